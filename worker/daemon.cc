@@ -49,8 +49,8 @@ namespace {
 constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier,
                                   ChildRole::kExecutor};
 
-// What kernels run on: the timing core, and others for their parallel loops, as many as they may
-// have: a core for each before two share one.
+// The cores that kernels run on: the timing core, then others for their parallel loops, up to
+// max_threads. One thread of each core comes before second threads (CorePlan).
 std::vector<int> KernelCores(const WorkerConfig& config, const monitoring::CorePlan& cores) {
   std::vector<int> chosen = {cores.slot_core};
   const std::size_t most = config.max_threads == 0 ? kMostThreads : config.max_threads;
@@ -84,7 +84,7 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
         channel, *tools->compiler, *tools->linker,
         {.time_limit_s = static_cast<std::uint64_t>(compile_seconds), .isolation = isolation});
   };
-  // It is trusted, and holds the tensors of a job several times.
+  // Trusted; holds several copies of a job's tensors.
   ChildProgram& reference = programs.by_role[ChildRole::kReference];
   reference.limits = {.private_bytes = config.reference_private_bytes,
                       .address_space_bytes = 2 * config.reference_private_bytes};
@@ -103,7 +103,7 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
   return programs;
 }
 
-// Everything else of this process and its compilers leaves the timing core alone.
+// Keeps the rest of this process and its children off the timing core.
 Status LeaveTimingCore(const monitoring::CorePlan& cores) {
   if (cores.others.empty()) {
     log::Warning("worker.one_core message=\"kernels share their core with everything else\"");
@@ -134,12 +134,12 @@ Result<Isolation> FindIsolation(const WorkerConfig& config) {
 }
 
 std::uint32_t PreparerCount(const WorkerConfig& config, const monitoring::CorePlan& cores) {
-  constexpr std::size_t kMost = 4;  // they keep more than one slot busy
+  constexpr std::size_t kMost = 4;  // more than one slot needs
   if (config.preparers > 0) return config.preparers;
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(cores.others.size(), 1, kMost));
 }
 
-// What one preparing thread has made and run for it.
+// The children of one preparing thread.
 struct PreparerChildren {
   PreparerChildren(ForkServer& fork_server, const WorkerConfig& config,
                    const RestartListener& on_restart)
@@ -154,7 +154,7 @@ struct PreparerChildren {
   ExecutorProcess verifier;
 };
 
-// As configured, as measured, or as the host states it.
+// The clock as configured, else as measured, else as the host states it.
 double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
                       const HardwareFacts& hardware) {
   if (config.reference_clock_mhz > 0) return config.reference_clock_mhz;
@@ -170,11 +170,11 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY(HardwareFacts hardware, ProbeHardware());
   LF_TRY_VOID(LeaveTimingCore(cores));
 
-  // Before this process holds the core that it asks about.
+  // Inspect the host before this process uses its cores.
   const auto findings = monitoring::InspectHost({}, {.processors = processors});
   const GradeLimit limit = GradeLimitOf(findings);
 
-  // From here on the order matters: all forks of this process come before there is any thread.
+  // The order matters from here on: this process forks only before it has other threads.
   LF_TRY(const Isolation isolation, FindIsolation(config));
   LF_TRY(const std::unique_ptr<CodeArena> code, CodeArena::Create({}));
   const auto max_threads = static_cast<std::uint32_t>(KernelCores(config, cores).size());
@@ -208,7 +208,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
       executor, slot_lock, hardware, {.patience = slot_options.lock_timeout, .is_told_to_end = [&] {
                                         return signals->IsPending();
                                       }});
-  if (!metered && metered.error().kind == ErrorKind::kClosed) return {};  // before it began
+  if (!metered && metered.error().kind == ErrorKind::kClosed) return {};  // told to end
   LF_TRY(const DeviceReading reading, metered);
   hardware.clock_mhz = ReferenceClock(config, reading, hardware);
   DeviceHealth device({.canary_interval = config.canary_interval}, reading, hardware);

@@ -10,14 +10,14 @@
 namespace loopfleet::worker {
 
 // Runs a worker on the CUDA device that the configuration names, until it is drained. kNotFound:
-// what is missing on this host. None: the program has no such worker.
+// the host lacks what the message names. Empty function: the program has no GPU worker.
 using GpuWorker = std::function<Status(const WorkerConfig& config)>;
 
-// Builds every part, prints the ready line and runs until it is drained; returns the exit code. The
+// Builds every part, prints the ready line and runs until drained. Returns the exit code. The
 // process must have one thread.
 int RunWorker(const WorkerConfig& config, const Backend& backend, const GpuWorker& gpu = nullptr);
 
-// The same from a command line: all that a main() has to do.
+// RunWorker with the configuration from a command line: all that a main() has to do.
 int WorkerMain(int argc, const char* const* argv, const Backend& backend,
                const GpuWorker& gpu = nullptr);
 

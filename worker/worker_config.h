@@ -1,5 +1,5 @@
 #pragma once
-// WorkerConfig: everything a worker daemon can be told, with the defaults.
+// WorkerConfig: all settings of a worker daemon, with their defaults.
 
 #include <chrono>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace loopfleet::worker {
 
-// How much isolation a worker must have to run.
+// The isolation without which a worker does not run.
 enum class SandboxDemand { kAny, kFull };
 
 struct WorkerConfig {
@@ -26,21 +26,21 @@ struct WorkerConfig {
   std::chrono::milliseconds compile_limit{10'000};   // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel
   std::uint32_t max_threads = 0;                     // that a kernel may use; 0: one for each core
-  // Of computing what a program's outputs must be, once for a program.
+  // Of computing a program's reference, once for each program.
   std::chrono::milliseconds reference_limit{60'000};
   SandboxDemand sandbox = SandboxDemand::kAny;
-  // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers that
-  // are to agree must have the same.
+  // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers whose
+  // results are shared must have the same.
   double reference_clock_mhz = 0;
   log::Level log_level = log::Level::kInfo;
 
-  // Leases taken for each slot: the one that is timed, what is prepared while it is, and what waits
-  // for its next look.
+  // Leases held for each slot: the one being timed, those being prepared, and those that wait for
+  // their next round.
   std::uint32_t credit_per_slot = 88;
   std::size_t max_prepared = 4;                     // kernels compiled and verified ahead
-  Nanos canary_interval = std::chrono::seconds(2);  // DeviceHealth::Options; tests may want none
-  // Threads that do it, each with children of its own; 0: one for each core beside the slot's, up
-  // to 4.
+  Nanos canary_interval = std::chrono::seconds(2);  // DeviceHealth::Options::canary_interval
+  // Threads that prepare kernels, each with children of its own; 0: one for each core beside the
+  // slot's, 1 to 4.
   std::uint32_t preparers = 0;
   std::size_t workload_cache_bytes = std::size_t{512} << 20;
   std::uint64_t compiler_private_bytes = std::uint64_t{2} << 30;

@@ -22,7 +22,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// What the options say, before it is known whether this version can do it.
+// Options as given, before it is checked whether this version supports them.
 struct Wishes {
   std::string device = "cpu";
   std::string log_level = "info";
@@ -105,7 +105,7 @@ std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
   return std::nullopt;
 }
 
-// Of "cuda:3": 3.
+// The number in "cuda:3"; nullopt for anything else.
 std::optional<int> CudaDevice(std::string_view name) {
   constexpr std::string_view kPrefix = "cuda:";
   constexpr int kMostDevices = 64;
@@ -119,7 +119,7 @@ std::optional<int> CudaDevice(std::string_view name) {
   return number;
 }
 
-// The first wish that this version cannot fulfil.
+// An error text for the first option that this version does not support.
 std::optional<std::string> Unfulfillable(const WorkerConfig& config, const Wishes& wishes) {
   if (wishes.device != "cpu" && !CudaDevice(wishes.device)) {
     return fmt::format("--device {}: there is no such device; use cpu, or cuda:0", wishes.device);

@@ -1,5 +1,5 @@
 #pragma once
-// The command line of a worker daemon: flags, then environment, then file, then defaults.
+// The settings of a worker daemon, by precedence: flags, environment, file, defaults.
 
 #include <expected>
 #include <string>
@@ -12,7 +12,7 @@ inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInternal = 70;
 inline constexpr int kExitBadConfig = 78;
 
-// Why the daemon does not start: --help (code 0, text for stdout), or a mistake (text for stderr).
+// Why the daemon does not start: --help (code 0, text for stdout), or an error (text for stderr).
 struct NoStart {
   int exit_code = 0;
   std::string text;

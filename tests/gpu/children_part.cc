@@ -41,7 +41,8 @@ struct Children {
   GpuProcess device;
 };
 
-// Compiled, run, verified, timed, and verified once more, as a job would be; a median in ns.
+// Compiles, runs, verifies, times and verifies again, as for a job. Returns the median in
+// nanoseconds.
 std::expected<double, Failure> Evaluate(Children& children, const looptree::LoopTree& tree) {
   LF_TRY(const CompiledKernel compiled, children.compiler.Compile(tree, kMostCodeBytes));
   LF_TRY(const std::shared_ptr<const Workload> workload,

@@ -1,14 +1,14 @@
 #pragma once
-// ChildrenPart: the children of a GPU worker, as it confines them, on a device: compilers that may
-// open nothing, and one that has the driver under limits. What they were made for is that whatever
-// the real libraries do, they can do it there.
+// ChildrenPart: runs the children of a GPU worker on a device, confined as in a worker: compilers
+// that may open nothing, and the device child under its limits. Shows that the real libraries work
+// under this confinement.
 
 #include "tests/gpu/options.h"
 #include "tests/gpu/report.h"
 
 namespace loopfleet::worker {
 
-// This process must have one thread, and no driver.
+// The calling process must have one thread, and no open driver.
 void RunChildren(Report& report, const Options& options);
 
 }  // namespace loopfleet::worker

@@ -10,7 +10,7 @@
 
 namespace loopfleet::worker {
 
-// As cublas_v2.h has them.
+// As cublas_v2.h declares them.
 struct CublasPeer::Functions {
   int (*create)(void**) = nullptr;
   int (*destroy)(void*) = nullptr;
@@ -33,7 +33,7 @@ Result<std::unique_ptr<CublasPeer>> CublasPeer::Open(const CudaDriver& driver) {
   if (const char* named = std::getenv("LOOPFLEET_CUBLAS"); named != nullptr && *named != '\0') {
     places = {named};
   }
-  // Whatever its mode: read when it starts.
+  // Turns TF32 off in every math mode. cuBLAS reads this when it starts.
   ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
   const auto library = SharedLibrary::Open(places);
   if (!library) {
@@ -54,8 +54,8 @@ Result<std::unique_ptr<CublasPeer>> CublasPeer::Open(const CudaDriver& driver) {
   find("cublasSetMathMode", cublas.set_math_mode);
   find("cublasSgemm_v2", cublas.sgemm);
   if (!is_complete) return Fail(ErrorKind::kSystem, "cuBLAS lacks a function");
-  // CUBLAS_DEFAULT_MATH: float32 as it is, by whichever kernels it likes; tensor cores have to be
-  // asked for. (The pedantic mode leaves out kernels that are as exact, and is no fair peer.)
+  // CUBLAS_DEFAULT_MATH: full float32, with any of its kernels; tensor cores are opt-in. (The
+  // pedantic mode excludes kernels that are as exact, so it is no fair peer.)
   constexpr int kDefault = 0;
   int version = 0;
   if (cublas.create(&peer->handle_) != 0 || cublas.version(peer->handle_, &version) != 0 ||
@@ -68,7 +68,7 @@ Result<std::unique_ptr<CublasPeer>> CublasPeer::Open(const CudaDriver& driver) {
 }
 
 CudaCode CublasPeer::Start(int size, CudaAddress a, CudaAddress b, CudaAddress c) {
-  // It counts by columns: what lies by rows is its transpose, and (b' a')' = a b.
+  // cuBLAS is column-major: a row-major matrix is its transpose there, and (b' a')' = a b.
   constexpr int kAsItIs = 0;
   const float one = 1;
   const float zero = 0;

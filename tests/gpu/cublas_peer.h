@@ -1,6 +1,6 @@
 #pragma once
-// CublasPeer: NVIDIA's own float32 matrix product, opened at run time where it is there: what our
-// schedules are compared with. Without tensor cores (TF32 off).
+// CublasPeer: NVIDIA's float32 matrix product, to compare our schedules with. Opened at run time if
+// it is installed. Without tensor cores (TF32 off). Used by one thread.
 
 #include <cstdint>
 #include <memory>
@@ -13,12 +13,12 @@ namespace loopfleet::worker {
 
 class CublasPeer {
  public:
-  // The calling thread has the device's context. kNotFound, kSystem: with what is missing.
+  // The calling thread must have the device's context. kNotFound, kSystem: with what is missing.
   static Result<std::unique_ptr<CublasPeer>> Open(const CudaDriver& driver);
   ~CublasPeer();
 
   const std::string& version() const { return version_; }
-  // Queues c = a * b of square matrices, row by row in memory.
+  // Queues c = a * b, for square row-major matrices.
   CudaCode Start(int size, CudaAddress a, CudaAddress b, CudaAddress c);
 
  private:

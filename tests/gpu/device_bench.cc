@@ -13,7 +13,8 @@
 namespace loopfleet::worker {
 namespace {
 
-// A driver may be too old for what an assembler makes: then it has to assemble by itself.
+// Empty if the driver accepts the assembler's cubins. An old driver may not, and then assembles
+// itself.
 std::string Validate(PtxAssembler& assembler, GpuDevice& device, GpuArch arch) {
   const auto canary = MakeGpuCanary(arch);
   if (!canary) return canary.error().message;

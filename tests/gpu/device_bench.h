@@ -1,5 +1,6 @@
 #pragma once
-// DeviceBench: a device with all that measuring on it takes: a compiler, an assembler, sensors.
+// DeviceBench: a device with everything needed to measure on it: a compiler, an assembler, sensors.
+// Used by one thread.
 
 #include <expected>
 #include <functional>
@@ -23,25 +24,25 @@ struct DeviceBench {
   GpuArch arch;
   GpuCompiler& compiler;
   PtxAssembler* assembler = nullptr;  // null: the driver assembles
-  DeviceSensors* sensors = nullptr;   // null: there are none
-  std::string missing;                // what the device is used without, and why; "": nothing
+  DeviceSensors* sensors = nullptr;   // null: no sensors
+  std::string missing;                // what is missing, and why; empty: nothing
 };
 
-// For as long as `use` runs. What is wrong is a failure of the report.
+// Opens a device for the duration of `use`. Errors become failures of the report.
 void WithDevice(CudaDriver& driver, const Options& options, Report& report,
                 const std::function<void(const DeviceBench&)>& use);
 
-// Code that the device takes.
+// The kernel's code in the form that the device accepts: a cubin, or PTX without an assembler.
 std::expected<std::string, Failure> CodeFor(const DeviceBench& bench, const GpuKernel& kernel);
-// Skips what is not legal.
+// The tree after the actions. Skips illegal actions.
 looptree::LoopTree Walked(const std::string& uri, const std::string& actions);
 
 SamplingPolicy BenchPolicy(CacheState cache);
-// Compiled, loaded anew, run once, and timed on random floats.
+// Compiles and loads the tree, runs it once, and times it on random floats.
 std::expected<DeviceSamples, Failure> MeasureTree(const DeviceBench& bench,
                                                   const looptree::LoopTree& tree,
                                                   const SamplingPolicy& policy);
-// Why a goal cannot be judged by these: "" if it can.
+// Why a goal cannot be judged by these samples. Empty: it can.
 std::string WhyNotJudged(const DeviceSamples& samples);
 
 std::string StateText(const SensorReading& reading);

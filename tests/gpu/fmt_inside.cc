@@ -1,4 +1,4 @@
-// fmt, compiled into this program: Debian has it as a shared library only.
+// Compiles fmt into this program: Debian packages it only as a shared library.
 
 #include <fmt/format-inl.h>
 

@@ -1,20 +1,19 @@
-// What only a GPU can show: that kernels compute there what the program means, how long they take,
-// and that hostile ones are survived. Needs NVIDIA's driver; nvJitLink if it is there, else the
-// driver assembles; NVML, cuBLAS and compute-sanitizer where they are. One executable without a
-// library of ours, LLVM's or C++'s beside it: tests/gpu/run.sh, docs/GPU.md.
+// gpu_conformance: tests that need a GPU: that kernels compute the reference, how long they take,
+// and that the worker survives hostile ones. Needs NVIDIA's driver. Uses nvJitLink if it is
+// installed (otherwise the driver assembles), and NVML, cuBLAS and compute-sanitizer likewise. One
+// executable that needs no library of ours, LLVM's or C++'s: tests/gpu/run.sh, docs/GPU.md.
 //
 //   gpu_conformance [--parts device,conformance,...] [--json FILE] [--seconds 570] [--device 0]
 //                   [--trees 500] [--seed 1] [--largest 4096] [--search-seconds 60] [--repeats 100]
 //   gpu_conformance --alone PART --json FILE ...             one part, in this process
 //   gpu_conformance --fault NAME [--device 0]                one hostile kernel, in this process
-//   gpu_conformance --only-trees 20                          as under a sanitizer
+//   gpu_conformance --only-trees 20                          20 random trees, in this process
 //
-// The report goes to standard output as Markdown, and to FILE as JSON (report.h). Each part has a
-// process of its own: whatever the driver does in one of them, the others are told of. --seconds:
-// what is not begun by then is left out, and said to be; what is not done soon after is ended.
-// --largest leaves out products of larger matrices, and additions of more than its square. Exit
-// codes: 0 all passed, 1 something failed, 2 a wrong flag, 77 there is no CUDA device: nothing was
-// tested.
+// The report goes to standard output as Markdown, and to FILE as JSON (report.h). Each part runs in
+// a separate process, so the report survives whatever the driver does in one of them. --seconds: a
+// part that has not begun by then is reported as a failure, and one that has not ended soon after
+// is killed. --largest skips products of larger matrices, and additions of more than its square.
+// Exit codes: 0 all passed, 1 something failed, 2 a wrong flag, 77 no CUDA device, nothing tested.
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -53,7 +52,7 @@ constexpr int kNothingTested = 77;
 
 // ---- random trees
 
-// "" if the tree gives on the device what the program means.
+// Empty if the device computes the reference, or if the tree is refused with LIMIT_UNROLL.
 std::string CheckTree(const DeviceBench& bench, const looptree::LoopTree& tree,
                       const std::vector<looptree::Tensor>& inputs,
                       const looptree::Reference& reference, int& refused) {
@@ -94,7 +93,7 @@ void RunConformance(const DeviceBench& bench, const Options& options) {
   if (right == 0) bench.report.Fail("no tree was right");
 }
 
-// ---- hostile kernels, each in a process of its own
+// ---- hostile kernels, each in a separate process
 
 struct Fault {
   const char* name;
@@ -106,8 +105,8 @@ constexpr Fault kFaults[] = {
     {"illegal-address", "mov.u64 %rd1, 16; st.global.u32 [%rd1], %r1;", 16, FailureCode::kRunCrash},
     {"misaligned", "add.s64 %rd1, %rd1, 2; st.global.u32 [%rd1], %r1;", 16, FailureCode::kRunCrash},
     {"trap", "trap;", 16, FailureCode::kRunCrash},
-    // The store keeps the loop from being taken for one that does nothing.
-    // Its size is how the driver of the tests, which cannot end one either, knows it.
+    // The store keeps the loop from being optimised away. The fake driver recognises this kernel by
+    // the size of its output, because it cannot stop an endless one either.
     {"endless", "L:\n  st.volatile.global.u32 [%rd1], %r1;\n  bra L;", 32,
      FailureCode::kRunTimeout},
     {"too-much-memory", "st.global.u32 [%rd1], %r1;", std::uint64_t{1} << 40, FailureCode::kRunOom},
@@ -129,7 +128,7 @@ std::string HostilePtx(const Fault& fault) {
                      fault.body);
 }
 
-// In this process, which ends with it.
+// Runs one hostile kernel in this process, which ends with it.
 int RunFault(CudaDriver& driver, const Options& options) {
   for (const Fault& fault : kFaults) {
     if (options.fault != fault.name) continue;
@@ -156,7 +155,7 @@ int RunFault(CudaDriver& driver, const Options& options) {
     fmt::print("{}: {}\n", ran.has_value() ? "it ran" : InfoOf(ran.error().code).name,
                ran.has_value() ? "" : ran.error().message);
     std::fflush(stdout);
-    // Not through destructors: a running kernel would be waited for.
+    // Skips destructors, which would wait for a running kernel.
     ::_exit(right ? 0 : kFailed);
   }
   fmt::print(stderr, "gpu_conformance: there is no fault '{}'\n", options.fault);
@@ -164,11 +163,11 @@ int RunFault(CudaDriver& driver, const Options& options) {
 }
 
 struct Ran {
-  int status = -1;  // as of an exit; -1: none
+  int status = -1;  // exit status; -1: no normal exit
   std::string said;
 };
 
-// A command of the shell, ended after so many seconds.
+// Runs a shell command, killed after `most_seconds`.
 Ran RunCommand(const std::string& command, int most_seconds) {
   const std::string bounded =
       fmt::format("exec timeout --kill-after=5 {} {} 2>&1", most_seconds, command);
@@ -191,7 +190,8 @@ std::string OwnPath() {
   return size > 0 ? fmt::format("'{}'", path.data()) : "";
 }
 
-// Each in a process of its own, as a worker would; the device has to be well after each.
+// Runs each hostile kernel in a separate process, as a worker would. The next process opens the
+// device again.
 void RunFaults(Report& report, const Options& options) {
   constexpr int kMostSeconds = 60;
   for (const Fault& fault : kFaults) {
@@ -208,7 +208,7 @@ void RunFaults(Report& report, const Options& options) {
   }
 }
 
-// Conformance again under each tool of NVIDIA's sanitizer, where it is there.
+// Repeats conformance under each tool of NVIDIA's compute-sanitizer, if it is installed.
 void RunSanitizer(Report& report, const Options& options) {
   constexpr int kMostSeconds = 120;
   std::string program;
@@ -291,7 +291,7 @@ void RunAfter(const DeviceBench& bench, const Options& options) {
 
 struct Part {
   const char* title;
-  // One of them.
+  // Exactly one of these is set.
   void (*on_device)(const DeviceBench&, const Options&) = nullptr;
   void (*without)(Report&, const Options&) = nullptr;
 };
@@ -310,7 +310,7 @@ Part PartOf(std::string_view name) {
   return {"Once more, after them", RunAfter};
 }
 
-// In this process.
+// Runs a part in this process.
 void RunPart(std::string_view name, const Options& options, Report& report) {
   const Part part = PartOf(name);
   report.Begin(std::string(name), part.title);
@@ -325,7 +325,7 @@ void RunPart(std::string_view name, const Options& options, Report& report) {
   });
 }
 
-// In a process of its own, which tells of it on the same standard output.
+// Runs a part in a separate process, which prints to the same standard output.
 void RunApart(const std::string& name, const Options& options, int most_seconds, Report& report) {
   const std::string json = fmt::format(
       "{}.{}.part", options.json.empty() ? fmt::format("/tmp/gpu-{}", ::getpid()) : options.json,
@@ -342,15 +342,15 @@ void RunApart(const std::string& name, const Options& options, int most_seconds,
   std::remove(json.c_str());
   if (taken) return;
   report.Begin(name, PartOf(name).title);
-  constexpr int kEnded = 124;  // by timeout
+  constexpr int kEnded = 124;  // exit code of timeout
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   report.Fail(code == kEnded ? fmt::format("it had not ended after {} s", most_seconds)
                              : fmt::format("it ended with {}: {}", code, taken.error().message));
 }
 
 void RunAll(const Options& options, Report& report) {
-  constexpr int kMostSeconds = 900;  // of one part, where nobody says how long all may take
-  constexpr int kToEnd = 30;         // behind --seconds, for what has begun
+  constexpr int kMostSeconds = 900;  // for one part, without --seconds
+  constexpr int kToEnd = 30;         // seconds beyond --seconds for a part that has begun
   const auto begun = std::chrono::steady_clock::now();
   for (const std::string_view part : kParts) {
     const std::string name(part);
@@ -379,7 +379,7 @@ int Main(int argc, char** argv) {
     report.Close();
     return report.failures() == 0 ? 0 : kFailed;
   };
-  // Before any driver is opened: some parts may have had none.
+  // Before this process opens a driver: some parts need a process without one.
   if (!options.alone.empty()) return in_this_process(options.alone);
   const auto facts = [&]() -> Result<CudaDriver::Facts> {
     LF_TRY(const auto driver, OpenCudaDriver());

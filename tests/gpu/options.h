@@ -1,5 +1,5 @@
 #pragma once
-// Options: what gpu_conformance is told on its command line (gpu_conformance.cc says what each is).
+// Options: the command line of gpu_conformance, which gpu_conformance.cc documents.
 
 #include <cstdint>
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace loopfleet::worker {
 
-// In this order.
+// The parts of the report, in the order in which they run.
 inline constexpr std::string_view kParts[] = {"children", "device",    "conformance",
                                               "timing",   "search",    "repeats",
                                               "faults",   "sanitizer", "after"};
 
 struct Options {
   int device = 0;
-  std::vector<std::string> parts;  // none: all
-  std::string alone;               // this part, in this process
-  int is_fake = 0;                 // what is in the driver's place is known to be the tests'
+  std::vector<std::string> parts;  // empty: all
+  std::string alone;               // run this part, in this process
+  int is_fake = 0;                 // 1: the driver is known to be the tests' fake
   std::string json;
-  double seconds = 0;  // 0: no end
+  double seconds = 0;  // 0: no limit
   int trees = 500;
   std::uint64_t seed = 1;
   std::string fault;
@@ -29,7 +29,7 @@ struct Options {
   int repeats = 100;
 };
 
-// False: says what is wrong with them.
+// False: the flags are wrong. Prints why.
 bool ParseOptions(int argc, char** argv, Options& options);
 
 }  // namespace loopfleet::worker

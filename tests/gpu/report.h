@@ -1,10 +1,10 @@
 #pragma once
-// Report: what gpu_conformance found, told twice: as Markdown on standard output while it goes on,
-// and as JSON in a file that is whole after each part, so that a run which is ended keeps what it
-// has. Parts are begun one after the other. A part may come from another process, which has told it
-// to standard output itself.
+// Report: the results of gpu_conformance, as Markdown on standard output during the run, and as
+// JSON in a file that is complete after each part, so that an aborted run keeps its results. Parts
+// run one after the other. A part may come from another process, which prints its own Markdown.
 //
-// A goal is judged only where the device is real: what a driver of the tests gives is no figure.
+// Goals are judged only on a real device: a fake driver's figures are not measurements. Used by one
+// thread.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -22,39 +22,40 @@ class Report {
   using Json = nlohmann::ordered_json;
   enum class Device { kReal, kFake };
 
-  // `file`: of the JSON; "": none.
+  // `file`: path of the JSON; empty: none.
   Report(std::string file, Device device);
 
-  // Of the whole run.
+  // Adds a fact about the whole run.
   void Fact(const std::string& name, Json value);
-  // `title`: its heading in the Markdown.
+  // Begins a part. `title`: its heading in the Markdown.
   void Begin(const std::string& part, std::string_view title);
-  // A line of the Markdown.
+  // Prints a line of the Markdown.
   template <class... Args>
   void Line(fmt::format_string<Args...> format, Args&&... args) {
     Print(fmt::format(format, std::forward<Args>(args)...));
   }
-  // A figure, or several that belong together, of the part.
+  // Adds a figure, or several related ones, to the part's JSON.
   void Row(Json row);
-  // It went wrong: the part has failed.
+  // Records a failure: the part fails.
   void Fail(std::string_view what);
-  // It could not be tried: the part has passed with less.
+  // Records what could not be tested: the part can still pass.
   void Skip(std::string_view why);
   struct Goal {
     std::string name;
     double value = 0;
     enum class Bound { kAtLeast, kAtMost } bound = Bound::kAtLeast;
     double goal = 0;
-    std::string not_judged;  // why it cannot be, as where a peer is missing; "": it can
+    std::string not_judged;  // why not, such as a missing peer; empty: it is judged
   };
   void Judge(const Goal& goal);
-  // What another process has found, as it stands in its file: kNotFound, kCorrupt.
+  // Adds the parts from another process' JSON file. kNotFound: no file. kCorrupt: incomplete.
   Status Take(const std::string& file);
 
   bool is_fake() const { return device_ == Device::kFake; }
   int failures() const { return failures_; }
-  // Ends the last part and the report; and says how it went.
+  // Ends the last part and completes the JSON.
   void Close();
+  // Closes the report and prints the result.
   void End();
 
  private:
@@ -67,8 +68,8 @@ class Report {
   Json json_;
   Json part_;
   int failures_ = 0;
-  int not_judged_ = 0;       // goals
-  int failures_before_ = 0;  // the part
+  int not_judged_ = 0;       // goals not judged
+  int failures_before_ = 0;  // failures_ when the part began
   std::chrono::steady_clock::time_point begun_;
 };
 

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# tests/gpu/run.sh [--out DIR] [-- FLAGS]   builds gpu_conformance, if it can be built here, and runs it
-# tests/gpu/run.sh --build                  only builds it, and says what to carry to a machine with a GPU
+# tests/gpu/run.sh [--out DIR] [-- FLAGS]   builds gpu_conformance, if possible here, and runs it
+# tests/gpu/run.sh --build                  only builds it, and says what to copy to a GPU machine
 #
-# The report goes to standard output and to DIR/DATE.md and DIR/DATE.json (build/gpu if there is no
-# --out); those of real devices are kept under docs/gpu/. FLAGS are gpu_conformance's: of a machine that
-# is lent for ten minutes at a time,
+# The report goes to standard output and to DIR/DATE.md and DIR/DATE.json (default: build/gpu).
+# Reports of real devices are kept under docs/gpu/. FLAGS are gpu_conformance's. On a machine that is
+# available for ten minutes at a time:
 #   tests/gpu/run.sh --out "$OUT" -- --parts children,device,conformance,timing,faults --seconds 540
 #   tests/gpu/run.sh --out "$OUT" -- --parts search,repeats --seconds 540
 #   tests/gpu/run.sh --out "$OUT" -- --parts sanitizer,after --seconds 540
-# A machine with a GPU needs build/release/bin/gpu_conformance, a C library (2.36 or newer) and NVIDIA's
-# driver; with nvJitLink our cubins are tested, without it the driver assembles; cuBLAS is the peer. Both
-# are looked for in the system's places, the CUDA toolkit's and Python packages'. By hand:
-#   LOOPFLEET_NVIDIA_LIBRARIES=/a:/b     folders to look into first
-#   LOOPFLEET_NVJITLINK=..., LOOPFLEET_CUBLAS=...     these files and no others
-# What machine it was (nvidia-smi and the like) is in DIR/DATE.txt.
-# Exit code: 0 all passed, or there is no CUDA device here (nothing was tested); else as gpu_conformance.
+# A GPU machine needs build/release/bin/gpu_conformance, a C library (2.36 or newer) and NVIDIA's
+# driver. With nvJitLink our cubins are tested; without it the driver assembles. cuBLAS is the peer.
+# Both are searched in the system's folders, the CUDA toolkit and Python packages. To override:
+#   LOOPFLEET_NVIDIA_LIBRARIES=/a:/b     folders to search first
+#   LOOPFLEET_NVJITLINK=..., LOOPFLEET_CUBLAS=...     use exactly these files
+# DIR/DATE.txt describes the machine (nvidia-smi and others).
+# Exit code: 0 if all passed, or if this machine has no CUDA device (nothing tested); otherwise that
+# of gpu_conformance.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -56,8 +57,8 @@ if [ "$only_build" = yes ]; then
   exit 0
 fi
 
-# Behind what the system finds by itself stands nothing: what LD_LIBRARY_PATH names comes before it. So
-# only folders that have one of the two libraries, and no driver (of stubs, or of compatibility) with it.
+# LD_LIBRARY_PATH takes precedence over the system's own folders. So it gets only folders that have
+# one of the two libraries and no driver (stubs or compatibility packages).
 folders=${LOOPFLEET_NVIDIA_LIBRARIES:-}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 shopt -s nullglob
 for folder in /usr/local/cuda/lib64 /usr/local/cuda/targets/*/lib /usr/local/cuda-*/lib64 \
@@ -77,7 +78,7 @@ fi
 
 mkdir -p "$out"
 report=$out/$(date -u +%Y-%m-%d)
-# A second run of the day beside the first, not over it.
+# A second run on the same day does not overwrite the first.
 for ((i = 2; ; ++i)); do
   [ -e "$report.md" ] || break
   report=$out/$(date -u +%Y-%m-%d)-$i

@@ -16,7 +16,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Tiles by the whole block, staged in shared memory, and of fewer or more elements along both dims.
+// Schedules that give tiles of different sizes, most of them staged in shared memory.
 constexpr const char* kKnown[] = {
     "",
     "swap_down",
@@ -104,7 +104,7 @@ std::expected<FoundSchedule, Failure> SearchSchedule(
   for (const char* actions : kKnown) {
     if (!is_over() || best.empty()) attempt(actions);
   }
-  // Trees run out where they are small: then it goes on in vain for a while, and ends.
+  // A small product has few trees. The search ends after this many changes without a new one.
   for (int in_vain = 0; !is_over() && !best.empty() && in_vain < 10'000; ++in_vain) {
     const int before = found.tried;
     auto from = best.begin();

@@ -1,6 +1,6 @@
 #pragma once
-// ScheduleSearch: the best schedule of a square matrix product that is found on a device within a
-// time: what others have found good first, then random changes to the best ones.
+// ScheduleSearch: finds the best schedule of a square matrix product on a device within a time
+// budget. Tries known good schedules first, then random changes to the best ones.
 
 #include <chrono>
 #include <cstdint>
@@ -19,10 +19,11 @@ struct FoundSchedule {
   std::string actions;
   double ns = 0;
   int tried = 0;
-  int failed = 0;  // refused, wrong, or not timed
+  int failed = 0;  // schedules refused, wrong, or not timed
 };
 
-// `time_tree` gives how long one run of a tree takes, verified. None was found: the first failure.
+// `time_tree` verifies a tree and returns the nanoseconds of one run. If no schedule was timed,
+// returns the first failure.
 std::expected<FoundSchedule, Failure> SearchSchedule(
     int size, std::uint64_t seed, std::chrono::seconds budget,
     const std::function<std::expected<double, Failure>(const looptree::LoopTree&)>& time_tree);

@@ -25,7 +25,7 @@ using Json = Report::Json;
 struct Schedule {
   const char* uri;
   const char* actions;
-  int size;  // of the matrices; of an addition, the root of how many
+  int size;  // of the matrices; of an addition, the root of its element count
   bool judged_by_copy = false;
 };
 constexpr Schedule kTimed[] = {
@@ -43,7 +43,7 @@ constexpr Schedule kTimed[] = {
 constexpr std::uint64_t kCopiedBytes =
     8388607 * 4 * 3 / 2;  // as much traffic as the largest addition
 
-// Bytes a nanosecond, read and written; 0: it could not be timed.
+// Bytes per nanosecond, read and written. 0: the copy could not be timed.
 double CopyRate(const DeviceBench& bench, const Options& options) {
   constexpr int kTimes = 20;
   const std::uint64_t largest = std::uint64_t{6} * options.largest * options.largest;
@@ -125,11 +125,11 @@ void RunTiming(const DeviceBench& bench, const Options& options) {
   for (const Report::Goal& goal : goals) report.Judge(goal);
 }
 
-// ---- the best schedule found, beside cuBLAS
+// ---- the best schedule found, compared with cuBLAS
 
 namespace {
 
-// What some elements of the product are, by themselves: for sizes that a host takes minutes for.
+// Checks some elements of the product one by one. A full reference would take the host minutes.
 std::string CheckSome(const std::vector<looptree::Tensor>& inputs, const looptree::Tensor& product,
                       int size) {
   SplitMix64 random(5);
@@ -163,7 +163,7 @@ void RunSearch(const DeviceBench& bench, const Options& options) {
       "|---|---|---|---|---|---|---|");
   std::vector<Report::Goal> goals;
   for (const int size : {64, 1024, 2048, 4096}) {
-    if (size == 64 && options.largest > 64) continue;  // for devices that are none
+    if (size == 64 && options.largest > 64) continue;  // for the fake device only
     Report::Goal goal{.name = fmt::format("product of {}, to cuBLAS", size), .goal = 0.7};
     const auto add_goal = [&](const std::string& not_judged) {
       goal.not_judged = not_judged;
@@ -198,7 +198,7 @@ void RunSearch(const DeviceBench& bench, const Options& options) {
       add_goal(found.error().message);
       continue;
     }
-    // Timed afresh, the peer between.
+    // Times the best schedule again, alternating with the peer.
     const looptree::LoopTree tree = Walked(uri, found->actions);
     const auto flop = static_cast<double>(looptree::FlopCount(tree.program()));
     std::vector<double> ours;
@@ -256,7 +256,7 @@ void RunSearch(const DeviceBench& bench, const Options& options) {
   for (const Report::Goal& goal : goals) report.Judge(goal);
 }
 
-// ---- the same again
+// ---- repeated measurements
 
 void RunRepeats(const DeviceBench& bench, const Options& options) {
   Report& report = bench.report;

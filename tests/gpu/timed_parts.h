@@ -1,16 +1,16 @@
 #pragma once
-// TimedParts: the parts of the report that are figures, each beside a peer or a goal.
+// TimedParts: the parts of the report that measure, each compared with a peer or a goal.
 
 #include "tests/gpu/device_bench.h"
 #include "tests/gpu/options.h"
 
 namespace loopfleet::worker {
 
-// Fixed schedules, warm and cold, beside copies within the device's memory.
+// Times fixed schedules, warm and cold, and compares them with copies within the device's memory.
 void RunTiming(const DeviceBench& bench, const Options& options);
-// The best schedules of matrix products found in a time, beside cuBLAS.
+// Compares the best schedules of matrix products found within a time with cuBLAS.
 void RunSearch(const DeviceBench& bench, const Options& options);
-// One measurement again and again.
+// Repeats the same measurements and reports how far they differ.
 void RunRepeats(const DeviceBench& bench, const Options& options);
 
 }  // namespace loopfleet::worker

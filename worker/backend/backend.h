@@ -1,7 +1,7 @@
 #pragma once
-// Backend: what a kind of device brings to a worker: how to compile a tree and how to lay the
-// result out as code. Both run in compiler children only; the daemon holds the recipes and the
-// facts, and never calls them.
+// Backend: how a kind of device compiles a tree and lays the result out as code. Compiler and
+// linker run only in compiler children; the daemon holds the factories and the compiler's facts,
+// and never uses the objects.
 
 #include <functional>
 #include <memory>
@@ -13,9 +13,9 @@ namespace loopfleet::worker {
 
 struct Backend {
   CompilerFacts compiler;
-  // Both called once, in the fork server; every compiler child starts with a copy of what they
-  // made. Functions that code calls outside itself have the same addresses in every child of the
-  // fork server, so an image that was linked in one of them runs in all.
+  // Both are called once, in the fork server; every compiler child starts with a copy of the
+  // objects. External functions have the same addresses in every child of the fork server, so an
+  // image linked in one of them runs in all.
   std::function<std::unique_ptr<Compiler>()> make_compiler;
   std::function<std::unique_ptr<CodeLinker>()> make_linker;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// CodeHash: names the code that was measured, so that a row can be told from one that other code
-// gave, and recognised when its code is made again.
+// CodeHash: identifies the code that was measured. It tells results of different code apart and
+// recognises the same code when it is compiled again.
 
 #include <string>
 #include <string_view>

@@ -1,15 +1,16 @@
 #pragma once
-// Kernel: a loop tree, compiled: what a compiler child makes.
+// Kernel: a compiled loop tree, made by a compiler child.
 //
 // The calling convention, the same for every backend on the CPU:
 //   extern "C" void loopfleet_kernel(float* const* buffers);
-// `buffers` has one pointer for each of `buffers` below, in that order: the program's inputs, its
+// `buffers` has one pointer for each of Kernel::buffers, in that order: the program's inputs, its
 // outputs, then scratch. Tensors are dense and row-major over the node's dims; every buffer is
 // 64-byte aligned. A kernel writes every element of its outputs, never writes its inputs, and keeps
-// nothing between runs.
+// no state between runs.
 //
-// A kernel with `threads` > 1 finds behind those pointers one more: that of a ParallelFor
-// (worker/verification/parallel_for.h), which runs its parallel loops. Others do not look at it.
+// For a kernel with `threads` > 1 another pointer follows: to a ParallelFor
+// (worker/verification/parallel_for.h), which runs its parallel loops. Other kernels do not read
+// it.
 
 #include <cstdint>
 #include <expected>
@@ -37,7 +38,7 @@ struct Kernel {
   std::string object;  // relocatable object file of the host, defining kKernelSymbol
   std::vector<BufferSpec> buffers;
   std::uint64_t scratch_bytes = 0;
-  std::uint32_t threads = 1;           // that its parallel loops are split over; 1: it has none
+  std::uint32_t threads = 1;           // that share its parallel loops; 1: it has none
   std::vector<std::string> no_effect;  // annotations that changed nothing: "L3 vectorize"
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
@@ -46,29 +47,29 @@ struct CompileOptions {
   std::uint32_t threads = 1;  // that loops annotated `thread` may be split over
 };
 
-// The machine code of a kernel, laid out for one address: to be copied there as it is, and called
-// at its entry.
+// The machine code of a kernel, linked for one address: copied there unchanged and called at its
+// entry.
 struct CodeImage {
   std::string bytes;
-  std::uint64_t entry = 0;  // of kKernelSymbol, from the start of the bytes
+  std::uint64_t entry = 0;  // offset of kKernelSymbol in `bytes`
   friend bool operator==(const CodeImage&, const CodeImage&) = default;
 };
 
-// Makes kernels. One object belongs to one thread of one compiler child.
+// Compiles kernels. One object belongs to one thread of one compiler child.
 class Compiler {
  public:
   virtual ~Compiler() = default;
-  // COMPILE_ERROR, LIMIT_UNROLL, LIMIT_FOOTPRINT or UNSUPPORTED where the tree cannot be compiled.
+  // COMPILE_ERROR, LIMIT_UNROLL, LIMIT_FOOTPRINT or UNSUPPORTED if the tree cannot be compiled.
   virtual std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                                  const CompileOptions& options = {}) = 0;
 };
 
-// Lays kernels out as code. One object belongs to one thread of one compiler child.
+// Links kernels. One object belongs to one thread of one compiler child.
 class CodeLinker {
  public:
   virtual ~CodeLinker() = default;
-  // `address` is the start of a page. kCorrupt if `object` is not one that can be linked, kFull if
-  // the code is longer than `max_bytes`.
+  // `address` is the start of a page. kCorrupt if `object` cannot be linked, kFull if the code is
+  // longer than `max_bytes`.
   virtual Result<CodeImage> LinkAt(std::string_view object, std::uint64_t address,
                                    std::size_t max_bytes) = 0;
 };

@@ -11,14 +11,14 @@ namespace {
 
 using llvm::Value;
 
-// Chains of dependent operations that keep two units of four cycles' latency busy.
+// Independent dependency chains that keep two units with a latency of four cycles busy.
 constexpr std::size_t kChains = 8;
 
-// Lanes that are loaded one by one make long code: at most so many in an iteration.
+// The most single-lane loads in one iteration: they make the code long.
 constexpr std::size_t kSingleLoads = 32;
 
-// Copies of `slots` accumulators, a power of two: enough to keep the units busy, no more than there
-// are `steps` for, and none that make the code too long with `single_loads` each.
+// Copies of `slots` accumulators, a power of two: enough to keep the units busy, at most half of
+// `steps`, and few enough that `single_loads` per slot do not make the code too long.
 std::int64_t CopiesFor(std::size_t slots, std::int64_t steps, std::size_t single_loads) {
   auto copies =
       static_cast<std::int64_t>(std::bit_floor(std::max<std::size_t>(1, kChains / slots)));
@@ -30,7 +30,7 @@ std::int64_t CopiesFor(std::size_t slots, std::int64_t steps, std::size_t single
   return copies;
 }
 
-// The loads and calls that a vector along `loop` of `width` lanes takes beside whole ones.
+// The single-lane loads and calls that a vector of `width` lanes along `loop` needs.
 std::size_t SingleLoads(const Body& body, LoopId loop, unsigned width) {
   if (width == 1) return 0;
   const std::vector<const Access*> accesses = AccessesOf(body);
@@ -96,7 +96,7 @@ void BlockEmitter::DecideRest(Work& work) const {
       plan_.loops[loop].extents,
       [&](std::int64_t extent) { return extent % work.block.reduce_width == 0; });
   if (always_fills) return;
-  // Lanes that are loaded one by one cannot be left out by a mask known only at run time.
+  // A mask known only at run time cannot suppress lanes that are loaded one by one.
   const bool maskable = std::ranges::all_of(AccessesOf(*work.nest.body), [&](const Access* access) {
     const std::int64_t stride = StrideOf(*access, loop);
     return stride == 0 || stride == 1;
@@ -105,7 +105,7 @@ void BlockEmitter::DecideRest(Work& work) const {
   work.scalar_rest = !work.masked_rest;
 }
 
-// What every point of the block reads alike.
+// Loads the operands that are the same at every point of the block.
 void BlockEmitter::LoadInvariants(Work& work) {
   if (work.block.lanes_reduce) return;
   const auto outermost =

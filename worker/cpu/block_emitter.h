@@ -1,6 +1,6 @@
 #pragma once
-// BlockEmitter: a register block: the loops that reduce stay loops, everything else in the block is
-// unrolled, and the accumulators live in registers from its start to its end.
+// BlockEmitter: emits a register block. Reduced loops stay loops, every other loop of the block is
+// unrolled, and the accumulators stay in registers from its start to its end. Used by one thread.
 
 #include <set>
 #include <vector>
@@ -22,7 +22,7 @@ class BlockEmitter {
         bodies_(builder, state),
         effective_(effective) {}
 
-  // Where the accumulators start from.
+  // The initial value of the accumulators.
   enum class Start { kIdentity, kMemory };
   void Emit(const Nest& nest, const RegisterBlock& block, Start start);
 
@@ -33,17 +33,17 @@ class BlockEmitter {
     Displacement displacement;
     Lanes lanes;
   };
-  // A block being emitted. With lanes that reduce, each slot has a vector of partial results and,
-  // if `scalar_rest`, a scalar one beside it: Values holds all vectors, then all scalars.
+  // A block being emitted. If its lanes reduce, each slot has a vector of partial results and, with
+  // `scalar_rest`, a scalar one as well: Values holds all vectors, then all scalars.
   struct Work {
     const Nest& nest;
     const RegisterBlock& block;
     const Statement& reduction;
     Start start;
     std::vector<Slot> slots;
-    bool masked_rest = false;  // what does not fill the lanes runs under a mask
-    bool scalar_rest = false;  // what does not fill the lanes runs one by one
-    LoadCache invariant;       // loaded before the block's loops, as they do not move it
+    bool masked_rest = false;  // the elements that do not fill a vector run under a mask
+    bool scalar_rest = false;  // the elements that do not fill a vector run one by one
+    LoadCache invariant;       // loop-invariant operands, loaded before the block's loops
   };
 
   std::vector<Slot> SlotsOf(const Nest& nest, const RegisterBlock& block);
@@ -51,8 +51,8 @@ class BlockEmitter {
   void LoadInvariants(Work& work);
   Values InitialValues(const Work& work);
   Values EmitReduced(const Work& work, std::size_t level, const Values& accumulators);
-  // The innermost reduced loop, a multiple of `step` elements of it from 0, with several copies of
-  // the accumulators where one would leave the arithmetic units waiting for it.
+  // The innermost reduced loop, from 0 up to a multiple of `step` elements. Uses several copies of
+  // the accumulators where a single copy would stall the arithmetic units.
   Values EmitInterleaved(const Work& work, std::int64_t step, const Values& accumulators);
   Values EmitReducedLanes(const Work& work, const Values& accumulators);
   Values EmitMaskedRest(const Work& work, llvm::Value* start, Values vectors);

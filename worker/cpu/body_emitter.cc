@@ -23,8 +23,8 @@ std::int64_t ElementsAway(const Access& access, const Displacement& displacement
   return elements;
 }
 
-// The multiplication whose product goes nowhere but into the sum that ends the body: the two become
-// one fused operation. nullopt: there is none.
+// The multiplication whose product is used only by the sum that ends the body: the two become one
+// fused operation. nullopt: the body has none.
 std::optional<std::uint32_t> FusedProduct(const Body& body) {
   const Statement& last = body.statements.back();
   if (last.reduced.empty() || last.op != Op::kAdd || last.operands.size() != 1) return std::nullopt;
@@ -121,7 +121,7 @@ void BodyEmitter::StoreLanes(Value* value, const Access& access, std::int64_t el
     builder_.CreateMaskedStore(value, state_.Address(access, elements), kFloatAlign, lanes.mask);
     return;
   }
-  // Stride 0: a value that nobody reads, each lane over the other; the first stands for all.
+  // Stride 0: every lane is stored to the same element, which is not read. Storing one is enough.
   const unsigned count = stride == 0 ? 1 : lanes.active;
   for (unsigned lane = 0; lane < count; ++lane) {
     builder_.CreateAlignedStore(builder_.CreateExtractElement(value, std::uint64_t{lane}),
@@ -241,7 +241,7 @@ Value* BodyEmitter::Compute(const Statement& statement, const Values& operands) 
     case Op::kRead:
     case Op::kView:
     case Op::kWrite:
-    case Op::kName: break;  // the plan has made copies of them
+    case Op::kName: break;  // the plan turned these into copies
   }
   LF_CHECK(false, "{} reached the code generator", looptree::OpName(statement.op));
   return nullptr;

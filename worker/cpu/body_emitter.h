@@ -1,6 +1,6 @@
 #pragma once
-// BodyEmitter: the operations of a body at one point of the loops, or at several points along one
-// loop at once, as lanes of a vector.
+// BodyEmitter: emits the operations of a body at one point of the loops, or at several points along
+// one loop as the lanes of a vector. Used by one thread.
 
 #include <cstdint>
 #include <map>
@@ -15,20 +15,20 @@
 
 namespace loopfleet::worker {
 
-// Elements beside the one that the loops stand at: by loop, how far.
+// An element's distance from the current point of the loops, in elements along each loop.
 using Displacement = std::vector<std::pair<LoopId, std::int64_t>>;
 
-// Which elements of `loop` the lanes of a value are; one lane: just the element at the
+// The elements of `loop` that the lanes of a value hold. With one lane: the element at the
 // displacement.
 struct Lanes {
   unsigned width = 1;
-  unsigned active = 1;          // the first so many, as far as is known here
+  unsigned active = 1;          // leading lanes in use, if known at compile time
   LoopId loop = 0;              // only with width > 1
   llvm::Value* mask = nullptr;  // <width x i1>; null: all
-  bool streams = false;         // whole vectors are stored past the caches; they are aligned then
+  bool streams = false;         // whole vectors bypass the caches when stored; they are aligned
 };
 
-// What was loaded already and can be used again, within straight-line code.
+// Values already loaded, for reuse within straight-line code.
 class LoadCache {
  public:
   llvm::Value*& At(const Access& access, std::int64_t elements, const Lanes& lanes) {
@@ -36,7 +36,7 @@ class LoadCache {
   }
 
  private:
-  // Only looked up, never walked: the order of addresses leaves no trace in the code.
+  // Never iterated, so the order of addresses does not affect the emitted code.
   std::map<std::tuple<const Access*, std::int64_t, unsigned, llvm::Value*>, llvm::Value*> loaded_;
 };
 
@@ -45,8 +45,7 @@ class BodyEmitter {
   BodyEmitter(llvm::IRBuilderBase& builder, const LoopState& state)
       : builder_(builder), state_(state) {}
 
-  // Runs the body. Its reduction, if it has one, is combined into memory, or into `*accumulator` if
-  // that is given.
+  // Emits the body. A reduction is combined into `*accumulator` if given, otherwise into memory.
   void Emit(const Body& body, const Displacement& displacement, const Lanes& lanes,
             LoadCache& cache, llvm::Value** accumulator = nullptr);
 
@@ -54,14 +53,14 @@ class BodyEmitter {
   void Store(llvm::Value* value, const Access& access, const Displacement& displacement,
              const Lanes& lanes);
 
-  // a `op` b for an operation that reduces.
+  // a `op` b, for a reducing operation.
   llvm::Value* Combine(looptree::Op op, llvm::Value* a, llvm::Value* b);
   // All lanes of `vector` combined into one.
   llvm::Value* CombineLanes(looptree::Op op, llvm::Value* vector);
   llvm::Value* Splat(double value, unsigned width);
-  // The mask of the first `active` of `width` lanes; null for all.
+  // The mask of the first `active` of `width` lanes. Null: all lanes.
   llvm::Value* ConstantMask(unsigned width, unsigned active);
-  // The same for a number known when the kernel runs, below `width`.
+  // The same for an `active` known only at run time and less than `width`.
   llvm::Value* RuntimeMask(unsigned width, llvm::Value* active);
 
  private:

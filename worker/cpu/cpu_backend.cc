@@ -11,7 +11,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Some thousand kernels.
+// Enough for a few thousand kernels.
 constexpr std::size_t kObjectCacheBytes = std::size_t{64} << 20;
 
 std::unique_ptr<Compiler> MakeCompiler() {

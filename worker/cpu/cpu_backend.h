@@ -1,12 +1,11 @@
 #pragma once
-// The CPU as a device of a worker: CpuCompiler and Linker behind the recipes of
-// worker/backend/backend.h.
+// CpuBackend: the CPU implementation of worker/backend/backend.h, made of CpuCompiler and Linker.
 
 #include "worker/backend/backend.h"
 
 namespace loopfleet::worker {
 
-// Aborts in make_compiler if LLVM has no code generator for this host: the build is broken then.
+// make_compiler aborts if LLVM has no code generator for this host: the build is broken.
 Backend CpuBackend();
 
 }  // namespace loopfleet::worker

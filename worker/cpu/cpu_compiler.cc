@@ -27,7 +27,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Constants and types live as long as their context: a fresh one now and then bounds them.
+// Constants and types live as long as their context, so it is replaced regularly.
 constexpr int kCompilesPerContext = 256;
 
 }  // namespace
@@ -84,7 +84,7 @@ class CpuCompiler::Impl {
     LF_TRY(KernelPlan plan, PlanKernel(tree, limits));
     const auto not_parallel = plan.not_parallel;
     if (const std::optional<StripMinedTree> cut = StripMine(tree, plan, shape_)) {
-      // Strips can make intermediates larger: not beyond the limit.
+      // Strips can make intermediates larger. Beyond the limit, the tree stays uncut.
       if (auto cut_plan = PlanKernel(cut->tree, limits)) {
         Emitted emitted = EmitPlan(*std::move(cut_plan));
         std::set<looptree::TreeRef> effective = cut->effective;
@@ -108,8 +108,8 @@ class CpuCompiler::Impl {
     return object;
   }
 
-  // All that the module says, until the next is asked for. Without the table of symbols that
-  // WriteBitcodeToFile puts behind it: that is for linkers, and says nothing new.
+  // The module as bitcode, valid until the next call. Omits the symbol table that
+  // WriteBitcodeToFile appends: only linkers need it, and it adds no information.
   llvm::StringRef KeyOf(const llvm::Module& module) {
     key_.clear();
     llvm::BitcodeWriter writer(key_);

@@ -1,9 +1,9 @@
 #pragma once
-// CpuCompiler: a loop tree into an object file for a CPU, in one tier: what each tree becomes is
-// written in docs/LOWERING.md. The same tree always gives the same bytes.
+// CpuCompiler: compiles a loop tree to an object file for a CPU, in one tier, by the rules of
+// docs/LOWERING.md. The same tree always gives the same bytes.
 //
-// Making one costs some milliseconds, compiling a tree one or two: keep it. One object belongs to
-// one thread; a process may fork with one in it, as LLVM starts no threads here.
+// Construction takes some milliseconds, compiling a tree one or two, so keep the object. Used by
+// one thread. A process that holds one may fork: LLVM starts no threads here.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,9 +23,9 @@ inline constexpr const char* kLoweringRevision = "cpu-5";
 
 struct CpuCompilerOptions {
   CpuIsa isa = CpuIsa::kHost;
-  PlanLimits limits;                        // but for its threads: each kernel has its own
-  std::optional<std::int64_t> cache_bytes;  // instead of the host's last-level cache: for tests
-  std::size_t object_cache_bytes = 0;       // of modules and what they became; 0: none are kept
+  PlanLimits limits;                        // its `threads` is ignored: CompileOptions has it
+  std::optional<std::int64_t> cache_bytes;  // overrides the last-level cache size, for tests
+  std::size_t object_cache_bytes = 0;       // modules and their objects; 0: no cache
 };
 
 class CpuCompiler final : public Compiler {
@@ -37,7 +37,7 @@ class CpuCompiler final : public Compiler {
   std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                          const CompileOptions& options = {}) override;
 
-  // The LLVM IR that Compile makes the object from, and the object as assembly: for people and
+  // The LLVM IR that Compile makes the object from, and the object as assembly. For people and
   // tests.
   std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,
                                                   const CompileOptions& options = {});
@@ -50,7 +50,7 @@ class CpuCompiler final : public Compiler {
   std::unique_ptr<Impl> impl_;
 };
 
-// LLVM's version, the tier and the revision: what a stored result is looked up by.
+// LLVM's version, the tier and the revision. Stored results are looked up by these.
 CompilerFacts CpuCompilerFacts();
 
 }  // namespace loopfleet::worker

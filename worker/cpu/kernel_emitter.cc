@@ -24,12 +24,12 @@ using looptree::DimId;
 using looptree::TreeRef;
 using Values = LoopState::Values;
 
-// Copies of a register block for the different extents that tails can leave it.
+// Most copies of a register block, one for each combination of extents that tails can leave.
 constexpr std::size_t kMaxBlockVariants = 4;
-// Vectors per iteration of a vectorised loop, and how many are written out without a loop.
+// Vectors per iteration of a vectorised loop, and the most that are unrolled without a loop.
 constexpr std::int64_t kVectorsPerIteration = 4;
 constexpr std::int64_t kStraightLineVectors = 8;
-// An output of at least this part of the last-level cache can be stored past it.
+// An output of at least the last-level cache's size divided by this may bypass the cache.
 constexpr std::int64_t kStreamedShare = 4;
 constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 
@@ -57,7 +57,8 @@ class Emitter {
   void EmitLoop(const LoopStep& step);
   void EmitSerialLoop(const LoopStep& step);
   void EmitEachIteration(LoopId loop, const std::function<void()>& emit);
-  // The loops of `nest` from `level` inwards; the one at `block_level`, if any, starts a block.
+  // Emits the loops of `nest` from `level` inwards. The loop at `block_level`, if given, starts a
+  // register block.
   void EmitNest(const Nest& nest, std::size_t level, std::optional<std::size_t> block_level);
   void EmitBlockVariants(const Nest& nest, std::size_t level);
   std::vector<Tile> VariantsOf(const Nest& nest, std::size_t level) const;
@@ -79,7 +80,7 @@ class Emitter {
   LoopState state_;
   BodyEmitter bodies_;
   std::set<TreeRef> effective_;
-  bool streamed_ = false;  // some stores went past the caches
+  bool streamed_ = false;  // some stores bypass the caches
   BlockEmitter blocks_;
   ParallelEmitter parallel_;
 };
@@ -148,7 +149,7 @@ void Emitter::EmitLoop(const LoopStep& step) {
 
 void Emitter::EmitSerialLoop(const LoopStep& step) {
   const std::optional<Nest> nest = NestAt(step);
-  // A loop to be split cannot be part of a nest that starts outside it.
+  // A nest cannot start outside a loop that is split over threads.
   if (nest.has_value() && !HoldsParallelLoop(plan_, step.steps)) {
     EmitNest(*nest, 0, BlockLoopOf(plan_, *nest, shape_));
     return;
@@ -171,13 +172,13 @@ void Emitter::EmitNest(const Nest& nest, std::size_t level,
   EmitEachIteration(nest.loops[level]->loop, [&] { EmitNest(nest, level + 1, block_level); });
 }
 
-// Every combination of extents that the dims of the block can have here; the full one first.
+// Every combination of extents that the dims of the block can have here, the full one first.
 std::vector<Emitter::Tile> Emitter::VariantsOf(const Nest& nest, std::size_t level) const {
   std::vector<Tile> variants(1);
   for (const TileDim& dim : TileInside(plan_, nest, level)) {
     std::vector<std::int64_t> extents = {state_.ConstantExtent(dim.dim)};
     if (extents[0] == 0) {
-      // What the outermost of the dim's loops in the block can meet.
+      // The extents that the dim's outermost loop in the block can have.
       const auto outermost = std::ranges::find_if(
           nest.loops.begin() + static_cast<std::ptrdiff_t>(level), nest.loops.end(),
           [&](const LoopStep* step) { return plan_.loops[step->loop].dim == dim.dim; });
@@ -228,7 +229,7 @@ void Emitter::EmitBlockVariants(const Nest& nest, std::size_t level) {
     EmitVariant(nest, level, variants[0]);
     return;
   }
-  // Too many for a block each: one for the full extents, loops for all others.
+  // If there are too many for a block each: a block for the full extents, loops for the rest.
   const bool all = variants.size() <= kMaxBlockVariants;
   llvm::Function* function = builder_.GetInsertBlock()->getParent();
   llvm::LLVMContext& context = builder_.getContext();
@@ -247,7 +248,7 @@ void Emitter::EmitBlockVariants(const Nest& nest, std::size_t level) {
   if (all) {
     EmitVariant(nest, level, variants.back());
   } else {
-    // A loop that reduces innermost needs no extents: it is a block by itself.
+    // An innermost reduced loop needs no known extents: it is a block by itself.
     const std::size_t innermost = nest.loops.size() - 1;
     const bool reduces = innermost > level && nest.Reduces(nest.loops[innermost]->loop);
     EmitNest(nest, level, reduces ? std::optional(innermost) : std::nullopt);
@@ -264,7 +265,7 @@ bool Emitter::HasUnevenLanes(const Nest& nest, LoopId loop) const {
   });
 }
 
-// The innermost loop of a nest becomes vectors if what it writes lies side by side.
+// The innermost loop of a nest is vectorised if it writes contiguous elements.
 bool Emitter::Vectorises(const Nest& nest, LoopId id) {
   const PlanLoop& loop = plan_.loops[id];
   if (loop.extents.front() < 2) return false;
@@ -277,9 +278,9 @@ bool Emitter::Vectorises(const Nest& nest, LoopId id) {
   return true;
 }
 
-// Whether all that the vectors of `loop` write is on its way to memory: see docs/LOWERING.md.
+// Whether all that the vectors of `loop` write bypasses the caches: see docs/LOWERING.md.
 bool Emitter::Streams(const Nest& nest, LoopId loop) const {
-  // A thread's part may begin within a vector, and the fence at the end is one thread's only.
+  // A thread's part may begin inside a vector, and the fence at the end covers one thread only.
   if (plan_.threads > 1) return false;
   std::int64_t all_bytes = 0;
   for (const PlanBuffer& buffer : plan_.buffers) all_bytes += buffer.element_count * kFloatBytes;
@@ -303,7 +304,8 @@ bool Emitter::Streams(const Nest& nest, LoopId loop) const {
   });
 }
 
-// A loop that does not reduce, or one element of one that does.
+// Emits the innermost loop of a nest outside a register block: as vectors if possible, as scalars
+// if the loop reduces.
 void Emitter::EmitInnermost(const Nest& nest) {
   const LoopId id = nest.loops.back()->loop;
   const DimId dim = plan_.loops[id].dim;
@@ -364,7 +366,7 @@ void Emitter::EmitVectors(const Nest& nest, LoopId loop, Value* extent) {
     });
   };
   Value* start = state_.Constant(0);
-  // Calls make long code, and gain nothing by standing side by side.
+  // Calls make the code long and gain nothing from unrolling.
   if (longest >= kVectorsPerIteration * width && CallsIn(*nest.body) == 0) {
     Value* limit = rounded(kVectorsPerIteration * width);
     run(start, limit, kVectorsPerIteration);
@@ -404,14 +406,13 @@ void Emitter::EmitScalars(const Nest& nest, LoopId loop, Value* start, Value* li
 
 void SetAttributes(const VectorShape& shape, llvm::Function& function) {
   function.addFnAttr(llvm::Attribute::NoUnwind);
-  // Some CPUs prefer shorter vectors than they have, which would break ours up.
+  // Some CPUs prefer vectors shorter than their widest; LLVM would split ours.
   const std::string bits = std::to_string(shape.lanes * 32);
   function.addFnAttr("min-legal-vector-width", bits);
   function.addFnAttr("prefer-vector-width", bits);
 }
 
-// The start of each plan buffer, from the pointers that the caller passes
-// (worker/backend/kernel.h).
+// The start address of each plan buffer, from the caller's pointers (worker/backend/kernel.h).
 Values BufferStarts(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value* passed) {
   llvm::Type* pointer = builder.getPtrTy();
   std::uint64_t next = 0;
@@ -434,7 +435,7 @@ Values BufferStarts(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value*
   return starts;
 }
 
-// Behind the buffers (worker/backend/kernel.h).
+// The pointer after the buffers (worker/backend/kernel.h).
 Value* ParallelForOf(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value* passed) {
   llvm::Type* pointer = builder.getPtrTy();
   Value* slot = builder.CreateGEP(pointer, passed, builder.getInt64(BufferSpecsOf(plan).size()));
@@ -457,7 +458,7 @@ std::set<TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
       plan.threads > 1 ? ParallelForOf(builder, plan, function->getArg(0)) : nullptr;
   Emitter emitter(builder, plan, shape, buffers, parallel_for);
   emitter.EmitSteps(plan.steps);
-  // Stores past the caches are not ordered with the others.
+  // Non-temporal stores are not ordered with other stores.
   if (emitter.streamed()) builder.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
   builder.CreateRetVoid();
   std::set<TreeRef> effective = emitter.effective();

@@ -1,6 +1,6 @@
 #pragma once
-// KernelEmitter: a KernelPlan as one LLVM function, vectors, register blocks and all, such that no
-// IR pass has anything left to improve. docs/LOWERING.md says what each loop becomes.
+// KernelEmitter: emits a KernelPlan as one LLVM function, already vectorised and register-blocked,
+// so that no IR pass is needed. docs/LOWERING.md says what each loop becomes.
 
 #include <set>
 
@@ -14,7 +14,7 @@ class Module;
 
 namespace loopfleet::worker {
 
-// Adds the function kKernelSymbol to `module`. Gives the loops whose annotation changed the code.
+// Adds the function kKernelSymbol to `module`. Returns the loops whose annotation changed the code.
 std::set<looptree::TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
                                        llvm::Module& module);
 

@@ -20,7 +20,7 @@ namespace jitlink = llvm::jitlink;
 namespace orc = llvm::orc;
 using llvm::BitmaskEnumDetail::operator&;
 
-// Code and constants start on cache lines of their own, wherever sections ended.
+// Code and constants each start on a new cache line.
 constexpr std::uint64_t kSegmentAlignment = 64;
 constexpr std::uint64_t kPageBytes = 4096;
 
@@ -28,7 +28,7 @@ llvm::Error Problem(const std::string& text) {
   return llvm::make_error<llvm::StringError>(text, llvm::inconvertibleErrorCode());
 }
 
-// All of the outside world that generated code may call. 0: not part of it.
+// The external functions that generated code may call. 0: not one of them.
 orc::ExecutorAddr OutsideFunction(llvm::StringRef name) {
   if (name == "expf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::expf));
   if (name == "logf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::logf));
@@ -38,7 +38,7 @@ orc::ExecutorAddr OutsideFunction(llvm::StringRef name) {
   return {};
 }
 
-// What one link gives.
+// The result of one link.
 struct Linked {
   CodeImage image;
   std::uint64_t address = 0;
@@ -47,7 +47,7 @@ struct Linked {
   std::string problem;  // empty: none
 };
 
-// Puts every section side by side into one image, the code first.
+// Lays all sections out in one image, the code first.
 class ImageMemory final : public jitlink::JITLinkMemoryManager {
  public:
   explicit ImageMemory(Linked& linked) : linked_(linked) {}
@@ -136,7 +136,7 @@ class ImageContext final : public jitlink::JITLinkContext {
     allocation.release();
   }
 
-  // What the kernel does not reach is left out.
+  // Drops everything that the kernel does not reach.
   jitlink::LinkGraphPassFunction getMarkLivePass(const llvm::Triple&) const override {
     return [](jitlink::LinkGraph& graph) {
       for (jitlink::Symbol* symbol : graph.defined_symbols()) {
@@ -164,7 +164,7 @@ Result<CodeImage> Linker::LinkAt(std::string_view object, std::uint64_t address,
   auto graph = jitlink::createLinkGraphFromObject(buffer);
   if (!graph) return Unlinkable(llvm::toString(graph.takeError()));
   Linked linked{.address = address, .max_bytes = max_bytes};
-  // Everything it needs is at hand, so it is done when it returns.
+  // Nothing here is asynchronous: the link is complete when this returns.
   jitlink::link(std::move(*graph), std::make_unique<ImageContext>(linked));
   if (linked.too_long) return Fail(ErrorKind::kFull, linked.problem);
   if (!linked.problem.empty()) return Unlinkable(linked.problem);
@@ -174,7 +174,7 @@ Result<CodeImage> Linker::LinkAt(std::string_view object, std::uint64_t address,
 LinkedKernel::~LinkedKernel() { ::munmap(memory_, size_); }
 
 Result<std::unique_ptr<LinkedKernel>> Linker::Link(std::string_view object) {
-  // Linking drops more than it adds: a few table entries for each outside function.
+  // Linking adds only a few table entries for each external function.
   constexpr std::size_t kAddedBytes = std::size_t{64} << 10;
   const std::size_t size = llvm::alignTo(object.size() + kAddedBytes, kPageBytes);
   void* const memory =

@@ -1,7 +1,7 @@
 #pragma once
-// Linker: turns an object file of CpuCompiler into code. The only symbols an object can reach are
-// the few functions of the C library that kernels need (expf, logf ...): there is no look-up in the
-// process. Thread-compatible; keeps nothing between calls.
+// Linker: links an object file of CpuCompiler into machine code. The only external symbols an
+// object can reach are the few C library functions that kernels need (expf, logf ...): the process
+// itself is not searched. Keeps no state between calls. Used by one thread at a time.
 
 #include <memory>
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace loopfleet::worker {
 
-// Code in this process; freed with the object.
+// Code in this process. The destructor frees it.
 class LinkedKernel {
  public:
   ~LinkedKernel();
@@ -32,8 +32,8 @@ class Linker final : public CodeLinker {
   Result<CodeImage> LinkAt(std::string_view object, std::uint64_t address,
                            std::size_t max_bytes) override;
 
-  // Links into memory of its own, here: for tests and benchmarks, which run no code that they do
-  // not trust.
+  // Links into newly mapped memory of this process. For tests and benchmarks, which run only code
+  // they trust.
   Result<std::unique_ptr<LinkedKernel>> Link(std::string_view object);
 };
 

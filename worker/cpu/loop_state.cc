@@ -55,8 +55,8 @@ std::int64_t LoopState::ConstantExtent(looptree::DimId dim) const {
   return ConstantOf(extents_[dim]).value_or(0);
 }
 
-// Going nowhere is no instruction: a fifth of a module would be such, and trees that differ in
-// nothing else could not share what is made of them.
+// A move by zero elements emits no instruction. These would be a fifth of a module, and trees that
+// differ only in them could not share a cached object.
 Value* LoopState::Moved(Value* address, Value* elements) const {
   if (ConstantOf(elements) == 0) return address;
   return builder_.CreateGEP(builder_.getFloatTy(), address, elements);
@@ -250,7 +250,7 @@ std::vector<LoopState::Place> LoopState::PlacesIn(const LoopStep& step) {
   std::set<LoopId> once;
   AddPlaces(step.prepare, places, once);
   AddPlaces(step.steps, places, once);
-  // Loops inside `step` will have offsets of their own; those outside are being run.
+  // Loops inside `step` will set their own offsets. Those outside are running.
   for (LoopId loop : once) {
     const bool running = loop < step.loop && offsets_[loop] != nullptr;
     if (running && !ConstantOf(offsets_[loop])) places.push_back({&offsets_[loop], nullptr});

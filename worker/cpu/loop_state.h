@@ -1,7 +1,7 @@
 #pragma once
-// LoopState: where the code being emitted stands in its loops: for each access of the plan the
-// address that the loops entered so far lead to, for each dim how many elements are left to its
-// next loop. It emits the loops themselves; what runs in them comes from the caller.
+// LoopState: the current position of the emitted code in its loops: for each access of the plan,
+// the address at this point; for each dim, the elements left to its next loop. Emits the loops
+// themselves; the caller emits their bodies. Used by one thread.
 
 #include <cstdint>
 #include <functional>
@@ -22,55 +22,56 @@ namespace loopfleet::worker {
 class LoopState {
  public:
   using Values = std::vector<llvm::Value*>;
-  // Emits one iteration; gets the loop's offset and the values carried into it, gives those carried
-  // on.
+  // Emits one iteration. Takes the loop's offset and the values carried into the iteration; returns
+  // the values carried out of it.
   using Iteration = std::function<Values(llvm::Value* offset, const Values& carried)>;
 
   // `buffers`: the start of each plan buffer.
   LoopState(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Values& buffers);
 
-  // The elements left to the next loop over `dim`: a constant unless a tail is about.
+  // The elements left to the next loop over `dim`: a constant unless an enclosing loop has a tail.
   llvm::Value* extent(looptree::DimId dim) const { return extents_[dim]; }
-  // The same, if it is a constant; else 0.
+  // The same, if it is a constant; otherwise 0.
   std::int64_t ConstantExtent(looptree::DimId dim) const;
 
-  // The offset of a loop that is being run; null before it was first entered.
+  // The offset of a running loop. Null: it was never entered.
   llvm::Value* offset(LoopId loop) const { return offsets_[loop]; }
 
-  // The address of `access` here, moved on by `elements`.
+  // The address of `access` at this point, plus `elements`.
   llvm::Value* Address(const Access& access, std::int64_t elements) const;
 
-  // for (offset = start; offset < limit; offset += step): a loop, or nothing of one where constants
-  // say that there is one iteration or none. The addresses move along; extents stay.
+  // for (offset = start; offset < limit; offset += step). Emits no loop if constants show that it
+  // has at most one iteration. Advances the addresses; leaves the extents alone.
   struct Range {
     LoopId loop = 0;
     llvm::Value* start = nullptr;
     llvm::Value* limit = nullptr;
     std::int64_t step = 1;
-    bool may_be_empty = false;  // start may reach limit; otherwise it is known to be below
-    bool unroll = false;        // needs constants
+    bool may_be_empty = false;  // false: start is known to be less than limit
+    bool unroll = false;        // only if start and limit are constants
   };
   Values Run(const Range& range, const Values& carried, const Iteration& iteration);
 
-  // Runs a loop of the plan over all that is left of its dim, with the extent for inner loops set.
+  // Emits a loop of the plan over all that is left of its dim. Sets the extent for inner loops.
   Values RunWhole(LoopId loop, bool unroll, const Values& carried, const Iteration& iteration);
 
-  // The part of a loop from one offset to another; both count from where the loop starts.
+  // A part of a loop, as offsets from the loop's start.
   struct Bounds {
     llvm::Value* start = nullptr;
     llvm::Value* limit = nullptr;
   };
-  // Runs the iterations in there (which may be none), with the extent for inner loops set.
+  // Emits the iterations within `bounds`, possibly none. Sets the extent for inner loops.
   void RunPart(LoopId loop, const Bounds& bounds,
                const std::function<void(llvm::Value* offset)>& iteration);
-  // Emits code that takes this part for all that is left of the dim; nothing runs if it is empty.
+  // Runs `emit` with `bounds` as all that is left of the dim. The emitted code is skipped at run
+  // time if the part is empty.
   void Within(LoopId loop, const Bounds& bounds, const std::function<void()>& emit);
 
-  // All values here that code for `step` may need and that are no constants: to be replaced while
-  // code is emitted in another function.
+  // All non-constant values that the code of `step` may need. The caller replaces them while it
+  // emits code in another function.
   struct Place {
     llvm::Value** value = nullptr;
-    const Access* access = nullptr;  // whose address it is; null: an extent or an offset
+    const Access* access = nullptr;  // the value is its address; null: an extent or an offset
   };
   std::vector<Place> PlacesIn(const LoopStep& step);
 
@@ -99,7 +100,7 @@ class LoopState {
   Values extents_;                              // by DimId
   Values offsets_;                              // by LoopId
   Values addresses_;                            // by access, in the order of the plan
-  std::map<const Access*, std::size_t> index_;  // of addresses_; only looked up, never walked
+  std::map<const Access*, std::size_t> index_;  // into addresses_; never iterated
   std::vector<std::vector<User>> users_;        // by LoopId
 };
 

@@ -22,7 +22,7 @@ using llvm::CodeGenFileType;
 using llvm::Pass;
 using llvm::legacy::PassManager;
 
-// LLVM's whole pipeline, IR passes included: for targets whose short one nobody has worked out.
+// LLVM's full pipeline, including IR passes. For targets without a short pipeline here.
 void AddWholePipeline(llvm::LLVMTargetMachine& machine, PassManager& passes,
                       llvm::raw_pwrite_stream& out, CodeGenFileType type) {
   const bool refused =
@@ -37,8 +37,9 @@ Pass* PassNamed(const char* name) {
   return info->createPass();
 }
 
-// Only what turns our IR into right code on x86: it comes vectorised, unrolled and with its
-// accumulators in place, so the optimising passes, which take most of the time, find nothing to do.
+// Only the passes needed for correct x86 code. Our IR is already vectorised and unrolled, with its
+// accumulators in registers, so the optimising passes would take most of the time and change
+// nothing.
 void AddShortX86Pipeline(llvm::LLVMTargetMachine& machine, PassManager& passes,
                          llvm::raw_pwrite_stream& out, CodeGenFileType type) {
   passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
@@ -64,8 +65,8 @@ void AddShortX86Pipeline(llvm::LLVMTargetMachine& machine, PassManager& passes,
   passes.add(llvm::createFreeMachineFunctionPass());
 }
 
-// Whoever is called or returned to may use SSE instructions, which are slow while the upper halves
-// of registers are in use. (One of the passes left out would see to it.)
+// Inserts vzeroupper before returns and indirect calls: the other side may use SSE instructions,
+// which are slow while the upper halves of registers are in use. (An omitted pass would do this.)
 void ClearUpperHalves(llvm::Module& module) {
   const auto leaves = [](const llvm::Instruction& instruction) {
     const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);

@@ -1,6 +1,7 @@
 #pragma once
-// ObjectWriter: a module of EmitKernel as an object file, or as assembly for people. It keeps its
-// pipeline of machine passes, as making one costs as much as running it.
+// ObjectWriter: compiles a module of EmitKernel to an object file, or to assembly for people. Keeps
+// its pipeline of machine passes, because building one costs as much as running it. Used by one
+// thread.
 
 #include <memory>
 #include <string>
@@ -15,7 +16,7 @@ namespace loopfleet::worker {
 class ObjectWriter {
  public:
   enum class Form { kObject, kAssembly };
-  // The machine has to outlive this.
+  // `machine` must outlive this object.
   explicit ObjectWriter(llvm::LLVMTargetMachine& machine, Form form = Form::kObject);
   ~ObjectWriter();
 

@@ -15,13 +15,13 @@ namespace {
 using looptree::DimId;
 
 constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
-// From one row to the next: what lies below another this far apart is fetched by no prefetcher in
-// time, and in few sets of a cache. docs/decisions/packing.md has what less and more would do.
+// Smallest distance between rows that are packed. No prefetcher fetches rows this far apart in
+// time, and they fall into few sets of a cache. docs/decisions/packing.md compares other values.
 constexpr std::int64_t kFarApartBytes = 1024;
-// A copy reads and writes everything once: it has to be read more often than that.
+// Fewest reads of an input that pay for its copy, which reads and writes every element once.
 constexpr std::int64_t kLeastUses = 8;
 
-// How a packed input is cut: panels of `width` columns, each with all of its rows.
+// The layout of a packed input: panels of `width` columns, each with all rows.
 struct Panels {
   BufferId source = 0;
   DimId columns = 0;
@@ -60,12 +60,12 @@ class Packer {
     return left;
   }
 
-  // `around`: the loops that `step` stands in.
+  // `around`: the loops enclosing `step`.
   void Visit(Step& step, std::vector<LoopId>& around) {
     auto* loop = std::get_if<LoopStep>(&step.what);
     if (loop == nullptr) return;
     const std::optional<Nest> nest = NestAt(*loop);
-    // A block never reaches out of a loop that is split: the nest that counts starts inside it.
+    // A block never extends outside a loop that is split over threads: its nest starts inside.
     const bool splits =
         nest.has_value() && std::ranges::any_of(nest->loops, [&](const LoopStep* step_of) {
           return plan_.loops[step_of->loop].parallel;
@@ -99,14 +99,13 @@ class Packer {
     }
   }
 
-  // The body of a nest.
   static Body& BodyOf(LoopStep& outermost) {
     LoopStep* loop = &outermost;
     while (auto* inner = std::get_if<LoopStep>(&loop->steps.front().what)) loop = inner;
     return std::get<Body>(loop->steps.front().what);
   }
 
-  // nullopt: the rule leaves this operand where it is.
+  // nullopt: the operand stays unpacked.
   std::optional<Panels> PanelsOf(const Access& access, const Nest& nest, DimId columns,
                                  const std::vector<LoopId>& outside,
                                  const std::vector<LoopId>& inside) const {
@@ -133,7 +132,7 @@ class Packer {
     panels.rows = *rows;
     const bool whole_vectors = panels.width % static_cast<std::int64_t>(shape_.lanes) == 0;
     const bool far_apart = panels.pitch * kFloatBytes >= kFarApartBytes;
-    // The loop over the rows has to be in the block, or there is nothing below anything in it.
+    // The loop over the rows must be inside the block; otherwise the block reads only one row.
     const bool runs_down = std::ranges::any_of(inside, [&](LoopId loop) {
       return plan_.loops[loop].dim == panels.rows && nest.Reduces(loop);
     });
@@ -170,7 +169,7 @@ class Packer {
                              .element_count = elements,
                              .scratch_offset = start});
     copies_.push_back(CopyStep(panels, buffer));
-    // Loops outside the block move from panel to panel, those inside it within one.
+    // Column loops outside the block move from panel to panel, those inside it within a panel.
     for (AccessTerm& term : access.terms) {
       const bool in_block = std::ranges::find(inside, term.loop) != inside.end();
       const bool over_columns = plan_.loops[term.loop].dim == panels.columns;
@@ -179,7 +178,7 @@ class Packer {
     access.buffer = buffer;
   }
 
-  // For each row, for each panel: a row of the panel.
+  // For each row and each panel, copies that row of the panel.
   Step CopyStep(const Panels& panels, BufferId buffer) {
     const std::int64_t columns = plan_.dim_sizes[panels.columns];
     const std::int64_t rows = plan_.dim_sizes[panels.rows];
@@ -210,7 +209,7 @@ class Packer {
   KernelPlan& plan_;
   const VectorShape& shape_;
   std::int64_t bytes_left_;
-  std::vector<Step> copies_;  // to run before the root step that is being visited
+  std::vector<Step> copies_;  // inserted before the root step being visited
 };
 
 }  // namespace

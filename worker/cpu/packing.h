@@ -1,7 +1,7 @@
 #pragma once
-// Packing: an input that is read down its rows, which lie far apart, is copied panel by panel to a
-// place where each panel lies side by side, once a run and before it is read. The rule is that of
-// docs/LOWERING.md, "Packed panels".
+// Packing: copies an input whose rows lie far apart, and which a block reads row after row, into
+// contiguous panels, once per run and before it is read. The rule is in docs/LOWERING.md, "Packed
+// panels".
 
 #include <cstdint>
 
@@ -10,9 +10,9 @@
 
 namespace loopfleet::worker {
 
-// The panels lie at the end of the scratch area. What would take tensors and scratch beyond
-// `footprint_bytes` is read where it is. Looks at register blocks as they will be
-// emitted: to be called on a plan that nothing changes any more.
+// Appends the panels to the scratch area. An input whose panels would take tensors and scratch
+// beyond `footprint_bytes` stays unpacked. Relies on the register blocks as they will be emitted,
+// so the plan must not change after this call.
 void PackPanels(KernelPlan& plan, const VectorShape& shape, std::uint64_t footprint_bytes);
 
 }  // namespace loopfleet::worker

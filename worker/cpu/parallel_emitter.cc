@@ -14,7 +14,7 @@ namespace {
 using llvm::Value;
 using Values = LoopState::Values;
 
-constexpr const char* kTaskName = "loopfleet_task";  // LLVM numbers the second and further ones
+constexpr const char* kTaskName = "loopfleet_task";  // LLVM appends a number to further ones
 
 }  // namespace
 
@@ -25,7 +25,7 @@ ParallelEmitter::Group ParallelEmitter::GroupAt(const LoopStep& outermost) const
     if (inside == nullptr || !plan_.loops[inside->loop].parallel) break;
     group.push_back(inside);
   }
-  // What is set before a loop belongs to a reduction over it, and parallel loops are not reduced.
+  // `prepare` starts a reduction over its loop, and parallel loops are not reduced.
   for (const LoopStep* step : group) LF_CHECK(step->prepare.empty(), "a parallel loop reduces");
   return group;
 }
@@ -57,7 +57,7 @@ void ParallelEmitter::Emit(const LoopStep& outermost, const EmitLoop& emit) {
                                       *kernel->getParent());
   task->setAttributes(kernel->getAttributes());
 
-  // What the loop needs of where it stands goes to the task in a frame.
+  // A frame passes the task the values that the loop needs from its surroundings.
   const std::vector<LoopState::Place> places = state_.PlacesIn(outermost);
   std::vector<llvm::Type*> types;
   for (const LoopState::Place& place : places) types.push_back((*place.value)->getType());
@@ -113,7 +113,7 @@ void ParallelEmitter::EmitPart(const Group& group, std::size_t level, const Part
     state_.Within(step.loop, bounds, [&] { emit(step); });
     return;
   }
-  std::int64_t inside = 1;  // iterations of the inner loops in one of this
+  std::int64_t inside = 1;  // iterations of the inner loops in one of this loop
   for (std::size_t i = level + 1; i < group.size(); ++i) inside *= MostIterations(*group[i]);
   Value* each = state_.Constant(inside);
   Value* first = builder_.CreateUDiv(part.begin, each);

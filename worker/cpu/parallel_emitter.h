@@ -1,11 +1,11 @@
 #pragma once
-// ParallelEmitter: a parallel loop, with those that it holds and nothing else, as a function of its
-// own that runs a part of the iterations, and a call that has all parts run
+// ParallelEmitter: emits a group of perfectly nested parallel loops as a separate function that
+// runs a part of the iterations, and a call that runs all parts
 // (worker/verification/parallel_for.h).
 //
-// The iterations of the group are numbered through, and a part is a range of numbers. Within it the
-// innermost loop of the group is an ordinary loop over fewer elements, so vectors and register
-// blocks come out as they would without threads.
+// The iterations of the group are numbered consecutively, and a part is a range of numbers. Within
+// a part, the innermost loop of the group is an ordinary loop over fewer elements, so vectors and
+// register blocks are the same as without threads. Used by one thread.
 
 #include <functional>
 #include <vector>
@@ -17,10 +17,10 @@ namespace loopfleet::worker {
 
 class ParallelEmitter {
  public:
-  // Emits the loop over what is left of its dim, one iteration after the other.
+  // Emits the loop over what is left of its dim, as a serial loop.
   using EmitLoop = std::function<void(const LoopStep&)>;
 
-  // `parallel_for`: the address of the ParallelFor that the kernel was given.
+  // `parallel_for`: the address of the ParallelFor passed to the kernel.
   ParallelEmitter(llvm::IRBuilderBase& builder, const KernelPlan& plan, LoopState& state,
                   llvm::Value* parallel_for)
       : builder_(builder), plan_(plan), state_(state), parallel_for_(parallel_for) {}

@@ -21,32 +21,31 @@ using looptree::Schedule;
 using looptree::TreeNode;
 using looptree::TreeRef;
 
-// Vectors of a strip whose accumulators stay in registers: as many as keep the units busy.
+// Vectors in a strip whose accumulators stay in registers: enough to keep the units busy.
 constexpr std::int64_t kBlockVectors = 8;
-// Fewer than so many vectors in a row had better be more rows.
+// Fewest vectors per row. Below this, the block takes fewer rows instead.
 constexpr std::size_t kLeastVectors = 2;
-// Vectors of a strip that goes through memory.
+// Vectors in a strip that goes through memory.
 constexpr std::int64_t kMemoryVectors = 4;
 
-// What is to become of the loops of a nest, or of all nests under one loop.
+// The change to the loops of a nest, or to all nests under one loop.
 struct Cut {
-  // This loop is cut into strips of `width` elements, which run innermost. Round them a loop over
-  // the strips stands where `loop` stood, or before `reduced` if it stood inside that.
+  // The loop cut into strips of `width` elements, which run innermost. The loop over the strips
+  // takes the place of `loop`, or goes right outside `reduced` if `loop` was inside that.
   std::optional<TreeRef> loop;
   std::int64_t width = 1;
-  // The reduced loop that starts the register block, and the loops inside it that run round it
-  // instead.
+  // The reduced loop that starts the register block, and the inner loops moved outside it.
   std::optional<TreeRef> reduced;
   std::set<TreeRef> hoisted;
-  bool annotated = false;  // would have been another one without "vectorize"
+  bool annotated = false;  // the annotation "vectorize" changed the choice
 
-  // The outermost loop whose operations are changed.
+  // The outermost loop whose operations change.
   TreeRef top() const { return std::min(loop.value_or(kNoParent), reduced.value_or(kNoParent)); }
 };
 
 std::int64_t CeilOf(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Strips as equal as whole vectors allow, of at most `vectors` each.
+// The width of equal strips, rounded up to whole vectors, of at most `vectors` each.
 std::int64_t StripWidth(std::int64_t extent, std::int64_t vectors, const VectorShape& shape) {
   const std::int64_t all = CeilOf(extent, shape.lanes);
   const std::int64_t strips = CeilOf(all, vectors);
@@ -69,7 +68,7 @@ class Chooser {
     double cost = 0;
     bool annotated = false;
   };
-  // What the lanes of a vector are: elements of the target, or partial results of one.
+  // What the lanes of a vector hold: elements of the target, or partial results of one element.
   enum class Lanes { kSpread, kReduce };
 
   void Visit(const std::vector<Step>& steps);
@@ -92,7 +91,7 @@ class Chooser {
   const LoopTree& tree_;
   const KernelPlan& plan_;
   const VectorShape& shape_;
-  std::vector<const LoopStep*> path_;  // round the step visited
+  std::vector<const LoopStep*> path_;  // the loops enclosing the step being visited
   std::vector<Cut> cuts_;
 };
 
@@ -109,7 +108,7 @@ void Chooser::Visit(const std::vector<Step>& steps) {
   }
 }
 
-// The loops that could be vectorised: those whose elements lie side by side in the loop itself.
+// The loops that could be vectorised: those that step by one element.
 std::vector<Chooser::Columns> Chooser::CandidatesOf(const Nest& nest) const {
   std::vector<Columns> candidates;
   for (std::size_t depth = 0; depth < path_.size(); ++depth) {
@@ -122,9 +121,9 @@ std::vector<Chooser::Columns> Chooser::CandidatesOf(const Nest& nest) const {
     if (reduces && depth + 1 < path_.size() &&
         std::any_of(path_.begin() + static_cast<std::ptrdiff_t>(depth) + 1, path_.end(),
                     [&](const LoopStep* step) { return nest.Reduces(step->loop); })) {
-      continue;  // lanes that reduce do so in the innermost such loop
+      continue;  // only the innermost reduced loop can supply lanes that reduce
     }
-    // A body without accumulators stores in every iteration: side by side, or element by element.
+    // A body without accumulators stores in every iteration, so its stores must be contiguous.
     const bool side_by_side = std::ranges::all_of(nest.body->statements, [&](const Statement& s) {
       return !s.target.has_value() || !s.reduced.empty() || StrideOf(*s.target, id) == 0 ||
              StrideOf(*s.target, id) == 1;
@@ -137,7 +136,7 @@ std::vector<Chooser::Columns> Chooser::CandidatesOf(const Nest& nest) const {
   return candidates;
 }
 
-// What vectors along `loop` can cover: all that the block has of its dim.
+// The extent that vectors along the loop can cover: the block's extent of its dim.
 std::int64_t Chooser::ExtentOf(const Nest& nest, LoopId id) const {
   const PlanLoop& loop = plan_.loops[id];
   if (nest.Reduces(id)) return loop.extents.front();
@@ -151,7 +150,7 @@ std::int64_t Chooser::ExtentOf(const Nest& nest, LoopId id) const {
   return loop.extents.front();
 }
 
-// Loops are only turned over inside the nest.
+// The depth of the nest's outermost loop. Loops are reordered only inside the nest.
 std::size_t Chooser::FirstOfNest() const {
   std::size_t first = path_.size() - 1;
   while (first > 0 && path_[first - 1]->steps.size() == 1) --first;
@@ -172,8 +171,8 @@ std::optional<Chooser::Columns> Chooser::Best(const Nest& nest) const {
   return chosen;
 }
 
-// The body as it would be if the loops that are innermost over their dims went inside: what is held
-// for one iteration of such a loop would be held for all of them, and move with it.
+// The body as it would be with the loops that are innermost over their dims moved inside: an
+// intermediate held for one iteration of such a loop is then held for all, and moves with it.
 Body Chooser::Widened(const Body& body) const {
   Body widened = body;
   const auto widen = [&](Access& access) {
@@ -203,7 +202,7 @@ Body Chooser::Widened(const Body& body) const {
 void Chooser::Decide(const Body& body) {
   if (path_.size() < 2 || !body.once.empty()) return;
   for (std::size_t depth = 0; depth < path_.size(); ++depth) {
-    if (IsCut(depth)) return;  // another body under the same loop has decided
+    if (IsCut(depth)) return;  // another body under the same loop decided
   }
   const Nest nest{.loops = path_, .body = &body};
   const Body widened = Widened(body);
@@ -241,7 +240,7 @@ void Chooser::DecideReduction(const Nest& nest, const Columns& columns) {
     if (static_cast<std::int64_t>(PieceCount(inside->extent, ShapeAlong(*nest.body, id, shape_))) <=
         most)
       return;                                              // it fits
-    if (inside->extent != loop.extents.front()) continue;  // the schedule itself has cut it
+    if (inside->extent != loop.extents.front()) continue;  // the schedule already cut it
     Cut cut = CutAt(columns, most);
     cut.reduced = LoopAt(depth).ref;
     Add(std::move(cut));
@@ -254,7 +253,7 @@ void Chooser::DecideReduction(const Nest& nest, const Columns& columns) {
   }
 }
 
-// The innermost reduced loop goes inwards until what is left inside it fits.
+// Moves the innermost reduced loop inwards until what is left inside it fits.
 void Chooser::Sink(std::size_t reduced, const Columns& columns, Lanes lanes) {
   std::map<DimId, std::int64_t> covered;  // rows, by dim
   std::int64_t rows = 1;
@@ -266,7 +265,7 @@ void Chooser::Sink(std::size_t reduced, const Columns& columns, Lanes lanes) {
     if (lanes == Lanes::kSpread && loop.dim == LoopAt(columns.depth).dim) {
       const bool fits =
           PieceCount(loop_extent, shape_) <= VectorsBeside(static_cast<std::size_t>(rows), shape_);
-      if (!fits && depth - 1 != columns.depth) break;  // the innermost one can be cut
+      if (!fits && depth - 1 != columns.depth) break;  // only the chosen loop can be cut
       columns_inside = loop_extent;
       continue;
     }
@@ -311,7 +310,7 @@ void Chooser::Add(Cut cut) {
   if (!holds_another) cuts_.push_back(std::move(cut));
 }
 
-// The loops of one operation with its cut made, and where each comes from.
+// The loops of one operation after the cut, and the original loop of each.
 struct CutLoops {
   std::vector<LoopSpec> loops;
   std::vector<TreeRef> origins;
@@ -322,7 +321,7 @@ CutLoops WithCut(std::span<const LoopSpec> loops, std::span<const TreeRef> refs,
   const auto index_of = [&](std::optional<TreeRef> ref) {
     return static_cast<std::size_t>(std::ranges::find(refs, ref) - refs.begin());
   };
-  const std::size_t at = index_of(cut.loop);  // refs.size(): it is none of these
+  const std::size_t at = index_of(cut.loop);  // refs.size(): not one of these loops
   const std::size_t reduced = index_of(cut.reduced);
   const auto push = [&](LoopSpec loop, std::size_t origin) {
     result.loops.push_back(loop);
@@ -354,7 +353,7 @@ CutLoops WithCut(std::span<const LoopSpec> loops, std::span<const TreeRef> refs,
   return result;
 }
 
-// The operations with leaves, in the order in which they run.
+// The operations with leaves, in execution order.
 std::vector<NodeId> LeavesOf(const LoopTree& tree) {
   std::vector<NodeId> leaves;
   for (const TreeNode& node : tree.nodes()) {
@@ -363,7 +362,7 @@ std::vector<NodeId> LeavesOf(const LoopTree& tree) {
   return leaves;
 }
 
-// All loops round it are its own, and they are as deep as it stands.
+// True if every loop enclosing the leaf is one of its own.
 bool StandsInOwnLoops(const LoopTree& tree, NodeId node) {
   return tree.LoopsOf(node).size() == tree.nodes()[*tree.LeafOf(node)].depth;
 }
@@ -378,7 +377,7 @@ class Cutter {
  public:
   explicit Cutter(const LoopTree& tree) : tree_(tree), leaves_(LeavesOf(tree)) {}
 
-  // nullopt: the cut would change more than it is meant to.
+  // nullopt: the cuts would change more than intended.
   std::optional<StripMinedTree> Make(const std::vector<Cut>& cuts) {
     Schedule schedule = tree_.schedule();
     for (NodeId node : leaves_) {
@@ -415,7 +414,7 @@ class Cutter {
     return loop < leaf && leaf < tree_.nodes()[loop].end;
   }
 
-  // Loops that have come to look like the next operation's are not to be shared with it.
+  // Keeps changed loops that now match the next operation's from being merged with them.
   void KeepApart(Schedule& schedule) const {
     for (std::size_t i = 1; i < leaves_.size(); ++i) {
       const NodeId before = leaves_[i - 1];
@@ -431,7 +430,7 @@ class Cutter {
     }
   }
 
-  // Operations that ran in one body still do, and others share as many loops as they did.
+  // Operations that shared a body still do, and others share as many loops as before.
   bool HasSameShape(const LoopTree& made) const {
     if (LeavesOf(made) != leaves_) return false;
     for (std::size_t i = 0; i < leaves_.size(); ++i) {

@@ -1,7 +1,7 @@
 #pragma once
-// StripMining: which loops of a tree are cut into strips for the registers' sake, and the tree with
-// them cut. The rule is that of docs/LOWERING.md, "Strips". What comes out is a tree like any
-// other, so that everything behind it knows nothing of strips.
+// StripMining: cuts loops of a tree into strips that fit the registers. The rule is in
+// docs/LOWERING.md, "Strips". The result is an ordinary tree, so later stages know nothing of
+// strips. A pure function.
 
 #include <optional>
 #include <set>
@@ -15,13 +15,13 @@ namespace loopfleet::worker {
 
 struct StripMinedTree {
   looptree::LoopTree tree;
-  // By loop of `tree`: the loop it was made from. Two loops share one where a strip was cut off.
+  // By loop of `tree`: the original loop. A strip and the loop over the strips share one.
   std::vector<looptree::TreeRef> origins;
-  // Loops of the tree given whose annotation "vectorize" made the choice.
+  // Loops of the original tree whose annotation "vectorize" decided the cut.
   std::set<looptree::TreeRef> effective;
 };
 
-// `plan` is the tree's. nullopt: there is nothing to cut.
+// `plan` is the plan of `tree`. nullopt: nothing to cut.
 std::optional<StripMinedTree> StripMine(const looptree::LoopTree& tree, const KernelPlan& plan,
                                         const VectorShape& shape);
 

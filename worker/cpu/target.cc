@@ -77,14 +77,14 @@ Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
     return Fail(ErrorKind::kUnavailable,
                 fmt::format("LLVM makes no machine code for {} on {}", processor.name, triple));
   }
-  // LLVM's own code generators all are of this kind.
+  // All of LLVM's code generators derive from this class.
   return std::unique_ptr<llvm::LLVMTargetMachine>(static_cast<llvm::LLVMTargetMachine*>(machine));
 }
 
 namespace {
 
-// Of the last-level cache, as the kernel knows it ("32768K"); the default of VectorShape where it
-// does not. (The C library adds up the caches of all cores of some processors.)
+// Size of the last-level cache as sysfs reports it ("32768K"), or VectorShape's default. (On some
+// processors the C library reports the sum over all cores.)
 std::int64_t CacheBytes() {
   std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
   std::string text;

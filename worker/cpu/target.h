@@ -1,5 +1,5 @@
 #pragma once
-// What a processor is to LLVM, and what a kernel may use of it.
+// LLVM's view of a processor, and the vector registers that a kernel may use.
 
 #include <memory>
 
@@ -13,8 +13,8 @@ class LLVMTargetMachine;
 
 namespace loopfleet::worker {
 
-// A target machine for the host that uses no instructions beyond `isa`, or for the other processor
-// that it names.
+// A target machine for the host limited to the instructions of `isa`, or for the other processor
+// that `isa` names. kUnavailable: this build of LLVM cannot generate code for it.
 Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa);
 
 VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine);

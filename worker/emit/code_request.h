@@ -1,6 +1,6 @@
 #pragma once
-// CodeRequest: which tree the code is wanted of, read from one job line as `loopfleet submit` takes
-// it, or put together from flags.
+// Reads from a job line, in the format of `loopfleet submit`, which code `loopfleet-worker emit` is
+// to print.
 
 #include <string>
 #include <string_view>
@@ -10,9 +10,10 @@
 
 namespace loopfleet::worker {
 
-// Of a job line, the fields that make its tree ("benchmark" | "ir", "actions", "dialect", "rules",
-// "on_illegal", "merge_all_first") and "threads"; the others say how to measure and are passed
-// over. kInvalid: it is no JSON object, or one of these is missing, of a wrong type or unknown.
+// Reads the fields that determine the tree ("benchmark" | "ir", "actions", "dialect", "rules",
+// "on_illegal", "merge_all_first") and "threads". The other fields say how to measure and are
+// ignored. kInvalid: the line is no JSON object, or one of these fields is missing, of a wrong type
+// or unknown.
 Result<JobSpec> ParseCodeRequest(std::string_view line);
 
 }  // namespace loopfleet::worker

@@ -63,12 +63,12 @@ Result<T> Find(std::string_view flag, const std::array<Named<T>, N>& known,
 struct Flags {
   std::string format;
   std::string isa = "host";
-  std::string gpu_arch;  // not empty: for a GPU
+  std::string gpu_arch;  // empty: the code is for a CPU
   std::string benchmark;
   std::string ir_file;
   std::string actions;
   std::uint32_t threads = 1;
-  std::string code_hash;  // of a row: say whether this is its code
+  std::string code_hash;  // of a stored row, to compare with; empty: none
 };
 
 int Complain(int code, std::string_view text) {
@@ -210,7 +210,7 @@ std::expected<std::string, Failure> GpuCodeOf(Format format, const looptree::Loo
   return std::move(cubin->bytes);
 }
 
-// The GPU that is asked for; none: the code is for a CPU.
+// The requested GPU; nullopt: the code is for a CPU.
 Result<std::optional<GpuArch>> GpuAskedFor(Format format, const Flags& flags) {
   if (flags.gpu_arch.empty()) {
     if (!NeedsGpu(format)) return std::nullopt;
@@ -232,8 +232,8 @@ Result<std::optional<GpuArch>> GpuAskedFor(Format format, const Flags& flags) {
 
 struct Compilers {
   std::unique_ptr<CpuCompiler> cpu;
-  std::unique_ptr<CpuCompiler> host;  // to compare with a row; none: there is no row
-  std::unique_ptr<GpuCompiler> gpu;   // none: the code is for a CPU
+  std::unique_ptr<CpuCompiler> host;  // for the comparison with a row; null: no row was given
+  std::unique_ptr<GpuCompiler> gpu;   // null: the code is for a CPU
 };
 
 Result<Compilers> MakeCompilers(const Flags& flags, CpuIsa isa, std::optional<GpuArch> gpu) {
@@ -249,7 +249,7 @@ Result<Compilers> MakeCompilers(const Flags& flags, CpuIsa isa, std::optional<Gp
   return compilers;
 }
 
-// Whether this program, on this host, makes what was measured.
+// Tells whether this program on this host makes the code that was measured.
 void CompareWithRow(const std::string& wanted, const looptree::LoopTree& tree,
                     const CompileOptions& options, CpuCompiler& host) {
   const auto kernel = host.Compile(tree, options);

@@ -1,5 +1,5 @@
 #pragma once
-// What sysfs says of a cache's size.
+// Parses cache sizes as sysfs writes them.
 
 #include <charconv>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace loopfleet::worker {
 
-// "16K", "2048K", "36M": as sysfs writes cache sizes. 0 for anything else.
+// In bytes: "16K", "2048K", "36M". 0 for anything else.
 inline std::uint64_t ParseCacheSize(std::string_view text) {
   std::uint64_t number = 0;
   const char* const end = text.data() + text.size();

@@ -85,13 +85,13 @@ std::uint64_t ReadMemoryBytes(const std::filesystem::path& file) {
   return key == "MemTotal:" ? kibibytes * 1024 : 0;
 }
 
-// What this process may use of it: the least that any of the control groups (version 2) says which
-// it is in, a container's or a service's own.
+// The memory that this process may use: the lowest limit of its control groups (version 2), such as
+// those of a container or a service. `least`: the memory of the host; 0: unknown.
 std::uint64_t AllowedMemoryBytes(const HardwareSources& sources, std::uint64_t least) {
   std::ifstream stream(sources.proc / "self/cgroup");
   std::string line;
   while (std::getline(stream, line)) {
-    constexpr std::string_view kVersion2 = "0::/";  // and the path from the root
+    constexpr std::string_view kVersion2 = "0::/";  // then the path from the root
     if (!line.starts_with(kVersion2)) continue;
     const std::filesystem::path root = sources.sys / "fs/cgroup";
     for (std::filesystem::path group = line.substr(kVersion2.size());;
@@ -133,7 +133,7 @@ Result<HardwareFacts> ProbeHardware(const HardwareSources& sources) {
   HardwareFacts facts;
   facts.device = DeviceKind::kCpu;
   facts.model = ValueOf(first, "model name");
-  if (facts.model.empty()) {  // AArch64 has numbers only
+  if (facts.model.empty()) {  // AArch64 gives numbers only
     facts.model = fmt::format("implementer {} part {}", ValueOf(first, "CPU implementer"),
                               ValueOf(first, "CPU part"));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What this host is, as its results will say: read once at start from /proc and /sys.
+// The hardware of this host, as its results state it. Read once at start from /proc and /sys.
 
 #include <filesystem>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace loopfleet::worker {
 
-// Where to read from: tests have roots of their own.
+// Where to read from; tests use other roots.
 struct HardwareSources {
   std::filesystem::path proc = "/proc";
   std::filesystem::path sys = "/sys";
@@ -19,8 +19,7 @@ struct HardwareSources {
 // HardwareFacts::isa.
 std::string HostIsa();
 
-// What the host does not say stays empty or 0; kSystem if it does not even say what processor it
-// has.
+// What the host does not say stays empty or 0. kSystem: the host names no processor.
 Result<HardwareFacts> ProbeHardware(const HardwareSources& sources = {});
 
 }  // namespace loopfleet::worker

@@ -1,10 +1,9 @@
 #pragma once
-// AccessMap: where an operand of a node comes from once reads, views and constants without loops of
-// their own are folded away: a stored node and one affine index for each of its dims, or a number.
+// AccessMap: the source of a node's operand after folding reads, views and constants without loops
+// of their own: a stored node with one affine index for each of its dims, or a number.
 //
-// LoopTree::Build has checked that views stay inside what they view, so no index leaves its tensor
-// and no stride that can matter overflows; terms over dims of one element are dropped, as they are
-// 0.
+// LoopTree::Build has checked that views stay inside their inputs, so no index leaves its tensor
+// and no stride that matters overflows. Terms over dims of one element are dropped, as they are 0.
 
 #include <cstdint>
 #include <variant>
@@ -36,7 +35,7 @@ using OperandSource = std::variant<AccessMap, FoldedConstant>;
 // The result of `node` itself, element by element.
 AccessMap WholeOf(const looptree::Program& program, looptree::NodeId node);
 
-// `node` seen from a consumer that indexes it by its own dims.
+// The source of `node` for a consumer that indexes it by its own dims.
 OperandSource ResolveOperand(const looptree::LoopTree& tree, looptree::NodeId node);
 
 // The input of a view that has a leaf, indexed by the view's dims.

@@ -1,5 +1,6 @@
 #pragma once
-// AnnotationEffects: which annotations of a tree changed nothing, as a result says it.
+// AnnotationEffects: which annotations of a tree changed nothing, in the words of a result's
+// `no_effect`.
 
 #include <map>
 #include <set>
@@ -10,7 +11,7 @@
 
 namespace loopfleet::worker {
 
-// "L3 vectorize", with the reason behind it where there is one: "L3 thread: %5 reduces over it".
+// "L3 vectorize", followed by the reason if one is known: "L3 thread: %5 reduces over it".
 std::vector<std::string> AnnotationsWithoutEffect(
     const looptree::LoopTree& tree, const std::set<looptree::TreeRef>& effective,
     const std::map<looptree::TreeRef, std::string>& reasons);

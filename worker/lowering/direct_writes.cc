@@ -14,21 +14,21 @@ namespace {
 using looptree::DimId;
 using looptree::Op;
 
-// Everything in the plan that touches one intermediate.
+// All uses of one intermediate in the plan.
 struct Uses {
   Statement* reduction = nullptr;
   std::vector<Access*> fills;
   int others = 0;  // reads, and anything else
 };
 
-// A copy of a whole intermediate to an output: along each dim, how far an element of it moves both.
+// A copy of a whole intermediate to an output, with the strides of both along each dim.
 struct Copy {
   struct Strides {
     std::int64_t from = 0;
     std::int64_t to = 0;
   };
   std::map<DimId, Strides> strides;
-  Access to;  // where its first element goes: only the terms of loops round the copy
+  Access to;  // of its first element: only the terms of loops round the copy
 };
 
 class Redirection {
@@ -81,8 +81,8 @@ void Redirection::Visit(std::vector<Step>& steps) {
   for (Step& step : steps) {
     if (auto* loop = std::get_if<LoopStep>(&step.what)) Visit(loop->steps);
   }
-  // The last copies first, so that what is erased moves nothing that is still to be looked at; and
-  // never what is in front of it, where the reduction is.
+  // Backwards, so that erasing a step moves none that is still to be visited. The reduction comes
+  // before its copy, so pointers to it stay valid.
   for (std::size_t i = steps.size(); i-- > 1;) {
     if (Redirect(steps[i])) steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -120,7 +120,8 @@ std::optional<std::pair<BufferId, Copy>> Redirection::CopyOf(const Step& step) c
     std::erase_if(copy.to.terms,
                   [&](const AccessTerm& term) { return term.loop == step_of->loop; });
   }
-  // Loops round the copy are left where the intermediate begins; it does not move with them.
+  // The loops round the copy restart the intermediate in each iteration, so it must not move with
+  // them.
   const bool moves_outside = std::ranges::any_of(from->terms, [&](const AccessTerm& term) {
     return std::ranges::find(nest.loops, term.loop, &LoopStep::loop) == nest.loops.end();
   });
@@ -128,7 +129,7 @@ std::optional<std::pair<BufferId, Copy>> Redirection::CopyOf(const Step& step) c
   return std::pair(from->buffer, std::move(copy));
 }
 
-// The element of the output that `access` to the intermediate stands for.
+// The element of the output that replaces `access` to the intermediate.
 std::optional<Access> Redirection::Moved(const Access& access, const Copy& copy) const {
   if (access.constant != 0) return std::nullopt;
   Access moved = copy.to;

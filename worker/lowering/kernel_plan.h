@@ -1,8 +1,8 @@
 #pragma once
-// KernelPlan: a loop tree with every question of meaning answered, and none of any target: which
-// buffers there are and how large, what each operation reads and writes as affine functions of the
-// loops round it, where accumulators are initialised, and which extents each loop can meet. Code
-// generators only decide how to run it fast. The contract in words is docs/LOWERING.md.
+// KernelPlan: the full meaning of a loop tree, independent of any target: the buffers and their
+// sizes, what each operation reads and writes as affine functions of the enclosing loops, where
+// accumulators are initialised, and which extents each loop can have. Code generators only decide
+// how to run it fast. docs/LOWERING.md is the contract in words.
 
 #include <cstdint>
 #include <expected>
@@ -25,9 +25,9 @@ using LoopId = std::uint32_t;    // index into KernelPlan::loops
 struct PlanLimits {
   std::uint64_t footprint_bytes = looptree::Limits{}.footprint_bytes;
   std::uint64_t unrolled_bodies = 8192;
-  // Threads that parallel loops are split over; 1: they run like others.
+  // Threads that parallel loops are split over; 1: they run as ordinary loops.
   std::uint32_t threads = 1;
-  // Where the intermediates are that each thread has for itself.
+  // Where the intermediates private to a thread lie.
   enum class Private : std::uint8_t {
     kInScratchArea,  // a copy for each of `threads`
     kElsewhere,      // not counted in scratch_bytes; their offsets count from 0
@@ -42,8 +42,8 @@ struct PlanBuffer {
   std::vector<std::int64_t> extents;  // along the node's dims, row-major
   std::int64_t element_count = 1;
   std::int64_t scratch_offset = 0;  // kScratch: bytes into the scratch area, a multiple of 64
-  // kScratch: lives within one iteration of a parallel loop, so each thread has its own:
-  // KernelPlan::thread_bytes further on than that of the thread before.
+  // kScratch: lives within one iteration of a parallel loop, so each thread has its own copy,
+  // KernelPlan::thread_bytes after that of the thread before.
   bool per_thread = false;
 };
 
@@ -52,13 +52,13 @@ struct PlanLoop {
   std::optional<looptree::TreeRef> ref;  // none: made by the plan, to fill an accumulator or panels
   looptree::DimId dim = 0;
   std::int64_t step = 1;  // elements that one iteration covers
-  // Every number of elements that can be left to this loop when it is entered, largest first. More
-  // than one: some enclosing loop of the dim has a tail. The loop runs ceil(extent / step) times,
-  // the last time with what is left over.
+  // Every number of elements that this loop can have on entry, largest first. Several: an enclosing
+  // loop of the dim has a tail. The loop runs ceil(extent / step) times, the last time over the
+  // remainder.
   std::vector<std::int64_t> extents;
   looptree::Annotation annotation = looptree::Annotation::kNone;
-  // Its iterations may run at the same time, on different threads. If it holds nothing but another
-  // such loop, the two are split as one; deeper inside there is none.
+  // Its iterations may run at the same time, on different threads. If it contains nothing but
+  // another parallel loop, the two are split as one. No loop further inside is parallel.
   bool parallel = false;
 };
 
@@ -74,7 +74,7 @@ struct Access {
   std::vector<AccessTerm> terms;  // outermost loop first
 };
 
-// What an operation computes from.
+// The operands of an operation.
 struct Literal {
   double value = 0;
 };
@@ -99,16 +99,16 @@ struct Statement {
 // Operations that run together, in order, once for each point of the loops round them.
 struct Body {
   std::vector<Statement> statements;
-  // Run only in the first iteration of each of these: loops that a reduction happens to stand in
-  // but does not run over, inside loops that it does.
+  // The body runs only in the first iteration of each of these loops: a reduction lies in them
+  // without running over them, inside loops that it reduces over.
   std::vector<LoopId> once;
 };
 
 struct Step;
 struct LoopStep {
   LoopId loop = 0;
-  // To be run each time before this loop: they put the identity into the accumulators of the one
-  // reduction whose outermost reduced loop this is.
+  // Run each time before this loop: they set the accumulators of the one reduction whose outermost
+  // reduced loop this is to the identity.
   std::vector<Step> prepare;
   std::vector<Step> steps;
 };
@@ -121,8 +121,8 @@ struct KernelPlan {
   std::vector<PlanBuffer> buffers;      // inputs, outputs, intermediates
   std::vector<PlanLoop> loops;
   std::vector<Step> steps;
-  std::uint64_t scratch_bytes = 0;  // of all intermediates together, those of all threads included
-  std::uint64_t thread_bytes = 0;   // of those that each thread has for itself
+  std::uint64_t scratch_bytes = 0;  // all intermediates, those of all threads included
+  std::uint64_t thread_bytes = 0;   // the intermediates private to one thread
   std::uint32_t threads = 1;        // PlanLimits::threads if a loop is parallel, else 1
   // Loops annotated `thread` that cannot be split over threads, and why; empty for one thread.
   std::map<looptree::TreeRef, std::string> not_parallel;
@@ -131,14 +131,14 @@ struct KernelPlan {
 // LIMIT_FOOTPRINT or LIMIT_UNROLL.
 std::expected<KernelPlan, Failure> PlanKernel(const looptree::LoopTree& tree,
                                               const PlanLimits& limits = {});
-// With these loops split, whatever is annotated.
+// Splits these loops, whatever is annotated.
 std::expected<KernelPlan, Failure> PlanKernel(const looptree::LoopTree& tree,
                                               const PlanLimits& limits, ParallelLoops parallel);
 
 // The value that combining starts from: 0, 1, +infinity or -infinity.
 double ReductionIdentity(looptree::Op op);
 
-// What a caller has to pass: inputs, outputs, and one scratch area if there are intermediates.
+// What a caller has to pass: inputs, outputs, and one scratch area if any intermediates exist.
 std::vector<BufferSpec> BufferSpecsOf(const KernelPlan& plan);
 
 }  // namespace loopfleet::worker

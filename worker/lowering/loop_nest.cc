@@ -12,7 +12,7 @@ namespace {
 using looptree::Annotation;
 using looptree::DimId;
 
-// Beside the accumulators: the operands of the operation under way.
+// Registers beside the accumulators, for the operands of the current operation.
 constexpr std::size_t kWorkingRegisters = 2;
 constexpr unsigned kScatteredLanes = 4;
 
@@ -20,8 +20,8 @@ bool IsOuterReduced(const Nest& nest, std::size_t outermost) {
   return nest.Reduces(nest.loops[outermost]->loop);
 }
 
-// Instructions for one point, roughly, if `loop` is vectorised with `lanes` of its elements at a
-// time.
+// The approximate number of instructions for one point, if `loop` is vectorised with `lanes` of its
+// elements at a time.
 double CostPerPoint(const Nest& nest, LoopId loop, double lanes) {
   double cost = 0;
   for (const Statement& statement : nest.body->statements) {
@@ -168,7 +168,7 @@ std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape) {
   }
   while (offset < extent) {
     const auto left = static_cast<unsigned>(extent - offset);
-    // Registers of less than four lanes have no masks; a single element needs none.
+    // Registers of fewer than four lanes have no masks; a single element needs none.
     const bool masked = shape.masks && left > 1;
     const unsigned width = masked ? std::max(4U, std::bit_ceil(left)) : std::bit_floor(left);
     const unsigned active = std::min(left, width);
@@ -194,7 +194,7 @@ VectorShape ShapeAlong(const Body& body, LoopId loop, const VectorShape& shape) 
       const Access* access = std::get_if<Access>(&operand);
       return access != nullptr && is_scattered(*access);
     });
-    // Where a reduction goes matters once, at its end.
+    // The target of a reduction is accessed only once, at its end.
     return loads || (statement.reduced.empty() && statement.target.has_value() &&
                      is_scattered(*statement.target));
   });
@@ -219,8 +219,8 @@ std::size_t RowCount(const std::vector<TileDim>& tile, std::optional<DimId> colu
   return rows;
 }
 
-// One row needs its operands; several share each vector of the columns, and take turns with the
-// other.
+// One row needs registers for its operands. Several rows share one register for each vector of the
+// columns, and one more for the other operand.
 std::size_t VectorsBeside(std::size_t rows, const VectorShape& shape) {
   if (rows == 1) return shape.registers - kWorkingRegisters;
   return (shape.registers - 1) / (rows + 1);

@@ -1,7 +1,7 @@
 #pragma once
-// Nest: loops that contain nothing but the next loop, down to one body. RegisterBlock: how such a
-// nest is run with the accumulators of its reduction in registers. The rules are those of
-// docs/LOWERING.md, "Register blocks"; they look at nothing but the plan and the vector shape.
+// Nest: a chain of loops, each containing nothing but the next, down to one body. RegisterBlock:
+// how a nest runs with the accumulators of its reduction in registers. The rules are those of
+// docs/LOWERING.md, "Register blocks"; they depend only on the plan and the vector shape.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,21 +18,21 @@ struct Nest {
   std::vector<const LoopStep*> loops;  // outermost first
   const Body* body = nullptr;
 
-  // The reduction, which is the last statement if there is one.
+  // The reduction, always the last statement; null: none.
   const Statement* reduction() const;
   bool Reduces(LoopId loop) const;
   // The innermost loop of the nest over `dim`.
   LoopId InnermostOver(const KernelPlan& plan, looptree::DimId dim) const;
 };
 
-// The nest that starts at `step`; nullopt if something else stands beside one of its loops, or its
-// body does not run every time.
+// The nest that starts at `step`; nullopt if a loop contains anything beside the next one, or the
+// body does not run in every iteration.
 std::optional<Nest> NestAt(const LoopStep& step);
 
 // How far `access` moves when `loop` moves by one element.
 std::int64_t StrideOf(const Access& access, LoopId loop);
 
-// All that a body reads and writes in memory, in order.
+// The memory accesses of a body, in order.
 std::vector<const Access*> AccessesOf(const Body& body);
 
 // A part of a vectorised range: `active` elements from `offset`, in a register of `width` lanes.
@@ -43,16 +43,15 @@ struct Piece {
   unsigned active = 1;
   friend bool operator==(const Piece&, const Piece&) = default;
 };
-// Covers [0, extent): whole registers, then what is left: under a mask, or in ever smaller
-// registers.
+// Covers [0, extent) with whole registers, then the rest under a mask or in ever smaller registers.
 std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape);
 
-// Operations of the body that are calls, element by element.
+// The number of operations in the body that are function calls for each element.
 std::size_t CallsIn(const Body& body);
 
-// The vectors along `loop`. Elements that do not lie side by side are loaded one by one, and
-// functions called for one after the other: into vectors of four, as longer ones would take more
-// instructions without being faster.
+// The vector shape along `loop`. Elements that are not contiguous are loaded one by one, and
+// functions are called for one element at a time. Vectors have four lanes then, as longer ones
+// would take more instructions without being faster.
 VectorShape ShapeAlong(const Body& body, LoopId loop, const VectorShape& shape);
 
 std::size_t PieceCount(std::int64_t extent, const VectorShape& shape);
@@ -68,15 +67,17 @@ struct TileDim {
 struct RegisterBlock {
   std::vector<LoopId> reduced;  // the block's loops that reduce, outermost first: these stay loops
   std::vector<TileDim> rows;    // unrolled
-  // Vectorised: a dim of the tile, or else the innermost of the reduced loops, or none.
+  // The vectorised dim of the tile. nullopt: the innermost reduced loop is vectorised
+  // (lanes_reduce), or nothing is.
   std::optional<TileDim> columns;
   bool lanes_reduce = false;  // each lane of the innermost reduced loop has its own partial result
-  unsigned reduce_width = 1;  // lanes then
+  unsigned reduce_width = 1;  // the number of those lanes
   bool chosen_by_annotation = false;  // a "vectorize" changed the choice
 };
 
-// The block whose outermost loop is `nest.loops[outermost]` (a reduced one), with the given extents
-// of the dims inside; nullopt if the accumulators would not fit the registers.
+// The block whose outermost loop is `nest.loops[outermost]`, with the given extents of the dims
+// inside. nullopt if that loop does not reduce, if an access does not move evenly, or if the
+// accumulators would not fit the registers.
 std::optional<RegisterBlock> BlockAt(const KernelPlan& plan, const Nest& nest,
                                      std::size_t outermost, const std::vector<TileDim>& tile,
                                      const VectorShape& shape);
@@ -85,20 +86,20 @@ std::optional<RegisterBlock> BlockAt(const KernelPlan& plan, const Nest& nest,
 // extent that each can have, in the order of their outermost loops.
 std::vector<TileDim> TileInside(const KernelPlan& plan, const Nest& nest, std::size_t outermost);
 
-// The rows of a tile whose columns are `columns`: what its other dims come to.
+// The rows of a tile whose columns are `columns`: the product of its other dims.
 std::size_t RowCount(const std::vector<TileDim>& tile, std::optional<looptree::DimId> columns);
 
-// Rows that may have partial results in lanes: each of them ends with a long combination.
+// The most rows with partial results in lanes, as each of them ends with a long combination.
 inline constexpr std::size_t kReducingRows = 8;
 
-// How many vectors each of `rows` rows can have in registers; 0: none.
+// The number of vectors that each of `rows` rows can keep in registers; 0: none.
 std::size_t VectorsBeside(std::size_t rows, const VectorShape& shape);
 
-// Within a block, each access has to move evenly along each dim: an element is an element,
-// whichever of the dim's loops brings it.
+// Whether each access in the block has one stride along all loops of a dim, as a block requires.
 bool MovesEvenly(const KernelPlan& plan, const Nest& nest, std::size_t outermost);
 
-// Instructions for one point, roughly, with `extent` elements of `loop` in vectors.
+// The approximate number of instructions for one point, with `extent` elements of `loop` in
+// vectors.
 double VectorCost(const Nest& nest, LoopId loop, std::int64_t extent, const VectorShape& shape);
 
 // The outermost loop that can hold a block; nullopt: none can.

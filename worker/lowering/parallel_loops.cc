@@ -65,12 +65,12 @@ class Finder {
     return IsLoop(ref) && tree_.nodes()[ref].annotation == Annotation::kThread;
   }
   bool IsWanted(TreeRef ref) const { return every_ ? IsLoop(ref) : IsAnnotated(ref); }
-  // The first reason stands.
+  // Keeps the first reason.
   void Refuse(TreeRef ref, std::string why) {
     if (IsAnnotated(ref)) found_.refused.try_emplace(ref, std::move(why));
   }
 
-  // Gives the end of the group's subtree: everything in it is settled.
+  // Returns the end of the group's subtree: every loop in it has been decided.
   TreeRef AddGroup(TreeRef outermost) {
     std::vector<TreeRef> group = {outermost};
     for (std::vector<TreeRef> inside = tree_.Children(outermost);
@@ -116,8 +116,8 @@ class Finder {
     return std::nullopt;
   }
 
-  // What is computed in the loop and lives longer than one of its iterations is shared: an
-  // iteration may only look at the part that it computes itself.
+  // A value that is computed in the loop and outlives one of its iterations is shared: an iteration
+  // may read only the part that it computes itself.
   bool MeetsOtherIterations(const AccessMap& map, TreeRef loop) const {
     const TreeNode& node = tree_.nodes()[loop];
     const auto leaf = tree_.LeafOf(map.stored);
@@ -133,7 +133,7 @@ class Finder {
   }
 
   const LoopTree& tree_;
-  bool every_ = false;  // every loop is asked for, annotated or not
+  bool every_ = false;  // every loop is to be split, annotated or not
   ParallelLoops found_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// ParallelLoops: which of the loops annotated `thread` can be split over threads so that nothing
-// but their iterations' order changes, and why the others cannot.
+// ParallelLoops: which of the loops annotated `thread` can be split over threads so that only the
+// order of their iterations changes, and why the others cannot.
 
 #include <cstdint>
 #include <map>
@@ -11,23 +11,24 @@
 
 namespace loopfleet::worker {
 
-// Which loops are asked for.
+// Which loops are to be split.
 enum class ParallelRule : std::uint8_t {
   kAnnotated,  // those annotated `thread`
-  // Devices with threads to spare: in a root that holds none of those that can be split, every
-  // loop that can be, loops of one iteration included.
+  // For devices with threads to spare: also, in a root without an annotated loop that can be split,
+  // every loop that can be, loops of one iteration included.
   kEvery,
 };
 
 struct ParallelLoops {
-  // Each group is split as one: a loop and those that it holds and nothing else, outermost first.
+  // Each group is split as one: a chain of loops, each containing nothing but the next, outermost
+  // first.
   std::vector<std::vector<looptree::TreeRef>> groups;
-  std::map<looptree::TreeRef, std::string> refused;  // of those annotated, and why
+  std::map<looptree::TreeRef, std::string> refused;  // annotated loops that are not split, and why
 };
 
-// A loop is refused if one of the operations in it does not run over its dim, reduces over it, or
-// reads what another iteration computes; if it has one iteration only; and inside a loop that is
-// split already, unless it is all that this one holds.
+// A loop is refused if an operation in it does not run over its dim, reduces over it, or reads what
+// another iteration computes; if it has only one iteration; or if it lies inside a split loop
+// without belonging to its group.
 ParallelLoops FindParallelLoops(const looptree::LoopTree& tree,
                                 ParallelRule rule = ParallelRule::kAnnotated);
 

@@ -1,5 +1,5 @@
-// PlanKernel. First every operand of every leaf is traced to what holds it, then the buffers are
-// laid out, then one walk over the tree makes the steps.
+// PlanKernel: traces every operand of every leaf to the buffer that holds it, then lays out the
+// buffers, then makes the steps in one walk over the tree.
 
 #include <fmt/format.h>
 
@@ -36,14 +36,14 @@ std::unexpected<Failure> Fails(FailureCode code, std::string message) {
   return std::unexpected(Failure{.code = code, .message = std::move(message)});
 }
 
-// A leaf, with what it needs looked up once.
+// A leaf, with the facts about it looked up once.
 struct Leaf {
   NodeId node = 0;
-  std::uint32_t body = 0;          // leaves with one number run together
-  std::vector<TreeRef> around;     // all loops round it, outermost first
-  std::span<const TreeRef> loops;  // its own: the others are foreign to it
-  std::vector<TreeRef> reduced;    // those of its own that it reduces over
-  std::vector<TreeRef> repeating;  // foreign ones inside these: to be run once only
+  std::uint32_t body = 0;          // leaves with the same number run together
+  std::vector<TreeRef> around;     // all enclosing loops, outermost first
+  std::span<const TreeRef> loops;  // those it runs over; the others are foreign to it
+  std::vector<TreeRef> reduced;    // those of `loops` that it reduces over
+  std::vector<TreeRef> repeating;  // foreign loops inside `reduced`
   std::vector<OperandSource> sources;
 };
 
@@ -118,7 +118,7 @@ class Planner {
 void Planner::CollectLeaves() {
   const std::span<const TreeNode> nodes = tree_.nodes();
   std::uint32_t body = 0;
-  std::optional<TreeRef> open;  // the leaf before, if its body may go on
+  std::optional<TreeRef> open;  // the previous leaf, if its body may go on
   for (TreeRef ref = 0; ref < nodes.size(); ++ref) {
     if (nodes[ref].kind != TreeNode::Kind::kOperation) continue;
     Leaf leaf = LeafAt(ref);
@@ -193,7 +193,7 @@ void Planner::AddIntermediates() {
       held_[node] = {.buffer = tensors_.at(node), .scope = std::nullopt};
       continue;
     }
-    // A value that nobody reads is stored all the same: its work was asked for and is counted.
+    // A value without readers is stored as well: its work was requested and is counted.
     const std::vector<NodeId> readers = tree_.ReadersOf(node);
     const bool stored = !leaf.reduced.empty() || readers.empty() ||
                         std::ranges::any_of(readers, [&](NodeId reader) {
@@ -222,7 +222,7 @@ ScratchNeed Planner::NeedOf(const PlanBuffer& buffer) const {
           .end = nodes[last].end};
 }
 
-// First what all threads share, then what the first thread has for itself, the second, and so on.
+// First the shared intermediates, then those private to the first thread, the second, and so on.
 void Planner::PlaceIntermediates() {
   for (bool per_thread : {false, true}) {
     std::vector<ScratchNeed> needs;
@@ -259,7 +259,7 @@ std::expected<void, Failure> Planner::CheckFootprint() const {
                            limits_.footprint_bytes));
 }
 
-// The extents that a loop's inner loops of the same dim can meet.
+// The extents that a loop's inner loops of the same dim can have.
 Extents InnerExtents(const Extents& extents, std::int64_t step) {
   Extents inner;
   for (std::int64_t extent : extents) {
@@ -300,7 +300,7 @@ std::expected<void, Failure> Planner::CheckUnrolling() const {
       const PlanLoop& loop = plan_.loops[LoopIdOf(ref)];
       if (loop.annotation != Annotation::kUnroll) continue;
       copies *= static_cast<std::uint64_t>((loop.extents.front() + loop.step - 1) / loop.step);
-      // Far beyond any limit is enough: the true number might not fit.
+      // Capped just beyond the limit: the true number might overflow.
       copies = std::min(copies, limits_.unrolled_bodies + 1);
     }
     if (copies > 1) bodies += copies;  // an operation under no unrolled loop costs nothing
@@ -369,20 +369,20 @@ Operand Planner::OperandOf(const Leaf& leaf, const OperandSource& source) const 
   if (const auto* constant = std::get_if<FoldedConstant>(&source)) return Literal{constant->value};
   const AccessMap& map = std::get<AccessMap>(source);
   const auto producer = leaves_.find(map.stored);
-  // A read's own leaf looks at the tensor, not at the copy that it makes.
+  // A read's own leaf reads the tensor, not the copy that it makes.
   if (producer == leaves_.end() || map.stored == leaf.node) {
     return AccessTo(leaf, tensors_.at(map.stored), std::nullopt, map);
   }
-  // The two run at the same point of the same loops; LoopTree::Build refuses a view that would look
-  // elsewhere from there.
+  // The two run at the same point of the same loops; LoopTree::Build refuses a view that would read
+  // another point.
   if (producer->second.body == leaf.body) return ValueOf{index_in_body_.at(map.stored)};
   const Held& held = held_.at(map.stored);
   return AccessTo(leaf, *held.buffer, held.scope, map);
 }
 
-// The loops at or above the scope were left when the buffer was made: where the dims of the buffer
-// are indexed one to one, they do not count. LoopTree::Build refuses any other index over such a
-// dim.
+// The buffer is made once in each iteration of its scope, so loops at or above the scope do not
+// count where the buffer's dims are indexed one to one. LoopTree::Build refuses any other index
+// over such a dim.
 Access Planner::AccessTo(const Leaf& leaf, BufferId id, std::optional<TreeRef> scope,
                          const AccessMap& map) const {
   const PlanBuffer& buffer = plan_.buffers[id];

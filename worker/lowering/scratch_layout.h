@@ -2,9 +2,9 @@
 // ScratchLayout: where intermediates lie in the scratch area. Two that are never needed at the same
 // time share memory.
 //
-// When an intermediate is needed is told in tree nodes: in each iteration of its scope, from the
-// scope's child that computes it to the last child that reads it. Execution passes the nodes of a
-// scope in order, so intermediates whose ranges of nodes do not meet never live together.
+// The lifetime of an intermediate is a range of tree nodes: in each iteration of its scope, from
+// the scope's child that computes it to the last child that reads it. Execution passes the nodes of
+// a scope in order, so intermediates with disjoint ranges never live together.
 
 #include <cstdint>
 #include <span>
@@ -24,11 +24,11 @@ struct ScratchNeed {
 
 struct ScratchLayout {
   std::vector<std::uint64_t> offsets;  // of each need, in bytes, multiples of kScratchAlignment
-  std::uint64_t bytes = 0;             // of all together
+  std::uint64_t bytes = 0;             // of the whole area
 };
 
-// Each in turn, the largest first, goes to the lowest place where it meets nothing that lives
-// while it does.
+// Places the needs from the largest to the smallest, each at the lowest offset where it overlaps
+// nothing that lives at the same time.
 ScratchLayout LayOutScratch(std::span<const ScratchNeed> needs);
 
 }  // namespace loopfleet::worker

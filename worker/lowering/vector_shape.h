@@ -1,5 +1,6 @@
 #pragma once
-// VectorShape: what the code generator has to know of an instruction set, and of the host's caches.
+// VectorShape: what a code generator has to know about an instruction set and about the host's
+// caches.
 
 #include <cstdint>
 
@@ -7,9 +8,9 @@ namespace loopfleet::worker {
 
 struct VectorShape {
   unsigned lanes = 4;       // float32 in one register
-  unsigned registers = 16;  // of them
+  unsigned registers = 16;  // vector registers
   bool masks = false;       // loads and stores of some lanes only
-  // Of the last-level cache. What is larger had better not pass through it on its way to memory.
+  // Size of the last-level cache, in bytes. Larger data should bypass it on its way to memory.
   std::int64_t cache_bytes = std::int64_t{32} << 20;
 };
 

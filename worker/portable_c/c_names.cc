@@ -8,7 +8,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Keywords of C11 and what the file itself uses, functions and macros of its headers included.
+// Keywords of C11 and the names that the file uses, functions and macros of its headers included.
 constexpr auto kReserved = std::to_array<std::string_view>(
     {"auto",     "break",  "case",   "char",     "const",    "continue", "default",  "do",
      "double",   "else",   "enum",   "extern",   "float",    "for",      "goto",     "if",
@@ -35,8 +35,8 @@ bool LooksLikeOurs(std::string_view name) {
 std::string IdentifierFrom(std::string_view name) {
   std::string id;
   for (char c : name) id += IsLetter(c) || IsDigit(c) ? c : '_';
-  // Not with an underscore either: many such names belong to the compiler. Nor like a macro of a
-  // header: those that we include define none in lower case.
+  // A name may not start with an underscore, as many such names belong to the compiler. It needs a
+  // lower-case letter, as the included headers define no macro in lower case.
   const bool free = !id.empty() && IsLetter(id[0]) && !LooksLikeOurs(id) &&
                     std::ranges::find(kReserved, id) == kReserved.end() &&
                     std::ranges::any_of(id, [](char c) { return c >= 'a' && c <= 'z'; });

@@ -1,7 +1,7 @@
 #pragma once
-// CNames: what the things of a program are called in C. Dims keep their names as far as C allows:
-// names in programs are free text, so each becomes an identifier that is no keyword, collides with
-// nothing else in the file and says as much as it can.
+// CNames: the C identifiers for the loops of a program. Dim names are free text; each becomes an
+// identifier that stays close to the name, is no keyword, and collides with no other name in the
+// file.
 
 #include <cstdint>
 #include <map>
@@ -18,11 +18,11 @@ class CNames {
  public:
   explicit CNames(const looptree::Program& program);
 
-  // The offset of the loop over `dim` inside `depth` others over it: m, m_1, m_2.
+  // The offset of the loop over `dim` inside `depth` other loops over it: m, m_1, m_2.
   const std::string& Offset(looptree::DimId dim, std::uint32_t depth);
-  // The same in a loop that sets accumulators: m_init.
+  // The same in a loop that initialises accumulators: m_init.
   const std::string& InitOffset(looptree::DimId dim);
-  // How many elements are left to the loops inside that one: m_left, m_1_left.
+  // The number of elements left to the loops inside that loop: m_left, m_1_left.
   const std::string& Left(looptree::DimId dim, std::uint32_t depth);
 
  private:
@@ -33,8 +33,8 @@ class CNames {
   std::map<std::pair<looptree::DimId, std::string>, std::string> named_;
 };
 
-// Text of ours or a client's that may stand in a comment: nothing in it ends the comment, begins
-// another, is a trigraph, or is unprintable.
+// Makes text safe inside a C comment: nothing in it ends the comment, begins another, is a
+// trigraph, or is unprintable.
 std::string InComment(std::string_view text);
 
 }  // namespace loopfleet::worker

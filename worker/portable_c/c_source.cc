@@ -29,7 +29,7 @@ std::string Number(double value) {
   const auto rounded = static_cast<float>(value);
   if (std::isnan(rounded)) return "NAN";
   if (std::isinf(rounded)) return rounded < 0 ? "-INFINITY" : "INFINITY";
-  std::string text = fmt::format("{}", rounded);  // the shortest that reads back as the same
+  std::string text = fmt::format("{}", rounded);  // the shortest text that reads back equal
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text + "f";
 }
@@ -109,7 +109,7 @@ class Writer {
   }
 
   std::string Write() {
-    WriteSteps(plan_.steps);  // first, to know what it uses
+    WriteSteps(plan_.steps);  // first, to collect the buffers and functions that it uses
     const std::string code = std::move(out_);
     out_.clear();
     WriteComment();
@@ -122,11 +122,10 @@ class Writer {
   }
 
  private:
-  // What is left of a dim to its next loop, as C and, unless it differs from time to time, as a
-  // number.
+  // The elements of a dim left to its next loop: as C, and, if constant, as a number.
   struct Left {
     std::string text;
-    std::int64_t known = 0;  // 0: it differs
+    std::int64_t known = 0;  // 0: it varies
   };
 
   template <class... Args>
@@ -285,7 +284,7 @@ void Writer::WriteSteps(const std::vector<Step>& steps) {
     if (const auto* loop = std::get_if<LoopStep>(&step.what)) {
       WriteLoop(*loop);
     } else {
-      // Of its own, so that the names of its values never meet those of another body.
+      // A block of its own keeps the names of its values apart from those of other bodies.
       const auto& body = std::get<Body>(step.what);
       const bool alone = steps.size() == 1 || body.statements.size() == 1;
       WriteBody(body, alone ? Braces::kNone : Braces::kOwn);
@@ -334,7 +333,8 @@ void Writer::WriteLoop(const LoopStep& step) {
   Line("}}");
 }
 
-// What one iteration of the loop leaves to the loops inside it; says so where that differs.
+// The elements that one iteration leaves to the loops inside it. Writes a variable where that
+// varies.
 Writer::Left Writer::LeftInside(LoopId id) {
   const PlanLoop& loop = plan_.loops[id];
   const Left& outside = left_[loop.dim];
@@ -452,7 +452,7 @@ std::string Writer::ValueText(const Body& body, const Statement& statement) {
     case Op::kRead:
     case Op::kView:
     case Op::kWrite:
-    case Op::kName: break;  // the plan has made copies of them
+    case Op::kName: break;  // the plan has replaced them by copies
   }
   LF_CHECK(false, "{} reached the C writer", looptree::OpName(statement.op));
   return "";
@@ -463,7 +463,7 @@ std::string Writer::Element(const Access& access) {
   return fmt::format("{}[{}]", buffers_[access.buffer], IndexOf(access));
 }
 
-// The loops over one dim usually have one stride: "(m + m_1) * 48 + n".
+// Groups loops by stride, as those over one dim usually share one: "(m + m_1) * 48 + n".
 std::string Writer::IndexOf(const Access& access) {
   std::map<std::int64_t, std::vector<std::string>, std::greater<>> by_stride;
   for (const AccessTerm& term : access.terms) {

@@ -1,9 +1,9 @@
 #pragma once
-// CSource: a loop tree as one self-contained C11 file, with nothing of ours but the words of the
-// tree: for reading what a schedule does, and for running it where we have no code generator.
+// CSource: writes a loop tree as one self-contained C11 file that depends on nothing of loopfleet.
+// For reading what a schedule does, and for running it on machines without a code generator.
 //
 // The file describes itself in a comment (program, loops, buffers with shapes and sizes) and
-// defines one function of the same convention as every kernel (worker/backend/kernel.h). It
+// defines one function with the calling convention of every kernel (worker/backend/kernel.h). It
 // compiles without a warning under `cc -std=c11 -Wall -Wextra -Werror -pedantic`, keeps the loops
 // in the order of the tree, each with its L number, and computes what the tree means
 // (docs/LOWERING.md) in plain scalar code: no vectors, no register blocks, annotations only as
@@ -20,11 +20,11 @@
 namespace loopfleet::worker {
 
 struct CSourceOptions {
-  std::string function = kKernelSymbol;  // what the function is called: an identifier of C
+  std::string function = kKernelSymbol;  // name of the function: a C identifier
   PlanLimits limits;
 };
 
-// The same tree always gives the same text. LIMIT_FOOTPRINT or LIMIT_UNROLL as every backend.
+// The same tree always gives the same text. LIMIT_FOOTPRINT or LIMIT_UNROLL, as in every backend.
 std::expected<std::string, Failure> CSourceOf(const looptree::LoopTree& tree,
                                               const CSourceOptions& options = {});
 

@@ -73,7 +73,7 @@ CompiledKernel GetKernel(ByteReader& reader) {
   return compiled;
 }
 
-// nullopt: a code that there is not.
+// nullopt: an unknown code.
 std::optional<Failure> GetFailure(ByteReader& reader) {
   const std::optional<FailureCode> code = FailureCodeOf(reader.Get<std::uint16_t>());
   Failure failure;
@@ -318,7 +318,7 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
       reply = done;
       break;
     }
-    case ReplyTag::kForbiddenCall: return std::nullopt;  // above
+    case ReplyTag::kForbiddenCall: return std::nullopt;  // handled above
     case ReplyTag::kCrashed: {
       constexpr std::int32_t kLastSignal = 64;
       const Crashed crashed{.signal = reader.Get<std::int32_t>()};

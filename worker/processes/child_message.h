@@ -1,7 +1,7 @@
 #pragma once
-// The private messages between the daemon and its children, over Channel. Requests go to a child,
-// which trusts them; replies come from a child that may run hostile code, so decoding one bounds
-// everything and gives nullopt for junk.
+// The private messages between the daemon and its children, sent over a Channel. A child trusts its
+// requests. A reply may come from a child that runs hostile code, so decoding one checks every
+// bound and returns nullopt for junk.
 
 #include <cstdint>
 #include <expected>
@@ -30,9 +30,9 @@ inline constexpr std::size_t kMaxKernelBuffers = 1024;
 // ---- compiler -----------------------------------------------------------------------------------
 
 struct CompileRequest {
-  std::uint64_t code_address = 0;  // that the code is linked for
+  std::uint64_t code_address = 0;  // the address that the code is linked for
   std::uint64_t max_code_bytes = 0;
-  std::uint32_t threads = 1;  // that the kernel may use
+  std::uint32_t threads = 1;  // the most that the kernel may use
   std::string ir;             // the tree's IR text
 };
 std::string Encode(const CompileRequest& request);
@@ -50,8 +50,8 @@ std::optional<CompileReply> DecodeCompileReply(std::string_view bytes);
 
 inline constexpr std::size_t kMaxReferenceReplyBytes = 4096;
 
-// Comes with two descriptors: the inputs' memory and the reference's. Any tree of the program will
-// do.
+// Sent with two descriptors: the memory of the inputs and that of the reference. `ir` may be any
+// tree of the program.
 struct ReferenceRequest {
   std::uint64_t seed = 0;
   std::uint64_t inputs_size = 0;
@@ -63,25 +63,26 @@ std::string Encode(const ReferenceRequest& request);
 std::optional<ReferenceRequest> DecodeReferenceRequest(std::string_view bytes);
 
 struct ReferenceReply {
-  std::vector<bool> exact;  // for each output, whether only equality will do
-  std::string refusal;      // why nothing can be verified (UNSUPPORTED); "": it can
+  std::vector<bool> exact;  // for each output: the comparison is exact
+  std::string refusal;      // why the program cannot be verified (UNSUPPORTED); empty: it can
 };
 std::string Encode(const ReferenceReply& reply);
 std::optional<ReferenceReply> DecodeReferenceReply(std::string_view bytes);
 
 // ---- executor -----------------------------------------------------------------------------------
 
-// How many pieces of memory an executor keeps mapped, each in a place that the daemon chooses.
+// The number of places in which an executor keeps memory mapped. The daemon chooses the place of
+// each mapping.
 inline constexpr std::uint32_t kInputsPlaces = 4;
 inline constexpr std::uint32_t kArenaPlaces = 80;
 
-// Maps the pages of the buffers, and nothing else, of the memory whose descriptor comes with it, in
-// the place of what is there; of size 0 and without a descriptor: empties the place. Not answered.
+// Maps the given buffers of the memory whose descriptor is sent along, and no other part of it, in
+// place of what the place held. With size 0 and no descriptor: empties the place. Has no reply.
 struct MapRequest {
-  enum class Kind : std::uint8_t { kInputs, kArena };  // inputs are mapped to be read only
+  enum class Kind : std::uint8_t { kInputs, kArena };  // inputs are mapped read-only
   Kind kind = Kind::kInputs;
   std::uint32_t place = 0;
-  std::uint64_t size = 0;  // of the memory
+  std::uint64_t size = 0;  // of the memory, in bytes
   std::vector<PlacedBuffer> buffers;
 };
 // What to call: the code at `entry` with pointers to the inputs and then to the arena's buffers.
@@ -90,12 +91,12 @@ struct CallPlaces {
   std::uint32_t inputs = 0;
   std::uint32_t arena = 0;
 };
-// Runs a kernel once, then twice as often as before until one such batch lasts long enough.
-// Answered by RunDone.
+// Runs a kernel in batches of 1, 2, 4, ... runs until one batch lasts at least `batch_ns`. Answered
+// by RunDone.
 struct RunRequest {
-  std::uint64_t number = 0;  // of the request; its reply has the same
+  std::uint64_t number = 0;  // of the request, repeated in its reply
   CallPlaces call;
-  std::uint64_t batch_ns = 0;  // that the last batch lasts at least; 0: one run will do
+  std::uint64_t batch_ns = 0;  // least duration of the last batch; 0: a single run
   std::uint64_t time_limit_s = 0;
 };
 // Times a kernel for one round. Answered by Timed.
@@ -124,12 +125,12 @@ using ExecutorRequest =
 
 struct RunDone {
   std::uint64_t number = 0;
-  double run_ns = 0;  // of one run, in the last batch
+  double run_ns = 0;  // duration of one run in the last batch
 };
 struct Timed {
   std::uint64_t number = 0;
   Samples samples;
-  SlotTime outside;  // from when the child was free for this request to its reply
+  SlotTime outside;  // core time outside the samples, from when the child was free
 };
 struct DeviceReply {
   std::uint64_t number = 0;
@@ -137,7 +138,7 @@ struct DeviceReply {
 };
 struct CanaryReply {
   std::uint64_t number = 0;
-  std::optional<CanaryReading> reading;  // empty: there was no memory for them
+  std::optional<CanaryReading> reading;  // nullopt: not enough memory to run them
 };
 using ExecutorReply =
     std::variant<RunDone, Timed, DeviceReply, CanaryReply, Crashed, ForbiddenCall>;

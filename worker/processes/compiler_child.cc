@@ -17,7 +17,7 @@ CompileReply Answer(const CompileRequest& request, const looptree::LoopTree& tre
   Result<CodeImage> code =
       linker.LinkAt(kernel.object, request.code_address, request.max_code_bytes);
   if (code) return CompiledKernel{.kernel = std::move(kernel), .code = *std::move(code)};
-  // Only loops that are written out make that much code.
+  // Only unrolled loops make that much code.
   const bool too_long = code.error().kind == ErrorKind::kFull;
   return std::unexpected(
       Failure{.code = too_long ? FailureCode::kLimitUnroll : FailureCode::kCompileError,
@@ -37,7 +37,7 @@ int RunCompilerChild(Channel& channel, Compiler& compiler, CodeLinker& linker,
     if (!request) return kExitBadRequest;
     LimitProcessorTime({.wall_seconds = options.time_limit_s});
     const looptree::Checked<looptree::LoopTree> tree = looptree::ParseIr(request->ir);
-    if (!tree) return kExitBadRequest;  // it was printed from a tree that was built
+    if (!tree) return kExitBadRequest;  // the daemon printed it from a valid tree
     const CompileReply reply = Answer(*request, *tree, compiler, linker);
     if (!channel.Send(EncodeCompileReply(reply), std::nullopt)) return kExitOk;
   }

@@ -1,6 +1,6 @@
 #pragma once
-// What runs in a compiler child: trees in as IR text, linked kernels or failures out, until the
-// channel ends.
+// The main loop of a compiler child: receives trees as IR text and replies with linked kernels or
+// failures, until its channel is closed.
 
 #include "worker/backend/kernel.h"
 #include "worker/sandbox/channel.h"
@@ -8,11 +8,11 @@
 
 namespace loopfleet::worker {
 
-// Returns the exit code. The time limit bounds the processor time of one compilation.
 struct CompilerChildOptions {
-  std::uint64_t time_limit_s = 0;
+  std::uint64_t time_limit_s = 0;  // processor time of one compilation
   Isolation isolation = Isolation::kProcess;
 };
+// Returns the exit code.
 int RunCompilerChild(Channel& channel, Compiler& compiler, CodeLinker& linker,
                      const CompilerChildOptions& options);
 

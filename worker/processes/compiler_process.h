@@ -1,8 +1,9 @@
 #pragma once
 // CompilerProcess: the daemon's handle on a compiler child. Whatever happens to the child, Compile
-// ends with a kernel or a Failure, and the next call has a working child again. A child that ends
-// is given one try more with a new one, unless it was new: what it compiled before may have damaged
-// it. Each try has the limit; one that took it all is the last. Belongs to one thread.
+// returns a kernel or a Failure, and the next call starts a new child if it needs one. If a child
+// that has compiled before ends, the compilation is tried again in a new child, as an earlier
+// compilation may have damaged the old one. Each try has the whole limit; a try that times out is
+// not repeated. Belongs to one thread.
 
 #include <chrono>
 #include <expected>
@@ -19,7 +20,7 @@
 
 namespace loopfleet::worker {
 
-// Told of each child that has to be replaced.
+// Called for each child that has to be replaced.
 using RestartListener = std::function<void(ChildRole, ExitReason::Cause)>;
 
 class CompilerProcess {
@@ -29,29 +30,29 @@ class CompilerProcess {
 
   // Starts the child if there is none.
   Status EnsureChild();
-  // The code is linked for `place`, and not in it yet.
+  // Links the code for `place` without writing it there.
   std::expected<CompiledKernel, Failure> Compile(const looptree::LoopTree& tree,
                                                  const CodeArena::Place& place,
                                                  const CompileOptions& options = {});
-  // For code that has no place in memory of this host: at most `max_code_bytes` of it.
+  // For code that gets no place in this host's memory: at most `max_code_bytes` of it.
   std::expected<CompiledKernel, Failure> Compile(const looptree::LoopTree& tree,
                                                  std::uint64_t max_code_bytes);
 
  private:
   std::expected<CompiledKernel, Failure> Ask(const looptree::LoopTree& tree,
                                              const CompileRequest& request);
-  // One try: what the child answered, or how it ended.
+  // One try: the child's reply, or why it ended.
   std::expected<CompileReply, ExitReason> TryToAsk(const CompileRequest& request);
 
   ForkServer& fork_server_;
   const std::chrono::milliseconds limit_;
   const RestartListener on_restart_;
   std::optional<ChildProcess> child_;
-  bool has_answered_ = false;  // this child
+  bool has_answered_ = false;  // the current child has answered a request
 };
 
-// The failure of a kernel that is not one for `program`: a compiler that answers with other buffers
-// than the program has cannot be trusted with where the kernel will write.
+// Returns a failure unless the kernel's buffers are those of `program`. A compiler that got them
+// wrong cannot be trusted with where the kernel writes.
 std::optional<Failure> CheckBuffers(const Kernel& kernel, const looptree::Program& program);
 
 }  // namespace loopfleet::worker

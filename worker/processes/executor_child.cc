@@ -25,11 +25,11 @@
 namespace loopfleet::worker {
 namespace {
 
-// The code may have been written by another processor since this one last fetched from there.
+// Another processor may have written the code since this one last fetched from its address.
 void ForgetFetchedCode() {
 #if defined(__x86_64__)
-  // Caches agree by themselves; only what is in the pipeline must go. Returning from an interrupt
-  // is the cheapest instruction that does it (cpuid traps in virtual machines).
+  // The caches are coherent; only the pipeline has to be flushed. Returning from an interrupt is
+  // the cheapest instruction that does it (cpuid traps in virtual machines).
   std::uint64_t scratch;
   asm volatile(
       "leaq -128(%%rsp), %%rsp\n\t"  // leave the red zone alone
@@ -53,7 +53,7 @@ void ForgetFetchedCode() {
 #endif
 }
 
-// A kernel before this one may have left another way of rounding, or of moving through memory.
+// An earlier kernel may have changed the rounding mode or the direction flag.
 void ResetArithmetic() {
 #if defined(__x86_64__)
   const std::uint32_t usual = 0x1f80;
@@ -63,9 +63,9 @@ void ResetArithmetic() {
 #endif
 }
 
-constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 20;  // in a batch: of a clock that stands
+constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 20;  // per batch, if the clock stands still
 
-// Adds the time that a part of its scope takes to a step's.
+// Adds the duration of its scope to the time of a step.
 class StepTimer {
  public:
   StepTimer(const Stopwatch& stopwatch, std::uint64_t& step_ns)
@@ -80,7 +80,7 @@ class StepTimer {
   const std::uint64_t start_ns_;
 };
 
-// A probe whose time is accounted for.
+// A probe that adds its own time to a SlotTime.
 class AccountedProbe final : public CoreProbe {
  public:
   AccountedProbe(CoreProbe& probe, const Stopwatch& stopwatch, SlotTime& time)
@@ -112,11 +112,11 @@ class KernelRunner final : public IterationRunner {
     CacheEvictor& evictor;
     ThreadPool& pool;
     std::uint64_t evict_bytes = 0;
-    std::uint32_t threads = 1;  // that the kernel may use
+    std::uint32_t threads = 1;  // the most that the kernel may use
     const Stopwatch& stopwatch;
     SlotTime& time;
   };
-  // `memory` is what the buffers lie in.
+  // `memory`: the bytes of each buffer.
   KernelRunner(KernelFunction function, float* const* buffers,
                std::span<const std::span<std::byte>> memory, const Caches& caches)
       : function_(function), buffers_(buffers), memory_(memory), caches_(caches) {}
@@ -124,7 +124,8 @@ class KernelRunner final : public IterationRunner {
     for (std::uint64_t i = 0; i < iterations; ++i) function_(buffers_);
   }
   void WarmCaches() override {
-    // More is in no cache that a kernel would find it in, and what runs that long warms up itself.
+    // Larger memory does not fit a cache near the core, and a kernel that runs that long warms its
+    // caches itself.
     constexpr std::size_t kMostBytes = std::size_t{4} << 20;
     constexpr std::size_t kLineBytes = 64;
     const StepTimer timer(caches_.stopwatch, caches_.time[SlotStep::kWarm]);
@@ -139,7 +140,7 @@ class KernelRunner final : public IterationRunner {
   }
   void EvictCaches() override {
     const StepTimer timer(caches_.stopwatch, caches_.time[SlotStep::kWarm]);
-    // A warm figure must not be taken for a cold one.
+    // A time taken with warm caches must not pass for a cold one.
     if (!caches_.evictor.Prepare(caches_.evict_bytes)) GiveUpForWantOfMemory();
     caches_.pool.OnEach(caches_.threads, [this] { caches_.evictor.Evict(); });
   }
@@ -160,7 +161,7 @@ class Executor {
     for (;;) {
       Result<Channel::Message> message = channel_.ReceiveWithFds(kMaxRequestBytes);
       if (!message) return kExitOk;
-      if (message->was_waited_for) {  // it had nothing to do but what it did
+      if (message->was_waited_for) {  // it was idle: count from now, plus the mapping time
         free_since_ns_ = stopwatch_.NowNs() - time_[SlotStep::kMap];
       }
       const std::optional<ExecutorRequest> request = DecodeExecutorRequest(message->bytes);
@@ -184,7 +185,7 @@ class Executor {
     const std::size_t wanted_fds = request.size > 0 ? 1 : 0;
     if (request.place >= places || fds.size() != wanted_fds) std::_Exit(kExitBadRequest);
     MappedBuffers& place = reads ? inputs_[request.place] : arenas_[request.place];
-    place = {};  // first, so that both are never held at once
+    place = {};  // unmap first, so that both are never mapped at once
     if (request.size == 0) return std::nullopt;
     auto mapped = MappedBuffers::Map(
         fds.front().get(), request.size, request.buffers,
@@ -248,7 +249,7 @@ class Executor {
                        .reading = canaries_->Run(stopwatch_, ProbeOf(request.probe_steps))};
   }
 
-  // The probe of so many steps; 0: of as many as it finds.
+  // The probe with this many steps; 0: the probe chooses the number.
   CoreProbe& ProbeOf(std::uint64_t steps) {
     if (!probe_ || (steps != 0 && probe_->steps() != steps)) {
       probe_ = steps == 0 ? std::make_unique<HostCoreProbe>(kernels_, stopwatch_)
@@ -271,7 +272,7 @@ class Executor {
         memory_.push_back(buffer);
       }
     }
-    // Behind the buffers (worker/backend/kernel.h). Only kernels for several threads look there.
+    // Follows the buffers (worker/backend/kernel.h). Only kernels with several threads read it.
     pointers_.push_back(reinterpret_cast<float*>(const_cast<ParallelFor*>(pool_.parallel_for())));
     ResetArithmetic();
     ForgetFetchedCode();
@@ -288,10 +289,10 @@ class Executor {
   ProcessorTimeLimit processor_time_;
   std::array<MappedBuffers, kInputsPlaces> inputs_;
   std::array<MappedBuffers, kArenaPlaces> arenas_;
-  std::vector<float*> pointers_;              // of the request being answered, like all below
-  std::vector<std::span<std::byte>> memory_;  // that they point to
+  std::vector<float*> pointers_;              // the current kernel's arguments
+  std::vector<std::span<std::byte>> memory_;  // the bytes they point to
   std::uint64_t free_since_ns_ = 0;
-  SlotTime time_;  // since then
+  SlotTime time_;  // spent since then
 };
 
 }  // namespace

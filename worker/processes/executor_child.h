@@ -1,7 +1,7 @@
 #pragma once
-// What runs in an executor child: runs kernels and times them, until the channel ends. Their code
-// is in the code arena, which it can execute and not write; their buffers are in memory that the
-// daemon shares: inputs read-only, the rest in arenas.
+// The main loop of an executor child: runs and times kernels until its channel is closed. Their
+// code lies in the code arena, which the child can execute but not write. Their buffers lie in
+// memory shared by the daemon: the inputs read-only, the rest in arenas.
 
 #include <vector>
 
@@ -11,10 +11,10 @@
 namespace loopfleet::worker {
 
 struct ExecutorChildOptions {
-  ChildRole role = ChildRole::kExecutor;  // one that runs kernels
+  ChildRole role = ChildRole::kExecutor;  // a role that runs kernels
   Isolation isolation = Isolation::kProcess;
-  // What kernels' parallel loops run on, the one that the child itself runs on first; none: that
-  // one. Their threads are started before the child gives up the right to start any.
+  // Cores for the kernels' parallel loops, the child's own core first. Empty: only its own core.
+  // Their threads are started before the child gives up the right to start threads.
   std::vector<int> cores;
 };
 

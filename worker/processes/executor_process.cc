@@ -9,13 +9,14 @@
 namespace loopfleet::worker {
 namespace {
 
-// Memory above this shares place 0 of its kind, so that the child never keeps several big pieces.
+// Mappings above this size share place 0 of their kind, so that the child never keeps several big
+// ones.
 constexpr std::size_t kBigBytes = std::size_t{16} << 20;
-// Of the time a child says its samples took, how far it may exceed what passed here: none, but for
-// the rounding of the samples.
+// The total of a child's samples may exceed the time that passed here by this factor: only enough
+// for the rounding of the samples.
 constexpr double kClockMargin = 1.001;
-// For what is no kernel of a job: the device's measurement (150 ms) and canaries, on a host however
-// busy.
+// Limit for the worker's own kernels, the device measurement (150 ms) and the canaries, even on the
+// busiest host.
 constexpr std::chrono::seconds kOwnLimit{60};
 
 Instant Now() { return std::chrono::steady_clock::now(); }
@@ -102,7 +103,7 @@ void ExecutorProcess::ReleaseBigMemory() {
   const auto empty = [&](MapRequest::Kind kind, Place& place) {
     if (place.memory == 0 || place.size <= kBigBytes) return;
     place = {};
-    // If the child is gone, whoever asks it next finds out.
+    // If the child is gone, the next request notices it.
     static_cast<void>(Send(MapRequest{.kind = kind}, {}));
   };
   empty(MapRequest::Kind::kInputs, inputs_places_.front());  // see PlaceIn
@@ -132,7 +133,7 @@ std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_
   const bool is_old =
       answer != nullptr && answer->number < number && answer->number > first_request_;
   Failure failure = Replaced(EndChild(*child_, ErrorKind::kCorrupt));
-  // A kernel that ran before answered for itself, and then the child did.
+  // An earlier kernel forged a reply, and then the child sent its own.
   if (is_old) return std::nullopt;
   return std::unexpected(std::move(failure));
 }
@@ -147,7 +148,7 @@ std::expected<Nanos, Failure> ExecutorProcess::Run(const KernelCall& call) {
 
 std::optional<double> ExecutorProcess::FindRunNs(const KernelCall& call) {
   LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
-  constexpr std::uint64_t kBatchNs = 10'000;  // what reading the clock costs is 0.3 % of that
+  constexpr std::uint64_t kBatchNs = 10'000;  // reading the clock costs 0.3 % of that
   const auto ran = TryRun(call, kBatchNs);
   if (!ran || !*ran) return std::nullopt;
   return (*ran)->run_ns;
@@ -173,7 +174,7 @@ std::expected<std::optional<ExecutorProcess::Ran>, Failure> ExecutorProcess::Try
   LF_TRY(const std::optional<RunDone> done, Await<RunDone>(number, start + options_.run_limit));
   if (!done) return std::nullopt;
   const Ran ran{.passed = Now() - start, .run_ns = done->run_ns};
-  ReleaseBigMemory();  // it may idle from now on
+  ReleaseBigMemory();  // the child may idle from now on
   return ran;
 }
 
@@ -223,13 +224,13 @@ Status ExecutorProcess::SendTime(Asked& asked) {
 }
 
 void ExecutorProcess::Begin(const KernelCall& call, const SamplingPolicy& policy, Nanos run_took) {
-  // What the policy can need, and a run in reserve; evicting the caches is not known beforehand,
-  // and far below the limit of a run.
+  // The longest that the policy can take, plus the limit of a run in reserve. Evicting the caches
+  // takes an unknown time, far below that limit.
   const Nanos limit = options_.run_limit + run_took +
                       Nanos(static_cast<std::int64_t>(
                           LongestNs(policy, static_cast<std::uint64_t>(run_took.count()))));
   begun_.push_back({.call = call, .policy = policy, .limit = limit, .may_run_since = Now()});
-  // If the child is gone, Finish of the one before finds out, or of this one.
+  // If the child is gone, the Finish of an earlier kernel or of this one notices it.
   static_cast<void>(SendTime(begun_.back()));
 }
 
@@ -237,16 +238,16 @@ std::expected<Timed, Failure> ExecutorProcess::Finish() {
   LF_CHECK(!begun_.empty(), "nothing was begun");
   const bool may_be_of_another = child_ && begun_.front().number > first_request_ + 1;
   std::expected<std::optional<Timed>, Failure> timed = TryFinish();
-  // What ran in that child before may have answered for itself, rightly enough to be believed, and
-  // have gone on: then this one never began.
+  // An earlier kernel in that child may have forged a plausible reply and kept running. Then this
+  // one never started.
   const bool is_in_doubt = !timed && may_be_of_another;
-  if (is_in_doubt || (timed && !*timed)) {  // once more at most: a new child has no old answers
+  if (is_in_doubt || (timed && !*timed)) {  // at most one more try: a new child has no old answers
     SendAllAgain();
     timed = TryFinish();
     LF_CHECK(!timed || *timed, "a new child answered an old request");
   }
   begun_.pop_front();
-  if (!child_) SendAllAgain();  // what was asked after it went with it
+  if (!child_) SendAllAgain();  // the requests behind it were lost with the child
   if (!timed) return std::unexpected(std::move(timed).error());
   return **std::move(timed);
 }
@@ -261,10 +262,11 @@ void ExecutorProcess::SendAllAgain() {
 std::expected<std::optional<Timed>, Failure> ExecutorProcess::TryFinish() {
   const Asked& asked = begun_.front();
   if (!child_) return std::unexpected(NoChild({.message = "none could be started"}));
-  // Its time counts from now: the one before has ended.
+  // Its limit counts from now, as the kernel before it has ended.
   const Instant deadline = Now() + asked.limit;
-  // With another kernel in its hands the child does not wait for us, and is not to lose time over
-  // waking us. Two looks take longer than a nap: with more in its hands it will not run dry.
+  // While the child has another kernel to time, it does not wait for the daemon and should spend no
+  // time on waking it. Two rounds take longer than a nap, so a child with more kernels queued does
+  // not run out of them.
   constexpr Nanos kNap = std::chrono::microseconds(250);
   if (begun_.size() > 1) child_->channel().WaitInNaps(kNap, deadline);
   LF_TRY(std::optional<Timed> timed, Await<Timed>(asked.number, deadline));

@@ -1,11 +1,11 @@
 #pragma once
-// ExecutorProcess: the daemon's handle on an executor child. Whatever a kernel does, each answer
-// comes by its limit, as an answer or a Failure, and what is asked next has a working child again.
-// Belongs to one thread.
+// ExecutorProcess: the daemon's handle on an executor child. Whatever a kernel does, each request
+// ends by its limit with a reply or a Failure, and the next request starts a new child if it needs
+// one. Belongs to one thread.
 //
-// There are two kinds: the one on the timing slot, which is asked to time kernels, several of them
-// ahead so that it never waits for the daemon; and those beside it, which run a kernel once, so
-// that one that crashes, hangs or is wrong never comes to the slot.
+// Two kinds exist. The executor on the timing slot times kernels; it is sent several requests
+// ahead, so that it never waits for the daemon. Verifiers, away from the slot, run each kernel
+// once, so that a kernel that crashes, hangs or is wrong never reaches the slot.
 
 #include <array>
 #include <chrono>
@@ -35,8 +35,8 @@ class ExecutorProcess {
  public:
   struct Options {
     ChildRole role = ChildRole::kExecutor;
-    // How many arenas the child may have mapped at a time, up to kArenaPlaces. With 1, a kernel
-    // that goes astray cannot reach what others write.
+    // The most arenas that the child has mapped at a time, up to kArenaPlaces. With 1, a kernel
+    // that goes astray cannot write into another kernel's buffers.
     std::uint32_t arena_places = kArenaPlaces;
     std::chrono::milliseconds run_limit{10'000};  // of one run of a kernel
   };
@@ -45,26 +45,26 @@ class ExecutorProcess {
   // Starts the child if there is none.
   Status EnsureChild();
 
-  // Runs the kernel once; its outputs are in the arena then. How long that took.
+  // Runs the kernel once, leaving its outputs in the arena. Returns how long the whole request
+  // took.
   std::expected<Nanos, Failure> Run(const KernelCall& call);
-  // About how long one run takes with all that it uses in the caches, from some runs more; to be
-  // checked by whoever uses it. nullopt: something went wrong.
+  // Estimates the duration of one run with warm caches, in nanoseconds, from further runs. The
+  // child reports it, so the caller has to check it. nullopt: something went wrong.
   std::optional<double> FindRunNs(const KernelCall& call);
-  // The child that the last Run was given had never run another kernel, so whatever went wrong was
-  // that kernel's doing.
+  // The last Run went to a child that had run no other kernel, so any fault was that kernel's own.
   bool ran_in_new_child() const { return ran_in_new_child_; }
   // The next call gets a new child.
   void Renew();
 
-  // Asks for a kernel to be timed; its outputs are in the arena then. `run_took` is how long one
-  // run takes, as far as is known: what is allowed depends on it. Finish gives the answers, in
-  // order; there has been one Begin for each Finish.
+  // Requests that a kernel be timed, which leaves its outputs in the arena. `run_took`: the
+  // duration of one run as far as it is known, from which the time limit is set. Finish returns the
+  // results in the order of Begin; call it once for each.
   void Begin(const KernelCall& call, const SamplingPolicy& policy, Nanos run_took);
   std::expected<Timed, Failure> Finish();
 
-  // The core's own capabilities, and its canaries; while nothing is begun. No canaries: there was
-  // no memory for them, or the child died of them. With the canaries the child lets go of big
-  // memory: so it does not keep for long what nobody needs any more.
+  // Measure the core's own capabilities, and run its canaries. Call them only while nothing is
+  // begun. No canaries: not enough memory, or the child died of them. Before the canaries the child
+  // unmaps big memory, so that it does not hold unused memory for long.
   std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware);
   std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
                                            std::uint64_t probe_steps);
@@ -75,16 +75,16 @@ class ExecutorProcess {
     KernelCall call;
     SamplingPolicy policy;
     Nanos limit{};
-    Instant may_run_since{};  // it cannot have been started earlier
+    Instant may_run_since{};  // the child cannot have started it earlier
   };
 
-  // nullopt: the answer to an older request; the child cannot be trusted any more, and is gone.
+  // nullopt: the reply was to an older request. The child can no longer be trusted and was killed.
   template <class Reply>
   std::expected<std::optional<Reply>, Failure> Await(std::uint64_t number, Instant deadline);
-  std::expected<ExecutorReply, Failure> Receive(Instant deadline);  // whatever comes
+  std::expected<ExecutorReply, Failure> Receive(Instant deadline);  // the next reply, of any kind
   struct Ran {
     Nanos passed{};
-    double run_ns = 0;  // as the child says
+    double run_ns = 0;  // as the child reports
   };
   // One try; nullopt as above.
   std::expected<std::optional<Ran>, Failure> TryRun(const KernelCall& call, std::uint64_t batch_ns);
@@ -92,20 +92,20 @@ class ExecutorProcess {
   void SendAllAgain();
   template <class Reply, class Request>
   std::expected<Reply, Failure> AskIdle(Request request);
-  // Has the child unmap big memory, which stays taken on the host for as long as anybody maps it.
+  // Makes the child unmap big memory, which the host cannot free while any process maps it.
   void ReleaseBigMemory();
-  // Has what the call works on mapped by the child, and tells where.
+  // Makes the child map the memory of the call; returns the places.
   Result<CallPlaces> Attach(const KernelCall& call);
   Status Send(const ExecutorRequest& request, std::span<const int> fds);
   Status SendTime(Asked& asked);
   Failure NoChild(const Error& error) const;
   Failure Replaced(const ExitReason& end);
 
-  // Which memory is mapped where, and when each place was last used.
+  // What a place holds, and when it was last used.
   struct Place {
-    std::uint64_t memory = 0;  // SharedMemory::id or GuardedBuffers::id; 0: none
-    std::size_t size = 0;      // of that, in bytes
-    std::uint64_t last_used = 0;
+    std::uint64_t memory = 0;     // SharedMemory::id or GuardedBuffers::id; 0: none
+    std::size_t size = 0;         // bytes
+    std::uint64_t last_used = 0;  // a value of call_count_
   };
 
   ForkServer& fork_server_;
@@ -116,7 +116,7 @@ class ExecutorProcess {
   std::array<Place, kArenaPlaces> arena_places_;
   std::uint64_t call_count_ = 0;
   std::uint64_t request_count_ = 0;
-  std::uint64_t first_request_ = 0;  // how many there were before this child
+  std::uint64_t first_request_ = 0;  // request_count_ when this child was started
   bool ran_in_new_child_ = false;
   std::deque<Asked> begun_;
 };

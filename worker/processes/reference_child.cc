@@ -14,7 +14,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// All of it.
+// Maps all of the memory.
 std::optional<MappedBuffers> MapWhole(int fd, std::size_t size) {
   const PlacedBuffer whole{.offset = 0, .size = size};
   auto mapped = MappedBuffers::Map(fd, size, {&whole, 1}, MappedBuffers::Access::kReadWrite);
@@ -35,7 +35,7 @@ int RunReferenceChild(Channel& channel, Isolation isolation) {
     if (!request || message->fds.size() != 2) return kExitBadRequest;
     LimitProcessorTime({.wall_seconds = request->time_limit_s});
     const looptree::Checked<looptree::LoopTree> tree = looptree::ParseIr(request->ir);
-    if (!tree) return kExitBadRequest;  // it was printed from a tree that was built
+    if (!tree) return kExitBadRequest;  // the daemon printed it from a valid tree
     auto inputs = MapWhole(message->fds[0].get(), request->inputs_size);
     auto reference = MapWhole(message->fds[1].get(), request->reference_size);
     if (!inputs || !reference) return kExitBadRequest;

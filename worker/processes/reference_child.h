@@ -1,6 +1,6 @@
 #pragma once
-// What runs in a reference child: computes what programs mean, into memory that the daemon shares,
-// until the channel ends.
+// The main loop of a reference child: computes the inputs and reference outputs of programs into
+// memory shared by the daemon, until its channel is closed.
 
 #include "worker/sandbox/channel.h"
 #include "worker/sandbox/syscall_filter.h"

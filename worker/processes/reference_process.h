@@ -22,8 +22,9 @@ class ReferenceProcess {
 
   // Starts the child if there is none.
   Status EnsureChild();
-  // A ReferenceMaker. UNSTABLE_TIMING if it takes too long, which depends on what else the host has
-  // to do; UNSUPPORTED if no inputs would tell right from wrong: nothing is timed unverified.
+  // A ReferenceMaker. UNSTABLE_TIMING if it takes too long, which depends on the load of the host.
+  // UNSUPPORTED if no inputs would tell right outputs from wrong ones, as nothing is timed
+  // unverified.
   std::expected<std::vector<bool>, Failure> Compute(const looptree::LoopTree& tree,
                                                     std::uint64_t seed, const SharedMemory& inputs,
                                                     const SharedMemory& reference);

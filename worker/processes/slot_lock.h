@@ -1,10 +1,10 @@
 #pragma once
-// SlotLock: one timing slot per processor core of a host, whoever runs workers on it. The lock is
-// an flock on the core's own directory in sysfs: there for everybody, nothing to create or leave
-// behind, freed by the system when the process ends. Belongs to one thread.
+// SlotLock: makes a processor core the timing slot of one process at a time, whichever users run
+// workers on the host. The lock is an flock on the core's directory in sysfs: it exists for every
+// user, leaves no file behind, and is freed by the system when the process ends. Belongs to one
+// thread.
 //
-// (Containers with network namespaces of their own see another sysfs, and do not exclude each
-// other.)
+// Containers with network namespaces of their own see another sysfs, and do not exclude each other.
 
 #include <atomic>
 #include <chrono>
@@ -23,9 +23,9 @@ class SlotLock {
   // True once it is held. False after `timeout`, or once `stop` is set. Fair between processes.
   bool Acquire(Nanos timeout, const std::atomic<bool>& stop);
   void Release();
-  // While it is held: somebody else waits for it.
+  // Another process waits for the lock. Call while holding it.
   bool IsWanted();
-  // What is locked.
+  // The locked directory.
   const std::string& path() const { return path_; }
 
  private:
@@ -33,8 +33,8 @@ class SlotLock {
 
   std::string path_;
 
-  // Who holds the slot may come back for it before a waiting process has even woken up. So one
-  // waits in the turnstile, which whoever wants the slot has to pass.
+  // A holder could release the slot and lock it again before a waiting process wakes up. So a
+  // process has to hold the turnstile while it waits for the slot.
   UniqueFd turnstile_;
   UniqueFd slot_;
 };

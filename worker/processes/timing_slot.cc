@@ -55,8 +55,8 @@ std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
   std::expected<Timed, Failure> timed = executor_.Finish();
   const Instant now = clock_.Now();
   const Nanos passed = now - begun_at_.front();
-  // As the child has it: others may have been fetched late, or this one. (Its word is bounded by
-  // what passed, see ExecutorProcess.) What came of a failure is not told.
+  // The child's own figure, as this result or earlier ones may have been fetched late.
+  // (ExecutorProcess bounds it by the time that passed.) A failure has no such figure.
   const Nanos took =
       timed ? std::min(passed, TookNs(*timed)) : now - std::max(begun_at_.front(), last_finish_);
   stages[Stage::kQueue] += passed - took;
@@ -89,7 +89,7 @@ std::expected<void, Failure> TimingSlot::Check(const KernelCall& call,
 Result<DeviceReading> MeasureDeviceAlone(ExecutorProcess& executor, SlotLock& lock,
                                          const HardwareFacts& hardware,
                                          const CorePatience& patience) {
-  constexpr Nanos kTurn = std::chrono::seconds(1);  // after which it is asked whether to end
+  constexpr Nanos kTurn = std::chrono::seconds(1);  // between checks whether to end
   const std::atomic<bool> never{false};
   Nanos left = patience.patience;
   while (!lock.Acquire(std::min(left, kTurn), never)) {

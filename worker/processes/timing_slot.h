@@ -1,8 +1,8 @@
 #pragma once
-// TimingSlot: the one place where kernels are timed. What comes here has been verified; it is
-// timed, run once more, and verified again before its time is accepted. The host's lock on the core
-// is held as long as there is work, unless other workers wait for it. Belongs to one thread; Stop
-// may be called from any.
+// TimingSlot: the one place where kernels are timed. Kernels that come here have been verified, and
+// their outputs are verified again after timing, before their time is accepted. The host's lock on
+// the core is held as long as there is work, unless other workers wait for it. Belongs to one
+// thread; Stop may be called from any.
 
 #include <atomic>
 #include <chrono>
@@ -24,35 +24,36 @@ namespace loopfleet::worker {
 class TimingSlot {
  public:
   struct Options {
-    // How long to wait while other workers on this host have the core. Longer than a job may take.
+    // The longest wait while other workers of this host hold the core. Longer than a job may take.
     std::chrono::seconds lock_timeout{300};
-    // Kernels in the executor's hands: the one that is timed and the next ones, so that the core
-    // does not wait for this process, however long others keep that from its own core: 2 ms in one
-    // case of ten beside a compiler, and looks take 0.3 ms.
+    // The most kernels given to the executor: the one being timed and those queued behind it, so
+    // that the timing core does not wait while this process is kept off its own core. Beside a
+    // compiler that lasts 2 ms in one case of ten, while a round takes 0.3 ms.
     std::size_t most_begun = 12;
   };
   TimingSlot(const Options& options, SlotLock lock, ExecutorProcess& executor, const Clock& clock);
 
-  // One more may be begun without waiting for the core.
+  // False while the executor has its maximum, or has work while another worker waits for the core.
   bool HasRoom();
-  // Puts a verified kernel behind those that were begun. The failure: the core was not to be had.
+  // Queues a verified kernel behind those that were begun; takes the core first. UNSTABLE_TIMING:
+  // other workers kept the core.
   std::expected<void, Failure> Begin(const KernelCall& call, const SamplingPolicy& policy,
                                      Nanos run_took);
   bool is_empty() const { return begun_at_.empty(); }
-  // Waits for the first of those begun. Its time is not to be believed before Judge. Adds the
-  // duration of its stages; waiting for the core counts as queueing, and so does waiting for this
-  // process to come and fetch it.
+  // Waits for the kernel begun first. Its samples are not accepted until its outputs are checked.
+  // Adds the durations of its stages; the wait for the core and the wait until this process fetches
+  // the result count as queueing.
   std::expected<Timed, Failure> Finish(StageDurations& stages);
-  // Verifies what the kernel wrote when it ran after it was timed.
+  // Verifies the outputs that the kernel wrote while it was timed.
   std::expected<void, Failure> Check(const KernelCall& call, StageDurations& stages) const;
-  // Waits for the core while other workers on this host have it; each gets its turn. False: it was
-  // not to be had.
+  // Waits for the core while other workers of this host hold it; waiting is fair. False: timed out
+  // or stopped.
   bool TakeCore();
-  // Runs the canaries on the core that was taken, with nothing begun, and lets go of it. Empty:
-  // there was no memory for them.
+  // Runs the canaries and releases the core. Call after TakeCore, with nothing begun. nullopt: not
+  // enough memory, or the child died of them.
   std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
                                            std::uint64_t probe_steps);
-  // The core is no longer waited for.
+  // Ends the current wait for the core and any later one.
   void Stop() { stop_ = true; }
 
  private:
@@ -69,11 +70,11 @@ class TimingSlot {
 };
 
 struct CorePatience {
-  Nanos patience{};  // while other workers on this host have the core
+  Nanos patience{};  // longest wait while other workers of this host hold the core
   std::function<bool()> is_told_to_end;
 };
-// What the core can do at most, measured while no other worker times on it. kUnavailable: others
-// kept it for too long; kClosed: told to end meanwhile.
+// Measures the core's peaks while no other worker times kernels on it. kUnavailable: others kept it
+// for too long. kClosed: told to end while waiting. kSystem: the measurement failed.
 Result<DeviceReading> MeasureDeviceAlone(ExecutorProcess& executor, SlotLock& lock,
                                          const HardwareFacts& hardware,
                                          const CorePatience& patience);

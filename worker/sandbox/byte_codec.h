@@ -1,7 +1,8 @@
 #pragma once
-// Plain values to bytes and back, for the private messages between the daemon and its children (one
-// build, one host: native byte order). A reader never reads beyond its bytes: after the first value
-// that is not there it gives zeros and ok() is false, so a decoder checks once, at the end.
+// Encodes plain values as bytes and decodes them, for the private messages between the daemon and
+// its children. Both are one build on one host, so the byte order is native. A reader never reads
+// beyond its bytes: from the first missing value on it returns zeros and ok() is false, so a
+// decoder checks once, at the end.
 
 #include <cstdint>
 #include <cstring>
@@ -13,7 +14,8 @@ namespace loopfleet::worker {
 
 class ByteWriter {
  public:
-  // An executor writes its answers on the timing core, where growing by and by would be noticed.
+  // Reserved at once: an executor writes its replies on the timing core, where growing in steps
+  // would cost time.
   ByteWriter() { bytes_.reserve(1024); }
   template <class T>
     requires std::is_arithmetic_v<T> || std::is_enum_v<T>
@@ -51,8 +53,7 @@ class ByteReader {
     return ok_ ? static_cast<E>(number) : E{};
   }
   std::string_view GetText() { return GetBytes(Get<std::uint64_t>()); }
-  // How many elements follow; junk if they could not fit into what is left, or are more than
-  // `most`.
+  // The number of elements that follow. Junk if it exceeds `most` or the number of bytes left.
   std::uint64_t GetCount(std::uint64_t most) {
     const auto count = Get<std::uint64_t>();
     if (count > most || count > rest_.size()) ok_ = false;

@@ -111,7 +111,7 @@ Result<std::size_t> Channel::ReadSome(std::span<char> room, std::optional<Instan
     header.msg_iov = &part;
     header.msg_iovlen = 1;
     FdBuffer buffer{};
-    // Without room the kernel drops those that were sent.
+    // Without this room the kernel drops any descriptors that were sent.
     if (accepts == Accepts::kDescriptorsToo) {
       header.msg_control = buffer.bytes;
       header.msg_controllen = sizeof buffer.bytes;
@@ -144,15 +144,14 @@ Status Channel::ReadExactly(std::span<char> bytes, std::optional<Instant> deadli
   return {};
 }
 
-// Only where nothing is left is there read ahead, and the kernel ends each read behind the bytes
-// that descriptors came with. So those that are there are always of the last message that has
-// begun.
+// Reads ahead only when no bytes are left, and the kernel ends each read after the bytes that
+// descriptors came with. So fds_ always belongs to the last message that has begun.
 Result<std::string> Channel::ReceiveBytes(std::optional<Instant> deadline, std::size_t max_bytes,
                                           Accepts accepts) {
   constexpr std::size_t kAheadBytes = 4096;
   has_waited_ = false;
   if (ahead_at_ == ahead_end_) {
-    ahead_.resize(kAheadBytes);  // the first time
+    ahead_.resize(kAheadBytes);  // allocates on the first call
     ahead_at_ = ahead_end_ = 0;
     LF_TRY(ahead_end_, ReadSome(ahead_, deadline, accepts));
   }

@@ -1,9 +1,9 @@
 #pragma once
 // Channel: length-prefixed messages over one end of a socket pair, with a deadline for each. The
 // other side may be a child that runs job code: whatever it sends, Receive ends by the deadline,
-// takes at most `max_bytes`, and accepts no descriptors unless asked to. What has come behind a
-// message is taken from the system with it, which a side that is asked ahead notices: a call less
-// for each. One thread at a time.
+// takes at most `max_bytes`, and accepts no descriptors unless asked to. Each read also takes the
+// bytes of later messages that have arrived, which saves a system call per message when requests
+// are sent ahead. One thread at a time.
 
 #include <cstddef>
 #include <optional>
@@ -26,7 +26,7 @@ class Channel {
   struct Message {
     std::string bytes;
     std::vector<UniqueFd> fds;
-    bool was_waited_for = false;  // it was not there yet, or not all of it
+    bool was_waited_for = false;  // it had not arrived, or not all of it
   };
 
   Channel() = default;
@@ -35,18 +35,20 @@ class Channel {
   // Two connected ends, both closed on exec.
   static Result<std::pair<Channel, Channel>> MakePair();
 
-  // kTimeout, kClosed. `fds` stay the caller's.
+  // Errors: kTimeout, kClosed. The caller keeps `fds`.
   Status Send(std::string_view bytes, std::optional<Instant> deadline,
               std::span<const int> fds = {});
-  // kTimeout, kClosed (also a message cut off in the middle), kCorrupt (longer than max_bytes).
+  // Errors: kTimeout, kClosed (also for a message cut off in the middle), kCorrupt (longer than
+  // max_bytes).
   Result<std::string> Receive(std::optional<Instant> deadline, std::size_t max_bytes);
-  // The same, taking the descriptors sent along: only from a side that is trusted.
+  // The same, accepting the descriptors sent along. Only for a trusted other side.
   Result<Message> ReceiveWithFds(std::size_t max_bytes, std::optional<Instant> deadline = {});
 
-  // Something can be received without waiting (or the other side is gone).
+  // Bytes can be received without waiting, or the other side is gone.
   bool IsReadable() const;
-  // Waits until then, or the deadline, by looking every `nap`: for who is in no hurry. Waking a
-  // side that waits in Receive costs the sender 12 us (docs/MEASUREMENT.md), this nothing.
+  // Waits until IsReadable or the deadline, checking once per `nap`. For callers in no hurry: it
+  // costs the sender nothing, while waking a side that waits in Receive costs it 12 us
+  // (docs/MEASUREMENT.md).
   void WaitInNaps(Nanos nap, Instant deadline) const;
 
   int fd() const { return fd_.get(); }
@@ -60,16 +62,16 @@ class Channel {
   Result<std::string> ReceiveBytes(std::optional<Instant> deadline, std::size_t max_bytes,
                                    Accepts accepts);
   Status ReadExactly(std::span<char> bytes, std::optional<Instant> deadline, Accepts accepts);
-  // At least a byte.
+  // Reads at least one byte; returns how many.
   Result<std::size_t> ReadSome(std::span<char> room, std::optional<Instant> deadline,
                                Accepts accepts);
 
   UniqueFd fd_;
-  std::vector<char> ahead_;    // what came behind the last message is in it
-  std::size_t ahead_at_ = 0;   // from here
-  std::size_t ahead_end_ = 0;  // to here
-  std::vector<UniqueFd> fds_;  // of the last message that has come, as far as it has
-  bool has_waited_ = false;    // for the message that is received
+  std::vector<char> ahead_;    // bytes received behind the last message
+  std::size_t ahead_at_ = 0;   // the first unread byte
+  std::size_t ahead_end_ = 0;  // the end of the received bytes
+  std::vector<UniqueFd> fds_;  // of the last message that has begun to arrive
+  bool has_waited_ = false;    // for the message being received
 };
 
 }  // namespace loopfleet::worker

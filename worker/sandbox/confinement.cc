@@ -79,11 +79,11 @@ Status LowerLimits(const ChildLimits& limits) {
   return {};
 }
 
-// Root of a container that may not change users (EPERM), or of a user namespace that has no other
-// one (EINVAL). The isolation promises nothing about users, only about their rights.
+// True for the root of a container that may not change users (EPERM), or of a user namespace
+// without another user (EINVAL). Isolation promises nothing about the user, only about its rights.
 bool KeepsItsUser() { return errno == EPERM || errno == EINVAL; }
 
-// What root may do is what its capabilities say; without them its user is like any other's.
+// Root's rights are its capabilities; without them it is an ordinary user.
 Status DropCapabilities() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3]{};
@@ -128,7 +128,7 @@ Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, i
   if (RunsKernels(role)) LF_TRY_VOID(Disarm());
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Refused("PR_SET_NO_NEW_PRIVS");
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return Refused("PR_SET_DUMPABLE");
-  // Last, for a change of user clears it; and the parent may have ended before.
+  // Last, as a change of user clears it. The parent may have ended before it was set.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Refused("PR_SET_PDEATHSIG");
   if (::getppid() != parent_pid) return Fail(ErrorKind::kClosed, "the parent is gone");
   return kChannelFd;

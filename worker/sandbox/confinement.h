@@ -1,6 +1,6 @@
 #pragma once
-// What a child gives up before it does anything for a job. Called in the child, right after the
-// fork.
+// Confinement: the rights and resources that a child gives up before it does anything for a job.
+// Called in the child, right after the fork.
 
 #include <cstdint>
 #include <optional>
@@ -12,21 +12,22 @@
 namespace loopfleet::worker {
 
 struct ChildLimits {
-  // Both beyond what it starts with. Shared memory counts towards the second one only.
+  // Both in addition to what the child starts with. Shared memory counts towards the second one
+  // only.
   std::uint64_t private_bytes = std::uint64_t{2} << 30;
   std::uint64_t address_space_bytes = std::uint64_t{256} << 30;
   std::uint32_t open_files = 64;
-  // The longest file that it may write, one in memory included.
+  // The longest file that the child may write, memory files included, in bytes; 0: none.
   std::uint64_t file_bytes = 0;
-  std::optional<int> cpu_core;  // runs nowhere else
+  std::optional<int> cpu_core;  // the only core that the child runs on; none: any
 };
 
 enum class ChildRole : std::uint8_t {
   kCompiler,
-  kReference,  // computes what outputs must be
+  kReference,  // computes reference outputs
   kVerifier,   // runs kernels once, away from the timing slot
-  kExecutor,   // times them, on it
-  kDevice,     // holds a GPU, on which kernels run: what they can reach there is not this process
+  kExecutor,   // times kernels, on the timing slot
+  kDevice,     // holds a GPU; kernels run there and cannot reach this process
 };
 inline constexpr ChildRole kLastChildRole = ChildRole::kDevice;
 inline constexpr bool RunsKernels(ChildRole role) {
@@ -34,33 +35,34 @@ inline constexpr bool RunsKernels(ChildRole role) {
 }
 std::string_view ChildRoleName(ChildRole role);  // "compiler"
 
-// Keeps `channel_fd` alone of all descriptors (standard streams lead to /dev/null; a compiler may
-// still write to stderr), ends with its parent, and lowers limits: memory, no core file, no
-// writing to files unless they say otherwise, few descriptors. What runs kernels also loses its
-// environment, its working directory and all rights of root: it is another user, or, where there is
-// no other one (a container, a user namespace), the same one without capabilities.
-// Returns the number that the channel's descriptor has now.
+// Closes all descriptors but `channel_fd` (standard streams lead to /dev/null; children that run no
+// kernels keep stderr), makes the child end with its parent, and lowers its limits: memory, no core
+// file, the length of files, few descriptors. A child that runs kernels also loses its environment,
+// its working directory and all rights of root: it becomes another user, or, where no other user
+// exists (a container, a user namespace), the same one without capabilities. Returns the new number
+// of the channel's descriptor.
 Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, int parent_pid);
 
-// From here on this process writes to no file, whatever its limits said.
+// Forbids this process to write to files from now on, whatever its limits allowed.
 Status ForbidWriting();
 
 // The processor time that this process may still use before the system ends it: a second line of
-// defence for when the daemon cannot watch the clock. The system counts what all of its threads use
+// defence in case the daemon cannot watch the clock. The system counts the time of all its threads
 // together.
 struct ProcessorTime {
   std::uint64_t wall_seconds = 0;
-  std::uint32_t threads = 1;  // that may run at the same time meanwhile
+  std::uint32_t threads = 1;  // that may run at the same time
   std::uint64_t seconds() const { return wall_seconds * threads; }
   friend bool operator==(const ProcessorTime&, const ProcessorTime&) = default;
 };
 void LimitProcessorTime(const ProcessorTime& time);
 
-// The same for who asks many times a second: setting the limit takes three system calls, so it is
-// set for a second more than was asked for, and left alone meanwhile. Belongs to one thread.
+// The same for a caller that sets the limit many times a second. Setting it takes three system
+// calls, so it is set one second higher than asked for and left alone for that second. Belongs to
+// one thread.
 class ProcessorTimeLimit {
  public:
-  // This much may be used from `now` on, and what a second can use besides.
+  // Allows `time` from `now` on, and up to one second's use more.
   void Renew(const ProcessorTime& time, Instant now);
 
  private:
@@ -68,7 +70,7 @@ class ProcessorTimeLimit {
   Instant granted_at_{};
 };
 
-// For std::set_new_handler and its like: ends this process in a way that its parent understands.
+// For std::set_new_handler and the like: exits with kExitOutOfMemory, which the daemon recognises.
 [[noreturn]] void GiveUpForWantOfMemory();
 
 }  // namespace loopfleet::worker

@@ -32,8 +32,8 @@ ExitReason FromStatus(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     if (signal == SIGXCPU) return {.cause = Cause::kTimeout};
-    // Not by us, and no child may do it to itself (syscall_filter.cc): by the system, for want of
-    // memory, or by somebody on this host.
+    // The daemon did not send it, and no child may send it to itself (syscall_filter.cc). It came
+    // from the out-of-memory killer, or from another process on this host.
     if (signal == SIGKILL) return {.cause = Cause::kMemory};
     if (signal == SIGSYS) return {.cause = Cause::kForbidden, .number = -1};
     return {.cause = Cause::kSignal, .number = signal};
@@ -75,9 +75,9 @@ ExitReason EndChild(ChildProcess& child, ErrorKind error) {
     }
   }
   child.Kill();
-  // Waiting keeps the next child from overlapping with this one. A child that had ended by itself
-  // says so now, where its fork server was slow to pass it on; the one that had not was ended by
-  // us.
+  // Waiting keeps the next child from overlapping with this one. If the child had ended by itself,
+  // and the fork server was slow to report it, the status says so now; SIGKILL means that this
+  // function ended it.
   const Result<int> status = child.WaitUntilEnded(in(kReapTimeout));
   const bool ended_itself = status && !(WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL);
   if (error == ErrorKind::kClosed && ended_itself) return FromStatus(*status);
@@ -124,7 +124,7 @@ Failure ToCompileFailure(const ExitReason& end, std::chrono::milliseconds limit)
 
 Failure ToReferenceFailure(const ExitReason& end, std::chrono::milliseconds limit) {
   if (end.cause == Cause::kTimeout) {
-    // Not LIMIT_FLOPS, which is for good: on a host with less to do it may be done in time.
+    // Not LIMIT_FLOPS, which is final: under less load the host may finish in time.
     return {.code = FailureCode::kUnstableTiming,
             .message = fmt::format("computing what the output must be took longer than {} ms on "
                                    "this host, and nothing is timed unverified",

@@ -1,5 +1,6 @@
 #pragma once
-// ExitReason: why a child that was asked something is no more, and what that means for the job.
+// ExitReason: why a child ended before it answered a request, and the failure that follows for the
+// job.
 
 #include <chrono>
 #include <cstdint>
@@ -15,16 +16,16 @@ namespace loopfleet::worker {
 
 struct ExitReason {
   enum class Cause : std::uint8_t {
-    kTimeout,    // it did not answer in time, or used up its processor time; it was killed
-    kMemory,     // it gave up for want of memory, or the system's out-of-memory killer ended it
+    kTimeout,    // no reply in time, or its processor time was used up; killed
+    kMemory,     // an allocation failed, or the system's out-of-memory killer ended it
     kSignal,     // it crashed
-    kExit,       // it ended without an answer
-    kJunk,       // its answer was none; it was killed
+    kExit,       // it exited without a reply
+    kJunk,       // its reply could not be read; killed
     kForbidden,  // it made a system call that is not allowed
     kNoChild,    // none could be started
   };
   Cause cause = Cause::kExit;
-  int number = 0;       // of the signal, the exit code, or the system call (-1: unknown)
+  int number = 0;       // the signal, the exit code, or the system call (-1: unknown)
   std::string message;  // kNoChild: why
 };
 
@@ -38,7 +39,7 @@ std::vector<std::string> RestartReasons();
 ExitReason EndChild(ChildProcess& child, ErrorKind error);
 // The same after `child` reported that it made a forbidden system call.
 ExitReason EndChild(ChildProcess& child, const ForbiddenCall& call);
-// The same after it reported that a signal ends it. It may not have gone yet.
+// The same after `child` reported that a signal ends it. It may still be ending on return.
 ExitReason EndChild(ChildProcess& child, const Crashed& crashed);
 
 Failure ToCompileFailure(const ExitReason& end, std::chrono::milliseconds limit);

@@ -28,7 +28,7 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr std::size_t kMaxControlBytes = 4096;
-// Preparing opens a compiler backend: milliseconds, but a loaded machine may take its time.
+// Preparing opens a compiler backend, which takes milliseconds, and longer on a loaded machine.
 constexpr std::chrono::seconds kPrepareTimeout{60};
 constexpr std::chrono::seconds kEndTimeout{10};
 
@@ -39,7 +39,7 @@ void IgnoreTerminalSignals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
 }
 
-// The fork server's own side.
+// The main loop of the fork server process.
 class ForkServerLoop {
  public:
   ForkServerLoop(Channel channel, const ChildPrograms& programs)
@@ -63,7 +63,7 @@ class ForkServerLoop {
         }
         Reap();
       }
-      while (channel_.IsReadable()) {  // also what came with the last one, which no poll shows
+      while (channel_.IsReadable()) {  // also requests read ahead, which poll does not show
         const Result<std::string> request = channel_.Receive(std::nullopt, kMaxControlBytes);
         if (!request)
           return 0;  // the daemon ended; the children get SIGKILL when this process does
@@ -109,7 +109,7 @@ class ForkServerLoop {
       reply.PutText(child.error().message);
       if (!channel_.Send(reply.Take(), std::nullopt)) std::_Exit(1);
     }
-    // If it fails, so will the next request, which says why.
+    // If this fails, the next request fails too and reports why.
     if (Result<Child> spare = Make(role)) spares_.emplace(role, *std::move(spare));
   }
 
@@ -147,7 +147,7 @@ class ForkServerLoop {
   }
 
   [[noreturn]] void RunChild(ChildRole role, Channel channel, pid_t fork_server) {
-    // A crash is to be seen as the signal that it is, whoever installed a handler (sanitizers do).
+    // A crash has to show as its own signal, so remove any handlers (sanitizers install some).
     for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
       std::signal(crash, SIG_DFL);
     }
@@ -156,7 +156,8 @@ class ForkServerLoop {
     sigprocmask(SIG_SETMASK, &none, nullptr);
     const ChildProgram& program = programs_.by_role.at(role);
     const Result<int> fd = Confine(role, program.limits, channel.fd(), fork_server);
-    // The descriptors are closed; their owners here must not close the numbers' new meaning.
+    // Confine has closed or reassigned the old descriptor numbers, so their owner must not close
+    // them.
     channel.TakeFd().Release();
     if (!fd) {
       fmt::print(stderr, "loopfleet-worker: a {} child could not be confined: {}\n",
@@ -281,7 +282,7 @@ Result<ChildProcess> ForkServer::Spawn(ChildRole role, Nanos timeout) {
     ChildProcess child(static_cast<pid_t>(pid), Channel(std::move(reply.fds[0])),
                        std::move(reply.fds[1]), std::move(reply.fds[2]));
     if (is_ours) return child;
-    // The answer to a request that nobody waits for any more: that child is killed here.
+    // The late answer to an earlier request: its child is killed here.
   }
 }
 

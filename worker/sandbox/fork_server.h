@@ -1,8 +1,8 @@
 #pragma once
 // ForkServer: a small single-threaded process, forked from the daemon before the daemon has
-// threads, sockets or keys. It forks the children that compile and run job code and hands their
-// channels back. Of each kind that it was asked for it keeps a spare one, so that a child that
-// ended is replaced at once. It outlives every child and ends with the daemon.
+// threads, sockets or keys. It forks the children that compile and run job code and returns their
+// channels. It keeps one spare child of each role requested so far, so that a child that ended is
+// replaced at once. It outlives every child and ends with the daemon.
 //
 // For each child the daemon holds a channel, a pidfd (to kill exactly this process) and a pipe on
 // which the fork server writes the child's wait status when it has ended.
@@ -24,7 +24,7 @@
 
 namespace loopfleet::worker {
 
-// A child as the daemon sees it. Killed, if it still runs, when the object goes.
+// The daemon's handle on a child. The destructor kills the child if it still runs.
 class ChildProcess {
  public:
   ChildProcess(pid_t pid, Channel channel, UniqueFd pidfd, UniqueFd status);
@@ -35,7 +35,7 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   Channel& channel() { return channel_; }
   void Kill();
-  // The status that waitpid gave to the fork server. kTimeout: it still runs. kClosed: the fork
+  // The status that waitpid gave the fork server. kTimeout: the child still runs. kClosed: the fork
   // server ended.
   Result<int> WaitUntilEnded(Instant deadline);
 
@@ -46,7 +46,7 @@ class ChildProcess {
   UniqueFd status_;
 };
 
-// What a child does: runs once it is confined, ends when its channel is closed, and returns the
+// What a child does after it is confined. `run` ends when the channel is closed, and returns the
 // child's exit code.
 struct ChildProgram {
   std::function<int(Channel&)> run;
@@ -59,14 +59,15 @@ struct ChildPrograms {
 
 class ForkServer {
  public:
-  // The calling process must have one thread. kSystem: the process could not be made ready.
+  // The calling process must have one thread. kSystem: the fork server could not be started.
   static Result<std::unique_ptr<ForkServer>> Start(const ChildPrograms& programs);
   ~ForkServer();  // ends the fork server and with it every child
   ForkServer(const ForkServer&) = delete;
   ForkServer& operator=(const ForkServer&) = delete;
 
-  // From any thread. The role is one of the programs'. kClosed: the fork server is gone, and the
-  // daemon can do no more work. kTimeout: it did not answer in time; its late answer is nobody's.
+  // Safe from any thread. `role` must be one of the programs'. kClosed: the fork server is gone,
+  // and the daemon can do no more work. kTimeout: it did not answer in time; its late answer is
+  // discarded. kSystem: no child could be started.
   Result<ChildProcess> Spawn(ChildRole role, Nanos timeout = kSpawnTimeout);
   bool IsAlive() const;
   pid_t pid() const { return pid_; }

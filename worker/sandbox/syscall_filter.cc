@@ -22,19 +22,20 @@
 namespace loopfleet::worker {
 namespace {
 
-// ---- what is reported of a crash ----------------------------------------------------------------
+// ---- crash reports ------------------------------------------------------------------------------
 
-// A kernel may have used up its own stack.
+// Handlers need a stack of their own, as a kernel may have used up its stack.
 constexpr std::size_t kSignalStackBytes = std::size_t{64} << 10;
-// A process that cannot get this much more is at its limit.
+// A process that cannot map this much more is at its memory limit.
 constexpr std::size_t kProbeBytes = std::size_t{32} << 20;
 
 int report_fd = -1;
 bool reports_crashes = false;
 
-// These run in a signal handler, perhaps in a process whose memory is damaged: system calls only.
+// The functions below run in a signal handler, perhaps in a process whose memory is damaged, so
+// they make system calls only.
 
-// What Channel::Send does with what `encode` writes.
+// Sends what `encode` writes, in the framing of Channel::Send.
 void SendLastWord(void (*encode)(std::int32_t, char*), std::int32_t number) {
   char bytes[sizeof(std::uint64_t) + kLastWordBytes];
   const std::uint64_t length = kLastWordBytes;
@@ -47,7 +48,7 @@ void SendLastWord(void (*encode)(std::int32_t, char*), std::int32_t number) {
   ::sendmsg(report_fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// What may be unused is so in builds with sanitizers, which have neither filter nor handlers.
+// Unused in builds with sanitizers, which have neither filter nor handlers.
 [[noreturn, maybe_unused]] void ReportForbiddenCall(int, siginfo_t* info, void*) {
   SendLastWord(EncodeForbiddenCall, info->si_syscall);
   ::_exit(kExitForbiddenCall);
@@ -59,8 +60,8 @@ void SendLastWord(void (*encode)(std::int32_t, char*), std::int32_t number) {
     ::_exit(kExitOutOfMemory);
   }
   if (reports_crashes) SendLastWord(EncodeCrashed, signal);
-  // The handler is gone now. A fault happens again, and has its usual end; what was sent is sent
-  // again.
+  // SA_RESETHAND has removed the handler. A fault happens again and ends the process; a signal that
+  // was sent has to be raised again.
   if (info->si_code <= 0) ::raise(signal);
 }
 
@@ -68,7 +69,7 @@ Status HandleCrashes(ChildRole role, int channel_fd) {
   report_fd = channel_fd;
   reports_crashes = RunsKernels(role);
 #if !defined(__SANITIZE_ADDRESS__)
-  // Every thread that may run kernels needs a stack like this; the first one has it from here.
+  // Each thread that may run kernels needs such a stack; this one is the main thread's.
   stack_t stack{};
   stack.ss_sp = ::mmap(nullptr, kSignalStackBytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -94,7 +95,7 @@ Status HandleCrashes(ChildRole role, int channel_fd) {
 
 using Filter = std::unique_ptr<void, decltype(&::seccomp_release)>;
 
-// Adds rules; remembers the first that was refused.
+// Adds rules; keeps the first error.
 class Rules {
  public:
   explicit Rules(void* filter) : filter_(filter) {}
@@ -119,26 +120,27 @@ class Rules {
 void AddRules(ChildRole role, int channel_fd, Rules& rules) {
   const auto fd = static_cast<scmp_datum_t>(channel_fd);
   const auto self = static_cast<scmp_datum_t>(::getpid());
-  // The channel. Descriptors that came with a message are closed again; the channel itself is not.
+  // The channel. Descriptors received with a message may be closed, the channel itself may not.
   rules.AllowIf(SCMP_SYS(recvmsg), {SCMP_A0(SCMP_CMP_EQ, fd)});
   rules.AllowIf(SCMP_SYS(sendmsg), {SCMP_A0(SCMP_CMP_EQ, fd)});
   rules.AllowIf(SCMP_SYS(close), {SCMP_A0(SCMP_CMP_GT, fd)});
   rules.Allow({SCMP_SYS(poll), SCMP_SYS(ppoll)});
-  // Memory, but never to be executed.
+  // Memory, but never executable memory.
   const scmp_datum_t executable = PROT_EXEC;
   rules.AllowIf(SCMP_SYS(mmap), {SCMP_A2(SCMP_CMP_MASKED_EQ, executable, 0)});
   rules.AllowIf(SCMP_SYS(mprotect), {SCMP_A2(SCMP_CMP_MASKED_EQ, executable, 0)});
   rules.Allow({SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(brk)});
-  // The clock, where it is not read without a system call, and the limit on processor time.
+  // The clock, where reading it takes a system call, and the limit on processor time.
   rules.Allow({SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(getrusage)});
   rules.AllowIf(SCMP_SYS(prlimit64), {SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A1(SCMP_CMP_EQ, RLIMIT_CPU)});
-  // Threads that exist already.
+  // Synchronisation of threads that exist already.
   rules.Allow({SCMP_SYS(futex), SCMP_SYS(sched_yield), SCMP_SYS(getcpu), SCMP_SYS(gettid),
                SCMP_SYS(getpid)});
-  // Ending, also by abort().
+  // Exit, also by abort().
   rules.Allow({SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn),
                SCMP_SYS(rt_sigprocmask), SCMP_SYS(restart_syscall)});
-  // Not those by which the daemon knows that the system ended a child (SIGKILL, SIGXCPU, SIGSYS).
+  // Signals to itself, but not those by which the daemon knows that the system ended a child
+  // (SIGKILL, SIGXCPU, SIGSYS).
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) {
     rules.AllowIf(SCMP_SYS(tgkill), {SCMP_A0(SCMP_CMP_EQ, self),
                                      SCMP_A2(SCMP_CMP_EQ, static_cast<scmp_datum_t>(signal))});
@@ -163,9 +165,9 @@ Status Install(ChildRole role, int channel_fd) {
   };
   set(SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);  // 32-bit calls have other numbers
   set(SCMP_FLTATR_CTL_TSYNC, 1);
-  // Otherwise old systems slow down the loads of every process that has a filter.
+  // Without this, old systems slow down the loads of every process that has a filter.
   set(SCMP_FLTATR_CTL_SSB, 1);
-  set(SCMP_FLTATR_CTL_OPTIMIZE, 2);  // search, instead of one comparison after the other
+  set(SCMP_FLTATR_CTL_OPTIMIZE, 2);  // binary search instead of one comparison after the other
   if (error != 0) return refused("seccomp_attr_set", error);
   Rules rules(filter.get());
   AddRules(role, channel_fd, rules);
@@ -175,7 +177,7 @@ Status Install(ChildRole role, int channel_fd) {
   return {};
 }
 
-// What the process that tries it out does: ends with kExitForbiddenCall if all is as it should be.
+// Runs in the probing process; exits with kExitForbiddenCall if the filter works.
 [[noreturn, maybe_unused]] void TryFilter() {
   constexpr int kNoChannel = 1000;
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kAlignment = 4096;
 constexpr std::size_t kLine = 64;
 constexpr std::uint64_t kCommonCache = std::uint64_t{32} << 20;
-// Caches do not replace strictly the oldest: once through twice the size leaves little behind.
+// Caches do not replace strictly the oldest line; reading twice the size once leaves little behind.
 constexpr std::size_t kTimes = 2;
 constexpr std::size_t kMost = std::size_t{512} << 20;
 
@@ -24,7 +24,7 @@ bool CacheEvictor::Prepare(std::uint64_t cache_bytes) {
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, wanted)));
     size_ = memory_ ? wanted : 0;
     if (!memory_) return false;
-    // So that the pages are its own, and not one page of zeros.
+    // Gives it pages of its own instead of one shared page of zeros.
     std::fill_n(memory_.get(), size_, std::byte{1});
   }
   return true;

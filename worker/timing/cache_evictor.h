@@ -1,6 +1,6 @@
 #pragma once
-// CacheEvictor: takes everything out of the caches of a core by reading other memory,
-// several times as large as the last cache. About 5 ms for a cache of 32 MiB.
+// CacheEvictor: evicts everything from the caches of a core by reading other memory, twice as large
+// as the last-level cache. Takes about 5 ms for a cache of 32 MiB.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,10 +11,11 @@ namespace loopfleet::worker {
 class CacheEvictor {
  public:
   CacheEvictor() : memory_(nullptr, &Release) {}
-  // `cache_bytes`: of the last cache; 0: not known, then a common size. Without memory for it,
-  // false.
+  // `cache_bytes`: size of the last-level cache; 0: unknown, 32 MiB is assumed. False: the memory
+  // cannot be allocated.
   bool Prepare(std::uint64_t cache_bytes);
-  // Of the core of the calling thread, after Prepare. Several threads may do so at the same time.
+  // Evicts the caches of the calling thread's core, after Prepare. Several threads may call it at
+  // once.
   void Evict() const;
 
  private:

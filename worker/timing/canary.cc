@@ -12,7 +12,7 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr std::size_t kStep = 256;  // CoreKernels::read wants multiples of it
+constexpr std::size_t kStep = 256;  // floats; CoreKernels::read takes multiples of it
 constexpr std::size_t kAlignment = 4096;
 constexpr std::size_t kCommonSecondCache = std::size_t{512} << 10;
 constexpr std::size_t kLeastMemory = std::size_t{32} << 20;
@@ -56,7 +56,7 @@ std::optional<CanaryReading> CanarySuite::Run(const Stopwatch& stopwatch, CorePr
   const double per_ns = clock > 0 ? clock / kMhzPerPerNs : 1;
   const double arithmetic =
       LeastNs(stopwatch, kTries, [&] { kernels_.multiply_adds(kCanaryArithmeticSteps); });
-  // One try more: the first brings it into the cache.
+  // One more try: the first fills the cache.
   const double cache =
       LeastNs(stopwatch, kTries + 1, [&] { sink = kernels_.read(memory_.get(), cache_floats_); });
   reading.took[static_cast<std::size_t>(Canary::kArithmetic)] = arithmetic * per_ns;

@@ -1,7 +1,6 @@
 #pragma once
-// Canaries: three fixed kernels that are always the same (arithmetic, the second cache, memory),
-// run now and then between jobs. Where they stop taking as long as they did, the figures of jobs
-// cannot be compared with earlier ones either.
+// Canaries: three fixed kernels (arithmetic, second-level cache, memory) that run now and then
+// between jobs. If their times change, figures of jobs can no longer be compared with earlier ones.
 
 #include <array>
 #include <cstddef>
@@ -21,22 +20,25 @@ namespace loopfleet::worker {
 
 inline constexpr std::uint64_t kCanaryArithmeticSteps = 10'000;  // about 15 us
 
-// How long each took: cycles, but nanoseconds for memory, which has a clock of its own.
+// The time of each canary: cycles (nanoseconds if the clock is unknown); always nanoseconds for
+// memory, which has a clock of its own.
 struct CanaryReading {
   std::array<double, kCanaries> took{};
   friend bool operator==(const CanaryReading&, const CanaryReading&) = default;
 };
 
-// The kernels and their memory, made at the first run. Belongs to the process that times.
+// The kernels and their memory, which the first Run allocates. Belongs to the process that times
+// kernels.
 class CanarySuite {
  public:
   struct Sizes {
-    std::uint64_t second_cache_bytes = 0;  // 0: not known; then a common size
+    std::uint64_t second_cache_bytes = 0;  // 0: unknown; 512 KiB is assumed
     std::uint64_t last_cache_bytes = 0;
   };
   CanarySuite(const CoreKernels& kernels, const Sizes& sizes);
 
-  // About 10 ms the first time (pages are made), then 3 ms. Empty: there is no memory for it.
+  // Takes about 10 ms the first time (page faults), then 3 ms. nullopt: the memory cannot be
+  // allocated.
   std::optional<CanaryReading> Run(const Stopwatch& stopwatch, CoreProbe& probe);
 
  private:
@@ -46,15 +48,14 @@ class CanarySuite {
   std::unique_ptr<float, void (*)(void*)> memory_;
 };
 
-// Whether the canaries still take as long as at first. Pure; belongs to one thread.
+// Compares recent canary times with the first ones to detect drift. Pure; belongs to one thread.
 class CanaryWatch {
  public:
   struct Options {
-    std::size_t window =
-        9;  // readings; their median is what counts, so a short disturbance does not
-    // Relative, for each canary, beyond which it drifts: more than neighbours on a virtual machine
-    // do. What they do is found in each measurement by its probes, and costs it its grade; a worker
-    // that could not be leased because of them would leave a small fleet without any.
+    std::size_t window = 9;  // readings; their median ignores short disturbances
+    // The relative change beyond which each canary drifts. It exceeds what neighbours on a virtual
+    // machine cause: probes detect those in each measurement and lower its grade. If they also put
+    // workers in quarantine, a small fleet would have none left.
     std::array<double, kCanaries> tolerance = {0.10, 0.30, 1.0};
   };
   explicit CanaryWatch(const Options& options) : options_(options) {}
@@ -62,13 +63,12 @@ class CanaryWatch {
 
   void Observe(const CanaryReading& reading, Instant at);
 
-  // The first window is what later ones are compared with; nothing is said before it is full.
-  // Time now to time at first, of the canary that is furthest out of its tolerance, or nearest to
-  // it; 0 before anything can be said.
+  // The current time relative to the first window, of the canary with the largest change relative
+  // to its tolerance. 0 until the first window is full.
   double ratio() const { return ratio_; }
   std::optional<Canary> drifting() const { return drifting_; }
-  // When the oldest reading of the last window that was steady was taken: what was measured before
-  // is not in doubt.
+  // When the oldest reading of the last steady window was taken. Earlier measurements are not in
+  // doubt.
   std::optional<Instant> steady_until() const { return steady_until_; }
 
  private:

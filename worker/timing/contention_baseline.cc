@@ -21,10 +21,10 @@ void ContentionBaseline::Observe(double probe_cycles) {
 }
 
 double OnQuietCore(double learned, double least) {
-  // Filling the units and emptying them, and what readings of the clock scatter by.
+  // Allows for filling and draining the units, and for the scatter of clock readings.
   constexpr double kMost = 1.03;
-  constexpr double kAlmost = 0.98;  // a clock that was misjudged
-  // Processors have two such units or one. From the multiple on it may be either.
+  constexpr double kAlmost = 0.98;  // allows for a misjudged clock
+  // Processors have two such units or one. From twice `least` on it may be either.
   constexpr double kFewerUnits = 2;
   if (least <= 0) return learned;
   const double multiple = learned < kAlmost * kFewerUnits * least ? 1 : kFewerUnits;

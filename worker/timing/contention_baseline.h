@@ -1,7 +1,7 @@
 #pragma once
-// ContentionBaseline: how many cycles a throughput probe takes when nothing else uses the core. In
-// cycles, so a slower clock is not taken for contention. Outlives executor children. Belongs to one
-// thread.
+// ContentionBaseline: how many cycles a throughput probe takes while nothing else uses the core.
+// Counted in cycles, so that a slower clock does not look like contention. Outlives executor
+// children. Belongs to one thread.
 
 #include <array>
 #include <cstddef>
@@ -12,16 +12,16 @@ namespace loopfleet::worker {
 class ContentionBaseline {
  public:
   ContentionBaseline() = default;
-  // One that was learned before.
+  // Starts from a known baseline.
   explicit ContentionBaseline(double cycles) : best_(cycles), cycles_(cycles) {}
 
-  // The quickest of some probes that were taken together: between a noisy neighbour's moments there
-  // are quiet ones for a single probe long before there are for all of a look.
+  // `probe_cycles`: the quickest probe of a round. Beside a noisy neighbour single probes find
+  // quiet moments long before a whole round does.
   void Observe(double probe_cycles);
-  // The fifth smallest of 32 in a row, of the 32 for which it was smallest. The smallest of all
-  // will not do: one in a hundred is too small by up to a fifth, for the clock was misjudged, and
-  // after an hour each quiet core would look contended. Never forgets: a core that has been
-  // contended for an hour is still contended. 0 before there are three.
+  // The fifth smallest of 32 consecutive observations, minimised over all blocks of 32. The
+  // smallest observation would not do: one in a hundred is up to a fifth too small, because the
+  // clock was misjudged, so after an hour every quiet core would look contended. Never forgets: a
+  // core that has been contended for an hour is still contended. 0 before the third observation.
   double cycles() const { return cycles_; }
 
  private:
@@ -30,14 +30,14 @@ class ContentionBaseline {
 
   std::array<double, kBlock> block_{};
   std::size_t count_ = 0;                                  // in block_
-  double best_ = std::numeric_limits<double>::infinity();  // of the blocks before it
+  double best_ = std::numeric_limits<double>::infinity();  // of the full blocks
   double cycles_ = 0;
 };
 
-// What a probe takes on a quiet core at most, where `learned` is the least that was seen, and
-// `least` what it takes with two units of arithmetic. With one it is twice that, and nothing
-// between the two is quiet: a core that had a neighbour for as long as it was watched is found out
-// so. `least` 0: not known, then `learned` is believed.
+// The most cycles that a probe takes on a quiet core. `learned`: the fewest observed. `least`: the
+// fewest possible with two arithmetic units; one unit takes twice as long, and no quiet core lies
+// between the two. This unmasks a core that has had a neighbour for as long as it was watched.
+// `least` 0: unknown, `learned` is returned.
 double OnQuietCore(double learned, double least);
 
 }  // namespace loopfleet::worker

@@ -1,6 +1,6 @@
 #pragma once
-// CoreKernels: the small fixed kernels by which a core is judged, for one instruction set each
-// (core_kernels_*.cc, compiled for that set alone; call them only on a processor that has it).
+// CoreKernels: small fixed kernels that measure a core, one set for each instruction set
+// (core_kernels_*.cc, each compiled for that set alone; call them only on a processor that has it).
 
 #include <cstddef>
 #include <cstdint>
@@ -9,15 +9,15 @@
 namespace loopfleet::worker {
 
 struct CoreKernels {
-  // Independent multiply-adds, flop_per_step floating-point operations each step. Enough chains to
-  // fill two units of latency 4: the peak of arithmetic.
+  // Independent multiply-adds, flop_per_step floating-point operations a step. Enough chains to
+  // fill two units of latency 4, which reaches peak arithmetic throughput.
   void (*multiply_adds)(std::uint64_t steps);
-  // The same with one operand from the first cache.
+  // The same with one operand from the first-level cache.
   void (*multiply_adds_from_cache)(std::uint64_t steps);
   std::uint64_t flop_per_step;
-  // Cycles of a step of either on a quiet core with two units that begin a fused multiply-add of
-  // such vectors in every cycle: no processor with this instruction set has more, and with one it
-  // takes twice as long (OnQuietCore in contention_baseline.h). 0: not known.
+  // Cycles of a step of either, on a quiet core with two units that each begin a fused multiply-add
+  // of these vectors in every cycle. No processor with this instruction set has more units; with
+  // one a step takes twice as long (OnQuietCore in contention_baseline.h). 0: unknown.
   double least_cycles_per_step;
   // The sum of `count` floats: a stream of reads. `count` is a multiple of 256.
   float (*read)(const float* data, std::size_t count);
@@ -25,7 +25,7 @@ struct CoreKernels {
   void (*triad)(float* a, const float* b, const float* c, std::size_t count);
 };
 
-// By the names of HardwareFacts::isa; what is not known gets the portable ones.
+// `isa`: a name of HardwareFacts::isa. Other names get the portable kernels.
 const CoreKernels& CoreKernelsFor(std::string_view isa);
 
 namespace core_kernels {

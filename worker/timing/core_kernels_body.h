@@ -1,7 +1,7 @@
 #pragma once
-// Included by each core_kernels_*.cc, and by nothing else, with kVectorBytes defined: the same
-// kernels for each instruction set, in vectors of the compiler's own. Everything is in an unnamed
-// namespace: two instruction sets must not share a function.
+// Included only by the core_kernels_*.cc files, each of which defines kVectorBytes: the same
+// kernels for each instruction set, in the compiler's vector types. Everything is in an unnamed
+// namespace, because two instruction sets must not share a function.
 
 #include <array>
 #include <cstring>
@@ -31,17 +31,17 @@ Vector Load(const float* from) {
   return vector;
 }
 
-// What is added comes from the first cache, as the operands of real kernels do: whoever shares the
-// core's load ports and that cache shows, too. A third of the smallest such cache there is.
+// The addends come from the first-level cache, as the operands of real kernels do, so a neighbour
+// that uses the core's load ports or that cache slows the probe too. They fill a third of the
+// smallest such cache.
 constexpr std::size_t kOperandFloats = kChains * kLanes * (10'240 / (kChains * kVectorBytes));
 struct alignas(64) Operands {
   std::array<float, kOperandFloats> values;
   Operands() { values.fill(0.001F); }
 };
 
-// Chains of their own values, which the compiler does not know. Nobody has the address of one, for
-// then each would be stored anew in every step: that measured stores, and was 12 % slower or
-// quicker as they pleased.
+// Independent chains whose values the compiler does not know. Do not take the address of a chain:
+// each would then be stored in every step, which once measured stores instead and varied by 12 %.
 using Chains = std::array<Vector, kChains>;
 Chains StartChains() {
   Vector one = Splat(1.0F);
@@ -80,7 +80,7 @@ void MultiplyAddsFromCache(std::uint64_t steps) {
     for (std::size_t k = 0; k < kChains; ++k) x[k] = x[k] * scale + Load(next + k * kLanes);
     next += kChains * kLanes;
     if (next == end) next = operands.values.data();
-    asm volatile("" : "+r"(next));  // what it points to is loaded anew each time
+    asm volatile("" : "+r"(next));  // forces a load from it in every step
   }
   EndChains(x);
 }
@@ -107,7 +107,8 @@ void Triad(float* a, const float* b, const float* c, std::size_t count) {
   }
 }
 
-// `units`: that begin a fused multiply-add of such vectors in every cycle, at most; 0: not known.
+// `units`: the most units that begin a fused multiply-add of these vectors in every cycle; 0:
+// unknown.
 constexpr CoreKernels TheseWith(double units) {
   return {.multiply_adds = MultiplyAdds,
           .multiply_adds_from_cache = MultiplyAddsFromCache,

@@ -1,7 +1,7 @@
 #pragma once
-// CoreProbe: what the core under a kernel is like at this moment. Two questions, because they have
-// different answers: is something else using its execution units (a sibling thread, another virtual
-// machine on it)? and what is its clock? Belongs to the thread that times.
+// CoreProbe: measures the state of the core under a kernel at this moment. It answers two separate
+// questions: does something else use its execution units (a sibling thread, another virtual
+// machine)? And what is its clock? Belongs to the thread that times.
 
 #include <cstdint>
 
@@ -10,18 +10,19 @@ namespace loopfleet::worker {
 class CoreProbe {
  public:
   virtual ~CoreProbe() = default;
-  // How long a fixed number of independent multiply-adds took, as many as keep the units busy, with
-  // operands from the first cache: whoever shares units, load ports or that cache shows. About
-  // 1.5 us on a quiet core.
+  // The time of a fixed number of independent multiply-adds, enough to keep the units busy, with
+  // operands from the first-level cache. Anything that shares the units, the load ports or that
+  // cache slows it. About 1.5 us on a quiet core.
   virtual std::uint64_t ThroughputNs() = 0;
   // Probes until one takes no longer than `quiet_ns`. False: none did within the patience.
   virtual bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) = 0;
-  // From a chain of dependent operations of known latency, which who shares the core hardly slows.
-  // About 4 us, or 8, or none at all right after another reading. 0: not known for this processor.
+  // Timed by a chain of dependent operations of known latency, which a neighbour on the core hardly
+  // slows. Takes about 4 or 8 us; nothing right after another reading. 0: unknown for this
+  // processor.
   virtual double ClockMhz() = 0;
-  // How often this thread had to leave its core to others since it began.
+  // Involuntary context switches of this thread since it began.
   virtual std::uint64_t Preemptions() = 0;
-  // How much of the core this thread has had since it began.
+  // Processor time of this thread since it began.
   virtual std::uint64_t ProcessorNs() = 0;
 };
 

@@ -33,7 +33,7 @@ DeviceHealth::DeviceHealth(const Options& options, const DeviceReading& reading,
 
 void DeviceHealth::SetReferenceClock(double mhz) {
   std::lock_guard lock(mutex_);
-  // Peaks of arithmetic go with the clock.
+  // The arithmetic peak scales with the clock.
   if (hardware_.clock_mhz > 0) hardware_.peaks.flop_per_second *= mhz / hardware_.clock_mhz;
   hardware_.clock_mhz = mhz;
 }

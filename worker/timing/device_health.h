@@ -1,7 +1,7 @@
 #pragma once
-// DeviceHealth: what this worker knows of its timing core, and what follows from it for figures:
-// how quick a probe is when the core is quiet, the reference clock, the measured peaks, and whether
-// the canaries are steady. Belongs to the timing thread, but for what may be called from any.
+// DeviceHealth: what this worker knows of its timing core, and the judgement of figures by it: the
+// time of a probe while the core is quiet, the reference clock, the measured peaks, and whether the
+// canaries are steady. Belongs to the timing thread, except for functions marked "from any thread".
 
 #include <cstdint>
 #include <expected>
@@ -22,9 +22,9 @@
 
 namespace loopfleet::worker {
 
-// What the worker says of its canaries with each heartbeat.
+// The state of the canaries, as each heartbeat reports it.
 struct CanaryHealth {
-  double ratio = 0;  // 0: nothing can be said yet
+  double ratio = 0;  // 0: not known yet
   std::optional<Canary> drifting;
   std::optional<Instant> steady_until;
 };
@@ -32,36 +32,39 @@ struct CanaryHealth {
 class DeviceHealth {
  public:
   struct Options {
-    Nanos canary_interval = std::chrono::seconds(2);  // at 20 ms a duty of 1 %
+    Nanos canary_interval = std::chrono::seconds(2);  // 1 % of the core at 20 ms a run
     CanaryWatch::Options canaries;
   };
-  // `hardware` has the reference clock; its peaks are filled in from the reading.
+  // `hardware` states the reference clock; its peaks are filled in from the reading.
   DeviceHealth(const Options& options, const DeviceReading& reading, HardwareFacts hardware);
 
-  // From any thread: what the coordinator wants times to be stated at, from the next figure on.
+  // Sets the clock at which the coordinator wants times stated, from the next figure on. From any
+  // thread.
   void SetReferenceClock(double mhz);
-  // With peaks at the reference clock.
+  // With peaks at the reference clock. From any thread.
   HardwareFacts hardware() const;
-  // The same with what the core has shown since: if it was contended when its peaks were measured,
-  // that is more. The figure goes out with these, for whoever judges it again.
+  // `hardware` with the arithmetic peak raised to what the core has reached since, in case it was
+  // contended when the peak was measured. Reported with the figure, so that the coordinator can
+  // judge by it too.
   HardwareFacts AsShown(HardwareFacts hardware) const;
 
-  // For the next of these looks, with what the sampler has to know of the core.
+  // The policy of the next round, with what the sampler needs to know of the core.
   SamplingPolicy PolicyFor(const MeasurementRounds& rounds) const;
-  // Learns how quiet the core can be.
+  // Updates the contention baseline.
   void Observe(const Samples& samples);
 
-  // The figure, stated at the clock of `hardware`, or why there is none: CUT, UNSTABLE_TIMING.
+  // The figure, stated at the clock of `hardware`, or its failure: CUT, UNSTABLE_TIMING.
   std::expected<Measurement, Failure> Judge(const MeasurementRounds& rounds, const JobSpec& spec,
                                             const WorkDone& work,
                                             const HardwareFacts& hardware) const;
 
-  // False: whenever it was probed so far, something else used the core, as the number of its units
-  // tells (OnQuietCore).
+  // False: something else used the core during every probe so far, judging by the number of its
+  // units (OnQuietCore).
   bool WasEverQuiet() const;
   bool CanaryIsDue(Instant now) const { return now >= next_canary_; }
   std::uint64_t probe_steps() const { return reading_.probe_steps; }
-  // Also when there was none to be had: the next one is due an interval later.
+  // `reading`: nullopt if the canaries could not run. Either way the next run is due an interval
+  // later.
   void ObserveCanary(const std::optional<CanaryReading>& reading, Instant now);
   CanaryHealth health() const;  // from any thread
 
@@ -69,10 +72,10 @@ class DeviceHealth {
   double QuietCycles() const;  // of a probe; 0: not known
 
   const Options options_;
-  DeviceReading reading_;  // its peak of arithmetic rises as canaries show more
+  DeviceReading reading_;  // its arithmetic peak rises as canaries show more
   ContentionBaseline quiet_;
-  // What a canary of arithmetic takes. By the quickest alone a single clock that was misjudged
-  // would make impossible figures plausible for good.
+  // Cycles of the arithmetic canary. The quickest run would not do: one misjudged clock would make
+  // impossible figures plausible for good.
   ContentionBaseline arithmetic_;
   Instant next_canary_{};
   mutable std::mutex mutex_;

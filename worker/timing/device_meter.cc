@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t kLeastStreamBytes = std::size_t{64} << 20;
 constexpr std::size_t kMostStreamBytes = std::size_t{256} << 20;
 constexpr std::size_t kAlignment = 4096;
-constexpr int kPasses = 4;   // the first one also makes the pages
-constexpr int kGroups = 32;  // of probes, between the passes and after them
+constexpr int kPasses = 4;   // the first one is a warm-up
+constexpr int kGroups = 32;  // of probes, half before the streams and half after
 constexpr int kProbesInGroup = 15;
 constexpr std::uint64_t kPeakSteps = 10'000;  // about 15 us
 

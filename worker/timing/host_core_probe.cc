@@ -25,20 +25,20 @@ void DependentSteps(std::uint64_t steps) {
         : "+r"(x));
   }
 }
-#else  // not known: no chain whose latency is the same on every core
+#else  // no chain has the same latency on every core
 constexpr double kCyclesPerStep = 0;
 void DependentSteps(std::uint64_t) {}
 #endif
 
 // About 4 us at 4 GHz.
 constexpr std::uint64_t kClockSteps = 5'000;
-// The quicker one counts: an interrupt makes a chain longer only.
+// The quicker one counts: an interrupt can only make a chain longer.
 constexpr int kClockTries = 2;
-// A chain that takes no longer than by the last reading, but for this, was not interrupted, and one
-// is enough.
+// A chain that reaches this share of the last clock reading was not interrupted; one is then
+// enough.
 constexpr double kConfirmed = 0.998;
 
-// Of some tries, between two readings of the clock.
+// The shortest of `tries`, each between two clock readings.
 template <class Work>
 std::uint64_t LeastNs(const Stopwatch& stopwatch, int tries, const Work& work) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
@@ -50,7 +50,7 @@ std::uint64_t LeastNs(const Stopwatch& stopwatch, int tries, const Work& work) {
   return least;
 }
 
-// What reading the clock twice costs, taken off a single reading's difference.
+// The cost of the clock readings around a chain.
 std::uint64_t ReadingNs(const Stopwatch& stopwatch) {
   return LeastNs(stopwatch, 4, [] {});
 }
@@ -72,9 +72,9 @@ HostCoreProbe::HostCoreProbe(const CoreKernels& kernels, const Stopwatch& stopwa
 }
 
 std::uint64_t HostCoreProbe::ThroughputNs() {
-  // All operands once: a kernel that fills the first cache has pushed them out, and fetching them
-  // again takes as much longer as contention does.
-  constexpr std::uint64_t kAllOperands = 64;  // steps, of the narrowest vectors
+  // Loads all operands once: a kernel that fills the first-level cache has evicted them, and
+  // loading them again would look like contention.
+  constexpr std::uint64_t kAllOperands = 64;  // steps, with the narrowest vectors
   kernels_.multiply_adds_from_cache(kAllOperands);
   const std::uint64_t start = stopwatch_.NowNs();
   kernels_.multiply_adds_from_cache(steps_);
@@ -110,8 +110,8 @@ std::uint64_t HostCoreProbe::ProcessorNs() {
 
 double HostCoreProbe::ClockMhz() {
   if (kCyclesPerStep == 0) return 0;
-  // The clock moves by 0.6 % in a millisecond (docs/MEASUREMENT.md): the reading that ended one
-  // look holds for the next one, if this follows at once.
+  // The clock moves by 0.6 % in a millisecond (docs/MEASUREMENT.md), so the reading that ended one
+  // round also serves the next if that follows at once.
   constexpr std::uint64_t kHoldsNs = 50'000;
   if (clock_mhz_ > 0 && stopwatch_.NowNs() - clock_read_ns_ < kHoldsNs) return clock_mhz_;
   const std::uint64_t reading = ReadingNs(stopwatch_);
@@ -120,7 +120,7 @@ double HostCoreProbe::ClockMhz() {
     const std::uint64_t start = stopwatch_.NowNs();
     DependentSteps(kClockSteps);
     const std::uint64_t took = stopwatch_.NowNs() - start;
-    if (took <= reading) return 0;  // a clock that does not move
+    if (took <= reading) return 0;  // the stopwatch does not move
     quickest_mhz = std::max(quickest_mhz, static_cast<double>(kClockSteps) * kCyclesPerStep /
                                               static_cast<double>(took - reading) * kMhzPerPerNs);
     if (clock_mhz_ > 0 && quickest_mhz >= kConfirmed * clock_mhz_) break;

@@ -11,28 +11,28 @@ class HostCoreProbe final : public CoreProbe {
  public:
   // Finds how many steps take kThroughputNs on a quiet core; about 1 ms.
   HostCoreProbe(const CoreKernels& kernels, const Stopwatch& stopwatch);
-  // The same number of steps as another process found, so that both speak of the same probe.
+  // Uses the number of steps that another process found, so that both use the same probe.
   HostCoreProbe(const CoreKernels& kernels, const Stopwatch& stopwatch, std::uint64_t steps);
 
   std::uint64_t ThroughputNs() override;
-  // What one of no steps takes, at the least: reading the clock, and beginning.
+  // The least time of a probe of no steps: reading the clock, and the call.
   std::uint64_t EmptyNs() const;
   bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) override;
   double ClockMhz() override;
-  std::uint64_t Preemptions() override;  // 0.3 us; 0 where the system does not tell
-  std::uint64_t ProcessorNs() override;  // 0.3 us
+  std::uint64_t Preemptions() override;  // takes 0.3 us; 0 if the system does not tell
+  std::uint64_t ProcessorNs() override;  // takes 0.3 us
 
   std::uint64_t steps() const { return steps_; }
 
-  // 21 of them round 20 repetitions cost 32 us. The 10 ns steps of the clocks of some hosts are
-  // 0.7 % of it, of the 5 % that contention begins at.
+  // 21 probes around 20 repetitions cost 32 us. The clocks of some hosts tick in steps of 10 ns:
+  // 0.7 % of a probe, while contention begins at 5 %.
   static constexpr std::uint64_t kThroughputNs = 1'500;
 
  private:
   const CoreKernels& kernels_;
   const Stopwatch& stopwatch_;
   std::uint64_t steps_ = 1;
-  double clock_mhz_ = 0;  // as it was read last; 0: not yet
+  double clock_mhz_ = 0;  // the last reading; 0: none yet
   std::uint64_t clock_read_ns_ = 0;
 };
 

@@ -14,16 +14,16 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr double kNsPerMs = 1e6;
-constexpr std::uint32_t kMostSamples = 1'000;                // of all looks
-constexpr std::uint64_t kPrecisionBudgetNs = 1'000'000'000;  // of a job that names none itself
-constexpr std::uint64_t kColdBudgetNs = 100'000'000;  // evicting takes milliseconds for each run
+constexpr std::uint32_t kMostSamples = 1'000;                // in all rounds
+constexpr std::uint64_t kPrecisionBudgetNs = 1'000'000'000;  // of a job that sets none
+constexpr std::uint64_t kColdBudgetNs = 100'000'000;  // first round; an eviction takes milliseconds
 constexpr std::uint32_t kLeastColdSamples = 4;
-// Kernels that live in the second cache scatter by 2 to 3 % from run to run, and 5 samples say
-// nothing within 1 % then.
+// Kernels that live in the second-level cache scatter by 2 to 3 % from run to run, so 5 samples do
+// not determine them within 1 %.
 constexpr std::uint32_t kMostSamplesOfLook = 20;
 constexpr std::uint64_t kLookBudgetNs = 2'000'000;
-// Of a look's budget; and at most, so that others come to the core. What is gained by more is told
-// in docs/MEASUREMENT.md.
+// The share of a round's budget that it may wait for a quiet core, and the most, so that other
+// kernels get the core. docs/research/timing_experiments.md says what a longer wait gains.
 constexpr std::uint64_t kQuietWaitShare = 8;
 constexpr std::uint64_t kMostQuietWaitNs = 5'000'000;
 
@@ -32,7 +32,7 @@ double ClockOf(const Samples& samples) {
   return is_known ? (samples.clock_before_mhz + samples.clock_after_mhz) / 2 : 0;
 }
 
-// Either 0: not known.
+// 1 if either clock is 0 (unknown).
 double ToReference(double clock_mhz, double reference_mhz) {
   return clock_mhz > 0 && reference_mhz > 0 ? clock_mhz / reference_mhz : 1;
 }
@@ -66,9 +66,9 @@ SamplingPolicy MeasurementRounds::NextPolicy() const {
   } else {
     policy.iterations = rounds_.front().samples.iterations;
   }
-  // Half of everything is for the first look, and what is left for the others.
+  // The first round gets half of the budget, each later one all that is left.
   const std::size_t share = rounds_.empty() ? 2 : 1;
-  std::uint64_t budget = 0;  // 0: the policy's own, for each look
+  std::uint64_t budget = 0;  // 0: each round has the policy's own
   if (spec_.precision > 0) {
     policy.precision = spec_.precision;
     policy.most_samples = policy.max_samples;
@@ -92,7 +92,7 @@ SamplingPolicy MeasurementRounds::NextPolicy() const {
   policy.max_samples = std::max<std::uint32_t>((kMostSamples - std::min(kMostSamples, taken)) / 2,
                                                policy.least_samples);
   policy.quiet_wait_ns = std::min(policy.budget_ns / kQuietWaitShare, kMostQuietWaitNs);
-  // A cold sample is a single run, so what was sampled in all may be next to nothing.
+  // A cold sample is a single run, so it would take too many samples to reach a total time.
   if (spec_.cache == CacheState::kCold) policy.least_timed_ns = 0;
   return policy;
 }
@@ -124,8 +124,8 @@ std::vector<std::size_t> MeasurementRounds::Agreeing() const {
     if (rounds_[i].worth != Round::Worth::kNone) by_median.push_back(i);
   }
   std::ranges::sort(by_median, {}, [&](std::size_t i) { return rounds_[i].median; });
-  // What disturbs makes a kernel slower, so the quickest that are confirmed are the right ones. One
-  // alone may be too quick in cycles: its clock may have been misjudged.
+  // Disturbances make a kernel slower, so the quickest confirmed rounds are right. A single round
+  // may be too quick in cycles, because its clock was misjudged.
   for (std::size_t i = 0; i + options_.fewest <= by_median.size(); ++i) {
     const double bound = rounds_[by_median[i]].median * (1 + options_.agreement);
     std::vector<std::size_t> agreeing;
@@ -144,8 +144,8 @@ std::vector<std::size_t> MeasurementRounds::Agreeing() const {
   return {};
 }
 
-// Disturbed alike for as long as they were looked at, as by a neighbour whom no probe sees: on the
-// wall nothing is too quick, whatever the clock was taken for.
+// A much quicker round shows that all agreeing rounds were disturbed alike, as by a neighbour that
+// no probe sees. It has to be quicker in wall time too, which a misjudged clock does not affect.
 bool MeasurementRounds::IsRefutedBy(const Round& look,
                                     const std::vector<std::size_t>& agreeing) const {
   constexpr double kSurely = 0.97;
@@ -199,7 +199,7 @@ bool MeasurementRounds::IsEnough() const {
   const auto clear =
       static_cast<std::size_t>(std::ranges::count(rounds_, Round::Worth::kClear, &Round::worth));
   if (clear >= options_.most_scattered) return true;
-  const auto figure = Summarise(kMhzPerPerNs);  // in cycles, as they agree
+  const auto figure = Summarise(kMhzPerPerNs);  // in cycles, as in Agreeing
   if (!figure || AcceptedSamples(*figure) < kLeastAccepted) return false;
   if (figure->spread <= TargetSpread()) return true;
   if (spec_.precision > 0) return false;
@@ -217,7 +217,7 @@ std::expected<Measurement, Failure> MeasurementRounds::Summarise(double referenc
   std::vector<double> accepted;
   std::vector<double> unpreempted;
   double slowdown = 1;
-  double lowest = 0;  // of the medians of looks that count
+  double lowest = 0;  // of the medians of the rounds that count
   double highest = 0;
   double clocks = 0;
   for (std::size_t i = 0; i < rounds_.size(); ++i) {
@@ -250,7 +250,7 @@ std::expected<Measurement, Failure> MeasurementRounds::Summarise(double referenc
   measurement.clock_after_mhz /= clocks;
 
   const bool is_accepted = accepted.size() >= kLeastAccepted;
-  // What was preempted is known to be wrong; what is contended may be right.
+  // Preempted samples are known to be wrong; contended ones may be right.
   if (!is_accepted && unpreempted.empty()) {
     return std::unexpected(Failure{
         .code = FailureCode::kUnstableTiming,
@@ -262,10 +262,11 @@ std::expected<Measurement, Failure> MeasurementRounds::Summarise(double referenc
   std::ranges::sort(used);
   Interval interval = MedianWithInterval(used);
   if (!is_accepted) {
-    // All of it may be as much too slow as the probes were, and equally so: agreement says nothing.
+    // All samples may be too slow by as much as the probes were, and equally so: that they agree
+    // proves nothing.
     interval.low = std::min(interval.low, interval.median / slowdown);
   } else if (agreeing.empty()) {
-    // The true time may be what any of the moments said.
+    // The true time may be that of any round.
     interval.low = std::min(interval.low, lowest);
     interval.high = std::max(interval.high, highest);
   }

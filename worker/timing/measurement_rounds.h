@@ -1,8 +1,8 @@
 #pragma once
-// MeasurementRounds: one kernel, looked at in several moments. How far the samples of a single look
-// agree says nothing about what disturbed all of them alike, so a good figure is one that two
-// moments agree on. Decides whether another look is needed, when, and how long it may be; and sums
-// all of them up. Knows no clock and no device. Belongs to one thread.
+// MeasurementRounds: the rounds of one kernel, taken at different moments. The scatter within one
+// round does not reveal what disturbed all of its samples alike, so a good figure needs two rounds
+// that agree. Decides whether another round is needed, when, and how long it may take, and combines
+// the rounds into a measurement. Knows no clock and no device. Belongs to one thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,80 +19,80 @@
 
 namespace loopfleet::worker {
 
-// The name of the default policy: 2 to 5 looks of 5 to 20 repetitions of 60 us, ended when two
-// agree, unless a third can make an A of it. Stored results are looked up by it, so a new name
-// empties the store for every job. Change it only when a figure means something else: another
-// statistic, other work in the timed region, another state of the caches, another clock. Rules that
-// decide when to look, how long to wait or when to stop (precision and budget among them), and what
-// the probes cost, keep the name.
+// The name of the default policy: 2 to 5 rounds of 5 to 20 repetitions of 60 us. It ends when two
+// rounds agree, unless a third could make the figure grade A. Stored results are looked up by this
+// name, so a new name invalidates all of them. Change it only when a figure means something else:
+// another statistic, other work in the timed region, another state of the caches, another clock.
+// Rules that decide when to begin a round, how long to wait or when to stop (precision and budget
+// among them), and what the probes cost, keep the name.
 inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v5";
 
 class MeasurementRounds {
  public:
   struct Options {
-    // That have to agree.
+    // Rounds that have to agree.
     std::size_t fewest = 2;
-    // Where they do not, or the core was contended.
+    // The most rounds, if they do not agree or the core was contended.
     std::size_t most = 5;
-    // Where two agree and the kernel's own samples scatter too far for the precision that was asked
-    // for; or for the grade, by so little that a third look is likely to be enough.
+    // The most clear rounds if two agree, but the samples scatter too much for the precision asked
+    // for, or so little too much for grade A that a third round is likely to be enough.
     std::size_t most_scattered = 3;
-    // Before the second look, and twice as long before each further one: most disturbances take
-    // less than 5 ms here (docs/MEASUREMENT.md), and all waits together 75 ms.
+    // Before the second round; each further wait is twice as long. Most disturbances last less than
+    // 5 ms (docs/research/timing_experiments.md); all waits together take 75 ms.
     Nanos first_wait = std::chrono::milliseconds(5);
-    double agreement = 0.01;   // of the medians, relative
-    double likely_run_ns = 0;  // SamplingPolicy::likely_run_ns, for the first look
-    // A kernel so slow that its looks took as long gets no more than two.
+    double agreement = 0.01;   // of the medians, relative difference
+    double likely_run_ns = 0;  // SamplingPolicy::likely_run_ns of the first round
+    // No further round once two or more have taken this long in all.
     Nanos long_enough = std::chrono::seconds(1);
   };
   MeasurementRounds(const JobSpec& spec, const Options& options);
 
-  // For the next look, with what the job asks for; what has to be known of the device is left to
-  // fill in.
+  // The policy of the next round, as the job asks for it. The caller fills in what depends on the
+  // device.
   SamplingPolicy NextPolicy() const;
-  // `reference_mhz`: the clock that the job's bound is stated at; 0: the wall's time is.
+  // `reference_mhz`: the clock at which the job's bound is stated; 0: the bound is wall time.
   void Add(Samples samples, double reference_mhz = 0);
   bool is_empty() const { return rounds_.empty(); }
 
-  // How long to wait until the next look; nullopt: there is enough, or no more to be had. After
-  // Add.
+  // How long to wait before the next round. nullopt: no further round, because the figure is good
+  // enough or a limit is reached. Call after Add.
   std::optional<Nanos> NextIn() const;
 
-  // A run surely takes longer than the job's bound, at the reference clock: two moments say so, or
-  // one says twice the bound, or ten times where the core was contended.
+  // Whether one run certainly takes longer than the job's bound, at the reference clock: two rounds
+  // show it, or one shows twice the bound (ten times if the core was contended).
   bool IsCut() const;
   std::size_t sample_count() const;
-  // The figure, with times at the reference clock (0: as the wall has them), or UNSTABLE_TIMING.
-  // After Add.
+  // The figure, with times at the reference clock (0: wall times), or UNSTABLE_TIMING. Call after
+  // Add.
   std::expected<Measurement, Failure> Summarise(double reference_mhz) const;
 
  private:
   struct Round {
     Samples samples;
     double clock_mhz = 0;     // 0: not known
-    double to_reference = 1;  // from times on the wall to times at the reference clock
+    double to_reference = 1;  // factor from wall time to time at the reference clock
     std::vector<double> accepted_ns;
     enum class Worth : std::uint8_t {
-      kNone,     // its clock moved, or there is too little of it
-      kConfirm,  // contended, which makes kernels slower only: can say that another is not too
-                 // quick
-      kClear,    // nothing speaks against it
+      kNone,     // its clock moved, or it has too few samples
+      kConfirm,  // contended, so never too quick: can confirm a clear round
+      kClear,    // accepted samples and a steady clock
     };
     Worth worth = Worth::kNone;
-    double median = 0;     // of what was accepted, else of what was contended; cycles, if known
-    double median_ns = 0;  // the same on the wall
+    double median = 0;     // of accepted samples, else of contended ones; cycles, if known
+    double median_ns = 0;  // the same in wall time
   };
 
-  double SpentNs() const;  // in samples
-  // The figure of those that agree is as narrow as it has to be, or will not be so with one more.
+  double SpentNs() const;  // in all samples
+  // Whether the figure of the agreeing rounds is narrow enough, or one more round would not make it
+  // so.
   bool IsEnough() const;
-  // The indices of looks that agree with each other, the quickest such, one of them clear at least;
-  // empty: there are none, or there are quicker ones that agree and are contended, or a single one
-  // that was so much quicker that all of these must have been disturbed.
+  // The indices of the quickest rounds that agree with each other. Empty if no rounds agree, if
+  // none of these is clear, or if a single round was so much quicker that all of these must have
+  // been disturbed.
   std::vector<std::size_t> Agreeing() const;
   bool IsRefutedBy(const Round& look, const std::vector<std::size_t>& agreeing) const;
   double TargetSpread() const;
-  // One moment is enough.
+  // Whether this round alone proves it.
   bool IsCutBeyondDoubt(const Round& look) const;
 
   const JobSpec spec_;

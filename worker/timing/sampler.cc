@@ -10,16 +10,17 @@
 namespace loopfleet::worker {
 namespace {
 
-// After the patience, times the least number of samples.
+// Once the patience is over: the most repetitions, as a multiple of the least samples.
 constexpr std::uint32_t kMostTries = 5;
-// Of a repetition, so that a small speed-up does not fall below its least time.
+// Extra length of a repetition, so that a small speed-up does not push it below the least time.
 constexpr double kMargin = 1.05;
-// Of a repetition's least time: what comes this near is one, or a kernel of a little less than that
-// would be run twice as often for nothing.
+// A repetition this close to the least time is long enough. Otherwise a kernel of slightly less
+// would run twice per repetition for nothing.
 constexpr double kNearlyEnough = 0.8;
-// While the number of runs in a repetition is found; also the part of a repetition that warms up.
+// The largest factor by which one step raises the number of runs in a repetition; also the divisor
+// for the part of a repetition that warms up.
 constexpr std::uint64_t kLargestStep = 20;
-// Of a repetition, that the system may have given to others: half of what grade A allows.
+// The share of a long repetition that other work on the core may take: half of what grade A allows.
 constexpr double kMostAway = 0.005;
 
 class Sampling {
@@ -59,7 +60,7 @@ class Sampling {
     return std::max<std::uint64_t>(with_.stopwatch.NowNs() - start, 1);
   }
 
-  // What two readings of the clock put on top of a single run.
+  // What two clock readings add to the time of a single run.
   void FindReadingCost() {
     reading_ns_ = std::numeric_limits<std::uint64_t>::max();
     for (int i = 0; i < 16; ++i) {
@@ -83,8 +84,7 @@ class Sampling {
     const auto wanted_ns = static_cast<double>(policy_.min_repetition_ns);
     if (!(policy_.likely_run_ns > 0) || policy_.likely_run_ns >= kNearlyEnough * wanted_ns)
       return 1;
-    // What is said to be likely may be anything. A run that is not warm yet says how much it can
-    // be.
+    // The estimate may be wrong by any factor. A first run, not yet warm, bounds it.
     const double least_ns = static_cast<double>(TimeRuns(1)) / kLargestStep;
     const double wanted =
         std::ceil(kMargin * wanted_ns / std::max(policy_.likely_run_ns, least_ns));
@@ -92,8 +92,9 @@ class Sampling {
                     std::max<std::uint64_t>(policy_.max_iterations, 1));
   }
 
-  // How many runs fill a repetition, and a little more. Grows at most twentyfold a step, for the
-  // first runs are cold and say too little. What turns out to be one is the first repetition.
+  // Finds how many runs fill a repetition, with a small margin. Grows at most twentyfold a step,
+  // because the first runs are cold and say too little. The repetition that is long enough counts
+  // as the first sample.
   void FindIterations() {
     const auto least = static_cast<double>(policy_.min_repetition_ns);
     for (int tries_left = 3;;) {
@@ -121,18 +122,18 @@ class Sampling {
   }
 
   void Probe() {
-    // Cold, it would count how long its own code takes to come back into the caches.
+    // After an eviction the first probe only brings its own code back into the caches.
     if (policy_.cache == CacheState::kCold) with_.probe.ThroughputNs();
     probe_ = static_cast<double>(with_.probe.ThroughputNs()) * CyclesPerNs();
   }
 
-  // Behind a repetition.
+  // Probes after a repetition.
   void ProbeBehind() {
     Probe();
     beside_.back().after = probe_;
   }
 
-  // Of a clock that is not known: 1, so that cycles are nanoseconds.
+  // 1 if the clock is unknown, so that cycles are nanoseconds.
   double CyclesPerNs() const {
     return samples_.clock_before_mhz > 0 ? samples_.clock_before_mhz / kMhzPerPerNs : 1;
   }
@@ -149,11 +150,12 @@ class Sampling {
     return is_quiet;
   }
 
-  // Right before a repetition: not to begin it beside a neighbour that is gone in a moment.
+  // Called right before a repetition, so that it does not begin beside a neighbour that is about to
+  // go.
   void AwaitQuiet() {
-    if (policy_.cache == CacheState::kCold) return;  // evicting takes longer than moments last
+    if (policy_.cache == CacheState::kCold) return;  // an eviction outlasts quiet moments
     while (BecomesQuiet()) {
-      // Who had the core had its caches.
+      // The neighbour has used the caches.
       const std::uint64_t start = with_.stopwatch.NowNs();
       runner_.WarmCaches();
       WarmUp();
@@ -162,7 +164,7 @@ class Sampling {
     }
   }
 
-  // Runs that are no sample: the code, and what predicts its branches, is not in the core any more.
+  // Untimed runs: the kernel's code and branch history are no longer in the core.
   void WarmUp() {
     if (samples_.iterations > 1) runner_.Run((samples_.iterations - 1) / kLargestStep + 1);
     preemptions_ = with_.probe.Preemptions();
@@ -173,8 +175,9 @@ class Sampling {
       runner_.EvictCaches();
       preemptions_ = with_.probe.Preemptions();
     }
-    // A second of work is interrupted on every system, for a few milliseconds. What is shorter than
-    // this is lost to an interruption however short, and need not be asked about.
+    // A second of work is interrupted on every system, for a few milliseconds, so a long repetition
+    // may lose a little of its core. Any interruption spoils a shorter one, so its processor time
+    // is not read.
     const bool is_long = IsLong();
     const std::uint64_t had = is_long ? with_.probe.ProcessorNs() : 0;
     std::uint64_t elapsed = TimeRuns(samples_.iterations);
@@ -182,8 +185,8 @@ class Sampling {
       elapsed = elapsed > reading_ns_ ? elapsed - reading_ns_ : 1;
     }
     samples_.ns.push_back(static_cast<double>(elapsed) / static_cast<double>(samples_.iterations));
-    // Asked once for each repetition: what came between two of them was in a probe, which nobody
-    // should believe either.
+    // Read once per repetition: a preemption between two repetitions hit a probe, which then cannot
+    // be trusted either.
     const std::uint64_t preemptions = with_.probe.Preemptions();
     bool is_preempted = preemptions != std::exchange(preemptions_, preemptions);
     if (is_preempted && is_long) {
@@ -195,8 +198,8 @@ class Sampling {
     beside_.push_back({.before = probe_, .after = probe_});
   }
 
-  // Whether the next repetition may be. An earlier look found how many runs fill one; a single run
-  // may be of any length.
+  // Whether the next repetition may be long. A repetition whose iterations an earlier round found
+  // is not; a single run may take any time.
   bool IsLong() const {
     constexpr double kLongNs = 500'000;
     if (samples_.ns.empty()) return policy_.iterations <= 1;
@@ -211,7 +214,7 @@ class Sampling {
     return quickest;
   }
 
-  // Every repetition anew: without a known level, a quicker probe makes earlier ones look
+  // Judges every repetition again: without a known baseline, a quicker probe makes earlier ones
   // contended.
   void Judge() {
     const double quiet = policy_.quiet_cycles > 0 ? policy_.quiet_cycles : QuickestProbe();
@@ -247,20 +250,20 @@ class Sampling {
     if (accepted_.size() < policy_.least_samples) {
       if (accepted_.empty() && contended_ >= policy_.hopeless_samples) return false;
       if (spent < policy_.patience_ns) return true;
-      // A busy system may have taken the whole patience for itself in the middle of one run.
+      // A busy system may have used up the whole patience in the middle of one run.
       return unpreempted_ < policy_.least_samples &&
              samples_.ns.size() < kMostTries * policy_.least_samples;
     }
     if (accepted_.size() >= policy_.most_samples || spent >= policy_.budget_ns) return false;
     if (timed_ns_ < static_cast<double>(policy_.least_timed_ns)) return true;
     if (policy_.precision <= 0) return false;
-    // Sorting them all after each one would cost more than it could save.
+    // Sorting all samples after each one would cost more than it saves.
     if (accepted_.size() < next_look_) return true;
     next_look_ = accepted_.size() + 1 + accepted_.size() / 16;
     return MedianWithInterval(accepted_).spread() > policy_.precision;
   }
 
-  // Contention makes a run longer: contended samples prove it only where they are so far above the
+  // Contention makes a run longer, so contended samples prove it only if they are so far above the
   // bound that no contention explains it.
   bool IsSurelyAboveCut() const {
     if (policy_.cut_above_ns == 0) return false;
@@ -276,18 +279,18 @@ class Sampling {
   const Instruments& with_;
   IterationRunner& runner_;
   Samples samples_;
-  struct Beside {  // a repetition; in cycles
+  struct Beside {  // probes beside a repetition, in cycles
     double before = 0;
     double after = 0;
   };
   std::vector<Beside> beside_;
-  double probe_ = 0;              // the last one
-  std::uint64_t waited_ns_ = 0;   // for quiet moments
+  double probe_ = 0;              // the last one, in cycles
+  std::uint64_t waited_ns_ = 0;   // for a quiet core
   std::vector<double> accepted_;  // of samples_.ns
   std::size_t unpreempted_ = 0;
   std::size_t contended_ = 0;
   double timed_ns_ = 0;        // in accepted repetitions
-  std::size_t next_look_ = 0;  // at the interval
+  std::size_t next_look_ = 0;  // accepted samples at which the interval is checked
   std::uint64_t started_at_ = 0;
   std::uint64_t reading_ns_ = 0;
   std::uint64_t preemptions_ = 0;  // after the last repetition
@@ -296,8 +299,8 @@ class Sampling {
 }  // namespace
 
 std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
-  // The last repetition begins before the patience is over, or there are not even the least
-  // samples. A few runs find the iterations.
+  // The last repetition begins before the patience is over, unless even the least samples are
+  // missing. A few more runs find the iterations.
   return std::max(policy.budget_ns, policy.patience_ns) + 2 * policy.quiet_wait_ns +
          (kMostTries * policy.least_samples + 6) * (run_ns + policy.min_repetition_ns);
 }

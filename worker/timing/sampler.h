@@ -1,9 +1,9 @@
 #pragma once
-// Sampler: one look at a kernel: times it in repetitions by a fixed policy (docs/MEASUREMENT.md). A
-// repetition is so many runs in a row that reading the clock does not matter; its sample is its
-// time divided by its runs. A probe stands before and after each repetition: one that finds the
-// core contended takes the repetitions beside it out of the figures. What several looks say
-// together is the business of MeasurementRounds (worker/timing/measurement_rounds.h).
+// Sampler: takes one round of a kernel by a fixed policy (docs/MEASUREMENT.md). It times
+// repetitions: batches of runs so long that reading the clock does not matter. A sample is the time
+// of a repetition divided by its runs. A probe runs before and after each repetition; if it finds
+// the core contended, the repetitions beside it do not count. MeasurementRounds
+// (worker/timing/measurement_rounds.h) combines several rounds.
 
 #include <cstdint>
 #include <vector>
@@ -16,51 +16,49 @@
 
 namespace loopfleet::worker {
 
-// Of one look.
+// The rules of one round.
 struct SamplingPolicy {
-  // Accepted samples: never fewer while the patience lasts, never more.
+  // The fewest accepted samples, as long as the patience lasts, and the most.
   std::uint32_t least_samples = 2;
   std::uint32_t most_samples = 15;
   std::uint64_t min_repetition_ns = 60'000;
-  // Above 0: go on until the interval is this narrow (half of it, relative).
+  // Above 0: sample until half the width of the interval, relative to the median, is at most this.
   double precision = 0;
-  // So much of accepted time, and it is enough.
+  // Sample until this much accepted time has been measured; without a precision, that is enough.
   std::uint64_t least_timed_ns = 300'000;
-  // No repetition begins later than this after the first, but for the least number of samples:
-  // those are tried for until the patience is over.
+  // No repetition begins later than `budget_ns` after the first. While there are fewer than the
+  // least samples, repetitions may begin until `patience_ns`.
   std::uint64_t budget_ns = 2'500'000;
   std::uint64_t patience_ns = 2'500'000;
-  // Where the core is contended before a repetition, so long in all of a look is waited for a quiet
-  // moment: probes show it, which takes 2 us, and a repetition 60. Needs a known quiet level, and
-  // warm runs.
+  // How long a round may wait in all for a quiet core, when a probe finds it contended before a
+  // repetition: a probe takes 2 us, a repetition 60. Needs `quiet_cycles` and warm runs. 0: no
+  // wait.
   std::uint64_t quiet_wait_ns = 0;
-  // So many contended repetitions and not one accepted: the rest is left to another moment.
+  // After this many contended repetitions and none accepted the round ends: another moment is
+  // better.
   std::uint32_t hopeless_samples = 3;
   std::uint64_t max_iterations = std::uint64_t{1} << 24;  // in one repetition
-  std::uint32_t max_samples = 1'000;                      // of all kinds
-  std::uint64_t iterations = 0;  // runs in a repetition, as an earlier look found; 0: not known
-  // About how long one run takes, which spares most of the runs that find their number; 0: not
-  // known.
+  std::uint32_t max_samples = 1'000;                      // accepted or not
+  std::uint64_t iterations = 0;  // per repetition, as an earlier round found; 0: unknown
+  // Estimated time of one run, so that fewer runs are needed to find the iterations; 0: unknown.
   double likely_run_ns = 0;
-  CacheState cache =
-      CacheState::kWarm;  // cold: one run a repetition, the caches evicted before each
-  // Stop as soon as a run surely takes longer, at the reference clock; 0: never.
+  CacheState cache = CacheState::kWarm;  // cold: single runs, each after an eviction
+  // Stop as soon as one run certainly takes longer, at the reference clock; 0: never.
   std::uint64_t cut_above_ns = 0;
-  double reference_mhz = 0;  // 0: times are what the wall says
-  // How many cycles a throughput probe takes on a quiet core; 0: not known, then the quickest of
-  // the measurement itself is taken for quiet.
+  double reference_mhz = 0;  // 0: times are wall times
+  // Cycles of a throughput probe on a quiet core; 0: unknown, the quickest probe of the round
+  // counts as quiet.
   double quiet_cycles = 0;
-  std::uint64_t probe_steps = 0;  // of the probe that was found with; 0: the sampler's own
-  std::uint64_t evict_bytes = 0;  // size of the last cache, for cold runs
-  std::uint32_t threads = 1;      // that the kernel may use, whose cores' caches are evicted
+  std::uint64_t probe_steps = 0;  // of the probe that gave quiet_cycles; 0: the sampler's own
+  std::uint64_t evict_bytes = 0;  // size of the last-level cache, for cold runs
+  std::uint32_t threads = 1;      // that the kernel may use; the caches of their cores are evicted
   friend bool operator==(const SamplingPolicy&, const SamplingPolicy&) = default;
 };
 
-// A probe this much slower than on a quiet core says that the core is contended.
+// The core is contended if a probe takes more than this many times as long as on a quiet core.
 inline constexpr double kContendedFrom = 1.05;
 
-// The longest that timing may take with kernels whose single run takes `run_ns`: what a supervisor
-// waits for.
+// The longest that a round may take if a single run takes `run_ns`. The supervisor waits that long.
 std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns);
 
 // Runs the kernel a number of times in a row.
@@ -68,9 +66,9 @@ class IterationRunner {
  public:
   virtual ~IterationRunner() = default;
   virtual void Run(std::uint64_t iterations) = 0;
-  // Brings what the kernel uses into the caches, as far as it fits: other kernels had them.
+  // Loads what the kernel uses into the caches, as far as it fits: other kernels have used them.
   virtual void WarmCaches() = 0;
-  // Takes everything that the kernel uses out of the caches.
+  // Evicts everything that the kernel uses from the caches.
   virtual void EvictCaches() = 0;
 };
 
@@ -80,8 +78,8 @@ struct Instruments {
   CoreProbe& probe;
 };
 
-// Finds how many iterations fill a repetition, then times repetitions until it knows enough or may
-// not go on.
+// Finds how many iterations fill a repetition, then times repetitions until the policy is satisfied
+// or a limit is reached.
 Samples TakeSamples(const SamplingPolicy& policy, const Instruments& instruments,
                     IterationRunner& runner);
 

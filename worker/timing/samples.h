@@ -1,5 +1,5 @@
 #pragma once
-// Samples: what one look at a kernel has timed. A value.
+// Samples: what one round timed. A value.
 
 #include <cstdint>
 #include <vector>
@@ -10,24 +10,23 @@ namespace loopfleet::worker {
 
 enum class SamplingEnd : std::uint8_t {
   kDone,
-  kCut,  // a run surely takes longer than cut_above_ns
+  kCut,  // one run certainly takes longer than cut_above_ns
 };
 
 struct Samples {
   SamplingEnd end = SamplingEnd::kDone;
-  std::uint64_t iterations = 0;     // runs in each repetition
-  std::vector<double> ns;           // wall time of one run, in the order they were taken
-  std::vector<std::uint8_t> flags;  // SampleFlag bits, one for each
-  // Throughput probes in cycles: the quickest of them, and the median of those beside contended
-  // repetitions relative to a quiet core (1 where there are none).
-  double probe_cycles = 0;
+  std::uint64_t iterations = 0;     // per repetition
+  std::vector<double> ns;           // wall time of one run, per repetition, in order
+  std::vector<std::uint8_t> flags;  // SampleFlag bits, per repetition
+  double probe_cycles = 0;          // of the quickest throughput probe
+  // The median probe beside contended repetitions, relative to a quiet core; 1: none contended.
   double slowdown = 1;
   double clock_before_mhz = 0;  // 0: not known
   double clock_after_mhz = 0;
   friend bool operator==(const Samples&, const Samples&) = default;
 };
 
-// The time that the repetitions of these samples took.
+// The total time of the repetitions.
 inline double TotalNs(const Samples& samples) {
   double total = 0;
   for (const double ns : samples.ns) total += ns * static_cast<double>(samples.iterations);

@@ -18,8 +18,8 @@ double MedianOfSorted(std::span<const double> sorted) {
   return (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-// By how much the range of so few samples has to be stretched for an interval of 95 %: Student's t
-// / sqrt(n) standard deviations to each side, of which the range is 1.13, 1.69, 2.06 for 2, 3, 4
+// The factor that stretches the range of so few samples to an interval of 95 %: Student's t /
+// sqrt(n) standard deviations to each side; the range is 1.13, 1.69, 2.06 of them for 2, 3, 4
 // samples of a normal distribution.
 constexpr std::array<double, 5> kStretch = {1, 1, 12.7, 2.9, 1.5};
 
@@ -28,7 +28,7 @@ Interval IntervalOfSorted(std::span<const double> sorted) {
   if (sorted.size() < kStretch.size()) {
     const double middle = (sorted.front() + sorted.back()) / 2;
     const double half = (sorted.back() - sorted.front()) / 2 * kStretch[sorted.size()];
-    // Nothing takes less than no time, and the median is always inside.
+    // The low end stays above 0, and the median is always inside.
     return {.median = median,
             .low = std::clamp(middle - half, sorted.front() / 2, median),
             .high = std::max(middle + half, median)};

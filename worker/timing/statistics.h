@@ -1,5 +1,5 @@
 #pragma once
-// From samples to a figure: the median with an interval, and what grade its width is worth.
+// Statistics of samples: the median and its confidence interval.
 
 #include <cstddef>
 #include <expected>
@@ -13,8 +13,8 @@
 namespace loopfleet::worker {
 
 // The ranks (0-based, of the sorted samples) that enclose the median with at least 95 % confidence,
-// whatever the distribution: the narrowest symmetric pair. With fewer than 6 samples no pair
-// reaches that; then the smallest and the largest, which is 94 % for 5.
+// whatever the distribution: the narrowest symmetric pair. Fewer than 6 samples cannot reach that:
+// then the smallest and the largest, which is 94 % for 5.
 struct RankInterval {
   std::size_t low = 0;
   std::size_t high = 0;
@@ -27,18 +27,18 @@ struct Interval {
   double high = 0;
   double spread() const { return (high - low) / (2 * median); }
 };
-// The interval round the median. Of 2 to 4 samples it is the range, stretched round its middle as
-// Student's t of so few would be for samples of a normal distribution: 13, 2.9, 1.5 times. At least
-// one sample, all above 0.
+// The median and its interval. For 2 to 4 samples the interval is the range, stretched about its
+// middle by 13, 2.9 or 1.5 times, as Student's t requires for so few samples of a normal
+// distribution. At least one sample, all above 0.
 Interval MedianWithInterval(std::vector<double> samples);
 
-// How many times longer contention is taken to make a run, at most.
+// The factor by which contention is assumed to lengthen a run, at most.
 inline constexpr double kMostContention = 10;
-// ns of one run in the quickest repetition that was neither preempted nor throttled, contended or
-// not; 0: there are fewer than two of them.
+// Nanoseconds of one run in the quickest repetition that was neither preempted nor throttled,
+// contended or not. 0: fewer than two such repetitions.
 double QuickestUnpreempted(const Samples& samples);
 
-// The middle one, of an even number the upper; 0 of none.
+// The middle value; the upper one of an even number; 0 if empty.
 double MedianOf(std::vector<double> values);
 
 // A clock in MHz, divided by this, is in cycles per nanosecond.

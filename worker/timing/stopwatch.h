@@ -1,5 +1,5 @@
 #pragma once
-// Stopwatch: the clock that repetitions are timed with. A parameter, so that tests own it.
+// Stopwatch: the clock that times repetitions. Injected, so that tests control it.
 
 #include <cstdint>
 #include <ctime>

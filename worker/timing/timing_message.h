@@ -1,7 +1,7 @@
 #pragma once
-// What the daemon and the process that times say to each other about timing, to bytes and back.
-// Replies come from a process that runs hostile code: reading one bounds everything, and the
-// reader's ok() is false for junk.
+// Encodes and decodes what the daemon and the process that times kernels send each other about
+// timing. Replies come from a process that runs hostile code: decoding bounds everything, and the
+// reader's ok() is false for malformed input.
 
 #include "worker/sandbox/byte_codec.h"
 #include "worker/timing/canary.h"
@@ -14,7 +14,7 @@ void Put(ByteWriter& writer, const SamplingPolicy& policy);
 SamplingPolicy GetPolicy(ByteReader& reader);
 
 void Put(ByteWriter& writer, const Samples& samples);
-// nullopt: figures that cannot be.
+// nullopt: malformed or impossible figures.
 std::optional<Samples> GetSamples(ByteReader& reader);
 
 void Put(ByteWriter& writer, const DeviceReading& reading);

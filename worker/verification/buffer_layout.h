@@ -1,8 +1,8 @@
 #pragma once
-// Where each buffer of a kernel lies in a piece of memory: 64-byte aligned, with a whole page that
-// belongs to no buffer before and behind the pages it lies in. Children do not have those pages.
-// The starts are staggered within the page: buffers that all start at one page offset would make
-// loads wait for unrelated stores (4 KiB aliasing), and a figure depend on that accident.
+// BufferLayout: where each buffer of a kernel lies in a block of memory: 64-byte aligned, with an
+// unused page before and after the pages that it lies in. Children do not map unused pages. The
+// starts are staggered within the page: if all buffers started at one page offset, loads would wait
+// for unrelated stores (4 KiB aliasing), and figures would depend on that accident.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,11 +28,11 @@ PlacedBuffer PagesOf(const PlacedBuffer& buffer);
 
 struct BufferLayout {
   std::vector<PlacedBuffer> buffers;
-  std::size_t size = 0;  // of the whole, guards included
+  std::size_t size = 0;  // in bytes, guards included
   friend bool operator==(const BufferLayout&, const BufferLayout&) = default;
 };
 
-// `first_index` goes on with the stagger where another piece of memory left off.
+// `first_index`: continues the stagger of another block of memory.
 BufferLayout LayOut(std::span<const std::uint64_t> element_counts, std::size_t first_index);
 
 }  // namespace loopfleet::worker

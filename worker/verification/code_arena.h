@@ -1,11 +1,11 @@
 #pragma once
-// CodeArena: the memory that machine code lies in. It has one address in all children of the
-// fork server, so a compiler child can link for it. Children can read and execute it, and nobody
-// else can ever map it writable; the daemon writes it through a view of its own, which no child
-// has. So no process has memory that it can both write and execute.
+// CodeArena: memory for machine code, at the same address in all children of the fork server, so
+// that a compiler child can link for it. Children can read and execute it. Only the daemon can
+// write it, through a view of its own, and no other writable mapping can be made. So no process can
+// both write and execute it.
 //
-// It is cut into places, each for the code of one kernel: the next kernel's code is in its place
-// before its turn to run comes.
+// It is divided into places, each for the code of one kernel: the next kernel's code is in place
+// before it runs.
 
 #include <condition_variable>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace loopfleet::worker {
 
 class CodeArena {
  public:
-  // The right to one place; given back when the object goes. The arena has to outlive it.
+  // The right to one place, given back by the destructor. The arena must outlive it.
   class Place {
    public:
     Place(Place&& other) noexcept;
@@ -30,8 +30,8 @@ class CodeArena {
 
     std::uint64_t address() const;  // in the children
     std::size_t size() const;
-    // Puts an image there that was linked for address(). Returns the address of its entry; kInvalid
-    // if it is not inside the place.
+    // Copies in an image that was linked for address(). Returns the address of its entry. kInvalid:
+    // the image does not fit, or its entry lies outside it.
     Result<std::uint64_t> Write(const CodeImage& image);
 
    private:
@@ -43,15 +43,15 @@ class CodeArena {
 
   struct Options {
     std::uint32_t places = 80;
-    // Far beyond what 8,192 unrolled bodies become; memory is taken only where code is.
+    // Far more than 8,192 unrolled bodies need. Only pages that hold code take memory.
     std::size_t place_bytes = std::size_t{8} << 20;
   };
-  // Before the fork server is forked. kFull, kSystem.
+  // Call before the fork server is forked. Errors: kFull, kSystem.
   static Result<std::unique_ptr<CodeArena>> Create(const Options& options);
   ~CodeArena();
 
-  // In the fork server: from here on this process and its children can execute the arena and not
-  // write it.
+  // Call in the fork server. From then on this process and its children can execute the arena but
+  // not write it.
   Status LeaveWritingToParent();
 
   // In the daemon, from any thread. Waits until a place is free.
@@ -63,7 +63,7 @@ class CodeArena {
 
   const Options options_;
   SharedMemory writable_;  // empty in children
-  void* const reserved_;   // where children have it
+  void* const reserved_;   // where children map it
 
   std::mutex mutex_;
   std::condition_variable returned_;

@@ -103,7 +103,7 @@ std::unique_ptr<GuardedBuffers> GuardedBufferPool::TakeIdle(const BufferLayout& 
       std::ranges::find_if(idle_, [&](const auto& arena) { return arena->layout() == layout; });
   const bool is_laid_out = found != idle_.end();
   if (!is_laid_out) {
-    // The one that was not used for longest: the others are more likely to be wanted as they are.
+    // The least recently used: the others are more likely to be wanted as they are.
     const auto fits = [&](const auto& arena) { return MemoryOf(arena->layout()) == size; };
     const auto last = std::find_if(idle_.rbegin(), idle_.rend(), fits);
     if (last == idle_.rend()) return nullptr;
@@ -117,7 +117,7 @@ std::unique_ptr<GuardedBuffers> GuardedBufferPool::TakeIdle(const BufferLayout& 
 }
 
 void GuardedBufferPool::GiveBack(std::unique_ptr<GuardedBuffers> arena) {
-  std::list<std::unique_ptr<GuardedBuffers>> dropped;  // unmapped without the lock
+  std::list<std::unique_ptr<GuardedBuffers>> dropped;  // unmapped after the lock is released
   std::lock_guard lock(mutex_);
   const std::size_t size = MemoryOf(arena->layout());
   used_bytes_ -= size;

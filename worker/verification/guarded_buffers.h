@@ -1,7 +1,7 @@
 #pragma once
-// GuardedBuffers: shared memory for what one kernel writes, its outputs and its scratch. A child
-// maps only the pages that buffers lie in, so a kernel that leaves a buffer by a page crashes; the
-// rest of those pages is poison, so one that leaves it by less is found out.
+// GuardedBuffers: shared memory for what one kernel writes: its outputs and its scratch. A child
+// maps only the pages that buffers lie in, so a kernel that overruns a buffer by a page crashes.
+// The rest of those pages is poison, so a smaller overrun is detected.
 
 #include <condition_variable>
 #include <cstddef>
@@ -26,14 +26,15 @@ class GuardedBuffers {
 
   const SharedMemory& memory() const { return memory_; }
   const BufferLayout& layout() const { return layout_; }
-  // Of this memory with this layout: no other has it.
+  // Unique to this memory with this layout.
   std::uint64_t id() const { return id_; }
-  // The layout fits into the memory.
+  // `layout` must fit into the memory. Changes the id.
   void LayOutAnew(const BufferLayout& layout);
 
-  // Everything a kernel can write starts out as poison.
+  // Fills everything that a kernel can write with poison.
   void Poison();
-  // Compares the first buffers with `expected`; also finds writing beside any buffer.
+  // Compares the first buffers with `expected`, and detects writes beside any buffer. Error:
+  // WRONG_OUTPUT.
   std::expected<void, Failure> Check(std::span<const ExpectedTensor> expected) const;
 
  private:
@@ -44,31 +45,32 @@ class GuardedBuffers {
   std::uint64_t id_;
 };
 
-// Arenas that are used again and again. Any thread may take one; it comes back when its last owner
-// lets go of it. The pool has to outlive its arenas.
+// Guarded buffers for reuse. Any thread may take some; they come back when their last owner
+// releases them. The pool must outlive them.
 class GuardedBufferPool {
  public:
   struct Options {
-    // Of all arenas in use. One alone may be bigger.
+    // Of all buffers in use. A single request may be bigger.
     std::size_t max_bytes = std::size_t{3} << 30;
-    // Of arenas kept for later.
+    // Of buffers kept for later.
     std::size_t max_idle_bytes = std::size_t{256} << 20;
   };
   explicit GuardedBufferPool(const Options& options) : options_(options) {}
 
-  // Waits until there is room. kFull: the host has no memory for it.
+  // Waits until there is room. kFull: the host does not have the memory.
   Result<std::shared_ptr<GuardedBuffers>> Take(const BufferLayout& layout);
 
  private:
-  // One with this layout, which children may have mapped; else one that is as large.
+  // Idle buffers with this layout, which children may have mapped; otherwise idle memory of the
+  // same size, laid out for it. Null: none.
   std::unique_ptr<GuardedBuffers> TakeIdle(const BufferLayout& layout);
   void GiveBack(std::unique_ptr<GuardedBuffers> arena);
 
   const Options options_;
   std::mutex mutex_;
   std::condition_variable returned_;
-  std::list<std::unique_ptr<GuardedBuffers>>
-      idle_;  // the newest first; guarded by mutex_, like all below
+  // Newest first. Guarded by mutex_, like all below.
+  std::list<std::unique_ptr<GuardedBuffers>> idle_;
   std::size_t idle_bytes_ = 0;
   std::size_t used_bytes_ = 0;
 };

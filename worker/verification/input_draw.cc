@@ -24,7 +24,8 @@ class Draws {
   explicit Draws(const looptree::Program& program)
       : program_(program), facts_(looptree::ProgramFacts::OfAdmitted(program)) {}
 
-  // With which most of the program is exact; of several, the one with the most to tell apart.
+  // The draw with which most of the program is exact; of several, the one with the most varied
+  // inputs.
   InputDraw Best() const {
     InputDraw best;
     std::ptrdiff_t most_exact = -1;
@@ -46,7 +47,7 @@ class Draws {
     for (const int largest : {4, 2, 1}) {
       all.push_back({.largest = largest, .positive = positive, .strides = dense});
     }
-    if (positive || inputs == 0) return all;  // nothing is to be divided by 0
+    if (positive || inputs == 0) return all;  // zeros could become divisors
     constexpr std::size_t kSparsest = 256;
     const std::size_t biggest = Biggest();
     for (std::size_t stride = 2; stride <= kSparsest; stride *= 2) {
@@ -70,7 +71,7 @@ class Draws {
     for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
       const auto size = static_cast<std::size_t>(program_.ElementCount(program_.inputs[i]));
       const std::size_t stride = draw.strides[i];
-      const std::size_t drawn = stride == 1 ? size : size / stride + 2;  // the rest, and the last
+      const std::size_t drawn = stride == 1 ? size : size / stride + 2;  // rest, and last element
       inputs.push_back({.exact = true,
                         .integer = true,
                         .magnitude = static_cast<double>(draw.largest),
@@ -89,12 +90,12 @@ class Draws {
 std::vector<InputDraw> InputDrawsFor(const looptree::Program& program) {
   const InputDraw best = Draws(program).Best();
   std::vector<InputDraw> draws;
-  // Sums of many products, in an exponent: their size goes with the square of the scale.
+  // For sums of many products in an exponent: they grow with the square of the scale.
   for (const float scale : {1.0F, 0x1p-2F, 0x1p-4F, 0x1p-6F, 0x1p-8F}) {
     draws.push_back(best);
     draws.back().scale = scale;
     if (best.positive) continue;
-    draws.push_back(draws.back());  // terms of either sign leave little of a sum, but its rounding
+    draws.push_back(draws.back());  // terms of mixed sign cancel and leave mostly rounding
     draws.back().positive = true;
   }
   return draws;

@@ -1,6 +1,6 @@
 #pragma once
-// InputDraw: how the inputs that a program's kernels are verified and timed on are drawn: so that
-// what is wrong shows.
+// InputDraw: how to draw the inputs on which a program's kernels are verified and timed, so that
+// wrong outputs show.
 
 #include <cstddef>
 #include <vector>
@@ -11,19 +11,19 @@
 
 namespace loopfleet::worker {
 
-// Whole numbers, so that sums and products are exact in float32 and only equality will do; of
-// programs that are not exact with any, perhaps scaled.
+// Inputs are whole numbers, so that sums and products are exact in float32 and outputs must be
+// equal. They may be scaled if the program is not exact with any whole numbers.
 struct InputDraw {
   int largest = 4;        // magnitudes are 1 to this
   bool positive = false;  // else either sign
-  // Per input: of so many neighbours one is not 0, and neither is the last of all. Zeros hide what
-  // is multiplied by them, so there are none unless a sum is exact with them only.
+  // Per input: one of this many neighbours is nonzero, and so is the last element. Zeros hide what
+  // is multiplied by them, so they are used only if a sum is not exact without them.
   std::vector<std::size_t> strides;
-  float scale = 1;  // times this, a power of two: where larger numbers overflow
+  float scale = 1;  // a power of two; below 1 where larger numbers overflow
 };
 
-// In the order in which they are to be tried, until one tells right outputs from wrong ones: the
-// first ones leave as few operations as possible that may round.
+// The draws to try, in order, until one tells right outputs from wrong ones. With them as few
+// operations as possible round.
 std::vector<InputDraw> InputDrawsFor(const looptree::Program& program);
 
 looptree::Tensor DrawInput(const InputDraw& draw, std::size_t input, std::size_t size,

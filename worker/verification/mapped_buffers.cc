@@ -11,13 +11,13 @@
 namespace loopfleet::worker {
 namespace {
 
-// The view starts like the memory does within a huge page, so that the host can use huge ones.
+// The view is aligned to huge pages, so that the host can use them.
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-// To either side. Costs nothing but addresses.
+// Unmapped, on either side. Costs only address space.
 constexpr std::size_t kNothingBytes = (std::size_t{1} << 30) + 2 * kHugePageBytes;
 
-// Mapped with all their pages: one call for them is cheaper than a fault for each, and keeps faults
-// out of what is timed.
+// Up to this size a buffer is mapped with all its pages: one call is cheaper than a fault for each,
+// and no fault falls into a timed run.
 constexpr std::size_t kPopulatedBytes = std::size_t{4} << 20;
 
 std::unexpected<Error> MapError(std::size_t size) {

@@ -1,7 +1,7 @@
 #pragma once
-// MappedBuffers: a child's view of memory that the daemon shares with it: the pages that buffers
-// lie in, and between and round them nothing, a gibibyte to either side: so a kernel that leaves
-// its buffer by a page or more crashes, and does not hit something else.
+// MappedBuffers: a child's view of memory that the daemon shares with it. Only the pages that
+// buffers lie in are mapped: nothing between them, and nothing for a gibibyte on either side. A
+// kernel that leaves its buffer by a page or more crashes instead of hitting other memory.
 
 #include <cstddef>
 #include <span>
@@ -21,12 +21,12 @@ class MappedBuffers {
   MappedBuffers& operator=(MappedBuffers&& other) noexcept;
   ~MappedBuffers();
 
-  // Of the memory behind `fd`, which is `size` bytes long. kInvalid if a buffer is not inside it,
-  // kFull if this process has no room for it.
+  // Maps the memory behind `fd`, which is `size` bytes long. kInvalid: a buffer lies outside it.
+  // kFull: this process has no room for it.
   static Result<MappedBuffers> Map(int fd, std::size_t size, std::span<const PlacedBuffer> buffers,
                                    Access access);
 
-  // In the order of the buffers.
+  // In the order given to Map.
   std::span<const std::span<std::byte>> buffers() const { return buffers_; }
 
  private:

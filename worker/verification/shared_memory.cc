@@ -19,14 +19,15 @@ std::unexpected<Error> MemoryError(const char* what, std::size_t size) {
 }
 
 constexpr std::size_t kBlockBytes = std::size_t{2} << 20;
-// Beyond the second cache of any core it is the last one and memory that kernels wait for.
+// Larger memory exceeds the second-level cache of any core: kernels then wait for the last-level
+// cache and memory.
 constexpr std::size_t kMostGathered = std::size_t{16} << 20;
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25  // Linux 6.1
 #endif
 
-// At a multiple of a block's size, so that huge pages fit. MAP_FAILED as mmap.
+// Maps at a multiple of the block size, so that huge pages fit. MAP_FAILED like mmap.
 void* MapAligned(std::size_t size, int fd) {
   void* const room = ::mmap(nullptr, size + kBlockBytes, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -69,10 +70,9 @@ std::size_t SharedMemory::SizeOf(std::size_t size, Pages pages) {
   return (size + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
 }
 
-// Linux gathers blocks of which something is there already. A byte is enough: what is missing comes
-// with the huge page, 0.25 ms for a block, where making all small pages first takes ten times as
-// long. Where there is no huge page to be had, and on systems before 6.1, pages are made one by
-// one as they are used.
+// Linux collapses only blocks that have a page already. One byte is enough: the huge page brings
+// the rest, in 0.25 ms a block, while faulting in all small pages first takes ten times as long.
+// Without a free huge page, and before Linux 6.1, pages are made one by one on first use.
 void SharedMemory::GatherPages() {
   for (std::size_t block = 0; block < bytes_.size(); block += kBlockBytes) {
     const_cast<volatile std::byte&>(bytes_[block]) = std::byte{0};
@@ -86,7 +86,7 @@ Result<SharedMemory> SharedMemory::Create(std::size_t wanted, Pages pages) {
   UniqueFd fd(::memfd_create("loopfleet", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return MemoryError("memfd_create", size);
   if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return MemoryError("ftruncate", size);
-  // A size that can change under a mapping would turn a child's mischief into a SIGBUS here.
+  // If the size could change, a child could cause a SIGBUS here.
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
     return MemoryError("F_ADD_SEALS", size);
   }

@@ -1,6 +1,6 @@
 #pragma once
-// SharedMemory: memory that the daemon and its children both see, without a name that could be left
-// behind. The mapping belongs to the object; children map the descriptor themselves.
+// SharedMemory: memory shared by the daemon and its children, without a name that could be left
+// behind. The object owns its mapping; children map the descriptor themselves.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,22 +18,22 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
 
-  // kInBlocks: of huge pages, whatever the host's settings for them, and so a multiple of their
-  // size; unless it is so large that where its pages lie does not matter. Pages that lie anywhere
-  // make the same kernel up to 2.5 % slower in one piece of memory than in another
-  // (docs/MEASUREMENT.md). A host that has no huge page to give gives small ones.
+  // kInBlocks: backed by huge pages, whatever the host's settings for them, and rounded up to their
+  // size, unless it is so large that the placement of its pages does not matter. With scattered
+  // pages a kernel is up to 2.5 % slower in one block of memory than in another
+  // (docs/research/timing_experiments.md). A host without free huge pages gives small ones.
   enum class Pages { kAnywhere, kInBlocks };
-  // Zeroed, fixed in size, writable here. kFull: the host has no memory for it.
+  // Zeroed, fixed in size, writable in this process. kFull: the host does not have the memory.
   static Result<SharedMemory> Create(std::size_t size, Pages pages = Pages::kAnywhere);
-  // How large such memory is.
+  // The size of the memory that Create makes.
   static std::size_t SizeOf(std::size_t size, Pages pages);
 
-  // From now on nobody can map it writable, or make a mapping writable; this one stays so.
+  // From now on no other mapping can be writable or made so; this one stays writable.
   Status SealAgainstOthers();
 
   std::span<std::byte> bytes() const { return bytes_; }
   int fd() const { return fd_.get(); }
-  // Of the memory itself; no other that this process ever makes has it.
+  // Unique among all memory that this process creates.
   std::uint64_t id() const { return id_; }
 
  private:

@@ -18,7 +18,7 @@ void Pause() {
 #endif
 }
 
-// Not being allowed to is no failure: the thread then runs where the system puts it.
+// Best effort: if pinning is not permitted, the thread runs where the system puts it.
 void PinTo(int core) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -32,7 +32,7 @@ ThreadPool::ThreadPool(const std::vector<int>& cores)
     : entry_{.parallel_for = {.run = &ThreadPool::RunEntry}, .pool = this},
       places_(std::make_unique<Place[]>(cores.size())) {
   static_assert(std::is_standard_layout_v<Entry>);
-  // All that needs rights is done when this returns: the caller may be about to give them up.
+  // Everything that needs privileges is done when this returns: the caller may drop them next.
   std::latch started(static_cast<std::ptrdiff_t>(cores.empty() ? 0 : cores.size() - 1));
   for (std::size_t i = 1; i < cores.size(); ++i) {
     helpers_.emplace_back([this, i, core = cores[i], &started] {
@@ -61,7 +61,7 @@ void ThreadPool::RunEntry(const ParallelFor* self, ParallelFor::Task task, const
 
 void ThreadPool::RunPart(const Loop& loop, std::int64_t part) {
   const std::int64_t each = loop.count / loop.parts;
-  const std::int64_t longer = loop.count % loop.parts;  // these have one more
+  const std::int64_t longer = loop.count % loop.parts;  // these parts have one iteration more
   const std::int64_t begin = part * each + std::min(part, longer);
   const std::int64_t end = begin + each + (part < longer ? 1 : 0);
   loop.task(loop.frame, begin, end, part);
@@ -98,7 +98,7 @@ void ThreadPool::Offer(const Loop& loop) {
 void ThreadPool::AwaitPart(std::int64_t part) {
   const Place& place = places_[static_cast<std::size_t>(part - 1)];
   for (std::uint32_t spins = 0; place.state.load(std::memory_order_acquire) != kIdle; ++spins) {
-    // Its helper may have lost its core in the middle: then leave ours, in case it is the same.
+    // The helper may have lost its core midway: yield this one, in case it is the same.
     spins < kSpins ? Pause() : static_cast<void>(::sched_yield());
   }
 }
@@ -121,7 +121,7 @@ void ThreadPool::Help(std::int64_t part) {
   std::uint32_t spins = 0;
   for (;;) {
     std::uint32_t offered = kOffered;
-    // Looked at before it is asked for: asking alone would take the line from the caller.
+    // Read before the exchange: the exchange alone would take the cache line from the caller.
     if (state.load(std::memory_order_relaxed) == kOffered &&
         state.compare_exchange_strong(offered, kTaken, std::memory_order_acquire)) {
       RunPart(loop_, part);

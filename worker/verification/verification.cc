@@ -19,7 +19,7 @@ bool IsRight(float got, double expected, double tolerance) {
   if (std::isnan(expected)) return std::isnan(got);
   const auto rounded = static_cast<float>(expected);
   if (got == rounded) return true;  // also both infinite, and -0 for 0
-  // Without a promise (an infinite tolerance) nothing but that is right.
+  // With an infinite tolerance only the rounded value is right.
   return std::isfinite(tolerance) && std::isfinite(got) && std::isfinite(rounded) &&
          std::abs(static_cast<double>(got) - expected) <= tolerance;
 }

@@ -22,7 +22,7 @@ std::span<Number> At(std::span<std::byte> memory, std::size_t offset, std::size_
   return {reinterpret_cast<Number*>(memory.subspan(offset, count * sizeof(Number)).data()), count};
 }
 
-// A kernel that writes nothing but zeros would pass for most of the elements that are not zero.
+// Whether a kernel that writes only zeros would pass for most of the nonzero elements.
 bool SaysNothing(std::span<const double> values, std::span<const double> tolerance) {
   std::size_t nonzero = 0;
   std::size_t hidden = 0;
@@ -34,8 +34,8 @@ bool SaysNothing(std::span<const double> values, std::span<const double> toleran
   return 2 * hidden > nonzero;
 }
 
-// Of some element nothing is promised, though it is neither infinite nor no number: float32 may
-// have overflowed on the way there, and a right kernel give an infinity, a NaN or any number.
+// Whether a finite element has an infinite tolerance: float32 may overflow on the way to it, so a
+// correct kernel may give an infinity, a NaN or any number.
 bool MayOverflow(std::span<const double> values, std::span<const double> tolerance) {
   for (std::size_t i = 0; i < tolerance.size(); ++i) {
     if (std::isfinite(values[i]) && !std::isfinite(tolerance[i])) return true;
@@ -43,7 +43,7 @@ bool MayOverflow(std::span<const double> values, std::span<const double> toleran
   return false;
 }
 
-// Why a kernel's outputs cannot be told from wrong ones by this reference; empty: they can.
+// Why this reference cannot tell right outputs from wrong ones; nullopt: it can.
 std::optional<std::string> FlawOf(const looptree::Reference& reference) {
   for (std::size_t i = 0; i < reference.outputs.size(); ++i) {
     if (MayOverflow(reference.outputs[i], reference.tolerance[i])) {
@@ -64,7 +64,7 @@ BufferLayout LayOutInputs(const looptree::Program& program) {
   return LayOut(counts, 0);
 }
 
-// What a workload of it takes.
+// The bytes that a workload of the program takes.
 std::size_t BytesOf(const looptree::Program& program) {
   return SharedMemory::SizeOf(LayOutInputs(program).size, SharedMemory::Pages::kInBlocks) +
          LayOutReference(program).size;
@@ -106,7 +106,7 @@ std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Progr
     for (std::size_t i = 0; i < input_layout.buffers.size(); ++i) {
       tensors.push_back(DrawInput(draw, i, input_layout.buffers[i].size / sizeof(float), random));
     }
-    computed = {};  // not both at once
+    computed = {};  // free the previous one first
     computed = looptree::Evaluate(program, tensors);
     flaw = FlawOf(computed);
     if (!flaw) break;
@@ -220,7 +220,7 @@ void WorkloadCache::Reserve(std::size_t bytes, std::unique_lock<std::mutex>& loc
       freed_.wait(lock);
       continue;
     }
-    // Those that nobody works with make room first.
+    // Workloads that no job uses make room first.
     const auto unused = std::find_if(newest_first_.rbegin(), newest_first_.rend(),
                                      [](const auto& have) { return have.use_count() == 1; });
     if (unused == newest_first_.rend()) {
@@ -253,7 +253,7 @@ void WorkloadCache::Free(std::size_t bytes) {
 std::expected<std::shared_ptr<const Workload>, Failure> WorkloadCache::Get(
     const looptree::LoopTree& tree, const ReferenceMaker& maker) {
   const looptree::Program& program = tree.program();
-  Workloads dropped;  // before the lock, so after it
+  Workloads dropped;  // declared before the lock, so destroyed after it
   std::unique_lock lock(mutex_);
   const std::uint64_t seed = seeds_[turn_++ % seeds_.size()];
   made_.wait(lock, [&] { return !IsMaking(program, seed); });
@@ -262,7 +262,7 @@ std::expected<std::shared_ptr<const Workload>, Failure> WorkloadCache::Get(
   const std::size_t bytes = BytesOf(program);
   Reserve(bytes, lock);
   lock.unlock();
-  // Its bytes are free once its last owner has let go of it, whoever that is.
+  // Its bytes are free once the last owner releases it.
   const auto free_bytes = [this, bytes](const std::shared_ptr<const Workload>* made) {
     delete made;
     Free(bytes);
@@ -289,8 +289,7 @@ std::shared_ptr<const Workload> WorkloadCache::Lend(std::shared_ptr<const Worklo
   const Workload* const lent = workload.get();
   return {lent, [this, workload = std::move(workload)](const Workload*) mutable {
             workload.reset();
-            // It may be dropped now if nobody else has it, and whoever needs the room is not told
-            // otherwise.
+            // The cache may now drop it, and nothing else tells the threads that wait for room.
             std::lock_guard lock(mutex_);
             freed_.notify_all();
           }};

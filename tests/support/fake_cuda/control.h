@@ -1,7 +1,7 @@
 #pragma once
-// Control: what a test wants the fake device to do, from the file that LOOPFLEET_FAKE_CUDA names:
-// lines of a word and numbers, read anew each time, so that a test can change it while a worker
-// runs. Without a file: a healthy device.
+// Control: how the fake device behaves, from the file named by LOOPFLEET_FAKE_CUDA. Each line has a
+// word and numbers. The file is read at each use, so that a test can change it while a worker runs.
+// Without a file, the device is healthy.
 
 #include <cstdint>
 #include <cstdlib>
@@ -32,12 +32,13 @@ class Control {
     return control;
   }
 
-  // The first number of the line that begins with the word.
+  // The first number of the line that begins with `key`, or `otherwise`.
   std::int64_t Get(const std::string& key, std::int64_t otherwise) const {
     const auto at = lines_.find(key);
     return at == lines_.end() || at->second.empty() ? otherwise : at->second.front();
   }
-  // Of lines of a size in bytes (0: any) and a value: the value for that size, or `otherwise`.
+  // For lines with a size in bytes (0: any) and a value (default 1): the value for `bytes`, or
+  // `otherwise`.
   std::int64_t ForBytes(const std::string& key, std::uint64_t bytes, std::int64_t otherwise) const {
     const auto [first, last] = lines_.equal_range(key);
     for (auto at = first; at != last; ++at) {

@@ -1,14 +1,20 @@
-// libcuda.so.1, as tests have it where there is no GPU: so much of the CUDA driver as loopfleet
-// uses. Kernels are run from their PTX (ptx_machine.h); a cubin is the fake nvJitLink's, which has
-// the PTX inside. Time is what the instructions of a kernel would take on a device that is none:
-// always the same. It gives itself away by its symbol and by its name.
+// A fake libcuda.so.1 for tests without a GPU: the part of the CUDA driver that loopfleet uses.
+// Runs kernels from their PTX (ptx_machine.h); a cubin is the fake nvJitLink's and contains the
+// PTX. Time is simulated from the number of instructions, so it is always the same. Its symbol
+// loopfleet_fake_cuda_driver and its device name identify it as a fake.
 //
-// What goes wrong, the file says that LOOPFLEET_FAKE_CUDA names (control.h):
-//   devices N, capability N, driver N, memory BYTES, l2 BYTES      what there is
-//   init CODE, context CODE, cubin CODE, ptx CODE                  what these calls answer
-//   ends BYTES CODE      a launch on a first buffer of so many bytes ends so, and is not forgotten
-//   hangs BYTES, idle BYTES, kills BYTES                          never ends; does nothing; ends
-//   the process forgets 1            memory does not keep what is written no_graphs 1
+// The file named by LOOPFLEET_FAKE_CUDA (control.h) sets the device and its faults. BYTES selects
+// launches by the size of their first buffer (0: all):
+//   devices N, capability N, driver N, memory BYTES, l2 BYTES
+//                       the properties of the device
+//   init CODE, context CODE, cubin CODE, ptx CODE
+//                       the results of these calls
+//   ends BYTES CODE     the launch ends with this sticky error
+//   hangs BYTES         the launch never ends
+//   idle BYTES          the launch does nothing
+//   kills BYTES         the launch kills the process
+//   forgets 1           memory does not keep what is written
+//   no_graphs 1         CUDA graphs are not supported
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -56,8 +62,8 @@ struct Device {
   std::map<std::uint64_t, std::vector<char>> memory;
   std::uint64_t used = 0;
   std::set<std::unique_ptr<Module>> modules;
-  // Kernels give the same on the same inputs: what ran already and whose buffers nobody has written
-  // since need not run again.
+  // Kernels are deterministic, so a launch whose buffers were not written since it last ran is not
+  // run again. The value is its instruction count.
   std::map<std::pair<const Function*, std::vector<std::uint64_t>>, std::uint64_t> ran;
   double now_ns = 0;
   int broken = kSuccess;  // sticky
@@ -85,7 +91,7 @@ std::uint64_t SizeAt(std::uint64_t address) {
   return at == It().memory.end() ? 0 : at->second.size();
 }
 
-// Somebody wrote there, or it is gone.
+// Called when the memory at `address` is written or freed.
 void Forget(std::uint64_t address) {
   std::erase_if(It().ran, [&](const auto& entry) {
     for (const std::uint64_t argument : entry.first.second) {
@@ -108,7 +114,7 @@ int Execute(const Started& started, double launch_ns) {
   if (control.ForBytes("kills", bytes, 0) != 0) __builtin_trap();
   if (control.ForBytes("idle", bytes, 0) != 0) return kSuccess;
   if (const auto code = control.ForBytes("ends", bytes, kSuccess); code != kSuccess) {
-    device.broken = static_cast<int>(code);  // shows when its end is asked for
+    device.broken = static_cast<int>(code);  // reported by later calls
     return kSuccess;
   }
   auto [at, is_new] = device.ran.try_emplace({started.function, arguments}, 0);
@@ -132,7 +138,7 @@ extern "C" {
 
 int loopfleet_fake_cuda_driver = 1;
 
-// As the real one, it opens a device each time: not for processes that may not.
+// Opens a device each time, like the real driver, so confined processes must not call it.
 int cuInit(unsigned) {
   if (const int device = ::open("/dev/nvidiactl", O_RDWR | O_CLOEXEC); device >= 0) ::close(device);
   return static_cast<int>(Control::Read().Get("init", kSuccess));
@@ -191,7 +197,7 @@ int cuModuleLoadData(void** module, const void* data) {
   const int refusal = static_cast<int>(control.Get(is_cubin ? "cubin" : "ptx", kSuccess));
   if (refusal != kSuccess) return refusal;
   if (is_cubin) {
-    if (!text.starts_with(kCubinMark)) return kInvalidImage;  // a real one: for a real device
+    if (!text.starts_with(kCubinMark)) return kInvalidImage;  // a real cubin
     text = text.substr(std::strlen(kCubinMark));
   }
   std::string problem;
@@ -222,7 +228,7 @@ int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
   Device& device = It();
   const auto limit = static_cast<std::uint64_t>(Control::Read().Get("memory", 64 << 20));
   if (bytes > limit || device.used + bytes > limit) return kOutOfMemory;
-  // Aligned as CUDA aligns, with the start at a distance that nothing else can have.
+  // Aligned as CUDA aligns, with unmapped addresses between blocks to detect overruns.
   std::vector<char> block(bytes);
   std::uint64_t next = 0x7f0000000000;
   if (!device.memory.empty()) {

@@ -1,8 +1,7 @@
-// nvJitLink, as tests have it: its cubin is the PTX with a mark before it, which only the fake
-// driver takes. With LOOPFLEET_REAL_NVJITLINK, the path of the real one, it has that assemble the
-// PTX, too, and fails where that fails: so it shows that the real one works where this one is
-// called from. And as the real one it opens the driver at each link, and does without where it does
-// not start.
+// A fake nvJitLink. Its cubin is the PTX after a mark, which only the fake driver accepts. If
+// LOOPFLEET_REAL_NVJITLINK names the real library, that assembles the PTX too, and this one fails
+// if it does: this shows that the real library works in the same environment. Like the real one, it
+// opens the driver at each link, and works without one.
 
 #include <dlfcn.h>
 
@@ -25,7 +24,7 @@ struct Linking {
   void* real = nullptr;
 };
 
-// Opened when this library is, as a program that has the real one does.
+// Opens the real library when this one is loaded, as a program that links it would.
 Real OpenReal() {
   Real real;
   const char* const path = std::getenv("LOOPFLEET_REAL_NVJITLINK");

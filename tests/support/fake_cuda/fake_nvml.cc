@@ -1,5 +1,5 @@
-// libnvidia-ml.so.1, as tests have it: what it says, the file does that LOOPFLEET_FAKE_CUDA names:
-// throttle BITS, processes N, clock MHZ, temperature C, power MW.
+// A fake libnvidia-ml.so.1. The file named by LOOPFLEET_FAKE_CUDA (control.h) sets its readings:
+// throttle BITS, processes N, clock MHZ, temperature C, power MILLIWATTS.
 
 #include "tests/support/fake_cuda/control.h"
 

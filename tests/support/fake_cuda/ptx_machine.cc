@@ -8,7 +8,7 @@
 namespace loopfleet::fake_cuda {
 namespace {
 
-// Marks addresses of a thread's own memory among those of everything.
+// Marks generic addresses that point to a thread's local memory.
 constexpr std::uint64_t kLocalMark = std::uint64_t{1} << 60;
 
 float AsFloat(std::uint64_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits)); }
@@ -120,7 +120,7 @@ class Block {
  public:
   Block(const Function& function, const Launch& launch, const Memory& memory, std::uint32_t block)
       : function_(function), launch_(launch), memory_(memory), block_(block) {
-    // Full of what nobody wrote, so that reading it shows.
+    // A fill pattern, so that reads of unwritten memory show.
     shared_.assign(function.shared_bytes, '\x7f');
     threads_.resize(launch.threads);
     for (Thread& thread : threads_) {
@@ -134,7 +134,7 @@ class Block {
     for (;; ++turn) {
       std::size_t waiting = 0;
       for (std::uint32_t i = 0; i < threads_.size(); ++i) {
-        // Forwards, backwards, and from the middle.
+        // Forwards, backwards, or from the middle.
         const auto count = static_cast<std::uint32_t>(threads_.size());
         const std::uint32_t at = turn % 3 == 0   ? i
                                  : turn % 3 == 1 ? count - 1 - i
@@ -145,9 +145,9 @@ class Block {
         if (!thread.is_done) ++waiting;
       }
       if (waiting == 0) return kSuccess;
-      // On a device those that wait would wait forever.
+      // If some threads have ended, those that wait would hang on a device.
       if (waiting != threads_.size()) return kLaunchFailed;
-      // And so, on some, would those that wait in different places.
+      // On some devices, threads that wait at different barriers would hang too.
       for (const Thread& thread : threads_) {
         if (thread.at != threads_.front().at) return kLaunchFailed;
       }

@@ -1,7 +1,7 @@
 #pragma once
-// PtxMachine: runs PTX, the text of it, on the CPU: so much of the language as LLVM writes for our
-// kernels. The threads of a block take turns from one place where they wait to the next, in another
-// order each time. For tests: it is slow, and knows nothing of how long a GPU would take.
+// PtxMachine: interprets PTX text on the CPU. Supports the subset of PTX that LLVM writes for our
+// kernels. The threads of a block run one after the other between barriers, in a different order
+// each time. For tests: slow, and without a model of a GPU's timing.
 
 #include <cstdint>
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace loopfleet::fake_cuda {
 
-// The codes of cuda.h that a run may end with.
+// The CUresult codes that a run can end with.
 inline constexpr int kSuccess = 0;
 inline constexpr int kInvalidPtx = 218;
 inline constexpr int kIllegalAddress = 700;
@@ -57,21 +57,21 @@ enum class Space : std::uint8_t { kGlobal, kShared, kLocal, kParam };
 struct Operand {
   enum class Kind : std::uint8_t { kNone, kRegister, kNumber, kThread, kBlock, kThreads, kBlocks };
   Kind kind = Kind::kNone;
-  std::uint64_t value = 0;  // of the number, or the register's index
+  std::uint64_t value = 0;  // the number, or the register's index
 };
 
 struct Instruction {
   Op op = Op::kReturn;
   Type type = Type::kU32;
-  Type from = Type::kU32;  // of a conversion
+  Type from = Type::kU32;  // source type of a conversion
   Space space = Space::kGlobal;
   std::string compare;  // "lt", "equ"
   int guard = -1;       // register of the predicate; -1: none
   bool guard_negated = false;
-  std::int64_t offset = 0;  // of an address
-  std::size_t target = 0;   // of a branch
-  std::vector<Operand>
-      operands;  // what is written comes first; of a load or store the address does
+  std::int64_t offset = 0;  // of an address, in bytes
+  std::size_t target = 0;   // of a branch, an index into the code
+  // The destination first. For a load or store: the address first.
+  std::vector<Operand> operands;
 };
 
 struct Function {
@@ -82,7 +82,7 @@ struct Function {
   std::size_t local_bytes = 0;
 };
 
-// By name. Empty: it is no PTX that this machine knows, and `problem` says why.
+// The functions by name. Empty: not PTX that this machine supports, and `problem` says why.
 std::map<std::string, Function> ParsePtx(const std::string& text, std::string& problem);
 
 struct Launch {
@@ -90,10 +90,10 @@ struct Launch {
   std::uint32_t threads = 1;
   std::vector<std::uint64_t> arguments;
 };
-// Where so many bytes lie that a kernel asks for at this address of the device; null: nowhere.
+// Host pointer to `bytes` bytes at a device address. Null: not allocated.
 using Memory = std::function<char*(std::uint64_t address, std::size_t bytes)>;
 
-// A code, and how many instructions it took.
+// Returns a code, and adds the instructions run to `instructions`.
 int RunFunction(const Function& function, const Launch& launch, const Memory& memory,
                 std::uint64_t& instructions);
 

@@ -74,7 +74,7 @@ class Parser {
   void Line(std::string line) {
     if (const std::size_t at = line.find(".entry "); at != std::string::npos) {
       Begin(Trim(line.substr(at + 7, line.find('(') - at - 7)));
-      // A short one stands in a line by itself: .entry name(.param .u64 a)
+      // A short declaration may be on one line: .entry name(.param .u64 a)
       Parameters(line.substr(line.find('(') + 1));
       return;
     }
@@ -87,7 +87,7 @@ class Parser {
       labels_[line.substr(0, line.size() - 1)] = function_->code.size();
       return;
     }
-    // Several may stand in one line.
+    // A line may have several statements.
     for (const std::string& statement : Split(line, ';')) {
       if (const std::string trimmed = Trim(statement); !trimmed.empty()) Statement(trimmed);
     }
@@ -102,7 +102,7 @@ class Parser {
   }
 
   void Parameters(const std::string& text) {
-    // Up to the bracket: "{" may stand behind it in the same line.
+    // Up to the bracket: "{" may follow it on the same line.
     for (const std::string& part : Split(text.substr(0, text.find(')')), ',')) {
       const std::string declaration = Trim(part);
       const std::size_t at = declaration.rfind(' ');

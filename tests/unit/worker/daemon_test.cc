@@ -1,6 +1,5 @@
-// The daemon as a process of its own, with LLVM, against a coordinator that is this test. The
-// worker is the test build whose compiler goes wrong for programs with a dimension of certain
-// sizes.
+// Runs the daemon as a process of its own, with LLVM; the test plays the coordinator. The worker is
+// the test build whose compiler fails for programs with a dimension of certain sizes.
 
 #include "worker/daemon.h"
 
@@ -100,7 +99,8 @@ class DaemonTest : public testing::Test {
     return nlohmann::json::parse(line, nullptr, false);
   }
 
-  // The next message of the worker; heartbeats are answered and passed over.
+  // The worker's next message. Answers heartbeats and skips them, except one that lists
+  // waited_for_.
   std::optional<wire::WorkerMessage> Next() {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     wire::Poller poller;
@@ -131,7 +131,7 @@ class DaemonTest : public testing::Test {
   T Expect() {
     while (auto message = Next()) {
       if (auto* wanted = std::get_if<T>(&*message)) return std::move(*wanted);
-      // On a busy machine it may take the coordinator for silent, and greet anew.
+      // On a busy machine the worker may think the coordinator silent and say hello again.
       if (std::holds_alternative<wire::WorkerHello>(*message)) SendWelcome();
     }
     return {};
@@ -154,8 +154,8 @@ class DaemonTest : public testing::Test {
   void GrantMatrixProduct(std::uint64_t id, int rows) {
     Grant(id, "benchmark://mm-v0/mm" + std::to_string(rows) + "_8_8");
   }
-  // The reports of `count` leases, by lease. As the coordinator does with them, what a busy host
-  // could give no figure for has more turns.
+  // The evaluations of `count` leases, by lease. Like the coordinator, leases a job again if the
+  // host was too busy to time it.
   std::map<std::uint64_t, Evaluation> Collect(std::size_t count) {
     int turns_left = 40;
     std::map<std::uint64_t, Evaluation> evaluations;
@@ -174,7 +174,7 @@ class DaemonTest : public testing::Test {
     }
     return evaluations;
   }
-  // The worker has taken this lease.
+  // Waits until the worker holds this lease.
   void ExpectHeld(std::uint64_t lease) {
     waited_for_ = LeaseId{lease};
     Expect<wire::Heartbeat>();
@@ -299,7 +299,7 @@ TEST_F(DaemonTest, ASecondTerminationEndsItAtOnce) {
   GrantMatrixProduct(2, 83);
   ExpectHeld(2);
   const pid_t daemon = pid_;
-  // Until it ends: how many a busy machine needs is not the point.
+  // Signals until it ends: how many signals a busy machine needs does not matter.
   int exit_code = 0;
   std::thread terminator([&] {
     while (::kill(daemon, 0) == 0 && IsRunning(daemon)) {

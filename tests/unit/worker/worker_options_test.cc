@@ -63,7 +63,8 @@ TEST(WorkerOptionsTest, TheSandboxMayBeRequired) {
   EXPECT_EQ(Refusal({"--require-sandbox", "half"}).exit_code, kExitBadConfig);
 }
 
-// The coordinator would refuse to read its hello, and the worker say it for ever.
+// Otherwise the coordinator would refuse to read the hello, and the worker would repeat it
+// endlessly.
 TEST(WorkerOptionsTest, LabelsAreText) {
   const NoStart refused = Refusal({"--labels", "quiet,\xff\xfe"});
   EXPECT_EQ(refused.exit_code, kExitBadConfig);

@@ -1,7 +1,7 @@
 #pragma once
-// CubinCache: a PtxAssembler that remembers: assembling takes nearly all of the time from tree to
-// cubin, and different trees can make the same PTX. Keyed on all that a cubin depends on, compared
-// in full. Bounded by bytes; what was not asked for longest goes first. One thread at a time.
+// CubinCache: a PtxAssembler with a least-recently-used cache. Assembling takes nearly all of the
+// time from tree to cubin, and different trees can produce the same PTX. The key is everything that
+// a cubin depends on, compared in full. Bounded in bytes. Used by one thread at a time.
 
 #include <cstdint>
 #include <list>
@@ -14,7 +14,7 @@ namespace loopfleet::worker {
 
 class CubinCache final : public PtxAssembler {
  public:
-  // Keeps PTX and cubins of `max_bytes` together; what is larger by itself is not kept.
+  // Keeps PTX and cubins of at most `max_bytes` in total. A larger entry is not kept.
   CubinCache(PtxAssembler& assembler, std::uint64_t max_bytes)
       : assembler_(assembler), max_bytes_(max_bytes) {}
 
@@ -42,7 +42,7 @@ class CubinCache final : public PtxAssembler {
   PtxAssembler& assembler_;
   const std::uint64_t max_bytes_;
   std::map<Key, Entry> entries_;
-  std::list<const Key*> by_use_;  // the latest first; keys of entries_
+  std::list<const Key*> by_use_;  // keys of entries_, most recently used first
   std::uint64_t bytes_ = 0;
   std::uint64_t hits_ = 0;
   std::uint64_t misses_ = 0;

@@ -50,7 +50,7 @@ bool PointsAreIndependent(const KernelPlan& plan, const Nest& nest) {
     }
   }
   // A fill stands before the loop whose reduction it starts: before the nest, or inside it, where
-  // the accumulator takes its place. No other can be there.
+  // the accumulator replaces it. No other fill is possible.
   return writes;
 }
 
@@ -71,7 +71,7 @@ bool MovesByFours(const KernelPlan& plan, const Nest& nest, const Access& access
                   std::int64_t extent) {
   if (StrideOf(access, axis) != 1 || extent % 4 != 0 || access.constant % 4 != 0) return false;
   const looptree::DimId dim = plan.loops[axis].dim;
-  // Steps of the axis' own outer loops do not matter: its elements are counted from its start.
+  // The steps of outer loops over the axis' dim do not matter: elements count from the dim's start.
   return std::ranges::all_of(nest.loops, [&](const LoopStep* step) {
     const bool along =
         plan.loops[step->loop].dim == dim && nest.Reduces(step->loop) == nest.Reduces(axis);

@@ -1,7 +1,7 @@
 #pragma once
-// DevicePlan: a KernelPlan cut into the kernels that a GPU runs one after the other, and for each
-// of them what its blocks and threads do. Nothing here knows of LLVM or CUDA; the rules are those
-// of docs/LOWERING.md, "GPU".
+// DevicePlan: a KernelPlan cut into stages, the launches that a GPU runs one after the other, and
+// what the blocks and threads of each stage do. Independent of LLVM and CUDA. The rules are in
+// docs/LOWERING.md, "GPU".
 
 #include <cstdint>
 #include <expected>
@@ -19,70 +19,70 @@
 namespace loopfleet::worker {
 
 inline constexpr std::uint32_t kMostBlockThreads = 256;
-// Shared memory that every device since sm_75 gives a block without asking.
+// Shared memory that a block gets without opting in, on every device since sm_75, in bytes.
 inline constexpr std::int64_t kSharedBytes = std::int64_t{48} << 10;
 
-// One loop annotated `thread`, or a group of them: a thread for each iteration of all of them
-// together, which runs everything inside as a CPU would.
+// A loop annotated `thread`, or a group of such loops: one thread for each combined iteration. The
+// thread runs everything inside serially.
 struct ThreadMapping {
-  // Loops round the group, outermost first, that hold nothing else: every thread runs them.
+  // Loops that contain only the group, outermost first. Every thread runs them.
   std::vector<const LoopStep*> around;
   std::vector<const LoopStep*> group;  // outermost first
   std::int64_t iterations = 1;         // of the group, tails included
 };
 
-// A nest without a tile: a thread for each point of its loops that do not reduce.
+// A nest that is not tiled: one thread for each point of its loops that do not reduce.
 struct PointMapping {
   Nest nest;
   std::vector<const LoopStep*> free;    // the loops that do not reduce, outermost first
-  std::vector<const LoopStep*> serial;  // the others
+  std::vector<const LoopStep*> serial;  // the loops that reduce, outermost first
   std::int64_t points = 1;
 };
 
-// Everything else: a block for each iteration of the loops given, in which all threads run what is
-// inside together, waiting for each other between steps.
+// Everything else: one block for each combined iteration of the group. The block's threads run what
+// is inside together and wait for each other between steps.
 struct TeamMapping {
-  std::vector<const LoopStep*> group;  // none: one block runs it all
+  std::vector<const LoopStep*> group;  // outermost first; empty: one block runs everything
   std::int64_t iterations = 1;
 };
 
 // One dim of a tile.
 struct TileAxis {
-  std::optional<looptree::DimId> dim;  // none: there is no such dim
-  LoopId loop = 0;                     // the innermost one over it
-  std::int64_t extent = 1;             // all elements of it
-  std::int64_t block = 1;              // of them in a block: threads * each
+  std::optional<looptree::DimId> dim;  // none: the axis is unused
+  LoopId loop = 0;                     // the innermost loop over the dim
+  std::int64_t extent = 1;             // elements of the dim
+  std::int64_t block = 1;              // elements per block: threads * each
   std::int64_t threads = 1;
-  std::int64_t each = 1;  // elements of one thread
+  std::int64_t each = 1;  // elements per thread
   std::int64_t blocks() const { return (extent + block - 1) / block; }
-  // A thread's elements come in groups of so many side by side, the groups `threads * group` apart.
+  // A thread's elements form groups of this many contiguous ones, `threads * group` apart.
   std::int64_t group() const { return each < 4 ? each : 4; }
 };
 
-// An operand of which each element is used by many threads of a block: a slice of it, `depth`
-// steps of the innermost reduced loop deep, is put into shared memory first.
+// An operand whose elements are each used by many threads of a block. A slice of it, as deep as
+// `depth` steps of the innermost reduced loop, is copied to shared memory first.
 struct StagedOperand {
   const Access* access = nullptr;
-  bool along_x = false;          // else along y
+  bool along_x = false;          // false: along y
   std::int64_t axis_stride = 0;  // in memory, in elements
   std::int64_t depth_stride = 0;
-  bool axis_fastest = true;  // neighbouring threads load along the axis, else along the depth
-  bool vectors = false;      // four elements at a time
+  bool axis_fastest = true;  // neighbouring threads load along the axis; false: along the depth
+  bool vectors = false;      // loads four elements at a time
   std::int64_t pitch = 0;    // elements from one step to the next in shared memory
-  std::int64_t offset = 0;   // of its slice, in elements
+  std::int64_t offset = 0;   // of the slice in shared memory, in elements
 };
 
-// A nest whose points form a grid of tiles: a block for each tile, a few points for each thread,
-// their sums in registers.
+// A nest whose points form a grid of tiles: one block per tile, a few points per thread. Each
+// thread keeps the accumulators of its points in registers.
 struct TileMapping {
   Nest nest;
-  TileAxis x;  // along which the result lies side by side, if along any
+  TileAxis x;  // the axis along which the result is contiguous, if any
   TileAxis y;
-  std::vector<TileAxis> others;  // one element of each in a block
+  std::vector<TileAxis> others;  // a block has one element of each
   std::vector<LoopId> reduced;   // outermost first
-  std::int64_t depth = 1;        // steps of the innermost one between two barriers
-  bool whole_depth = false;      // its extent is always a multiple of that
-  std::int64_t in_a_row = 1;     // of those steps, written out; divides depth
+  std::int64_t depth = 1;        // steps of the innermost reduced loop between two barriers
+  bool whole_depth = false;      // that loop's extent is always a multiple of depth
+  std::int64_t in_a_row = 1;     // steps that are unrolled; divides depth
   std::vector<StagedOperand> staged;
   std::int64_t shared_elements = 0;
   std::int64_t blocks = 1;
@@ -90,12 +90,12 @@ struct TileMapping {
 
 using StageMapping = std::variant<ThreadMapping, PointMapping, TeamMapping, TileMapping>;
 
-// Where a thread (ThreadMapping) or block (TeamMapping) has its own intermediates.
+// Where a thread (ThreadMapping) or block (TeamMapping) keeps its private intermediates.
 enum class PrivatePlace : std::uint8_t {
-  kNone,     // it has none
+  kNone,     // no private intermediates
   kLocal,    // thread-local memory, or registers
   kShared,   // shared memory of the block
-  kScratch,  // a slot of the scratch area: no more threads or blocks than slots
+  kScratch,  // a slot of the scratch area; threads or blocks are limited to the slots
 };
 
 // One launch.
@@ -105,36 +105,36 @@ struct Stage {
   std::uint32_t block_threads = 1;
   std::uint32_t blocks = 1;
   PrivatePlace place = PrivatePlace::kNone;
-  std::int64_t private_bytes = 0;  // multiple of 64
-  std::int64_t slots = 0;          // kScratch
-  std::set<BufferId> registers;    // private buffers whose every element has a register
-  std::set<LoopId> unrolled;       // written out for that
+  std::int64_t private_bytes = 0;  // a multiple of 64
+  std::int64_t slots = 0;          // with kScratch
+  std::set<BufferId> registers;    // private buffers kept entirely in registers
+  std::set<LoopId> unrolled;       // loops unrolled so that `registers` is possible
 };
 
 struct DevicePlan {
   KernelPlan plan;
-  std::vector<Stage> stages;              // to be run in order
-  std::uint64_t scratch_bytes = 0;        // plan.scratch_bytes and the slots behind it
-  std::set<looptree::TreeRef> effective;  // annotated loops that changed something
+  std::vector<Stage> stages;              // in execution order
+  std::uint64_t scratch_bytes = 0;        // plan.scratch_bytes plus the slots after it
+  std::set<looptree::TreeRef> effective;  // loops whose annotation changed something
 };
 
-// True if a thread can have each point of the nest's loops that do not reduce.
+// True if each point of the nest's loops that do not reduce can run on its own thread.
 bool PointsAreIndependent(const KernelPlan& plan, const Nest& nest);
 PointMapping PointsOf(const KernelPlan& plan, Nest nest);
-// `first` and the parallel loops that it holds and nothing else, outermost first.
+// `first` and the parallel loops perfectly nested in it, outermost first.
 std::vector<const LoopStep*> ParallelGroup(const KernelPlan& plan, const LoopStep& first);
 std::int64_t MostIterations(const KernelPlan& plan, const std::vector<const LoopStep*>& group);
-// Iterations of the loop, at most.
+// The most iterations of the loop.
 std::int64_t MostIterations(const KernelPlan& plan, LoopId loop);
-// The reduction's outermost loop is in the nest, so it starts from the identity.
+// True if the reduction's outermost loop is in the nest, so that it starts from the identity.
 bool StartsInside(const Nest& nest);
 
-// Four floats at a time may be loaded or stored there: the access moves by one element along
-// `axis`, whose `extent` is a multiple of four, and by multiples of four with everything else.
+// True if four floats can be loaded or stored at a time: the access moves by one element along
+// `axis`, whose `extent` is a multiple of four, and by multiples of four along every other loop.
 bool MovesByFours(const KernelPlan& plan, const Nest& nest, const Access& access, LoopId axis,
                   std::int64_t extent);
 
-// One line for each stage: what it runs on, for people and tests.
+// One line per stage: its launch size and mapping. For people and tests.
 std::string DescribeStages(const DevicePlan& device);
 
 }  // namespace loopfleet::worker

@@ -20,21 +20,21 @@ using looptree::TreeNode;
 using looptree::TreeRef;
 
 constexpr std::int64_t kWarp = 32;
-// Of thread-local memory. A device sets it aside for every thread that it can hold: a quarter of a
-// GiB here on one with 132 multiprocessors of 2,048 threads.
+// Most thread-local memory, in bytes. A device reserves it for every thread that it can hold: here
+// a quarter of a GiB on a device with 132 multiprocessors of 2,048 threads.
 constexpr std::int64_t kLocalBytes = 1024;
-// For slots in the scratch area, together.
+// Most bytes of slots in the scratch area, in total.
 constexpr std::int64_t kSlotBytes = std::int64_t{64} << 20;
-constexpr std::int64_t kMostBlocks = std::int64_t{1}
-                                     << 20;  // more of them: each runs several times
-constexpr std::int64_t kMostNumbers = std::int64_t{1} << 30;  // of numbered iterations: 32 bits
-// Registers for private elements, and copies of bodies to have them.
+// Most blocks of a launch. Beyond this, each block runs several iterations.
+constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;
+constexpr std::int64_t kMostNumbers = std::int64_t{1} << 30;  // iterations numbered with 32 bits
+// Most private elements kept in registers, and most copies of bodies made for that.
 constexpr std::int64_t kRegisterElements = 32;
 constexpr std::int64_t kRegisterBodies = 128;
 
 std::int64_t IterationsOf(const TreeNode& node) { return node.size + (node.tail > 0 ? 1 : 0); }
 
-// The most points that an operation has inside `loop`: what a block could share out.
+// The most points of any operation inside `loop`: the parallel work for a block.
 std::int64_t PointsInside(const LoopTree& tree, TreeRef loop) {
   const std::span<const TreeNode> nodes = tree.nodes();
   std::int64_t most = 1;
@@ -52,8 +52,8 @@ std::int64_t PointsInside(const LoopTree& tree, TreeRef loop) {
   return most;
 }
 
-// The loops that go to blocks or threads. A group that nobody annotated has to start at a root, and
-// keeps so many loops as leave a warp's work inside; if none does, all of them.
+// The loops mapped to blocks or threads. A group without an annotation must start at a root. It
+// keeps the outer loops that leave at least a warp's work inside; if there are none, all loops.
 ParallelLoops ChooseLoops(const LoopTree& tree) {
   ParallelLoops loops = FindParallelLoops(tree, ParallelRule::kEvery);
   std::erase_if(loops.groups, [&](std::vector<TreeRef>& group) {
@@ -140,8 +140,8 @@ std::optional<ThreadMapping> StageMaker::ThreadsOf(const LoopStep& root) const {
   ThreadMapping threads;
   const LoopStep* step = &root;
   while (!plan_.loops[step->loop].parallel) {
-    // What a fill writes belongs to all threads, which do not wait for each other. That of the root
-    // is a stage of its own.
+    // A fill writes for all threads, which do not wait for each other. The root's fill is a
+    // separate stage.
     if (step->steps.size() != 1 || (step != &root && !step->prepare.empty())) return std::nullopt;
     threads.around.push_back(step);
     step = std::get_if<LoopStep>(&step->steps.front().what);
@@ -247,7 +247,7 @@ void StageMaker::PlacePrivate(Stage& stage) const {
     stage.slots = stage.blocks;
     return;
   }
-  // One block of few threads, or full ones.
+  // One block with fewer threads, or several full blocks.
   if (affordable < stage.block_threads) {
     stage.blocks = 1;
     stage.block_threads = static_cast<std::uint32_t>(affordable);
@@ -269,12 +269,12 @@ void StageMaker::PlaceSlots() {
 // ---- registers ---------------------------------------------------------------------------------
 
 struct BufferUse {
-  std::set<LoopId> loops;  // that move an access to it
-  bool held = true;        // it can be had in registers
+  std::set<LoopId> loops;  // loops that move an access to the buffer
+  bool held = true;        // the buffer can be kept in registers
 };
 
 struct BodyPlace {
-  std::vector<LoopId> loops;  // round it
+  std::vector<LoopId> loops;  // enclosing the body
 };
 
 void CollectUses(const std::vector<Step>& steps, std::vector<LoopId>& around,
@@ -295,8 +295,8 @@ void CollectUses(const std::vector<Step>& steps, std::vector<LoopId>& around,
   }
 }
 
-// Private elements live in registers where every index is known when the code is made: where the
-// loops that move them are written out.
+// Private elements can live in registers if every index is a compile-time constant, so the loops
+// that move them are unrolled.
 void StageMaker::ChooseRegisters(Stage& stage) const {
   if (stage.place != PrivatePlace::kLocal) return;
   const auto* threads = std::get_if<ThreadMapping>(&stage.mapping);
@@ -345,7 +345,7 @@ void StageMaker::NoteEffects(const Stage& stage) {
 
 std::expected<DevicePlan, Failure> PlanDevice(const LoopTree& tree, const PlanLimits& limits) {
   PlanLimits device_limits = limits;
-  device_limits.threads = 2;  // more than one: how many there are is decided below
+  device_limits.threads = 2;  // any number above 1; SizeStage chooses the real one
   device_limits.private_scratch = PlanLimits::Private::kElsewhere;
   LF_TRY(KernelPlan plan, PlanKernel(tree, device_limits, ChooseLoops(tree)));
   WriteDirectly(plan);

@@ -1,6 +1,6 @@
 #pragma once
-// The device planner: from a tree to the launches that compute it (docs/LOWERING.md, "GPU"). A pure
-// function: the same tree always gives the same plan.
+// DevicePlanner: plans the launches that compute a tree (docs/LOWERING.md, "GPU"). A pure function:
+// the same tree always gives the same plan.
 
 #include <expected>
 
@@ -11,7 +11,7 @@
 
 namespace loopfleet::worker {
 
-// LIMIT_FOOTPRINT or LIMIT_UNROLL.
+// Failures: LIMIT_FOOTPRINT, LIMIT_UNROLL.
 std::expected<DevicePlan, Failure> PlanDevice(const looptree::LoopTree& tree,
                                               const PlanLimits& limits = {});
 

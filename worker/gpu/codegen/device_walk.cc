@@ -25,7 +25,7 @@ std::optional<std::int64_t> ConstantOf(const Value* value) {
   return constant == nullptr ? std::nullopt : std::optional(constant->getSExtValue());
 }
 
-// The product that the body's reduction adds up, if nothing else uses it: it is not rounded.
+// The product that only the body's sum uses: the two are fused, and the product is not rounded.
 std::optional<std::uint32_t> FusedProduct(const Body& body) {
   const Statement& sum = body.statements.back();
   if (sum.reduced.empty() || sum.op != Op::kAdd || sum.operands.size() != 1) return std::nullopt;
@@ -81,13 +81,13 @@ Value* Compute(llvm::IRBuilderBase& builder, Op op, const std::vector<Value*>& o
     case Op::kRead:
     case Op::kView:
     case Op::kWrite:
-    case Op::kName: break;  // the plan has made copies of them
+    case Op::kName: break;  // the plan turned these into copies
   }
   LF_CHECK(false, "{} reached the code generator", looptree::OpName(op));
   return nullptr;
 }
 
-// Becomes a pragma of the PTX.
+// Becomes a pragma in the PTX.
 void ForbidUnrolling(llvm::BranchInst& again) {
   llvm::LLVMContext& context = again.getContext();
   auto* never =
@@ -163,7 +163,7 @@ DeviceWalk::Entered DeviceWalk::Enter(LoopId id, Value* offset) {
     place.pointer = builder_.CreateGEP(builder_.getFloatTy(), place.pointer, distance);
   }
   offsets_[id] = offset;
-  // What is left to the loops inside: a step, or the tail.
+  // The extent left to inner loops: a step, or the tail.
   Value* step = Constant(loop.step);
   const auto extent = ConstantOf(entered.extent);
   const auto divides = [&](std::int64_t possible) { return possible % loop.step == 0; };
@@ -252,7 +252,7 @@ Value* DeviceWalk::And(Value* a, Value* b) const {
 
 Value* DeviceWalk::EnterNumbered(const std::vector<const LoopStep*>& loops, Value* number,
                                  std::vector<Entered>& entered) {
-  // Each loop's own number first, as the outer ones have to be entered first.
+  // Computes each loop's index first, because the outer loops must be entered first.
   Values indices(loops.size());
   for (std::size_t i = loops.size(); i-- > 0;) {
     const std::int64_t count = MostIterations(plan_, loops[i]->loop);
@@ -270,7 +270,7 @@ Value* DeviceWalk::EnterNumbered(const std::vector<const LoopStep*>& loops, Valu
     const PlanLoop& loop = plan_.loops[loops[i]->loop];
     Value* offset = builder_.CreateMul(indices[i], Constant(loop.step));
     Value* extent = extents_[loop.dim];
-    // The greatest extent has all iterations; a smaller one may lack some.
+    // Only the largest extent has all iterations.
     if (loop.extents.size() > 1) exists = And(exists, builder_.CreateICmpSLT(offset, extent));
     entered.push_back(Enter(loops[i]->loop, offset));
   }

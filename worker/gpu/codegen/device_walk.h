@@ -1,11 +1,11 @@
 #pragma once
-// DeviceWalk: where the code of one stage stands in its loops: for each access the address that the
-// loops entered so far lead to, for each dim how many elements are left. Loops are entered at any
-// offset, as threads share them out; those that a thread runs itself are emitted here too. And the
-// operations of a body, at the point where the walk stands.
+// DeviceWalk: the current position of one stage's code in its loops: for each access, the address
+// at this point; for each dim, the elements left. Loops divided among threads are entered at any
+// offset; loops that a thread runs itself are emitted here. Also emits the operations of a body at
+// the current point. Used by one thread.
 //
-// Indices are 32 bits wide on the way (a kernel's memory is limited far below that many elements)
-// wherever the numbers are known to fit, addresses 64.
+// Indices are 32 bits wide where they are known to fit (a kernel's memory is limited to far fewer
+// elements). Addresses are 64 bits wide.
 
 #include <cstdint>
 #include <functional>
@@ -27,15 +27,15 @@ class DeviceWalk {
  public:
   using Values = std::vector<llvm::Value*>;
 
-  // `buffers`: the start of each plan buffer that the stage uses, else null; those of
-  // stage.registers are null as well.
+  // `buffers`: the start of each plan buffer; null for a buffer that the stage does not use or that
+  // is in stage.registers.
   DeviceWalk(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Stage& stage,
              const Values& buffers);
 
   // ---- loops
   llvm::Value* Constant(std::int64_t value) const;  // i32
   llvm::Value* extent(looptree::DimId dim) const { return extents_[dim]; }
-  // Takes one iteration: what follows stands at `offset` of the loop. Undone by Leave.
+  // Enters one iteration: the code that follows is at `offset` of the loop. Leave undoes this.
   struct Entered {
     LoopId loop = 0;
     llvm::Value* extent = nullptr;
@@ -44,24 +44,24 @@ class DeviceWalk {
   };
   Entered Enter(LoopId loop, llvm::Value* offset);
   void Leave(const Entered& entered);
-  // The whole loop, one iteration after the other.
+  // Emits the whole loop serially.
   void RunLoop(LoopId loop, const std::function<void()>& iteration);
-  // for (i = start; i < limit; i += step). Written out if the numbers are constants and one
-  // iteration is all there is, or `unroll`. kNever: nor is the assembler to write it out.
+  // for (i = start; i < limit; i += step). Unrolled if the numbers are constants and the loop has
+  // only one iteration or `unroll` is kYes. kNever: the assembler must not unroll it either.
   enum class Unroll { kNo, kYes, kNever };
   void Count(llvm::Value* start, llvm::Value* limit, llvm::Value* step, Unroll unroll,
              const std::function<void(llvm::Value*)>& iteration);
-  // Emits `then` to be run only where `condition` holds; null: always.
+  // Emits `then` so that it runs only if `condition` holds. Null: always.
   void If(llvm::Value* condition, const std::function<void()>& then);
-  // Both; null stands for true.
+  // a && b. Null means true.
   llvm::Value* And(llvm::Value* a, llvm::Value* b) const;
 
-  // Shares out the iterations of loops, numbered through with the innermost fastest, and enters
-  // that with the given number. Gives the condition that there is one; null: always.
+  // Numbers the combined iterations of `loops`, the innermost fastest, and enters iteration
+  // `number`. Returns the condition that it exists. Null: always.
   llvm::Value* EnterNumbered(const std::vector<const LoopStep*>& loops, llvm::Value* number,
                              std::vector<Entered>& entered);
 
-  // Annotated loops that were written out.
+  // Loops annotated `unroll` that were unrolled.
   const std::set<looptree::TreeRef>& effective() const { return effective_; }
 
   // ---- memory
@@ -70,26 +70,26 @@ class DeviceWalk {
   void Store(llvm::Value* value, const Access& access);
 
   // ---- operations
-  // What operand `operand` of a statement is here; the default loads it.
+  // Returns the value of a statement's operand at this point.
   using LoadOperand = std::function<llvm::Value*(const Access& access)>;
-  // Runs a body without its stores and its reduction: gives each statement's value, or null for a
-  // product that the reduction takes as it is.
+  // Emits a body without its stores and its reduction. A statement's value is null for the
+  // reduction and for a product fused into it.
   struct BodyValues {
     Values values;
-    Values last_operands;         // of the reduction, if there is one
-    llvm::Value* left = nullptr;  // of the product that is not rounded
+    Values last_operands;         // of the reduction, if any
+    llvm::Value* left = nullptr;  // factors of the fused product, which is not rounded
     llvm::Value* right = nullptr;
   };
   BodyValues Evaluate(const Body& body, const LoadOperand& load);
-  // The reduction's next value after `accumulator`.
+  // The accumulator's next value.
   llvm::Value* Accumulate(const Statement& reduction, const BodyValues& values,
                           llvm::Value* accumulator);
-  // The body as it stands: loads, operations, stores, reduction in memory.
+  // Emits the complete body: loads, operations, stores, and the reduction in memory.
   void RunBody(const Body& body);
-  // Of the loops in `once`, those entered stand at their first iteration; null: all do.
+  // The condition that all loops in `once` are at their first iteration. Null: always.
   llvm::Value* AtFirst(const std::vector<LoopId>& once) const;
 
-  // A variable of the thread. All of them become registers when the function is done.
+  // A variable of the thread. PromoteVariables turns all of them into registers.
   llvm::Value* NewVariable(llvm::Value* initial);
   llvm::Value* Get(llvm::Value* variable) const;
   void Set(llvm::Value* variable, llvm::Value* value) const;

@@ -38,7 +38,7 @@ Value* FromBits(IRBuilderBase& builder, Value* bits) {
   return builder.CreateBitCast(bits, builder.getFloatTy());
 }
 
-// ln 2 in two parts, of which the first has so few bits that small multiples of it are exact.
+// ln 2 in two parts. The first has so few bits that small multiples of it are exact.
 constexpr double kLn2High = 0.693359375;
 constexpr double kLn2Low = -2.12194440e-4;
 
@@ -47,7 +47,7 @@ constexpr double kLn2Low = -2.12194440e-4;
 // exp(x) = 2^n * exp(r) with r = x - n ln 2, |r| <= ln 2 / 2; the polynomial is that of Cephes'
 // expf (S. Moshier, "Methods and programs for mathematical functions", 1989).
 Value* EmitExp(IRBuilderBase& builder, Value* x) {
-  // Beyond these the result is infinite or 0 anyway. A NaN fails both comparisons, and stays.
+  // Beyond these bounds the result is infinite or 0 anyway. A NaN fails both comparisons and stays.
   Value* high = Float(builder, 89);
   Value* low = Float(builder, -104);
   x = builder.CreateSelect(builder.CreateFCmpOGT(x, high), high, x);
@@ -65,7 +65,7 @@ Value* EmitExp(IRBuilderBase& builder, Value* x) {
                             1.6666665459e-1, 5.0000001201e-1});
   Value* y = MulAdd(builder, tail, builder.CreateFMul(r, r), r);
   y = builder.CreateFAdd(y, Float(builder, 1));
-  // 2^n in two factors, as it may be no number itself.
+  // Multiplies by 2^n in two factors, because 2^n itself may overflow or underflow.
   Value* half = builder.CreateAShr(integer, 1);
   for (Value* part : {half, builder.CreateSub(integer, half)}) {
     Value* power = builder.CreateShl(builder.CreateAdd(part, builder.getInt32(127)), 23);
@@ -76,7 +76,7 @@ Value* EmitExp(IRBuilderBase& builder, Value* x) {
 
 // log(x) = e ln 2 + log(m) with m in [sqrt(1/2), sqrt(2)); the polynomial is that of Cephes' logf.
 Value* EmitLog(IRBuilderBase& builder, Value* x) {
-  // A subnormal is made normal first.
+  // Scales a subnormal to a normal number first.
   Value* tiny = builder.CreateFCmpOLT(x, Float(builder, 0x1p-126));
   Value* normal = builder.CreateSelect(tiny, builder.CreateFMul(x, Float(builder, 0x1p23)), x);
   Value* bits = Bits(builder, normal);
@@ -100,7 +100,7 @@ Value* EmitLog(IRBuilderBase& builder, Value* x) {
   y = MulAdd(builder, e, Float(builder, kLn2Low), y);
   y = MulAdd(builder, square, Float(builder, -0.5), y);
   Value* result = MulAdd(builder, e, Float(builder, kLn2High), builder.CreateFAdd(m, y));
-  // What has no logarithm of its own: NaN, infinity (both stay), 0, negative numbers.
+  // Special cases: NaN and infinity (both stay), 0, negative numbers.
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Value* zero = Float(builder, 0);
   result = builder.CreateSelect(builder.CreateFCmpUEQ(x, Float(builder, kInfinity)),

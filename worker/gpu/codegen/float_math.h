@@ -1,6 +1,6 @@
 #pragma once
-// FloatMath: exp and log of float32 as plain arithmetic, good to about two units in the last place,
-// the same on every machine that multiplies and adds as IEEE 754 says. A GPU has no C library.
+// FloatMath: float32 exp and log as plain arithmetic, accurate to about two units in the last
+// place. The result is the same on every machine with IEEE 754 arithmetic. A GPU has no C library.
 
 namespace llvm {
 class IRBuilderBase;

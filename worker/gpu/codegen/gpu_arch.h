@@ -14,12 +14,13 @@ struct GpuArch {
   friend auto operator<=>(const GpuArch&, const GpuArch&) = default;
 };
 
-// What the devices that we make code for have at least: what current toolkits still know.
+// The oldest architecture that we generate code for: the oldest that current toolkits support.
 inline constexpr GpuArch kOldestArch{75};
-// The newest that LLVM 19 makes PTX for; newer devices take it as it is.
+// The newest architecture that LLVM 19 makes PTX for. Newer devices accept that PTX.
 inline constexpr GpuArch kNewestPtxArch{90};
 
-// "sm_90". kInvalid, with what would do: it is nothing of the kind, or older than kOldestArch.
+// Parses "sm_90". kInvalid, with examples of valid names: not an architecture, or older than
+// kOldestArch.
 Result<GpuArch> ParseGpuArch(std::string_view text);
 
 inline GpuArch PtxArchFor(GpuArch arch) { return arch < kNewestPtxArch ? arch : kNewestPtxArch; }

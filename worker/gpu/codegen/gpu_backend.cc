@@ -11,7 +11,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Of PTX and cubins, in each compiler child: some thousand kernels.
+// PTX and cubins cached in each compiler child: enough for a few thousand kernels.
 constexpr std::uint64_t kCacheBytes = std::uint64_t{128} << 20;
 
 class ImageCompiler final : public Compiler {
@@ -55,7 +55,7 @@ class ImageAssembler final : public CodeLinker {
 
  private:
   const GpuArch arch_;
-  const std::unique_ptr<PtxAssembler> assembler_;  // null: the driver's
+  const std::unique_ptr<PtxAssembler> assembler_;  // null: the driver assembles
   std::unique_ptr<CubinCache> cache_;
 };
 

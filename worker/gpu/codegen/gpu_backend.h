@@ -1,6 +1,7 @@
 #pragma once
-// GpuBackend: what compiler children of a GPU worker make kernels with: trees to PTX by LLVM, PTX
-// to cubins by nvJitLink, remembered. Kernel::object and CodeImage::bytes are a GpuImage each.
+// GpuBackend: the Backend for compiler children of a GPU worker: LLVM compiles trees to PTX,
+// nvJitLink assembles PTX to cubins, which are cached. Kernel::object and CodeImage::bytes are each
+// an encoded GpuImage.
 
 #include "worker/backend/backend.h"
 #include "worker/gpu/codegen/gpu_arch.h"
@@ -8,8 +9,8 @@
 namespace loopfleet::worker {
 
 enum class GpuAssembler : std::uint8_t {
-  kNvJitLink,  // in the compiler child; it has to be there
-  kDriver,     // the driver, when it loads the kernel
+  kNvJitLink,  // in the compiler child; must be installed
+  kDriver,     // the driver assembles when it loads the kernel
 };
 
 Backend GpuBackend(GpuArch arch, GpuAssembler assembler);

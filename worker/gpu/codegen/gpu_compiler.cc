@@ -24,11 +24,11 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
-// Constants and types live as long as their context: a fresh one now and then bounds them.
+// Constants and types live as long as their context, so it is replaced regularly.
 constexpr int kCompilesPerContext = 256;
 
-// Without optimisation: the assembler behind PTX (nvJitLink, the driver) optimises whatever comes,
-// and takes most of the time.
+// No optimisation here: the assembler of the PTX (nvJitLink or the driver) optimises it in any
+// case, and takes most of the time.
 Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeMachine(GpuArch arch) {
   LLVMInitializeNVPTXTargetInfo();
   LLVMInitializeNVPTXTarget();
@@ -58,8 +58,8 @@ class GpuCompiler::Impl {
 
   std::expected<GpuKernel, Failure> Compile(const looptree::LoopTree& tree) {
     LF_TRY(const Emitted emitted, Emit(tree));
-    // A fresh one each time: the PTX printer of LLVM 19 remembers shared variables by the addresses
-    // of functions that are gone.
+    // A new writer each time: the PTX printer of LLVM 19 caches shared variables by the addresses
+    // of functions that no longer exist.
     ObjectWriter writer(*machine_, ObjectWriter::Form::kAssembly);
     GpuKernel kernel{.ptx = writer.Write(*emitted.module),
                      .launches = {},

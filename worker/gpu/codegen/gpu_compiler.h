@@ -1,6 +1,6 @@
 #pragma once
-// GpuCompiler: a loop tree into PTX, as docs/LOWERING.md says under "GPU". The same tree always
-// gives the same text. One object belongs to one thread.
+// GpuCompiler: compiles a loop tree to PTX by the rules of docs/LOWERING.md, "GPU". The same tree
+// always gives the same text. Used by one thread.
 
 #include <expected>
 #include <memory>
@@ -20,19 +20,19 @@ namespace loopfleet::worker {
 inline constexpr const char* kGpuLoweringRevision = "gpu-4";
 
 struct GpuCompilerOptions {
-  GpuArch arch;  // of the device; code is made for PtxArchFor(arch)
+  GpuArch arch;  // of the device; the PTX is for PtxArchFor(arch)
   PlanLimits limits;
 };
 
 class GpuCompiler {
  public:
-  // kUnavailable: this build of LLVM has no code generator for GPUs, or none for so old a device.
+  // kUnavailable: this build of LLVM has no code generator for GPUs, or none for this device.
   static Result<std::unique_ptr<GpuCompiler>> Create(const GpuCompilerOptions& options);
   ~GpuCompiler();
 
-  // LIMIT_UNROLL, LIMIT_FOOTPRINT.
+  // Failures: LIMIT_UNROLL, LIMIT_FOOTPRINT.
   std::expected<GpuKernel, Failure> Compile(const looptree::LoopTree& tree);
-  // The LLVM IR that the PTX is made from: for people.
+  // The LLVM IR that the PTX is made from, for people.
   std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree);
 
  private:

@@ -1,8 +1,7 @@
 #pragma once
-// GpuImage: the code of a GPU kernel as it goes from a compiler child to the daemon and on to the
-// child that has the device: PTX, the cubin made of it unless the driver is to assemble, and how to
-// launch it. As bytes it is what Kernel::object (without the cubin) and CodeImage::bytes are for a
-// GPU.
+// GpuImage: the code of a GPU kernel on its way from a compiler child through the daemon to the
+// device child: PTX, its cubin unless the driver assembles, and the launches. Encoded, it is
+// Kernel::object (without the cubin) and CodeImage::bytes of a GPU kernel.
 
 #include <optional>
 #include <string>
@@ -15,14 +14,14 @@ namespace loopfleet::worker {
 
 struct GpuImage {
   std::string ptx;
-  std::string cubin;  // "": the driver assembles
+  std::string cubin;  // empty: the driver assembles
   std::vector<GpuLaunch> launches;
-  // What the driver is to load.
+  // The code for the driver to load.
   const std::string& code() const { return cubin.empty() ? ptx : cubin; }
   friend bool operator==(const GpuImage&, const GpuImage&) = default;
 };
 
 std::string Encode(const GpuImage& image);
-std::optional<GpuImage> DecodeGpuImage(std::string_view bytes);  // nullopt for junk
+std::optional<GpuImage> DecodeGpuImage(std::string_view bytes);  // nullopt: malformed
 
 }  // namespace loopfleet::worker

@@ -1,10 +1,10 @@
 #pragma once
-// GpuKernel: a loop tree, compiled for a GPU: PTX, and how to launch it.
+// GpuKernel: a loop tree compiled for a GPU: PTX and its launches.
 //
-// The calling convention: each launch is a kernel of one-dimensional blocks whose parameters are
-// the addresses of `buffers`, in that order (inputs, outputs, scratch), each aligned to 64 bytes.
-// The launches run in order, each after the one before has ended. Every element of the outputs is
-// written, inputs are not, scratch may hold anything before and after.
+// Calling convention: each launch is a kernel with one-dimensional blocks. Its parameters are the
+// addresses of `buffers`, in that order (inputs, outputs, scratch), each aligned to 64 bytes. The
+// launches run in order, each after the previous one has ended. They write every element of the
+// outputs and never write inputs. Scratch may hold anything before and after.
 
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ namespace loopfleet::worker {
 struct GpuLaunch {
   std::string symbol;
   std::uint32_t blocks = 1;
-  std::uint32_t threads = 1;  // of each block
+  std::uint32_t threads = 1;  // per block
   friend bool operator==(const GpuLaunch&, const GpuLaunch&) = default;
 };
 

@@ -70,7 +70,7 @@ class StageFunctionEmitter {
     return builder_.CreateGEP(builder_.getInt8Ty(), start, builder_.getInt64(offset));
   }
 
-  // The argument behind the tensors.
+  // The argument after the tensors.
   Value* Scratch() {
     unsigned tensors = 0;
     for (const PlanBuffer& buffer : device_.plan.buffers) {

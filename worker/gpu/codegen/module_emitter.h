@@ -1,6 +1,6 @@
 #pragma once
-// ModuleEmitter: a DevicePlan as LLVM functions, one for each stage, for whichever machine the
-// DeviceAbi stands for.
+// ModuleEmitter: emits a DevicePlan as LLVM functions, one per stage, for the machine that the
+// DeviceAbi describes.
 
 #include <set>
 
@@ -14,11 +14,11 @@ class Module;
 
 namespace loopfleet::worker {
 
-// Gives the loops whose annotation changed the code.
+// Returns the loops whose annotation changed the code.
 std::set<looptree::TreeRef> EmitDevice(const DevicePlan& device, DeviceAbi& abi,
                                        llvm::Module& module);
 
-// What a caller has to pass, in this order: inputs, outputs, one scratch area if there is any.
+// The buffers that a caller must pass, in this order: inputs, outputs, one scratch area if any.
 std::vector<BufferSpec> BufferSpecsOf(const DevicePlan& device);
 
 }  // namespace loopfleet::worker

@@ -10,7 +10,7 @@
 
 #include "common/base/unique_fd.h"
 
-// The library as the build made it of no_driver_library.cc.
+// The library built from no_driver_library.cc.
 asm(R"(
   .pushsection .rodata
   .balign 16

@@ -1,9 +1,8 @@
 #pragma once
 // NoDriver: keeps NVIDIA's driver out of a process. nvJitLink opens libcuda.so.1 and calls cuInit
-// each time it links something, which opens files and devices: forbidden where job code is
-// compiled. So before such a process gives up its rights it opens, by the driver's name, a library
-// of a few functions that know of no device. Whoever asks the loader for libcuda.so.1 from then on
-// gets that one, without a system call.
+// at each link, which opens files and devices: forbidden where job code is compiled. So before such
+// a process drops its rights, it opens a small library under the driver's name that reports no
+// device. From then on the loader returns that library for libcuda.so.1, without a system call.
 
 #include <cstdint>
 
@@ -11,12 +10,12 @@
 
 namespace loopfleet::worker {
 
-// The library comes from inside this program by way of a file in memory: what a process must be
-// allowed to write that opens it.
+// The library is embedded in this program and opened from a memory file. A process that opens it
+// must be allowed to write this many bytes.
 inline constexpr std::uint64_t kNoDriverBytes = std::uint64_t{64} << 10;
 
-// For the rest of this process' life. kInvalid: a driver has been opened here before. kSystem: the
-// library cannot be opened, and why.
+// Lasts until the process ends. kInvalid: a driver is already open in this process. kSystem: the
+// library cannot be opened, with the reason.
 Status OpenNoDriver();
 
 }  // namespace loopfleet::worker

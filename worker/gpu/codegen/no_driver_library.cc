@@ -1,5 +1,5 @@
-// What OpenNoDriver opens: a libcuda.so.1 that knows of no device. nvJitLink asks for a driver each
-// time it links (for its cache), and does without where there is none. Stands alone: no C library.
+// The library that OpenNoDriver opens: a libcuda.so.1 that reports no device. nvJitLink asks for a
+// driver at each link (for its cache) and works without one. Links no C library.
 
 // NOLINTBEGIN: the names are NVIDIA's
 namespace {

@@ -1,5 +1,5 @@
-// OpenNvJitLink. The few declarations that are used of nvJitLink.h stand here: they have not
-// changed since CUDA 12.0, and no header is needed to build.
+// OpenNvJitLink. Declares the few functions of nvJitLink.h that it uses, so that the build needs no
+// CUDA header. They have not changed since CUDA 12.0.
 
 #include <fmt/format.h>
 
@@ -49,7 +49,7 @@ class NvJitLink final : public PtxAssembler {
       return Fail(ErrorKind::kInvalid, fmt::format("{} makes no code for {} (error {})", version_,
                                                    arch.Name(), created));
     }
-    // It wants the text with its terminating null.
+    // nvJitLink expects the text with its terminating null.
     const std::string text(ptx);
     if (nv_.add_data(connection.handle, kInputPtx, text.c_str(), text.size() + 1, "kernel") !=
             kSuccess ||

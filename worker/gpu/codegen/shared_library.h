@@ -1,6 +1,6 @@
 #pragma once
-// SharedLibrary: a library of the host's that is opened at run time, and stays open until the
-// process ends: NVIDIA's have threads of their own.
+// SharedLibrary: a library of the host, opened at run time. It stays open until the process ends,
+// because NVIDIA's libraries run threads of their own.
 
 #include <span>
 #include <string>
@@ -11,13 +11,13 @@ namespace loopfleet::worker {
 
 class SharedLibrary {
  public:
-  // The first of `places` (names or paths) that can be opened. kNotFound, with the loader's words
-  // for the last of them.
+  // Opens the first of `places` (names or paths) that can be opened. kNotFound, with the loader's
+  // message for the last of them.
   static Result<SharedLibrary> Open(std::span<const std::string> places);
 
-  // Null: it has no such symbol.
+  // Null: no such symbol.
   void* Symbol(const char* name) const;
-  // False: it has no such function, and `function` is null.
+  // False: no such function, and `function` is null.
   template <class Function>
   bool Find(const char* name, Function*& function) const {
     function = reinterpret_cast<Function*>(Symbol(name));

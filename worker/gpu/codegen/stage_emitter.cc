@@ -63,7 +63,7 @@ void StageEmitter::Emit(const TeamMapping& team) {
   const auto run = [&](Value* number) {
     std::vector<DeviceWalk::Entered> entered;
     Value* exists = walk_.EnterNumbered(team.group, number, entered);
-    // The same for the whole block, so its threads meet where they wait.
+    // The condition is the same for the whole block, so its threads reach the same barriers.
     walk_.If(exists, [&] { RunTeam(team.group.back()->steps); });
     while (!entered.empty()) {
       walk_.Leave(entered.back());
@@ -83,7 +83,7 @@ void StageEmitter::RunSerial(const std::vector<Step>& steps) {
       walk_.RunBody(std::get<Body>(step.what));
       continue;
     }
-    // Loops that do nothing but add up one element keep it in a register.
+    // Loops that only reduce into one element keep it in a register.
     auto nest = NestAt(*loop);
     if (nest.has_value() && nest->reduction() != nullptr && PointsAreIndependent(plan_, *nest)) {
       const PointMapping points = PointsOf(plan_, *std::move(nest));
@@ -135,7 +135,7 @@ void StageEmitter::RunTeam(const std::vector<Step>& steps) {
   for (const Step& step : steps) RunTeam(step, Fills::kHere);
 }
 
-// Each step ends with all threads waiting, so the next sees all that it has done.
+// Each step ends with a barrier, so the next step sees its results.
 void StageEmitter::RunTeam(const Step& step, Fills fills) {
   const auto* loop = std::get_if<LoopStep>(&step.what);
   if (loop == nullptr) {

@@ -1,6 +1,6 @@
 #pragma once
-// StageEmitter: the code of a stage that is no tile: what one thread of it does
-// (docs/LOWERING.md, "GPU").
+// StageEmitter: emits the code that one thread of an untiled stage runs (docs/LOWERING.md, "GPU").
+// Used by one thread.
 
 #include <cstdint>
 #include <functional>
@@ -23,8 +23,8 @@ class StageEmitter {
 
  private:
   using Numbered = std::function<void(llvm::Value* number)>;
-  // Runs every number below `count` that is the thread's, of all threads in the grid or in its
-  // block.
+  // Calls `run` with this thread's share of the numbers below `count`, divided among all threads of
+  // the grid or of its block.
   void ForGrid(std::int64_t count, const Numbered& run);
   void ForBlock(std::int64_t count, const Numbered& run);
 

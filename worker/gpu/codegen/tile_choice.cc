@@ -8,24 +8,24 @@ namespace {
 
 using looptree::DimId;
 
-constexpr std::int64_t kMostEach = 8;          // elements of a thread along one axis
-constexpr std::int64_t kMostAxis = 128;        // elements of a block along one of two axes
-constexpr std::int64_t kMostLine = 1024;       // and along the only one
+constexpr std::int64_t kMostEach = 8;          // elements per thread along one axis
+constexpr std::int64_t kMostAxis = 128;        // elements per block along each of two axes
+constexpr std::int64_t kMostLine = 1024;       // elements per block along a single axis
 constexpr std::int64_t kMostDepth = 16;        // steps between two barriers
-constexpr std::int64_t kLeastReuse = 8;        // threads' worth of uses that make staging pay
-constexpr std::int64_t kMostOperations = 128;  // of one thread's points, in one step
-// Of one thread's points in steps that are written out, so that counting is a small part of the
-// work: eight steps of the largest tile.
+constexpr std::int64_t kLeastReuse = 8;        // fewest uses per element that pay for staging
+constexpr std::int64_t kMostOperations = 128;  // for one thread's points, in one step
+// Most points of one thread in unrolled steps: eight steps of the largest tile. Keeps the loop
+// overhead small.
 constexpr std::int64_t kWorkInARow = 512;
-constexpr std::int64_t kMostGrid = (std::int64_t{1} << 31) - 1;  // blocks that CUDA launches
+constexpr std::int64_t kMostGrid = (std::int64_t{1} << 31) - 1;  // CUDA's limit on blocks
 
 // A dim that the nest does not reduce over.
 struct FreeDim {
   DimId dim = 0;
   LoopId loop = 0;
   std::int64_t extent = 1;
-  std::int64_t inside = 1;         // elements that the loops inside the outermost reduced one cover
-  std::int64_t target_stride = 0;  // of the result
+  std::int64_t inside = 1;         // elements covered inside the outermost reduced loop
+  std::int64_t target_stride = 0;  // of the result, in elements
 };
 
 std::vector<FreeDim> FreeDims(const KernelPlan& plan, const Nest& nest, const Access& target) {
@@ -42,9 +42,9 @@ std::vector<FreeDim> FreeDims(const KernelPlan& plan, const Nest& nest, const Ac
       dims.push_back({.dim = loop.dim, .loop = 0, .extent = loop.extents.front()});
       at = dims.end() - 1;
     }
-    at->loop = step->loop;  // the innermost in the end
+    at->loop = step->loop;  // the last one is the innermost
     at->target_stride = StrideOf(target, step->loop);
-    // Each loop inside meets at most its largest extent: the outermost of them says all.
+    // The outermost of the dim's loops inside the reduction has the largest extent.
     if (in_reduction && at->inside == 1) at->inside = loop.extents.front();
   }
   return dims;
@@ -56,7 +56,7 @@ TileAxis AxisOf(const FreeDim& dim) {
 
 std::int64_t Up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
-// Shares a block's elements out to at most kMostBlockThreads threads.
+// Divides a block's elements among at most kMostBlockThreads threads.
 void ShareOut(TileAxis& x, TileAxis& y, std::int64_t most_points) {
   const auto threads = [&] { return Up(x.block, x.each) * Up(y.block, y.each); };
   while (threads() > kMostBlockThreads) {
@@ -79,17 +79,16 @@ void ShareOut(TileAxis& x, TileAxis& y, std::int64_t most_points) {
   }
 }
 
-// What a block covers of a nest that reduces: what the loops inside the outermost reduced one
-// cover.
+// Block size for a nest that reduces: the elements covered inside the outermost reduced loop.
 void SizeReducing(TileAxis& x, TileAxis& y, const FreeDim& x_dim, std::int64_t y_inside) {
   y.block = std::min(y_inside, kMostAxis);
   const std::int64_t most = y.block > 1 ? kMostAxis : kMostLine;
   x.block = std::min(x_dim.inside, most);
-  // Less than a warp's work: neighbours along the result join in.
+  // If that is less than a warp's work, the block extends along x.
   if (x.block * y.block < 32) x.block = std::min(x_dim.extent, kMostAxis);
 }
 
-// Of one that does not: as suits the memory, whatever its loops say.
+// Block size for a nest that does not reduce: chosen for memory access, independent of its loops.
 void SizePointwise(TileAxis& x, TileAxis& y, bool has_vector) {
   x.block = std::min(x.extent, kMostLine);
   x.each = has_vector ? 4 : 1;
@@ -147,7 +146,7 @@ void AddStaged(const KernelPlan& plan, TileMapping& tile, const Access& access) 
     staged.vectors =
         axis.block % 4 == 0 && MovesByFours(plan, tile.nest, access, axis.loop, axis.extent);
   } else {
-    // Its other loops are counted from their own starts, which are multiples of what it covers.
+    // Outer loops over the same dim start at multiples of their step, which must keep alignment.
     const bool even = std::ranges::all_of(tile.nest.loops, [&](const LoopStep* step) {
       return step->loop == depth_loop || StrideOf(access, step->loop) % 4 == 0 ||
              (plan.loops[step->loop].dim == plan.loops[depth_loop].dim &&
@@ -156,8 +155,8 @@ void AddStaged(const KernelPlan& plan, TileMapping& tile, const Access& access) 
     staged.vectors = tile.whole_depth && tile.depth % 4 == 0 && depth_extent % 4 == 0 && even &&
                      staged.depth_stride == 1 && access.constant % 4 == 0;
   }
-  // Four elements further on, so that what is stored across does not meet in one bank, and still
-  // aligned for four at a time.
+  // Four elements of padding avoid bank conflicts when stores run along the depth, and keep rows
+  // aligned for loads of four.
   staged.pitch = Up(axis.block, 4) * 4 + (staged.axis_fastest ? 0 : 4);
   staged.offset = tile.shared_elements;
   const std::int64_t elements = staged.pitch * tile.depth;

@@ -1,6 +1,6 @@
 #pragma once
-// TileChoice: whether a nest that is a kernel by itself runs as a grid of tiles, and how large they
-// are. The rule is that of docs/LOWERING.md, "GPU", "Tiles".
+// TileChoice: decides whether a nest that is a stage by itself runs as a grid of tiles, and the
+// size of the tiles. The rule is in docs/LOWERING.md, "GPU", "Tiles". A pure function.
 
 #include <optional>
 

@@ -105,7 +105,7 @@ void TileEmitter::RunReduced(std::size_t level) {
   });
 }
 
-// The slice after the one that is worked on is on its way from memory meanwhile.
+// Fetches the next slice from memory while the threads work on the current one.
 void TileEmitter::RunStaged(LoopId innermost) {
   Value* extent = walk_.extent(plan_.loops[innermost].dim);
   Value* depth = walk_.Constant(tile_.depth);
@@ -116,7 +116,7 @@ void TileEmitter::RunStaged(LoopId innermost) {
   };
   fetch(walk_.Constant(0));
   walk_.Count(walk_.Constant(0), extent, depth, DeviceWalk::Unroll::kNever, [&](Value* start) {
-    abi_.Wait(builder_);  // until nobody reads the slice before
+    abi_.Wait(builder_);  // until no thread reads the previous slice
     for (const Slice& slice : slices) Put(slice);
     abi_.Wait(builder_);
     Value* next = builder_.CreateAdd(start, depth);
@@ -147,7 +147,7 @@ TileEmitter::Slice TileEmitter::SliceOf(const StagedOperand& staged) {
   const std::int64_t total = axis.block * tile_.depth / unit;
   const std::int64_t in_row = (staged.axis_fastest ? axis.block : tile_.depth) / unit;
   Value* operand = walk_.Pointer(*staged.access);
-  // Then a thread's portions lie some whole rows apart: one address leads to all.
+  // If even, a thread's portions lie whole rows apart, so one address serves all of them.
   const bool is_even =
       threads % in_row == 0 && (staged.axis_fastest ? tile_.whole_depth : !HangsOver(axis));
   Slice slice{.staged = &staged, .portions = {}};
@@ -193,7 +193,7 @@ TileEmitter::Slice TileEmitter::SliceOf(const StagedOperand& staged) {
   return slice;
 }
 
-// From memory into registers.
+// Loads a slice from memory into registers.
 void TileEmitter::Fetch(const Slice& slice, Value* depth_start, Value* depth_extent) {
   const StagedOperand& staged = *slice.staged;
   std::map<std::pair<Value*, Value*>, Value*> moved;  // by Portion::from and ::step
@@ -222,7 +222,7 @@ void TileEmitter::Fetch(const Slice& slice, Value* depth_start, Value* depth_ext
   }
 }
 
-// And from there into shared memory.
+// Stores a fetched slice to shared memory.
 void TileEmitter::Put(const Slice& slice) {
   const StagedOperand& staged = *slice.staged;
   for (const Portion& portion : slice.portions) {
@@ -341,7 +341,7 @@ void TileEmitter::StoreAll(const std::function<Value*(std::int64_t x, std::int64
   const bool vector =
       tile_.x.group() == 4 && MovesByFours(plan_, tile_.nest, target, tile_.x.loop, tile_.x.extent);
   const std::int64_t width = vector ? 4 : 1;
-  // All values first: loads need no thread to exist, only stores do.
+  // All values first: loads are valid for every thread, stores only for elements that exist.
   std::vector<Value*> values;
   for (std::int64_t y = 0; y < tile_.y.each; ++y) {
     for (std::int64_t x = 0; x < tile_.x.each; ++x) values.push_back(value(x, y));

@@ -1,5 +1,6 @@
 #pragma once
-// TileEmitter: the code of a stage that is a grid of tiles (docs/LOWERING.md, "GPU", "Tiles").
+// TileEmitter: emits the code of a stage that is a grid of tiles (docs/LOWERING.md, "GPU",
+// "Tiles"). Used by one thread.
 
 #include <cstdint>
 #include <functional>
@@ -22,45 +23,45 @@ class TileEmitter {
   void Emit();
 
  private:
-  // An element of a dim: base + constant. Within the dim, whatever the thread: where the tile hangs
-  // over the end, the last element stands for those beyond.
+  // An element of a dim: base + constant. Always inside the dim: where the tile hangs over its end,
+  // the last element replaces those beyond.
   struct Position {
     llvm::Value* base = nullptr;  // i32
     std::int64_t constant = 0;
   };
-  // One axis in this block and thread.
+  // The position of this block and thread on one axis.
   struct Here {
     llvm::Value* start = nullptr;   // the block's first element
-    llvm::Value* thread = nullptr;  // which of the axis' threads this is
+    llvm::Value* thread = nullptr;  // index of this thread along the axis
   };
   using Loaded = std::map<std::tuple<const Access*, std::int64_t, std::int64_t>, llvm::Value*>;
 
   void EnterBlock();
   bool HangsOver(const TileAxis& axis) const { return axis.extent % axis.block != 0; }
-  // Of the thread's element `index`, or of the four from it on.
+  // The position of the thread's element `index`, or with `width` 4 of the four starting there.
   Position PositionOf(const TileAxis& axis, const Here& here, std::int64_t index,
                       std::int64_t width) const;
   llvm::Value* InRange(const TileAxis& axis, const Here& here, std::int64_t index) const;
   std::int64_t LocalConstant(const TileAxis& axis, std::int64_t index) const;
   std::int64_t StrideAlong(const TileAxis& axis, const Access& access) const;
 
-  // What one thread brings of a staged operand's slice: one element, or four side by side, on their
-  // way from memory through registers to shared memory.
+  // One thread's share of a staged operand's slice: one element, or four contiguous ones, moved
+  // from memory through registers to shared memory.
   struct Portion {
-    // Of the first slice; if `step` is given, at the operand's first step.
+    // Address in the first slice. If `step` is given, the address at the operand's first step.
     llvm::Value* from = nullptr;
-    llvm::Value* step = nullptr;   // within the slice; null: in `from`
-    std::int64_t further = 0;      // elements behind that
-    llvm::Value* place = nullptr;  // in shared memory, in elements
-    std::int64_t place_further = 0;
-    llvm::Value* exists = nullptr;  // null: always
-    std::vector<llvm::Value*> held;
+    llvm::Value* step = nullptr;     // within the slice; null: included in `from`
+    std::int64_t further = 0;        // elements added to `from`
+    llvm::Value* place = nullptr;    // in shared memory, in elements
+    std::int64_t place_further = 0;  // elements added to `place`
+    llvm::Value* exists = nullptr;   // condition; null: always
+    std::vector<llvm::Value*> held;  // the registers
   };
   struct Slice {
     const StagedOperand* staged = nullptr;
     std::vector<Portion> portions;
   };
-  // A step of the slice that is in shared memory: first + constant.
+  // A step of the slice in shared memory: first + constant.
   struct Depth {
     llvm::Value* first = nullptr;
     std::int64_t constant = 0;
@@ -89,7 +90,7 @@ class TileEmitter {
   Here x_;
   Here y_;
   llvm::Value* shared_ = nullptr;
-  std::map<const StagedOperand*, llvm::Value*> thread_shared_;  // at Depth::first, of this thread
+  std::map<const StagedOperand*, llvm::Value*> thread_shared_;  // this thread's at Depth::first
   std::vector<llvm::Value*> accumulators_;                      // by y * x.each + x
 };
 

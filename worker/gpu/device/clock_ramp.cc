@@ -8,7 +8,7 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr double kSteady = 0.01;  // how far two batches may be apart
+constexpr double kSteady = 0.01;  // largest relative difference between two batches
 // The governors of current devices need tens of milliseconds.
 constexpr std::chrono::milliseconds kLeast{50};
 constexpr std::chrono::milliseconds kMost{500};

@@ -1,6 +1,6 @@
 #pragma once
-// ClockRamp: a GPU that had nothing to do runs slowly, and takes tens of milliseconds to notice
-// that it has. What is measured is measured after that.
+// ClockRamp: raises an idle GPU's clock before a measurement. An idle GPU runs at a low clock and
+// takes tens of milliseconds under load to raise it.
 
 #include <expected>
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace loopfleet::worker {
 
-// Runs `batch`, which gives its nanoseconds, until two in a row agree and some time has passed; for
-// half a second at most.
+// Runs `batch`, which returns its nanoseconds, until two in a row agree and at least 50 ms have
+// passed; for half a second at most.
 std::expected<void, Failure> AwaitClocks(
     const GpuDevice& device, const std::function<std::expected<double, Failure>()>& batch);
 

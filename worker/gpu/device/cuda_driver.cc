@@ -1,5 +1,5 @@
-// The real CudaDriver. The declarations stand here as cuda.h has them: the driver's functions keep
-// their meaning under the names with _v2 and so on.
+// The real CudaDriver. Declares the driver's functions as cuda.h does. A versioned name (_v2) keeps
+// its meaning in later drivers.
 
 #include "worker/gpu/device/cuda_driver.h"
 
@@ -13,7 +13,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Of CUdevice_attribute.
+// Values of CUdevice_attribute.
 constexpr int kMultiprocessorCount = 16;
 constexpr int kL2CacheSize = 38;
 constexpr int kCapabilityMajor = 75;
@@ -48,7 +48,7 @@ struct Functions {
   int (*event_record)(void*, void*) = nullptr;
   int (*event_query)(void*) = nullptr;
   int (*event_elapsed)(float*, void*, void*) = nullptr;
-  // Those that an older driver may not have: null then.
+  // Null if an older driver lacks them.
   int (*device_bus_id)(char*, int, int) = nullptr;
   int (*capture_begin)(void*, int) = nullptr;
   int (*capture_end)(void*, void**) = nullptr;
@@ -101,7 +101,7 @@ class LibCuda final : public CudaDriver {
     void* context = nullptr;
     if (const int result = cu_.context_retain(&context, device); result != 0) return Code(result);
     if (const int result = cu_.context_set(context); result != 0) return Code(result);
-    // Not the default stream, which cannot be captured; but one that waits for it and it for this.
+    // The default stream cannot be captured. This one still synchronises with it.
     return Code(cu_.stream_create(&stream_, 0));
   }
   CudaCode LeaveContext(int ordinal) override {
@@ -185,7 +185,7 @@ class LibCuda final : public CudaDriver {
 
  private:
   const Functions cu_;
-  void* stream_ = nullptr;  // goes with the context
+  void* stream_ = nullptr;  // destroyed with the context
 };
 
 }  // namespace

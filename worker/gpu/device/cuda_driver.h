@@ -1,10 +1,10 @@
 #pragma once
-// CudaDriver: the functions of NVIDIA's driver that we use, as an interface: the real one is
+// CudaDriver: the functions of NVIDIA's driver that we use, as an interface. The real one is
 // libcuda.so.1, opened at run time and never linked, so that one program runs on hosts with and
-// without a GPU; tests bring their own. No header of CUDA is needed.
+// without a GPU. Tests implement their own. No CUDA header is needed.
 //
-// Everything but `Open` is to be called by one thread. A code other than kSuccess may be that of an
-// earlier launch, as launches end later than the call.
+// Used by one thread. A code other than kSuccess may come from an earlier launch, because launches
+// are asynchronous.
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace loopfleet::worker {
 
-// Those of CUresult that mean something to us; any other number may come, too.
+// The CUresult codes that we distinguish. A call may return any other number.
 enum class CudaCode : int {
   kSuccess = 0,
   kInvalidValue = 1,
@@ -49,8 +49,8 @@ enum class CudaCode : int {
   kUnknown = 999,
 };
 
-// True if no call of this process can succeed on the device any more. So it is with most codes, and
-// a process costs a second: any that is not known to leave the device as it was counts as one.
+// True if no further call of this process can succeed on the device. Most codes are sticky, and a
+// new process costs only a second, so every code that is not known to be harmless counts as sticky.
 bool IsSticky(CudaCode code);
 std::string NameOf(CudaCode code);  // "CUDA error 700 (illegal address)"
 
@@ -67,21 +67,21 @@ class CudaDriver {
   struct Event {
     void* handle = nullptr;
   };
-  // Launches that are handed to the device at once (a CUDA graph): for kernels that take less time
-  // than launching them does.
+  // Launches submitted to the device together (a CUDA graph), for kernels that take less time than
+  // their launch.
   struct Batch {
     void* handle = nullptr;
   };
   struct Facts {
     std::string name;
-    std::string bus_id;          // "00000000:3B:00.0"; "" where the driver does not say
+    std::string bus_id;          // "00000000:3B:00.0"; empty: the driver does not tell
     int compute_capability = 0;  // 10 * major + minor
-    int driver_version = 0;      // of CUDA, 13000 for 13.0
+    int driver_version = 0;      // CUDA version; 13000 is 13.0
     int multiprocessors = 0;
     std::int64_t memory_bytes = 0;
     std::int64_t l2_bytes = 0;
-    // No GPU, but a library that tests put in the driver's place: it says so of itself, and no
-    // figure that it gives may be taken for one of a device.
+    // True if the driver is a fake that tests install, recognised by kFakeDriverMark. None of its
+    // figures is a measurement.
     bool is_fake = false;
   };
   struct Launch {
@@ -94,11 +94,11 @@ class CudaDriver {
   virtual ~CudaDriver() = default;
   virtual CudaCode DeviceCount(int& count) = 0;
   virtual CudaCode DeviceFacts(int device, Facts& facts) = 0;
-  // The device's primary context, for the calling thread. All below need it.
+  // Makes the device's primary context current for the calling thread. All calls below need it.
   virtual CudaCode EnterContext(int device) = 0;
   virtual CudaCode LeaveContext(int device) = 0;
 
-  virtual CudaCode LoadModule(const std::string& code, Module& module) = 0;  // a cubin, or PTX
+  virtual CudaCode LoadModule(const std::string& code, Module& module) = 0;  // a cubin or PTX
   virtual CudaCode UnloadModule(Module module) = 0;
   virtual CudaCode FindFunction(Module module, const std::string& symbol, Function& function) = 0;
 
@@ -108,27 +108,28 @@ class CudaDriver {
   virtual CudaCode CopyOut(void* to, CudaAddress from, std::uint64_t bytes) = 0;
   virtual CudaCode Fill(CudaAddress to, std::uint32_t word, std::uint64_t words) = 0;
 
-  // Queued, one after the other; the call does not wait.
+  // These are queued and run in order. The calls do not wait.
   virtual CudaCode Start(const Launch& launch) = 0;
   virtual CudaCode StartFill(CudaAddress to, std::uint32_t word, std::uint64_t words) = 0;
   virtual CudaCode StartCopy(CudaAddress to, CudaAddress from, std::uint64_t bytes) = 0;
-  // kNotSupported: this driver has no batches.
+  // kNotSupported: this driver has no graphs.
   virtual CudaCode MakeBatch(const std::vector<Launch>& launches, Batch& batch) = 0;
   virtual CudaCode DestroyBatch(Batch batch) = 0;
   virtual CudaCode StartBatch(Batch batch) = 0;
-  // What all of this is queued on, for libraries that queue things themselves; null: none.
+  // The stream of all queued work, for libraries that queue work themselves. Null: none.
   virtual void* stream() const { return nullptr; }
   virtual CudaCode CreateEvent(Event& event) = 0;
   virtual CudaCode DestroyEvent(Event event) = 0;
   virtual CudaCode Record(Event event) = 0;
-  virtual CudaCode Query(Event event) = 0;  // kNotReady: it has not come yet
+  virtual CudaCode Query(Event event) = 0;  // kNotReady: not reached yet
   virtual CudaCode ElapsedMilliseconds(Event from, Event to, float& milliseconds) = 0;
 };
 
-// The symbol by which a library that tests put in the driver's place gives itself away.
+// The symbol that identifies a fake driver installed by tests.
 inline constexpr const char* kFakeDriverMark = "loopfleet_fake_cuda_driver";
 
-// kNotFound, with what to do: there is no driver; kSystem: it is too old to have what is needed.
+// Opens the driver. kNotFound, with what to do: no driver. kSystem: the driver is too old and lacks
+// a needed function. kUnavailable: the driver does not start.
 Result<std::unique_ptr<CudaDriver>> OpenCudaDriver(const std::string& library = "libcuda.so.1");
 
 }  // namespace loopfleet::worker

@@ -13,11 +13,11 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr double kNsPerMs = 1e6;
-// Launching takes the host some microseconds: what runs for less is launched many at a time.
+// A launch takes the host some microseconds. Kernels shorter than this are launched as graphs.
 constexpr double kLaunchBoundNs = 20'000;
 constexpr int kMostInGraph = 256;
 constexpr int kMostCopies = 16;
-// What runs for longer can be timed run by run: the clock of an event ticks twice a microsecond.
+// Runs longer than this can be timed one by one: the event clock has a resolution of 0.5 us.
 constexpr double kLongNs = 500'000;
 
 class DeviceSampling {
@@ -47,7 +47,7 @@ class DeviceSampling {
 
  private:
   void NoteProcesses() {
-    // This process has a context itself.
+    // This process itself has a context.
     if (sensors_ != nullptr && sensors_->Processes().value_or(1) > 1) result_.was_shared = true;
   }
 
@@ -60,9 +60,9 @@ class DeviceSampling {
 
   bool is_cold() const { return policy_.cache == CacheState::kCold; }
 
-  // Cold: runs that are long enough are timed one by one. Shorter ones have so many copies of the
-  // buffers that twice the cache lies between two runs on one of them, if that are not too many;
-  // then batches of runs can be timed. Otherwise single runs are.
+  // For cold measurements. Long runs are timed one by one. Shorter runs are timed in batches over
+  // so many copies of the buffers that twice the cache size lies between two runs on the same copy.
+  // If that takes too many copies, single runs are timed.
   std::expected<void, Failure> ChooseCopies() {
     if (!is_cold()) return {};
     evicts_ = true;
@@ -81,7 +81,7 @@ class DeviceSampling {
   std::expected<double, Failure> TimeBatch(const GpuDevice::Meanwhile& meanwhile = {}) {
     return evicts_ ? device_.TimeCold(kernel_, meanwhile) : device_.Time(kernel_, runs_, meanwhile);
   }
-  // The sensors are read while the device is at it: as soon as it is not, nothing holds it back.
+  // Reads the sensors while the device is busy: an idle device reports no throttling.
   std::expected<double, Failure> TimeBatch(SensorReading& reading) {
     if (sensors_ == nullptr) return TimeBatch();
     return TimeBatch([&] { reading = Read(); });
@@ -98,7 +98,7 @@ class DeviceSampling {
       LF_TRY(const double ns, TimeBatch());
       const double run_ns = ns / runs_;
       const bool is_enough = ns >= wanted || runs_ >= 1 << 20;
-      // What was launched one by one shows the launches, where they take longer than the kernel.
+      // If launches take longer than the kernel, runs launched one by one measure the launches.
       if (!result_.is_batched && run_ns < kLaunchBoundNs && runs_ >= 8 * result_.copies) {
         const int together = kMostInGraph / result_.copies * result_.copies;
         LF_TRY(result_.is_batched, device_.HandOverTogether(kernel_, together));
@@ -108,7 +108,7 @@ class DeviceSampling {
         }
       }
       if (is_enough) return {};
-      // At most eightfold a step, for the first runs are slow and say too little.
+      // At most eightfold per step, because the first runs are slow and not representative.
       const int unit =
           result_.is_batched ? kMostInGraph / result_.copies * result_.copies : result_.copies;
       const double steps = std::clamp(std::ceil(1.1 * wanted / std::max(ns, 1.0)), 2.0, 8.0);
@@ -129,8 +129,8 @@ class DeviceSampling {
     throttle_ = result_.after.throttle_reasons;
     const bool is_throttled = ((before | throttle_) & kHeldBack) != 0;
     Samples& samples = result_.samples;
-    // An event's clock ticks twice a microsecond: what ended in the same tick took no time that it
-    // could show, and a figure of 0 is none.
+    // The event clock has a resolution of 0.5 us. A batch that ends in the same tick reads as 0,
+    // which is not a valid time.
     constexpr double kTickNs = 500;
     samples.ns.push_back(std::max(ns, kTickNs) / runs_);
     samples.flags.push_back(is_throttled ? kSampleThrottled : kSampleAccepted);
@@ -162,10 +162,10 @@ class DeviceSampling {
   DeviceSensors* const sensors_;
   DeviceSamples result_;
   SensorReading ramped_;
-  std::uint64_t throttle_ = 0;  // reasons, as last read
+  std::uint64_t throttle_ = 0;  // throttle reasons of the last reading
   std::vector<double> accepted_;
-  int runs_ = 1;         // in each batch
-  bool evicts_ = false;  // before each run, which is timed alone
+  int runs_ = 1;         // per batch
+  bool evicts_ = false;  // evict the cache before each run, and time runs one by one
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
 #pragma once
-// DeviceSampler: times a kernel on a GPU by a fixed policy (docs/GPU.md). A sample is a batch of
-// runs of at least some milliseconds between two events of the device's own clock, divided by its
-// runs; before the first one the same runs let the clocks rise. Kernels that take less time than
-// launching them does are launched many at a time, as a graph. Cold: each run finds nothing of what
-// it works on in the cache, as there are so many copies of it that it was pushed out, or as the
-// cache was filled with something else before.
+// DeviceSampler: times a kernel on a GPU by a fixed policy (docs/GPU.md). A sample is the time of a
+// batch of runs, at least some milliseconds between two events of the device's own clock, divided
+// by the number of runs. The same runs raise the clocks before the first sample. A kernel that
+// takes less time than its launch is launched many times at once, as a graph. In cold measurements
+// no run finds its buffers in the cache: the runs rotate over enough copies of the buffers, or the
+// cache is filled with other data before each run.
 //
-// A sample during which the device was held back by heat or power is flagged, and taken again as
-// long as the budget lasts.
+// A sample taken while heat or power throttled the device is flagged, and repeated while the
+// patience lasts. Used by one thread.
 
 #include <expected>
 #include <optional>
@@ -20,17 +20,17 @@
 namespace loopfleet::worker {
 
 struct DeviceSamples {
-  Samples samples;                   // iterations: runs in each batch
+  Samples samples;                   // iterations: runs per batch
   bool is_batched = false;           // launched as graphs
-  int copies = 1;                    // of the buffers, that runs went round among
-  SensorReading before;              // of the sensors, all 0 without any
-  SensorReading after;               // while the last batch ran
+  int copies = 1;                    // copies of the buffers that the runs rotated over
+  SensorReading before;              // before the first batch; all 0: no sensors
+  SensorReading after;               // during the last batch
   std::optional<DeviceState> state;  // over all readings; none: no sensors
-  int throttled = 0;                 // samples that were flagged so
-  bool was_shared = false;           // another process had a context on the device, before or after
+  int throttled = 0;                 // samples flagged as throttled
+  bool was_shared = false;           // another process had a context, before or after
 };
 
-// `sensors` may be null. The kernel's buffers hold inputs already.
+// `sensors` may be null. The kernel's buffers must hold inputs.
 std::expected<DeviceSamples, Failure> TakeDeviceSamples(GpuDevice& device,
                                                         GpuDevice::Loaded& kernel,
                                                         const SamplingPolicy& policy,

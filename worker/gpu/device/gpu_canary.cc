@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kSize = 64;
 
-// Small integers, so that sums of their products are exact.
+// Small integers, so that the sums of products are exact.
 looptree::Tensor Numbers(int factor) {
   looptree::Tensor tensor(kSize * kSize);
   for (int i = 0; i < kSize * kSize; ++i) {

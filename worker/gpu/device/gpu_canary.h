@@ -1,6 +1,6 @@
 #pragma once
-// GpuCanary: a kernel whose result is known, with tiles in shared memory and threads that wait for
-// each other, so that a device on which it comes out right can be trusted with the next one.
+// GpuCanary: a kernel with a known result, which uses tiles in shared memory and barriers. A device
+// that computes it correctly can be trusted with the next kernel.
 
 #include <string>
 #include <vector>
@@ -14,12 +14,12 @@ namespace loopfleet::worker {
 
 struct GpuCanary {
   GpuKernel kernel;
-  std::string code;  // what the device loads: PTX as it was compiled, or a cubin of it
+  std::string code;  // for the device to load: the compiled PTX, or a cubin of it
   std::vector<looptree::Tensor> inputs;
   std::vector<looptree::Tensor> outputs;
 };
 
-// kUnavailable: there is no compiler for that architecture.
+// kUnavailable: no compiler for that architecture.
 Result<GpuCanary> MakeGpuCanary(GpuArch arch);
 
 }  // namespace loopfleet::worker

@@ -65,7 +65,7 @@ class GpuChild {
         GpuDevice::Open(*driver_, {.ordinal = options_.ordinal, .run_limit = options_.run_limit});
     if (!device) return fault(device.error());
     device_ = *std::move(device);
-    // Without sensors there are figures, too; the daemon knows that there are none.
+    // Sensors are optional. The daemon knows from the probe whether they exist.
     if (auto sensors = OpenNvml(device_->facts().bus_id)) sensors_ = *std::move(sensors);
     return {};
   }
@@ -77,7 +77,7 @@ class GpuChild {
   }
 
   GpuAnswer Answer(const GpuRunRequest& request, Fds& fds) {
-    loaded_.reset();  // first, so that both are never held at once
+    loaded_.reset();  // first, so that two kernels are never loaded at once
     const std::optional<GpuImage> image = DecodeGpuImage(request.image);
     if (!image || fds.size() != 2) std::_Exit(kExitBadRequest);
     inputs_ = Map(request.inputs, fds[0].get(), MappedBuffers::Access::kReadOnly);
@@ -128,9 +128,9 @@ class GpuChild {
 }  // namespace
 
 int RunGpuChild(Channel& channel, const GpuChildOptions& options) {
-  // A driver that tries to write a file is told that it may not, and goes on.
+  // Makes a driver's write to a file fail instead of killing this process.
   std::signal(SIGXFSZ, SIG_IGN);
-  // Not through destructors: a kernel that hangs would be waited for.
+  // Skips destructors, which would wait for a kernel that hangs.
   std::_Exit(GpuChild(channel, options).Run());
 }
 

@@ -1,8 +1,8 @@
 #pragma once
-// GpuChild: the process that has the device: opens the driver when it is first asked for anything,
-// holds the device's primary context, runs and times what it is told to, and ends with its channel.
-// It runs no code of a job on this host: what a kernel may do wrong, it does on the device, which
-// has its memory apart. An error that CUDA never forgets ends its use: it says so, and is replaced.
+// GpuChild: the device child. Opens the driver at its first request, holds the device's primary
+// context, runs and times kernels on request, and ends when its channel closes. It runs no job code
+// on this host: a faulty kernel runs on the device, in separate memory. After a sticky CUDA error
+// it reports itself lost and is replaced. Single-threaded.
 
 #include <chrono>
 
@@ -13,7 +13,7 @@ namespace loopfleet::worker {
 
 struct GpuChildOptions {
   int ordinal = 0;
-  std::chrono::milliseconds run_limit{10'000};  // of one run of a kernel
+  std::chrono::milliseconds run_limit{10'000};  // for one run of a kernel
   GpuCanary canary;
 };
 

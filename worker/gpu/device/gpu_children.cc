@@ -12,8 +12,9 @@
 namespace loopfleet::worker {
 namespace {
 
-// What the driver keeps in files in memory, which it shares with its own threads and, where it
-// runs, NVIDIA's daemons: some MiB each. A bound, for what it takes is not documented.
+// Largest file that the device child may write, in bytes. The driver keeps memory files of some
+// MiB, shared with its own threads and with NVIDIA's daemons if they run. What it needs is not
+// documented.
 constexpr std::uint64_t kDriverFileBytes = std::uint64_t{1} << 30;
 
 // Compilers and linkers are made once, in the fork server, and copied into every child by the fork.
@@ -23,14 +24,14 @@ struct Toolchain {
 };
 
 int RunCompiler(Channel& channel, const Toolchain& tools, const GpuChildrenOptions& options) {
-  // Not in the fork server: what it forks to have the device needs the driver itself.
+  // Not in the fork server, because it also forks the device child, which needs the real driver.
   if (options.assembler == GpuAssembler::kNvJitLink) {
     const Status opened = OpenNoDriver();
     LF_CHECK(opened.has_value(), "{}", opened.error().message);
     const Status forbidden = ForbidWriting();
     LF_CHECK(forbidden.has_value(), "{}", forbidden.error().message);
   }
-  // The first time, nvJitLink looks at the machine it is on: it may not open files later.
+  // The first link lets nvJitLink inspect the machine: it may not open files later.
   constexpr std::size_t kMost = std::size_t{64} << 20;
   const GpuKernel& known = options.canary.kernel;
   const Result<CodeImage> made = tools.linker->LinkAt(
@@ -62,8 +63,7 @@ ChildPrograms GpuChildPrograms(const GpuChildrenOptions& options) {
   reference.run = [isolation = options.isolation](Channel& channel) {
     return RunReferenceChild(channel, isolation);
   };
-  // The driver maps what it wants of the device and of the host into one huge space of addresses,
-  // and opens a file for each thing that it talks to.
+  // The driver maps device and host memory into one huge address range, and opens many files.
   ChildProgram& device = programs.by_role[ChildRole::kDevice];
   device.limits = {.private_bytes = options.reference_private_bytes,
                    .address_space_bytes = std::uint64_t{1} << 46,

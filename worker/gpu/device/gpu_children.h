@@ -1,7 +1,7 @@
 #pragma once
-// GpuChildren: what the children of a GPU worker are and may do: those that compile and compute
-// references are kept from the host as on a CPU worker, and from the driver besides; one has the
-// device.
+// GpuChildren: the child programs of a GPU worker and their confinement. Compiler and reference
+// children are isolated from the host as on a CPU worker, and from the driver too. One device child
+// may use the driver.
 
 #include <chrono>
 #include <cstdint>
@@ -17,7 +17,7 @@ struct GpuChildrenOptions {
   int ordinal = 0;
   GpuArch arch;
   GpuAssembler assembler = GpuAssembler::kDriver;
-  GpuCanary canary;  // its code as the device is to load it
+  GpuCanary canary;  // with the code that the device loads
   Isolation isolation = Isolation::kSeccomp;
   std::chrono::milliseconds run_limit{10'000};
   std::chrono::milliseconds compile_limit{10'000};

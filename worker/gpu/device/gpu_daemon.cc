@@ -25,7 +25,8 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kDevice};
-// Of the device's memory: a kernel is timed on several copies of its tensors.
+// A job may use this fraction (1/4) of the device's memory: a kernel is timed on several copies of
+// its tensors.
 constexpr std::int64_t kShareOfDeviceMemory = 4;
 
 struct PreparerChildren {
@@ -39,7 +40,7 @@ struct PreparerChildren {
 };
 
 std::uint32_t PreparerCount(const WorkerConfig& config) {
-  constexpr unsigned kMost = 4;  // they keep more than one device busy
+  constexpr unsigned kMost = 4;  // enough to keep more than one device busy
   if (config.preparers > 0) return config.preparers;
   return std::clamp(std::thread::hardware_concurrency(), 1U, kMost);
 }
@@ -92,7 +93,7 @@ HardwareFacts GpuHardware(const GpuProbe& probe, const HardwareFacts& host) {
   facts.peaks = probe.peaks;
   facts.host = host.host;
   facts.kernel = host.kernel;
-  // A driver brings code of its own to a kernel, where it assembles, and to how one is launched.
+  // The driver's version is part of the class: it affects launches, and kernels where it assembles.
   facts.hardware_class = fmt::format(
       "cuda:{}:{}:{}sm:l2={}K:{}M:clock={:.0f}:{}", facts.model, facts.isa, facts.physical_cores,
       facts.l2_bytes / 1024, facts.memory_bytes >> 20, probe.max_clock_mhz, facts.microcode);
@@ -103,7 +104,7 @@ Status RunGpuWorker(const WorkerConfig& config) {
   LF_CHECK(config.cuda_device.has_value(), "no device to run on");
   LF_TRY(std::optional<wire::PeerKeys> keys, LoadWorkerKeys(config));
   LF_TRY(const HardwareFacts host, ProbeHardware());
-  // From here on the order matters: all forks of this process come before there is any thread.
+  // The order matters from here on: this process must fork before it starts any thread.
   LF_TRY(const GpuProbe probe, ProbeGpu(*config.cuda_device));
   TellOf(config, probe);
   const HardwareFacts hardware = GpuHardware(probe, host);
@@ -151,8 +152,7 @@ Status RunGpuWorker(const WorkerConfig& config) {
   CompilerFacts compiler =
       GpuBackend(GpuArch{probe.facts.compute_capability}, probe.assembler).compiler;
   compiler.revision += "+" + probe.assembler_name;
-  // Compilers and references are kept from the host as on a CPU worker. A kernel itself is kept
-  // apart by the device.
+  // Compiler and reference children are isolated as on a CPU worker. The device isolates kernels.
   const Conditions conditions{.hardware = hardware,
                               .compiler = std::move(compiler),
                               .policy = std::string(kGpuPolicyName),
@@ -182,7 +182,7 @@ Status RunGpuWorker(const WorkerConfig& config) {
                        conditions, [&] { wakeup.Signal(); });
   registry.BeforeText([&] { pipeline.SettleDuty(); });
   wire::WorkerHello hello = MakeHello(config, conditions, 1);
-  // No core is set aside here: a busy or slow host costs launches, which the device's clock shows.
+  // No core is set aside: a busy or slow host delays launches, which the device's clock shows.
   hello.hindrances = FindHindrances({}, isolation);
   return Serve(config,
                {.keys = std::move(keys),

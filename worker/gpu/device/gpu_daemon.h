@@ -1,7 +1,7 @@
 #pragma once
-// GpuDaemon: a worker on a CUDA device: the same fork server, session and service as on the CPU
-// (worker/coordinator_link/service.h), with a child that has the device in the place of those that
-// run code here.
+// GpuDaemon: the worker daemon for a CUDA device. Uses the same fork server and service as the CPU
+// worker (worker/coordinator_link/service.h), with a device child in place of the children that run
+// kernels on this host.
 
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
@@ -10,11 +10,12 @@
 
 namespace loopfleet::worker {
 
-// What a row says that it was measured on. `host` is what the host says of itself.
+// The hardware recorded with each measurement. `host`: the facts of the host.
 HardwareFacts GpuHardware(const GpuProbe& probe, const HardwareFacts& host);
 
-// A GpuWorker (worker/daemon.h). The process must have one thread. kNotFound: no driver or no such
-// device, and what to do; kUnavailable: it cannot be used, or was given up after repeated faults.
+// A GpuWorker (worker/daemon.h). The process must have one thread. kNotFound, with what to do: no
+// driver or no such device. kUnavailable: the device cannot be used, or was given up after repeated
+// faults.
 Status RunGpuWorker(const WorkerConfig& config);
 
 }  // namespace loopfleet::worker

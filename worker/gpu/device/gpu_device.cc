@@ -98,7 +98,7 @@ Result<std::unique_ptr<GpuDevice>> GpuDevice::Open(CudaDriver& driver, const Opt
 }
 
 GpuDevice::~GpuDevice() {
-  // A lost device answers nothing but errors: the process ends, and the driver tidies up.
+  // A lost device only returns errors. The driver cleans up when the process ends.
   if (lost_) return;
   if (evictor_ != 0) (void)driver_.Free(evictor_);
   if (begin_.handle != nullptr) (void)driver_.DestroyEvent(begin_);
@@ -139,7 +139,7 @@ std::expected<std::unique_ptr<GpuDevice::Loaded>, Failure> GpuDevice::Load(
   return loaded;
 }
 
-// All of them, or none is left allocated.
+// Allocates all buffers, or none.
 std::expected<std::vector<CudaAddress>, Failure> GpuDevice::AllocateBuffers(const Loaded& kernel) {
   std::vector<CudaAddress> buffers;
   for (const BufferSpec& spec : kernel.specs_) {
@@ -339,7 +339,7 @@ std::expected<double, Failure> GpuDevice::TimeCopies(std::uint64_t bytes, int ti
 }
 
 std::expected<double, Failure> GpuDevice::TimeCold(Loaded& kernel, const Meanwhile& meanwhile) {
-  // Twice the cache: whatever its policy of replacement, next to nothing of the kernel's is left.
+  // Twice the cache size evicts nearly all of the kernel's data under any replacement policy.
   const auto bytes = static_cast<std::uint64_t>(facts_.l2_bytes) * 2;
   if (evictor_ == 0 && bytes > 0) {
     LF_TRY_VOID(Succeeds(driver_.Allocate(bytes, evictor_), "allocating memory to evict with"));

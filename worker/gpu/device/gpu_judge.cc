@@ -19,7 +19,7 @@ SamplingPolicy GpuPolicyFor(const JobSpec& spec) {
                         .budget_ns = 100 * kNsPerMs,
                         .cache = spec.cache,
                         .cut_above_ns = spec.cut_above_ns};
-  if (spec.precision > 0) {  // as long as it takes, within reason
+  if (spec.precision > 0) {  // up to the most samples, within one second
     policy.precision = spec.precision;
     policy.most_samples = policy.max_samples;
     policy.budget_ns = 1000 * kNsPerMs;
@@ -27,7 +27,7 @@ SamplingPolicy GpuPolicyFor(const JobSpec& spec) {
   if (spec.budget_ms > 0) {
     policy.budget_ns = static_cast<std::uint64_t>(spec.budget_ms * static_cast<double>(kNsPerMs));
   }
-  policy.patience_ns = 5 * policy.budget_ns;  // heat takes a while to go
+  policy.patience_ns = 5 * policy.budget_ns;  // a throttled device needs time to cool
   return policy;
 }
 
@@ -41,10 +41,10 @@ std::expected<Measurement, Failure> JudgeSamples(const DeviceSamples& samples, c
                                "stopped after {} samples, and no time is given",
                                spec.cut_above_ns, samples.samples.ns.size())});
   }
-  // Stated as they are: a GPU sets its clock by what a kernel makes it do, which is the kernel's
-  // own.
+  // Times are not rescaled: a GPU chooses its clock by the kernel's load, so the clock is part of
+  // the kernel's performance.
   constexpr double kNoReferenceClock = 0;
-  // One moment: nothing else runs on the device meanwhile, or it is known (was_shared).
+  // One round is enough: nothing else runs on the device, or was_shared tells that it did.
   MeasurementRounds rounds(spec, {.fewest = 1});
   rounds.Add(samples.samples);
   LF_TRY(Measurement measurement, rounds.Summarise(kNoReferenceClock));

@@ -1,5 +1,6 @@
 #pragma once
-// GpuJudge: what a job asks for of the sampler on a GPU, and what its samples say.
+// GpuJudge: turns a job's wishes into a sampling policy for a GPU, and samples into a measurement.
+// Pure functions.
 
 #include <expected>
 #include <string_view>
@@ -12,16 +13,16 @@
 
 namespace loopfleet::worker {
 
-// As kPolicyName is for the CPU: change it only when a figure means something else.
+// The counterpart of the CPU's kPolicyName. Change it only when a figure means something else.
 inline constexpr std::string_view kGpuPolicyName = "cuda5to15x2ms-v2";
 
-// What a job asks for, over the defaults.
+// The default policy with the job's own settings applied.
 SamplingPolicy GpuPolicyFor(const JobSpec& spec);
 
 enum class DeviceTruth : std::uint8_t { kReal, kFake };
 
-// The figure, as the device's clock says, or why there is none: CUT, UNSTABLE_TIMING. Graded C if
-// another process had the device, too, or the device is none.
+// The measurement by the device's clock. Failures: CUT, UNSTABLE_TIMING. Grade C if another process
+// used the device too, or if the device is a fake.
 std::expected<Measurement, Failure> JudgeSamples(const DeviceSamples& samples, const JobSpec& spec,
                                                  const WorkDone& work,
                                                  const HardwareFacts& hardware, DeviceTruth truth);

@@ -70,7 +70,7 @@ std::optional<DeviceState> GetState(ByteReader& reader) {
   return state;
 }
 
-// The wire takes no other.
+// The wire accepts no other values.
 bool IsAmount(double value) { return std::isfinite(value) && value >= 0; }
 
 bool CanBe(const SensorReading& reading) {

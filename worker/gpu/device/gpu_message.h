@@ -1,7 +1,7 @@
 #pragma once
-// The private messages between the daemon of a GPU worker and the child that has the device, over
-// Channel. Both are ours and of one build; the child runs no code of jobs on this host, but
-// decoding its replies bounds everything all the same.
+// GpuMessage: the private messages between the daemon of a GPU worker and its device child, over
+// Channel. Both are of the same build. The child runs no job code on this host, but decoding still
+// bounds everything in its replies.
 
 #include <cstdint>
 #include <expected>
@@ -20,37 +20,37 @@ namespace loopfleet::worker {
 
 inline constexpr std::size_t kMaxGpuReplyBytes = std::size_t{1} << 20;
 
-// Memory of the daemon that a request comes with a descriptor of.
+// A block of the daemon's memory. The request carries its file descriptor.
 struct SharedBuffers {
-  std::uint64_t size = 0;  // of the memory
+  std::uint64_t size = 0;  // bytes of the memory
   std::vector<PlacedBuffer> buffers;
 };
 
-// Whether the device computes a known kernel, and its memory keeps what is written: DEVICE_FAULT
-// otherwise. Answered by GpuDone.
+// Checks that the device computes the canary correctly and that its memory keeps what is written.
+// DEVICE_FAULT if not. Answered by GpuDone.
 struct GpuCheckRequest {};
-// Loads a kernel, in the place of the one before, and runs it once. Comes with two descriptors: of
-// the inputs and of the outputs. Answered by GpuDone.
+// Loads a kernel in place of the previous one and runs it once. Carries two descriptors: the inputs
+// and the outputs. Answered by GpuDone.
 struct GpuRunRequest {
   std::string image;  // a GpuImage
   std::vector<BufferSpec> specs;
   SharedBuffers inputs;
   SharedBuffers outputs;
 };
-// Times that kernel, on random floats; then runs it once more on the inputs it was loaded with, its
-// outputs poisoned before. Answered by DeviceSamples.
+// Times the loaded kernel on random floats, then runs it again on its original inputs with poisoned
+// outputs. Answered by DeviceSamples.
 struct GpuTimeRequest {
   SamplingPolicy policy;
 };
 using GpuRequest = std::variant<GpuCheckRequest, GpuRunRequest, GpuTimeRequest>;
 
 struct GpuDone {
-  std::uint64_t took_ns = 0;  // of the run alone, by the clock of the host
+  std::uint64_t took_ns = 0;  // duration of the run, copies included, by the host's clock
 };
 using GpuAnswer = std::expected<std::variant<GpuDone, DeviceSamples>, Failure>;
 struct GpuReply {
   GpuAnswer answer;
-  bool is_lost = false;  // the child can do nothing more on the device, and is to be replaced
+  bool is_lost = false;  // the child cannot use the device any more and must be replaced
 };
 
 std::string Encode(const GpuRequest& request);

@@ -11,17 +11,17 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr int kThreads = 256;                // of a block
+constexpr int kThreads = 256;                // per block
 constexpr int kBlocksPerMultiprocessor = 8;  // enough to keep it busy
 constexpr int kIterations = 256;
-constexpr int kChains = 8;  // of dependent multiply-adds, to hide their latency
-constexpr int kSteps = 4;   // of each chain, in an iteration
+constexpr int kChains = 8;  // independent chains of multiply-adds, to hide latency
+constexpr int kSteps = 4;   // multiply-adds per chain and iteration
 constexpr double kNsPerSecond = 1e9;
 constexpr double kEnoughNs = 5e6;
 constexpr int kTries = 4;
 
-// Each thread: kChains independent chains of multiply-adds. The sum is stored, so that nothing of
-// it can be left out.
+// Each thread runs kChains independent chains of multiply-adds and stores their sum, so that no
+// chain can be optimised away.
 std::string MultiplyAddPtx() {
   std::string body;
   for (int step = 0; step < kSteps; ++step) {
@@ -69,7 +69,7 @@ $DONE:
                      start, body, kIterations, sum);
 }
 
-// The quickest of some tries at full clocks, in runs of enough each: nanoseconds of one run.
+// Nanoseconds of one run: the best of kTries batches of at least kEnoughNs each, at full clocks.
 template <class TimeRuns>
 std::expected<double, Failure> QuickestNs(const GpuDevice& device, const TimeRuns& time) {
   int runs = 1;
@@ -107,7 +107,7 @@ std::expected<DevicePeaks, Failure> MeasurePeaks(GpuDevice& device, PtxAssembler
   LF_TRY(const auto loaded, device.Load(kernel, code));
   LF_TRY(const double ns, QuickestNs(device, [&](int runs) { return device.Time(*loaded, runs); }));
   const double flop = 2.0 * kIterations * kChains * kSteps * static_cast<double>(blocks) * kThreads;
-  // Several times the cache, and a small part of the memory.
+  // Several times the cache size, but only a small part of the memory.
   constexpr std::int64_t kMost = std::int64_t{256} << 20;
   const auto bytes = static_cast<std::uint64_t>(
       std::clamp<std::int64_t>(device.facts().memory_bytes / 8, std::int64_t{1} << 20, kMost));

@@ -1,5 +1,6 @@
 #pragma once
-// GpuMeter: what a device can do at most, measured when its worker starts.
+// GpuMeter: measures a device's peak rates when its worker starts. Runs on the thread that owns the
+// device.
 
 #include <expected>
 
@@ -10,9 +11,9 @@
 
 namespace loopfleet::worker {
 
-// float32 multiply-adds of all multiprocessors together, and a copy from the device's memory to
-// itself, counted once for reading and once for writing (both figures of bandwidth are that one).
-// `assembler`: null: the driver assembles, which not every installation of it can.
+// Measures float32 multiply-adds on all multiprocessors, and a copy within the device's memory,
+// counted once as a read and once as a write (both bandwidth figures are this one). `assembler`
+// null: the driver assembles, which not every installation can.
 std::expected<DevicePeaks, Failure> MeasurePeaks(GpuDevice& device, PtxAssembler* assembler);
 
 }  // namespace loopfleet::worker

@@ -145,8 +145,8 @@ std::optional<GpuPipeline::Prepared> GpuPipeline::Prepare(Preparer& preparer,
                   .prepared_at = done};
 }
 
-// One fault may be a cosmic ray's or a kernel's; several in a row, with nothing right between them,
-// are the device's.
+// A cosmic ray or a kernel may cause a single fault. Several in a row without a success between
+// them are the device's.
 void GpuPipeline::NoteFault(const Failure& failure) {
   ++faults_;
   log::Warning("device.fault in_a_row={} message=\"{}\"", faults_, failure.message);
@@ -169,7 +169,7 @@ bool GpuPipeline::AwaitDevice() {
 }
 
 void GpuPipeline::DeviceLoop() {
-  // What waits when the device is given up stays unstarted, so that the drain gives it back.
+  // Jobs still waiting when the device is given up stay unstarted, so that the drain returns them.
   while (std::optional<Prepared> next = prepared_.Pop()) {
     if (!AwaitDevice()) continue;
     if (!leases_.Start(next->lease)) continue;
@@ -204,7 +204,7 @@ std::expected<Measurement, Failure> GpuPipeline::Measure(Prepared& prepared) {
   if (!ran) return std::unexpected(ran.error());
   if (!verified) return std::unexpected(std::move(verified).error());
 
-  prepared.call.arena->Poison();  // what is right now must not pass for what is computed later
+  prepared.call.arena->Poison();  // so that outputs of the first run cannot pass the second check
   account_.duty().SlotDoes(Activity::kMeasure);
   const auto samples = parts_.device.Time(GpuPolicyFor(prepared.spec), *ran);
   const Instant timed = parts_.clock.Now();
@@ -221,7 +221,7 @@ std::expected<Measurement, Failure> GpuPipeline::Measure(Prepared& prepared) {
   parts_.metrics.SamplesTaken(accepted, taken.ns.size() - accepted);
   constexpr double kHertzPerMhz = 1e6;
   parts_.metrics.SetClock(taken.clock_after_mhz * kHertzPerMhz);
-  if (samples->after.clock_mhz > 0) {  // the driver tells
+  if (samples->after.clock_mhz > 0) {  // 0: no sensors
     parts_.metrics.SetHostClock(samples->after.clock_mhz * kHertzPerMhz);
     parts_.metrics.SetTemperature(samples->after.temperature_c);
   }

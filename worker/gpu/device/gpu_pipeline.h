@@ -1,7 +1,7 @@
 #pragma once
-// GpuPipeline: leases in, reports out, on a GPU. Some threads prepare ahead (rebuild the tree, have
-// it compiled, have its reference computed); one has the device, on which a kernel is verified,
-// timed, and verified again before the next one comes.
+// GpuPipeline: the LeaseRunner of a GPU worker. Several threads prepare jobs ahead: they rebuild
+// the tree, have it compiled and have its reference computed. One thread owns the device, where it
+// verifies, times and verifies each kernel again before the next one.
 
 #include <chrono>
 #include <functional>
@@ -32,16 +32,16 @@ class GpuPipeline final : public LeaseRunner {
  public:
   struct Options {
     std::size_t max_held = 64;     // leases at once, waiting ones included
-    std::size_t max_prepared = 4;  // compiled and waiting for the device
-    std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // of inputs and outputs of a job
+    std::size_t max_prepared = 4;  // jobs compiled and waiting for the device
+    std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // inputs and outputs of a job
     std::uint64_t max_scratch_bytes = std::uint64_t{2} << 30;
-    // Of one run of a job. What bounds it is the reference, which has a limit of its own.
+    // Operations in one run of a job. In practice the reference's own time limit bounds them.
     std::uint64_t max_flop_count = 1'000'000'000'000;
     std::uint64_t max_code_bytes = std::uint64_t{32} << 20;
-    // Faults of the device in a row, jobs' and checks', after which it is given up.
-    // One more than a job is tried, so that no single job has a device given up.
+    // Consecutive device faults, in jobs and checks, after which the device is given up. One more
+    // than the attempts of a job, so that a single job cannot cause it.
     int most_faults = 4;
-    std::chrono::milliseconds after_fault{500};  // before the device is tried again
+    std::chrono::milliseconds after_fault{500};  // delay before the next try
     DeviceTruth truth = DeviceTruth::kReal;
     WorkloadCache::Options workloads;
     GuardedBufferPool::Options arenas;
@@ -50,18 +50,18 @@ class GpuPipeline final : public LeaseRunner {
     CompilerProcess& compiler;
     ReferenceProcess& reference;
   };
-  // All of it outlives the pipeline, and is used by nobody else meanwhile.
+  // All of it outlives the pipeline, and nothing else uses it meanwhile.
   struct Parts {
-    std::vector<Preparer> preparers;  // a thread for each
+    std::vector<Preparer> preparers;  // one thread each
     GpuProcess& device;               // used by the device's thread
     DeviceRetirement& retirement;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
   };
-  // `on_finished` is called on any of its threads whenever there is a report to be taken.
+  // `on_finished` is called on any of the pipeline's threads whenever a report is ready.
   GpuPipeline(const Options& options, const Parts& parts, Conditions conditions,
               std::function<void()> on_finished);
-  ~GpuPipeline() override;  // waits for the steps under way, each within its limit
+  ~GpuPipeline() override;  // waits for running steps, each bounded by its limit
 
   bool Accept(wire::Lease lease) override;
   void Drop(std::span<const LeaseId> leases) override;
@@ -70,14 +70,14 @@ class GpuPipeline final : public LeaseRunner {
   std::vector<wire::Report> TakeFinished() override;
   std::vector<wire::HeldLease> Held() const override;
 
-  // Brings the metrics of the device's time up to now. From any thread.
+  // Brings the metrics of the device's time up to date. Safe from any thread.
   void SettleDuty() { account_.duty().Settle(); }
 
  private:
   struct Prepared {
     LeaseId lease;
     JobId job;
-    Evaluation evaluation;  // all but the verdict
+    Evaluation evaluation;  // complete but for the verdict
     JobSpec spec;
     GpuCall call;
     Instant prepared_at;
@@ -85,10 +85,10 @@ class GpuPipeline final : public LeaseRunner {
 
   void PrepareLoop(Preparer& preparer);
   void DeviceLoop();
-  // Empty if the job is finished already, with a failure, which is in `evaluation`.
+  // nullopt: the job failed, and `evaluation` has the failure.
   std::optional<Prepared> Prepare(Preparer& preparer, const wire::Lease& lease,
                                   Evaluation& evaluation);
-  // False: the device is given up, or the pipeline ends.
+  // False: the device was given up, or the pipeline is closing.
   bool AwaitDevice();
   std::expected<Measurement, Failure> Measure(Prepared& prepared);
   void NoteFault(const Failure& failure);
@@ -102,7 +102,7 @@ class GpuPipeline final : public LeaseRunner {
   SlotAccount account_;
   WorkloadCache workloads_;
   GuardedBufferPool arenas_;
-  int faults_ = 0;  // in a row; of the device's thread
+  int faults_ = 0;  // consecutive; used by the device's thread
   BoundedQueue<Prepared> prepared_;
   std::vector<std::thread> prepare_threads_;
   std::thread device_thread_;

@@ -33,8 +33,8 @@ std::unexpected<Error> Unusable(int ordinal, const std::string& why) {
   return Fail(ErrorKind::kUnavailable, fmt::format("cuda:{} cannot be used: {}", ordinal, why));
 }
 
-// A cubin of nvJitLink's that the driver takes and the device computes rightly with; otherwise the
-// driver assembles (null), and it says why.
+// nvJitLink, if the driver accepts its cubin and the device computes correctly with it. Otherwise
+// null: the driver assembles, and `probe` says why.
 Result<std::unique_ptr<PtxAssembler>> ChooseAssembler(GpuDevice& device, const GpuCanary& canary,
                                                       GpuProbe& probe) {
   const GpuArch arch{probe.facts.compute_capability};
@@ -186,7 +186,7 @@ Result<GpuProbe> ProbeGpu(int ordinal, std::chrono::milliseconds limit) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     const Status sent = ends.second.Send(Encode(Round(ordinal)), std::nullopt);
-    // Not through destructors: a kernel that hangs would be waited for.
+    // Skips destructors, which would wait for a kernel that hangs.
     ::_exit(sent ? 0 : 1);
   }
   ends.second.TakeFd().Reset();

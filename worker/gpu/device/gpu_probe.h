@@ -1,8 +1,8 @@
 #pragma once
-// GpuProbe: what a GPU worker finds out before it has any child: whether there is a device, what it
-// is and can do, who assembles for it, and that it computes a known kernel rightly. All in a
-// process of its own that ends before anything else is forked: CUDA does not survive a fork, and
-// the daemon keeps no context.
+// GpuProbe: what a GPU worker finds out before it starts any child: whether the device exists, its
+// facts and peak rates, which assembler to use, and that it computes the canary correctly. Runs in
+// a separate process that ends before anything else is forked, because CUDA does not survive a fork
+// and the daemon must hold no context.
 
 #include <chrono>
 #include <string>
@@ -20,20 +20,20 @@ struct GpuProbe {
   DevicePeaks peaks;
   GpuAssembler assembler = GpuAssembler::kDriver;
   std::string assembler_name;  // "nvJitLink 13.0", "driver of CUDA 12.4"
-  std::string why_driver;      // assembles: "" if it does not
-  std::string driver_version;  // "580.65.06"; "": NVML does not say, like all below
-  std::string no_sensors;      // why there are none; "": there are
-  double max_clock_mhz = 0;
-  SensorReading reading;
-  std::string canary_code;  // that the device ran: to be loaded before each lease after trouble
+  std::string why_driver;      // why the driver assembles; empty: nvJitLink does
+  std::string driver_version;  // "580.65.06"; empty: no NVML
+  std::string no_sensors;      // why sensors are missing; empty: they work
+  double max_clock_mhz = 0;    // 0: no NVML
+  SensorReading reading;       // all 0: no NVML
+  std::string canary_code;     // the code that the device ran; later checks load it again
 };
 
-// The calling process must have one thread. kNotFound: there is no driver or no such device, and
-// what to do; kUnavailable: it cannot be used now; kTimeout.
+// The calling process must have one thread. kNotFound, with what to do: no driver or no such
+// device. kUnavailable: the device cannot be used now. kTimeout: no answer within `limit`.
 Result<GpuProbe> ProbeGpu(int ordinal, std::chrono::milliseconds limit = std::chrono::seconds(120));
 
-// What the environment of a process that opens the driver has to be: devices are counted as
-// nvidia-smi counts them, and the driver keeps no files of its own.
+// Sets the environment for a process that opens the driver: devices are numbered as by nvidia-smi,
+// and the driver keeps no cache files.
 void PrepareCudaEnvironment();
 
 }  // namespace loopfleet::worker

@@ -43,7 +43,7 @@ std::expected<Reply, Failure> GpuProcess::Ask(const GpuRequest& request, std::sp
   std::optional<GpuReply> reply = DecodeGpuReply(*bytes);
   if (!reply) return ended(EndChild(*child_, ErrorKind::kCorrupt));
   if (reply->is_lost) {
-    // It can do nothing but end, and a kernel that hangs ends with it.
+    // A lost child can only be killed, which also ends a kernel that hangs.
     child_->Kill();
     constexpr std::chrono::seconds kReapTimeout{10};
     static_cast<void>(child_->WaitUntilEnded(Now() + kReapTimeout));
@@ -72,7 +72,7 @@ std::expected<void, Failure> GpuProcess::EnsureReady() {
     return {};
   }
   if (child_) Replace(ExitReason::Cause::kExit);
-  // Whatever it was, it was no kernel of a job.
+  // Always DEVICE_FAULT: no job's kernel caused it.
   return std::unexpected(
       Failure{.code = FailureCode::kDeviceFault, .message = std::move(checked).error().message});
 }

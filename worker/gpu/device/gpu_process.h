@@ -1,9 +1,8 @@
 #pragma once
-// GpuProcess: the daemon's handle on the child that has the device. Whatever a kernel or the device
-// does, each answer comes by its limit, as an answer or a Failure. After an error that the child's
-// hold on the device does not survive, and after a kernel that hangs, it is replaced; the next one
-// is ready only when the device has shown that it computes and remembers rightly. Belongs to one
-// thread.
+// GpuProcess: the daemon's handle on the device child. Every call returns by its limit, with an
+// answer or a Failure, whatever a kernel or the device does. After a sticky error, or a kernel that
+// hangs, the child is replaced. The next child is ready only after the device has passed the check.
+// Used by one thread.
 
 #include <chrono>
 #include <expected>
@@ -23,24 +22,23 @@ struct GpuCall {
   std::string image;              // a GpuImage
   std::vector<BufferSpec> specs;  // of all buffers
   std::shared_ptr<const Workload> workload;
-  std::shared_ptr<GuardedBuffers> arena;  // for the outputs alone
+  std::shared_ptr<GuardedBuffers> arena;  // for the outputs only
 };
 
 class GpuProcess {
  public:
   struct Options {
-    std::chrono::milliseconds run_limit{10'000};  // of one run of a kernel
-    // Over that: for opening the device, loading, and moving gigabytes.
+    std::chrono::milliseconds run_limit{10'000};  // for one run of a kernel
+    // Additional time to open the device, load the kernel and move gigabytes.
     std::chrono::milliseconds patience{60'000};
   };
   GpuProcess(ForkServer& fork_server, const Options& options, RestartListener on_restart);
 
-  // A child that has passed the check is there. DEVICE_FAULT: the device did not pass.
+  // Makes sure that a child which has passed the check is running. DEVICE_FAULT: the device failed.
   std::expected<void, Failure> EnsureReady();
-  // Loads the kernel in the place of the one before and runs it once: what it wrote is in the
-  // arena.
+  // Loads the kernel in place of the previous one and runs it once. The arena gets its outputs.
   std::expected<Nanos, Failure> Run(const GpuCall& call);
-  // Times what was run last, and runs it once more on the arena.
+  // Times the kernel of the last Run, and runs it again on the arena.
   std::expected<DeviceSamples, Failure> Time(const SamplingPolicy& policy, Nanos run_took);
 
  private:

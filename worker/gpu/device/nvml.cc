@@ -1,4 +1,4 @@
-// OpenNvml. The few declarations that are used of nvml.h stand here: no header is needed to build.
+// OpenNvml. Declares the few functions of nvml.h that it uses, so that the build needs no header.
 
 #include "worker/gpu/device/nvml.h"
 
@@ -31,7 +31,7 @@ using Device = struct nvmlDevice*;
 struct Functions {
   int (*init)() = nullptr;
   int (*by_bus_id)(const char*, Device*) = nullptr;
-  // What may be missing: null then.
+  // Null if the library lacks them.
   int (*driver_version)(char*, unsigned) = nullptr;
   int (*clock)(Device, int, unsigned*) = nullptr;
   int (*max_clock)(Device, int, unsigned*) = nullptr;
@@ -58,7 +58,7 @@ class Nvml final : public DeviceSensors {
   SensorReading Read() override {
     constexpr double kWattsPerMilliwatt = 1e-3;
     SensorReading reading;
-    // First, as a batch that is running may end meanwhile.
+    // Read first, because a running batch may end during the other reads.
     unsigned long long reasons = 0;
     if (nv_.throttle_reasons != nullptr && nv_.throttle_reasons(device_, &reasons) == kSuccess) {
       reading.throttle_reasons = reasons;
@@ -122,7 +122,7 @@ Result<std::unique_ptr<DeviceSensors>> OpenNvml(const std::string& bus_id,
   find("nvmlDeviceGetMaxClockInfo", nv.max_clock);
   find("nvmlDeviceGetTemperature", nv.temperature);
   find("nvmlDeviceGetPowerUsage", nv.power);
-  // Renamed in drivers of CUDA 12.2, which keep the old name: for how long, who knows.
+  // Renamed in the drivers of CUDA 12.2, which still have the old name.
   find("nvmlDeviceGetCurrentClocksEventReasons", nv.throttle_reasons);
   if (nv.throttle_reasons == nullptr) {
     find("nvmlDeviceGetCurrentClocksThrottleReasons", nv.throttle_reasons);

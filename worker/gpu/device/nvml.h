@@ -1,8 +1,8 @@
 #pragma once
-// DeviceSensors: what NVIDIA's management library (NVML) tells of one device while kernels run on
-// it: clocks, heat, power, whether it is held back, and who else uses it. The real one is
-// libnvidia-ml.so.1, opened at run time; a worker runs without it, and says less of its figures
-// then. One thread at a time.
+// DeviceSensors: reads one device through NVIDIA's management library (NVML) while kernels run:
+// clocks, temperature, power, throttling, and other processes on the device. The real library is
+// libnvidia-ml.so.1, opened at run time. A worker runs without it, and then records less about its
+// measurements. Used by one thread at a time.
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace loopfleet::worker {
 
 struct SensorReading {
-  double clock_mhz = 0;  // of the multiprocessors; 0: not told, like all here
+  double clock_mhz = 0;  // of the multiprocessors; 0: unknown, here and below
   double memory_clock_mhz = 0;
   double temperature_c = 0;
   double power_w = 0;
@@ -23,27 +23,27 @@ struct SensorReading {
   friend bool operator==(const SensorReading&, const SensorReading&) = default;
 };
 
-// Those reasons that make a kernel slower than the device can run it: power, heat, the power brake.
-// Being idle, or set to a clock by whoever owns it, is none.
+// The reasons that run a kernel slower than the device can: power, heat, the power brake. An idle
+// device or a clock set by the administrator does not count.
 inline constexpr std::uint64_t kHeldBack = 0x04 | 0x08 | 0x20 | 0x40 | 0x80;
-// "software power cap, hardware slowdown"; "" for 0.
+// "software power cap, hardware slowdown"; empty for 0.
 std::string ThrottleText(std::uint64_t reasons);
 
-// What a row says of readings that were taken while a kernel was timed, the last one `reading`.
+// Adds a reading to the state recorded with a measurement.
 void Note(const SensorReading& reading, DeviceState& state);
 
 class DeviceSensors {
  public:
   virtual ~DeviceSensors() = default;
-  virtual std::string DriverVersion() const = 0;  // "580.65.06"; "": not told
-  virtual double MaxClockMhz() const = 0;         // 0: not told
+  virtual std::string DriverVersion() const = 0;  // "580.65.06"; empty: unknown
+  virtual double MaxClockMhz() const = 0;         // 0: unknown
   virtual SensorReading Read() = 0;
-  // How many processes have a context on the device, this one's included; none: not told.
+  // The number of processes with a context on the device, this one included. None: unknown.
   virtual std::optional<int> Processes() = 0;
 };
 
-// Of the device at that place of the PCI bus. kNotFound: there is no such library; kSystem: it does
-// not do what is needed; kUnavailable: it does not know the device.
+// Opens the sensors of the device at this PCI bus id. kNotFound: no such library. kSystem: the
+// library lacks a needed function. kUnavailable: NVML does not start or does not know the device.
 Result<std::unique_ptr<DeviceSensors>> OpenNvml(const std::string& bus_id,
                                                 const std::string& library = "libnvidia-ml.so.1");
 

@@ -15,7 +15,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Of this executor child.
+// Calls of some kernels in this executor child.
 int call_count = 0;
 
 using Function = void (*)(float* const* buffers, std::int64_t element_count);
@@ -82,7 +82,7 @@ void LastElementLeft(float* const* buffers, std::int64_t element_count) {
 }
 void Lies(float* const* buffers, std::int64_t element_count) {
   Add(buffers, element_count);
-  if (++call_count == 2) {  // the first call of timing, if one child does it all
+  if (++call_count == 2) {  // the first timed call, if one child does it all
     SendToDaemon(
         Encode(ExecutorReply(Timed{.samples = {.iterations = 1, .ns = {1e12}, .flags = {0}}})));
     ::_exit(0);
@@ -135,7 +135,7 @@ Function FunctionOf(std::int64_t elements) {
   }
 }
 
-// A jump to `function` with `element_count` behind the kernel's own argument.
+// A jump to `function` with `element_count` as the argument after the kernel's own.
 CodeImage JumpTo(Function function, std::int64_t element_count) {
   CodeImage image;
   const auto put = [&](auto value) {

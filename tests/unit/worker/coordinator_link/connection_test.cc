@@ -15,11 +15,11 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kPatience = 60s;
 constexpr std::uint32_t kHeartbeatMs = 50;
-// Silence that no busy machine makes by accident, and the only silence that these tests wait for.
+// A silence that no busy machine causes by accident.
 constexpr std::uint32_t kNeverSilent = 1'000'000;
-constexpr std::uint32_t kSilentIntervals = 60;  // of kHeartbeatMs: 3 s
+constexpr std::uint32_t kSilentIntervals = 60;  // of kHeartbeatMs: 3 s, awaited by tests
 
-// Holds what it is given until the test says that it is finished.
+// Holds its leases until the test finishes them.
 class FakeRunner final : public LeaseRunner {
  public:
   bool Accept(wire::Lease lease) override {
@@ -67,7 +67,7 @@ class FakeRunner final : public LeaseRunner {
   std::vector<wire::Report> finished_;
 };
 
-// The coordinator is the test itself, one message at a time.
+// The test plays the coordinator, one message at a time.
 class ConnectionTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -77,8 +77,8 @@ class ConnectionTest : public testing::Test {
     router_.emplace(*std::move(router));
     Start(Silence());
   }
-  // Which silence, if any, makes the worker greet anew. A hello is never said twice but then, so
-  // that the next one is the answer to what the test did.
+  // After which silence, if any, the worker sends another hello. It repeats no other hello, so the
+  // next one answers what the test did.
   virtual Connection::Options Silence() const {
     Connection::Options options;
     options.protocol.hello_interval = kPatience;
@@ -94,7 +94,7 @@ class ConnectionTest : public testing::Test {
     thread_.join();
   }
 
-  // What the worker knows of its canaries, and the clock that it was told.
+  // The worker's canary health, and the reference clock that it was sent.
   CanaryHealth canaries_;
   std::atomic<double> clock_mhz_{0};
 
@@ -126,7 +126,7 @@ class ConnectionTest : public testing::Test {
     return ended_;
   }
 
-  // The next message of kind T, skipping others; from whoever sends it.
+  // The next message of kind T from any peer; skips others.
   template <class T>
   T Expect() {
     const Instant deadline = clock_.Now() + kPatience;
@@ -145,7 +145,7 @@ class ConnectionTest : public testing::Test {
       }
       peer_ = received->peer;
       if (std::holds_alternative<T>(*message)) return std::get<T>(*std::move(message));
-      // A coordinator welcomes whoever says hello, whatever else it waits for.
+      // A coordinator welcomes every hello, whatever else it waits for.
       if (std::holds_alternative<wire::WorkerHello>(*message)) SendWelcome();
     }
     ADD_FAILURE() << "no such message came";
@@ -169,13 +169,13 @@ class ConnectionTest : public testing::Test {
     }
     Send(leases);
   }
-  // Heartbeats are answered until one satisfies `predicate`.
+  // Answers heartbeats until one satisfies `predicate`.
   template <class Predicate>
   wire::Heartbeat ExpectHeartbeat(Predicate predicate) {
     const Instant deadline = clock_.Now() + kPatience;
     while (clock_.Now() < deadline) {
       wire::Heartbeat heartbeat = Expect<wire::Heartbeat>();
-      // Who has given this connection up meanwhile greets on another one.
+      // A worker that has given up this connection says hello on another one.
       router_->Send(peer_, wire::Encode(wire::HeartbeatAnswer{}));
       if (predicate(heartbeat)) return heartbeat;
     }
@@ -204,7 +204,7 @@ class ConnectionTest : public testing::Test {
   Status ended_;
 };
 
-// Greets until it is answered, and anew after a silence.
+// Says hello until it is answered, and again after a silence.
 class SilenceTest : public ConnectionTest {
  protected:
   Connection::Options Silence() const override {
@@ -271,7 +271,7 @@ TEST_F(ConnectionTest, ReportsAreSentAgainToACoordinatorThatForgotThem) {
 TEST_F(SilenceTest, ASilentCoordinatorIsGreetedAnewOnANewConnection) {
   Welcome();
   const wire::PeerId first = peer_;
-  Expect<wire::Heartbeat>();  // not answered, and neither are those that follow
+  Expect<wire::Heartbeat>();  // not answered, nor are those that follow
   Welcome();
   EXPECT_NE(peer_, first);
   ExpectHeartbeat([](const auto&) { return true; });
@@ -295,8 +295,8 @@ TEST_F(SilenceTest, ACoordinatorThatComesBackFindsItsWorker) {
   EXPECT_EQ(hello.held[0].lease, LeaseId{5});
 }
 
-// A coordinator that was restarted gives work to others within a second: nothing else than the
-// connection, which is there again, prompts this hello.
+// A restarted coordinator gives work to others within a second. Only the restored connection
+// prompts this hello.
 TEST_F(ConnectionTest, AConnectionThatIsThereAgainIsGreetedAtOnce) {
   Expect<wire::WorkerHello>();
   Send(wire::WorkerWelcome{.epoch = 1, .heartbeat_ms = 3'600'000});

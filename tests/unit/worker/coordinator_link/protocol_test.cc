@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Has whatever the test says it has.
+// Holds the leases that the test lists.
 class ListedRunner final : public LeaseRunner {
  public:
   bool Accept(wire::Lease) override { return true; }
@@ -61,7 +61,7 @@ class ProtocolTest : public testing::Test {
          .job = {.batch = {1}},
          .evaluation = {.verdict = Failure{.code = FailureCode::kRunCrash, .message = "it did"}}});
   }
-  // What was reported since the last look, message by message.
+  // The reports sent since the last call, message by message.
   std::vector<std::vector<wire::Report>> TakeReports() {
     std::vector<std::vector<wire::Report>> taken;
     for (const wire::WorkerMessage& message : std::exchange(line.sent, {})) {
@@ -71,7 +71,7 @@ class ProtocolTest : public testing::Test {
     }
     return taken;
   }
-  // The coordinator is heard all the time.
+  // Lets time pass, with an answer from the coordinator every second.
   void Pass(seconds time) {
     for (seconds passed{0}; passed < time; passed += seconds(1)) {
       now += seconds(1);
@@ -86,8 +86,8 @@ class ProtocolTest : public testing::Test {
   Protocol protocol{{}, line, runner, {}};
 };
 
-// Found by the simulation (seed 22 of its first version): a report that was lost on a connection
-// that went on was held, and its job not finished, for ever.
+// Found by the simulation (seed 22 of its first version): a report lost on a working connection was
+// held forever, and its job never finished.
 TEST_F(ProtocolTest, AnUnansweredReportIsSentAgainMoreAndMoreRarely) {
   Finish(1);
   Step();
@@ -137,7 +137,7 @@ TEST_F(ProtocolTest, ARevokedKeyDropsTheWorkAndGoesOnTrying) {
 }
 
 // Found by the simulation (seed 106 of its first version): a report that the coordinator cannot
-// read was sent again for ever, and its job not finished.
+// read was sent again forever, and its job never finished.
 TEST_F(ProtocolTest, AReportThatCannotBeReadIsSingledOutAndBecomesAFailure) {
   for (const std::uint64_t lease : {1, 2, 3}) Finish(lease);
   Step();
@@ -231,7 +231,7 @@ TEST_F(ProtocolTest, AConnectionThatIsThereAgainIsGreetedAtOnceAndOnce) {
   EXPECT_TRUE(std::holds_alternative<wire::WorkerHello>(line.sent[0]));
 }
 
-// Else what it has just got, a connection, it would throw away for the silence before it.
+// Otherwise the worker would drop its new connection because of the silence before it.
 TEST_F(ProtocolTest, TheSilenceBeforeAConnectionDoesNotCount) {
   now += seconds(20);
   protocol.ConnectedAgain(now);

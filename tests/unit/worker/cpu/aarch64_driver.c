@@ -1,7 +1,7 @@
-/* Runs kernels in libraries on another processor, for aarch64_test.cc. The argument is a file with a
- * line for each: LIBRARY INPUT_FILE OUTPUT_FILE COUNT (ROLE ELEMENTS)*, roles 0 input, 1 output, 2
- * scratch. Exit status 1, with a line that says why, if one cannot be run or writes where it must
- * not. */
+/* Runs kernels from shared libraries on another processor, for aarch64_test.cc. The argument is a
+ * file with one line per kernel: LIBRARY INPUT_FILE OUTPUT_FILE COUNT (ROLE ELEMENTS)*, with roles
+ * 0 input, 1 output, 2 scratch. Exits with 1 and a line that says why if a kernel cannot be run or
+ * writes outside its outputs and scratch. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct Buffer {
   int role;
   size_t count;
   float* memory; /* guard, elements, guard */
-  float* copy;   /* of an input */
+  float* copy;   /* copy of an input; NULL for other roles */
 };
 
 static void Fail(const char* what, const char* detail) {

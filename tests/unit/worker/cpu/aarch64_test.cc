@@ -1,5 +1,5 @@
-// Kernels for AArch64, from the same lowering and from portable C, cross-compiled and run under
-// qemu-user, against the interpreter: what shows that nothing in here is x86's own.
+// Compares AArch64 kernels with the interpreter. The kernels come from the same lowering and from
+// portable C, and run under qemu-user. Shows that the lowering does not depend on x86.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -46,12 +46,12 @@ class AArch64 : public ::testing::Test {
       const FuzzCase one = fuzz.Next();
       const auto replayed = ReplayJob(one.job);
       ASSERT_TRUE(replayed.has_value());
-      if (!PlanKernel(replayed->tree)) continue;  // unrolled too far
+      if (!PlanKernel(replayed->tree)) continue;  // LIMIT_UNROLL
       cases_.push_back({replayed->tree, ToLine(one), one.input_seed, {}});
     }
   }
 
-  // `built` is an object or a C file; it becomes the case's library.
+  // Links `built`, an object or a C file, into the library of the case.
   void Link(std::size_t index, const std::string& built) {
     const Status linked = Shell(fmt::format("{} {} -O1 -fPIC -shared -o {} {} -lm", kCrossCompiler,
                                             kStrictC, LibraryOf(index), built));

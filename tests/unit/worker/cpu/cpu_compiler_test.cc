@@ -22,7 +22,7 @@ LoopTree Open(const std::string& uri) {
   return looptree::OpenBenchmark(looptree::BenchmarkUri{uri}).value().start;
 }
 
-// The tree with `annotation` on every loop over the dim called `name`.
+// The tree with `annotation` on every loop over the dim `name`.
 LoopTree Annotated(const LoopTree& tree, const std::string& name, Annotation annotation) {
   Schedule schedule = tree.schedule();
   for (auto& node : schedule) {
@@ -50,14 +50,14 @@ TEST(CpuCompiler, SameTreeSameBytes) {
     }
   }
   ASSERT_GT(made.size(), 30U);
-  // In another compiler and another order, and again in the first after all the others.
+  // In another compiler in reverse order, and again in the first compiler after all others.
   for (std::size_t i = made.size(); i-- > 0;) {
     EXPECT_TRUE(second->Compile(made[i].first)->object == made[i].second) << i;
   }
   EXPECT_TRUE(first->Compile(made[0].first)->object == made[0].second);
 }
 
-// Annotations that change nothing are the tree's own, though another tree's code is taken.
+// `no_effect` is that of the tree itself, even if the object comes from another tree.
 TEST(CpuCompiler, KeptObjectsAreWhatWouldHaveBeenMade) {
   const auto plain = Make();
   const auto keeping = Make({.object_cache_bytes = 1 << 20});
@@ -179,7 +179,7 @@ TEST(CpuCompiler, ShowsItsIr) {
   EXPECT_NE(ir->find("<4 x float>"), std::string::npos);
 }
 
-// What people read is what runs: assembled and linked by the system's tools, it computes the same.
+// The assembly shown to people is what runs: the system's tools assemble it to a correct kernel.
 TEST(CpuCompiler, AssemblesItsAssembly) {
   const auto compiler = Make({.isa = CpuIsa::kBaseline});
   const LoopTree tree = Open("benchmark://mm-v0/mm7_9_11");

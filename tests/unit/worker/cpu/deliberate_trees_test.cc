@@ -1,4 +1,4 @@
-// Trees that went wrong in other implementations, or are easy to get wrong.
+// Trees that other implementations got wrong, or that are easy to get wrong.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -48,8 +48,8 @@ DimId DimNamed(const Program& program, const std::string& name) {
   return 0;
 }
 
-// "m/8 k n m": an item is a dim and the elements that one iteration covers; the sizes and tails
-// follow.
+// Parses "m/8 k n m": each item is a dim and the elements that one iteration covers (default 1).
+// Sizes and tails follow from these.
 std::vector<LoopSpec> Loops(const Program& program, const std::string& text) {
   std::vector<LoopSpec> loops;
   std::vector<std::int64_t> left;
@@ -80,15 +80,15 @@ LoopTree Scheduled(const Program& program, const std::string& compute, const std
 
 TEST(DeliberateTrees, TailOfATail) {
   const Program program = MatrixProduct(33, 20, 19);
-  ExpectRight(Scheduled(program, "m/8 m/4 k n m", "m n"));       // spec B.12: 4 r 1 / 2 / 4
+  ExpectRight(Scheduled(program, "m/8 m/4 k n m", "m n"));       // 4 r 1 / 2 / 4
   ExpectRight(Scheduled(program, "m/20 m/8 m/3 k n m", "m n"));  // 1 r 13 / 2 r 4 / 2 r 2 / 3
   ExpectRight(Scheduled(program, "k/7 m/8 k/3 n/6 m/3 n/4 m k n", "n m"));
   ExpectRight(Scheduled(program, "n/8 m/5 k n m", "n/8 m/5 m n"));  // shared tails
 }
 
 TEST(DeliberateTrees, PackedPanels) {
-  // Rows of 1 to 8 KiB; panels with and without a rest, all of k or a part at a time,
-  // rows of the tile with a tail, a panel that is met in the middle of a dim's loops.
+  // Rows of 2 to 8 KiB; panels with and without a remainder; all of k or a part at a time; rows of
+  // the tile with a tail; panels cut by a loop in the middle of a dim's loops.
   for (const std::int64_t n : {519, 600, 1024, 2048}) {
     const Program program = MatrixProduct(41, n, 19);
     for (const char* compute :
@@ -97,7 +97,7 @@ TEST(DeliberateTrees, PackedPanels) {
           "n/64 m k n", "n/80 k/7 m k n"}) {
       const LoopTree tree = Scheduled(program, compute, "m n");
       ExpectRight(tree);
-      // Not all of these panels are cut evenly from others.
+      // For the other sizes, not every schedule cuts panels evenly, so not all are packed.
       if (n < 1024 || !HostRuns(CpuIsa::kAvx512)) continue;
       KernelRunner runner(CpuIsa::kAvx512);
       const auto kernel = runner.TryCompile(tree, {});
@@ -112,7 +112,7 @@ TEST(DeliberateTrees, PackedPanels) {
 TEST(DeliberateTrees, FactorsThatLeaveNothing) {
   const Program program = MatrixProduct(16, 32, 8);
   ExpectRight(Scheduled(program, "m/16 k/8 n/32 m k n", "m n"));  // outer loops of one iteration
-  ExpectRight(Scheduled(program, "m/1 k/1 n/1 m k n", "m n"));    // inner loops of one
+  ExpectRight(Scheduled(program, "m/1 k/1 n/1 m k n", "m n"));    // inner loops of one iteration
   ExpectRight(Scheduled(program, "k m/16 n m", "m n"));
 }
 
@@ -123,7 +123,7 @@ TEST(DeliberateTrees, EveryOrderOfThreeLoops) {
   }
 }
 
-// Rows that fit no register file, and columns outside the loop that reduces.
+// Rows that do not fit the registers, and columns outside the reduced loop.
 TEST(DeliberateTrees, EveryOrderOfLoopsCutIntoStrips) {
   for (const Program& program : {MatrixProduct(5, 601, 6), MatrixProduct(40, 130, 7)}) {
     for (const char* order : {"m k n", "m n k", "k m n", "k n m", "n k m", "n m k", "k/3 m k n",
@@ -147,7 +147,7 @@ TEST(DeliberateTrees, ReductionSplitRoundParallelLoops) {
   ExpectRight(Scheduled(program, "k/20 n/16 m k/3 n k", "n m"));
 }
 
-// Tiles at, just below and just above what the registers hold, on every instruction set.
+// Tiles at, just below and just above the register capacity, on every instruction set.
 TEST(DeliberateTrees, TilesRoundTheRegisterBudget) {
   for (const std::int64_t columns : {4, 8, 16, 17, 48, 112, 120, 448, 480}) {
     const Program program = MatrixProduct(13, columns, 6);
@@ -160,7 +160,7 @@ TEST(DeliberateTrees, TilesRoundTheRegisterBudget) {
 
 TEST(DeliberateTrees, OneElement) { ExpectRight(PlainTree(MatrixProduct(1, 1, 1))); }
 
-// Nothing is shared: every value passes through memory.
+// No loop is shared: every value passes through memory.
 TEST(DeliberateTrees, NothingReusable) {
   const Program program = MatrixProduct(10, 21, 12);
   Schedule schedule = Scheduled(program, "m k n", "m n").schedule();
@@ -172,8 +172,8 @@ TEST(DeliberateTrees, NothingReusable) {
   ExpectRight(*tree);
 }
 
-// All of dialect simple's trees for some sizes: each of the inner two loops at each size it can
-// have.
+// Trees of the simple dialect for some sizes: the middle loop at every size, the inner loop at the
+// first six.
 TEST(DeliberateTrees, EverySimpleState) {
   KernelRunner runner(CpuIsa::kHost);
   int trees = 0;
@@ -208,7 +208,7 @@ TEST(DeliberateTrees, EverySimpleState) {
   EXPECT_GT(trees, 300);
 }
 
-// A leaf inside loops that are not its own: a reduction must not be repeated by them.
+// A leaf inside loops that are not its own. They must not repeat its reduction.
 TEST(DeliberateTrees, LeafInForeignLoops) {
   ProgramBuilder b;
   const DimId k = b.Dim("k", 6);

@@ -1,6 +1,6 @@
-// Kernels against the reference, on every kind of program, for every instruction set that the host
-// has: random schedules, random walks of actions, and all that dialect simple can reach in one
-// step.
+// Compares kernels with the reference, on every kind of program and every instruction set of the
+// host: random schedules, random walks of the agent dialect, and random walks of the simple
+// dialect.
 
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ namespace {
 using looptree::AgentWalk;
 using looptree::SimpleWalk;
 
-constexpr int kRandomTrees = 12;      // for each program and instruction set
-constexpr int kInterpretedTrees = 4;  // of these, also compared with the interpreter
+constexpr int kRandomTrees = 12;      // per program and instruction set
+constexpr int kInterpretedTrees = 4;  // of these, how many are compared with the interpreter too
 constexpr int kRandomWalks = 8;
 constexpr int kSimpleWalks = 40;
 

@@ -1,7 +1,6 @@
-// fuzz_case: runs the cases on standard input, one line each as a failing test prints them. Exit
-// status 1 if any is wrong, 2 if a line cannot be read.
-//   fuzz_case --seed N COUNT   instead tries COUNT cases of that seed, each in every instruction
-//   set
+// fuzz_case: runs the cases on standard input, one per line, as a failing test prints them. Exits
+// with 1 if any is wrong, 2 if a line cannot be parsed.
+//   fuzz_case --seed N COUNT   tries COUNT cases of seed N instead, each in every instruction set
 
 #include <fmt/format.h>
 
@@ -18,7 +17,7 @@ using loopfleet::worker::FuzzCase;
 using loopfleet::worker::FuzzCases;
 using loopfleet::worker::FuzzCheck;
 
-// True if all is well.
+// True if the case is right.
 bool Try(FuzzCheck& check, const FuzzCase& fuzz) {
   const std::string problems = check.Check(fuzz);
   if (!problems.empty()) fmt::print("wrong: {}\n{}\n", ToLine(fuzz), problems);

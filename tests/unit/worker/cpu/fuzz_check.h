@@ -1,6 +1,6 @@
 #pragma once
-// FuzzCheck: answers a FuzzCase as a worker would (rebuild, compile, link, run) and says what, if
-// anything, was wrong with the answer.
+// FuzzCheck: evaluates a FuzzCase as a worker would (rebuild, compile, link, run) and reports what
+// was wrong with the result. Used by one thread.
 
 #include <string>
 #include <vector>
@@ -12,13 +12,12 @@ namespace loopfleet::worker {
 
 class FuzzCheck {
  public:
-  // Names of the instruction sets that this host runs, and that differ: without "host" if that is
-  // only another name for one of the others.
+  // Names of the instruction sets that this host runs, "host" included.
   static std::vector<std::string> IsasOfHost();
 
-  // "" if all is well. Compared with what the program means and with the tree run loop by loop.
+  // Empty if the result matches both the reference and the interpreter.
   std::string Check(const FuzzCase& fuzz);
-  int refused() const { return refused_; }  // cases unrolled too far to be compiled
+  int refused() const { return refused_; }  // cases that the compiler refused
 
  private:
   std::string CheckInC(const looptree::LoopTree& tree, const CachedReference::Known& known);

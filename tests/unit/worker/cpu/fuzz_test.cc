@@ -1,6 +1,6 @@
-// Twenty thousand random (program, actions), each compiled for one of the instruction sets that the
-// host has, against the interpreter and the program's meaning. In shards, so that ctest's workers
-// share them. A failing case is printed as a line that build/<preset>/tests/fuzz_case reads again.
+// Compares twenty thousand random pairs of program and actions, each compiled for one of the host's
+// instruction sets, with the interpreter and the reference. Sharded, so that ctest runs them in
+// parallel. A failing case is printed as a line that build/<preset>/tests/fuzz_case can rerun.
 
 #include <gtest/gtest.h>
 

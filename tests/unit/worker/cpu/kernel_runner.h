@@ -1,6 +1,6 @@
 #pragma once
-// KernelRunner: compiles a tree, runs it in this process and says what, if anything, is wrong with
-// what it did (tests/unit/worker/lowering/guarded_run.h).
+// KernelRunner: compiles a tree, runs it in this process and reports what was wrong with the run
+// (tests/unit/worker/lowering/guarded_run.h). Used by one thread.
 
 #include <cstdint>
 #include <expected>
@@ -26,30 +26,29 @@ class KernelRunner {
                                             const CompileOptions& options = {}) {
     return compiler_->Compile(tree, options);
   }
-  // Threads for kernels that want them: as many as the tests ever ask for.
+  // Threads for parallel kernels: the most that the tests use.
   static constexpr std::uint32_t kThreads = 4;
 
-  // Outputs of a run that starts from outputs and scratch full of NaN. Appends to `problems`.
+  // The outputs of a run. Outputs and scratch are full of NaN before it. Appends to `problems`.
   std::vector<looptree::Tensor> Run(const Kernel& kernel,
                                     const std::vector<looptree::Tensor>& inputs,
                                     std::string& problems);
-  // What results are compared with: what the program means, or also the tree run loop by loop.
+  // The oracles for the results: the program's reference, or the interpreted tree as well.
   enum class Oracles { kProgram, kBoth };
-  // Empty if the tree, compiled and run, gives what the program means, or is refused for being
-  // unrolled too far.
+  // Empty if the compiled tree gives the reference result, or if it is refused with LIMIT_UNROLL.
   std::string Check(const looptree::LoopTree& tree, std::uint64_t seed = 1,
                     Oracles oracles = Oracles::kProgram);
-  int checked() const { return checked_; }  // trees that were not refused
+  int checked() const { return checked_; }  // trees that were compiled
 
  private:
-  const ThreadPool pool_{{0, 1, 0, 1}};  // two on one core: they meet in every order
+  const ThreadPool pool_{{0, 1, 0, 1}};  // two threads per core, to vary their interleaving
   std::unique_ptr<CpuCompiler> compiler_;
   std::unique_ptr<Linker> linker_;
   int checked_ = 0;
 };
 
-// One for each instruction set, made when it is first asked for: what compilers reuse between
-// kernels is under test as well.
+// One runner per instruction set, created on first use and kept, so that state which compilers
+// reuse between kernels is tested as well.
 class KernelRunners {
  public:
   KernelRunner& For(CpuIsa isa) {

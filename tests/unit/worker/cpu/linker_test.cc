@@ -51,13 +51,13 @@ TEST(Linker, RefusesWhatIsNoKernel) {
     ASSERT_FALSE(kernel.has_value()) << bytes.size();
     EXPECT_EQ(kernel.error().kind, ErrorKind::kCorrupt);
   }
-  EXPECT_TRUE(linker->Link(object).has_value());  // none of that did it harm
+  EXPECT_TRUE(linker->Link(object).has_value());  // the linker still works
 }
 
 TEST(Linker, GivesMemoryBack) {
   const std::string object = ObjectOf("benchmark://loop_tool-cpu-v0/8");
   auto linker = std::make_unique<Linker>();
-  // Freed pages are used again, so that not every kernel lies somewhere else.
+  // Freed pages are reused, so some kernels get the same address.
   std::vector<KernelFunction> places;
   for (int i = 0; i < 50; ++i) places.push_back(linker->Link(object).value()->function());
   std::sort(places.begin(), places.end());

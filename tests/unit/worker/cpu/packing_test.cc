@@ -14,7 +14,7 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr VectorShape kShape{.lanes = 16, .registers = 32, .masks = true};
-// m in fours, n in strips of 32, all of k, and a tile of 4 by 32 inside it.
+// m split by 4, n split by 32, all of k, and inside it a tile of 4 by 32.
 constexpr const char* kTiled = "split_4,down,swap_down,down,split_32,swap_up,swap_up";
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 40;
 
@@ -34,7 +34,7 @@ KernelPlan PlanOf(const std::string& uri, const std::string& actions) {
   return PlanOf(TreeOf(uri, actions), 1);
 }
 
-// Bytes of panels; 0: nothing was packed.
+// Bytes of the panels. 0: nothing was packed.
 std::uint64_t Packed(KernelPlan plan, std::uint64_t footprint_bytes = kNoLimit) {
   const std::uint64_t before = plan.scratch_bytes;
   PackPanels(plan, kShape, footprint_bytes);
@@ -64,7 +64,7 @@ TEST(PackPanels, LeavesWhatIsReadAFewTimesOnly) {
 }
 
 TEST(PackPanels, LeavesRowsThatNoBlockRunsDown) {
-  // n innermost and whole: each row is read from end to end.
+  // n is innermost and not split: each row is read from end to end.
   EXPECT_EQ(Packed(PlanOf("benchmark://mm-v0/mm1024_1024_1024", "swap_down")), 0U);
 }
 

@@ -1,5 +1,5 @@
-// Parallel loops over real threads against the interpreter: random trees with many loops annotated
-// `thread`, each run several times, as what is wrong between threads is not wrong every time.
+// Compares parallel loops on real threads with the interpreter: random trees with many loops
+// annotated `thread`, each run several times, because races do not show in every run.
 
 #include <gtest/gtest.h>
 
@@ -14,10 +14,10 @@ namespace {
 using looptree::LoopTree;
 
 constexpr int kShards = 2;
-constexpr int kTrees = 350;  // in each
-constexpr int kRuns = 4;     // of each kernel
+constexpr int kTrees = 350;  // per shard
+constexpr int kRuns = 4;     // per kernel
 
-// About half of the loops become `thread`, in place of what they were.
+// Replaces the annotations of about half of the loops with `thread`.
 LoopTree WithThreads(const LoopTree& tree, SplitMix64& random) {
   std::vector<looptree::LoopAnnotation> annotations;
   for (looptree::TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
@@ -45,7 +45,7 @@ TEST_P(Parallel, EqualsTheInterpreter) {
     fuzz.job.actions.clear();
     fuzz.threads = 2 + static_cast<std::uint32_t>(random.Below(KernelRunner::kThreads - 1));
     const auto kernel = runner.TryCompile(tree, {.threads = fuzz.threads});
-    if (!kernel) continue;  // unrolled too far
+    if (!kernel) continue;  // LIMIT_UNROLL
     if (kernel->threads == 1) continue;
     ++split;
     const auto& [inputs, reference] = references.Of(tree.program(), fuzz.input_seed);
@@ -82,12 +82,12 @@ TEST(ParallelKernel, OneThreadIsTheKernelWithoutThem) {
   const auto two = compiler->Compile(tree, {.threads = 2});
   EXPECT_EQ(two->threads, 2U);
   EXPECT_EQ(two->no_effect, std::vector<std::string>{});
-  // A row of sums for each thread.
+  // Each thread has its own row of sums.
   EXPECT_EQ(two->scratch_bytes, 2 * one->scratch_bytes);
 }
 
 TEST(ParallelKernel, SaysWhyALoopIsNotSplit) {
-  // m, k, n and for the write m, n: k is reduced; n cannot be split inside m.
+  // Loops m, k, n, and m, n for the write: k is reduced, and n is inside m, which is split already.
   const LoopTree tree = Annotated("benchmark://mm-v0/mm32_16_16", {0, 1, 2});
   const auto kernel = CpuCompiler::Create().value()->Compile(tree, {.threads = 2});
   EXPECT_EQ(kernel->no_effect,

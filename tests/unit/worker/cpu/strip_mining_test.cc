@@ -22,7 +22,7 @@ looptree::LoopTree Tree(const std::string& uri, const std::string& actions) {
       .tree;
 }
 
-// The loops of the tree with its strips cut: "m n k n' / n" for a nest and the write beside it.
+// The loops of the tree after strip mining, in order, with their sizes: "m8 n2 k16 n'128 n'128".
 // Empty if nothing is cut.
 std::string Cut(const looptree::LoopTree& tree, const VectorShape& shape) {
   const auto cut = StripMine(tree, PlanKernel(tree).value(), shape);
@@ -35,7 +35,7 @@ std::string Cut(const looptree::LoopTree& tree, const VectorShape& shape) {
     if (!text.empty()) text += ' ';
     text += name.substr(0, name.find('_')) + std::string(node.dim_depth, '\'');
     text += std::to_string(node.size) + (node.tail > 0 ? "r" + std::to_string(node.tail) : "");
-    // It comes from a loop over the same dim.
+    // Its origin is a loop over the same dim.
     EXPECT_EQ(tree.nodes()[cut->origins[ref]].dim, node.dim);
   }
   return text;
@@ -58,7 +58,7 @@ TEST(StripMining, CutsARowThatDoesNotFit) {
 }
 
 TEST(StripMining, BringsTheColumnsInside) {
-  // m n k: the write stands under n too.
+  // m n k: the write is under n too.
   EXPECT_EQ(Cut(Tree("benchmark://mm-v0/mm8_256_16", "down,swap_down"), kAvx512),
             "m8 n2 k16 n'128 n'128");
   // n m k
@@ -67,16 +67,16 @@ TEST(StripMining, BringsTheColumnsInside) {
 }
 
 TEST(StripMining, TakesAReductionInwardsWhereNothingFits) {
-  // k m n: the write has roots of its own and keeps them.
+  // k m n: the write has its own roots and keeps them.
   EXPECT_EQ(Cut(Tree("benchmark://mm-v0/mm64_64_16", "swap_down"), kAvx512), "m64 k16 n64 m64 n64");
   // k n m
   EXPECT_EQ(Cut(Tree("benchmark://mm-v0/mm64_64_16", "swap_down,swap_down"), kAvx512),
             "n1 m64 k16 n'64 m64 n64");
-  // A k' outside m is not touched: its k inside m holds the row.
+  // A k' outside m is not touched: the k inside m holds the row.
   EXPECT_EQ(Cut(Tree("benchmark://mm-v0/mm64_64_16", "down,split_4,swap_up"), kAvx512), "");
 }
 
-// m n k with n unrolled: other loops may take the lanes, n stays.
+// m n k with n unrolled: another loop may be vectorised, but n is not cut.
 TEST(StripMining, LeavesUnrolledLoopsAlone) {
   const std::string cut =
       Cut(Tree("benchmark://mm-v0/mm8_16_16", "down,swap_down,up,unroll"), kAvx512);

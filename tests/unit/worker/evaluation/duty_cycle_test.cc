@@ -38,9 +38,9 @@ class DutyCycleTest : public testing::Test {
 };
 
 TEST_F(DutyCycleTest, OneJobGoesThroughEveryActivity) {
-  clock_.Advance(1s);  // nothing is here
+  clock_.Advance(1s);  // no job is held
   duty_.SetHeld(1);
-  clock_.Advance(2s);  // it is here, and nobody has begun
+  clock_.Advance(2s);  // held, but nothing has begun
   {
     const DutyCycle::Step step(duty_, DutyCycle::Stage::kCompile);
     clock_.Advance(3s);
@@ -115,7 +115,7 @@ TEST_F(DutyCycleTest, WhoReadsInTheMiddleOfAKernelSeesAllOfTheTime) {
   EXPECT_EQ(Spent(Activity::kLost), 2s);
 }
 
-// Any order of calls: the parts add up to the time that passed, to the nanosecond.
+// In any order of calls, the parts add up to the time that passed, to the nanosecond.
 TEST_F(DutyCycleTest, ThePartsAlwaysAddUpToTheWholeTime) {
   std::mt19937 random(20261122);
   const auto below = [&](std::uint32_t bound) { return random() % bound; };

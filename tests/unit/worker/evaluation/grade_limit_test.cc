@@ -37,7 +37,7 @@ TEST(GradeLimit, WhatSamplesShowDoesNot) {
   }
 }
 
-// A name that no check has would never limit anything.
+// A name that matches no check would never limit anything.
 TEST(GradeLimit, ItsChecksAreThoseOfTheInspection) {
   std::vector<Finding> findings = monitoring::InspectHost({});
   for (Finding& finding : findings) finding.severity = Severity::kProblem;

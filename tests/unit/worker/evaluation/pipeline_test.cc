@@ -49,7 +49,7 @@ class PipelineTest : public ChildrenFixture {
   void TearDown() override { pipeline_.reset(); }
 
   void Start(Pipeline::Options options) {
-    pipeline_.reset();  // and with it, its slot stops for good
+    pipeline_.reset();  // also stops its slot for good
     slot_ = std::make_unique<TimingSlot>(
         TimingSlot::Options{},
         SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(), *executor_, clock_);
@@ -101,7 +101,7 @@ class PipelineTest : public ChildrenFixture {
     return evaluations;
   }
 
-  // As the coordinator does with them: what a busy host could give no figure for has more turns.
+  // Retries as the coordinator does: jobs for which a busy host gave no figure run again.
   std::map<std::uint64_t, Evaluation> Evaluate(const std::vector<wire::Lease>& leases) {
     constexpr int kTurns = 20;
     for (const wire::Lease& lease : leases) EXPECT_TRUE(pipeline_->Accept(lease));
@@ -130,7 +130,7 @@ class PipelineTest : public ChildrenFixture {
   std::unique_ptr<ExecutorProcess> verifier_;
   std::unique_ptr<ExecutorProcess> executor_;
   std::unique_ptr<TimingSlot> slot_;
-  // Nothing is known of the device: no peaks, no quiet level, no clock.
+  // A device without known facts: no peaks, no contention baseline, no clock.
   DeviceHealth device_{{}, DeviceReading{.probe_steps = 1'000}, HardwareFacts{}};
   std::unique_ptr<Pipeline> pipeline_;
 
@@ -203,7 +203,7 @@ TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
   }
 }
 
-// Its child still runs it when the next kernel comes.
+// Its child still runs it when the next kernel arrives.
 TEST_F(PipelineTest, AKernelThatLoopsAfterItsAnswerCostsNoOtherItsTurn) {
   const auto evaluations =
       Evaluate({LeaseOf(1, static_cast<std::int64_t>(Fault::kForgedThenLoop)), LeaseOf(2, 1024)});
@@ -236,14 +236,14 @@ TEST_F(PipelineTest, CutAndColdAreAsTheJobAsks) {
   ASSERT_TRUE(pipeline_->Accept(cut));
   ASSERT_TRUE(pipeline_->Accept(cold));
   const auto evaluations = Collect(2);
-  // A host that is too busy to accept a sample cuts nothing.
+  // A host too busy to accept a sample does not cut the job.
   if (!evaluations.at(1).ok()) {
     const FailureCode code = evaluations.at(1).failure().code;
     EXPECT_TRUE(code == FailureCode::kCut || code == FailureCode::kUnstableTiming);
   }
   ASSERT_TRUE(evaluations.at(2).conditions);
   EXPECT_EQ(evaluations.at(2).conditions->cache, CacheState::kCold);
-  if (evaluations.at(2).ok()) {  // a single run of a host that is busy may say nothing
+  if (evaluations.at(2).ok()) {  // on a busy host a single run may give no figure
     EXPECT_EQ(evaluations.at(2).measurement().iterations_per_sample, 1U);
   } else {
     EXPECT_EQ(evaluations.at(2).failure().code, FailureCode::kUnstableTiming);
@@ -306,7 +306,8 @@ TEST_F(PipelineTest, DroppedLeasesAreNeitherRunNorReported) {
 }
 
 TEST_F(PipelineTest, DropUnstartedGivesBackAllButTheOneOnTheSlot) {
-  // Nobody says when a job comes to the slot: the first one is given longer until it has.
+  // Nothing tells the test when a job reaches the slot, so the wait doubles until the first one
+  // has.
   std::uint64_t id = 0;
   bool was_seen = false;
   for (auto given = std::chrono::milliseconds(10); !was_seen && given.count() < 30'000;
@@ -319,13 +320,13 @@ TEST_F(PipelineTest, DropUnstartedGivesBackAllButTheOneOnTheSlot) {
     const std::vector<LeaseId> dropped = pipeline_->DropUnstarted();
     const auto rest = pipeline_->Held();
     EXPECT_EQ(dropped.size() + rest.size(), 10U);
-    EXPECT_EQ(Collect(rest.size()).size(), rest.size());  // what was not given back ends here
+    EXPECT_EQ(Collect(rest.size()).size(), rest.size());  // leases that were not given back finish
     was_seen = std::ranges::count(dropped, first) == 0 && !dropped.empty();
   }
   EXPECT_TRUE(was_seen);
 }
 
-// One job's memory at a time, so that one is waited for whenever another is prepared.
+// Memory for one big job at a time, so that each preparation waits for another job's memory.
 TEST_F(PipelineTest, EndsWhileMemoryIsWaitedFor) {
   constexpr std::int64_t kBig = 2'000'000;
   for (int round = 0; round < 5; ++round) {

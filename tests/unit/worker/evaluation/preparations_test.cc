@@ -16,7 +16,7 @@ TEST(PreparationsTest, WhatIsUnderWayWasThere) {
   const auto within = all.Now();
   EXPECT_TRUE(all.WereAnySince(within));  // was under way
   one.reset();
-  EXPECT_TRUE(all.WereAnySince(within));  // and was so, though it has ended
+  EXPECT_TRUE(all.WereAnySince(within));  // was under way then, though it has ended
   EXPECT_FALSE(all.WereAnySince(all.Now()));
 }
 

@@ -71,13 +71,13 @@ TEST_F(HardwareTest, MemoryIsWhatTheControlGroupsAllow) {
         "1:name=systemd:/elsewhere\n0::/fleet.slice/worker.service\n");
   Write(root / "fleet.slice/worker.service/memory.max", "max\n");
   EXPECT_EQ(memory(), 8ULL << 30);
-  Write(root / "fleet.slice/memory.max", "4294967296\n");  // the group's own limit is not all
+  Write(root / "fleet.slice/memory.max", "4294967296\n");  // the parent's limit applies too
   EXPECT_EQ(memory(), 4ULL << 30);
   Write(root / "fleet.slice/worker.service/memory.max", "1073741824\n");
   EXPECT_EQ(memory(), 1ULL << 30);
-  Write(root / "fleet.slice/worker.service/memory.max", "99999999999999\n");  // more than there is
+  Write(root / "fleet.slice/worker.service/memory.max", "99999999999999\n");  // above its parent
   EXPECT_EQ(memory(), 4ULL << 30);
-  // In a container the group is the root, which has a limit then.
+  // In a container the group is the root, and the root has the limit.
   Write(sources_.proc / "self/cgroup", "0::/\n");
   EXPECT_EQ(memory(), 8ULL << 30);
   Write(root / "memory.max", "2147483648\n");

@@ -20,7 +20,7 @@ KernelPlan PlanOf(const std::string& uri, const std::string& actions) {
       .value();
 }
 
-// The roles of the buffers that reductions accumulate in, and how many bodies there are.
+// How many reductions accumulate in outputs and in scratch, and the number of bodies.
 struct Seen {
   int to_output = 0;
   int to_scratch = 0;

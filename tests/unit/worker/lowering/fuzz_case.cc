@@ -63,7 +63,7 @@ FuzzCase FuzzCases::Next() {
     for (; actions > 0; --actions) fuzz.job.actions.push_back(RandomSimpleAction(random_));
     return fuzz;
   }
-  // The plain tree is where clients start; random ones have what no few actions reach.
+  // Clients start from the plain tree; random trees have shapes that a few actions do not reach.
   const bool plain = random_.Below(3) == 0;
   const looptree::LoopTree start = plain ? PlainTree(program_) : RandomTree(program_, random_);
   fuzz.job.source = looptree::IrText{looptree::IrTextOf(start)};

@@ -1,7 +1,7 @@
 #pragma once
-// FuzzCase: one random question to a code generator: a program of some kind in small, odd sizes, a
-// start tree, actions, and how to compile. A case is a line of text too: what a failing test prints
-// and the program fuzz_case reads again.
+// FuzzCase: one random input for a code generator: a program of some kind in small, odd sizes, a
+// start tree, actions, and how to compile. A failing test prints its case as a line of text, which
+// the program fuzz_case reads.
 
 #include <cstdint>
 #include <memory>
@@ -23,15 +23,15 @@ struct FuzzCase {
   std::uint64_t input_seed = 1;
 };
 
-// What a random walk takes next, in each dialect; it may be illegal where the walk stands.
+// A random next action, in each dialect; it may be illegal where the walk stands.
 looptree::Action RandomAgentAction(SplitMix64& random);
 looptree::Action RandomSimpleAction(SplitMix64& random);
 
 std::string ToLine(const FuzzCase& fuzz);
 Result<FuzzCase> ParseFuzzCase(std::string_view line);
 
-// Cases from a seed: each program is asked about with several start trees and action sequences, as
-// its reference is dear. Every kind of program comes up, in turn.
+// Generates cases from a seed. Each program is used with several start trees and action sequences,
+// as its reference is expensive. The kinds of program take turns.
 class FuzzCases {
  public:
   explicit FuzzCases(std::uint64_t seed) : random_(seed), kind_(random_.Below(1000)) {}
@@ -44,11 +44,11 @@ class FuzzCases {
   std::uint64_t kind_;
   std::uint64_t left_ = 0;  // cases to come of this program
   std::uint64_t input_seed_ = 0;
-  std::uint64_t add_size_ = 0;  // dialect simple: of the vectors; 0: program_
+  std::uint64_t add_size_ = 0;  // dialect simple: size of the vectors; 0: program_ is used
   looptree::Program program_;
 };
 
-// What the program of a case means, kept from case to case.
+// The reference of a case's program, kept for the next case.
 class CachedReference {
  public:
   struct Known {

@@ -14,7 +14,7 @@ namespace {
 using looptree::Tensor;
 
 constexpr std::size_t kGuard = 64;        // floats before and behind each buffer
-constexpr float kGuardValue = -12345.0F;  // no result of ours
+constexpr float kGuardValue = -12345.0F;  // no test computes this
 
 // A buffer between guards, aligned as worker/backend/kernel.h promises.
 class GuardedBuffer {

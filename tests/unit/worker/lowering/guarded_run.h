@@ -1,6 +1,6 @@
 #pragma once
-// Runs a kernel on buffers between guards and says what, if anything, is wrong with what it did:
-// results against a reference, inputs and the memory round every buffer untouched.
+// Runs a kernel on buffers between guards and reports what it did wrong: results that differ from a
+// reference, or writes to its inputs or to memory round a buffer.
 
 #include <cstdint>
 #include <functional>
@@ -16,14 +16,14 @@ namespace loopfleet::worker {
 // Small integers, so that sums and products are exact in float32.
 std::vector<looptree::Tensor> SmallIntegers(const looptree::Program& program, std::uint64_t seed);
 
-// Outputs of a run that starts from outputs and scratch full of NaN. Appends to `problems`.
-// `behind` stands behind the last buffer, where kernels for several threads look for their pool.
+// Runs with outputs and scratch full of NaN; returns the outputs. Appends to `problems`. `behind`
+// is passed after the last buffer, where kernels for several threads expect their pool.
 std::vector<looptree::Tensor> RunGuarded(KernelFunction function,
                                          const std::vector<BufferSpec>& buffers,
                                          const std::vector<looptree::Tensor>& inputs,
                                          std::string& problems, const void* behind = nullptr);
 
-// The first element that is further from the reference than it allows; "" if there is none.
+// The first element whose difference from the reference exceeds its tolerance; "": none.
 std::string Difference(const std::vector<looptree::Tensor>& outputs,
                        const looptree::Reference& reference);
 

@@ -19,7 +19,7 @@ KernelPlan PlanOf(const std::string& uri) {
   return PlanKernel(benchmark.value().start).value();
 }
 
-// Down the first steps to the first loop that starts a nest.
+// Descends along first steps to the first loop that starts a nest.
 Nest FirstNest(const KernelPlan& plan) {
   const std::vector<Step>* steps = &plan.steps;
   while (true) {
@@ -58,7 +58,7 @@ TEST(Pieces, UseMasksWhereThereAreSome) {
 TEST(Nest, EndsWhereLoopsHaveCompany) {
   const KernelPlan plan = PlanOf("benchmark://mm-v0/mm8_64_16");
   const LoopStep& m = std::get<LoopStep>(plan.steps.front().what);
-  EXPECT_FALSE(NestAt(m).has_value());  // the product's loops and the write's
+  EXPECT_FALSE(NestAt(m).has_value());  // it contains the product's loops and the write's
   const Nest nest = FirstNest(plan);
   EXPECT_EQ(nest.loops.size(), 2U);
   EXPECT_EQ(nest.body->statements.size(), 2U);
@@ -78,7 +78,7 @@ TEST(RegisterBlock, TakesTheWholeRowIfItFits) {
     EXPECT_EQ(block->columns->extent, 64);
     EXPECT_FALSE(block->lanes_reduce);
   }
-  // 16 registers of four: the row does not fit, and no loop inside reduces.
+  // 16 registers of four lanes: the row does not fit, and no loop inside reduces.
   EXPECT_EQ(BlockLoopOf(plan, nest, kBaseline), std::nullopt);
 }
 

@@ -18,8 +18,8 @@ using looptree::Op;
 using looptree::Program;
 using looptree::Schedule;
 
-// The sum over k of a[m, k] b[k, n], m in 33, k in 16, n in 48, with `loops` for product and sum
-// and `write` for the write.
+// The sum over k of a[m, k] b[k, n], with m = 33, k = 16, n = 48: `loops` for product and sum,
+// `write` for the write.
 LoopTree MatrixProduct(std::vector<LoopSpec> loops, std::vector<LoopSpec> write) {
   ProgramBuilder b;
   const auto m = b.Dim("m", 33);
@@ -117,7 +117,7 @@ TEST(Planner, ValuesUsedOnlyInTheirBodyHaveNoBuffer) {
   EXPECT_FALSE(body.statements[0].target.has_value());
   EXPECT_TRUE(std::holds_alternative<ValueOf>(body.statements[1].operands.at(0)));
   EXPECT_EQ(body.statements[1].reduced, std::vector<LoopId>{k.loop});
-  // b[k, n]: 48 apart along k, side by side along n.
+  // b[k, n]: stride 48 along k, 1 along n.
   const Access& access = std::get<Access>(body.statements[0].operands.at(1));
   EXPECT_EQ(access.terms, (std::vector<AccessTerm>{{k.loop, 48}, {n.loop, 1}}));
 }
@@ -150,8 +150,8 @@ TEST(Planner, ScratchStartsOnCacheLines) {
   }
 }
 
-// The article's: positive products summed over k, m in 33, n in 48. "We start with 1584 elements
-// (all of N and M) but can quickly squash that down to 256 (only 8 of M and 32 of N)."
+// The article's example: positive products summed over k, m = 33, n = 48. "We start with 1584
+// elements (all of N and M) but can quickly squash that down to 256 (only 8 of M and 32 of N)."
 TEST(Planner, TheArticlesTilesTake256ElementsInsteadOf1584) {
   ProgramBuilder b;
   const auto m = b.Dim("m", 33);
@@ -170,15 +170,15 @@ TEST(Planner, TheArticlesTilesTake256ElementsInsteadOf1584) {
     EXPECT_EQ(ScratchOf(*plan)->element_count * 4, static_cast<std::int64_t>(plan->scratch_bytes));
     return plan->scratch_bytes / 4;
   };
-  // k all the way out: every sum has to wait until the last k.
+  // k outermost: no sum is complete before the last k.
   EXPECT_EQ(scratch_after("down,down,swap_up,swap_up"), 1584U);
-  // m in 4 of 8 and a tail of 1, n in 32 and a tail of 16; then k round both tiles.
+  // m in blocks of 8 with a tail of 1, n in blocks of 32 with a tail of 16; k round both tiles.
   EXPECT_EQ(scratch_after("split_8,down,swap_down,up,split_32,down,down,down,swap_up,swap_up"),
             256U);
 }
 
 TEST(Planner, IntermediatesThatDoNotLiveTogetherShareMemory) {
-  // x -> a -> c -> d, each in a nest of its own: a is read for the last time where c is made.
+  // x -> a -> c -> d, each in a nest of its own: the last reader of a computes c.
   ProgramBuilder b;
   const auto m = b.Dim("m", 100);
   auto value = b.Read({m});

@@ -68,7 +68,8 @@ Program Transpose() {
   return b.program();
 }
 
-// The rows' extremes, the row sums and the product of all signs: three outputs, four reductions.
+// The rows' extremes added to a vector, the sum of all elements, and the product of the vector:
+// three outputs, four reductions.
 Program Reductions() {
   ProgramBuilder b;
   const DimId m = b.Dim("m", 9);
@@ -83,7 +84,7 @@ Program Reductions() {
   return b.program();
 }
 
-// The article's: only positive products are summed.
+// The article's example: sums only the positive products.
 Program PositiveProducts() {
   ProgramBuilder b;
   const DimId m = b.Dim("m", 33);
@@ -152,7 +153,7 @@ Program ViewOfIntermediate() {
   return b.program();
 }
 
-// Two programs in one: leaves of one can come to stand inside loops of the other.
+// Two programs in one: leaves of one can lie inside loops of the other.
 Program Unrelated() {
   ProgramBuilder b;
   const DimId k = b.Dim("k", 6);
@@ -186,7 +187,7 @@ Program Rounding() {
   return b.program();
 }
 
-// Dims of one element, some without loops; a reduction over nothing but them.
+// Dims of one element, some without loops; a reduction over such a dim only.
 Program Ones() {
   ProgramBuilder b;
   const DimId m = b.Dim("m", 1);
@@ -312,8 +313,8 @@ LoopTree PlainTree(const Program& program) {
 }
 
 LoopTree RandomTree(const Program& program, SplitMix64& random) {
-  // A draw can break a rule of the language (a view that shares a loop with what it views): draw
-  // again.
+  // A draw can break a rule of the language (a view that shares a loop with its input); it is
+  // repeated then.
   while (true) {
     Schedule schedule(program.nodes.size());
     const bool schedule_all = random.Below(3) == 0;
@@ -323,7 +324,7 @@ LoopTree RandomTree(const Program& program, SplitMix64& random) {
       std::vector<DimId> dims = IterationDims(program, node);
       std::vector<LoopSpec>& loops = schedule[node].loops;
       if (before != nullptr && random.Below(3) != 0) {
-        // The loops before, as far as they run over our dims, so that nests merge.
+        // The previous loops that run over this node's dims, so that nests merge.
         loops = *before;
         std::erase_if(loops, [&](const LoopSpec& loop) {
           return std::ranges::find(dims, loop.dim) == dims.end();

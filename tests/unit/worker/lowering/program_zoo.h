@@ -1,6 +1,6 @@
 #pragma once
-// Programs of every kind that the language has, small and odd-sized, with a plain schedule each,
-// and random schedules of them: what lowerings are tested on.
+// Small, odd-sized programs of every kind that the language has, a plain tree for each, and random
+// trees: the inputs of the lowering tests.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace loopfleet::worker {
 
-// Puts a program together node by node; dims by name.
+// Builds a program node by node.
 class ProgramBuilder {
  public:
   looptree::DimId Dim(const std::string& name, std::int64_t size);
@@ -19,7 +19,7 @@ class ProgramBuilder {
   looptree::NodeId Constant(double value, std::vector<looptree::DimId> dims);
   looptree::NodeId View(looptree::NodeId input, std::vector<looptree::DimId> dims,
                         std::vector<looptree::ViewIndex> index);
-  // What the inputs have and `dims` lacks is reduced.
+  // Reduces over the dims that the inputs have and `dims` lacks.
   looptree::NodeId Compute(looptree::Op op, std::vector<looptree::NodeId> inputs,
                            std::vector<looptree::DimId> dims);
   looptree::NodeId Write(looptree::NodeId input, std::vector<looptree::DimId> dims);
@@ -37,12 +37,12 @@ struct ZooProgram {
 };
 std::vector<ZooProgram> ProgramZoo();
 
-// Each operation but reads, views and constants over its own dims, then those it reduces, one loop
-// each.
+// One loop for each dim, first an operation's own dims, then those it reduces over. Reads, views
+// and constants get no loops.
 looptree::LoopTree PlainTree(const looptree::Program& program);
 
-// Loops in random order with random splits, tails and annotations, each operation for itself or
-// like the one before; now and then reads, views and constants get loops too.
+// Loops in random order with random splits, tails and annotations, for each operation by itself or
+// like the one before; sometimes reads, views and constants get loops, too.
 looptree::LoopTree RandomTree(const looptree::Program& program, SplitMix64& random);
 
 }  // namespace loopfleet::worker

@@ -17,7 +17,7 @@ class Author {
  public:
   explicit Author(SplitMix64& random) : random_(random) {}
 
-  // From 1 to `most`: now and then 1, now and then a multiple of the lanes.
+  // A size from 1 to `most`: sometimes 1, sometimes a multiple of 8.
   std::int64_t Size(std::int64_t most) {
     const auto bound = static_cast<std::uint64_t>(most);
     switch (random_.Below(10)) {
@@ -169,7 +169,7 @@ class Author {
     return b_.program();
   }
 
-  // Two programs in one: leaves of one can come to stand inside loops of the other.
+  // Two programs in one: leaves of one can lie inside loops of the other.
   Program Unrelated() {
     const DimId k = b_.Dim("k", Size(6));
     const DimId m = b_.Dim("m", Size(5));

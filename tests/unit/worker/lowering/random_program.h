@@ -1,5 +1,5 @@
 #pragma once
-// RandomProgram: small programs of every kind that the language has, in odd sizes.
+// RandomProgram: small, odd-sized programs of every kind that the language has.
 
 #include <cstdint>
 

@@ -62,7 +62,7 @@ Result<CLibrary> CLibrary::Compile(const std::vector<CFile>& files) {
     sources += " " + path;
   }
   const std::string object = folder / "library.so";
-  // -O1: what the optimiser has to say counts as well.
+  // -O1, as warnings from the optimiser count as well.
   LF_TRY_VOID(Shell(fmt::format("cc {} -O1 -fPIC -shared -o {}{} -lm", kStrictC, object, sources)));
   CLibrary library;
   library.handle_.reset(::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL));

@@ -1,6 +1,6 @@
 #pragma once
-// CLibrary: C files through the system's compiler, as strictly as CSource promises to survive, and
-// into this process.
+// CLibrary: compiles C files with the system's compiler, under the strict flags that CSource
+// promises to pass, and loads them into this process.
 
 #include <memory>
 #include <string>
@@ -12,16 +12,16 @@
 namespace loopfleet::worker {
 
 struct CFile {
-  std::string function;  // what it defines; different in each file of a library
+  std::string function;  // defined by the file; unique in a library
   std::string text;
 };
 
 class CLibrary {
  public:
-  // kInvalid, with what the compiler said: a file does not compile without a warning.
+  // kInvalid, with the compiler's output: a file does not compile without a warning.
   static Result<CLibrary> Compile(const std::vector<CFile>& files);
 
-  KernelFunction Find(const std::string& function) const;  // null: there is none
+  KernelFunction Find(const std::string& function) const;  // null: not found
 
  private:
   struct Close {
@@ -30,13 +30,13 @@ class CLibrary {
   std::unique_ptr<void, Close> handle_;
 };
 
-// The flags, for those who cross-compile: "-std=c11 ...".
+// The compiler flags, also for tests that cross-compile: "-std=c11 ...".
 extern const char* const kStrictC;
 
-// Runs a command of the shell. kInvalid, with its output: it did not exit with 0.
+// Runs a shell command. kInvalid, with its output: it did not exit with 0.
 Status Shell(const std::string& command);
 
-// A new directory under the system's one for temporary files, removed with the object.
+// A new directory in the system's directory for temporary files, removed by the destructor.
 class TemporaryFolder {
  public:
   TemporaryFolder();

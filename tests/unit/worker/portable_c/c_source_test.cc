@@ -25,7 +25,7 @@ using looptree::Op;
 constexpr int kShards = 5;
 constexpr int kCasesInShard = 100;
 
-// A tree with the function that it is to become.
+// A tree to compile, with the text that identifies it in messages.
 struct Case {
   LoopTree tree;
   std::string line;
@@ -99,7 +99,7 @@ TEST(CSource, NumbersOfEveryKind) {
   ExpectRight({{PlainTree(b.program()), "numbers", 1}});
 }
 
-// The article's tile: m in 4 of 8 and 1 over, n in 32 and 16 over.
+// The article's tile: m in blocks of 8 with a tail of 1, n in blocks of 32 with a tail of 16.
 TEST(CSource, ReadsLikeTheTree) {
   ProgramBuilder b;
   const auto m = b.Dim("m", 33);

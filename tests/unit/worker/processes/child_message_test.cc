@@ -147,7 +147,7 @@ TEST(ChildMessageTest, CutOffAndOverlongMessagesAreJunk) {
 
 TEST(ChildMessageTest, CountsBeyondTheBytesAllocateNothing) {
   ByteWriter writer;
-  writer.Put(std::uint8_t{1});  // samples
+  writer.Put(std::uint8_t{1});  // ReplyTag::kTimed
   writer.Put(std::uint64_t{1});
   writer.Put(std::uint64_t{1});
   writer.Put(std::numeric_limits<std::uint64_t>::max());

@@ -19,10 +19,10 @@
 
 namespace loopfleet::worker {
 
-// How long children are waited for that answer, crash or run out of memory: within milliseconds,
-// but the machine may be busy, and none of these may ever be taken for a hang.
+// Limit for children that answer, crash or run out of memory. They take milliseconds, but on a busy
+// machine they must never be taken for a hang.
 inline constexpr std::chrono::seconds kPatience{60};
-// How long a child that hangs is waited for. What is asked beside it has to be done by then, too.
+// Limit for a child that hangs. Other requests of the same test have to be done within it, too.
 inline constexpr std::chrono::milliseconds kHangLimit{5'000};
 
 class ChildrenFixture : public testing::Test {

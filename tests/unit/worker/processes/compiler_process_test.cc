@@ -52,7 +52,7 @@ TEST_F(CompilerProcessTest, ACrashIsAnErrorThatNamesTheSignal) {
   EXPECT_EQ(restarts_[0], std::pair(ChildRole::kCompiler, ExitReason::Cause::kSignal));
 }
 
-// It keeps state from job to job, which one job may have damaged and another one is ended by.
+// A compiler keeps state from job to job: one job may damage it so that a later one crashes.
 TEST_F(CompilerProcessTest, WhatEndsAChildThatCompiledBeforeIsCompiledOnceMoreInANewOne) {
   for (int i = 1; i <= 3; ++i) {
     ExpectToWork();
@@ -60,7 +60,7 @@ TEST_F(CompilerProcessTest, WhatEndsAChildThatCompiledBeforeIsCompiledOnceMoreIn
     EXPECT_TRUE(compiled) << compiled.error().message;
     EXPECT_EQ(restarts_.size(), static_cast<std::size_t>(i));
   }
-  // It is in a new child, too, what it was.
+  // In a new child it is still a crash.
   EXPECT_EQ(FailureOf(Fault::kCompilerCrash).signal, SIGSEGV);
   EXPECT_EQ(restarts_.size(), 5U);
   EXPECT_EQ(FailureOf(Fault::kCompilerCrash).signal, SIGSEGV);
@@ -83,7 +83,7 @@ TEST_F(CompilerProcessTest, AHangIsATimeout) {
 }
 
 TEST_F(CompilerProcessTest, AnEndThatIsToldLateIsBelieved) {
-  ExpectToWork();  // its child is there
+  ExpectToWork();  // starts its child
   ASSERT_EQ(::kill(fork_server_->pid(), SIGSTOP), 0);
   const std::jthread goes_on([this] {
     std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -125,7 +125,7 @@ TEST_F(CompilerProcessTest, AKernelThatCannotBeLinkedCostsNoChild) {
 TEST_F(CompilerProcessTest, WithoutANurseryEveryCallFailsAndReturns) {
   ExpectToWork();
   ASSERT_EQ(::kill(fork_server_->pid(), SIGKILL), 0);
-  while (fork_server_->IsAlive()) {  // its children get their signal before it is gone
+  while (fork_server_->IsAlive()) {  // its children get their signal first
   }
   for (int i = 0; i < 3; ++i) {
     const auto kernel = compiler_->Compile(AddOf(1024).start, code_->Take());

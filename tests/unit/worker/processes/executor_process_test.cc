@@ -17,7 +17,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Ends with so many samples on a host however busy.
+// Takes exactly three samples, even on the busiest host.
 constexpr SamplingPolicy kShort{.least_samples = 3,
                                 .most_samples = 3,
                                 .min_repetition_ns = 1000,
@@ -38,7 +38,7 @@ class ExecutorProcessTest : public ChildrenFixture {
   std::shared_ptr<const Workload> WorkloadOf(std::int64_t elements) {
     return MakeWorkload(AddOf(elements).start, 42, ComputeHere).value();
   }
-  // The kernel in a place of its own, which it keeps until the next one.
+  // The kernel in a place of its own, which it keeps until the next call.
   KernelCall CallOf(std::int64_t elements, std::shared_ptr<const Workload> workload = nullptr) {
     place_.reset();
     place_.emplace(code_->Take());
@@ -176,7 +176,7 @@ TEST_F(ExecutorProcessTest, WrongOutputIsFound) {
 
 TEST_F(ExecutorProcessTest, AnElementLeftOutIsFound) {
   ExpectToWork(static_cast<std::int64_t>(Fault::kLastElementLeft) +
-               1);  // leaves right values there
+               1);  // leaves correct values there
   const Failure failure = CheckFailure(Fault::kLastElementLeft);
   EXPECT_EQ(failure.code, FailureCode::kWrongOutput);
   EXPECT_NE(failure.message.find("never written"), std::string::npos) << failure.message;
@@ -235,7 +235,7 @@ TEST_F(ExecutorProcessTest, WhatLoopsAfterAForgedTimingIsNotTheNextOnesFault) {
   const KernelCall good = CallOf(1024);
   executor_->Begin(bad, kShort, std::chrono::milliseconds(1));
   executor_->Begin(good, kShort, std::chrono::milliseconds(1));
-  EXPECT_TRUE(executor_->Finish());  // believed
+  EXPECT_TRUE(executor_->Finish());  // the forged reply is believed
   const auto timed = executor_->Finish();
   ASSERT_TRUE(timed) << timed.error().message;
   ExpectRight(good);
@@ -270,12 +270,12 @@ TEST_F(ExecutorProcessTest, TimesLongerThanWhatPassedAreJunk) {
   ASSERT_FALSE(timed);
   EXPECT_EQ(timed.error().code, FailureCode::kRunCrash);
   ExpectToWork();
-  // What ran in the first child before might have done it, so it was tried in a second one.
+  // An earlier kernel in the first child might have done it, so it was tried again in a second one.
   const std::pair junk(ChildRole::kExecutor, ExitReason::Cause::kJunk);
   EXPECT_EQ(restarts_, (decltype(restarts_){junk, junk}));
 }
 
-// Nobody maps it writable any more: so it can be sealed against writing.
+// True if no process maps it writable: only then can it be sealed against writing.
 bool IsUnmapped(const UniqueFd& memory) {
   return ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE) == 0;
 }
@@ -292,10 +292,10 @@ TEST_F(ExecutorProcessTest, AnIdleChildKeepsNoBigMemory) {
       ASSERT_TRUE(executor_->Run(*call));
     }
     ExpectRight(*call);
-    EXPECT_FALSE(IsUnmapped(memory));  // here it is mapped
+    EXPECT_FALSE(IsUnmapped(memory));  // this process still maps it
     call.reset();
     if (is_timed) executor_->RunCanaries({}, 1'000);
-    ExpectToWork();  // behind everything that it was asked
+    ExpectToWork();  // runs after every earlier request
     EXPECT_TRUE(IsUnmapped(memory));
   }
 }

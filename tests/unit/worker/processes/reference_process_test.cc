@@ -45,7 +45,7 @@ TEST_F(ReferenceProcessTest, GivesWhatIsComputedHere) {
   EXPECT_TRUE(restarts_.empty());
 }
 
-// How long it takes depends on the host's load, so it must not be the job's outcome for good.
+// The time depends on the host's load, so a timeout must not be the job's final outcome.
 TEST_F(ReferenceProcessTest, WhatTakesTooLongMayBeTriedAgain) {
   const auto workload = MakeWorkload(TreeOf("benchmark://mm-v0/mm1024_1024_1024"), 1,
                                      MakerWithin(std::chrono::milliseconds(20)));

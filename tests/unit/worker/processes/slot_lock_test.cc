@@ -51,7 +51,7 @@ TEST_F(SlotLockTest, AHolderThatEndsFreesIt) {
   EXPECT_TRUE(one.Acquire(kLong, never_));
 }
 
-// Each comes back for the lock at once; neither may be shut out.
+// Each asks for the lock again at once; neither may starve.
 TEST_F(SlotLockTest, TwoThatAlwaysWantItBothGetIt) {
   std::atomic<int> counts[2] = {0, 0};
   std::atomic<int> inside{0};

@@ -28,7 +28,8 @@ class TimingSlotTest : public ChildrenFixture {
   const std::atomic<bool> never_{false};
 };
 
-// Beside a kernel of another worker its peaks would be too low, and right figures refused.
+// Beside a kernel of another worker the peaks would be too low, and correct figures would be
+// refused.
 TEST_F(TimingSlotTest, TheDeviceIsMeasuredAloneOrNotAtAll) {
   SlotLock other = Lock();
   ASSERT_TRUE(other.Acquire(kPatience, never_));
@@ -44,8 +45,7 @@ TEST_F(TimingSlotTest, TheDeviceIsMeasuredAloneOrNotAtAll) {
   EXPECT_GT(reading->flop_per_cycle, 0);
 }
 
-// A worker that is busy stands in line again whenever it has had its turn, so the core is never
-// free.
+// A busy worker asks for the core again right after its turn, so the core is never free.
 TEST_F(TimingSlotTest, CanariesHaveTheirTurnBesideANeighbourThatAlwaysWantsTheCore) {
   ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
   const SystemClock clock;
@@ -79,7 +79,7 @@ TEST_F(TimingSlotTest, WhoIsToldToStopWaitsForTheCoreNoLonger) {
   EXPECT_FALSE(slot.TakeCore());
 }
 
-// On two cores the daemon is woken milliseconds late, beside its compilers.
+// On two cores, beside its compilers, the daemon wakes up milliseconds late.
 TEST_F(TimingSlotTest, WhatIsFetchedLateWasNotMeasuredForLonger) {
   constexpr std::int64_t kElements = 1024;
   const std::uint64_t count = kElements;

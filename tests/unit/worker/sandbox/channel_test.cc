@@ -102,8 +102,8 @@ TEST_F(ChannelTest, DescriptorsArriveInOrderAndOnlyWhereWanted) {
   EXPECT_EQ(far_.Receive(In(kLong), 1000).value(), "not wanted");
 }
 
-// However many come at once, and wherever reading ahead ends: within a prefix, a message, or behind
-// it.
+// For any number of messages at once, and wherever the read-ahead ends: within a prefix, within a
+// message, or behind it.
 TEST_F(ChannelTest, MessagesSentAheadArriveEachWithItsOwnDescriptors) {
   const int fds[] = {near_.fd(), far_.fd(), near_.fd()};
   constexpr std::size_t kCount = 400;

@@ -17,7 +17,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Eight threads that are busy for ten seconds use eighty, and are within their limit.
+// Eight threads that are busy for ten seconds use eighty seconds and stay within their limit.
 TEST(ChildConfinementTest, ProcessorTimeIsOfAllThreads) {
   EXPECT_EQ((ProcessorTime{.wall_seconds = 10, .threads = 8}.seconds()), 80U);
   const pid_t child = ::fork();
@@ -32,7 +32,7 @@ TEST(ChildConfinementTest, ProcessorTimeIsOfAllThreads) {
   EXPECT_EQ(status, 0);
 }
 
-// Of the bytes that a child may write into a file, also one in memory.
+// Bounds the bytes that a child may write to a file, memory files included.
 TEST(ChildConfinementTest, FilesAreBoundedAndThenForbidden) {
   constexpr std::uint64_t kBytes = 4096;
   const pid_t child = ::fork();
@@ -58,7 +58,7 @@ bool Write(const char* path, const std::string& text) {
   return file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// Root of a namespace with one user, as after `unshare -r`: there is nobody to become.
+// Root of a namespace with one user, as after `unshare -r`, has no other user to become.
 TEST(ChildConfinementTest, RootThatHasNoOtherUserLosesItsRightsAllTheSame) {
   constexpr int kNoNamespaces = 77;
   const pid_t child = ::fork();
@@ -93,8 +93,8 @@ rlim_t LimitNow() {
   return limit.rlim_cur;
 }
 
-// What was granted holds for a second, and leaves that second's use on top; another grant is set at
-// once, also a smaller one.
+// A grant holds for a second and includes the use of that second. A different grant, smaller ones
+// included, takes effect at once.
 TEST(ChildConfinementTest, ProcessorTimeIsRenewedOnceASecond) {
   const pid_t child = ::fork();
   if (child == 0) {

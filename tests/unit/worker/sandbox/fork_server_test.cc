@@ -23,7 +23,7 @@ namespace {
 
 Instant Soon() { return Instant(std::chrono::steady_clock::now()) + std::chrono::seconds(120); }
 
-// Children that do what they are told, one word each.
+// A child that obeys one-word commands.
 int Obey(Channel& channel) {
   for (;;) {
     const Result<std::string> word = channel.Receive(std::nullopt, 1000);
@@ -121,7 +121,7 @@ TEST_F(ForkServerTest, ASpareThatDiedIsNotHandedOut) {
     auto child = fork_server_->Spawn(ChildRole::kExecutor);
     ASSERT_TRUE(child) << child.error().message;
     EXPECT_EQ(Ask(*child, "pid"), std::to_string(child->pid()));
-    // Its younger siblings: the spare is the last of them, once it is there.
+    // Waits for the spare beside it.
     const std::filesystem::path children =
         fmt::format("/proc/{0}/task/{0}/children", fork_server_->pid());
     const Instant deadline = Soon();
@@ -171,7 +171,7 @@ TEST_F(ForkServerTest, ChildrenDieWithTheNursery) {
 
 TEST_F(ForkServerTest, AnExecutorHasLittleLeft) {
   const int leaked =
-      ::open("/etc/passwd", O_RDONLY);  // without close-on-exec, as a careless library
+      ::open("/etc/passwd", O_RDONLY);  // without close-on-exec, as from a careless library
   auto child = fork_server_->Spawn(ChildRole::kExecutor);
   ASSERT_TRUE(child);
   EXPECT_EQ(Ask(*child, "descriptors"), "4");  // standard streams and the channel
@@ -183,7 +183,7 @@ TEST_F(ForkServerTest, AnExecutorHasLittleLeft) {
   ::close(leaked);
 }
 
-// As one that the host held up for longer than anybody waits.
+// The fork server is stopped for longer than the caller waits.
 TEST(ForkServerStartTest, ALateAnswerIsNotTheNextRequests) {
   const auto saying = [](std::string_view role) {
     return [role](Channel& channel) {
@@ -200,7 +200,7 @@ TEST(ForkServerStartTest, ALateAnswerIsNotTheNextRequests) {
   const auto late = fork_server->Spawn(ChildRole::kCompiler, std::chrono::milliseconds(20));
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().kind, ErrorKind::kTimeout);
-  // The next request is there, too, when it goes on.
+  // The next request is already sent when it goes on.
   std::jthread host([pid = fork_server->pid()] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     ::kill(pid, SIGCONT);

@@ -45,7 +45,7 @@ TEST(CanaryWatchTest, ALastingChangeIs) {
   ASSERT_TRUE(canaries.watch.drifting());
   EXPECT_EQ(canaries.watch.drifting(), Canary::kArithmetic);
   EXPECT_NEAR(canaries.watch.ratio(), 1.14, 1e-9);
-  // Kept from the last window that was steady: all that was measured since is in doubt.
+  // From the last steady window: everything measured since is in doubt.
   EXPECT_GE(*canaries.watch.steady_until(), *steady_until);
   EXPECT_LT(*canaries.watch.steady_until(), canaries.now - seconds(2 * 9));
 }

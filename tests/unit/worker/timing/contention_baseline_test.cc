@@ -24,7 +24,8 @@ TEST(ContentionBaselineTest, ContentionAtTheStartIsForgottenAsSoonAsItWasQuiet) 
   EXPECT_EQ(level.cycles(), 9'000);
 }
 
-// However many there come to be: the clock is misjudged for one in a hundred.
+// Holds for any number of readings. On real cores one in a hundred is too small, because the clock
+// was misjudged.
 TEST(ContentionBaselineTest, ReadingsThatAreTooSmallMoveNothing) {
   ContentionBaseline level;
   for (int i = 0; i < 100'000; ++i) level.Observe(i % 50 == 0 ? 7'500 + i % 1'000 : 9'000);
@@ -44,17 +45,17 @@ TEST(ContentionBaselineTest, OneQuietMomentInSixIsEnough) {
   EXPECT_EQ(level.cycles(), 9'000);
 }
 
-// A worker that starts beside a neighbour who stays has never seen its core quiet.
+// A worker that starts beside a permanent neighbour never sees its core quiet.
 TEST(OnQuietCoreTest, NoQuietCoreIsBetweenTwoUnitsAndOne) {
   constexpr double kTwoUnits = 5'000;
   EXPECT_EQ(OnQuietCore(5'100, kTwoUnits), 5'100);
-  EXPECT_EQ(OnQuietCore(4'400, kTwoUnits), 4'400);  // the clock was misjudged: as it was learned
+  EXPECT_EQ(OnQuietCore(4'400, kTwoUnits), 4'400);  // a misjudged clock: kept as learned
   for (const double contended : {5'300.0, 6'000.0, 8'300.0, 9'700.0}) {
     EXPECT_EQ(OnQuietCore(contended, kTwoUnits), 5'150) << contended;
   }
   EXPECT_EQ(OnQuietCore(10'200, kTwoUnits), 10'200);
   EXPECT_EQ(OnQuietCore(13'000, kTwoUnits), 10'300);
-  EXPECT_EQ(OnQuietCore(13'000, 0), 13'000);  // not known
+  EXPECT_EQ(OnQuietCore(13'000, 0), 13'000);  // unknown
 }
 
 TEST(ContentionBaselineTest, SenselessReadingsAreLeftOut) {

@@ -5,18 +5,18 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr double kCycles = 5'000;  // of a canary of arithmetic on this core
+constexpr double kCycles = 5'000;  // of the arithmetic canary on this core
 
 class DeviceHealthTest : public testing::Test {
  protected:
-  // Whether a figure of `share` of the peak that the core has shown so far is believed.
+  // Whether a figure of `share` of the peak measured at the start is believed.
   bool IsPlausible(double share) {
     MeasurementRounds rounds({}, {});
     const double ns = 1'000'000;
     for (int i = 0; i < 2; ++i) {
       rounds.Add({.iterations = 1, .ns = {ns, ns, ns}, .flags = {0, 0, 0}});
     }
-    const double flop_per_ns = kReading.flop_per_cycle;  // no clock is known
+    const double flop_per_ns = kReading.flop_per_cycle;  // the clock is unknown
     return watch_
         .Judge(rounds, {}, {.flop_count = static_cast<std::uint64_t>(share * flop_per_ns * ns)},
                watch_.hardware())
@@ -35,7 +35,7 @@ class DeviceHealthTest : public testing::Test {
   DeviceHealth watch_{{}, kReading, HardwareFacts{}};
 };
 
-// One in a hundred is too quick, for its clock was misjudged.
+// On real cores one in a hundred is too quick, because its clock was misjudged.
 TEST_F(DeviceHealthTest, OneQuickCanaryDoesNotMoveThePeak) {
   EXPECT_TRUE(IsPlausible(1.0));
   EXPECT_FALSE(IsPlausible(1.2));
@@ -50,10 +50,10 @@ TEST_F(DeviceHealthTest, OneQuickCanaryDoesNotMoveThePeak) {
 TEST_F(DeviceHealthTest, ACoreThatShowsMoreThanAtTheStartIsBelieved) {
   Canaries(32, 0.8 * kCycles);
   EXPECT_TRUE(IsPlausible(1.2));
-  Canaries(64, kCycles);  // and what it once had, it has
+  Canaries(64, kCycles);  // the peak never falls
   EXPECT_TRUE(IsPlausible(1.2));
   EXPECT_FALSE(IsPlausible(1.5));
-  // And it is told with the figure.
+  // The raised peak is reported with the figure.
   const double at_start = watch_.hardware().peaks.flop_per_second;
   EXPECT_NEAR(watch_.AsShown(watch_.hardware()).peaks.flop_per_second, 1.25 * at_start,
               0.01 * at_start);

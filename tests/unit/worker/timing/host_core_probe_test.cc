@@ -26,7 +26,7 @@ void StayOnThisCore() {
   ASSERT_EQ(::sched_setaffinity(0, sizeof core, &core), 0);
 }
 
-// Another thread that wants the same core all the time.
+// Another thread that competes for the same core all the time.
 class Rival {
  public:
   Rival()
@@ -46,7 +46,7 @@ class Rival {
   std::thread thread_;
 };
 
-// On a thread of its own, so that the core is kept for no other test.
+// Runs on a thread of its own, so that other tests do not inherit the pinning.
 void OnAThread(void (*work)()) { std::thread(work).join(); }
 
 TEST(HostCoreProbe, KnowsEveryPreemptionAsTheSystemDoes) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMhz = 3000;
 
-// A look whose samples are all accepted, at a steady clock.
+// A round whose samples are all accepted, at a steady clock.
 Samples LookOf(const std::vector<double>& ns, double clock_mhz = kMhz) {
   Samples samples{.iterations = 12, .ns = ns};
   samples.flags.assign(ns.size(), kSampleAccepted);
@@ -52,13 +52,13 @@ TEST(MeasurementRoundsTest, OneMomentNeverIs) {
   EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kB);
 }
 
-// What no probe and no interval sees: a whole look is slow, evenly.
+// No probe and no interval shows it: a whole round is evenly slow.
 TEST(MeasurementRoundsTest, ALookThatIsEvenlySlowIsFoundAndLeftOut) {
   for (const std::size_t slow : {0U, 1U}) {
     std::vector<Samples> all = {QuietLook(100), QuietLook(100)};
     all[slow] = QuietLook(115);
     MeasurementRounds rounds = RoundsOf(all);
-    EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kC);  // 100 or 115: who knows
+    EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kC);  // 100 or 115
     EXPECT_EQ(rounds.NextIn(), std::chrono::milliseconds(10));
     rounds.Add(QuietLook(100.4));
     EXPECT_FALSE(rounds.NextIn());
@@ -72,7 +72,7 @@ TEST(MeasurementRoundsTest, ALookThatIsEvenlySlowIsFoundAndLeftOut) {
   }
 }
 
-// Its clock was taken for slower than it was.
+// Its clock was measured too slow.
 TEST(MeasurementRoundsTest, ALookThatIsTooQuickIsLeftOut) {
   Samples misjudged = QuietLook(100);
   misjudged.clock_before_mhz = misjudged.clock_after_mhz = 0.9 * kMhz;
@@ -83,7 +83,7 @@ TEST(MeasurementRoundsTest, ALookThatIsTooQuickIsLeftOut) {
   }
 }
 
-// On the wall nothing is too quick: a neighbour whom no probe sees has been there since.
+// Wall time is never too short, so a neighbour that no probe sees disturbed the later rounds.
 TEST(MeasurementRoundsTest, ALookThatIsFarTooQuickForTheOthersRefutesThem) {
   MeasurementRounds rounds = RoundsOf({QuietLook(83), QuietLook(100), QuietLook(100.3)});
   EXPECT_TRUE(rounds.NextIn());
@@ -125,14 +125,14 @@ TEST(MeasurementRoundsTest, AContendedMomentIsFollowedByOthers) {
   EXPECT_EQ(std::ranges::count(m->sample_flags, std::uint8_t{kSampleContended}), 6);
 }
 
-// What is contended is too slow if it is anything, so it can say that another is not too quick.
+// Contention can only slow a round, so a contended round confirms that another is not too quick.
 TEST(MeasurementRoundsTest, AContendedMomentConfirmsAClearOne) {
   for (const double contended : {99.4, 100.6}) {
     const MeasurementRounds rounds = RoundsOf({QuietLook(100), ContendedLook(contended)});
     EXPECT_FALSE(rounds.NextIn());
     const auto m = rounds.Summarise(kMhz);
     EXPECT_EQ(m->grade, Grade::kA);
-    EXPECT_NEAR(m->elapsed_ns, 100, 0.2);  // the clear one's
+    EXPECT_NEAR(m->elapsed_ns, 100, 0.2);  // of the clear round
     EXPECT_EQ(AcceptedSamples(*m), 5U);
   }
 }
@@ -140,7 +140,7 @@ TEST(MeasurementRoundsTest, AContendedMomentConfirmsAClearOne) {
 TEST(MeasurementRoundsTest, ContendedMomentsThatAreQuickerRefuteClearOnes) {
   MeasurementRounds rounds = RoundsOf({QuietLook(110), ContendedLook(100), ContendedLook(100.2)});
   EXPECT_TRUE(rounds.NextIn());
-  rounds.Add(QuietLook(110.1));  // slow in a way that no probe sees
+  rounds.Add(QuietLook(110.1));  // slow, but no probe shows it
   EXPECT_TRUE(rounds.NextIn());
   EXPECT_NE(rounds.Summarise(kMhz)->grade, Grade::kA);
   rounds.Add(QuietLook(99.9));
@@ -153,7 +153,7 @@ TEST(MeasurementRoundsTest, ContentionThroughoutIsGradeCAndSaysHowMuch) {
   const auto m = rounds.Summarise(kMhz);
   ASSERT_TRUE(m);
   EXPECT_EQ(m->grade, Grade::kC);
-  EXPECT_NEAR(m->elapsed_low_ns, 100, 1e-9);  // it may be as much too slow as the probes were
+  EXPECT_NEAR(m->elapsed_low_ns, 100, 1e-9);  // as much too slow as the probes, perhaps
 }
 
 TEST(MeasurementRoundsTest, PreemptedThroughoutIsNoFigure) {
@@ -165,7 +165,7 @@ TEST(MeasurementRoundsTest, PreemptedThroughoutIsNoFigure) {
   ASSERT_FALSE(m);
   EXPECT_EQ(m.error().code, FailureCode::kUnstableTiming);
 
-  // One that was not, and the figure is of that one alone.
+  // One sample was not preempted: the figure is of that one alone.
   samples.flags[1] = kSampleContended;
   rounds.Add(samples);
   ASSERT_TRUE(rounds.Summarise(kMhz));
@@ -193,9 +193,9 @@ TEST(MeasurementRoundsTest, MomentsAgreeInCyclesNotOnTheWall) {
   EXPECT_NEAR(m->samples_ns.back(), 100, 1e-9);
 }
 
-// Intervals shrink with the root of the number of samples.
+// Intervals shrink with the square root of the number of samples.
 TEST(MeasurementRoundsTest, AThirdLookIsForWhatItCanMakeAnA) {
-  const std::vector<double> nearly = {100, 101.1, 98.9, 100.6, 99.4};  // 1.1 % of ten of them
+  const std::vector<double> nearly = {100, 101.1, 98.9, 100.6, 99.4};  // spread of ten: 1.1 %
   MeasurementRounds rounds = RoundsOf({LookOf(nearly), LookOf(nearly)});
   EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kB);
   EXPECT_TRUE(rounds.NextIn());
@@ -208,7 +208,7 @@ TEST(MeasurementRoundsTest, AThirdLookIsForWhatItCanMakeAnA) {
   EXPECT_FALSE(hopeless.NextIn());
   EXPECT_NE(hopeless.Summarise(kMhz)->grade, Grade::kA);
   MeasurementRounds asked = RoundsOf({LookOf(scattered), LookOf(scattered)}, {.precision = 0.01});
-  EXPECT_TRUE(asked.NextIn());  // but what a job asks for is tried for
+  EXPECT_TRUE(asked.NextIn());  // a requested precision is tried for
 }
 
 TEST(MeasurementRoundsTest, AFigureThatSaysNothingIsRefusedAfterFive) {
@@ -239,9 +239,9 @@ TEST(MeasurementRoundsTest, TheBudgetIsOfAllLooks) {
   EXPECT_EQ(rounds.NextPolicy().budget_ns, 1'000'000U);
   rounds.Add(LookOf(std::vector<double>(5, 20'000.0)));  // 12 runs each: 1.2 ms
   EXPECT_EQ(rounds.NextPolicy().budget_ns, 800'000U);
-  EXPECT_TRUE(rounds.NextIn());  // one moment is never enough
+  EXPECT_TRUE(rounds.NextIn());  // one round is never enough
   rounds.Add(LookOf(std::vector<double>(4, 30'000.0)));
-  EXPECT_FALSE(rounds.NextIn());  // they do not agree, and nothing is left
+  EXPECT_FALSE(rounds.NextIn());  // they do not agree, but the budget is spent
 }
 
 TEST(MeasurementRoundsTest, KernelsThatTakeSecondsAreLookedAtTwice) {
@@ -272,7 +272,7 @@ TEST(MeasurementRoundsTest, ACutIsConfirmedUnlessItIsBeyondDoubt) {
   EXPECT_NEAR(refuted.Summarise(kMhz)->elapsed_ns, 98.1, 0.3);
 }
 
-// A core that is slow today shows twice the bound on the wall, and less at the reference clock.
+// A slow clock: twice the bound in wall time, less at the reference clock.
 TEST(MeasurementRoundsTest, BeyondDoubtIsAtTheReferenceClock) {
   Samples samples = LookOf({220, 220}, 2400);
   samples.end = SamplingEnd::kCut;
@@ -292,11 +292,11 @@ TEST(MeasurementRoundsTest, AContendedMomentCutsWhatIsTenTimesAboveTheBound) {
   for (std::uint8_t& flag : samples.flags) flag = kSampleContended;
   EXPECT_TRUE(RoundsOf({samples}, {.cut_above_ns = 100}).IsCut());
   EXPECT_FALSE(RoundsOf({samples}, {.cut_above_ns = 102}).IsCut());
-  samples.flags[0] = kSamplePreempted;  // one is left
+  samples.flags[0] = kSamplePreempted;  // one sample is left
   EXPECT_FALSE(RoundsOf({samples}, {.cut_above_ns = 100}).IsCut());
 }
 
-// A sampler never says so; who forges its answer might.
+// A sampler never reports this; a forged reply might.
 TEST(MeasurementRoundsTest, NothingIsCutByWhatWasNotAccepted) {
   Samples samples = LookOf({500});
   samples.end = SamplingEnd::kCut;
@@ -332,7 +332,7 @@ TEST(MeasurementRoundsTest, WhatIsLikelyIsForTheFirstLook) {
 TEST(MeasurementRoundsTest, ColdLooksHaveFourRunsEach) {
   const SamplingPolicy policy =
       MeasurementRounds({.threads = 2, .cache = CacheState::kCold}, {}).NextPolicy();
-  EXPECT_EQ(policy.threads, 2U);  // whose cores' caches are evicted
+  EXPECT_EQ(policy.threads, 2U);  // the caches of their cores are evicted
   EXPECT_EQ(policy.cache, CacheState::kCold);
   EXPECT_EQ(policy.least_samples, 4U);
   EXPECT_EQ(policy.least_timed_ns, 0U);
@@ -355,7 +355,7 @@ TEST(MeasurementRoundsTest, SamplesOfAllLooksAreBounded) {
 TEST(MeasurementRoundsTest, FiguresOfKnownSamples) {
   std::vector<double> values(15);
   std::iota(values.begin(), values.end(), 100.0);  // 100 .. 114
-  std::swap(values[0], values[14]);                // the order they were taken in is kept
+  std::swap(values[0], values[14]);                // the order of the samples is kept
   const Measurement m = RoundsOf({LookOf(values, 0)}).Summarise(0).value();
   EXPECT_DOUBLE_EQ(m.elapsed_ns, 107);
   EXPECT_DOUBLE_EQ(m.elapsed_low_ns, 103);

@@ -14,14 +14,14 @@ constexpr double kQuietCycles = 9'000;
 
 SamplingPolicy WithBaseline() { return {.quiet_cycles = kQuietCycles}; }
 
-// What a single look says; two that agree are needed for more than a B.
+// The figure of a single round; grade A needs two that agree.
 std::expected<Measurement, Failure> Figure(const Samples& samples, double reference_mhz = 0) {
   MeasurementRounds rounds({}, {});
   rounds.Add(samples);
   return rounds.Summarise(reference_mhz);
 }
 
-// The policy of a job's first look.
+// The policy of a job's first round.
 SamplingPolicy FirstLook(const JobSpec& spec) {
   SamplingPolicy policy = MeasurementRounds(spec, {}).NextPolicy();
   policy.quiet_cycles = kQuietCycles;
@@ -46,7 +46,7 @@ TEST(SamplerTest, ALookIsOverOnceEnoughTimeWasSampled) {
   ScriptedCore core;
   const Samples samples = core.Take(WithBaseline());
   EXPECT_EQ(samples.end, SamplingEnd::kDone);
-  EXPECT_EQ(samples.ns.size(), 5U);  // of 60 us: 300 us
+  EXPECT_EQ(samples.ns.size(), 5U);  // 60 us each: 300 us
   EXPECT_EQ(CountOf(samples, kSampleAccepted), 5U);
   EXPECT_DOUBLE_EQ(samples.probe_cycles, kQuietCycles);
   EXPECT_DOUBLE_EQ(samples.clock_before_mhz, 3000);
@@ -87,7 +87,7 @@ TEST(SamplerTest, WhatIsLikelyIsOneRepetitionIfItIsTrue) {
   EXPECT_EQ(core.runs(), 1 + 1 + 5 * 13U);
 }
 
-// What is likely changes nothing in how many runs a repetition has in the end.
+// The estimate does not change the final number of runs in a repetition.
 TEST(SamplerTest, WhatIsNearlyARepetitionIsOne) {
   for (const double likely_ns : {0.0, 50'000.0}) {
     ScriptedCore core{.run_ns = 50'000};
@@ -114,7 +114,7 @@ TEST(SamplerTest, ButThereAreAlwaysTheLeast) {
   EXPECT_EQ(core.Take(WithBaseline()).ns.size(), 2U);
 }
 
-// Contended and quiet phases of 300 us in turn, a quiet one first.
+// Quiet and contended phases of 200 us in turn, a quiet one first.
 TEST(SamplerTest, ContendedRepetitionsAreFlaggedAndRepeated) {
   ScriptedCore core;
   core.slowdown = [](std::uint64_t now) { return now / 200'000 % 2 == 1 ? 1.0 : 1.15; };
@@ -167,7 +167,7 @@ TEST(SamplerTest, OneWhoComesInBetweenCostsARepetition) {
   const Samples samples = core.Take(ThatWaits());
   EXPECT_EQ(CountOf(samples, kSampleAccepted), 5U);
   EXPECT_EQ(CountOf(samples, kSampleContended), 1U);
-  EXPECT_EQ(core.warmings, 2U);  // for the neighbour had the caches
+  EXPECT_EQ(core.warmings, 2U);  // the neighbour has used the caches
 }
 
 TEST(SamplerTest, OneWhoStaysIsWaitedForOnce) {
@@ -182,7 +182,7 @@ TEST(SamplerTest, OneWhoStaysIsWaitedForOnce) {
   EXPECT_LE(waited, policy.quiet_wait_ns + 500'000U);  // finding the runs, and three repetitions
 }
 
-// Quiet moments that are too short for a repetition do not keep a look waiting for ever.
+// Quiet moments too short for a repetition do not keep a round waiting endlessly.
 TEST(SamplerTest, AFlickeringNeighbourIsWaitedForNoLonger) {
   ScriptedCore core;
   core.slowdown = [](std::uint64_t now) { return now / 7'000 % 2 == 0 ? 1.3 : 1.0; };
@@ -206,7 +206,7 @@ TEST(SamplerTest, WithoutAKnownLevelTheQuickestProbeIsTheLevel) {
   ScriptedCore core;
   core.slowdown = [](std::uint64_t now) { return now < 1'250'000 ? 1.3 : 1.0; };
   const Samples samples = core.Take({.hopeless_samples = 1000});
-  EXPECT_GE(CountOf(samples, kSampleContended), 1U);  // found out later, and flagged then
+  EXPECT_GE(CountOf(samples, kSampleContended), 1U);  // flagged once a quicker probe shows it
   EXPECT_GE(CountOf(samples, kSampleAccepted), 5U);
 }
 
@@ -240,7 +240,7 @@ TEST(SamplerTest, PreemptedRepetitionsDoNotCount) {
   EXPECT_NEAR(measurement->elapsed_ns, 1e6, 1);
 }
 
-// Every run of a second is interrupted, on a quiet system for a few milliseconds.
+// Every run of a second is interrupted for a few milliseconds, even on a quiet system.
 TEST(SamplerTest, OfALongRunALittleMayBeAway) {
   ScriptedCore core{.run_ns = 1'000'000'000};
   core.preempts = [](std::size_t) { return true; };
@@ -268,7 +268,7 @@ TEST(SamplerTest, ASystemThatTakesThePatienceIsOutlasted) {
   EXPECT_EQ(CountOf(samples, kSampleAccepted), 2U);
 }
 
-// Slower and slower, as a core that heats up: the interval is wide, and the grade says so.
+// Ever slower, like a core that heats up: the interval is wide, and the grade shows it.
 TEST(SamplerTest, DriftWithinAMeasurementWidensTheInterval) {
   ScriptedCore core;
   core.extra_ns = [](std::size_t repetition) {
@@ -332,7 +332,7 @@ TEST(SamplerTest, WhatIsNearTheBoundIsMeasured) {
 
 TEST(SamplerTest, TheBoundIsAtTheReferenceClock) {
   ScriptedCore core{.run_ns = 900'000};
-  core.clock_mhz = [](std::uint64_t) { return 1500.0; };  // 1.8 ms on the wall
+  core.clock_mhz = [](std::uint64_t) { return 1500.0; };  // 1.8 ms of wall time
   SamplingPolicy policy = FirstLook({.cut_above_ns = 1'000'000});
   policy.reference_mhz = 3000;
   EXPECT_EQ(core.Take(policy).end, SamplingEnd::kDone);

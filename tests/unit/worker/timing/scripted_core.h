@@ -1,6 +1,6 @@
 #pragma once
-// A core as a script: a clock that only moves when something runs on it, a kernel, and neighbours
-// that come and go. What they slow down is slowed down for kernel and probe alike.
+// ScriptedCore: a scripted core. Its clock moves only when a kernel or a probe runs on it;
+// neighbours come and go, and slow kernels and probes alike. Belongs to one thread.
 
 #include <cstdint>
 #include <functional>
@@ -13,10 +13,10 @@ namespace loopfleet::worker {
 
 class ScriptedCore {
  public:
-  // By how much everything is slower at a moment: 1 is quiet.
+  // The factor by which everything is slower at a moment; 1: quiet.
   std::function<double(std::uint64_t now_ns)> slowdown = [](std::uint64_t) { return 1.0; };
   std::function<double(std::uint64_t now_ns)> clock_mhz = [](std::uint64_t) { return 3000.0; };
-  // Of the n-th timed repetition or run, 0-based: a disturbance of its own that no probe sees.
+  // Extra time of the n-th call of the kernel, 0-based: a disturbance that no probe sees.
   std::function<std::uint64_t(std::size_t)> extra_ns = [](std::size_t) { return 0; };
   // Whether the system interrupts the n-th call of the kernel for something else.
   std::function<bool(std::size_t)> preempts = [](std::size_t) { return false; };
@@ -27,8 +27,8 @@ class ScriptedCore {
   std::size_t evictions = 0;
   std::size_t warmings = 0;
   std::uint64_t preemptions = 0;
-  std::uint64_t slice_ns = 4'000'000;  // for which it then has the core
-  std::uint64_t away_ns = 0;           // all of them
+  std::uint64_t slice_ns = 4'000'000;  // the system's time on the core per interruption
+  std::uint64_t away_ns = 0;           // in all interruptions
 
   std::uint64_t runs() const {
     return std::accumulate(repetitions.begin(), repetitions.end(), 0UL);
@@ -79,7 +79,7 @@ class ScriptedCore {
     ScriptedCore& core;
   };
 
-  // In steps, so that what happens in between counts.
+  // Advances in steps, so that changes of slowdown and clock meanwhile count.
   std::uint64_t Spend(std::uint64_t quiet_ns) {
     const std::uint64_t start = now;
     constexpr std::uint64_t kStep = 1'000;

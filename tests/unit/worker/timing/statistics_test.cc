@@ -9,7 +9,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// The chance that the median lies outside, added up term by term.
+// The probability that the median lies outside, summed term by term.
 double MissProbability(std::size_t n, const RankInterval& interval) {
   double term = std::pow(0.5, static_cast<double>(n));
   double tail = 0;
@@ -56,7 +56,8 @@ TEST(StatisticsTest, OneOutlierMovesNeitherMedianNorInterval) {
 }
 
 TEST(StatisticsTest, FewSamplesAreStretched) {
-  // The range is 99 to 101; of three samples it is stretched 2.9 times, of four 1.5, of five not.
+  // The range is 99 to 101. It is stretched 2.9 times for three samples, 1.5 for four, not for
+  // five.
   EXPECT_NEAR(MedianWithInterval({99, 100, 101}).low, 97.1, 1e-9);
   EXPECT_NEAR(MedianWithInterval({99, 100, 101}).high, 102.9, 1e-9);
   EXPECT_NEAR(MedianWithInterval({99, 100, 100, 101}).high, 101.5, 1e-9);

@@ -8,7 +8,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Whatever of it the host gave at once, and whatever comes when it is used.
+// Holds whether the host provides the pages at once or on first use.
 TEST(SharedMemoryTest, MemoryInBlocksIsZeroedAndWhole) {
   for (const std::size_t wanted : {std::size_t{1}, std::size_t{5} << 20}) {
     const auto memory = SharedMemory::Create(wanted, SharedMemory::Pages::kInBlocks);

@@ -70,7 +70,7 @@ TEST(ThreadPool, PartsAreEqualAndInOrder) {
   }
 }
 
-// What is done for a core's sake (evicting its caches) is done by its own thread, however late.
+// Per-core work (such as evicting caches) runs on the core's own thread, however late.
 TEST(ThreadPool, OnEachIsOnceOnEachThread) {
   ThreadPool pool({0, 1, 0});
   for (std::uint32_t threads = 1; threads <= 4; ++threads) {
@@ -93,7 +93,7 @@ TEST(ThreadPool, SleepsAndWakes) {
   std::vector<int> visits(8);
   std::atomic<std::int64_t> most_thread = 0;
   for (int round = 1; round <= 5; ++round) {
-    // Far longer than the helper looks for work.
+    // Far longer than the helper polls for work.
     for (std::uint32_t i = 0; i < 20 * ThreadPool::kSpins; ++i) {
       std::atomic_signal_fence(std::memory_order_seq_cst);
     }

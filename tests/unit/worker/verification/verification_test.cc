@@ -17,7 +17,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const float kPoison = std::bit_cast<float>(kPoisonBits);
 
-// Owns what an ExpectedTensor only looks at; without tolerances the comparison is exact.
+// Owns the memory of an ExpectedTensor; without tolerances the comparison is exact.
 class Expected {
  public:
   Expected(std::vector<double> values, std::vector<double> tolerances)
@@ -25,7 +25,7 @@ class Expected {
     std::ranges::transform(values_, rounded_.begin(),
                            [](double value) { return static_cast<float>(value); });
   }
-  operator ExpectedTensor() const {  // NOLINT: stands for it
+  operator ExpectedTensor() const {  // NOLINT: implicit on purpose
     if (tolerances_.empty()) return {.rounded = rounded_};
     return {.rounded = rounded_, .values = values_, .tolerance = tolerances_};
   }
@@ -97,7 +97,7 @@ TEST(VerificationTest, PoisonIsFoundWhereItIsAndMissedWhereItIsNot) {
   values[7] = 0;
   EXPECT_FALSE(IsAllPoison(std::as_bytes(std::span(values))));
   EXPECT_TRUE(IsAllPoison(std::as_bytes(std::span(values)).first(28)));
-  // Arithmetic carries it on.
+  // Arithmetic propagates it.
   EXPECT_EQ(std::bit_cast<std::uint32_t>(values[0] + 1.0F), kPoisonBits);
 }
 

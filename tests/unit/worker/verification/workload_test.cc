@@ -46,7 +46,8 @@ const float* InputOf(const Workload& workload, std::size_t input) {
                                         workload.layout.buffers[input].offset);
 }
 
-// On both sides of where sums of the usual inputs, and of ones, stop being exact in float32.
+// On both sides of the lengths where sums of the usual inputs, and of ones, stop being exact in
+// float32.
 TEST(WorkloadTest, LongSumsAreExactSoThatEachTermShows) {
   for (const char* uri :
        {"benchmark://program-v0/reduce_add1_4194304", "benchmark://program-v0/reduce_add1_4194305",
@@ -135,12 +136,12 @@ TEST(WorkloadTest, TheCacheKeepsWhatFitsAndVariesTheInputs) {
   EXPECT_EQ(cache.Get(tree, ComputeHere).value(), first);
   EXPECT_EQ(cache.Get(tree, ComputeHere).value(), second);
   const looptree::LoopTree big = AddOf(100'000).start;
-  ASSERT_TRUE(cache.Get(big, ComputeHere));  // drives everything else out
+  ASSERT_TRUE(cache.Get(big, ComputeHere));  // evicts everything else
   ASSERT_TRUE(cache.Get(big, ComputeHere));
   EXPECT_NE(cache.Get(tree, ComputeHere).value(), first);
 }
 
-// What jobs work with counts, too, not only what is kept.
+// Workloads in use by jobs count too, not only kept ones.
 TEST(WorkloadTest, WhatIsInFlightIsBounded) {
   const std::size_t each = MakeWorkload(AddOf(1000).start, 1, ComputeHere).value()->bytes();
   WorkloadCache cache({.max_bytes = 1, .seeds = 1, .max_total_bytes = 2 * each});
@@ -156,7 +157,7 @@ TEST(WorkloadTest, WhatIsInFlightIsBounded) {
   while (!is_asked_for) std::this_thread::yield();
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
   EXPECT_FALSE(is_there);
-  one.reset();  // nobody works with it any more
+  one.reset();  // no longer in use
   third.join();
   EXPECT_TRUE(is_there);
   two.reset();
@@ -168,15 +169,15 @@ TEST(WorkloadTest, ALargeOneHasItsTurnBeforeSmallOnesThatCameLater) {
   constexpr std::int64_t kLarge = 4'000'000;
   const std::size_t small = MakeWorkload(AddOf(1000).start, 1, ComputeHere).value()->bytes();
   const std::size_t large = MakeWorkload(AddOf(kLarge).start, 1, ComputeHere).value()->bytes();
-  // Not of both at once, or it would be chance which of the two threads is first to make its own.
-  // So the second one waits for what the first lets go of, and the cache would keep.
+  // Not enough for both at once: otherwise chance would decide which of the two threads makes its
+  // workload first. So the second waits for what the first releases, which the cache would keep.
   WorkloadCache cache({.max_bytes = 1, .seeds = 1, .max_total_bytes = large + small - 1});
   auto one = cache.Get(AddOf(1001).start, ComputeHere).value();
   auto two = cache.Get(AddOf(1002).start, ComputeHere).value();
   const auto wait_until_waiting = [&](std::size_t count) {
     while (cache.CountWaiting() < count) std::this_thread::yield();
   };
-  std::vector<std::int64_t> order;  // of the makers, which run one after the other
+  std::vector<std::int64_t> order;  // of the makers, which run one at a time
   std::mutex mutex;
   const auto get = [&](std::int64_t size) {
     const auto got = cache.Get(AddOf(size).start, [&](const auto& tree, const auto&... more) {
@@ -190,7 +191,7 @@ TEST(WorkloadTest, ALargeOneHasItsTurnBeforeSmallOnesThatCameLater) {
   };
   std::jthread first([&] { get(kLarge); });
   wait_until_waiting(1);
-  std::jthread second([&] { get(1003); });  // there is room for it
+  std::jthread second([&] { get(1003); });  // would fit
   wait_until_waiting(2);
   one.reset();
   two.reset();

@@ -7,7 +7,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Gives back what it got, with the architecture behind it.
+// Returns the PTX with the architecture appended.
 class EchoAssembler final : public PtxAssembler {
  public:
   Result<Cubin> Assemble(std::string_view ptx, GpuArch arch) override {
@@ -43,16 +43,16 @@ TEST(CubinCache, KeepsNoRefusal) {
 
 TEST(CubinCache, DropsWhatWasNotAskedForLongest) {
   EchoAssembler echo;
-  CubinCache cache(echo, 60);  // an entry of ten letters has 10 + 15 bytes
+  CubinCache cache(echo, 60);  // an entry of ten letters takes 10 + 15 bytes
   const std::string a(10, 'a');
   const std::string b(10, 'b');
   const std::string c(10, 'c');
   for (const std::string& text : {a, b, a, c}) (void)cache.Assemble(text, GpuArch{80});
   EXPECT_EQ(echo.calls, 3);
   EXPECT_LE(cache.bytes(), 60U);
-  (void)cache.Assemble(a, GpuArch{80});  // still there
+  (void)cache.Assemble(a, GpuArch{80});  // still cached
   EXPECT_EQ(echo.calls, 3);
-  (void)cache.Assemble(b, GpuArch{80});  // gone
+  (void)cache.Assemble(b, GpuArch{80});  // evicted
   EXPECT_EQ(echo.calls, 4);
 }
 

@@ -29,17 +29,17 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr std::size_t kStackBytes = std::size_t{64} << 10;  // locals are at most 1 KiB of ours
+constexpr std::size_t kStackBytes = std::size_t{64} << 10;  // kernels use at most 1 KiB of locals
 
 // One thread of the block that is running.
 struct Fibre {
-  HostThread thread;  // first: `wait` is given a pointer to it
+  HostThread thread;  // first member: `wait` casts a pointer to it
   ucontext_t context{};
   std::vector<float*> arguments;
   bool done = false;
 };
 
-// What the fibres need to find; the tests run one device at a time in each thread.
+// State shared with the fibres. A test thread runs one device at a time.
 struct Running {
   KernelFunction function = nullptr;
   ucontext_t scheduler{};
@@ -58,7 +58,7 @@ void FibreMain() {
   fibre->done = true;
 }
 
-// The host's, but for how threads wait.
+// HostAbi with wrong barriers.
 class WrongAbi final : public DeviceAbi {
  public:
   explicit WrongAbi(EmulatedDevice::Waiting waiting) : waiting_(waiting) {}
@@ -73,7 +73,7 @@ class WrongAbi final : public DeviceAbi {
   llvm::Value* Block(llvm::IRBuilderBase& builder) override { return host_->Block(builder); }
   void Wait(llvm::IRBuilderBase& builder) override {
     if (waiting_ == EmulatedDevice::Waiting::kForgotten) return;
-    // Every other thread elsewhere.
+    // Odd threads wait in another place.
     llvm::Value* odd =
         builder.CreateTrunc(host_->Thread(builder), llvm::Type::getInt1Ty(builder.getContext()));
     llvm::Function* function = builder.GetInsertBlock()->getParent();
@@ -209,7 +209,7 @@ class EmulatedDevice::Impl {
     }
   }
 
-  // A device waits for all threads of a block in one place.
+  // On a device, all threads of a block must wait at the same barrier.
   void CheckPlaces(std::uint32_t index, const Stage& stage, std::uint32_t block) {
     const std::uint32_t place = fibres_.front()->thread.place;
     for (std::uint32_t i = 1; i < stage.block_threads; ++i) {

@@ -1,8 +1,8 @@
 #pragma once
-// EmulatedDevice: runs a GPU kernel on the CPU: the same functions, for the host's instruction set,
-// each thread of a block a fibre of its own. The threads run in a new random order from each place
-// where they wait to the next, the blocks in random order too: code that relies on an order that
-// CUDA does not promise computes something else here.
+// EmulatedDevice: runs a GPU kernel on the CPU. The kernel's functions are compiled for the host,
+// and each thread of a block is a fibre. Threads run in a new random order between barriers, and
+// blocks in random order, so that code which relies on an order that CUDA does not guarantee fails
+// here. Used by one thread.
 
 #include <cstdint>
 #include <expected>
@@ -19,21 +19,21 @@ namespace loopfleet::worker {
 
 class EmulatedDevice {
  public:
-  // kForgotten: a device on which no thread waits for another, to see that kernels which have to
-  // wait go wrong without. kApart: every other thread waits in a place of its own.
+  // Barriers as emitted, or deliberately wrong. kForgotten: no barriers. kApart: odd threads wait
+  // at a separate barrier.
   enum class Waiting { kAsAsked, kForgotten, kApart };
   explicit EmulatedDevice(Waiting waiting = Waiting::kAsAsked);
   ~EmulatedDevice();
 
-  // Outputs of a run that starts from outputs, scratch and shared memory full of NaN. Appends to
-  // `problems`: memory written that is not the kernel's, threads that do not all wait, or
-  // not in the same place.
+  // The outputs of a run. Outputs, scratch and shared memory are full of NaN before it. Appends to
+  // `problems`: writes outside the kernel's buffers, and threads that miss a barrier or wait at
+  // different ones.
   std::expected<std::vector<looptree::Tensor>, Failure> Run(
       const looptree::LoopTree& tree, const std::vector<looptree::Tensor>& inputs,
       std::uint64_t seed, std::string& problems);
 
-  // "" if the tree, run here, gives what the program means and what the interpreter gives, or is
-  // refused for being unrolled too far.
+  // Empty if the result matches the reference and the interpreter, or if the tree is refused with
+  // LIMIT_UNROLL.
   std::string Check(const looptree::LoopTree& tree, const std::vector<looptree::Tensor>& inputs,
                     const looptree::Reference& reference, std::uint64_t seed);
   int refused() const { return refused_; }

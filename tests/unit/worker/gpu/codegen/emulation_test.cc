@@ -1,5 +1,5 @@
-// GPU kernels of every kind, run by threads that the host plays in random order, against the
-// interpreter and what the program means.
+// Compares GPU kernels of every kind, emulated on the host with threads in random order, with the
+// interpreter and the reference.
 
 #include <gtest/gtest.h>
 
@@ -66,8 +66,8 @@ looptree::LoopTree Walked(const std::string& uri, const std::string& actions) {
   return std::move(replayed).value().tree;
 }
 
-// Tiles of every make: loops inside the reduction and outside it, parts left over along each dim,
-// four elements at a time and one.
+// Tiles of every kind: loops inside and outside the reduction, remainders along each dim, four
+// elements at a time and one.
 TEST(Emulation, Tiles) {
   EmulatedDevice device;
   for (const char* sizes :
@@ -95,7 +95,7 @@ TEST(Emulation, VectorsOfTheSimpleDialect) {
   }
 }
 
-// Two products in a row, m outermost in both: what lies between them lives in an iteration of m.
+// Two chained products with a shared outermost m: the intermediate lives in one iteration of m.
 looptree::LoopTree FusedProducts(std::int64_t between, looptree::Annotation annotation) {
   ProgramBuilder b;
   const auto m = b.Dim("m", 40);
@@ -117,7 +117,7 @@ looptree::LoopTree FusedProducts(std::int64_t between, looptree::Annotation anno
       .value();
 }
 
-// Lines that are aligned and lines that are not, and what is left over at their ends.
+// Aligned and unaligned lines, with remainders at their ends.
 TEST(Emulation, LinesAndWhatIsLeftOver) {
   EmulatedDevice device;
   for (const LineSums& lines : AllLineSums()) {
@@ -135,8 +135,8 @@ TEST(Emulation, LongSums) {
   }
 }
 
-// Where the intermediate of an iteration is: registers, thread-local memory, slots; shared memory
-// of a block, slots.
+// Every place for an iteration's intermediate: registers, thread-local memory and slots of a
+// thread; shared memory and slots of a block.
 TEST(Emulation, IntermediatesInEveryPlace) {
   EmulatedDevice device;
   for (const auto& [between, annotation, place] :
@@ -154,7 +154,7 @@ TEST(Emulation, IntermediatesInEveryPlace) {
   }
 }
 
-// The emulation would not be worth much if threads that do not wait for each other went unnoticed.
+// The emulation must detect missing barriers.
 TEST(Emulation, NoticesThreadsThatDoNotWait) {
   EmulatedDevice forgetful(EmulatedDevice::Waiting::kForgotten);
   const auto tile = Walked("benchmark://mm-v0/mm64_64_64", "swap_down");
@@ -166,7 +166,7 @@ TEST(Emulation, NoticesThreadsThatDoNotWait) {
   }
 }
 
-// Nor if it let them wait for each other in different places.
+// The emulation must detect threads that wait at different barriers.
 TEST(Emulation, NoticesThreadsThatWaitApart) {
   EmulatedDevice apart(EmulatedDevice::Waiting::kApart);
   for (const looptree::LoopTree& tree : {Walked("benchmark://mm-v0/mm64_64_64", "swap_down"),

@@ -1,4 +1,4 @@
-// exp and log of GPU kernels, against the C library in double precision.
+// Compares exp and log of GPU kernels with the C library in double precision.
 
 #include "worker/gpu/codegen/float_math.h"
 
@@ -26,14 +26,14 @@ Tensor Apply(Op op, const Tensor& x) {
   EmulatedDevice device;
   std::string problems;
   auto outputs = device.Run(PlainTree(b.program()), {x}, 1, problems);
-  // A NaN is not equal to itself, so it looks as if it had been overwritten.
+  // A NaN input does not equal itself, so the run reports it as overwritten.
   if (std::ranges::none_of(x, [](float value) { return std::isnan(value); })) {
     EXPECT_EQ(problems, "");
   }
   return std::move(outputs).value().front();
 }
 
-// How many steps between neighbouring float32 numbers `got` is away from the exact result.
+// The error of `got` in units in the last place of float32.
 double UnitsOff(float got, double exact) {
   const auto nearest = static_cast<float>(exact);
   const double unit = std::max<double>(

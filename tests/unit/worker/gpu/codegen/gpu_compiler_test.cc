@@ -1,8 +1,8 @@
-// PTX of every kind of tree, through NVIDIA's assembler for three generations of devices. Needs no
-// GPU, but nvJitLink: without it the tests are skipped, and say how to get it.
+// Assembles PTX of every kind of tree with nvJitLink for three generations of devices. Needs no
+// GPU. Without nvJitLink these tests are skipped and say how to install it.
 //
-// LOOPFLEET_GPU_TREES=200 has so many random trees assembled, in place of a few;
-// LOOPFLEET_GPU_SEED=1 and so on has others.
+// LOOPFLEET_GPU_TREES=200 sets the number of random trees (default 24), LOOPFLEET_GPU_SEED their
+// seed.
 
 #include "worker/gpu/codegen/gpu_compiler.h"
 
@@ -27,7 +27,7 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr GpuArch kArchs[] = {GpuArch{80}, GpuArch{90}, GpuArch{100}};
-constexpr int kShards = 3;  // one for each of them
+constexpr int kShards = 3;  // one per architecture
 
 int Setting(const char* name, int otherwise) {
   const char* wanted = std::getenv(name);
@@ -46,7 +46,7 @@ looptree::LoopTree Walked(const std::string& uri, const std::string& actions) {
       .tree;
 }
 
-// Bytes that the assembler had to put aside for want of registers.
+// Bytes of register spills that the assembler reports.
 int SpilledBytes(const std::string& log) {
   int bytes = 0;
   const std::regex pattern("(\\d+) bytes spill (stores|loads)");
@@ -121,7 +121,7 @@ class Assembled : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(Assembled, RandomTrees) {
-  // The same trees for each of the three.
+  // The same trees for each architecture.
   FuzzCases cases(0xa55e + static_cast<std::uint64_t>(Setting("LOOPFLEET_GPU_SEED", 0)));
   const auto compiler = CompilerFor(arch());
   const int wanted = Setting("LOOPFLEET_GPU_TREES", 24);

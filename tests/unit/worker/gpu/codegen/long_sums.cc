@@ -36,7 +36,7 @@ looptree::LoopTree LongSums::Tree() const {
   }
   for (auto node : {product, total}) schedule[node].loops = loops;
   schedule[result].loops = {{.dim = m, .size = sums}};
-  // The copy of the result does not share m with the sums: it would be in their way.
+  // The write does not share m with the sums: inside their loop it would prevent a nest.
   schedule[result].loops[0].reusable = false;
   return looptree::LoopTree::Build(std::make_shared<looptree::Program>(b.program()), schedule)
       .value();

@@ -1,5 +1,6 @@
 #pragma once
-// LongSums: out[m] = what `op` makes of a[m, n + shift] * b[n] over all n: few sums of many terms.
+// LongSums: out[m] = the reduction with `op` of a[m, n + shift] * b[n] over n: few sums of many
+// terms.
 
 #include <cstdint>
 #include <string>
@@ -13,14 +14,14 @@ struct LongSums {
   std::int64_t sums = 1;
   std::int64_t terms = 5000;
   std::int64_t shift = 0;
-  std::int64_t inner = 0;  // n is split into loops of so many; 0: it is not
+  std::int64_t inner = 0;  // split factor of n; 0: not split
   looptree::Op op = looptree::Op::kAdd;
 
   std::string Name() const;
   looptree::LoopTree Tree() const;
 };
 
-// With tails, aligned and not.
+// With and without tails, aligned and unaligned.
 std::vector<LongSums> AllLongSums();
 
 }  // namespace loopfleet::worker

@@ -1,4 +1,4 @@
-// The driver is kept out of processes that may not open anything.
+// NoDriver keeps the driver out of processes that may not open files.
 
 #include "worker/gpu/codegen/no_driver.h"
 
@@ -25,7 +25,7 @@ constexpr int kNoChannel = 1000;
 constexpr int kRight = 42;
 constexpr int kWrong = 43;
 
-// As nvJitLink does; the driver's answer.
+// Calls cuInit as nvJitLink does, and returns its result.
 int AskDriver(const char* library) {
   void* const driver = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return -1;
@@ -33,7 +33,8 @@ int AskDriver(const char* library) {
   return init == nullptr ? -2 : init(0);
 }
 
-// In a process of its own, sealed after `before`, ends with kRight if `after` is true.
+// For a death test's own process: seals it after `before`, and exits with kRight if `after` is
+// true.
 [[noreturn]] void Sealed(const std::function<void()>& before, const std::function<bool()>& after) {
   const rlimit limit{kNoDriverBytes, kNoDriverBytes};
   ::setrlimit(RLIMIT_FSIZE, &limit);
@@ -50,7 +51,7 @@ class NoDriverTest : public ::testing::Test {
     if (ProbeIsolation() != Isolation::kSeccomp) {
       GTEST_SKIP() << "NOT TESTED: no filter of system calls here";
     }
-    // Each in a process that starts anew: other tests have opened a driver in this one.
+    // Each death test needs a new process, because other tests have opened a driver in this one.
     GTEST_FLAG_SET(death_test_style, "threadsafe");
   }
   static void Open() {
@@ -67,7 +68,7 @@ TEST_F(NoDriverTest, WhoAsksForADriverIsToldThatThereIsNoDevice) {
               ::testing::ExitedWithCode(kRight), "");
 }
 
-// What it is for: a driver that does start opens devices, and that is a violation.
+// Shows the need for NoDriver: a driver that starts opens devices, which is a violation.
 TEST_F(NoDriverTest, ADriverThatStartsThereIsAViolation) {
   EXPECT_EXIT(Sealed([] { (void)::dlopen(LOOPFLEET_FAKE_CUDA_LIBRARY, RTLD_NOW); },
                      [] { return AskDriver(LOOPFLEET_FAKE_CUDA_LIBRARY) == 0; }),

@@ -1,6 +1,6 @@
-// PTX as a driver gets it, instruction by instruction on the fake driver (tests/support/fake_cuda),
-// through the same calls that a GPU gets, against what programs mean. The emulation test has the
-// same functions made for the host's processor; here what LLVM's NVPTX backend wrote is run itself.
+// Runs PTX instruction by instruction on the fake driver (tests/support/fake_cuda), through the
+// same calls as on a GPU, and compares the results with the reference. The emulation test compiles
+// the same functions for the host; this test runs the output of LLVM's NVPTX backend itself.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ constexpr GpuArch kArch{90};
 class PtxExecution : public ::testing::Test {
  protected:
   void SetUp() override {
-    device_.reset();  // it uses the driver
+    device_.reset();  // before the driver that it uses
     auto driver = OpenCudaDriver(LOOPFLEET_FAKE_CUDA_LIBRARY);
     ASSERT_TRUE(driver.has_value()) << driver.error().message;
     driver_ = *std::move(driver);
@@ -40,7 +40,7 @@ class PtxExecution : public ::testing::Test {
     device_ = *std::move(device);
     compiler_ = GpuCompiler::Create({.arch = kArch, .limits = {}}).value();
   }
-  // "" if the tree gives what the program means, or is refused for being unrolled too far.
+  // Empty if the tree gives the reference result, or if it is refused with LIMIT_UNROLL.
   std::string Check(const looptree::LoopTree& tree, const std::vector<looptree::Tensor>& inputs,
                     const looptree::Reference& reference) {
     const auto kernel = compiler_->Compile(tree);
@@ -85,7 +85,7 @@ TEST_F(PtxExecution, EveryKindOfProgram) {
   }
 }
 
-// Unlike the host's processor, this one does not take four elements from anywhere.
+// Unlike the host, this machine rejects unaligned accesses of four elements.
 TEST_F(PtxExecution, LinesThatAreAlignedOrNot) {
   for (const LineSums& lines : AllLineSums()) {
     SCOPED_TRACE(lines.Name());
@@ -123,22 +123,22 @@ TEST_F(PtxExecution, TheCanaryComesOutRight) {
 TEST_F(PtxExecution, PeaksAreWhatTheDeviceShows) {
   const auto peaks = MeasurePeaks(*device_, nullptr);
   ASSERT_TRUE(peaks.has_value()) << peaks.error().message;
-  // An instruction of the fake takes 0.05 ns, a multiply-add is two operations, and a little of
-  // what runs is none.
+  // An instruction of the fake takes 0.05 ns. A multiply-add is two operations, and a few of the
+  // instructions are not multiply-adds.
   EXPECT_GT(peaks->flop_per_second, 0.75 * 2 / 0.05e-9);
   EXPECT_LT(peaks->flop_per_second, 2 / 0.05e-9);
   EXPECT_GT(peaks->read_bytes_per_second, 0.9 * 200e9);
   EXPECT_LT(peaks->read_bytes_per_second, 200e9);
 }
 
-// What a kernel does wrong is found where a GPU finds it.
+// A faulty kernel fails with the same codes as on a GPU.
 TEST_F(PtxExecution, WrongAddressesAndTrapsLoseTheDevice) {
   for (const auto& [body, code] : std::vector<std::pair<std::string, std::string>>{
            {"mov.u64 %rd1, 16; st.global.u32 [%rd1], %r1;", "illegal address"},
            {"add.s64 %rd1, %rd1, 2; st.global.u32 [%rd1], %r1;", "misaligned address"},
            {"trap;", "launch failed"}}) {
     SetUp();
-    // A library's errors stay as long as the process does: a fork of it forgets them.
+    // Sticky errors last for the life of the process, so the kernel runs in a forked child.
     const std::string ptx =
         ".version 7.0\n.target sm_75\n.address_size 64\n"
         ".visible .entry hostile(.param .u64 p) {\n.reg .b64 %rd<2>;\n.reg .b32 %r<2>;\n"

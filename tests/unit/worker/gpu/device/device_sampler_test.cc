@@ -1,4 +1,4 @@
-// How kernels are timed, on a driver and sensors that do what the test says.
+// DeviceSampler on a fake driver and fake sensors.
 
 #include "worker/gpu/device/device_sampler.h"
 
@@ -82,7 +82,7 @@ TEST_F(DeviceSamplerTest, TimesBatchesThatAreLongEnough) {
   EXPECT_EQ(taken.samples.clock_before_mhz, 1500);
   EXPECT_EQ(taken.after.temperature_c, 60);
   EXPECT_FALSE(taken.was_shared);
-  // The clocks were let rise: more runs than those that were measured.
+  // More runs than were measured: the others raised the clocks.
   EXPECT_GT(runs_, 6 * static_cast<int>(taken.samples.iterations));
 }
 
@@ -110,23 +110,23 @@ TEST_F(DeviceSamplerTest, ColdRunsOfSmallTensorsFindTheCacheFullOfSomethingElse)
   const DeviceSamples taken = Take();
   EXPECT_EQ(taken.samples.iterations, 1U);
   EXPECT_EQ(taken.copies, 1);
-  // One for each run, also those before the first sample.
+  // One per run, including the runs before the first sample.
   EXPECT_EQ(driver_.evictions, runs_);
 }
 
 TEST_F(DeviceSamplerTest, ColdRunsOfBigTensorsGoRoundAmongCopies) {
   policy_.cache = CacheState::kCold;
   kernel_.buffers[0].element_count = kernel_.buffers[1].element_count = 1 << 16;
-  const DeviceSamples taken = Take();  // 512 KiB each, and a cache of 1 MiB
+  const DeviceSamples taken = Take();  // 512 KiB per copy, and a cache of 1 MiB
   EXPECT_EQ(taken.copies, 5);
   EXPECT_EQ(taken.samples.iterations % 5, 0U);
-  EXPECT_EQ(driver_.evictions, 1);  // before the run that showed how long one takes
+  EXPECT_EQ(driver_.evictions, 1);  // before the first run, which estimates the duration
 }
 
 TEST_F(DeviceSamplerTest, ColdRunsOfLongKernelsGoOneByOne) {
   policy_.cache = CacheState::kCold;
   kernel_.buffers[0].element_count = kernel_.buffers[1].element_count = 1 << 16;
-  driver_.launch_ms = 3000;  // five of them would outlast the limit of one
+  driver_.launch_ms = 3000;  // five runs would exceed the time limit
   const DeviceSamples taken = Take();
   EXPECT_EQ(taken.copies, 1);
   EXPECT_EQ(taken.samples.iterations, 1U);
@@ -134,19 +134,19 @@ TEST_F(DeviceSamplerTest, ColdRunsOfLongKernelsGoOneByOne) {
   for (const double ns : taken.samples.ns) EXPECT_NEAR(ns, 3e9, 1e4);
 }
 
-// An idle device is held back by nothing.
+// An idle device reports no throttling.
 TEST_F(DeviceSamplerTest, ReadsTheSensorsWhileTheDeviceIsAtIt) {
   sensors_.driver = &driver_;
   const DeviceSamples taken = Take();
   EXPECT_EQ(sensors_.reads, 1 + 1 + static_cast<int>(taken.samples.ns.size()));
-  EXPECT_EQ(sensors_.reads_of_a_busy_device, sensors_.reads - 1);  // the first is of before
+  EXPECT_EQ(sensors_.reads_of_a_busy_device, sensors_.reads - 1);  // the first read is before
 }
 
 TEST_F(DeviceSamplerTest, CountsWhatWasHeldBackAndTakesItAgain) {
   sensors_.throttled_from = 4;  // after the ramp
   sensors_.throttled_to = 6;
   const DeviceSamples taken = Take();
-  EXPECT_EQ(taken.throttled, 3);  // both samples that a reading stands beside
+  EXPECT_EQ(taken.throttled, 3);  // a reading flags its own sample and the next
   EXPECT_EQ(std::ranges::count(taken.samples.flags, std::uint8_t{kSampleAccepted}), 5);
   EXPECT_EQ(std::ranges::count(taken.samples.flags, std::uint8_t{kSampleThrottled}), 3);
 }

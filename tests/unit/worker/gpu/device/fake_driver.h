@@ -1,7 +1,7 @@
 #pragma once
-// FakeDriver: a CUDA driver without a GPU: memory is the host's, a launch runs a function that the
-// test gives, and any call can be told to fail. As with CUDA, what a launch does wrong shows when
-// its end is asked for, and a sticky error stays for all calls after it.
+// FakeDriver: a CUDA driver without a GPU. Memory is the host's, a launch runs a function given by
+// the test, and any call can be made to fail. As with CUDA, a launch's error shows in a later call,
+// and all calls after a sticky error fail. Used by one thread.
 
 #include <cstdint>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace loopfleet::worker {
 
 class FakeDriver final : public CudaDriver {
  public:
-  // What a launch does to memory; the buffers are those of its arguments.
+  // The effect of a launch on memory. `buffers` are the launch's arguments.
   using Kernel = std::function<void(const std::vector<float*>& buffers)>;
 
   int devices = 1;
@@ -29,11 +29,11 @@ class FakeDriver final : public CudaDriver {
                      .memory_bytes = std::int64_t{1} << 30,
                      .l2_bytes = 1 << 20};
   std::map<std::string, Kernel> kernels;     // by symbol
-  std::optional<CudaCode> launch_ends_with;  // of every launch from now on
+  std::optional<CudaCode> launch_ends_with;  // error of every launch from now on
   bool launches_never_end = false;
   bool memory_forgets = false;
   std::uint64_t memory_limit = std::uint64_t{1} << 30;
-  std::map<std::string, CudaCode> fails;  // by the name of the function below
+  std::map<std::string, CudaCode> fails;  // by the name of the method below
   std::vector<std::string> calls;
   int live_allocations() const { return static_cast<int>(memory_.size()); }
   int live_modules = 0;
@@ -41,10 +41,10 @@ class FakeDriver final : public CudaDriver {
   int live_batches = 0;
   int batches_started = 0;
   int evictions = 0;
-  float launch_ms = 0.25F;  // what each launch takes
-  // In its place, after the device has worked for so many milliseconds.
+  float launch_ms = 0.25F;  // duration of a launch, milliseconds
+  // Replaces launch_ms, if set: the duration after the device has worked for `worked_ms`.
   std::function<float(float worked_ms)> launch_ms_after;
-  bool is_busy = false;  // something was started whose end nobody has asked for
+  bool is_busy = false;  // work was started since the last Query
   int contexts = 0;
 
   CudaCode DeviceCount(int& count) override {

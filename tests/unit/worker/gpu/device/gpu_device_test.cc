@@ -1,4 +1,4 @@
-// The life of a device, on a driver that does what the test says.
+// GpuDevice on a fake driver.
 
 #include "worker/gpu/device/gpu_device.h"
 
@@ -38,7 +38,7 @@ class GpuDeviceTest : public ::testing::Test {
     EXPECT_TRUE(device.has_value()) << device.error().message;
     return *std::move(device);
   }
-  // Everything that was taken is given back.
+  // Every resource was released.
   void ExpectTidy() {
     EXPECT_EQ(driver_.live_allocations(), 0);
     EXPECT_EQ(driver_.live_modules, 0);
@@ -67,7 +67,8 @@ TEST_F(GpuDeviceTest, RunsAndTimesAKernelAndTidiesUp) {
   ExpectTidy();
 }
 
-// Exact sums are for what is verified; what is timed has all of its digits in use.
+// Verification uses small integers, whose sums are exact. Timing uses floats with all mantissa bits
+// in use.
 TEST_F(GpuDeviceTest, WhatIsTimedWorksOnFloatsThatAreNoSmallIntegers) {
   std::vector<float> seen;
   driver_.kernels["twice"] = [&](const std::vector<float*>& buffers) {
@@ -89,7 +90,7 @@ TEST_F(GpuDeviceTest, WhatIsTimedWorksOnFloatsThatAreNoSmallIntegers) {
 
 TEST_F(GpuDeviceTest, PeaksAreThoseOfRisenClocks) {
   driver_.kernels["peak"] = [](const std::vector<float*>&) {};
-  driver_.facts_of_all.memory_bytes = 8 << 20;  // of which a part is copied
+  driver_.facts_of_all.memory_bytes = 8 << 20;  // an eighth of it is copied
   driver_.launch_ms_after = [](float worked_ms) { return worked_ms < 100 ? 4.0F : 1.0F; };
   const auto device = Open();
   const auto peaks = MeasurePeaks(*device, nullptr);
@@ -147,7 +148,7 @@ TEST_F(GpuDeviceTest, StickyErrorsLoseTheDevice) {
            {CudaCode::kLaunchTimeout, FailureCode::kRunTimeout},
            {CudaCode::kEccUncorrectable, FailureCode::kDeviceFault},
            {CudaCode::kUnknown, FailureCode::kDeviceFault},
-           // What we have no name for: an NVLink that broke, a call of a later driver's.
+           // Codes without a name here: a broken NVLink, a code of a later driver.
            {static_cast<CudaCode>(220), FailureCode::kDeviceFault},
            {static_cast<CudaCode>(987), FailureCode::kDeviceFault}}) {
     SCOPED_TRACE(NameOf(code));
@@ -160,7 +161,7 @@ TEST_F(GpuDeviceTest, StickyErrorsLoseTheDevice) {
     ASSERT_FALSE(ran.has_value());
     EXPECT_EQ(ran.error().code, expected) << ran.error().message;
     EXPECT_TRUE(device->lost());
-    // Nothing more is asked of it, not even to tidy up: only the end of the process helps.
+    // No further driver call is made, not even to clean up: only the end of the process helps.
     const std::size_t calls = driver.calls.size();
     const auto again = device->Load(kernel_, "code");
     ASSERT_FALSE(again.has_value());

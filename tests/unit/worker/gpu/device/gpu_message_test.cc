@@ -141,7 +141,7 @@ TEST(GpuHardware, TellsDevicesAndDriversApart) {
   EXPECT_EQ(facts.hardware_class,
             "cuda:NVIDIA Thing:sm_90:132sm:l2=51200K:81920M:clock=1980:CUDA 13.0, driver "
             "580.65.06");
-  probe.facts.is_fake = true;  // whatever name it gives itself
+  probe.facts.is_fake = true;  // overrides the driver's name for the device
   EXPECT_EQ(GpuHardware(probe, host).model, "fake");
 }
 

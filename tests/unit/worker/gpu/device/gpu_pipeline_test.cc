@@ -1,5 +1,5 @@
-// Leases on a GPU whose every step a script decides: what becomes of the job, of those beside it,
-// and of the device.
+// GpuPipeline on a scripted device: the effect of each fault on the job, on other jobs, and on the
+// device.
 
 #include "worker/gpu/device/gpu_pipeline.h"
 
@@ -52,7 +52,7 @@ class GpuPipelineTest : public ScriptedDevice {
     ++wakes_;
     changed_.notify_all();
   }
-  // Until `done` holds, which is looked at again whenever something happened.
+  // Waits until `done` holds. Evaluates it again after each wake-up.
   template <class Done>
   void Await(const Done& done) {
     for (;;) {
@@ -67,7 +67,7 @@ class GpuPipelineTest : public ScriptedDevice {
     }
   }
 
-  // The lease's id is the number of elements.
+  // The lease id is the number of elements.
   static wire::Lease LeaseOf(std::int64_t elements) {
     return {.lease = {static_cast<std::uint64_t>(elements)},
             .job = {.batch = {1}, .index = static_cast<std::uint32_t>(elements)},
@@ -155,7 +155,7 @@ TEST_F(GpuPipelineTest, AJobForAProcessorIsNotRun) {
   EXPECT_EQ(shared_->children, 0);
 }
 
-// Three checks in a row fail, and the fourth does not: nobody is told.
+// Three checks in a row fail and the fourth passes: the device is not given up.
 TEST_F(GpuPipelineTest, ChecksThatFailDelayTheNextJob) {
   shared_->failing_checks = 3;
   EXPECT_TRUE(Evaluate({1000}).at(1000).ok());
@@ -163,8 +163,8 @@ TEST_F(GpuPipelineTest, ChecksThatFailDelayTheNextJob) {
   EXPECT_FALSE(retirement_.reason());
 }
 
-// A job is tried three times, so none has the device given up by itself; what is right between two
-// faults starts the count anew.
+// A job has three attempts, so a single job cannot have the device given up. A success resets the
+// count.
 TEST_F(GpuPipelineTest, FaultsInARowAreCounted) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Evaluate(DeviceFate::kFault).failure().code, FailureCode::kDeviceFault);

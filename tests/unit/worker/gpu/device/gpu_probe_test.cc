@@ -1,5 +1,4 @@
-// What a worker finds out about its device before it starts, on the fake driver (tests/support/
-// fake_cuda) as installations have it that are old or not whole.
+// GpuProbe on the fake driver (tests/support/fake_cuda), with old or incomplete installations.
 
 #include "worker/gpu/device/gpu_probe.h"
 
@@ -18,7 +17,7 @@ namespace {
 class GpuProbeTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    // From here on it is what this process finds by the name libcuda.so.1.
+    // From here on the loader returns this library for libcuda.so.1.
     ASSERT_NE(::dlopen(LOOPFLEET_FAKE_CUDA_LIBRARY, RTLD_NOW), nullptr) << ::dlerror();
     ::setenv("LOOPFLEET_NVJITLINK", LOOPFLEET_FAKE_NVJITLINK_LIBRARY, 1);
   }
@@ -53,7 +52,7 @@ TEST_F(GpuProbeTest, AnOldDriverAssemblesItself) {
   EXPECT_EQ(probe->canary_code.find("\177ELF"), std::string::npos);
 }
 
-// In containers a part of the driver may be missing that nothing needs where there is nvJitLink.
+// A container may lack the driver's PTX compiler. With nvJitLink it is not needed.
 TEST_F(GpuProbeTest, ADriverWithoutItsCompilerOfPtxWillDo) {
   const auto probe = Probe("ptx 221\n");
   ASSERT_TRUE(probe.has_value()) << probe.error().message;

@@ -1,4 +1,4 @@
-// The life of the child that has the device, as its daemon sees it.
+// The life cycle of the device child, seen from the daemon.
 
 #include "worker/gpu/device/gpu_process.h"
 
@@ -46,7 +46,7 @@ class GpuProcessTest : public ScriptedDevice {
   std::expected<Nanos, Failure> Run(DeviceFate fate) {
     return process_->Run(CallOf(static_cast<std::int64_t>(fate)));
   }
-  // It runs kernels, after one more check than before.
+  // The device runs kernels again, after exactly one more check.
   void ExpectWellAgain() {
     const int checks = shared_->checks;
     ASSERT_TRUE(process_->EnsureReady());

@@ -26,7 +26,7 @@ class Child {
       if (!message) return 0;
       const std::optional<GpuRequest> request = DecodeGpuRequest(message->bytes);
       if (!request) return 9;
-      if (!std::exchange(was_asked_, true)) ++children_;  // the fork server keeps a spare one
+      if (!std::exchange(was_asked_, true)) ++children_;  // a spare child gets no request
       GpuReply reply =
           std::visit([&](const auto& body) { return Answer(body, message->fds); }, *request);
       if (!channel_.Send(is_junk_ ? "this is no answer" : Encode(reply), std::nullopt)) return 0;

@@ -1,7 +1,7 @@
 #pragma once
-// ScriptedDevice: a child in the place of the one that has the device, in a real fork server, with
-// the compiler and reference of the fake backend. It adds vectors on the host, and the number of
-// elements chooses what goes wrong. No driver is there.
+// ScriptedDevice: a fixture with a fake device child in a real fork server, and the compiler and
+// reference of the fake backend. The child adds vectors on the host, and the number of elements
+// selects a fault. Uses no driver.
 
 #include <gtest/gtest.h>
 
@@ -14,25 +14,25 @@
 namespace loopfleet::worker {
 
 enum class DeviceFate : std::int64_t {
-  kSticky = 211,         // RUN_CRASH, and nothing more can be done on it
-  kHangNoticed = 223,    // RUN_TIMEOUT, and nothing more
-  kHang = 227,           // no answer
+  kSticky = 211,         // RUN_CRASH, and the device is lost
+  kHangNoticed = 223,    // RUN_TIMEOUT, and the device is lost
+  kHang = 227,           // never answers
   kCrash = 229,          // SIGSEGV in the driver
-  kExit = 233,           // no answer and gone
-  kJunk = 239,           // an answer that is none
-  kWrongOutput = 241,    // and it says that all went well
-  kNoMemory = 251,       // RUN_OOM, and it goes on
-  kFault = 257,          // DEVICE_FAULT, and nothing more
-  kWrongWhenTimed = 263  // right at first
+  kExit = 233,           // exits without an answer
+  kJunk = 239,           // a malformed answer
+  kWrongOutput = 241,    // reports success
+  kNoMemory = 251,       // RUN_OOM, and the child lives on
+  kFault = 257,          // DEVICE_FAULT, and the device is lost
+  kWrongWhenTimed = 263  // wrong only in the run after timing
 };
 
 class ScriptedDevice : public ChildrenFixture {
  protected:
-  // What the children and the test share.
+  // Memory that the children and the test share.
   struct Shared {
-    std::atomic<int> checks{0};          // that were asked for
-    std::atomic<int> failing_checks{0};  // so many of the next ones fail
-    std::atomic<int> children{0};        // that were asked anything
+    std::atomic<int> checks{0};          // checks requested
+    std::atomic<int> failing_checks{0};  // how many of the next checks fail
+    std::atomic<int> children{0};        // children that got a request
   };
 
   void SetUp() override;
