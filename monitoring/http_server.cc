@@ -32,7 +32,7 @@ bool IsHostCharacter(char c) {
          c == '-';
 }
 
-// Strict, because civetweb reads more into this text: lists, and suffixes for TLS and redirects.
+// Strict, because civetweb also parses lists, and suffixes for TLS and redirects.
 Result<HostPort> ParseHostPort(std::string_view text) {
   const auto invalid = [&](std::string_view why) {
     return Fail(
@@ -76,7 +76,7 @@ std::string IpText(const sockaddr_in& address) {
   return text;
 }
 
-// civetweb's accepting thread looks whether to stop only every 2 s, or when somebody connects.
+// civetweb's accepting thread checks whether to stop only every 2 s or on a new connection.
 void StopQuickly(mg_context* context, const sockaddr_in& address) {
   const auto stopped = std::async(std::launch::async, [context] { mg_stop(context); });
   while (stopped.wait_for(std::chrono::milliseconds(5)) != std::future_status::ready) {
@@ -85,7 +85,7 @@ void StopQuickly(mg_context* context, const sockaddr_in& address) {
   }
 }
 
-// Nothing from elsewhere, nothing inline, in nobody's frame. No field lets another origin read it.
+// No foreign content, no inline scripts or styles, no framing. No header allows another origin.
 constexpr std::string_view kSiteHeaders =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -122,7 +122,7 @@ void Send(mg_connection* connection, const Response& response, Body body) {
       "X-Content-Type-Options: nosniff\r\n{}Connection: close\r\n\r\n",
       response.status, response.reason, response.content_type, response.body.size(),
       response.status == 405 ? "Allow: GET, HEAD\r\n" : "");
-  // A peer that went away is no concern of ours: the results are not looked at.
+  // Results are ignored: the peer may have disconnected.
   mg_write(connection, head.data(), head.size());
   if (body == Body::kSend) mg_write(connection, response.body.data(), response.body.size());
 }
@@ -148,7 +148,7 @@ void SendSite(mg_connection* connection, const SiteReply& reply, Body body) {
   }
 }
 
-// An error as the site's scripts read it.
+// An error in the form that the site's scripts read.
 SiteReply SiteRefusal(int status, std::string_view code, std::string_view message) {
   const nlohmann::json json = {{"error", {{"code", code}, {"message", message}}}};
   return {.status = status, .body = std::make_shared<const std::string>(json.dump() + "\n")};
@@ -179,7 +179,7 @@ Response StatusResponse(std::string_view good, std::string_view bad,
   return response;
 }
 
-// Whoever has one may hold a thread of the server for the site.
+// A place among the threads that the site may occupy; false if all are taken.
 class SitePlace {
  public:
   SitePlace(std::atomic<int>& taken, int places)
@@ -199,7 +199,7 @@ class SitePlace {
 struct HttpServer::Impl {
   const Registry* registry;
   HealthCheck health;
-  HealthCheck alive;  // none: as healthy
+  HealthCheck alive;  // none: `health` is asked
   HealthCheck ready;
   BuildInfo build;
   Site* site = nullptr;
@@ -207,14 +207,14 @@ struct HttpServer::Impl {
   mutable std::atomic<int> busy_with_site = 0;
   Audience audience = Audience::kThisMachine;
   std::vector<std::string> host_names;
-  sockaddr_in ip{};     // what civetweb listens on
-  std::string address;  // the same with the host as it was given
+  sockaddr_in ip{};     // where civetweb listens
+  std::string address;  // the same, with the host as given
   mg_context* context = nullptr;
   std::mutex mutex;
-  std::string last_complaint;  // civetweb's own words, guarded by mutex
+  std::string last_complaint;  // civetweb's message; guarded by mutex
 
   ~Impl() {
-    if (site != nullptr) site->CloseStreams();  // their threads are to end
+    if (site != nullptr) site->CloseStreams();  // so that their threads end
     if (context != nullptr) StopQuickly(context, ip);
   }
 
@@ -265,13 +265,13 @@ struct HttpServer::Impl {
     return site->Answer({.path = path, .query = query});
   }
 
-  // Called by civetweb for every request, before it looks at anything itself. Nothing may be thrown
-  // through its C frames.
+  // Called by civetweb for every request, before its own processing. No exception may pass through
+  // its C frames.
   static int OnRequest(mg_connection* connection) {
     const mg_request_info* request = mg_get_request_info(connection);
     const auto* impl = static_cast<const Impl*>(request->user_data);
     const std::string_view method = request->request_method;
-    // Not the cleaned one: no path here needs dots or double slashes taken out.
+    // The raw path: no path here needs dots or double slashes removed.
     const std::string_view path = request->local_uri_raw == nullptr ? "" : request->local_uri_raw;
     const Body body = method == "HEAD" ? Body::kLeaveOut : Body::kSend;
     Response response;
@@ -296,7 +296,7 @@ struct HttpServer::Impl {
       std::lock_guard lock(impl->mutex);
       impl->last_complaint = message;
     }
-    return 1;  // do not print it: at start it becomes our error, later it is about one peer
+    return 1;  // do not print it: Start returns it as an error; later ones concern a single peer
   }
 };
 
@@ -324,7 +324,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& o
   const std::string listen = fmt::format("{}:{}", IpText(impl->ip), wanted.port);
   const std::string threads = std::to_string(std::max(1, options.threads));
   const std::string timeout = std::to_string(options.request_timeout.count());
-  // No document root, so that no file is ever served; no CORS answers; one request a connection.
+  // No document root, so no file is ever served; no CORS; one request per connection.
   const char* settings[] = {"listening_ports",
                             listen.c_str(),
                             "num_threads",

@@ -1,7 +1,7 @@
 #pragma once
-// A metric with one label whose values are fixed at construction: the number of series never grows,
-// and every series is there from the start, at 0, so that a rate is right from the first event on.
-// Safe from any thread. The registry owns the series and must outlive these.
+// Metrics with one label whose values are fixed at construction: the number of series never grows,
+// and every series exists from the start, at 0, so rates are right from the first event on. Safe
+// from any thread. The registry owns the series and must outlive these.
 
 #include <chrono>
 #include <map>
@@ -35,7 +35,7 @@ class LabelledHistogram {
 
   explicit LabelledHistogram(Cells cells);
 
-  void Observe(std::string_view value, std::chrono::nanoseconds duration);  // unknown ones: nowhere
+  void Observe(std::string_view value, std::chrono::nanoseconds duration);  // unknown: ignored
 
  private:
   Cells cells_;

@@ -1,6 +1,6 @@
 #pragma once
-// LiveFeed: one value that many watch, as server-sent events. Each new value is made into bytes
-// once and shared by all; a watcher that is slow misses values, never the newest one.
+// LiveFeed: publishes a value to many watchers, as server-sent events. Each new value is encoded
+// once and shared by all watchers. A slow watcher misses values, but never the newest one.
 //
 // Safe from any thread. Streams must not outlive their feed.
 
@@ -20,18 +20,19 @@ namespace loopfleet::monitoring {
 class LiveFeed {
  public:
   struct Options {
-    // Each watcher holds a thread of the server. The next one is refused.
+    // Each watcher holds a thread of the server. Further watchers are refused.
     std::size_t max_watchers = 128;
-    // A watcher that hears nothing for so long is sent a comment: whoever is gone is noticed.
+    // A watcher gets a comment after this long without a value, so that a closed connection is
+    // noticed.
     std::chrono::milliseconds keep_alive{10'000};
   };
   explicit LiveFeed(const Options& options) : options_(options) {}
 
   void Publish(std::string_view json);  // one line
-  // The newest value, at once if there is one, then each newer one. Null: there are as many
-  // watchers as may be, or the feed is closed.
+  // Streams the newest value, at once if one was published, then each newer one. nullptr: the feed
+  // has max_watchers, or is closed.
   std::unique_ptr<ReplyStream> Watch();
-  void Close();  // streams are over
+  void Close();  // ends all streams
 
   std::size_t watchers() const;
   std::size_t max_watchers() const { return options_.max_watchers; }
@@ -44,7 +45,7 @@ class LiveFeed {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Bytes newest_;              // guarded by mutex_, as all below
-  std::uint64_t number_ = 0;  // of the newest
+  std::uint64_t number_ = 0;  // of newest_
   std::size_t watchers_ = 0;
   bool closed_ = false;
 };

@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 1> kGradeLabel = {"grade"};
 constexpr std::array<std::string_view, 2> kRestartLabels = {"child", "reason"};
 
 // One set of bounds for all stages, so that they can be compared: 10 us (a replay) to 1 h (a wait
-// in the queue of a busy fleet), with 3x steps where compile and measurement times fall.
+// in a busy fleet's queue), with 3x steps in the range of compile and measurement times.
 constexpr std::array kStageSeconds = {1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2,  3e-2,  0.1,
                                       0.3,  1.0,  3.0,  10.0, 60.0, 600.0, 3600.0};
 // A commit is one fdatasync, 0.2 ms on a good disk; the job timeouts end at 10 s.

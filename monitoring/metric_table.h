@@ -1,9 +1,8 @@
 #pragma once
 // Every metric of loopfleet: its name, help text, labels and buckets, in one table. Dashboards,
-// rules and docs/METRICS.md are checked against it. A label never takes a value that somebody
-// outside can choose (no benchmark, no client, no worker name): per-job figures belong to the
-// result store, and what is one worker's is on that worker's own /metrics, where `instance` names
-// it.
+// rules and docs/METRICS.md are checked against it. A label never takes a value that an outsider
+// can choose (no benchmark, client or worker name): per-job figures belong to the result store, and
+// per-worker figures are on that worker's own /metrics, where `instance` names it.
 
 #include <span>
 #include <string_view>
@@ -12,11 +11,11 @@ namespace loopfleet::monitoring {
 
 enum class MetricType { kCounter, kGauge, kHistogram };
 
-// Which daemon's /metrics shows it. Names differ between the two, so that a sum over all targets
-// counts nothing twice; on both is only what every process has (its build, its start, its memory).
+// The daemon whose /metrics shows it. Names differ between the two, so that a sum over all targets
+// counts nothing twice. Both show only properties of every process (build, start, memory).
 enum class MetricHome { kCoordinator, kWorker, kBoth };
 
-// The last part of a name says it, but for gauges that count things ("jobs", "workers").
+// The last part of a metric's name is its unit, except for gauges that count ("jobs", "workers").
 enum class Unit {
   kNone,
   kSeconds,
@@ -87,7 +86,7 @@ struct MetricSpec {
   std::span<const double> buckets;           // upper bounds of a histogram, else empty
 };
 
-// Of a metric, by its name: it is not said twice.
+// The unit of a metric, derived from its name.
 Unit UnitOf(const MetricSpec& spec);
 
 std::span<const MetricSpec> MetricTable();  // in the order of enum Metric

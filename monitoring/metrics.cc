@@ -69,7 +69,7 @@ LabelledHistogram AddStages(Registry& registry, Metric metric,
   return LabelledHistogram(std::move(cells));
 }
 
-// A cell for each value and one for the rest; for metrics whose only label is `values`.
+// A cell for each value and one for all others, for a metric with a single label.
 LabelledCounter AddLabelled(Registry& registry, Metric metric,
                             const std::vector<std::string>& values) {
   auto& family = CounterFamily(registry, metric);
@@ -82,7 +82,7 @@ LabelledCounter AddLabelled(Registry& registry, Metric metric,
   return LabelledCounter(std::move(cells));
 }
 
-// For values that are all known: nothing else is ever counted.
+// A cell for each value, for a label whose values are all known.
 std::map<std::string, prometheus::Counter*, std::less<>> AddClosed(
     Registry& registry, Metric metric, const std::vector<std::string>& values) {
   std::map<std::string, prometheus::Counter*, std::less<>> cells;

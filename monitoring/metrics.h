@@ -1,8 +1,8 @@
 #pragma once
-// The metrics of each daemon as typed handles: one method for each thing that can happen. All
-// methods are safe from any thread, cost tens of nanoseconds and never fail. Names, texts and
-// buckets are in metric_table.h; the registry must outlive the handles. This folder knows no job
-// enums: outcomes, codes and devices come in as the names that common/job gives them.
+// The metrics of each daemon as typed handles: one method for each kind of event. All methods are
+// safe from any thread, cost tens of nanoseconds and never fail. Names, texts and buckets are in
+// metric_table.h; the registry must outlive the handles. This folder does not use the enums of
+// jobs: outcomes, codes and devices are passed by the names that common/job gives them.
 
 #include <array>
 #include <chrono>
@@ -39,18 +39,18 @@ struct BuildInfo {
 };
 void RegisterBuildInfo(Registry& registry, const BuildInfo& info);
 
-// When this process started, and what it takes of its machine: processor time, memory, open files,
-// read from /proc when somebody looks. Called once by main().
+// The start time of this process and its use of processor time, memory and open files, read at each
+// scrape. Called once by main().
 void RegisterProcess(Registry& registry);
 
-// The label values known in advance; each has its series from the start.
+// The label values known in advance. Each has its series from the start.
 struct CoordinatorLabels {
   std::vector<std::string> outcomes;     // "ok" and every failure code's name
   std::vector<std::string> sources;      // "measured", "stored", "coalesced"
   std::vector<std::string> devices;      // "cpu", "cuda", "any"
   std::vector<std::string> stages;       // "queue", "replay", ..., "store"
   std::vector<std::string> refusals;     // every failure code's name
-  std::vector<std::string> retries;      // of every failure code that is tried again
+  std::vector<std::string> retries;      // names of the failure codes that are retried
   std::vector<std::string> quarantines;  // every cause's name
 };
 
@@ -73,11 +73,11 @@ class CoordinatorMetrics {
   void MalformedMessage();
   void MessageUnsent();
   void DamagedRows(std::uint64_t count);
-  void Quarantined(std::string_view cause) { quarantines_.Add(cause); }  // a worker was
+  void Quarantined(std::string_view cause) { quarantines_.Add(cause); }  // of a worker
   void JobRetried(std::string_view code) { retries_.Add(code); }
   void WorkersDisagreed();
-  // When the job that has waited longest was accepted, since 1970; none waits: nullopt.
   void SetWaitingRequests(std::size_t bytes);
+  // When the longest-waiting job was accepted, since 1970; nullopt: none waits.
   void SetOldestQueued(std::optional<std::chrono::nanoseconds> accepted_at);
   struct DatabaseSpace {
     std::uint64_t database_bytes = 0;
@@ -131,18 +131,18 @@ class WorkerMetrics {
   void Disconnected();
   bool is_connected() const;
   void SamplesTaken(std::uint64_t accepted, std::uint64_t contended);
-  void SetCanaryRatio(double ratio);  // of now to the start
+  void SetCanaryRatio(double ratio);  // canary time now over that at the start
   void SetClock(double hertz);        // of the timing core, when a kernel was last timed
   void SetPeaks(double flop_per_second, double read_bytes_per_second,
                 double triad_bytes_per_second);
   void SlotSpent(std::string_view activity, std::chrono::nanoseconds duration);  // a known one
   void SetHeld(std::uint64_t leases);
   void Measured(std::string_view grade, double spread);  // a known grade
-  void Repeated(double disagreement);  // relative, of two figures of the same code
-  // What the host states of itself now; NaN: it does not.
+  void Repeated(double disagreement);  // relative, between two figures of the same code
+  // As the host reports them now; NaN: it does not.
   void SetHostClock(double hertz);
   void SetTemperature(double celsius);
-  void SetThrottles(std::uint64_t since_start);  // never goes down
+  void SetThrottles(std::uint64_t since_start);  // never decreases
 
  private:
   LabelledCounter completed_;

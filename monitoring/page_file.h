@@ -1,6 +1,6 @@
 #pragma once
-// The files of the web page, as they are built in (monitoring/page). Compressed: every browser
-// takes gzip, and nobody else asks for them.
+// The files of the web page, built into the binary (monitoring/page). Always gzip-compressed: only
+// browsers request them, and all of them accept it.
 
 #include <span>
 #include <string_view>

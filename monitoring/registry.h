@@ -1,6 +1,6 @@
 #pragma once
-// Registry: the metrics of one process. main() makes one and passes it on; there is no global one.
-// It hides the Prometheus client library, so that nobody outside monitoring/ includes it.
+// Registry: the metrics of one process. main() makes one and passes it on; none is global. It hides
+// the Prometheus client library, so that only monitoring/ includes it.
 
 #include <functional>
 #include <memory>
@@ -24,9 +24,9 @@ class Registry {
   // Everything registered, in Prometheus' text format 0.0.4. Safe from any thread.
   std::string ToText() const;
 
-  // For gauges that are only worth reading when somebody looks (files of /sys and /proc): `read` is
-  // called before each text is made, on the thread that makes it, several at a time. Register all
-  // of them before the registry is served; what they refer to outlives the server.
+  // For gauges that are read only on demand (files of /sys and /proc): each ToText calls `read`
+  // first, on its own thread, several at a time. Register all of them before the registry is
+  // served; what they refer to must outlive the server.
   void BeforeText(std::function<void()> read) { readers_.push_back(std::move(read)); }
 
   prometheus::Registry& prometheus() { return *registry_; }  // for the sources of monitoring/

@@ -1,7 +1,7 @@
 #pragma once
-// Site: what a daemon shows to people over its HTTP listener, beside /metrics and the health
-// checks. The server (http_server.h) speaks HTTP: methods, headers, who is let in; the site knows
-// paths and bodies.
+// Site: the pages for people on a daemon's HTTP listener, beside /metrics and the health checks.
+// The server (http_server.h) handles methods, headers and access; the site handles paths and
+// bodies.
 //
 // Answer() is called on the server's threads, several at a time.
 
@@ -13,15 +13,15 @@
 namespace loopfleet::monitoring {
 
 struct SiteRequest {
-  std::string_view path;   // as it was sent: "/api/job/12.3"
-  std::string_view query;  // after the '?'; "" if there is none
+  std::string_view path;   // as sent: "/api/job/12.3"
+  std::string_view query;  // after the '?'; "": none
 };
 
-// Pieces of a reply without an end, such as server-sent events. Used by one thread.
+// Pieces of an endless reply, such as server-sent events. Used by one thread.
 class ReplyStream {
  public:
   virtual ~ReplyStream() = default;
-  // Waits for the next bytes, some seconds at most; null: it is over.
+  // Waits for the next bytes, some seconds at most; nullptr: the stream has ended.
   virtual std::shared_ptr<const std::string> Next() = 0;
 };
 
@@ -30,31 +30,31 @@ enum class Encoding { kIdentity, kGzip };
 struct SiteReply {
   int status = 200;
   std::string_view content_type = "application/json";
-  std::shared_ptr<const std::string> body;  // one for all who ask; none: `stream`
+  std::shared_ptr<const std::string> body;  // shared between requests; none: `stream`
   Encoding encoding = Encoding::kIdentity;
-  int retry_after_s = 0;                // of a 503; 0: not said
-  std::unique_ptr<ReplyStream> stream;  // after the head, until it is over or nobody reads
+  int retry_after_s = 0;                // for a 503, seconds; 0: not sent
+  std::unique_ptr<ReplyStream> stream;  // sent after the head until it ends or the peer is gone
 };
 
 class Site {
  public:
   virtual ~Site() = default;
-  virtual bool Has(std::string_view path) const = 0;  // is it a path of this site's?
+  virtual bool Has(std::string_view path) const = 0;  // whether it is a path of this site
   virtual SiteReply Answer(const SiteRequest& request) = 0;
-  // Every stream is over, and no new one begins: the server is about to go.
+  // Ends every stream and refuses new ones: the server is about to stop.
   virtual void CloseStreams() = 0;
 };
 
-// Whose requests a site answers. /metrics and the health checks answer everybody.
+// The peers that a site answers. /metrics and the health checks answer all.
 enum class Audience {
   kNobody,
   kThisMachine,  // connections from 127.0.0.0/8
   kEverybody,
 };
 
-// Whether a browser that was sent to `host` (the request's Host field) may be answered. A web page
-// of a stranger can have its own name point at our address and then read what we answer; it cannot
-// make an address or a name of ours its own. So: addresses, localhost, and the names in `allowed`.
+// Whether to answer a request for `host` (its Host field), against DNS rebinding: a foreign web
+// page can point its own name at our address and read the answers, but cannot use an address or a
+// name of ours. Accepts addresses, localhost, and the names in `allowed`.
 bool IsOwnHost(std::string_view host, const std::vector<std::string>& allowed);
 
 }  // namespace loopfleet::monitoring

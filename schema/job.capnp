@@ -1,11 +1,11 @@
 @0xade94e94d87d8aec;
-# Jobs as they travel: what a client asks for and what a worker is leased.
+# Jobs on the wire: what a client submits and what a worker is leased.
 #
 # Every schema of this folder grows by adding only: a field, an enumerant or a union member gets the
 # next free number; numbers, types and meanings never change and are never reused. A reader refuses an
-# enumerant or a union member that it does not know (UNSUPPORTED) and never guesses; a field that it
-# does not know is not seen by it, so a field that changes what a job means comes with a new minor
-# version (docs/PROTOCOL.md, "Versions").
+# unknown enumerant or union member (UNSUPPORTED) and never guesses. It does not see an unknown field,
+# so a field that changes what a job means comes with a new minor version (docs/PROTOCOL.md,
+# "Versions").
 #
 # Everywhere: Text is valid UTF-8; times are nanoseconds unless the name says otherwise; counts and
 # lengths beyond the bounds of common/wire/bounds.h are refused (MALFORMED, or LIMIT_ACTIONS).
@@ -14,13 +14,13 @@ using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("loopfleet::schema");
 
 struct JobId {
-  # A job is its place in its batch.
+  # A job is named by its index in its batch.
   batch @0 :UInt64;
   index @1 :UInt32;  # 0-based
 }
 
 struct Action {
-  # One step of a walk, of either dialect. Which are legal where is for the replay to say.
+  # One step of a walk, of either dialect. The replay decides which are legal where.
   union {
     none @0 :Void;          # refused: an action that was never filled in
     toggleMode @1 :Void;    # simple: between choosing a loop and sizing it
@@ -32,8 +32,8 @@ struct Action {
     swapDown @7 :Void;      # agent: the cursor's loop with the one inside it
     split @8 :Int64;        # agent: the cursor's loop, by this factor; any value travels
     merge @9 :Void;         # agent
-    unroll @10 :Void;       # agent: the annotation on the cursor's loop, on or off
-    vectorize @11 :Void;    # agent: the annotation on the cursor's loop, on or off
+    unroll @10 :Void;       # agent: toggles the annotation on the cursor's loop
+    vectorize @11 :Void;    # agent: toggles the annotation on the cursor's loop
     undo @12 :Void;         # agent: the last action that was not undone
     dummy @13 :Void;        # agent: nothing
     mergeAll @14 :Void;     # agent: from the top until nothing merges
@@ -41,7 +41,7 @@ struct Action {
 }
 
 struct Source {
-  # What is to be scheduled: never code, a path or a URL to fetch.
+  # What to schedule: never code, a path or a URL to fetch.
   union {
     none @0 :Void;  # refused
     uri @1 :Text;   # "benchmark://mm-v0/mm64_64_64"; at most 4,096 bytes
@@ -50,24 +50,24 @@ struct Source {
 }
 
 enum RuleSet {
-  structural @0;   # whatever the tree itself admits
-  loopNest @1;     # the original's legality
-  loopNest58 @2;   # the older one that goes with the 58-float features
+  structural @0;   # whatever the tree admits
+  loopNest @1;     # what the original admitted
+  loopNest58 @2;   # the older rules that go with the 58-float features
 }
 
 enum OnIllegal {
   reject @0;  # an illegal action fails the job: INVALID_ACTION with its index
-  skip @1;    # an illegal action is passed over
+  skip @1;    # an illegal action is skipped
 }
 
 enum Dialect {
   ofBenchmark @0;  # the benchmark's own
-  simple @1;       # a contradiction to the benchmark's own fails the job: INVALID_BENCHMARK
+  simple @1;       # one that differs from the benchmark's own fails the job: INVALID_BENCHMARK
   agent @2;
 }
 
 enum DeviceWish {
-  byBenchmark @0;  # what the benchmark's own target says
+  byBenchmark @0;  # the benchmark's own target
   cpu @1;
   cuda @2;
   any @3;
@@ -75,7 +75,7 @@ enum DeviceWish {
 
 enum Freshness {
   storedMayAnswer @0;  # a stored result of equal key may answer
-  measureAnew @1;      # run it, whatever is stored
+  measureAnew @1;      # measure it, whatever is stored
 }
 
 enum CacheState {
@@ -94,12 +94,12 @@ struct JobSpec {
   dialect @5 :Dialect;
   device @6 :DeviceWish;
   freshness @7 :Freshness;
-  tag @8 :Text;                # the client's own JSON text, returned as it came; empty: none; <= 64 KiB
+  tag @8 :Text;                # the client's own JSON text, returned unchanged; empty: none; <= 64 KiB
 
-  # None of these is ever ignored; what they do to a job's turn is in docs/PROTOCOL.md, "Whose turn it
-  # is". A value out of its range fails the job: MALFORMED.
+  # None of these is ever ignored. docs/PROTOCOL.md, "Whose turn it is", describes how they affect the
+  # order of jobs. A value out of its range fails the job: MALFORMED.
   priority @9 :Int32;          # higher runs first, among one client's jobs; -100 to 100
-  threads @10 :UInt32 = 1;     # that the kernel may use
+  threads @10 :UInt32 = 1;     # the most that the kernel may use
   cache @11 :CacheState;       # state of the caches when a timed run starts
   labels @12 :List(Text);      # a worker must carry all of them; at most 64 of 256 bytes
   affinity @13 :Text;          # jobs of equal affinity run on one worker; empty: none; <= 256 bytes
@@ -107,6 +107,6 @@ struct JobSpec {
   budgetMs @15 :Float64;       # milliseconds of timing the job may use; 0: the default
   cutAboveNs @16 :UInt64;      # stop timing, with CUT, once it is slower than this; 0: never
   deadlineS @17 :Float64;      # seconds from acceptance until EXPIRED; 0: none
-  maxAgeS @18 :Float64;        # seconds a stored result may be old; 0: any age
+  maxAgeS @18 :Float64;        # greatest age of a stored result, seconds; 0: any age
   # Float64 fields: not-a-number and infinities are refused.
 }

@@ -1,9 +1,8 @@
 @0xd6ebc56d5d1c444b;
-# What became of jobs. Evaluations and outcomes travel as columns: primitive lists of equal length, one
-# entry for each row, so that a scripting language reads a page with a few array views. What rarely
-# differs between rows (conditions, programs, names) stands in a table that rows refer to by index.
-# Grows by adding only (see job.capnp). A new column may be shorter than the rows: empty means that the
-# sender did not know it.
+# Outcomes of jobs. Evaluations and outcomes travel as columns: primitive lists of equal length, one
+# entry for each row, so that a scripting language reads a page with a few array views. Values that
+# rarely differ between rows (conditions, programs, names) are in a table that rows refer to by index.
+# Grows by adding only (see job.capnp). A column added later may be empty: the sender does not know it.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("loopfleet::schema");
@@ -11,7 +10,7 @@ using Job = import "job.capnp";
 
 struct Failure {
   code @0 :UInt16;              # numbers of common/job/failure.h; 0 refused, unknown ones UNSUPPORTED
-  message @1 :Text;             # one line about this very case; at most 4,096 bytes
+  message @1 :Text;             # one line about this case; at most 4,096 bytes
   actionIndex @2 :Int64 = -1;   # 0-based, of the action to blame; -1: none. Others below 0 refused
   signal @3 :Int32;             # RUN_CRASH: the signal's number; else 0
 }
@@ -22,7 +21,7 @@ enum DeviceKind {
 }
 
 struct HardwareFacts {
-  # What a figure was measured on. Texts of at most 512 bytes; empty or 0 where the host does not say.
+  # The hardware of a measurement. Texts of at most 512 bytes; empty or 0: the host does not tell.
   device @0 :DeviceKind;
   hardwareClass @1 :Text;    # results are shared within a class
   model @2 :Text;
@@ -37,28 +36,27 @@ struct HardwareFacts {
   memoryBytes @11 :UInt64;
   host @12 :Text;
   kernel @13 :Text;          # operating system and its release
-  # The most that the device did when measured at the worker's start; 0: not measured. Finite, none
-  # below 0.
+  # Peaks of the device, measured at the worker's start; 0: not measured. Finite, none below 0.
   peakFlopPerSecond @14 :Float64;    # float32 multiply-adds, one thread
   readBytesPerSecond @15 :Float64;   # from memory, one thread
   triadBytesPerSecond @16 :Float64;  # a[i] = b[i] + s * c[i] in memory, one thread
 }
 
 struct CompilerFacts {
-  # What made the kernel. Texts of at most 512 bytes.
+  # The compiler of a kernel. Texts of at most 512 bytes.
   llvm @0 :Text;       # "19.1.7"
   tier @1 :Text;       # "general"
   revision @2 :Text;   # of the lowering
 }
 
 struct Conditions {
-  # Under which a measurement was taken.
+  # The conditions of a measurement.
   hardware @0 :HardwareFacts;
   compiler @1 :CompilerFacts;
   threads @2 :UInt32 = 1;
   cache @3 :Job.CacheState;
-  policy @4 :Text;      # of measuring; at most 512 bytes
-  isolation @5 :Text;   # how the kernel was kept apart; at most 512 bytes
+  policy @4 :Text;      # of measurement; at most 512 bytes
+  isolation @5 :Text;   # of the kernel; at most 512 bytes
 }
 
 struct TextColumn {
@@ -78,23 +76,23 @@ struct RowNotes {
 }
 
 struct RowDeviceState {
-  # What a GPU's sensors said while it timed a kernel. Finite, none below 0; 0: not told.
+  # Readings of a GPU's sensors while it timed a kernel. Finite, none below 0; 0: not told.
   row @0 :UInt32;
   temperatureC @1 :Float64;      # the highest reading
   powerW @2 :Float64;            # the highest reading
   memoryClockMhz @3 :Float64;    # right after the timing
-  throttleReasons @4 :UInt64;    # all that were seen: bits of nvmlClocksThrottleReasons
+  throttleReasons @4 :UInt64;    # all that occurred: bits of nvmlClocksThrottleReasons
 }
 
 struct RowThinned {
-  # Retention took samples of an old row away; what was made of them stays.
+  # Retention removed samples of an old row. The figures computed from them stay.
   row @0 :UInt32;
   samplesBefore @1 :UInt32;      # at most 4,096, and more than the row has
-  acceptedBefore @2 :UInt32;     # of these
+  acceptedBefore @2 :UInt32;     # of them, accepted
 }
 
 enum Grade {
-  a @0;  # the interval is within 1 % of the median
+  a @0;  # half-width of the interval within 1 % of the median, and two rounds agree
   b @1;  # within 5 %
   c @2;  # wider
 }
@@ -104,9 +102,8 @@ struct EvaluationColumns {
   rows @0 :UInt32;                      # at most 1,000
   status @1 :List(UInt16);              # 0: measured; else the failure's code
 
-  # Of one run of the kernel, in nanoseconds, over the accepted samples. A row that failed has
-  # not-a-number in each (any other value is refused); a row that was measured has finite values,
-  # elapsed and elapsedMin above 0.
+  # Nanoseconds per iteration, over the accepted samples. A failed row has not-a-number in each (any
+  # other value is refused); a measured row has finite values, elapsed and elapsedMin above 0.
   elapsed @2 :List(Float64);            # median
   elapsedLow @3 :List(Float64);         # order-statistic interval round the median
   elapsedHigh @4 :List(Float64);
@@ -114,21 +111,22 @@ struct EvaluationColumns {
   elapsedMean @6 :List(Float64);
   spread @7 :List(Float64);             # (high - low) / (2 * median), no unit
 
-  grade @8 :List(UInt8);                # numbers of Grade; 0 in a row that failed
-  iterationsPerSample @9 :List(UInt64); # runs in each timed batch; 0 in a row that failed
+  grade @8 :List(UInt8);                # numbers of Grade; 0 in a failed row
+  iterationsPerSample @9 :List(UInt64); # iterations in each timed batch; 0 in a failed row
   sampleOffsets @10 :List(UInt32);      # rows + 1: row i has samples [offsets[i], offsets[i + 1])
-  samples @11 :List(Float64);           # nanoseconds a run, finite; at most 4,096 for one row
+  samples @11 :List(Float64);           # nanoseconds per iteration, finite; at most 4,096 for one row
   sampleFlags @12 :Data;                # one byte for each sample: bit 0 contended, bit 1 preempted,
-                                        # bit 2 held back by heat or power, bit 3 of a moment apart
+                                        # bit 2 throttled by heat or power, bit 3 of a round that
+                                        # disagrees with the rounds that count
 
   treeKeyKnown @13 :List(Bool);         # whether the actions could be replayed
-  treeKeys @14 :Data;                   # 16 bytes for each row; zeros where not known
-  flopCount @15 :List(UInt64);          # floating-point operations of one run; 0 where not known
-  conditions @16 :List(UInt32);         # 1-based index into conditionsTable; 0: no worker had it
-  scratchBytes @17 :List(UInt64);       # of intermediates, beside inputs and outputs
+  treeKeys @14 :Data;                   # 16 bytes for each row; zeros: not known
+  flopCount @15 :List(UInt64);          # floating-point operations of one iteration; 0: not known
+  conditions @16 :List(UInt32);         # 1-based index into conditionsTable; 0: no worker had the job
+  scratchBytes @17 :List(UInt64);       # intermediates; inputs and outputs not counted
   codeHash @18 :TextColumn;             # hex digest of the object code; empty: none was made
 
-  # Nanoseconds spent in each stage; 0 for one that was not reached. None is below 0.
+  # Nanoseconds spent in each stage; 0: not reached. None is below 0.
   queueNs @19 :List(Int64);
   replayNs @20 :List(Int64);
   compileNs @21 :List(Int64);
@@ -140,25 +138,25 @@ struct EvaluationColumns {
   failures @26 :List(RowFailure);       # one for each row whose status is not 0, by ascending row
   noEffect @27 :List(RowNotes);         # annotations that changed nothing; by ascending row
 
-  # Of the core, right before and right after the timing; 0: not measured. Empty: the sender is older.
+  # Clock of the core right before and right after the timing; 0: not measured. Empty: an older sender.
   clockBeforeMhz @28 :List(Float64);
   clockAfterMhz @29 :List(Float64);
 
-  # One for each row that was measured on a device with sensors; by ascending row.
+  # One for each row measured on a device with sensors; by ascending row.
   deviceStates @30 :List(RowDeviceState);
 
-  # One for each measured row that has fewer samples than were taken; by ascending row. None in reports.
+  # One for each measured row with removed samples; by ascending row. None in reports.
   thinned @31 :List(RowThinned);
 }
 
 enum OutcomeSource {
-  measured @0;   # by a worker, for this job
-  stored @1;     # an equal request had been answered before
-  coalesced @2;  # an equal request was under way
+  measured @0;   # a worker evaluated this job
+  stored @1;     # an equal job had been answered before
+  coalesced @2;  # an equal job was under way
 }
 
 struct OutcomeColumns {
-  # Outcomes of one batch (named by the message around this).
+  # Outcomes of one batch, which the enclosing message names.
   evaluations @0 :EvaluationColumns;    # gives the number of rows
   index @1 :List(UInt32);               # of the job in its batch
   sequence @2 :List(UInt64);            # 1, 2, 3 ... in the order in which the batch's jobs finished
@@ -171,6 +169,6 @@ struct OutcomeColumns {
   actions @9 :List(Job.Action);         # as submitted
   tag @10 :TextColumn;                  # as submitted
 
-  workerTable @11 :List(Text);          # names, at most 512 bytes each
+  workerTable @11 :List(Text);          # names of at most 512 bytes
   benchmarkTable @12 :List(Job.Source); # as submitted
 }

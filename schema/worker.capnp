@@ -1,9 +1,9 @@
 @0xe7793ae8d0d85205;
-# Between workers and the coordinator: hello, leases within the worker's credit, heartbeats, reports
-# that are kept until they are acknowledged. Grows by adding only (see job.capnp).
+# Messages between workers and the coordinator: hello, leases within the worker's credit, heartbeats,
+# and reports that the worker keeps until they are acknowledged. Grows by adding only (see job.capnp).
 #
-# A lease id names one permission to run one job once. Ids are never reused, not even over restarts of
-# the coordinator, so a late report is always recognised; 0 is refused.
+# A lease id names one permission to run one job once. Ids are never reused, not even across restarts
+# of the coordinator, so a late report is always recognised; 0 is refused.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("loopfleet::schema");
@@ -19,8 +19,8 @@ struct WorkerMessage {
     hello @1 :WorkerHello;
     heartbeat @2 :Heartbeat;
     reports @3 :Reports;
-    goodbye @4 :List(UInt64);  # lease ids given back unrun; the worker's last message; at most 4,096
-    returned @5 :List(UInt64);  # lease ids given back unrun, as giveBack asked; at most 4,096
+    goodbye @4 :List(UInt64);  # lease ids returned unrun; the worker's last message; at most 4,096
+    returned @5 :List(UInt64);  # lease ids returned unrun, in answer to giveBack; at most 4,096
   }
 }
 
@@ -31,7 +31,7 @@ struct HeldLease {
 
 struct WorkerHello {
   version @0 :Client.Version;
-  worker @1 :Data;             # 16 random bytes, not all 0, of the daemon's process
+  worker @1 :Data;             # 16 random bytes, not all 0; new for each daemon process
   name @2 :Text;               # host and pid, for people; at most 512 bytes
   pid @3 :UInt32;
   slots @4 :UInt32 = 1;        # kernels it times at once; 0 refused
@@ -40,20 +40,20 @@ struct WorkerHello {
   hardware @7 :Outcome.HardwareFacts;
   compiler @8 :Outcome.CompilerFacts;
   policy @9 :Text;             # Conditions.policy of its measurements; at most 512 bytes
-  held @10 :List(HeldLease);   # what it still has, after a reconnect; at most 4,096
+  held @10 :List(HeldLease);   # leases it still holds after a reconnect; at most 4,096
   capabilities @11 :List(Text);  # as in ClientHello
   maxThreads @12 :UInt32 = 1;  # the most that a kernel may use here; 0 refused
   labels @13 :List(Text);      # that jobs may demand; at most 64 of 256 bytes
-  hindrances @14 :List(Text);  # what may make its figures worse than they need be, for people; at most 32 of 256 bytes
+  hindrances @14 :List(Text);  # what may degrade its figures, for people; at most 32 of 256 bytes
 }
 
 enum CanaryState {
-  steady @0;    # kernels that are always the same take as long as they did
+  steady @0;    # the canary kernels take as long as when the worker started
   drifting @1;  # they do not: its figures cannot be compared with earlier ones
 }
 
 enum Canary {
-  unnamed @0;      # none drifts, or the sender does not say which
+  unnamed @0;      # none drifts, or the worker does not say which
   arithmetic @1;
   secondCache @2;
   memory @3;
@@ -67,10 +67,10 @@ enum DrainState {
 struct Heartbeat {
   drain @0 :DrainState;
   held @1 :List(UInt64);  # lease ids; at most 4,096
-  canaryRatio @2 :Float64;  # time of its canaries now to when it started; 0: not measured. Finite
+  canaryRatio @2 :Float64;  # canary time now over that at its start; 0: not measured. Finite
   canary @3 :CanaryState;
-  steadySinceMs @4 :UInt64;  # milliseconds since its canaries were last seen to be steady
-  drifting @5 :Canary;       # which of them is furthest out, if they drift
+  steadySinceMs @4 :UInt64;  # milliseconds since its canaries were last measured as steady
+  drifting @5 :Canary;       # the one that drifts most
 }
 
 struct Reports {
@@ -88,12 +88,12 @@ struct WorkerCommand {
     none @0 :Void;  # refused: MALFORMED
     welcome @1 :WorkerWelcome;
     leases @2 :List(Lease);           # at most 4,096
-    reportsStored @3 :List(UInt64);   # lease ids whose reports are on disk or not wanted: forget them
+    reportsStored @3 :List(UInt64);   # lease ids whose reports may be forgotten: on disk or not wanted
     revoke @4 :List(UInt64);          # lease ids to drop if they have not run yet
     heartbeatAnswer @5 :Void;
-    helloWanted @6 :Void;             # the coordinator does not know this peer: say hello again
+    helloWanted @6 :Void;             # the coordinator does not know this peer: send a hello again
     refused @7 :Client.Refused;
-    giveBack @8 :List(UInt64);        # lease ids: what has not started of them is to be given back
+    giveBack @8 :List(UInt64);        # lease ids: the worker returns those that have not started
                                       # (`returned`); only to workers with the capability give-back
   }
 }
@@ -101,9 +101,9 @@ struct WorkerCommand {
 struct WorkerWelcome {
   version @0 :Client.Version;
   epoch @1 :UInt64;                 # counts the coordinator's starts on this database
-  heartbeatMs @2 :UInt32 = 1000;    # how often the worker is to be heard; 0 refused
+  heartbeatMs @2 :UInt32 = 1000;    # interval of the worker's heartbeats; 0 refused
   capabilities @3 :List(Text);      # as in ClientHello
-  referenceMhz @4 :Float64;         # clock that the worker's hardware class states times at; 0: its own
+  referenceMhz @4 :Float64;         # reference clock of its hardware class; 0: the worker's own
 }
 
 struct Lease {

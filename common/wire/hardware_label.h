@@ -1,6 +1,6 @@
 #pragma once
-// Labels that no worker may claim: its hardware gives it `device=`, `isa=` and `host=`, and the
-// coordinator gives it `key=`, the name of the key it came with.
+// Labels that a worker may not claim: `device=`, `isa=` and `host=` follow from its hardware, and
+// the coordinator adds `key=`, the name of the key that the worker connected with.
 
 #include <algorithm>
 #include <array>

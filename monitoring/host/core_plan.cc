@@ -14,7 +14,7 @@ CorePlan PlanCores(const std::vector<int>& processors, const HostFiles& files,
                    std::optional<int> slot_core) {
   CorePlan plan{.slot_core = slot_core.value_or(processors.empty() ? 0 : processors.back())};
   std::vector<int> further;
-  std::set<int> taken;  // of which a thread of their core has come before
+  std::set<int> taken;  // threads of cores already planned
   for (const int thread : ThreadsOfCore(plan.slot_core, files)) taken.insert(thread);
   const std::set<int> of_the_slot = taken;
   for (const int processor : processors) {

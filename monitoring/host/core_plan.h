@@ -1,9 +1,8 @@
 #pragma once
-// CorePlan: which core of a host times kernels and where everything else runs. The last processor
-// of those that may be used is set aside, with all threads of its core: what ran on one of them
-// would share the arithmetic units and the caches of the kernel that is timed, so nothing of ours
-// does. One rule for workers, who follow it, and for `loopfleet doctor`, which says what follows
-// from it.
+// CorePlan: which core of a host times kernels and where everything else runs. The last usable
+// processor is set aside with all threads of its core, because work on one of them would share
+// arithmetic units and caches with the timed kernel. Workers follow this rule, and `loopfleet
+// doctor` reports its consequences.
 
 #include <optional>
 #include <vector>
@@ -15,20 +14,20 @@ namespace loopfleet::monitoring {
 
 struct CorePlan {
   int slot_core = 0;
-  // One thread of each other core, then the further threads of those: whoever wants only some takes
-  // the first ones, and has cores to itself. Empty: there is only one core.
+  // One thread of each other core, then the remaining threads of those: the first entries are on
+  // separate cores. Empty: only one core is usable.
   std::vector<int> others;
   friend bool operator==(const CorePlan&, const CorePlan&) = default;
 };
 
-// Of these processors, in ascending order; with another one than the last for timing, if told so.
+// `processors`: the usable ones, ascending. `slot_core`: times kernels; none: the last processor.
 CorePlan PlanCores(const std::vector<int>& processors, const HostFiles& files,
                    std::optional<int> slot_core = std::nullopt);
 
-// The threads of the core of `processor`, itself included, as far as the host says so.
+// The threads on the core of `processor`, itself included, as far as the host reports them.
 std::vector<int> ThreadsOfCore(int processor, const HostFiles& files);
 
-// Those that this thread may run on, in ascending order; one at least.
+// The processors that this thread may run on, ascending; at least one.
 Result<std::vector<int>> AllowedProcessors();
 
 }  // namespace loopfleet::monitoring

@@ -16,7 +16,7 @@ std::optional<std::string> ReadTrimmed(const std::filesystem::path& path) {
   if (!file) return std::nullopt;
   std::string text(static_cast<std::size_t>(kMostBytes), '\0');
   file.read(text.data(), kMostBytes);
-  if (file.bad()) return std::nullopt;  // there, and refuses to be read
+  if (file.bad()) return std::nullopt;  // exists, but cannot be read
   text.resize(static_cast<std::size_t>(file.gcount()));
   constexpr std::string_view kSpace = " \t\r\n";
   const auto first = text.find_first_not_of(kSpace);

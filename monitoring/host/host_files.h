@@ -1,7 +1,6 @@
 #pragma once
-// HostFiles: the small files in which Linux tells of itself, below /proc and /sys, or below other
-// roots, where tests put what they want to be told. What is not there is nullopt, never an error:
-// which files there are differs from host to host.
+// HostFiles: reads the small files that describe a Linux host, below /proc and /sys, or below other
+// roots in tests. A missing file is nullopt, never an error: hosts differ in the files they have.
 
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +16,7 @@ class HostFiles {
   HostFiles() : HostFiles("/proc", "/sys") {}
   HostFiles(std::filesystem::path proc, std::filesystem::path sys);
 
-  // All of a file of at most 64 KiB, without white space at its ends.
+  // The first 64 KiB of a file, without white space at its ends.
   std::optional<std::string> Proc(std::string_view path) const;
   std::optional<std::string> Sys(std::string_view path) const;
   // The number that the file begins with.
@@ -33,7 +32,7 @@ class HostFiles {
   std::filesystem::path sys_;
 };
 
-// "0-3,8" as Linux writes lists of processors.
+// Parses a list of processors as Linux writes it: "0-3,8".
 std::vector<int> ParseCpuList(std::string_view text);
 
 }  // namespace loopfleet::monitoring

@@ -23,9 +23,9 @@ constexpr double kGibi = kKibi * kKibi * kKibi;
 
 struct Host {
   const HostFiles& files;
-  std::vector<int> cpus;    // that a worker may use
-  int core = 0;             // that kernels are timed on
-  std::vector<int> others;  // that everything else of the worker runs on; empty: all of them
+  std::vector<int> cpus;    // usable by a worker
+  int core = 0;             // times kernels
+  std::vector<int> others;  // run the rest of the worker; empty: only one core is usable
 
   std::string Cpu(std::string_view file) const {
     return fmt::format("devices/system/cpu/cpu{}/{}", core, file);
@@ -40,14 +40,14 @@ Finding Unknown(std::string what, std::string why) {
 std::vector<int> Online(const HostFiles& files) {
   std::vector<int> cpus = ParseCpuList(files.Sys("devices/system/cpu/online").value_or(""));
   if (!cpus.empty()) return cpus;
-  std::istringstream lines(files.Proc("cpuinfo").value_or(""));  // no sysfs in a container, say
+  std::istringstream lines(files.Proc("cpuinfo").value_or(""));  // no sysfs, as in a container
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("processor")) cpus.push_back(static_cast<int>(cpus.size()));
   }
   return cpus;
 }
 
-// "MemAvailable:  123 kB" of /proc/meminfo, in bytes.
+// The lines "MemAvailable:  123 kB" of /proc/meminfo, in bytes.
 std::map<std::string, double> Memory(const HostFiles& files) {
   std::map<std::string, double> memory;
   std::istringstream lines(files.Proc("meminfo").value_or(""));
@@ -171,7 +171,7 @@ Finding CpuQuota(const Host& host) {
   if (!quota || quota->starts_with("max")) {
     return Good("processor time is not limited by a control group");
   }
-  // Kubernetes' static CPU manager gives whole processors and a quota of as many.
+  // Kubernetes' static CPU manager assigns whole processors and a quota for as many.
   const auto own = host.files.Sys("fs/cgroup/cpuset.cpus.effective");
   const std::size_t processors = own ? ParseCpuList(*own).size() : host.cpus.size();
   double time = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// HostInspection: what about this host spoils measurements, why, and which command mends it. Reads
-// files only; changes nothing. For `loopfleet doctor`, and for workers, which tell their
-// coordinator.
+// HostInspection: finds conditions of this host that degrade measurements, why, and which command
+// fixes them. Only reads files; changes nothing. For `loopfleet doctor`, and for workers, which
+// report them to their coordinator.
 
 #include <cstdint>
 #include <optional>
@@ -15,9 +15,9 @@ namespace loopfleet::monitoring {
 
 enum class Severity : std::uint8_t {
   kGood,     // as it should be
-  kUnknown,  // the host does not say
-  kNotice,   // costs figures some of their grade, or may
-  kProblem,  // figures from here should not be compared with others before it is mended
+  kUnknown,  // the host does not tell
+  kNotice,   // lowers the grade of measurements, or may
+  kProblem,  // figures of this host should not be compared with others until it is fixed
 };
 std::string_view NameOf(Severity severity);  // "good", "unknown", "notice", "problem"
 
@@ -25,14 +25,14 @@ struct Finding {
   std::string check;  // its name, stable: "governor"
   Severity severity = Severity::kGood;
   std::string what;  // a sentence
-  std::string why;   // what it does to figures; "" for kGood
-  std::string mend;  // a command for root's shell, or what to do; "" where there is nothing to do
+  std::string why;   // its effect on figures; "" for kGood
+  std::string mend;  // a command for a root shell, or what to do; "": nothing to do
 };
 
 struct InspectionOptions {
-  // That a worker may use; none: all that are online.
+  // Processors that a worker may use; none: all that are online.
   std::optional<std::vector<int>> processors;
-  // The core that kernels are timed on; none: the last one, as workers choose it.
+  // The processor that times kernels; none: the last one, as workers choose it.
   std::optional<int> core;
 };
 

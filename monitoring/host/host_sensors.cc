@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMilli = 1e-3;
 
-// Drivers of sensors in processors: Intel, AMD, ARM.
+// Drivers of processor temperature sensors: Intel, AMD, ARM.
 constexpr std::array<std::string_view, 5> kProcessorDrivers = {"coretemp", "k10temp", "zenpower",
                                                                "cpu_thermal", "scpi_sensors"};
 constexpr std::array<std::string_view, 3> kProcessorZones = {"x86_pkg_temp", "cpu-thermal",

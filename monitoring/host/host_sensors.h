@@ -1,6 +1,6 @@
 #pragma once
-// HostSensors: clock, temperature and throttling of a processor core, as Linux states them. What a
-// host does not state (most virtual machines: nothing) is nullopt. Safe from any thread.
+// HostSensors: clock, temperature and throttling of a processor core, as Linux reports them. What a
+// host does not report is nullopt (on most virtual machines, everything). Safe from any thread.
 
 #include <cstdint>
 #include <optional>
@@ -13,9 +13,9 @@ class HostSensors {
  public:
   HostSensors(HostFiles files, int core);
 
-  std::optional<double> ClockHertz() const;          // cpufreq's, of now
-  std::optional<double> TemperatureCelsius() const;  // the hottest sensor of the processor
-  // Times that the core was slowed down because it was hot, since construction.
+  std::optional<double> ClockHertz() const;          // the present one, from cpufreq
+  std::optional<double> TemperatureCelsius() const;  // of the processor's hottest sensor
+  // How often the core was throttled by heat since construction.
   std::uint64_t Throttles() const;
 
  private:

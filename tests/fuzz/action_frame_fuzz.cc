@@ -1,5 +1,5 @@
-// Bytes as a frame from a client: a typed refusal, or a request that means the same when it is
-// written and read again, and whose jobs replay to a typed end.
+// Bytes as a frame from a client: a typed refusal, or a request that survives encoding and decoding
+// and whose jobs replay to a tree or a typed rejection.
 
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@
 namespace loopfleet {
 namespace {
 
-// One message holds up to 4,096 jobs: the first ones stand for all.
+// A message holds up to 4,096 jobs; only the first ones are replayed.
 constexpr std::size_t kJobsReplayed = 4;
 
 void CheckJob(const JobSpec& job) {

@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto parsed = lt::ParseIr(lt::IrTextOf(start));
   LF_CHECK(parsed.has_value(), "its program is refused: {}", parsed.error().message);
   LF_CHECK(lt::KeyOf(*parsed) == lt::KeyOf(start), "the program sent as text has another key");
-  // The last byte chooses where to go from there.
+  // The last byte of the input chooses the actions.
   const lt::Action simple[] = {lt::ToggleMode{}, lt::Up{}, lt::Down{}, lt::ToggleThread{}};
   const lt::Action agent[] = {lt::Down{}, lt::Split{2}, lt::SwapDown{}, lt::Merge{}};
   const bool is_simple = benchmark->dialect == lt::Dialect::kSimple;

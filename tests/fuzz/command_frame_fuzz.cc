@@ -1,5 +1,5 @@
-// Bytes as a frame from a coordinator to a worker: a typed refusal, or a message that means the
-// same when it is written and read again.
+// Bytes as a frame from a coordinator to a worker: a typed refusal, or a message that survives
+// encoding and decoding.
 
 #include <string>
 #include <variant>

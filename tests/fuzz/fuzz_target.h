@@ -1,6 +1,6 @@
 #pragma once
-// What a fuzz target defines: libFuzzer's entry point. It returns 0 for every input; whatever is
-// wrong with an answer aborts (LF_CHECK), so that every runner sees it.
+// The function that a fuzz target defines: libFuzzer's entry point. It returns 0 for every input; a
+// wrong result aborts (LF_CHECK), so that every runner sees it.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# tests/fuzz/half_million.sh [TARGET...]    mutates half a million inputs for each decoder of what comes
-# from outside, with AddressSanitizer and UBSan (preset asan), and prints one line for each piece of the
-# run. Ends at the first finding; the input is left behind as crash-fuzz_TARGET.
-#   LOOPFLEET_FUZZ_PIECES=10      how many pieces for each target, each from a seed of its own
-#   LOOPFLEET_FUZZ_INPUTS=50000   how many inputs a piece has
-#   LOOPFLEET_FUZZ_FIRST=1        the first one's seed
+# tests/fuzz/half_million.sh [TARGET...]    runs half a million mutated inputs through each decoder of
+# external bytes, with AddressSanitizer and UBSan (preset asan), and prints one line for each piece of
+# the run. Stops at the first finding and leaves its input in crash-fuzz_TARGET.
+#   LOOPFLEET_FUZZ_PIECES=10      pieces for each target, each with its own seed
+#   LOOPFLEET_FUZZ_INPUTS=50000   inputs of a piece
+#   LOOPFLEET_FUZZ_FIRST=1        seed of the first piece
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 targets=("$@")
 [[ $# -gt 0 ]] || targets=(action_frame worker_frame reply_frame command_frame key_file)
-# UBSan alone only tells.
+# By default UBSan only reports.
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 pieces=${LOOPFLEET_FUZZ_PIECES:-10}
 inputs=${LOOPFLEET_FUZZ_INPUTS:-50000}

@@ -1,4 +1,4 @@
-// Bytes as a program in IR text: a typed rejection, or a tree that everything else can handle.
+// Bytes as a program in IR text: a typed rejection, or a tree that all other code can handle.
 
 #include <cmath>
 #include <string>
@@ -28,8 +28,8 @@ bool IsSmall(const LoopTree& tree) {
   return true;
 }
 
-// No element is read before it is written, none outside its buffer (Interpret checks), and the
-// result is what the program means.
+// Interpret checks that no element is read before it is written or outside its buffer; the result
+// must match the reference.
 void CheckMeaning(const LoopTree& tree) {
   std::vector<Tensor> inputs;
   for (const NodeId id : tree.program().inputs) {
@@ -65,7 +65,7 @@ void CheckTree(const LoopTree& tree) {
   if (IsSmall(tree)) CheckMeaning(tree);
 }
 
-// The walk is drawn from the input itself, so that a fuzzer can steer it.
+// The input's own bytes choose the walk, so that a fuzzer can steer it.
 void CheckWalk(const LoopTree& start, std::string_view bytes, RuleSet rules) {
   const Action actions[] = {Up{},       Down{},      Down{},           SwapUp{},
                             SwapDown{}, Split{2},    Split{3},         Split{16},
@@ -94,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   lt::CheckTree(*tree);
-  // Names and empty last lines may hold any bytes: the end of the text is as good as any.
+  // Names and empty last lines may hold any bytes, so the end of the text can encode any walk.
   const std::string_view walk = bytes.substr(size > kWalkBytes ? size - kWalkBytes : 0);
   for (const auto rules : {lt::RuleSet::kStructural, lt::RuleSet::kLoopNest}) {
     lt::CheckWalk(*tree, walk, rules);

@@ -1,4 +1,4 @@
-// Bytes as a key file: refused with a reason, or a key that comes back equal from its own text.
+// Bytes as a key file: refused with a reason, or a key that survives formatting and parsing.
 
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Bytes as the input of `loopfleet replay`: one line of JSON out for each that is not blank, each a
-// tree or an error with a known code, and the exit status says which.
+// Bytes as the input of `loopfleet replay`: each line that is not blank gives one line of JSON, a
+// tree or an error with a known code. The exit status is 0 only if none is an error.
 
 #include <nlohmann/json.hpp>
 

@@ -1,10 +1,10 @@
-// A main() for a fuzz target where there is no libFuzzer: runs the corpus, then mutations of it,
-// drawn from a seed, so that every machine tries the same inputs.
+// A main() for fuzz targets without libFuzzer: runs the corpus, then mutations of it drawn from a
+// seed, so that every machine tries the same inputs.
 //
 //   fuzz_NAME --corpus DIR [--words FILE] [--runs N | --seconds S] [--seed N]
 //   fuzz_NAME FILE...      runs these inputs only
 //
-// An input that ends the process is left behind as crash-NAME in the working directory.
+// An input that kills the process is saved as crash-fuzz_NAME in the working directory.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = 64 << 10;  // of a mutated input
 
-// What runs now, for the handler that writes it to a file. Plain memory: handlers may do little.
+// The current input, for the signal handler that saves it. Globals, as handlers may do little.
 std::string g_input;
 std::string g_crash_file;
 
@@ -138,7 +138,7 @@ class Mutator {
     }
   }
 
-  // The number at or after a place gives way to one at an edge of what some type holds.
+  // Replaces the first number at or after `at` with one at the edge of some type's range.
   void ReplaceNumber(std::string& input, std::size_t at) {
     constexpr std::array<std::string_view, 18> kEdges = {"0",          "1",
                                                          "-1",         "2",
@@ -169,7 +169,7 @@ class Mutator {
     input = input.substr(0, Place(input)) + other.substr(Place(other));
   }
 
-  // A binary integer of 1 to 8 bytes.
+  // Overwrites 1 to 8 bytes with a binary integer.
   void WriteInteger(std::string& input, std::size_t at) {
     constexpr std::array<std::uint64_t, 8> kEdges = {
         0, 1, ~std::uint64_t{0}, 0x7f, 0x80, 0x7fffffff, 0x7fffffffffffffff, 0x8000000000000000};
@@ -229,7 +229,7 @@ double g_slowest_ms = 0;
 
 void RunOne(std::string input) {
   g_input = std::move(input);
-  // A copy of exactly this size: a sanitizer then sees a read past the end.
+  // A copy of exactly this size, so that a sanitizer sees a read past the end.
   const std::vector<std::uint8_t> exact(g_input.begin(), g_input.end());
   const auto start = Clock::now();
   LLVMFuzzerTestOneInput(exact.data(), exact.size());

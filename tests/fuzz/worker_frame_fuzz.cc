@@ -1,5 +1,5 @@
-// Bytes as a frame from a worker: a typed refusal, or a message that means the same when it is
-// written and read again, and whose figures are such that they may be stored.
+// Bytes as a frame from a worker: a typed refusal, or a message that survives encoding and decoding
+// and whose figures are fit to be stored.
 
 #include <cmath>
 #include <string>

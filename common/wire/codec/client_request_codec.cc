@@ -39,7 +39,7 @@ void WriteHead(const SubmitJobs& submit, schema::SubmitJobs::Builder builder) {
   builder.setMoreFollows(submit.end == BatchEnd::kMoreFollows);
 }
 
-// All of it but the request id.
+// Everything but the request id.
 void WriteContent(const SubmitJobs& submit, schema::SubmitJobs::Builder builder) {
   WriteHead(submit, builder);
   WriteJobs(submit.jobs, builder);
@@ -249,8 +249,8 @@ RequestHead PeekAtRequest(std::string_view frame) {
 }
 
 std::string ContentDigest(const SubmitJobs& submit) {
-  // The canonical form leaves out whatever has its default value, so fields added later leave the
-  // digests of requests that do not use them as they are: they are kept over upgrades.
+  // The canonical form omits default values, so a new field does not change the digests of requests
+  // that do not use it. Stored digests must survive upgrades.
   capnp::MallocMessageBuilder builder(
       static_cast<unsigned>(ContentSize(submit) / sizeof(capnp::word)));
   auto content = builder.initRoot<schema::SubmitJobs>();

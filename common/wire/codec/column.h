@@ -1,6 +1,6 @@
 #pragma once
 // Internal to the codec. Columns: lists with one entry for each row, offsets into a flat list,
-// texts end to end, and tables of what rarely differs. Readers throw Refusal (frame.h).
+// concatenated texts, and tables of values that rarely differ. Readers throw Refusal (frame.h).
 
 #include <capnp/list.h>
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 
 namespace loopfleet::wire {
 
-// `list`, if it has exactly one entry for each row.
+// Returns `list`; refuses it unless it has exactly one entry for each row.
 template <class List>
 List OneForEachRow(List list, std::uint32_t rows, std::string_view name) {
   if (list.size() != rows) {
@@ -36,18 +36,18 @@ std::vector<T> VectorOf(List list) {
   return values;
 }
 
-// `offsets`, if they cut `total` entries into `rows` pieces.
+// Returns `offsets`; refuses them unless they split `total` entries into `rows` pieces.
 capnp::List<std::uint32_t>::Reader ReadOffsets(capnp::List<std::uint32_t>::Reader offsets,
                                                std::uint32_t rows, std::size_t total,
                                                std::string_view name);
 
 void WriteTextColumn(std::span<const std::string* const> texts,
                      schema::TextColumn::Builder builder);
-// Each text is UTF-8 of at most `max_bytes`.
+// Refuses a text that is not UTF-8 or exceeds `max_bytes`.
 TextRows ReadTextColumn(schema::TextColumn::Reader reader, std::uint32_t rows,
                         std::size_t max_bytes, std::string_view name);
 
-// Distinct values in the order of their first use. Holds pointers to the values that it was given.
+// Distinct values in the order of their first use. Holds pointers to the given values.
 template <class T, class Hash = std::hash<T>>
 class DistinctValues {
  public:

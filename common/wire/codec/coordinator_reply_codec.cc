@@ -40,7 +40,7 @@ constexpr EnumTable kQuarantineCauses{
         std::pair{schema::QuarantineCause::MEMORY_CANARY, QuarantineCause::kMemoryCanary},
         std::pair{schema::QuarantineCause::RESERVED_AUDITS, QuarantineCause::kSomeCanary}}};
 
-// Those it was given, and those by its hardware, which may be as long as facts.
+// Labels given by hand, and labels from the hardware, which may be as long as facts.
 constexpr TextListBounds kWorkerLabels{.entries = 2 * kMaxLabels, .entry_bytes = 768};
 
 void WriteWelcome(const Welcome& welcome, schema::Welcome::Builder builder) {

@@ -1,5 +1,5 @@
-// EncodedSize: upper bounds, from the layout that Cap'n Proto gives to the schema. Pointers and the
-// fixed parts of structures are rounded up generously; texts and lists are counted.
+// EncodedSize: upper bounds from the Cap'n Proto layout of the schema. Pointers and the fixed parts
+// of structures are rounded up generously; texts and lists are counted.
 
 #include <algorithm>
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace loopfleet::wire {
 namespace {
 
-// Fixed parts, each with room for the pointers to it and for fields to come; tests hold them
-// against what Encode makes.
+// Fixed parts, each with room for the pointers to it and for future fields. Tests compare them with
+// the output of Encode.
 constexpr std::size_t kJobBytes = 256;
 constexpr std::size_t kActionBytes = 16;
 constexpr std::size_t kSourceBytes = 32;
@@ -24,11 +24,11 @@ constexpr std::size_t kWorkerBytes = 224;
 constexpr std::size_t kDrainBytes = 64;
 constexpr std::size_t kPointerBytes = 8;
 
-// A text with the zero that ends it, in whole words.
+// A text with its terminating zero, in whole words.
 std::size_t TextBytes(const std::string& text) { return (text.size() + 8) / 8 * 8; }
 
 std::size_t FactBytes(const std::string& text) {
-  return std::min(TextBytes(text), kMaxFactBytes + 8);  // Encode cuts it
+  return std::min(TextBytes(text), kMaxFactBytes + 8);  // Encode truncates it
 }
 
 std::size_t SourceBytes(const looptree::Source& source) {

@@ -27,7 +27,7 @@ std::uint16_t StatusOf(const Evaluation& evaluation) {
   return evaluation.ok() ? kStatusOk : static_cast<std::uint16_t>(evaluation.failure().code);
 }
 
-// A number of a measurement and the column it travels in.
+// A number of a measurement, and its column.
 struct NumberColumn {
   std::string_view name;
   double Measurement::* member;
@@ -50,7 +50,7 @@ constexpr NumberColumn kTimeColumns[] = {
      &Columns::Builder::initSpread},
 };
 
-// Added after version 1.0: an older sender leaves them empty, which is 0 in every row.
+// Added after version 1.0. An older sender leaves them empty, which means 0 in every row.
 constexpr NumberColumn kClockColumns[] = {
     {"clockBeforeMhz", &Measurement::clock_before_mhz, &EvaluationColumns::clock_before_mhz,
      &Columns::Reader::getClockBeforeMhz, &Columns::Builder::initClockBeforeMhz},
@@ -246,7 +246,7 @@ void WriteNoEffect(Rows rows, Columns::Builder builder) {
 
 // ---- reading
 
-// All entries of a list, if there is one for each row.
+// All entries of a list; refuses it unless it has one for each row.
 template <class T, class List>
 std::vector<T> ReadColumn(List list, std::uint32_t rows, std::string_view name) {
   return VectorOf<T>(OneForEachRow(list, rows, name));
@@ -283,7 +283,7 @@ void ReadClocks(Columns::Reader reader, EvaluationColumns& columns) {
     auto& column = columns.*each.column;
     column.assign(columns.rows(), 0.0);
     const auto list = (reader.*each.get)();
-    if (list.size() == 0) continue;  // of an older sender
+    if (list.size() == 0) continue;  // from an older sender
     OneForEachRow(list, reader.getRows(), each.name);
     for (std::uint32_t i = 0; i < columns.rows(); ++i) {
       if (columns.ok(i)) column[i] = ReadAmount(list[i], each.name);

@@ -1,7 +1,7 @@
 #pragma once
-// Internal to the codec. What is said about figures and failures: schema/outcome.capnp. Readers
-// throw Refusal (frame.h). Writers cut texts to their bounds and make them UTF-8: they come from
-// hosts, compilers and the operating system.
+// Internal to the codec. Failures, and the facts about hardware, compiler and conditions:
+// schema/outcome.capnp. Readers throw Refusal (frame.h). Writers truncate texts to their bounds and
+// convert them to UTF-8, because they come from hosts, compilers and the operating system.
 
 #include <string>
 #include <string_view>
@@ -28,7 +28,7 @@ CompilerFacts ReadCompiler(schema::CompilerFacts::Reader reader);
 void WriteConditions(const Conditions& conditions, schema::Conditions::Builder builder);
 Conditions ReadConditions(schema::Conditions::Reader reader);
 
-// A name or a fact as it is written, and read back.
+// Names and facts: FactText prepares one for writing, ReadFact reads and checks one.
 std::string FactText(std::string_view text);
 std::string ReadFact(capnp::Text::Reader text, std::string_view what);
 

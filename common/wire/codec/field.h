@@ -1,6 +1,6 @@
 #pragma once
-// Internal to the codec. The small parts that every message is made of: text, uuids, bounded lists,
-// enumerations. Readers throw Refusal (frame.h).
+// Internal to the codec. Fields common to all messages: texts, UUIDs, bounded lists, enumerations.
+// Readers throw Refusal (frame.h).
 
 #include <capnp/blob.h>
 #include <capnp/list.h>
@@ -26,7 +26,7 @@ namespace loopfleet::wire {
 
 inline capnp::Text::Reader TextOf(const std::string& text) { return {text.data(), text.size()}; }
 
-// UTF-8 of at most `max_bytes`, else refused under the name `what`.
+// Refuses, under the name `what`, a text that is not UTF-8 or exceeds `max_bytes`.
 std::string ReadText(capnp::Text::Reader text, std::size_t max_bytes, std::string_view what);
 
 capnp::Data::Reader DataOf(const Uuid& uuid);
@@ -37,7 +37,7 @@ inline std::int64_t NanosOf(WallTime time) { return time.time_since_epoch().coun
 inline WallTime WallTimeOf(std::int64_t nanos) { return WallTime(Nanos(nanos)); }
 
 [[noreturn]] void RefuseNotFinite(std::string_view what);
-// Inline: columns have a hundred thousand of them.
+// Inline, because the columns of a page have a hundred thousand values.
 inline double ReadFinite(double value, std::string_view what) {
   if (!std::isfinite(value)) [[unlikely]]
     RefuseNotFinite(what);
@@ -45,7 +45,7 @@ inline double ReadFinite(double value, std::string_view what) {
 }
 double ReadAmount(double value, std::string_view what);  // finite, and not below 0
 
-// `list`, if it is not longer than `max`.
+// Returns `list`; refuses it if it has more than `max` entries.
 template <class List>
 List Bounded(List list, std::uint32_t max, std::string_view what) {
   if (list.size() > max) {
@@ -64,7 +64,7 @@ std::vector<std::string> ReadTexts(capnp::List<capnp::Text>::Reader list,
                                    const TextListBounds& bounds, std::string_view what);
 void WriteTexts(std::span<const std::string> texts, capnp::List<capnp::Text>::Builder list);
 
-// Ids are integers on the wire.
+// Ids are integers on the wire; 0 is refused.
 template <class Id>
 std::vector<Id> ReadIds(capnp::List<std::uint64_t>::Reader list, std::uint32_t max,
                         std::string_view what) {
@@ -81,7 +81,7 @@ void WriteIds(std::span<const Id> ids, capnp::List<std::uint64_t>::Builder list)
   for (unsigned i = 0; i < ids.size(); ++i) list.set(i, ids[i].value);
 }
 
-// Two enumerations that mean the same: the schema's and the domain's.
+// Maps an enumeration of the schema to its counterpart in the domain.
 template <class Wire, class Domain, std::size_t N>
 struct EnumTable {
   std::string_view name;

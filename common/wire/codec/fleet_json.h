@@ -1,6 +1,6 @@
 #pragma once
-// What the fleet consists of, as JSON: `loopfleet worker list --json`, `batch list --json`, and the
-// page, which show the same fields.
+// Workers and batches as JSON, with the same fields for `loopfleet worker list --json`, `batch list
+// --json` and the page.
 
 #include <string_view>
 

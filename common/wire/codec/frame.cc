@@ -15,9 +15,9 @@
 namespace loopfleet::wire {
 namespace {
 
-// Deeper than any message of the schema goes; pointers that nest further are an attack.
+// Deeper than any message of the schema. Pointers that nest further are an attack.
 constexpr int kNestingLimit = 24;
-// Reading each part once costs its size; some are read twice, and empty lists cost a word.
+// Reading a part once costs its size. Some parts are read twice, and empty lists cost a word.
 constexpr std::size_t kTraversalFactor = 2;
 constexpr std::size_t kTraversalSlackWords = 1024;
 
@@ -55,7 +55,7 @@ kj::ArrayPtr<capnp::word> MessageScratch() {
     void operator()(void* memory) const { std::free(memory); }
   };
   constexpr std::size_t kWords = kMaxMessageBytes / sizeof(capnp::word);
-  // calloc: a page that no message has reached is not there.
+  // calloc: pages that no message has used take no memory.
   thread_local const std::unique_ptr<void, Free> memory(std::calloc(kWords, sizeof(capnp::word)));
   LF_CHECK(memory != nullptr, "no memory for a message");
   return kj::arrayPtr(static_cast<capnp::word*>(memory.get()), kWords);

@@ -1,8 +1,8 @@
 #pragma once
-// Internal to the codec. Frames and Cap'n Proto messages: one frame is one message, whole.
+// Internal to the codec. Frames and Cap'n Proto messages: one frame is one whole message.
 //
-// Readers of foreign bytes report what is wrong by throwing, as Cap'n Proto itself does;
-// DecodeFrame is the only place that catches, so nothing is ever thrown out of the codec.
+// Readers of foreign bytes report errors by throwing, as Cap'n Proto itself does. Only DecodeFrame
+// catches, so no exception leaves the codec.
 
 #include <capnp/message.h>
 #include <capnp/serialize.h>
@@ -26,17 +26,17 @@ struct Refusal {
 [[noreturn]] void RefuseMalformed(std::string message);
 [[noreturn]] void RefuseUnsupported(std::string message);
 
-// A frame's words where they lie, or an aligned copy, which `copy` holds; refuses what cannot be a
-// message by its size.
+// The words of a frame, in place or as an aligned copy held by `copy`. Refuses a size that no
+// message has.
 kj::ArrayPtr<const capnp::word> AlignedWords(std::string_view frame, kj::Array<capnp::word>& copy);
-// Zeroed memory for a message that this thread builds: one message at a time, which leaves it
-// zeroed. A fresh megabyte for each would cost 250 page faults, which is more than filling it.
+// Zeroed memory for the message that this thread builds: one at a time, and each leaves it zeroed.
+// A fresh megabyte for each message would cost 250 page faults, more than filling it.
 kj::ArrayPtr<capnp::word> MessageScratch();
 capnp::ReaderOptions BoundsFor(std::size_t frame_words);
 Failure FailureOf(const kj::Exception& exception);
 std::string Serialize(capnp::MessageBuilder& builder);
 
-// The message that `fill(Root::Builder)` makes.
+// Encodes the message that `fill(Root::Builder)` fills in.
 template <class Root, class Fill>
 std::string EncodeFrame(Fill&& fill) {
   capnp::MallocMessageBuilder builder(MessageScratch());
@@ -44,7 +44,7 @@ std::string EncodeFrame(Fill&& fill) {
   return Serialize(builder);
 }
 
-// What `read(Root::Reader)` makes of the frame, or why it was refused.
+// Decodes a frame with `read(Root::Reader)`. An error says why the frame was refused.
 template <class Root, class Read>
 auto DecodeFrame(std::string_view frame, Read&& read)
     -> std::expected<std::invoke_result_t<Read&, typename Root::Reader>, Failure> {

@@ -1,6 +1,6 @@
 #pragma once
-// Internal to the codec. What both kinds of peers say: versions, capabilities, refusals. Readers
-// throw Refusal (frame.h).
+// Internal to the codec. Parts of the messages with clients and with workers: versions,
+// capabilities, refusals. Readers throw Refusal (frame.h).
 
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace loopfleet::wire {
 void WriteVersion(const ProtocolVersion& version, schema::Version::Builder builder);
 ProtocolVersion ReadVersion(schema::Version::Reader reader);
 
-// Writes `message.capabilities` into anything with capabilities.
+// Writes `message.capabilities` into any builder with capabilities.
 template <class Message, class Builder>
 void WriteCapabilities(const Message& message, Builder builder) {
   if (message.capabilities.empty()) return;

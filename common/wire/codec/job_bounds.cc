@@ -1,4 +1,4 @@
-// OutOfBounds: what may not travel of a job, for sender and receiver alike.
+// OutOfBounds: the bounds of a job, checked by sender and receiver alike.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -35,7 +35,7 @@ constexpr EnumTable kDialects{
                std::pair{schema::Dialect::SIMPLE, OptionalDialect{looptree::Dialect::kSimple}},
                std::pair{schema::Dialect::AGENT, OptionalDialect{looptree::Dialect::kAgent}}}};
 
-// One overload for each action: a new one does not compile until it has a place on the wire.
+// One overload for each action: a new action does not compile until it has a union member.
 struct ActionWriter {
   schema::Action::Builder builder;
   void operator()(looptree::ToggleMode) { builder.setToggleMode(); }
@@ -90,7 +90,7 @@ void ReadLaterFields(schema::JobSpec::Reader reader, JobSpec& spec) {
   spec.max_age_s = reader.getMaxAgeS();
 }
 
-// The actions without a parameter, by their members' numbers: a page has tens of thousands.
+// The actions without a parameter, by union member. A table, because a page has tens of thousands.
 constexpr auto kPlainActions = [] {
   std::array<looptree::Action, schema::Action::MERGE_ALL + 1> table{};
   table[schema::Action::TOGGLE_MODE] = looptree::ToggleMode{};

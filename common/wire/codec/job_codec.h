@@ -17,7 +17,7 @@ using ActionList = capnp::List<schema::Action>;
 
 void WriteActions(std::span<const looptree::Action> actions, ActionList::Builder list,
                   std::uint32_t first);
-// Adds `count` from `first` on to `actions`. A refusal names the place after `first`.
+// Appends `count` actions, from `first` on, to `actions`. A refusal counts from `first`.
 void ReadActions(ActionList::Reader list, std::uint32_t first, std::uint32_t count,
                  std::vector<looptree::Action>& actions);
 

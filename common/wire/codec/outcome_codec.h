@@ -11,7 +11,7 @@
 
 namespace loopfleet::wire {
 
-// All of one batch, at most kMaxOutcomesPerPage.
+// All outcomes are of one batch; at most kMaxOutcomesPerPage.
 void WriteOutcomes(std::span<const Outcome> outcomes, schema::OutcomeColumns::Builder builder);
 OutcomeColumns ReadOutcomeColumns(BatchId batch, schema::OutcomeColumns::Reader reader);
 std::vector<Outcome> ReadOutcomes(BatchId batch, schema::OutcomeColumns::Reader reader);

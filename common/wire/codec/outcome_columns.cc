@@ -8,7 +8,7 @@
 namespace loopfleet::wire {
 namespace {
 
-// The entry of a list by ascending row, or nullptr.
+// The entry for `row` in a list sorted by row, or nullptr.
 template <class T>
 const T* Find(const std::vector<std::pair<std::uint32_t, T>>& entries, std::uint32_t row) {
   const auto found =
@@ -18,8 +18,8 @@ const T* Find(const std::vector<std::pair<std::uint32_t, T>>& entries, std::uint
 
 constexpr double kNoTime = std::numeric_limits<double>::quiet_NaN();
 
-// The 0-based place of `value` in a table, put there if it is new. New rows are mostly like the
-// last.
+// The 0-based index of `value` in a table; a new value is added. Searches from the end, because a
+// new row is mostly like the last one.
 template <class T>
 std::uint32_t PlaceOf(const T& value, std::vector<T>& table) {
   const auto found = std::ranges::find(table.rbegin(), table.rend(), value);

@@ -1,8 +1,8 @@
 #pragma once
-// OutcomeColumns: outcomes as they travel, one vector for each column, for those who want many
-// figures rather than many objects. What rarely differs between rows (conditions, programs, names)
-// is held once. Made by the decoder alone, which has checked it: every offset, index and figure is
-// good.
+// OutcomeColumns: outcomes in the layout of the wire, one vector for each column, for callers that
+// process many figures. Values that rarely differ between rows (conditions, programs, names) are
+// held once. Every offset, index and figure is valid: the decoder checks them, and Append adds only
+// valid ones.
 
 #include <array>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace loopfleet::wire {
 
-// Texts end to end.
+// Concatenated texts.
 struct TextRows {
   std::string bytes;  // UTF-8
   std::vector<std::uint32_t> offsets = {
@@ -37,7 +37,7 @@ struct EvaluationColumns {
   std::vector<Grade> grade;                               // kA in a row that failed
   std::vector<std::uint64_t> iterations_per_sample;
   std::vector<std::uint32_t> sample_offsets = {0};  // rows + 1
-  std::vector<double> samples_ns;                   // of all rows, end to end
+  std::vector<double> samples_ns;                   // of all rows, concatenated
   std::vector<std::uint8_t> sample_flags;           // one for each sample
   std::vector<bool> tree_key_known;
   std::vector<looptree::TreeKey> tree_keys;  // zeros where not known
@@ -46,17 +46,16 @@ struct EvaluationColumns {
   std::vector<Conditions> conditions_table;
   TextRows code_hash;
   std::vector<StageDurations> stages;
-  std::vector<std::pair<std::uint32_t, Failure>>
-      failures;  // (row, why), each failed row, ascending
-  std::vector<std::pair<std::uint32_t, std::vector<std::string>>>
-      no_effect;                                                     // (row, notes), ascending
-  std::vector<std::pair<std::uint32_t, DeviceState>> device_states;  // (row, state), ascending
-  std::vector<std::pair<std::uint32_t, Thinned>> thinned;            // (row, what was), ascending
+  // By ascending row. Each failed row has an entry in `failures`.
+  std::vector<std::pair<std::uint32_t, Failure>> failures;
+  std::vector<std::pair<std::uint32_t, std::vector<std::string>>> no_effect;
+  std::vector<std::pair<std::uint32_t, DeviceState>> device_states;
+  std::vector<std::pair<std::uint32_t, Thinned>> thinned;
 
   std::uint32_t rows() const { return static_cast<std::uint32_t>(status.size()); }
   bool ok(std::uint32_t row) const { return status[row] == 0; }
   const Failure& failure(std::uint32_t row) const;  // of a failed row
-  // nullptr: no worker had it.
+  // nullptr: no worker had the job.
   const Conditions* conditions_of(std::uint32_t row) const {
     return conditions[row] == 0 ? nullptr : &conditions_table[conditions[row] - 1];
   }
@@ -77,7 +76,7 @@ struct OutcomeColumns {
   std::vector<std::uint32_t> benchmark;  // 0-based index into benchmark_table
   std::vector<looptree::Source> benchmark_table;
   std::vector<std::uint32_t> action_offsets = {0};  // rows + 1
-  std::vector<looptree::Action> actions;            // of all rows, end to end
+  std::vector<looptree::Action> actions;            // of all rows, concatenated
   TextRows tag;
 
   std::uint32_t rows() const { return evaluations.rows(); }
@@ -85,7 +84,7 @@ struct OutcomeColumns {
     return benchmark_table[benchmark[row]];
   }
   Outcome Row(std::uint32_t row) const;
-  // One more row, of the same batch (the first one says which).
+  // Adds a row. The first row sets the batch; later ones must be of the same batch.
   void Append(const Outcome& outcome);
 };
 

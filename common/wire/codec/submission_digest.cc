@@ -15,9 +15,9 @@
 namespace loopfleet::wire {
 namespace {
 
-constexpr char kFieldsMark = 'f';  // no hexadecimal digest of the other kind has this length
+constexpr char kFieldsMark = 'f';  // makes the length odd, unlike a ContentDigest
 
-// Numbers of actions as on the wire, which never change; by their place in the variant, which may.
+// The wire number of each action, which never changes, by its index in the variant, which may.
 using ActionNumbers = std::array<std::uint8_t, std::variant_size_v<looptree::Action>>;
 template <std::size_t... I>
 ActionNumbers MakeActionNumbers(std::index_sequence<I...>) {
@@ -29,8 +29,8 @@ ActionNumbers MakeActionNumbers(std::index_sequence<I...>) {
   return {static_cast<std::uint8_t>(list[I].which())...};
 }
 
-// A field is its tag and its value, and a field with its default value is nothing at all: so fields
-// that are added later leave the digests of those who do not use them as they are.
+// A field is its tag and its value. A field with its default value is left out, so a new field does
+// not change the digests of submissions that do not use it.
 class ContentText {
  public:
   void Clear() { bytes_.clear(); }
@@ -77,7 +77,7 @@ void AppendActions(const std::vector<looptree::Action>& actions, ContentText& co
 
 void AppendJob(const JobSpec& job, ContentText& content) {
   static const JobSpec kUnset{};
-  // A field that is added to JobSpec has to be added here: this does not compile without it.
+  // A new field of JobSpec must be added here: this does not compile without it.
   const auto& [source, actions, rules, on_illegal, merge_all_first, dialect, device, freshness, tag,
                priority, threads, cache, labels, affinity, precision, budget_ms, cut_above_ns,
                deadline_s, max_age_s] = job;
@@ -123,7 +123,7 @@ std::string OfFields(const SubmitJobs& submit) {
   for (const JobSpec& job : submit.jobs) {
     content.Clear();
     AppendJob(job, content);
-    content.Append(std::uint8_t{0});  // no field: the job ends
+    content.Append(std::uint8_t{0});  // tag 0: the job ends
     XXH3_128bits_update(state.get(), content.bytes().data(), content.bytes().size());
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(state.get());

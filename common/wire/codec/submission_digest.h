@@ -1,8 +1,8 @@
 #pragma once
-// SubmissionDigest: of what a submission asks, whoever sends it and under whatever id: equal
-// exactly for equal jobs, batch and end. It is kept with what was accepted, so a request that an
-// earlier version accepted is compared by the digest of that version, ContentDigest (codec.h),
-// which costs ten times as much.
+// SubmissionDigest: a digest of a submission's content without its request id, equal exactly for
+// equal jobs, batch and end. It is stored with the accepted request. A request that an earlier
+// version accepted is compared by that version's digest, ContentDigest (codec.h), which costs ten
+// times as much.
 
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace loopfleet::wire {
 
 std::string SubmissionDigest(const SubmitJobs& submit);
 
-// Of the same kind as `kept`.
+// The digest of `submit`, of the same kind as `kept`.
 std::string SubmissionDigestLike(std::string_view kept, const SubmitJobs& submit);
 
 }  // namespace loopfleet::wire

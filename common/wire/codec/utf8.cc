@@ -10,8 +10,8 @@ std::uint8_t ByteAt(std::string_view text, std::size_t i) {
   return static_cast<std::uint8_t>(text[i]);
 }
 
-// The bytes of the character that starts at `i`; 0 if none does. The ranges of the second byte are
-// those of RFC 3629, section 4.
+// The length in bytes of the character that starts at `i`; 0 if none does. The ranges of the second
+// byte are those of RFC 3629, section 4.
 std::size_t CharacterLength(std::string_view text, std::size_t i) {
   const std::uint8_t first = ByteAt(text, i);
   if (first < 0x80) return 1;

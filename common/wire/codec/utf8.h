@@ -1,6 +1,6 @@
 #pragma once
-// Whether text is UTF-8, and how to make it so: what a foreign library or a user's bytes say must
-// not make a message unreadable.
+// Checks whether text is UTF-8 and converts it, so that text from a library or a user cannot make a
+// message unreadable.
 
 #include <cstddef>
 #include <string>
@@ -11,8 +11,8 @@ namespace loopfleet::wire {
 // Strict: no overlong forms, no surrogates, nothing above U+10FFFF.
 bool IsUtf8(std::string_view text);
 
-// `text` with each byte that is not part of UTF-8 replaced by '?', cut at a character's edge so
-// that it is at most `max_bytes` long.
+// `text` with each byte that is not part of UTF-8 replaced by '?', truncated between characters to
+// at most `max_bytes`.
 std::string ToUtf8(std::string_view text, std::size_t max_bytes);
 
 }  // namespace loopfleet::wire

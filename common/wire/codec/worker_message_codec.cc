@@ -20,7 +20,7 @@ constexpr EnumTable kCanaryStates{
     "canary state", std::array{std::pair{schema::CanaryState::STEADY, CanaryState::kSteady},
                                std::pair{schema::CanaryState::DRIFTING, CanaryState::kDrifting}}};
 
-// 0 is none.
+// UNNAMED (0) stands for none.
 constexpr EnumTable kCanaryNames{
     "canary",
     std::array{std::pair{schema::Canary::UNNAMED, std::optional<Canary>{}},

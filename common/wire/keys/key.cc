@@ -18,8 +18,8 @@ constexpr std::string_view kZ85 =
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 constexpr std::size_t kFingerprintCharacters = 8;
 
-// zmq_z85_decode takes some characters that no encoder writes; two texts of one key would be two
-// names for it.
+// zmq_z85_decode accepts some characters that no encoder writes, which would give one key several
+// texts.
 Result<Bytes> Decode(std::string_view z85) {
   const auto known = [](char c) { return kZ85.find(c) != std::string_view::npos; };
   Text text{};
@@ -80,7 +80,7 @@ KeyPair KeyPair::Generate() {
 }
 
 Status CheckCurveSupport() {
-  // 4.3.3 closed the last known holes before authentication; 4.3.4 is what this was tested with.
+  // 4.3.3 fixed the last known pre-authentication vulnerabilities; 4.3.4 is the oldest one tested.
   constexpr int kOldest = ZMQ_MAKE_VERSION(4, 3, 4);
   int major = 0;
   int minor = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Curve25519 keys as CURVE (https://rfc.zeromq.org/spec/26) uses them, and their text: Z85, 40
-// characters for 32 bytes.
+// Curve25519 keys as used by CURVE (https://rfc.zeromq.org/spec/26), and their text form: 40
+// characters of Z85 for 32 bytes.
 
 #include <array>
 #include <compare>
@@ -23,12 +23,12 @@ struct PublicKey {
   // kInvalid: not 40 characters of Z85.
   static Result<PublicKey> Parse(std::string_view z85);
   std::string ToText() const;
-  // The first characters of the text: what logs say.
+  // The first 8 characters of the text, for logs.
   std::string Fingerprint() const;
   friend auto operator<=>(const PublicKey&, const PublicKey&) = default;
 };
 
-// Overwritten when it goes. Never logged.
+// Overwritten on destruction. Never logged.
 class SecretKey {
  public:
   SecretKey() = default;
@@ -52,7 +52,7 @@ struct KeyPair {
   static KeyPair Generate();  // from the operating system's randomness
 };
 
-// kInvalid: the ZeroMQ library of this machine is too old to be trusted with keys, or has no CURVE.
+// kInvalid: the installed ZeroMQ library is too old to be trusted with keys, or has no CURVE.
 Status CheckCurveSupport();
 
 }  // namespace loopfleet::wire

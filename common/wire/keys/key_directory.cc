@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In the order in which a key that stands in several places counts: the weakest role first.
+// A key in several directories gets the role that comes first here: the weakest.
 constexpr std::array kAuthorizable = {Role::kClient, Role::kWorker, Role::kAdmin};
 
 Status CheckDirectory(const fs::path& dir) {
@@ -43,7 +43,7 @@ Status CheckDirectory(const fs::path& dir) {
   return {};
 }
 
-// The plain names in `dir` that end with `suffix`, sorted. Hidden ones are drafts.
+// The file names in `dir` that end with `suffix`, sorted. Hidden files are drafts and skipped.
 Result<std::vector<std::string>> NamesIn(const fs::path& dir, std::string_view suffix) {
   std::error_code error;
   std::vector<std::string> names;
@@ -72,8 +72,8 @@ std::string RolesIn(std::span<const Role> roles) {
   return fmt::format("{}", fmt::join(names, " or "));
 }
 
-// Why the file authorizes nobody; empty if it does. An error: nothing can be read now, for want of
-// descriptors or memory.
+// Adds the key of a file. Returns why the file authorizes no key; "": it does. kSystem: no file can
+// be read now, because descriptors or memory ran out.
 Result<std::string> AddFrom(const fs::path& path, Role role, AuthorizedKeys& keys) {
   const std::string name = path.stem().native();
   if (const Status fine = CheckKeyName(name); !fine) {

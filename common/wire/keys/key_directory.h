@@ -8,10 +8,10 @@
 //   authorized/admins/NAME.key
 // A peer's, made by `loopfleet keygen --role client --out DIR` (worker, admin):
 //   NAME.key_secret                exactly one
-//   coordinator.key                the coordinator's public key, so that nobody can pose as it
+//   coordinator.key                the coordinator's public key, against impersonation
 //
-// Files are checked as key_file.h says. Directories have to belong to this user or root, and others
-// must not be able to write to them.
+// Files are checked as key_file.h says. Directories must belong to this user or root and must not
+// be writable by others.
 
 #include <filesystem>
 #include <map>
@@ -31,7 +31,7 @@ inline constexpr std::size_t kMaxAuthorizedKeys = 20'000;  // about 3 MB
 
 std::filesystem::path CoordinatorPublicFile(const std::filesystem::path& dir);
 std::filesystem::path CoordinatorSecretFile(const std::filesystem::path& dir);
-// Of a role that can be authorized: not kCoordinator.
+// `role` can be authorized: it is not kCoordinator.
 std::filesystem::path AuthorizedDir(const std::filesystem::path& dir, Role role);
 
 // What a client or worker needs to talk to a coordinator that has keys.
@@ -41,15 +41,15 @@ struct PeerKeys {
   PublicKey coordinator;
 };
 
-// `accepted` are the roles that make sense for the caller. Every error says what to do.
+// `accepted`: the roles that the caller can use. Every error says what to do.
 Result<PeerKeys> LoadPeerKeys(const std::filesystem::path& dir, std::span<const Role> accepted);
 
 Result<KeyPair> LoadCoordinatorKeys(const std::filesystem::path& dir);
 
-// Which key is whose. A value: replaced as a whole when files change.
+// The authorized keys and their owners. A value: replaced as a whole when files change.
 class AuthorizedKeys {
  public:
-  // False if the key is there already: the first one counts.
+  // False if the key was added before: the first owner counts.
   bool Add(const PublicKey& key, Principal principal);
   const Principal* Find(const PublicKey& key) const;
   std::size_t size() const { return keys_.size(); }
@@ -61,14 +61,14 @@ class AuthorizedKeys {
 
 struct LoadedKeys {
   AuthorizedKeys keys;
-  // Files that authorize nobody, and why: unreadable, writable by others, in the wrong place, twice
-  // the same key (then clients/ before workers/ before admins/, and names in order). Complete
-  // sentences.
+  // Files that authorize no key, and why: unreadable, writable by others, in the wrong place, or a
+  // key that an earlier file holds (clients/ before workers/ before admins/, then by name). Each is
+  // a complete sentence.
   std::vector<std::string> problems;
 };
 
-// An error: a directory is not there or not safe, so nobody at all is authorized; or (kSystem) the
-// system could not read one now, for example for want of descriptors.
+// An error: a directory is missing or not safe, so no key at all is authorized; or (kSystem) one
+// cannot be read now, for example because descriptors ran out.
 Result<LoadedKeys> LoadAuthorizedKeys(const std::filesystem::path& dir);
 
 }  // namespace loopfleet::wire

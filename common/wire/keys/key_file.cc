@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = 4096;
 
-// A copy of a secret's text that is overwritten when it goes.
+// A copy of a secret key's text, overwritten on destruction.
 struct Wiped {
   std::string text;
   Wiped() = default;
@@ -45,7 +45,7 @@ std::string_view Unquoted(std::string_view value) {
   return value;
 }
 
-// The lines "name = value" of a file, whatever section they stand in, as pyzmq reads them.
+// The lines "name = value" of a file, in any section, as pyzmq reads them.
 struct Fields {
   std::optional<std::string_view> role;
   std::optional<std::string_view> name;
@@ -145,7 +145,7 @@ Status CheckMode(const std::filesystem::path& path, const struct stat& info, Sec
 }
 
 Status ReadFile(const std::filesystem::path& path, Secrecy secrecy, std::string& text) {
-  // Not blocking: what is opened may turn out to be a pipe.
+  // O_NONBLOCK, because the path may name a pipe.
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file) {
     if (errno == ELOOP) {
@@ -179,18 +179,18 @@ Status CannotWrite(const std::filesystem::path& path) {
               fmt::format("cannot write {}: {}", path.native(), std::strerror(errno)));
 }
 
-// A name that nothing reads until it is whole, then a link, which fails if the file is there, or a
-// move, which does not.
+// Writes a draft, whose hidden name no loader reads, then links it to `path`, which fails if the
+// file exists, or renames it, which replaces the file.
 Status WriteFile(const std::filesystem::path& path, std::string_view text, mode_t mode,
                  IfThere if_there) {
   const std::filesystem::path draft =
       path.parent_path() / fmt::format(".{}.{}", path.filename().native(), ::getpid());
-  ::unlink(draft.c_str());  // of an earlier process that was killed
+  ::unlink(draft.c_str());  // left by a process that was killed
   const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file) return CannotWrite(path);
   const auto name_it = if_there == IfThere::kFail ? ::link : ::rename;
   const bool written =
-      ::fchmod(file.get(), mode) == 0 &&  // whatever the umask says
+      ::fchmod(file.get(), mode) == 0 &&  // regardless of the umask
       ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
       ::fsync(file.get()) == 0 && name_it(draft.c_str(), path.c_str()) == 0;
   const int why = errno;
@@ -240,7 +240,7 @@ Status CheckKeyName(std::string_view name) {
 
 Result<PublicKeyFile> ParsePublicKeyFile(std::string_view text, Role fallback) {
   LF_TRY(const Fields fields, ReadFields(text));
-  // Where a public key belongs a secret one is about to be given away.
+  // A secret key in place of a public one is about to be disclosed.
   if (fields.secret_key) {
     return Fail(ErrorKind::kCorrupt,
                 "a secret key stands in it; the file with the public one is meant");

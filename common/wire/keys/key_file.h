@@ -1,12 +1,11 @@
 #pragma once
-// The files that keys are kept in: ZeroMQ certificates (ZPL text), which pyzmq's
-// zmq.auth.load_certificate reads, too.
+// Key files: ZeroMQ certificates (ZPL text), which pyzmq's zmq.auth.load_certificate reads, too.
 //
 //   NAME.key          public:  metadata role, name; curve public-key
 //   NAME.key_secret   secret:  the same and secret-key; mode 0600 or less, owned by its user
 //
-// Mode and owner are looked at on the open file each time one is loaded; an error names the command
-// that mends it. Loading follows no symbolic link and reads at most 4 KiB.
+// Each load checks mode and owner of the open file; an error names the command that fixes it.
+// Loading follows no symbolic link and reads at most 4 KiB.
 
 #include <filesystem>
 #include <string>
@@ -22,7 +21,7 @@ inline constexpr std::string_view kPublicSuffix = ".key";
 inline constexpr std::string_view kSecretSuffix = ".key_secret";
 inline constexpr std::size_t kMaxKeyNameBytes = 64;
 
-// Letters, digits, '.', '_', '-'; not a '.' first. Names of files are made from it.
+// Accepts letters, digits, '.', '_' and '-', but no leading '.': the name becomes a file name.
 Status CheckKeyName(std::string_view name);
 
 struct PublicKeyFile {
@@ -36,23 +35,23 @@ struct SecretKeyFile {
   KeyPair keys;
 };
 
-// What the text of a file says. Pure. kCorrupt: it is not such a file; the message says why.
-// A file without a role (pyzmq's own) has none of ours: `fallback` is what its place says.
+// Parses the text of a key file. kCorrupt: it is not a key file; the message says why. A file
+// without a role, such as one written by pyzmq, gets `fallback`, the role that its place implies.
 Result<PublicKeyFile> ParsePublicKeyFile(std::string_view text, Role fallback);
 Result<SecretKeyFile> ParseSecretKeyFile(std::string_view text, Role fallback);
 std::string FormatPublicKeyFile(const PublicKeyFile& file);
 std::string FormatSecretKeyFile(const SecretKeyFile& file);
 
-// What an errno of opening or reading says: kSystem, descriptors or memory are short, which says
-// nothing of what was to be read; kNotFound; else kInvalid, which it stays until somebody mends it.
+// The kind of an errno from opening or reading. kSystem: descriptors or memory ran out, which says
+// nothing about the file; kNotFound; else kInvalid, which lasts until the file is fixed.
 ErrorKind KindOfReadError(int why);
 
-// kNotFound, kInvalid (mode, owner, not a plain file, not readable), kCorrupt; kSystem.
+// Errors: kNotFound, kInvalid (mode, owner, not a plain file, not readable), kCorrupt, kSystem.
 Result<PublicKeyFile> LoadPublicKeyFile(const std::filesystem::path& path, Role fallback);
 Result<SecretKeyFile> LoadSecretKeyFile(const std::filesystem::path& path, Role fallback);
 
-// The file is whole and on disk, or as it was. kExists: secrets are never written over, public keys
-// only if that is meant.
+// Atomic: the file ends up complete and on disk, or unchanged. kExists: secret keys are never
+// overwritten, public keys only with kReplace.
 enum class IfThere { kFail, kReplace };
 Status WritePublicKeyFile(const std::filesystem::path& path, const PublicKeyFile& file,
                           IfThere if_there = IfThere::kFail);

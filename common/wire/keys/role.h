@@ -1,6 +1,6 @@
 #pragma once
-// Role: what a key is for. Who may do what with it is decided at the coordinator
-// (coordinator/core/rules/permission.h); which roles a socket lets in, in authenticator.h.
+// Role: what a key is for. What each role may do: coordinator/core/rules/permission.h. Which roles
+// each socket admits: authenticator.h.
 
 #include <array>
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace loopfleet::wire {
 enum class Role : std::uint8_t {
   kClient,       // submits jobs, reads outcomes, cancels its own batches
   kWorker,       // takes leases, reports
-  kAdmin,        // all that clients may, for everybody's batches; drains workers
-  kCoordinator,  // the other side of all of these
+  kAdmin,        // everything that clients may, for all batches; drains workers
+  kCoordinator,  // the peer of all of these
 };
 
 inline constexpr std::array kRoles = {Role::kClient, Role::kWorker, Role::kAdmin,
@@ -37,7 +37,7 @@ constexpr std::optional<Role> ParseRole(std::string_view name) {
   return std::nullopt;
 }
 
-// Who is behind a key, as the coordinator's authorized/ directory has it.
+// The owner of a key, according to the coordinator's authorized/ directory.
 struct Principal {
   Role role = Role::kClient;
   std::string name;

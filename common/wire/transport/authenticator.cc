@@ -17,7 +17,7 @@ constexpr const char* kZapEndpoint = "inproc://zeromq.zap.01";
 constexpr int kMaxAnswersPerCall = 256;
 constexpr std::string_view kVersion = "1.0";
 
-// A request of ZAP 1.0 about CURVE: version, request id, domain, address, identity, mechanism, key.
+// The parts of a ZAP 1.0 request for CURVE.
 enum Part : std::size_t {
   kVersionPart,
   kIdPart,
@@ -45,7 +45,7 @@ std::optional<PublicKey> KeyOf(const zmq::message_t& part) {
   return key;
 }
 
-// Why a connection is refused; empty if it may come in, which `user_id` then is.
+// Why a connection is refused; "": it is admitted, and `user_id` is set.
 std::string Judge(const AuthorizedKeys& keys, const std::vector<zmq::message_t>& parts,
                   std::string& user_id) {
   if (parts.size() != kPartCount || TextOf(parts[kVersionPart]) != kVersion ||
@@ -87,8 +87,8 @@ void Authenticator::Impl::Guard(zmq::socket_t& router, Door door) const {
   const auto& secret = coordinator.secret_key.bytes();
   router.set(zmq::sockopt::curve_secretkey, zmq::const_buffer(secret.data(), secret.size()));
   router.set(zmq::sockopt::zap_domain, std::string(ZapDomainOf(door)));
-  // Without it, libzmq lets every key in if this handler should be missing. Stable in 4.3, though
-  // its name is still behind the header's draft switch.
+  // Without this option, libzmq admits every key when no handler is present. The option is stable
+  // in 4.3, though its name is still behind the header's draft switch.
   constexpr int kZapEnforceDomain = 93;
   const int enforce = 1;
   LF_CHECK(::zmq_setsockopt(router.handle(), kZapEnforceDomain, &enforce, sizeof enforce) == 0,

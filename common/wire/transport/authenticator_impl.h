@@ -1,5 +1,5 @@
 #pragma once
-// Internal to wire: what sockets have to know of an Authenticator.
+// Internal to wire: the parts of an Authenticator that sockets use.
 
 #include <zmq.hpp>
 

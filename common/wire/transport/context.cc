@@ -6,7 +6,7 @@ namespace loopfleet::wire {
 
 namespace {
 
-constexpr int kMaxSockets = 4096;  // of one process: simulated fleets live in one
+constexpr int kMaxSockets = 4096;  // for one context: a simulated fleet runs in one process
 
 }  // namespace
 

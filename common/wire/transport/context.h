@@ -1,5 +1,5 @@
 #pragma once
-// Context: the I/O thread that moves the messages of all sockets made with it. Outlives them.
+// Context: owns the I/O thread that moves the messages of all sockets made with it. Outlives them.
 
 #include <memory>
 

@@ -20,10 +20,10 @@ namespace loopfleet::wire {
 
 namespace {
 
-constexpr std::chrono::milliseconds kMaxSilence{5'000};  // of a coordinator's machine
-// Workers have to be back before a coordinator that was restarted gives their work to others; a
-// thousand of them are 4,000 attempts a second while it is away. ZeroMQ adds up to the first pause
-// to each, at random.
+constexpr std::chrono::milliseconds kMaxSilence{5'000};  // of the coordinator's machine
+// Workers must reconnect before a restarted coordinator gives their jobs to others. While it is
+// down, a thousand workers make 4,000 attempts a second. ZeroMQ adds to each pause a random time of
+// up to the first one.
 constexpr int kFirstReconnectMs = 100;
 constexpr int kLastReconnectMs = 200;
 constexpr int kHighWaterMark = 1000;
@@ -43,15 +43,15 @@ void UseKeys(zmq::socket_t& socket, const PeerKeys& keys) {
 
 struct Dealer::Impl {
   zmq::socket_t socket;
-  zmq::socket_t monitor;  // of its handshakes; perhaps none
+  zmq::socket_t monitor;  // reports its handshakes; may be empty
   std::vector<zmq::message_t> parts;
-  // What the monitor told and nobody took yet.
+  // Reported by the monitor, not yet taken.
   bool was_connected = false;
   bool is_reconnected = false;
   std::optional<HandshakeFailure> failure;
 
-  // libzmq tells of an event by a send that waits for the monitor: one that comes between the ends
-  // of the two would stop the thread that moves all of this context's messages, for good.
+  // Stops the monitor before either socket closes. libzmq reports an event with a blocking send to
+  // `monitor`: if that is closed first, the send blocks the context's I/O thread permanently.
   ~Impl() {
     if (monitor) ::zmq_socket_monitor(socket.handle(), nullptr, 0);
   }
@@ -65,14 +65,14 @@ struct Dealer::Impl {
              ::zmq_strerror(::zmq_errno()));
     monitor = zmq::socket_t(context, zmq::socket_type::pair);
     monitor.set(zmq::sockopt::linger, 0);
-    // For the same reason: whoever connects to a wrong place and never asks why holds up nobody.
+    // Unlimited, for the same reason: events that are never taken must not block the I/O thread.
     monitor.set(zmq::sockopt::rcvhwm, 0);
     monitor.connect(name);
   }
 
   void HearMonitor() {
     while (monitor) {
-      // An event is two parts: its number (16 bits) and value, then the endpoint.
+      // An event has two parts: its number (16 bits) and value, then the endpoint.
       std::size_t count = 0;
       if (!ReceiveParts(monitor, parts, 1, count)) return;
       std::uint16_t event = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Dealer: the socket of a client or worker. Nothing ever blocks in Send; nothing is dropped
-// silently. Belongs to one thread. With keys it speaks CURVE and nothing else.
+// Dealer: the socket of a client or worker. Send never blocks and never drops silently. Used by one
+// thread. With keys it speaks only CURVE.
 
 #include <cstdint>
 #include <memory>
@@ -18,13 +18,12 @@ namespace loopfleet::wire {
 class Dealer {
  public:
   struct Options {
-    // The own key, and the one that the other side must have. Copied.
+    // This peer's keys, and the key that the coordinator must have. Copied.
     const PeerKeys* keys = nullptr;
-    // Whether TakeHandshakeFailure() and TakeReconnected() are to know anything. It costs two
-    // further sockets.
+    // Enables TakeHandshakeFailure() and TakeReconnected(). Costs two more sockets.
     bool watch_handshake = false;
   };
-  // Connects in the background and reconnects by itself, a few times a second.
+  // Connects in the background. Reconnects by itself, with a few attempts a second.
   static Result<Dealer> Connect(Context& context, std::string_view endpoint,
                                 const Options& options);
   static Result<Dealer> Connect(Context& context, std::string_view endpoint) {
@@ -37,19 +36,19 @@ class Dealer {
   SendResult Send(std::string_view frame);
   std::optional<std::string> Receive();
 
-  // Why the other side and this one did not come together, if that has happened since the last
-  // call. ZeroMQ does not try again by itself then: connect anew.
+  // Why a handshake has failed since the last call; nullopt: none failed. ZeroMQ does not retry
+  // after that: make a new Dealer.
   enum class HandshakeFailure : std::uint8_t {
-    kKeyRefused,  // the other side knows what is spoken here, and does not let this key in
-    kNotSpoken,   // one side uses keys and the other does not, or it has another key than expected
+    kKeyRefused,  // the other side speaks CURVE, too, and does not admit this key
+    kNotSpoken,   // one side uses keys and the other does not, or its key is not the expected one
   };
   std::optional<HandshakeFailure> TakeHandshakeFailure();
-  // Whether the connection was lost and is there again since the last call. What is said over it
-  // from now on comes to a Router as from a stranger, and perhaps of another process.
+  // Whether the connection was lost and restored since the last call. To the Router, later messages
+  // come from an unknown peer; the Router may be that of another process.
   bool TakeReconnected();
 
-  void* handle();          // of ZeroMQ, for the Poller
-  void* monitor_handle();  // null: it watches no handshake
+  void* handle();          // ZeroMQ's, for the Poller
+  void* monitor_handle();  // nullptr: handshakes are not watched
 
  private:
   struct Impl;

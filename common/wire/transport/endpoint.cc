@@ -25,7 +25,7 @@ constexpr std::string_view kWithoutKeys =
 
 enum class Side { kListen, kConnect };
 
-// The commands that mend it.
+// The commands that set up keys.
 std::string_view HowToUseKeys(Side side) {
   return side == Side::kListen
              ? "make keys with `loopfleet keygen --role coordinator --out KEYS` and, for each "
@@ -101,7 +101,7 @@ Status CheckDirectory(std::string_view text, const std::filesystem::path& direct
     return Fail(ErrorKind::kInvalid, fmt::format("endpoint '{}': directory {}: {}", text,
                                                  directory.string(), std::strerror(errno)));
   }
-  // With keys it does not matter who finds the socket: nobody else comes in, or can pose as it.
+  // With keys, others may see the socket: they are not admitted and cannot impersonate its owner.
   const bool is_private = info.st_uid == ::geteuid() && (info.st_mode & 0777) == 0700;
   if (!S_ISDIR(info.st_mode) || (protection == Protection::kNone && !is_private)) {
     return Fail(

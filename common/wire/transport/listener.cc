@@ -16,7 +16,7 @@ struct Address {
   socklen_t size = 0;
 };
 
-// The host is an address: ParseListenEndpoint has seen to it.
+// The host is an address, as ParseListenEndpoint guarantees.
 Address AddressOf(const TcpEndpoint& endpoint) {
   Address address;
   auto* v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
@@ -44,7 +44,7 @@ Result<UniqueFd> ListenOn(const TcpEndpoint& endpoint, int backlog) {
   UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const bool is_v6 = address.storage.ss_family == AF_INET6;
   if (!fd || ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      // [::] is everybody's address, as with ZeroMQ.
+      // [::] accepts IPv4, too, as with ZeroMQ.
       (is_v6 && ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0) ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 ||
       ::listen(fd.get(), backlog) != 0) {

@@ -1,6 +1,6 @@
 #pragma once
-// Internal to wire: a listening TCP socket that ZeroMQ is given ready-made (ZMQ_USE_FD), because
-// more is to be done with it than ZeroMQ does.
+// Internal to wire: makes a listening TCP socket and passes it to ZeroMQ (ZMQ_USE_FD), so that
+// ConnectionLimiter can use it, too.
 
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
@@ -8,7 +8,7 @@
 
 namespace loopfleet::wire {
 
-// Port 0 is any free one. kUnavailable: the address is in use.
+// Port 0: any free port. kUnavailable: the address is in use.
 Result<UniqueFd> ListenOn(const TcpEndpoint& endpoint, int backlog);
 
 }  // namespace loopfleet::wire

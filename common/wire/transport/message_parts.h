@@ -9,7 +9,8 @@
 
 namespace loopfleet::wire {
 
-// All parts of the next message; false if there is none. Only the first `kept` parts are kept.
+// Receives the next message; false if none is waiting. `parts` gets its first `kept` parts, `count`
+// the number of all.
 bool ReceiveParts(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std::size_t kept,
                   std::size_t& count);
 

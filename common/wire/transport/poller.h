@@ -11,16 +11,15 @@
 
 namespace loopfleet::wire {
 
-// Waits until one of its sockets can be read, or a wakeup was signalled (and clears it), or time is
-// up. A Dealer that watches its handshakes counts as one that can be read until it is asked for
-// what came of them.
+// Wait returns when a socket is readable, when a wakeup was signalled (which it clears), or on
+// timeout. A Dealer that watches its handshakes counts as readable until their results are taken.
 class Poller {
  public:
   void Add(Router& router);
   void Add(Dealer& dealer);
   void Add(Wakeup& wakeup);
   void Add(Authenticator& authenticator);
-  void AddReadable(int fd);  // any other thing that can be read; its owner reads it
+  void AddReadable(int fd);  // any other descriptor; its owner reads it
   void Wait(Nanos timeout);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Received: a message that a Router took in, and who sent it.
+// Received: a message that a Router received, and its sender.
 
 #include <cstdint>
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace loopfleet::wire {
 
-// The routing id of a connection: new for each reconnect, unless the peer chose one itself, which
-// it may. It says where an answer goes, and not who asks.
+// The routing id of a connection: new for each reconnect, unless the peer chose one itself. It says
+// where to send an answer and does not identify the sender.
 using PeerId = std::string;
 
-// Who sent a message, by the key of its connection.
+// The sender of a message, by the key of its connection.
 struct Sender {
   enum class Standing : std::uint8_t {
-    kWithoutKey,  // this socket asks for none
-    kAuthorized,  // `principal` is who
-    kRevoked,     // it was authorized when it connected, and is no more: not to be acted upon
+    kWithoutKey,  // this socket uses no keys
+    kAuthorized,  // `principal` owns the key
+    kRevoked,     // authorized when it connected, revoked since: the message must have no effect
   };
   Standing standing = Standing::kWithoutKey;
   Principal principal;
-  std::string key;  // kAuthorized: the text of its public key
+  std::string key;  // if kAuthorized: the text of its public key
 };
 
 struct Received {

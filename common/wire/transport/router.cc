@@ -37,7 +37,7 @@ struct Router::Impl {
   std::vector<zmq::message_t> parts;
   Authenticator* authenticator = nullptr;
   Door door = Door::kClients;
-  std::unique_ptr<ConnectionLimiter> limiter;  // of a TCP socket; goes before `socket`
+  std::unique_ptr<ConnectionLimiter> limiter;  // only for TCP; destroyed before `socket`
 
   Sender SenderOf(zmq::message_t& part) const {
     if (authenticator == nullptr) return {};
@@ -69,7 +69,7 @@ Result<Router> Router::Bind(Context& context, std::string_view endpoint, const O
     }
     impl->socket.set(zmq::sockopt::router_mandatory, true);
     impl->socket.set(zmq::sockopt::backlog, kListenBacklog);
-    UniqueFd listener;  // ZeroMQ's own, once it is bound
+    UniqueFd listener;  // owned by ZeroMQ once it is bound
     const auto* tcp = std::get_if<TcpEndpoint>(&parsed);
     if (tcp != nullptr) {
       LF_TRY(listener, ListenOn(*tcp, kListenBacklog));
@@ -102,7 +102,7 @@ SendResult Router::Send(const PeerId& peer, std::string frame) {
       ++impl_->unsent_count;
       return SendResult::kWouldBlock;
     }
-    // The peer's queue took the address, so it takes the frame.
+    // The peer's queue accepted the address, so it accepts the frame.
     LF_CHECK(
         impl_->socket.send(impl_->unread.Take(peer, std::move(frame)), zmq::send_flags::dontwait),
         "half a message was sent");

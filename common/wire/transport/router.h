@@ -1,9 +1,9 @@
 #pragma once
-// Router: the coordinator's socket for one kind of peer. Nothing ever blocks in Send; nothing is
-// dropped silently. Belongs to one thread.
+// Router: the coordinator's socket for one kind of peer. Send never blocks and never drops
+// silently. Used by one thread.
 //
-// With an authenticator it speaks CURVE and nothing else: what it sends is encrypted, and messages
-// come only from peers whose keys are authorized. Without one it serves its own machine only.
+// With an authenticator it speaks only CURVE: messages are encrypted and come only from peers with
+// authorized keys. Without one it serves only its own machine.
 
 #include <chrono>
 #include <cstddef>
@@ -24,17 +24,17 @@ namespace loopfleet::wire {
 class Router {
  public:
   struct Options {
-    // What waits in memory for peers that do not read as fast as they are written to: messages for
-    // each, and bytes for all together (unread_bytes.h: how they share it). Beyond: kWouldBlock.
+    // Limits on what waits in memory for peers that read slowly: messages for each peer, and bytes
+    // for all together (shared as unread_bytes.h says). Beyond them Send returns kWouldBlock.
     int max_unread_messages = 1000;
     std::size_t max_unread_bytes = std::size_t{256} << 20;
-    // What waits in memory of each peer until Receive takes it, in messages (of kMaxMessageBytes at
-    // most); the rest waits at the peer.
+    // Messages of each peer, of at most kMaxMessageBytes, that wait in memory until Receive takes
+    // them; the rest waits at the peer.
     int max_unreceived_messages = 64;
-    // A TCP peer that takes nothing at all for this long, though there is something, is hung up on,
-    // and so is one whose machine is not there.
+    // A TCP peer that reads nothing for this long although data waits for it is disconnected, and
+    // so is one whose machine does not answer.
     std::chrono::milliseconds max_standstill{60'000};
-    // Lets in whom it authorizes, and nobody else. Outlives the router.
+    // Only peers that it authorizes are admitted; nullptr: no keys. Outlives the router.
     Authenticator* authenticator = nullptr;
     Door door = Door::kClients;
   };
@@ -43,17 +43,17 @@ class Router {
   Router& operator=(Router&&) noexcept;
   ~Router();
 
-  const std::string& endpoint() const;  // with the real port
+  const std::string& endpoint() const;  // with the actual port
   SendResult Send(const PeerId& peer, std::string frame);
-  // How often it was kWouldBlock.
+  // How often Send returned kWouldBlock.
   std::uint64_t unsent_count() const;
-  std::size_t unread_bytes() const;  // of all peers, with what messages cost beside their frames
-  // Empty when nothing is waiting. Peers that send anything but [frame] get no further here: they
-  // are counted by malformed_count() and otherwise ignored.
+  std::size_t unread_bytes() const;  // of all peers, with the overhead of each message
+  // nullopt if no message waits. A message of several frames is counted by malformed_count() and
+  // otherwise ignored.
   std::optional<Received> Receive();
   std::uint64_t malformed_count() const;
 
-  void* handle();  // of ZeroMQ, for the Poller
+  void* handle();  // ZeroMQ's, for the Poller
 
  private:
   struct Impl;

@@ -4,7 +4,7 @@ namespace loopfleet::wire {
 
 enum class SendResult {
   kSent,
-  kWouldBlock,   // the peer does not read as fast as it is written to: nothing was sent
+  kWouldBlock,   // the peer reads too slowly: nothing was sent
   kUnreachable,  // the peer is gone
 };
 

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr milliseconds kLinger = 500ms;  // for a last message when a socket closes
 constexpr milliseconds kHandshakeLimit = 5s;
-constexpr std::chrono::seconds kProbeInterval = 1s;  // of the kernel, when nothing is said
+constexpr std::chrono::seconds kProbeInterval = 1s;  // of TCP keepalive
 
 int Count(milliseconds time) { return static_cast<int>(time.count()); }
 
@@ -33,10 +33,9 @@ void SetCommonOptions(zmq::socket_t& socket, const Endpoint& endpoint, int max_u
   socket.set(zmq::sockopt::linger, Count(kLinger));
   socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxMessageBytes));
   socket.set(zmq::sockopt::handshake_ivl, Count(kHandshakeLimit));
-  // No heartbeats of ZeroMQ's (heartbeat_ivl): libzmq ends the process when it is to send one, or
-  // to answer one, over a connection that was reset while max_unreceived messages wait to be looked
-  // at (docs/SECURITY.md). The kernel asks instead whether the other side is there, until
-  // max_silence.
+  // No ZeroMQ heartbeats (heartbeat_ivl): libzmq aborts the process when it sends or answers one
+  // over a connection that was reset while max_unreceived messages wait (docs/SECURITY.md). TCP
+  // keepalive detects an absent peer instead, after max_silence.
   socket.set(zmq::sockopt::tcp_keepalive, 1);
   socket.set(zmq::sockopt::tcp_keepalive_idle, static_cast<int>(kProbeInterval.count()));
   socket.set(zmq::sockopt::tcp_keepalive_intvl, static_cast<int>(kProbeInterval.count()));

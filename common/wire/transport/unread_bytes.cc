@@ -30,7 +30,7 @@ zmq::message_t UnreadBytes::Take(const std::string& peer, std::string frame) {
       Pending{.frame = std::move(frame), .bytes = bytes, .of_peer = of_peer, .of_all = all_});
   Pending& kept = *pending;
   zmq::message_t message(kept.frame.data(), kept.frame.size(), &GiveBack, pending.get());
-  static_cast<void>(pending.release());  // the message's by now
+  static_cast<void>(pending.release());  // owned by the message now
   kept.of_peer->fetch_add(bytes, std::memory_order_relaxed);
   kept.of_all->fetch_add(bytes, std::memory_order_relaxed);
   return message;
@@ -42,7 +42,8 @@ void UnreadBytes::GiveBack(void* /*data*/, void* pending) noexcept {
   given->of_all->fetch_sub(given->bytes, std::memory_order_relaxed);
 }
 
-// Peers come and go for as long as this lives. Doubling makes it cost next to nothing for each.
+// Keeps peers_ small although peers come and go. Doubling the threshold makes the amortized cost of
+// each peer constant.
 void UnreadBytes::ForgetThoseWithNothing() {
   std::erase_if(peers_, [](const auto& entry) { return entry.second->load() == 0; });
   forget_at_ = std::max<std::size_t>(1024, 2 * peers_.size());

@@ -1,10 +1,10 @@
 #pragma once
-// Internal to wire: UnreadBytes, how much of what was sent to each peer is still in this process's
-// memory, because the peer does not read. ZeroMQ bounds its queues in messages alone, and a message
-// may be a hundred bytes or a megabyte. A message counts from Take until the network has all of it,
-// or until its connection is gone.
+// Internal to wire: UnreadBytes counts the sent bytes of each peer that are still in this process's
+// memory because the peer does not read. ZeroMQ bounds its queues only in messages, and a message
+// may be a hundred bytes or a megabyte. A message counts from Take until the network has all of it
+// or its connection is gone.
 //
-// One thread asks and takes; ZeroMQ's threads give back, also after this object is gone.
+// One thread calls HasRoom and Take. ZeroMQ's threads call GiveBack, even after this object's end.
 
 #include <zmq.hpp>
 
@@ -18,24 +18,24 @@ namespace loopfleet::wire {
 
 class UnreadBytes {
  public:
-  // What a queued message takes beside its frame, about: many small ones are memory, too.
+  // Approximate overhead of a queued message, which matters for many small ones.
   static constexpr std::size_t kMessageBytes = 256;
 
   explicit UnreadBytes(std::size_t limit_of_all) : limit_(limit_of_all) {}
 
-  // Whoever has read everything gets the next message, whatever others do. Further ones wait only
-  // within a quarter of what is free, so the first who does not read leaves four fifths to others.
-  // All together: the limit, and one message for each peer.
+  // A peer that has read everything always has room for one message, whatever the others hold.
+  // Further messages may use at most a quarter of the free bytes, so the first peer that does not
+  // read leaves four fifths to others. The total is at most the limit and one message per peer.
   bool HasRoom(const std::string& peer, std::size_t frame_bytes) const;
-  // The message to send, of which `peer` has not read anything yet.
+  // Makes the message to send and counts it as unread by `peer`.
   zmq::message_t Take(const std::string& peer, std::string frame);
 
   std::size_t of_all() const { return all_->load(std::memory_order_relaxed); }
-  std::size_t peer_count() const { return peers_.size(); }  // that are remembered
+  std::size_t peer_count() const { return peers_.size(); }  // peers remembered
 
  private:
   using Count = std::atomic<std::size_t>;
-  struct Pending;  // behind a message
+  struct Pending;  // owned by a message
 
   static void GiveBack(void* data, void* pending) noexcept;
   void ForgetThoseWithNothing();
@@ -43,7 +43,7 @@ class UnreadBytes {
   const std::size_t limit_;
   std::shared_ptr<Count> all_ = std::make_shared<Count>(0);
   std::unordered_map<std::string, std::shared_ptr<Count>> peers_;
-  std::size_t forget_at_ = 1024;  // entries
+  std::size_t forget_at_ = 1024;  // entries of peers_
 };
 
 }  // namespace loopfleet::wire

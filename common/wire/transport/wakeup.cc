@@ -17,10 +17,9 @@ Wakeup::Wakeup() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 
 Wakeup::~Wakeup() { ::close(fd_); }
 
-// The only ways to fail are a counter that is full, which wakes just as well, and a closed
-// descriptor.
+// The write fails only if the counter is full, which also wakes, or the descriptor is closed.
 void Wakeup::Signal() noexcept {
-  const int saved_errno = errno;  // a signal handler must leave it alone
+  const int saved_errno = errno;  // a signal handler must preserve it
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(fd_, &one, sizeof one);
   errno = saved_errno;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks what Grafana is given: each query parses, asks for metrics, labels and recorded series that
-there are, and names no data source of its own; each panel and each dashboard has its own id and place.
+"""Checks the Grafana dashboards: each query parses, uses only existing metrics, labels and recorded
+series, and no data source of its own; panels and dashboards have unique ids; panels do not overlap.
 
     check_dashboards.py SOURCE_DIR WRITE_METRICS    needs promtool; exit status 77 without it
-    check_dashboards.py --self-test                 plants each kind of mistake and expects to see it
+    check_dashboards.py --self-test                 plants each kind of mistake and expects a report of it
 """
 
 import json
@@ -16,13 +16,13 @@ import tempfile
 
 SKIPPED = 77
 VARIABLES = {"$__rate_interval": "5m", "$instance": ".*"}
-# What Prometheus itself makes.
+# Series made by Prometheus itself.
 BUILT_IN = {"ALERTS"}
 TARGET_LABELS = {"instance", "job", "le", "alertname", "alertstate"}
 
 
 def queries(dashboard):
-    """(where, expression) of every query of a dashboard."""
+    """Yields (where, expression) for every query of a dashboard."""
     for panel in dashboard["panels"]:
         for target in panel["targets"]:
             yield f"panel '{panel['title']}'", target["expr"]
@@ -67,7 +67,7 @@ def check_shape(dashboard):
 
 
 def check_names(dashboard, names, labels):
-    """Against the names of metrics and recorded series, and the labels of each metric."""
+    """Yields a problem for each unknown metric, recorded series or label in a query."""
     for where, expression in queries(dashboard):
         bare = re.sub(r'"[^"]*"', '""', plain(expression))
         for name in re.findall(r"\b(?:[a-z_]+:)?loopfleet_[a-z0-9_:]+|\bALERTS\b", bare):
@@ -95,7 +95,7 @@ def check_syntax(dashboards):
 
 
 def known_names(source, write_metrics):
-    """Names that a query may use, and the labels of each metric."""
+    """Returns the names that a query may use, and the labels of each metric."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([write_metrics, folder], check=True)
         names = set(pathlib.Path(folder, "names").read_text(encoding="utf-8").split())

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# promtool's view of what we ship: the config, the rules and their tests, and both daemons' /metrics.
-# Also: the rules use only metrics of the table, and docs/METRICS.md has that table.
+# Checks with promtool the shipped config, the rules and their tests, and both daemons' /metrics.
+# Also checks that the rules use only metrics of the table, and that docs/METRICS.md has that table.
 #   check_prometheus_config.sh SOURCE_DIR WRITE_METRICS
 set -euo pipefail
 source_dir=$1 write_metrics=$2
@@ -16,7 +16,7 @@ trap 'rm -rf "$folder"' EXIT
 
 promtool check config "$source_dir/monitoring/prometheus.yml"
 promtool check config "$source_dir/monitoring/prometheus-file_sd.yml"
-# Debian's Prometheus is built without Kubernetes: all but that part is checked.
+# Debian's Prometheus is built without Kubernetes, so that part is not checked.
 mkdir "$folder/rules"
 cp "$source_dir"/monitoring/rules/*.yml "$folder/rules/"
 sed -e 's/kubernetes_sd_configs:/static_configs:/' -e 's/- role: pod/- targets: []/' \
@@ -33,7 +33,7 @@ for daemon in coordinator worker; do
   promtool check metrics <"$folder/$daemon.prom"
 done
 
-# Recorded series have colons in their names; everything else called loopfleet_ has to exist.
+# Recorded series have colons in their names; every other loopfleet_ name must exist.
 unknown=$(sed 's/[a-z_]*:[a-z_]*:[a-z0-9_]*//g' "$source_dir"/monitoring/rules/*.yml |
   grep -hoE '\bloopfleet_[a-z_]+\b' | sort -u | grep -vxF -f "$folder/names" || true)
 if [ -n "$unknown" ]; then
@@ -41,7 +41,7 @@ if [ -n "$unknown" ]; then
   exit 1
 fi
 
-# To renew it: write_metrics DIR, and put DIR/table.md between the two marks.
+# To update it: run write_metrics DIR and put DIR/table.md between the two marks.
 if ! diff <(sed -n '/^<!-- table -->$/,/^<!-- end of table -->$/p' "$source_dir/docs/METRICS.md" | sed '1d;$d') \
   "$folder/table.md"; then
   echo "docs/METRICS.md does not have the table of monitoring/metric_table.cc" >&2

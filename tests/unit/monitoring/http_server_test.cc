@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A client of a few lines, so that half a request and wrong ones can be sent too.
+// A minimal client, which can also send partial and malformed requests.
 UniqueFd Connect(const std::string& address) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in peer{};
@@ -159,7 +159,7 @@ TEST(HttpServer, LifeIsNotHealth) {
   answer = Get(server->address(), "/livez");
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(nlohmann::json::parse(answer.body)["reasons"], nlohmann::json({"stuck"}));
-  // Who says nothing of its life is as alive as it is healthy.
+  // Without an `alive` check, /livez answers as /healthz.
   EXPECT_EQ(Get(Serve(registry, full)->address(), "/livez").status, 503);
 }
 
@@ -233,12 +233,12 @@ TEST(HttpServer, HalfOpenRequestsDoNotBlockAScrape) {
   }
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(Get(server->address(), "/metrics").status, 200);
-  // It takes about a second. civetweb alone gives a request half a minute; what lies between is for
-  // machines that are slow.
+  // This takes about a second. civetweb's own timeout is half a minute; the margin is for slow
+  // machines.
   EXPECT_LT(std::chrono::steady_clock::now() - start, 25s);
 }
 
-// Answers nobody until it is told to.
+// Holds back every answer until Open is called.
 class SlowSite final : public Site {
  public:
   bool Has(std::string_view path) const override { return path == "/"; }
@@ -282,7 +282,7 @@ TEST(HttpServer, WhoeverLooksAtTheSiteLeavesThreadsForAScrape) {
   std::vector<UniqueFd> looking;
   for (int i = 0; i < kPlaces; ++i) looking.push_back(ask());
   ASSERT_TRUE(site.AwaitAsking(kPlaces));
-  // All places are taken, so these are told so, and hold nothing.
+  // All places are taken, so these requests are refused and hold no thread.
   for (int i = 0; i < 3 * kPlaces; ++i) {
     const std::string refused = ReceiveAll(ask());
     EXPECT_TRUE(refused.starts_with("HTTP/1.1 503 ")) << refused;
@@ -294,14 +294,14 @@ TEST(HttpServer, WhoeverLooksAtTheSiteLeavesThreadsForAScrape) {
   for (const UniqueFd& fd : looking) {
     EXPECT_TRUE(ReceiveAll(fd).starts_with("HTTP/1.1 200 "));
   }
-  // Places are given back.
+  // The places are free again.
   EXPECT_TRUE(ReceiveAll(ask()).starts_with("HTTP/1.1 200 "));
 }
 
 TEST(HttpServer, StopsAtOnceAfterServing) {
   Registry registry;
   Nanos quickest = 1h;
-  // A busy machine may take its time over one; civetweb alone takes 2 s over each.
+  // A busy machine may be slow once; civetweb alone takes 2 s each time.
   for (int i = 0; i < 60 && quickest >= 1s; ++i) {
     auto server = Serve(registry);
     EXPECT_EQ(Get(server->address(), "/metrics").status, 200);

@@ -54,7 +54,7 @@ TEST(LiveFeed, HasRoomForSoManyAndWhoLeavesMakesRoom) {
 TEST(LiveFeed, SaysThatItIsStillThere) {
   LiveFeed feed({.keep_alive = 1ms});
   const auto watcher = feed.Watch();
-  EXPECT_TRUE(watcher->Next()->starts_with(":"));  // a comment: no value
+  EXPECT_TRUE(watcher->Next()->starts_with(":"));  // a comment, not a value
 }
 
 TEST(LiveFeed, ClosingEndsEveryStreamAndLetsNobodyIn) {

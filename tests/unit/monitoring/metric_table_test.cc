@@ -44,7 +44,7 @@ TEST(MetricTable, SumsOverAllTargetsCountNothingTwice) {
   }
 }
 
-// Labels whose values somebody outside can choose would make a series for each value.
+// A label whose values an outsider can choose would make a series for each value.
 TEST(MetricTable, NoLabelNamesWhatIsUnbounded) {
   const std::set<std::string_view> bounded = {
       "access",  "activity", "cause",  "child",  "code",  "component", "device",  "grade",

@@ -35,7 +35,7 @@ const WorkerLabels kWorkerLabels = {
     .grades = {"A", "B"},
 };
 
-// The value of a series written exactly as in the text format; fails the test if it is not there.
+// The value of a series, named as in the text format; fails the test if it is missing.
 double ValueOf(const Registry& registry, const std::string& series) {
   std::istringstream lines(registry.ToText());
   for (std::string line; std::getline(lines, line);) {
@@ -229,7 +229,7 @@ TEST(Metrics, AProcessSaysWhatItTakes) {
   EXPECT_GE(ValueOf(registry, "loopfleet_process_cpu_seconds_total"), first);
 }
 
-// Whatever comes in, the number of series stays what it was at the start.
+// No input changes the number of series.
 TEST(Metrics, TheNumberOfSeriesNeverGrows) {
   Registry registry;
   RegisterProcess(registry);

@@ -1,5 +1,5 @@
-// write_metrics FOLDER: writes what both daemons' /metrics show at their start to coordinator.prom
-// and worker.prom, every name a query may use to `names`, and the table of docs/METRICS.md to
+// write_metrics FOLDER: writes both daemons' /metrics at their start to coordinator.prom and
+// worker.prom, every name a query may use to `names`, and the table of docs/METRICS.md to
 // `table.md`, for check_prometheus_config.sh.
 
 #include <fstream>

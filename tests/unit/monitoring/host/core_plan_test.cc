@@ -38,7 +38,7 @@ TEST_F(CorePlanTest, OneCoreLeavesNothingForTheOthers) {
   EXPECT_EQ(PlanCores({}, host_.files()), (CorePlan{0, {}}));
 }
 
-// Two parts of a kernel on two threads of one core would take as long as one after the other.
+// Two parts of a kernel on two threads of one core would take as long as run in sequence.
 TEST_F(CorePlanTest, OneThreadOfEachCoreComesFirst) {
   Core({0, 1}, "0-1");
   Core({2, 3}, "2-3");

@@ -1,5 +1,5 @@
 #pragma once
-// FakeHost: roots for HostFiles in a folder of its own, gone with it.
+// FakeHost: roots for HostFiles in a temporary folder, removed on destruction.
 
 #include <stdlib.h>
 

@@ -15,7 +15,7 @@ const std::string kCpu = "devices/system/cpu/";
 
 class HostInspectionTest : public testing::Test {
  protected:
-  // A host with nothing to complain about.
+  // A host without findings.
   void SetUp() override {
     host_.Sys(kCpu + "online", "0-3");
     host_.Sys(kCpu + "cpu3/cpufreq/scaling_governor", "performance");
@@ -121,7 +121,7 @@ TEST_F(HostInspectionTest, CpuQuota) {
   EXPECT_EQ(Check("cpu_quota").severity, Severity::kGood);
   host_.Sys("fs/cgroup/cpu.max", "150000 100000");
   Expect("cpu_quota", Severity::kProblem, "150000 100000", "--cpuset-cpus");
-  // As much as there is of it: whole processors of its own.
+  // A quota for as many processors as the group has.
   host_.Sys("fs/cgroup/cpuset.cpus.effective", "2");
   EXPECT_EQ(Check("cpu_quota").severity, Severity::kGood);
   host_.Sys("fs/cgroup/cpuset.cpus.effective", "2-3");
@@ -169,7 +169,7 @@ TEST_F(HostInspectionTest, Sandbox) {
 
 TEST_F(HostInspectionTest, AGpuWantsItsDriver) {
   host_.Sys("bus/pci/devices/0000:01:00.1/vendor", "0x10de");
-  host_.Sys("bus/pci/devices/0000:01:00.1/class", "0x040300");  // its sound
+  host_.Sys("bus/pci/devices/0000:01:00.1/class", "0x040300");  // its sound device
   EXPECT_EQ(Check("driver").severity, Severity::kGood);
   host_.Sys("bus/pci/devices/0000:01:00.0/vendor", "0x10de");
   host_.Sys("bus/pci/devices/0000:01:00.0/class", "0x030000");
@@ -183,7 +183,7 @@ TEST_F(HostInspectionTest, OneCore) {
   Expect("cores", Severity::kProblem, "one processor", "two cores");
 }
 
-// What counts is what a worker may use, not what there is.
+// Only processors that a worker may use count.
 TEST_F(HostInspectionTest, OneCoreOfWhatMayBeUsed) {
   const auto cores = [&](const std::vector<int>& processors) {
     return InspectHost(host_.files(), {.processors = processors}).front();
@@ -199,7 +199,7 @@ TEST_F(HostInspectionTest, OneCoreOfWhatMayBeUsed) {
   EXPECT_NE(cores({2, 3}).what.find("processors 2, 3 are its threads"), std::string::npos)
       << cores({2, 3}).what;
   EXPECT_EQ(cores({1, 2, 3}).severity, Severity::kGood);
-  // Nothing is left idle there.
+  // No other core is left.
   const auto findings = InspectHost(host_.files(), {.processors = {{2, 3}}});
   const auto smt = std::ranges::find(findings, "smt", &Finding::check);
   EXPECT_NE(smt->why.find("no other core"), std::string::npos) << smt->why;

@@ -43,7 +43,7 @@ TEST(HostSensors, ClockAndThrottlesAreOfItsCore) {
   host.Sys("devices/system/cpu/cpu3/thermal_throttle/core_throttle_count", "40");
   const HostSensors sensors(host.files(), 3);
   EXPECT_EQ(sensors.ClockHertz(), 3.2e9);
-  EXPECT_EQ(sensors.Throttles(), 0U);  // what was before is not its
+  EXPECT_EQ(sensors.Throttles(), 0U);  // earlier ones do not count
   host.Sys("devices/system/cpu/cpu3/thermal_throttle/core_throttle_count", "42");
   EXPECT_EQ(sensors.Throttles(), 2U);
 }

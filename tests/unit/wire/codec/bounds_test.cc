@@ -1,5 +1,5 @@
-// What the decoder refuses although the bytes are a message: values out of their bounds, each with
-// a code and a text that names the part.
+// Messages that the decoder refuses although they can be read: values out of bounds, each with a
+// code and a text that names the part.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ JobSpec GoodSpec() {
 }
 
 struct BadSpec {
-  std::string part;  // that the text names
+  std::string part;  // named by the text
   FailureCode code;
   std::function<void(JobSpec&)> spoil;
 };
@@ -71,12 +71,12 @@ TEST(Bounds, ATagIsJsonWhereItIsSubmitted) {
     const auto decoded = DecodeClientRequest(Encode(ClientRequest{.number = 9, .message = submit}));
     ASSERT_FALSE(decoded.has_value()) << bad;
     EXPECT_EQ(decoded.error().failure.message, "job 1: " + refusal->message);
-    // One that was accepted before goes on: to its worker, and to whoever asks for it.
+    // A job that was accepted earlier may still be sent, to its worker and to clients.
     EXPECT_EQ(OutOfBounds(spec), std::nullopt);
   }
 }
 
-// Sender and receiver refuse the same, and the receiver says which job it was.
+// Sender and receiver refuse the same jobs, and the receiver names the job.
 TEST(Bounds, OfAJob) {
   for (const BadSpec& bad : BadSpecs()) {
     SCOPED_TRACE(bad.part);

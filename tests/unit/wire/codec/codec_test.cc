@@ -124,7 +124,7 @@ TEST(Codec, DefaultsOfASpecSurvive) {
   EXPECT_EQ(std::get<Leases>(*decoded).leases[0].spec, spec);
 }
 
-// A frame of the socket lies anywhere in memory.
+// A received frame may have any alignment.
 TEST(Codec, FramesNeedNoAlignment) {
   const auto request = FixedRequests()[1].second;
   const std::string frame = Encode(request);
@@ -137,7 +137,7 @@ TEST(Codec, FramesNeedNoAlignment) {
   }
 }
 
-// What hosts, compilers and users say reaches the other side, whatever its bytes and length.
+// Texts from hosts, compilers and users reach the other side, whatever their bytes and length.
 TEST(Codec, TextsForPeopleAreMadeFit) {
   Refused refused{.failure = {.code = FailureCode::kBusy, .message = "bad \xff byte"}};
   auto reply = DecodeCoordinatorReply(Encode(CoordinatorReply{.number = 1, .message = refused}));
@@ -157,7 +157,7 @@ TEST(Codec, RowsShareTables) {
   const std::size_t one = Encode(CoordinatorReply{.number = 1, .message = page}).size();
   page.outcomes.assign(101, FixedMeasuredOutcome());
   const std::size_t many = Encode(CoordinatorReply{.number = 1, .message = page}).size();
-  // Conditions alone are over 500 bytes; a row with its samples, actions and notes is below.
+  // Conditions alone take over 500 bytes; a whole row with samples, actions and notes takes fewer.
   EXPECT_LT((many - one) / 100, 500u);
 }
 

@@ -1,4 +1,4 @@
-// EncodedSize is a bound: a message never needs more than its parts promise.
+// EncodedSize is a bound: a message never needs more than the sum over its parts.
 
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ TEST(EncodedSize, BoundsWorkerLists) {
   }
 }
 
-// The largest job that travels, with all that can be said about it, fits one message twice over.
+// The largest allowed job fits one message twice: in a JobInfo and in its outcome.
 TEST(EncodedSize, TheLargestJobInfoFitsOneMessage) {
   JobInfo info;
   info.job = {.batch = BatchId{1}, .index = 0};

@@ -1,6 +1,6 @@
 #pragma once
-// One message of each kind with known content: what the golden bytes under tests/golden/wire mean.
-// They must not change; a new kind or version adds.
+// One message of each kind with known content: the meanings of the golden bytes under
+// tests/golden/wire. They must not change; a new kind or version adds messages.
 
 #include <string>
 #include <utility>

@@ -1,9 +1,9 @@
-// Bytes that were written once keep their meaning. tests/golden/wire/VERSION holds one frame of
-// each message kind as that protocol version wrote it; fixed_messages.cc says what each means.
+// Bytes written by an earlier version keep their meaning. tests/golden/wire/VERSION holds one frame
+// of each message kind as that protocol version wrote it; fixed_messages.cc holds their meanings.
 //
-// Only decoding is held to the bytes: fields added later make the structures wider, so a later
-// version may write other bytes for the same meaning. LOOPFLEET_UPDATE_GOLDEN=1 writes the files
-// that are missing and never one that is there.
+// Only decoding is tested against the bytes: fields added later make the structures wider, so a
+// later version may write other bytes for the same meaning. LOOPFLEET_UPDATE_GOLDEN=1 writes
+// missing files and never overwrites one.
 
 #include <capnp/schema.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ bool Updating() {
   return value != nullptr && std::string_view(value) == "1";
 }
 
-// Empty if there is no such file.
+// Empty if the file does not exist.
 std::string GoldenBytes(const std::string& name, const std::string& encoded) {
   const auto path = kDirectory / (name + ".bin");
   if (!std::filesystem::exists(path) && Updating()) {
@@ -70,8 +70,8 @@ TEST(Golden, EveryKindHasItsFrame) {
   EXPECT_EQ(FixedWorkerCommands().size(), std::variant_size_v<WorkerCommand> - 1);
 }
 
-// The schema is where a message begins: each member of its unions (of which `none` is no message)
-// is a kind of the variants, which everything else goes by.
+// Each member of the schema's unions, except `none`, has an alternative in the variant, and
+// UnknownMember makes up for `none`.
 template <class Struct, class Variant>
 void ExpectAllKnown() {
   EXPECT_EQ(capnp::Schema::from<Struct>().getUnionFields().size(), std::variant_size_v<Variant>);
@@ -84,7 +84,7 @@ TEST(Golden, EveryKindOfTheSchemaIsAKind) {
   ExpectAllKnown<schema::WorkerCommand, WorkerCommand>();
 }
 
-// No kind twice in the place of another.
+// No kind stands twice, in place of a missing one.
 TEST(Golden, EveryFrameIsOfAKindOfItsOwn) {
   const auto kinds_of = [](const auto& messages, auto kind) {
     std::set<std::size_t> kinds;
@@ -99,7 +99,7 @@ TEST(Golden, EveryFrameIsOfAKindOfItsOwn) {
   EXPECT_EQ(kinds_of(FixedWorkerCommands(), whole), FixedWorkerCommands().size());
 }
 
-// Digests are kept with accepted requests, so they must be the same after an upgrade.
+// Digests are stored with accepted requests, so an upgrade must not change them.
 TEST(Golden, ContentDigest) {
   const auto request = FixedRequests()[1].second;
   EXPECT_EQ(ContentDigest(std::get<SubmitJobs>(request.message)),

@@ -1,5 +1,5 @@
-// Bytes from anybody: whatever they are, decoding answers with a value or a typed refusal, within
-// the frame and within bounds. (The asan preset makes reading elsewhere a failure.)
+// Hostile bytes: decoding returns a value or a typed refusal, reads only the frame, and stays
+// within bounds. (The asan preset makes an outside read a failure.)
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace loopfleet::wire {
 namespace {
 
-// Whether the frame was read; if not, the refusal must be typed and say why.
+// Whether a refusal has one of the codes for unreadable frames, and a reason.
 bool Typed(const Failure& failure) {
   return (failure.code == FailureCode::kMalformed || failure.code == FailureCode::kUnsupported ||
           failure.code == FailureCode::kLimitActions) &&
@@ -109,7 +109,7 @@ TEST(HostileFrame, EmptyAndTooLong) {
 
 TEST(HostileFrame, EveryBitFlipped) {
   for (const auto& [name, frame] : FixedFrames()) {
-    // The first words hold the pointers: every bit there, then some further on.
+    // The first words hold the pointers: every bit there, then every 53rd bit.
     for (std::size_t bit = 0; bit < frame.size() * 8; bit += bit < 512 ? 1 : 53) {
       std::string flipped = frame;
       flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
@@ -135,7 +135,7 @@ TEST(HostileFrame, RandomBytes) {
   for (int round = 0; round < 5000; ++round) {
     std::string frame(random.Below(40) * 8, '\0');
     for (char& byte : frame) byte = static_cast<char>(random.Below(256));
-    // Half of them with a segment table that fits, so that decoding gets further.
+    // Half of the frames get a matching segment table, so that decoding gets further.
     if (frame.size() >= 16 && random.Below(2) == 0) {
       const std::uint32_t table[2] = {0, static_cast<std::uint32_t>(frame.size() / 8 - 1)};
       std::memcpy(frame.data(), table, sizeof table);
@@ -144,7 +144,7 @@ TEST(HostileFrame, RandomBytes) {
   }
 }
 
-// A list of structures without content costs its sender nothing however long it is.
+// A list of empty structures costs its sender nothing, however long it is.
 TEST(HostileFrame, AListWithoutContent) {
   const std::uint64_t words[] = {
       0x0000'0005'0000'0000,               // one segment of 5 words
@@ -161,8 +161,8 @@ TEST(HostileFrame, AListWithoutContent) {
   DecodeAsAnything(frame);
 }
 
-// Many jobs whose texts are the same bytes: small on the wire, large in memory. The traversal limit
-// ends it.
+// Many jobs whose texts share the same bytes: small on the wire, large in memory. The traversal
+// limit stops the decoder.
 TEST(HostileFrame, SharedContent) {
   SubmitJobs submit{.request_id = Uuid::Random(), .append_to = {}, .jobs = {}};
   submit.jobs.assign(1000, JobSpec{.source = looptree::BenchmarkUri{"x"}});
@@ -170,7 +170,7 @@ TEST(HostileFrame, SharedContent) {
   std::string frame = Encode(ClientRequest{.number = 3, .message = submit});
   ASSERT_TRUE(DecodeClientRequest(frame).has_value());
 
-  // Find the tag's pointer in the first job's structure, and let every later job point to the same.
+  // Find the tag's pointer in the first job's structure, and point every later job to that text.
   const auto word_at = [&](std::size_t index) {
     std::uint64_t word = 0;
     std::memcpy(&word, frame.data() + index * 8, 8);

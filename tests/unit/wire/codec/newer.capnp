@@ -1,6 +1,6 @@
 @0xc50656fc01d715e7;
-# What a peer of a later version might send: the structures of schema/ with members added, cut down to
-# the parts that the tests fill in.
+# Messages of a later version: the structures of schema/ with members added, reduced to the parts that
+# the tests fill in.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("loopfleet::newer_schema");
@@ -42,7 +42,7 @@ struct Source {
 struct JobSpec {
   source @0 :Source;
   actions @1 :List(Action);
-  rules @2 :UInt16;       # an enumeration's number: any can be written
+  rules @2 :UInt16;       # the number of an enumerant: a test may write any
 }
 
 struct SubmitJobs {

@@ -1,5 +1,5 @@
-// A peer of a later version: what it adds is refused by name where it matters, and passed over
-// where the rules of growth allow it (docs/PROTOCOL.md).
+// A peer of a later version: its additions are refused by name where they matter, and ignored where
+// the rules of growth allow it (docs/PROTOCOL.md).
 
 #include <capnp/message.h>
 #include <capnp/serialize.h>

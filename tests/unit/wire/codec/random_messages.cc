@@ -217,7 +217,7 @@ BatchInfo RandomMessages::Batch() {
 OutcomePage RandomMessages::Page() {
   OutcomePage page{.batch = Batch(), .outcomes = {}};
   for (std::size_t i = Below(8); i > 0; --i) {
-    // Neighbours that share what stands in tables.
+    // Some neighbours share the values that are kept in tables.
     const bool like_before = !page.outcomes.empty() && Flip();
     Outcome outcome = AnOutcome(page.batch.batch);
     if (like_before) {

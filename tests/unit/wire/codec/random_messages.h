@@ -16,7 +16,7 @@ class RandomMessages {
  public:
   explicit RandomMessages(std::uint64_t seed) : random_(seed) {}
 
-  // `kind` counts the alternatives of the variant, UnknownMember left out.
+  // `kind` is an index into the variant's alternatives, without UnknownMember.
   ClientRequest Request(std::size_t kind);
   CoordinatorReply Reply(std::size_t kind);
   WorkerMessage Message(std::size_t kind);

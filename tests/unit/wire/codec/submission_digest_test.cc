@@ -19,7 +19,7 @@ TEST(SubmissionDigest, IsOfTheContentAlone) {
   EXPECT_EQ(SubmissionDigest(other), SubmissionDigest(Submission()));
 }
 
-// One that an earlier version kept is compared as that version made it.
+// A digest stored by an earlier version is compared with that version's kind of digest.
 TEST(SubmissionDigest, IsOfTheKindThatWasKept) {
   const std::string old = ContentDigest(Submission());
   EXPECT_EQ(SubmissionDigestLike(old, Submission()), old);

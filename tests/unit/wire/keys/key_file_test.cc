@@ -1,4 +1,4 @@
-// Key files and directories: what is read, what is refused, and what the refusal says to do.
+// Key files and directories: which are read, which are refused, and the remedy in each error.
 
 #include "common/wire/keys/key_file.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The key pair of https://rfc.zeromq.org/spec/32's kind of text, as pyzmq writes it.
+// A key pair in Z85 text (https://rfc.zeromq.org/spec/32), as pyzmq writes it.
 constexpr std::string_view kPyzmqSecret =
     "#   ****  Generated on 2026-11-22 01:02:03.000000 by pyzmq  ****\n"
     "#   ZeroMQ CURVE **Secret** Certificate\n"
@@ -65,7 +65,7 @@ TEST(Key, WhatIsNoKey) {
   for (const char c : {' ', '"', '\\', '~', '\0', '\x80'}) {
     ExpectError(PublicKey::Parse(text.substr(1) + c), "Z85");
   }
-  // Five characters can say more than four bytes hold; such a text is no key.
+  // Five characters can encode more than four bytes hold; such a text is not a key.
   ExpectError(PublicKey::Parse(std::string(40, '#')), "Z85");
 }
 
@@ -237,7 +237,7 @@ TEST_F(KeyDirectoryTest, TheFilesNameIsThePeers) {
   EXPECT_EQ(loaded->keys.Find(KeyPair::Generate().public_key), nullptr);
 }
 
-// One bad file authorizes nobody and keeps nobody else out.
+// A bad file authorizes no key and affects no other file.
 TEST_F(KeyDirectoryTest, BadFilesAuthorizeNobody) {
   const fs::path clients = AuthorizedDir(dir_, Role::kClient);
   Write(clients / "empty.key", "", 0644);
@@ -245,7 +245,7 @@ TEST_F(KeyDirectoryTest, BadFilesAuthorizeNobody) {
   Write(clients / "notes.txt", "not looked at", 0666);
   Write(clients / ".draft.key.1", "not looked at", 0600);
   fs::create_symlink(clients / "alice.key", clients / "bob.key");
-  Authorize(Role::kAdmin, "alice", alice_);  // the weaker role is the one that counts
+  Authorize(Role::kAdmin, "alice", alice_);  // the weaker role counts
   fs::copy(AuthorizedDir(dir_, Role::kWorker) / "node7.key", clients / "node7.key");
   Authorize(Role::kClient, "carol", KeyPair::Generate().public_key);
   ASSERT_EQ(::chmod((clients / "carol.key").c_str(), 0666), 0);
@@ -268,7 +268,7 @@ TEST_F(KeyDirectoryTest, BadFilesAuthorizeNobody) {
   EXPECT_TRUE(told("chmod 644"));
 }
 
-// What cannot even be opened (a socket: by nobody; mode 0: by none but root) is such a file, too.
+// The same for a file that cannot be opened: a socket, or mode 0 (which root can open).
 TEST_F(KeyDirectoryTest, AFileThatCannotBeOpenedKeepsNobodyElseOut) {
   const fs::path clients = AuthorizedDir(dir_, Role::kClient);
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM, 0));
@@ -290,7 +290,7 @@ TEST_F(KeyDirectoryTest, AFileThatCannotBeOpenedKeepsNobodyElseOut) {
   EXPECT_NE(loaded->problems.back().find("x.key: "), std::string::npos) << loaded->problems.back();
 }
 
-// Want of descriptors says nothing of any file: that is an error, and the keys stay as they are.
+// Running out of descriptors says nothing about a file: it is an error, and the keys stay as is.
 TEST_F(KeyDirectoryTest, WantOfDescriptorsIsNoFilesFault) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -311,7 +311,7 @@ TEST_F(KeyDirectoryTest, DirectoriesThatOthersMayWriteAuthorizeNobody) {
   EXPECT_TRUE(LoadAuthorizedKeys(dir_).has_value());
   fs::remove_all(AuthorizedDir(dir_, Role::kWorker));
   ExpectError(LoadAuthorizedKeys(dir_), "workers: No such file", ErrorKind::kNotFound);
-  fs::create_symlink("workers", AuthorizedDir(dir_, Role::kWorker));  // one that leads nowhere
+  fs::create_symlink("workers", AuthorizedDir(dir_, Role::kWorker));  // a link to itself
   ExpectError(LoadAuthorizedKeys(dir_), "workers: Too many levels", ErrorKind::kInvalid);
 }
 

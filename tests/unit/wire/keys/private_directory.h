@@ -1,5 +1,5 @@
 #pragma once
-// A fresh directory of mode 0700, removed with what it holds.
+// PrivateDirectory: a fresh directory of mode 0700, removed with its contents on destruction.
 
 #include <stdlib.h>
 

@@ -27,7 +27,7 @@ constexpr auto kPatience = 120s;
 class ConnectionLimiterTest : public ::testing::Test {
  protected:
   ConnectionLimiterTest() {
-    rlimit limit{};  // both ends of a thousand connections are here
+    rlimit limit{};  // this process has both ends of a thousand connections
     ::getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &limit);

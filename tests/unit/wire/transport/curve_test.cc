@@ -1,6 +1,6 @@
-// Who gets a message through a guarded socket: the matrix of keys, roles and mechanisms against
-// both doors (T13), over real sockets. A refused peer is waited for until its handshake has failed;
-// then a legitimate message has to be the first and only one that arrives.
+// Which peers get a message through a guarded socket: the matrix of keys, roles and mechanisms
+// against both doors (T13), over real sockets. A test waits until a refused peer's handshake has
+// failed; then a legitimate message must be the first and only one that arrives.
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -29,7 +29,7 @@ using Standing = Sender::Standing;
 
 constexpr auto kPatience = 60s;
 
-// A coordinator's two sockets, a key for each role, and the thread that serves them: this one.
+// A coordinator's two sockets and a key for each role. The test's own thread serves them.
 class CurveTest : public ::testing::Test {
  protected:
   CurveTest() {
@@ -86,7 +86,7 @@ class CurveTest : public ::testing::Test {
     return received;
   }
 
-  // The only message that comes through either door is a legitimate one that is sent now.
+  // Sends a legitimate message and expects no other to arrive through either door.
   void ExpectOnlyLegitimateMessages(Door door) {
     Dealer dealer = Connect(door, door == Door::kClients ? alice_ : node_);
     ASSERT_EQ(dealer.Send("legitimate"), SendResult::kSent);
@@ -99,7 +99,7 @@ class CurveTest : public ::testing::Test {
   }
 
   void ExpectRefused(Door door, Dealer dealer, Dealer::HandshakeFailure how) {
-    ASSERT_EQ(dealer.Send("forbidden"), SendResult::kSent);  // queued for when it is connected
+    ASSERT_EQ(dealer.Send("forbidden"), SendResult::kSent);  // queued until the connection is made
     std::optional<Dealer::HandshakeFailure> failure;
     ASSERT_TRUE(Eventually([&] {
       if (auto more = dealer.TakeHandshakeFailure()) failure = more;
@@ -157,7 +157,7 @@ TEST_F(CurveTest, UnknownKeys) {
   }
 }
 
-// The coordinator's own key opens no door either.
+// No door admits the coordinator's own key.
 TEST_F(CurveTest, TheCoordinatorsKeyIsNobodys) {
   for (const Door door : {Door::kClients, Door::kWorkers}) {
     ExpectRefused(door, Connect(door, server_), Dealer::HandshakeFailure::kKeyRefused);
@@ -201,8 +201,7 @@ TEST_F(CurveTest, APeerWithoutKeys) {
   }
 }
 
-// The other way round: a peer with keys says nothing to a coordinator that cannot show the right
-// one.
+// In the other direction: a peer with keys sends nothing to a coordinator that lacks the right key.
 TEST_F(CurveTest, APeerWithKeysAndASocketWithout) {
   auto router = Router::Bind(context_, "tcp://127.0.0.1:0", {});
   ASSERT_TRUE(router.has_value());
@@ -246,7 +245,7 @@ TEST_F(CurveTest, TheMechanismPlain) {
   }
 }
 
-// ZMTP by hand: greetings of every mechanism, with what a peer would say next, and nonsense.
+// ZMTP by hand: greetings of every mechanism, followed by a peer's next frames, and garbage.
 TEST_F(CurveTest, BytesByHand) {
   constexpr std::size_t kGreetingBytes = 64;
   const std::string signature = "\xff\0\0\0\0\0\0\0\x01\x7f\x03\0"s;
@@ -285,7 +284,7 @@ TEST_F(CurveTest, ARevokedKeyCountsFromTheNextMessageOn) {
   EXPECT_EQ(after->peer, before->peer) << "the connection is the same";
   EXPECT_EQ(after->sender.standing, Standing::kRevoked);
 
-  // A new connection does not even get that far; once the key is back, it does.
+  // A new connection is refused; once the key is back, it is admitted.
   Dealer again = Connect(Door::kClients, alice_);
   ASSERT_EQ(again.Send("again"), SendResult::kSent);
   ASSERT_TRUE(Eventually(
@@ -300,7 +299,7 @@ TEST_F(CurveTest, ARevokedKeyCountsFromTheNextMessageOn) {
   EXPECT_EQ(back->sender.standing, Standing::kAuthorized);
 }
 
-// A key that is moved to another role loses the door it came by, at once.
+// A key that is moved to another role loses access to its present door at once.
 TEST_F(CurveTest, ARoleThatChanges) {
   Dealer dealer = Connect(Door::kClients, alice_);
   ASSERT_EQ(dealer.Send("client"), SendResult::kSent);
@@ -321,7 +320,7 @@ TEST_F(CurveTest, ARoleThatChanges) {
   EXPECT_EQ(received->sender.principal.role, Role::kAdmin);
 }
 
-// A socket of the same context that names another domain, or none, gets nobody in.
+// A socket of the same context that names another domain admits no peer.
 TEST_F(CurveTest, AnotherDomain) {
   zmq::socket_t stray(context_.impl().context, zmq::socket_type::router);
   stray.set(zmq::sockopt::linger, 0);
@@ -340,8 +339,7 @@ TEST_F(CurveTest, AnotherDomain) {
   EXPECT_FALSE(stray.recv(message, zmq::recv_flags::dontwait).has_value());
 }
 
-// libzmq by itself lets every key in where nobody answers its question; the enforced domain does
-// not.
+// libzmq by default admits every key when no handler is present; the enforced domain prevents that.
 TEST_F(CurveTest, WithoutAnAuthenticatorNobodyComesIn) {
   authenticator_.reset();
   const PeerKeys keys{.self = {}, .own = alice_, .coordinator = server_.public_key};

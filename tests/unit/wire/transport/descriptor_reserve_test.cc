@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kPeers = 40;
 
-// This process may have few descriptors for as long as one of these lives.
+// Limits this process to few descriptors during its lifetime.
 class FewDescriptors {
  public:
   FewDescriptors() {
@@ -66,7 +66,7 @@ class DescriptorReserveTest : public ::testing::Test {
     }
   }
 
-  // Those whom nobody has accepted read an end, or a reset.
+  // Peers that were hung up on read an end or a reset.
   std::size_t CountHungUpOn() const {
     std::size_t count = 0;
     for (const UniqueFd& peer : peers_) {
@@ -103,7 +103,7 @@ TEST_F(DescriptorReserveTest, HangsUpWithoutADescriptorLeft) {
   EXPECT_EQ(CountHungUpOn(), kPeers);
 }
 
-// No thread is to be had for it either: no stack is there that is as large as they are to be.
+// No thread can be started either: the default stack size is larger than the address space.
 TEST_F(DescriptorReserveTest, WithoutAThreadItIsAnError) {
   Queue(1);
   pthread_attr_t usual;
@@ -120,7 +120,7 @@ TEST_F(DescriptorReserveTest, WithoutAThreadItIsAnError) {
   EXPECT_EQ(done.error().kind, ErrorKind::kSystem);
 }
 
-// As libzmq is: it tries without end, and keeps what it gets.
+// Like libzmq, the other thread calls accept without end and keeps what it gets.
 TEST_F(DescriptorReserveTest, SomebodyWhoAcceptsMeanwhileDoesNotStopIt) {
   const FewDescriptors few;
   const DescriptorReserve reserve(listener_.get());
@@ -135,7 +135,7 @@ TEST_F(DescriptorReserveTest, SomebodyWhoAcceptsMeanwhileDoesNotStopIt) {
   is_done = true;
 }
 
-// What the process has stays open: its descriptors are not those that were closed.
+// The process's own descriptors stay open.
 TEST_F(DescriptorReserveTest, LeavesTheProcessWhatItHas) {
   Queue(1);
   EXPECT_TRUE(DescriptorReserve(listener_.get()).HangUpOnQueue().has_value());
@@ -143,7 +143,7 @@ TEST_F(DescriptorReserveTest, LeavesTheProcessWhatItHas) {
   EXPECT_GE(::fcntl(STDERR_FILENO, F_GETFD), 0);
   EXPECT_GE(::fcntl(peers_.front().get(), F_GETFD), 0);
   peers_.clear();
-  Queue(1);  // and it listens
+  Queue(1);  // the socket still listens
   EXPECT_TRUE(UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
 }
 

@@ -1,4 +1,4 @@
-// Which endpoints are served without keys (promise I5), and what the others are told.
+// Which endpoints are served without keys (promise I5), and the errors for the others.
 
 #include "common/wire/transport/endpoint.h"
 
@@ -45,7 +45,7 @@ TEST(Endpoint, WithKeysAnyAddressIsServed) {
     EXPECT_TRUE(CheckConnectEndpoint(endpoint, Protection::kKeys).has_value()) << endpoint;
   }
   EXPECT_TRUE(CheckConnectEndpoint("tcp://cluster-1.example.org:5570", Protection::kKeys));
-  // A name may mean several addresses, or another one tomorrow: not to listen on.
+  // A name may resolve to several addresses, or to another one later: listening on it is refused.
   for (const char* endpoint : {"tcp://cluster.example.org:5570", "tcp://eth0:5570", "tcp://*:5570",
                                "tcp://:5570", "tcp://::1:5570", "tcp://[10.0.0.1]:5570",
                                "tcp://[::1:5570", "tcp://127.0.0.1;10.0.0.1:5570"}) {
@@ -56,7 +56,7 @@ TEST(Endpoint, WithKeysAnyAddressIsServed) {
   }
   EXPECT_FALSE(CheckConnectEndpoint("tcp://a;b:5570", Protection::kKeys).has_value());
   EXPECT_FALSE(CheckConnectEndpoint("tcp://[::1]", Protection::kKeys).has_value());
-  // With keys it does not matter who can find a socket.
+  // With keys, the socket may be visible to others.
   EXPECT_TRUE(CheckListenEndpoint("ipc:///tmp/clients", Protection::kKeys).has_value());
 }
 

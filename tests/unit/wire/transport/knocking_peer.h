@@ -1,6 +1,6 @@
 #pragma once
-// A TCP connection that is being made from an address of this machine, for tests of who is let in.
-// On loopback, what a listening socket lets in is connected before the constructor comes back.
+// KnockingPeer: a TCP connection attempt from an address of this machine, for tests of admission.
+// On loopback, an admitted connection is established before the constructor returns.
 
 #include <string>
 
@@ -13,7 +13,7 @@ class KnockingPeer {
   // `from` is one of 127.0.0.0/8 (or "::1"), `endpoint` "tcp://127.0.0.1:4711".
   KnockingPeer(const std::string& from, const std::string& endpoint);
 
-  bool IsConnected();  // by now
+  bool IsConnected();  // at present
 
  private:
   UniqueFd fd_;

@@ -64,7 +64,7 @@ std::string RawPeer::Read(std::size_t count) {
 }
 
 // https://rfc.zeromq.org/spec/23: signature, version 3.0, mechanism NULL, filler; then READY.
-// Messages may follow once the other side's READY is here, and not before.
+// Messages may follow only after the other side's READY.
 void RawPeer::ShakeHands(std::string_view socket_type, std::string_view name) {
   constexpr std::size_t kGreetingBytes = 64;
   std::string greeting = "\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL"s;

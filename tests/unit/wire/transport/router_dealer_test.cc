@@ -52,7 +52,7 @@ std::string EndpointOf(const UniqueFd& listener) {
   return "tcp://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
 }
 
-// The next message of a socket, waited for.
+// Waits for the next message of a socket.
 template <class Socket>
 auto Next(Socket& socket) {
   Poller poller;
@@ -133,12 +133,12 @@ TEST(Socket, AConnectionThatIsThereAgainIsTold) {
     ExpectExchange(*router, *dealer);
     EXPECT_FALSE(dealer->TakeReconnected()) << "it is the first one";
     router.reset();
-    context = std::make_unique<Context>();  // the old one has closed its sockets when it is gone
+    context = std::make_unique<Context>();  // destroying the old one closes its sockets
     router = BindRouter(*context, endpoint);
     Poller poller;
     poller.Add(*dealer);
     EXPECT_TRUE(Eventually([&] {
-      poller.Wait(kPatience);  // ends when there is something to be told
+      poller.Wait(kPatience);  // ends with a result of a handshake
       return dealer->TakeReconnected();
     }));
     EXPECT_FALSE(dealer->TakeReconnected()) << "told once";
@@ -186,7 +186,7 @@ TEST(Socket, APeerThatIsGoneIsUnreachable) {
   EXPECT_TRUE(Eventually([&] { return router.Send(peer, "x") == SendResult::kUnreachable; }));
 }
 
-// Its queue fills up, the caller is told, others are served, and it goes on once it reads again.
+// Its queue fills up, Send reports that, other peers are served, and sending resumes once it reads.
 TEST(Socket, APeerThatDoesNotReadWouldBlock) {
   Context context;
   Router router = BindRouter(context, "tcp://127.0.0.1:0", {.max_unread_messages = 10});
@@ -209,7 +209,7 @@ TEST(Socket, APeerThatDoesNotReadWouldBlock) {
   EXPECT_TRUE(Eventually([&] { return router.Send(received->peer, frame) == SendResult::kSent; }));
 }
 
-// A peer that says hello and then never reads a byte; the result is its id.
+// Receives the hello of `peer`, which then never reads a byte. Returns its id.
 PeerId MeetOneWhoNeverReads(Router& router, RawPeer& peer) {
   peer.ShakeHands();
   peer.WriteFrame("hello", RawPeer::More::kNone);
@@ -218,7 +218,7 @@ PeerId MeetOneWhoNeverReads(Router& router, RawPeer& peer) {
   return received->peer;
 }
 
-// Whatever the kernel keeps of it is not this process's.
+// Bytes in the kernel's buffers do not count.
 TEST(Socket, WhatWaitsForAPeerIsBoundedInBytes) {
   constexpr std::size_t kBound = 4 << 20;
   Context context;
@@ -227,7 +227,7 @@ TEST(Socket, WhatWaitsForAPeerIsBoundedInBytes) {
   {
     RawPeer silent(router.endpoint());
     const PeerId peer = MeetOneWhoNeverReads(router, silent);
-    // The kernel takes some megabytes, in its time.
+    // The kernel takes some megabytes, with delays.
     int full_in_a_row = 0;
     ASSERT_TRUE(Eventually([&] {
       const bool is_full = router.Send(peer, frame) == SendResult::kWouldBlock;
@@ -245,7 +245,7 @@ TEST(Socket, WhatWaitsForAPeerIsBoundedInBytes) {
     ExpectExchange(router, other);
   }
   EXPECT_TRUE(Eventually([&] {
-    router.Receive();  // a socket takes note of who is gone when it is used
+    router.Receive();  // a socket notices closed connections only when it is used
     return router.unread_bytes() == 0;
   })) << "gone with its peer";
 }
@@ -285,8 +285,8 @@ TEST(Socket, APeerThatTakesNothingForLongIsHungUpOn) {
   }));
 }
 
-// More messages than may wait to be looked at, and then a reset, while this side is busy with other
-// things for longer than a heartbeat of ZeroMQ's would take.
+// More messages than may wait to be received, then a reset, while this side is busy for longer than
+// a ZeroMQ heartbeat would take.
 TEST(Socket, AResetBehindMoreThanWaitsEndsNobody) {
   constexpr int kSent = 200;
   Context context;
@@ -299,8 +299,8 @@ TEST(Socket, AResetBehindMoreThanWaitsEndsNobody) {
     peer.Reset();
   }
   std::this_thread::sleep_for(1500ms);
-  // All that libzmq had read of it, or as much as it put by before it saw the reset; and somebody
-  // else is served, in turn with that.
+  // At least as many arrive as libzmq had queued before it saw the reset, and another peer is
+  // served in between.
   Dealer dealer = ConnectDealer(context, router.endpoint());
   ASSERT_EQ(dealer.Send("question"), SendResult::kSent);
   int received = 0;
@@ -318,8 +318,8 @@ TEST(Socket, AResetBehindMoreThanWaitsEndsNobody) {
   EXPECT_EQ(Next(dealer), "answer");
 }
 
-// A heartbeat of ZeroMQ's that waits behind those messages ends the process as well when it is its
-// turn to be answered, so there is none.
+// A ZeroMQ heartbeat queued behind those messages also aborts the process when it is answered, so
+// neither side sends any.
 TEST(Socket, NobodyAsksForAnAnswerOfZeroMqsOwn) {
   Context context;
   Router router = BindRouter(context, "tcp://127.0.0.1:0");
@@ -358,8 +358,8 @@ TEST(Socket, ARouterNoticesThatACableWasPulled) {
   RawPeer silent(router.endpoint());
   const PeerId peer = MeetOneWhoNeverReads(router, silent);
   silent.Vanish();
-  std::this_thread::sleep_for(4s);  // nothing is said
-  router.Receive();                 // a socket takes note of who is gone when it is used
+  std::this_thread::sleep_for(4s);  // no message is sent
+  router.Receive();                 // a socket notices closed connections only when it is used
   EXPECT_EQ(router.Send(peer, "x"), SendResult::kUnreachable);
 }
 
@@ -386,7 +386,7 @@ TEST(Socket, ADealerReconnectsByItself) {
   router.reset();
   ASSERT_TRUE(Eventually([&] { return Router::Bind(context, endpoint, {}).has_value(); }));
   router = std::make_unique<Router>(BindRouter(context, endpoint));
-  // What was on the way when the connection broke may be lost: send until one arrives.
+  // Messages in flight when the connection broke may be lost: send until one arrives.
   std::optional<Received> received;
   ASSERT_TRUE(Eventually([&] {
     dealer.Send("again");
@@ -395,20 +395,20 @@ TEST(Socket, ADealerReconnectsByItself) {
   EXPECT_EQ(received->frame, "again");
 }
 
-// libzmq's own thread tells of a handshake that failed, and waits until it is heard: nobody who
-// goes away just then may stop it.
+// libzmq's I/O thread reports a failed handshake with a blocking send: a Dealer destroyed at that
+// moment must not block it.
 TEST(Socket, DealersThatGoWhileTheirHandshakesFailStopNobody) {
   Context server;
   Context context;
   Router router = BindRouter(server, "tcp://127.0.0.1:0");
   const PeerKeys keys{.self = {},
                       .own = KeyPair::Generate(),
-                      .coordinator = KeyPair::Generate().public_key};  // and it has none
+                      .coordinator = KeyPair::Generate().public_key};  // the router has no keys
   for (int i = 0; i < 300; ++i) {
     auto dealer =
         Dealer::Connect(context, router.endpoint(), {.keys = &keys, .watch_handshake = true});
     ASSERT_TRUE(dealer.has_value()) << dealer.error().message;
-    // About when the answer to the greeting comes.
+    // About when the answer to the greeting arrives.
     std::this_thread::sleep_for(std::chrono::microseconds(10 * (i % 100)));
   }
   Dealer other = ConnectDealer(context, router.endpoint());
@@ -444,8 +444,7 @@ TEST(Socket, AFrameOverTheLimitEndsTheConnection) {
   ExpectExchange(router, dealer);
 }
 
-// A name that somebody else has: nothing is heard from whoever comes with it, and nothing reaches
-// it.
+// A peer that uses another peer's routing id is not heard, and receives nothing.
 TEST(Socket, WhoTakesAnothersNameIsNotServed) {
   Context context;
   Router router = BindRouter(context, "tcp://127.0.0.1:0");
@@ -500,7 +499,7 @@ TEST(Poller, AMessageThatWaitsEndsAWaitAtOnce) {
   ASSERT_EQ(dealer.Send("x"), SendResult::kSent);
   const auto start = std::chrono::steady_clock::now();
   poller.Wait(1h);
-  poller.Wait(1h);  // nothing was read, so it still can be
+  poller.Wait(1h);  // nothing was read, so the socket is still readable
   EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience);
   EXPECT_TRUE(router.Receive().has_value());
 }

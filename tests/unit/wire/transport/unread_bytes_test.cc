@@ -17,7 +17,7 @@ constexpr std::size_t kTwentyFrames = 20 * (kFrame + kMessage);
 
 std::string Frame() { return std::string(kFrame, 'x'); }
 
-// As many as there is room for.
+// Takes messages for `peer` until it has no more room.
 std::vector<zmq::message_t> Fill(UnreadBytes& unread, const std::string& peer) {
   std::vector<zmq::message_t> messages;
   while (unread.HasRoom(peer, kFrame)) messages.push_back(unread.Take(peer, Frame()));
@@ -58,7 +58,7 @@ TEST(UnreadBytesTest, HoweverManyDoNotReadTheBoundHoldsAndWhoReadsIsServed) {
   EXPECT_FALSE(unread.HasRoom("one who has read everything", 0));
 }
 
-// ZeroMQ's threads give back, and may do so later than the socket is gone.
+// ZeroMQ's threads give bytes back, perhaps after the socket is closed.
 TEST(UnreadBytesTest, IsGivenBackByAnyThreadAndAfterItsEnd) {
   std::optional<UnreadBytes> unread(kTwentyFrames);
   zmq::message_t first = unread->Take("a", Frame());
