@@ -1,9 +1,8 @@
 #pragma once
-// RecentOutcomes: the newest outcomes in brief, for overviews that people look at. A connection of
-// its own, which cannot write. Like the views for people, and unlike StoreReader, it does not
-// compare checksums: nothing is decided by what it says.
+// RecentOutcomes: the newest outcomes in brief, for overviews. Reads over a read-only connection of
+// its own. Unlike StoreReader it does not verify checksums: no decision depends on it.
 //
-// One thread at a time.
+// Used by one thread at a time.
 
 #include <cstdint>
 #include <filesystem>
@@ -22,15 +21,15 @@ namespace loopfleet::storage {
 
 struct BriefOutcome {
   JobId job;
-  std::string benchmark;  // "" where the job brought a program of its own
+  std::string benchmark;  // "": the job has a program of its own
   std::string actions;    // "down,swap_up"
   std::string worker;
   std::string hardware_class;
   WallTime finished_at{};
-  Nanos took{0};             // all stages, waiting too
+  Nanos took{0};             // stages queue to measure
   Nanos measure{0};          // the measure stage
-  bool is_measured = false;  // for this job; else answered by another measurement, or failed
-  // Exactly one of the two:
+  bool is_measured = false;  // a worker evaluated this job; false: another job's outcome answers
+  // Exactly one of failure and figures is set.
   struct Failed {
     FailureCode code = FailureCode::kWorkerCrashed;
     std::string message;
@@ -54,7 +53,7 @@ class RecentOutcomes {
   static Result<std::unique_ptr<RecentOutcomes>> Open(const std::filesystem::path& path);
   ~RecentOutcomes();
 
-  // At most `max`: of the newest batch, its latest first, then of the one before it.
+  // At most `max`, newest batch first; within a batch, latest outcome first.
   Result<std::vector<BriefOutcome>> Newest(std::uint32_t max);
 
  private:

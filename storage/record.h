@@ -1,6 +1,6 @@
 #pragma once
-// What is written and read back. The journal of accepted jobs (so that nothing accepted is lost)
-// and the outcomes (so that nothing is measured twice for want of a look).
+// The records that the store writes and reads. The journal of accepted jobs keeps accepted work
+// across crashes; stored outcomes spare measuring the same thing twice.
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace loopfleet::storage {
 
-// What replaying a job's actions found, kept with the job so that a restart need not replay it.
+// The result of replaying a job's actions, stored with the job to spare a restart the replay.
 struct ReplayedTo {
   looptree::TreeKey tree;
   Placement placement = Placement::kCpu;
@@ -38,36 +38,37 @@ struct JobsAccepted {
   std::vector<std::optional<ReplayedTo>> replayed;  // one for each job, or none at all
 };
 
-// It says how long something took: of a worker that drifts it says nothing.
+// Whether the failure depends on how long something took. From a worker that drifts, such a failure
+// means nothing.
 inline bool IsOfTime(FailureCode code) {
   return code == FailureCode::kCompileTimeout || code == FailureCode::kRunTimeout ||
          code == FailureCode::kCut;
 }
 
-// The final word on one job. The outcome's sequence is the batch's count of finished jobs after it
-// (1, 2, 3 ... without a gap). Its benchmark, actions and tag are those of the accepted job and are
-// not written again; its worker and finished_at stand for a new measurement's worker and time.
+// The final outcome of one job. Its sequence is the batch's count of finished jobs, this one
+// included (1, 2, 3 ... without a gap). Its benchmark, actions and tag are those of the accepted
+// job and are not written again. The worker and finished_at of a new measurement are also those of
+// its result.
 struct JobFinished {
   Outcome outcome;
-  // The bound that the job gave, if it gave one: what a CUT is known to be above.
+  // The job's bound in nanoseconds, which the time of a CUT is known to exceed; 0: none.
   std::uint64_t cut_above_ns = 0;
-  // Its worker was in quarantine: a failure that says how long something took answers for nobody.
+  // Its worker was in quarantine: a failure that depends on time (IsOfTime) answers no other job.
   bool in_doubt = false;
 };
 
-// A measurement that was made earlier, or a failure that is known
-// (storage/result_index/known_failures.h).
+// A measurement made earlier, or a known failure (storage/result_index/known_failures.h).
 struct StoredResult {
-  Evaluation evaluation;  // of a stored one, the stages are zero: they belong to its job
-  std::string worker;     // that measured it
+  Evaluation evaluation;  // stages are zero if it was read from the store
+  std::string worker;     // the one that measured it
   WallTime measured_at{};
-  std::int64_t row = 0;  // results.id, which never goes; 0: it is of no such row
+  std::int64_t row = 0;  // results.id, never deleted; 0: not a row of `results`
 };
-// One for all who ask: never changed.
+// Shared by all readers and never changed.
 using StoredAnswer = std::shared_ptr<const StoredResult>;
 
-// The final word on jobs that somebody else's answer finished, at one time: what JobFinished would
-// say of each, told in less.
+// The outcomes of jobs that another job's answer finished at one time. Says the same as one
+// JobFinished for each, in less space.
 struct JobsAnswered {
   struct One {
     JobId job;
@@ -76,7 +77,7 @@ struct JobsAnswered {
     Nanos queued{0};
     StoredAnswer answer;
   };
-  // kCoalesced: an equal job's that was under way; its stages are told with it.
+  // kCoalesced: the answer of an equal job that was under way, with that job's stages.
   OutcomeSource source = OutcomeSource::kStored;
   WallTime finished_at{};
   std::vector<One> jobs;
@@ -93,19 +94,19 @@ inline Outcome OutcomeOf(const JobsAnswered& answered, const JobsAnswered::One& 
   return outcome;
 }
 
-// The batch takes no more jobs (it is closed, too); each job without an outcome still needs one.
+// The batch is cancelled and takes no more jobs. Each job without an outcome still needs one.
 struct BatchCancelled {
   BatchId batch;
 };
 
-// The batch takes no more jobs, though nobody said so: its client left it open and went away.
+// The batch takes no more jobs: its client left it open and disappeared.
 struct BatchClosed {
   BatchId batch;
 };
 
-// What this worker measured from `since` on cannot be trusted (its canaries drifted): its results
-// are flagged, and answer nothing any more, nor do the failures that say how long something took.
-// What was told to clients stays as it was told.
+// The worker's measurements from `since` on cannot be trusted: its canaries drifted. Its results
+// are flagged and no longer answer requests, nor do its failures that depend on time (IsOfTime).
+// Outcomes that clients already have do not change.
 struct ResultsSuspected {
   std::string worker;
   WallTime since{};
@@ -113,16 +114,15 @@ struct ResultsSuspected {
   std::string reason;
 };
 
-// What was measured for this job, or the failure it met, is in doubt: another host disagrees, or
-// its worker was in quarantine. It answers nothing any more. A job without an outcome is passed
-// over.
+// The job's measurement or failure is in doubt: another host disagrees, or its worker was in
+// quarantine. It no longer answers requests. A job without an outcome is skipped.
 struct ResultDoubted {
   JobId job;
   WallTime flagged_at{};
   std::string reason;
 };
 
-// An operator's word: the workers that `target` names take nothing new, until they are resumed.
+// An operator's order: the workers that `target` names take nothing new until they are resumed.
 struct WorkersDrained {
   std::string target;  // a host's name, or a worker's name or id
   std::string reason;
@@ -136,7 +136,7 @@ struct WorkersResumed {
 using Write = std::variant<JobsAccepted, JobFinished, BatchCancelled, ResultsSuspected, BatchClosed,
                            WorkersDrained, WorkersResumed, ResultDoubted, JobsAnswered>;
 
-// What a submission was answered with, for when it is sent again.
+// The answer to a submission, for a repeat of it.
 struct StoredRequest {
   BatchId batch;
   std::uint32_t first_index = 0;
@@ -147,8 +147,8 @@ struct StoredRequest {
 struct UnfinishedJob {
   JobId job;
   JobSpec spec;
-  std::optional<WallTime> accepted_at;  // of one with a deadline
-  std::optional<ReplayedTo> replayed;   // none: not known, replay it
+  std::optional<WallTime> accepted_at;  // set if the job has a deadline
+  std::optional<ReplayedTo> replayed;   // none: unknown, replay it
 };
 
 // An accepted job, and its outcome once there is one.
@@ -169,27 +169,26 @@ struct StoredBatch {
   std::uint32_t from_store = 0;
 };
 
-// The reference clock that times of a hardware class are stated at: the first worker's of that
-// class.
+// The clock at which the times of a hardware class are stated: that of the class's first worker.
 struct ReferenceClock {
   std::string hardware_class;
   double mhz = 0;
 };
 
-// Everything that a coordinator needs to go on where the last one stopped.
+// Everything that a coordinator needs to continue where the last one stopped.
 struct Recovery {
   std::uint64_t epoch = 1;  // this start's number, already on disk
   std::uint64_t next_batch = 1;
   std::vector<StoredBatch> unfinished;  // batches that are open, or have jobs without an outcome
   std::vector<UnfinishedJob> jobs;      // those jobs, in order
-  // Those whose stored row is not what was written: what was asked is lost. Each still needs its
-  // outcome: STORAGE_CORRUPT.
+  // Jobs whose row is damaged: what they asked is lost. Each still needs its outcome,
+  // STORAGE_CORRUPT.
   std::vector<JobId> damaged;
-  std::vector<ReferenceClock> reference_clocks;  // of every class that results are stored of
-  std::vector<WorkersDrained> drains;            // that stand
+  std::vector<ReferenceClock> reference_clocks;  // one for each known class
+  std::vector<WorkersDrained> drains;            // in force
 };
 
-// Where in the outcomes of all batches, in the order of batch and sequence.
+// A place among the outcomes of all batches, which are ordered by batch and sequence.
 struct OutcomePlace {
   BatchId batch;
   std::uint64_t sequence = 0;
@@ -204,8 +203,8 @@ struct ResultKey {
   CacheState cache = CacheState::kWarm;
   std::string policy;
   // How good and how new it has to be.
-  double precision = 0;       // the widest interval (half of it, relative) that will do; 0: any
-  WallTime measured_since{};  // not measured before this; the epoch: at any time
+  double precision = 0;       // largest spread accepted; 0: any
+  WallTime measured_since{};  // oldest measurement accepted; the epoch: any
 };
 
 }  // namespace loopfleet::storage

@@ -28,21 +28,21 @@
 namespace loopfleet::storage {
 namespace {
 
-// The lock is for the file itself, whatever link it was named by.
+// The lock belongs to the file itself, whichever link names it.
 std::filesystem::path Canonical(const std::filesystem::path& path) {
   std::error_code error;
   auto canonical = std::filesystem::weakly_canonical(path, error);
   return error ? path : canonical;
 }
 
-// For the owner only. Never opens a file that is there: closing it again would drop the locks that
-// this process's other connections have on it.
+// Creates the file for its owner only. Never opens an existing file: closing it would drop the
+// locks that this process's other connections hold on it.
 void CreatePrivately(const std::filesystem::path& path) {
   const UniqueFd created(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
 }
 
-// SQLite stays with a rollback journal, and says so in a row and not in an error, where it cannot
-// make a log. That journal would be worse than slow: see Configure().
+// If SQLite cannot create a log it keeps a rollback journal, and reports that in a row, not as an
+// error. That journal would be slow, and a risk to acknowledged rows: see Connection::Open.
 Status UseLog(Connection& connection) {
   LF_TRY(Query query, connection.Start("PRAGMA journal_mode = WAL"));
   LF_TRY(const bool answered, query.Next());
@@ -82,7 +82,7 @@ Status FillFailureCodes(Connection& connection) {
   return {};
 }
 
-// Makes this start the one that may write.
+// Makes this start the only one that may write.
 Result<std::uint64_t> BeginEpoch(Connection& connection) {
   LF_TRY_VOID(connection.Run("BEGIN IMMEDIATE; UPDATE writer SET epoch = epoch + 1"));
   LF_TRY_VOID(FillFailureCodes(connection));
@@ -133,8 +133,8 @@ struct Store::Impl {
   BatchTable batches{*connection};
   DrainTable drains{*connection};
   RetentionTable retention{*connection, results};
-  // The batches that the transaction under way has changed, saved at its end: one row a batch,
-  // however many of its jobs finish.
+  // Batches changed by the current transaction, saved at its end: one row a batch, however many of
+  // its jobs finish.
   std::map<BatchId, StoredBatch> touched;
 };
 
@@ -167,28 +167,29 @@ std::shared_ptr<const ResultKeys> Store::result_keys() const { return impl_->key
 Status Store::Impl::LoadResultKeys() {
   Status loaded = keys->Refresh(*connection, conditions);
   if (!loaded && loaded.error().kind == ErrorKind::kCorrupt) {
-    // Runs say nothing that the results do not: what is damaged is made again.
+    // Runs hold nothing that the results do not: damaged ones are rebuilt.
     log::Warning("store.runs_made_again reason={}", loaded.error().message);
     LF_TRY_VOID(keys->DropUnknownRuns(*connection));
     loaded = keys->Refresh(*connection, conditions);
   }
   LF_TRY_VOID(std::move(loaded));
   LF_TRY_VOID(keys->failures().Load(*connection, conditions));
-  // Of a database of an earlier version, or of a start that ended before it sealed.
+  // Entries left by an earlier version, or by a start that ended before it sealed them.
   LF_TRY_VOID(connection->Run("BEGIN IMMEDIATE"));
   Status sealed = keys->Seal(*connection);
   if (sealed) sealed = connection->Run("COMMIT");
   if (!sealed) {
     if (connection->InTransaction()) (void)connection->Run("ROLLBACK");
     keys->Forget();
-    // Without room they stay in memory; the next Apply() tries again.
+    // If the disk is full they stay in memory, and the next Apply() tries again.
     return sealed.error().kind == ErrorKind::kFull ? Status{} : sealed;
   }
   keys->Publish({});
   return {};
 }
 
-// So that a damaged row keeps nobody from the jobs of its batch, nor from those of others.
+// Rebuilds damaged rows of unfinished batches, so that the jobs of these and of other batches can
+// be recovered.
 Status Store::Impl::RebuildBatches() {
   LF_TRY(const std::vector<BatchId> damaged, batches.DamagedUnfinished());
   for (const BatchId id : damaged) {
@@ -201,7 +202,7 @@ Status Store::Impl::RebuildBatches() {
       log::Error("store.batch_lost batch={} reason={}", id, rebuilt.error().message);
       if (rebuilt.error().kind != ErrorKind::kCorrupt) return std::unexpected(rebuilt.error());
     }
-    // Without room it stays as it is, left aside, until the next start.
+    // If the disk is full the batch stays damaged, and is skipped until the next start.
     if (!saved && saved.error().kind != ErrorKind::kFull) return saved;
   }
   return {};
@@ -245,7 +246,7 @@ Status Store::Apply(std::span<const Write> writes) {
   return applied;
 }
 
-// SQLite has undone it by itself after some errors. What it could not undo now, it undoes when the
+// SQLite itself rolls back after some errors. If this rollback fails, SQLite repeats it when the
 // file is next opened.
 void Store::Impl::Undo() {
   if (connection->InTransaction()) (void)connection->Run("ROLLBACK");
@@ -258,7 +259,7 @@ void Store::Impl::Undo() {
 }
 
 Status Store::Thin(Thinning& pass, WallTime now) {
-  Thinning next = pass;  // it has gone on once that is on disk
+  Thinning next = pass;  // replaces `pass` once the step is on disk
   const auto step = [&]() -> Status {
     LF_TRY_VOID(impl_->connection->Run("BEGIN IMMEDIATE"));
     LF_TRY_VOID(impl_->CheckEpoch());
@@ -305,7 +306,7 @@ Status Store::Impl::CheckEpoch() {
                           connection->path(), newest, epoch));
 }
 
-// The batch as the transaction under way leaves it.
+// The batch as the current transaction leaves it, to be saved at its end.
 Result<StoredBatch*> Store::Impl::Touch(BatchId id, IfRebuilt if_rebuilt) {
   if (const auto known = touched.find(id); known != touched.end()) return &known->second;
   auto stored = batches.Find(id);
@@ -351,14 +352,14 @@ Status Store::Impl::On(const JobsAccepted& accepted) {
   return {};
 }
 
-// What was gathered, in the order in which a reader could want it.
+// Writes the gathered rows, each after those that it refers to.
 Status Store::Impl::Flush() {
   LF_TRY_VOID(jobs.Flush());
   LF_TRY_VOID(results.Flush());
   return outcomes.Flush();
 }
 
-// What they flag may be among the rows of this transaction.
+// Flushes first: the rows to flag may be among those of this transaction.
 Status Store::Impl::On(const ResultsSuspected& suspected) {
   LF_TRY_VOID(Flush());
   LF_TRY_VOID(keys->failures().Suspect(*connection, suspected));
@@ -372,7 +373,7 @@ Status Store::Impl::On(const ResultDoubted& doubted) {
   return keys->failures().Doubt(*connection, doubted.job.batch, *failed);
 }
 
-// Its batch counts it.
+// Counts the job as finished in its batch.
 Status Store::Impl::Finish(JobId job, std::uint64_t sequence, const Evaluation& evaluation,
                            OutcomeSource source) {
   LF_TRY(StoredBatch * batch, Touch(job.batch));
@@ -406,7 +407,7 @@ Status Store::Impl::On(const JobsAnswered& answered) {
   return {};
 }
 
-// A failure that a worker met, and that the next one would meet again.
+// Records a failure that the next worker would meet again.
 Status Store::Impl::Learn(const JobFinished& finished) {
   const Outcome& outcome = finished.outcome;
   const Evaluation& evaluation = outcome.evaluation;

@@ -1,18 +1,14 @@
 #pragma once
-// Store: the one writer of a database. The journal of accepted jobs, the outcomes and the
-// measurements live in one SQLite file (docs/DATABASE.md describes it for people). StoreReader
-// (storage/store_reader.h) reads it.
+// Store: the only writer of a database. One SQLite file (docs/DATABASE.md) holds the journal of
+// accepted jobs, the outcomes and the measurements. StoreReader (storage/store_reader.h) reads it.
 //
-// Threads: Open() where you like, then only one thread may call the rest (the storage thread).
+// Threads: Open() on any thread; everything else on one thread (the storage thread).
 //
-// Guaranteed:
-//  - What Apply() acknowledged survives a crash of the process, of the machine, and a loss of
-//  power.
+// Guarantees:
+//  - What Apply() acknowledged survives a crash of the process or the machine, and a power failure.
 //  - A group is applied whole or not at all.
-//  - One writer: while a Store is open, another Open() of the same file fails. Should that lock
-//  ever
-//    be defeated (its file removed, say), the newer epoch wins: the older Store commits nothing
-//    more.
+//  - One writer: while a Store is open, another Open() of the same file fails. If that lock is
+//    defeated (its file removed, say), the newer epoch wins: the older Store commits nothing more.
 //  - Exactly one outcome for each job: a second one is refused.
 
 #include <chrono>
@@ -29,20 +25,20 @@ namespace loopfleet::storage {
 class ResultKeys;
 class Thinning;
 
-// How long Open() waits for another writer to go, so that a quick restart meets no lock of its
-// past.
+// How long Open() waits for another writer to end, so that a quick restart does not fail on the
+// lock of its predecessor.
 inline constexpr std::chrono::milliseconds kLockWait{1000};
-// How long a transaction waits for a person who writes to the file, or holds it exclusively, by
-// hand.
+// How long a transaction waits for another process that has locked the file, such as a person's
+// sqlite3 shell.
 inline constexpr std::chrono::milliseconds kBusyWait{5000};
 
 struct StoreOptions {
-  // The most that the database file may take on disk; 0: what the disk has. Beyond it: kFull.
+  // Largest size of the database file in bytes; 0: unlimited. Beyond it, writes fail with kFull.
   std::uint64_t max_file_bytes = 0;
-  // How far the log grows before it is folded into the file, in pages of 4 KiB: pages that many
-  // groups change are written back once. 32 MiB.
+  // Pages of 4 KiB in the log before it is folded into the file (8192: 32 MiB). A long log writes a
+  // page that many groups change back once.
   std::uint32_t log_pages = 8192;
-  // Results in memory before they are sealed into a run (storage/result_index/result_keys.h).
+  // Results kept in memory before they are sealed into a run (storage/result_index/result_keys.h).
   std::size_t run_entries = 262'144;
 };
 
@@ -50,9 +46,9 @@ class Store {
  public:
   // Creates the file (mode 0600) or brings it up to this version's schema, takes the lock beside it
   // ("<path>.lock") and makes the next boot epoch durable.
-  //   kUnavailable  another process writes it: named by its pid. Answered within 2 s.
+  //   kUnavailable  another process writes it: named by its pid. Takes at most 2 s.
   //   kInvalid      not a loopfleet database, or made by a newer version
-  //   kCorrupt      not what was written
+  //   kCorrupt      the file is damaged
   //   kFull, kSystem
   static Result<std::unique_ptr<Store>> Open(const std::filesystem::path& path,
                                              const StoreOptions& options = {});
@@ -60,41 +56,40 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Where the last writer stopped: every batch and job that still needs something. Read it before
-  // the first Apply(). A damaged job does not fail it: Recovery::damaged lists those.
+  // Where the last writer stopped: every unfinished batch and job. Call it before the first
+  // Apply(). Damaged jobs are no error: Recovery::damaged lists them.
   Result<Recovery> Recover();
-  // The same without the jobs, which StoreReader::ReadUnfinished gives piece by piece.
+  // The same without the jobs, which StoreReader::ReadUnfinished reads in pieces.
   Result<Recovery> RecoverBatches();
 
-  // This start's number; 1 for a new database.
+  // The number of this start; 1 for a new database.
   std::uint64_t epoch() const;
 
-  // Where results are looked for, kept up to date by Apply(): a reader in this process that is
-  // given it (StoreReader::Open) need not build one of its own. Any thread may read it.
+  // The index of stored results, kept up to date by Apply(). A reader in this process that is given
+  // it (StoreReader::Open) need not build its own. Any thread may read it.
   std::shared_ptr<const ResultKeys> result_keys() const;
 
   // Applies the writes in order, in one transaction that is on disk when this returns. On an error
-  // nothing of the group was applied, and the Store can be used on, except after kClosed.
-  //   kFull     the disk (or the options' bound) has no room: works again once there is
-  //   kCorrupt  a page beside which this must write cannot be read: `loopfleet db repair`
+  // nothing is applied, and the Store stays usable, except after kClosed.
+  //   kFull     the disk (or max_file_bytes) has no room; works again once it has
+  //   kCorrupt  the write needs a page that cannot be read: run `loopfleet db repair`
   //   kClosed   a newer writer has taken over: stop
-  //   kExists   a batch, a request or an outcome that is there already       } bugs of
-  //   kInvalid  anything else that contradicts what is stored: jobs for a    } the caller,
-  //             closed batch, a gap in the indices or sequences, an outcome  } named in
-  //             for a job never accepted, a measurement without its key or   } the message
-  //             with a time that is not finite and positive: what a peer claims is checked before
-  //   kUnavailable  somebody else held the database for longer than kBusyWait
+  //   kUnavailable  another process held the database for longer than kBusyWait
+  // Bugs of the caller, named in the message (what a peer claims is validated before):
+  //   kExists   a batch, request or outcome that exists already
+  //   kInvalid  anything else that contradicts what is stored: jobs for a closed batch, a gap in
+  //             the indices or sequences, an outcome for a job never accepted, a measurement
+  //             without its key or with a time that is not finite and positive
   Status Apply(std::span<const Write> writes);
 
-  // The next step of a pass that takes raw samples from old results
+  // Runs the next step of a pass that removes raw samples from old results
   // (storage/sqlite/maintenance/thinning.h), in a transaction of its own: a few milliseconds. On an
-  // error nothing has changed, the pass neither.
-  //   as of Apply()
+  // error neither the file nor the pass has changed. Errors as of Apply().
   Status Thin(Thinning& pass, WallTime now);
 
-  // Gives the file's unused room back to the disk, by writing all of it anew: takes as long as that
-  // does, twice the file's size for as long, and nobody else can write meanwhile. What it was
-  // interrupted in (a crash, a full disk) was never begun.
+  // Returns the file's unused space to the disk by rewriting the file. Needs twice the file's size
+  // meanwhile, and blocks other writers. An interruption (a crash, a full disk) leaves the file as
+  // it was.
   Status Compact();
 
  private:

@@ -29,8 +29,8 @@ struct StoreReader::Impl {
         keys(shared == nullptr ? own_keys : std::move(shared)) {}
 
   std::unique_ptr<Connection> connection;
-  std::shared_ptr<ResultKeys> own_keys;  // none: the writer keeps them up to date
-  std::int64_t data_version = 0;         // that answers were found in; for own_keys only
+  std::shared_ptr<ResultKeys> own_keys;  // null: the writer's are used
+  std::int64_t data_version = 0;         // at the last FindResult; for own_keys only
   std::shared_ptr<const ResultKeys> keys;
   ConditionsTable conditions{*connection};
   ResultTable results{*connection, conditions, *keys};
@@ -56,7 +56,7 @@ StoreReader::~StoreReader() = default;
 
 Result<StoredAnswer> StoreReader::FindResult(const ResultKey& key) {
   if (impl_->own_keys != nullptr) {
-    // Results may have been suspected in whatever was committed meanwhile.
+    // A commit since the last call may have flagged results as suspect.
     LF_TRY(const std::int64_t version, impl_->connection->Number("PRAGMA data_version"));
     if (std::exchange(impl_->data_version, version) != version) impl_->own_keys->Invalidate();
     LF_TRY_VOID(impl_->own_keys->Refresh(*impl_->connection, impl_->conditions));
@@ -77,7 +77,7 @@ Result<StoredAnswer> StoreReader::FindFailure(const FailureQuestion& question) {
         (!IsCircumstantial(entry.code) || entry.failed_at + kCircumstantialAge >= question.now);
     if (!bounds || !is_new) continue;
     LF_TRY(auto outcome, impl_->outcomes.FindAt(entry.batch, entry.sequence));
-    // The hash led here; only the row itself says what it is.
+    // Hashes may collide: the row decides.
     if (!outcome || outcome->evaluation.ok() || !IsAbout(outcome->evaluation, key)) continue;
     outcome->evaluation.stages = {};
     return std::make_shared<const StoredResult>(

@@ -1,12 +1,11 @@
 #pragma once
-// StoreReader: reads a database while its writer works, or when none does. Its own connection,
-// which cannot write; each call sees everything that was committed before it, and nothing
-// half-done.
+// StoreReader: reads a database, with or without a writer at work, over a read-only connection of
+// its own. Each call sees everything committed before it, and nothing of an open transaction.
 //
-// Threads: any one at a time. Open several for several threads.
+// Threads: any one at a time. Open one for each thread.
 //
-// A row that is not what was written is never used: the call fails with kCorrupt and names table
-// and row. (ReadOutcomes goes on where it safely can, see there.)
+// A damaged row is never used: the call fails with kCorrupt and names table and row. (ReadOutcomes
+// continues where it safely can, see there.)
 
 #include <cstdint>
 #include <filesystem>
@@ -26,9 +25,9 @@ class StoreReader {
  public:
   // The file must exist and have this version's schema (Store::Open brings it there).
   //   kNotFound, kInvalid (another version, or not a loopfleet database), kCorrupt, kSystem
-  // `keys`: of the Store that writes the file, if that is in this process (Store::result_keys).
-  // Else the first FindResult() reads where the results are, and each later one what was added
-  // since.
+  // `keys`: the index of the Store that writes the file, if that is in this process
+  // (Store::result_keys). Without it, the first FindResult() builds an index, and each later one
+  // adds what was committed since.
   static Result<std::unique_ptr<StoreReader>> Open(
       const std::filesystem::path& path, std::shared_ptr<const ResultKeys> keys = nullptr);
   ~StoreReader();
@@ -38,10 +37,10 @@ class StoreReader {
   // The latest measurement that matches the full tuple.
   Result<StoredAnswer> FindResult(const ResultKey& key);  // none: null
 
-  // The latest known failure that matches the full tuple and is new enough; of CUT one whose bound
-  // is `cut_above_ns` or higher (0: the job has no bound, so none). Precision does not matter:
-  // there is no figure. Not older than measured_since, nor, where a busy host may be a part of the
-  // reason, than kCircumstantialAge before `now`.
+  // The latest known failure that matches the full tuple and is new enough. A CUT matches if its
+  // bound is `cut_above_ns` or higher (0: the job has no bound, so no CUT matches). Precision is
+  // ignored: a failure has no figure. A failure is too old before measured_since and, if a busy
+  // host may be part of the reason, if it is older than kCircumstantialAge at `now`.
   struct FailureQuestion {
     ResultKey key;
     std::uint64_t cut_above_ns = 0;
@@ -49,41 +48,40 @@ class StoreReader {
   };
   Result<StoredAnswer> FindFailure(const FailureQuestion& question);  // none: null
 
-  // What this request was answered with, if it was accepted before.
+  // The answer to this request, if it was accepted before.
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client, const Uuid& request_id);
 
-  // The batch's outcomes with sequence > after_sequence, in order, at most `max` of them. Empty:
-  // none yet (or no such batch: FindBatch tells). Where the row of a job or of its measurement is
-  // damaged, the outcome comes with failure STORAGE_CORRUPT, naming the row, and the others are
-  // unharmed; so it is where an outcome's own row is damaged, of which only its place is certain.
+  // The batch's outcomes with sequence > after_sequence, in order, at most `max`. Empty: none yet,
+  // or no such batch (see FindBatch). If the row of a job or of its measurement is damaged, its
+  // outcome is the failure STORAGE_CORRUPT, naming the row; the others are unharmed. The same holds
+  // for a damaged row of an outcome, of which only the place is certain.
   Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
                                             std::uint32_t max);
 
-  // Outcomes of all batches after `after`, by batch and sequence, of benchmarks whose URI begins
-  // so. Looks at no more than `max` rows, so the page may be empty and not the last
+  // Outcomes of all batches after `after`, by batch and sequence, whose benchmark URI begins with
+  // `benchmark_prefix`. Reads at most `max` rows, so a page may be empty without being the last
   // one.
   struct OutcomeRows {
     std::vector<Outcome> outcomes;
-    OutcomePlace next;  // the last row that was looked at
+    OutcomePlace next;  // the last row read
     bool is_end = false;
   };
   Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max,
                                    const std::string& benchmark_prefix);
 
-  // Rows that were met in ReadOutcomes and its like and are not what was written, since this was
-  // last asked.
+  // Damaged rows that ReadOutcomes, ListOutcomes and ReadJob met since the last call.
   std::uint64_t TakeDamagedCount();
 
   // An accepted job and, once it is finished, its outcome. Empty: never accepted.
   Result<std::optional<StoredJob>> ReadJob(JobId job);
 
-  // A place in the jobs that these batches (of Store::RecoverBatches) leave unfinished. Goes before
-  // this reader does.
+  // A cursor over the jobs that these batches (of Store::RecoverBatches) leave unfinished. It must
+  // not outlive this reader.
   std::unique_ptr<UnfinishedJobs> ReadUnfinished(std::vector<StoredBatch> batches);
 
   Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max);  // newest first
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch);
-  // Of a client: the coordinator's own, its audits, have a nil one.
+  // The newest batch of a client. The coordinator's own batches have a nil client and do not count.
   Result<std::optional<StoredBatch>> NewestBatch();
 
  private:

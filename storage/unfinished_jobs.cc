@@ -91,7 +91,7 @@ Status UnfinishedJobs::ReadWindow(BatchId batch, std::size_t max, std::vector<Un
                                   std::vector<JobId>& damaged) {
   const auto end = static_cast<std::uint32_t>(window_ + finished_.size());
   std::size_t room = max;
-  // Jobs whose rows are gone, up to `index`.
+  // Jobs up to `index` have no row: they are damaged unless they have finished.
   const auto skip_to = [&](std::uint32_t index) {
     for (; next_ < index; ++next_) {
       if (finished_[next_ - window_]) continue;
@@ -103,10 +103,10 @@ Status UnfinishedJobs::ReadWindow(BatchId batch, std::size_t max, std::vector<Un
   while (next_ < end && room > 0) {
     Status failed;
     const std::uint32_t first = next_;
-    bool is_over = true;  // there are no more rows
-    // A row that is of no use is not read if it can be helped: each run of finished jobs ends it.
+    bool is_over = true;  // no row is left in the window
+    // The query ends at each run of finished jobs, so that their rows are not read.
     const Status read = jobs_.ForEach(batch, first, [&](JobId id, Result<UnfinishedJob> job) {
-      if (id.index < next_) return JobTable::Go::kOn;  // not a job of ours
+      if (id.index < next_) return JobTable::Go::kOn;  // already passed
       is_over = id.index >= end;                       // of the next window, or accepted since
       if (is_over) return JobTable::Go::kStop;
       skip_to(id.index);

@@ -123,7 +123,7 @@ Status KnownFailures::Add(Connection& connection, ConditionsId conditions,
 }
 
 Status KnownFailures::Suspect(Connection& connection, const ResultsSuspected& suspected) {
-  // As results are looked for (ResultTable::Suspect): newest first, and a minute more.
+  // Scans newest first and one minute further back, as ResultTable::Suspect does.
   constexpr Nanos kSlack = std::chrono::minutes(1);
   const std::int64_t since = suspected.since.time_since_epoch().count();
   std::vector<std::pair<std::int64_t, Place>> rows;
@@ -143,7 +143,7 @@ Status KnownFailures::Suspect(Connection& connection, const ResultsSuspected& su
       const BatchId batch{row.Int<std::uint64_t>()};
       const Place place{batch, row.Int<std::uint64_t>()};
       const std::int64_t failed_at = row.Int64();
-      if (!row.ChecksumMatches()) continue;  // nor does it say when the ones before it were
+      if (!row.ChecksumMatches()) continue;  // a damaged time does not end the scan
       if (failed_at < since - kSlack.count()) break;
       const bool is_of_worker = row.Text() == suspected.worker;
       if (!code || !IsOfTime(*code) || failed_at < since || !is_of_worker) continue;

@@ -1,6 +1,6 @@
 #pragma once
-// The hash by which the result index finds the results that may answer a question. It only says
-// where to look: readers compare the row itself.
+// The hash by which the result index finds the results that may answer a request. Hashes may
+// collide: readers compare the row itself.
 
 #include <cstdint>
 #include <span>
@@ -11,11 +11,11 @@ namespace loopfleet::storage {
 
 using ResultHash = std::uint64_t;
 
-// Of every field that ResultKey compares for equality: all but how precise and how new it must be.
+// Covers every field that ResultKey compares for equality: all but precision and age.
 ResultHash HashOf(const ResultKey& key);
 ResultHash HashOf(const looptree::TreeKey& tree, const Conditions& conditions);
 
-// The same in two steps: of conditions, and of a tree's key under these.
+// The same in two steps: of the conditions, then of a tree's key under them.
 ResultHash HashOf(const Conditions& conditions);
 ResultHash HashOf(std::span<const std::uint8_t> tree, ResultHash conditions);
 

@@ -129,7 +129,7 @@ void ResultKeys::AddRecent(const Entry& entry) {
 
 Result<bool> ResultKeys::FindInRun(Connection& connection, const Run& run, ResultHash hash,
                                    ResultId below, std::size_t max, std::vector<ResultId>& ids) {
-  // Equal hashes may go over several chunks: begin in the last one that starts below.
+  // Equal hashes may span several chunks: begin in the last one that starts below `hash`.
   const auto first = std::ranges::lower_bound(run.directory, hash);
   std::int64_t chunk = std::max<std::int64_t>(first - run.directory.begin() - 1, 0);
   for (; chunk < std::ssize(run.directory); ++chunk) {
@@ -194,7 +194,7 @@ Status ResultKeys::LoadRows(Connection& connection, ConditionsTable& conditions)
       if (!found && found.error().kind != ErrorKind::kCorrupt) {
         return std::unexpected(found.error());
       }
-      // Where the conditions are damaged, the result can answer nothing.
+      // A result with damaged conditions can answer nothing.
       known = hashes.emplace(under, found ? std::optional(HashOf(*found)) : std::nullopt).first;
     }
     if (known->second) AddRecent({HashOf(tree, *known->second), id});

@@ -1,15 +1,14 @@
 #pragma once
-// ResultKeys: where to look for the results that may answer a question. Made so that storing a
-// result costs the same at the first row and at the hundred-millionth: new entries stay in memory,
-// and whenever kRunEntries of them have gathered they are written as one sorted run, which is never
-// changed. An ordinary index, in the order of a hash, would change a page of its own for each row.
+// ResultKeys: the index of stored results by the hash of the full tuple. Storing a result costs the
+// same at the first row and at the hundred-millionth: new entries stay in memory, and every
+// kRunEntries of them are written as one sorted run, which never changes. An ordinary index in the
+// order of a hash would change a different page for each row.
 //
-// A question is looked up by a hash of the full tuple. The hash only says where to look: whoever
-// asks compares the row itself. In memory: 20 bytes for each entry not in a run yet, 2 bytes for
-// each that is (its run's Bloom filter). A restart reads the filters, and the rows that are in no
-// run.
+// Hashes may collide: readers compare the row itself. In memory: 20 bytes for each entry not yet in
+// a run, 2 bytes for each entry in one (the run's Bloom filter). A restart reads the filters, and
+// the rows that are in no run.
 //
-// Any thread may ask; only the writer adds, seals and publishes.
+// Any thread may read; only the writer adds, seals and publishes.
 
 #include <cstdint>
 #include <memory>
@@ -37,32 +36,32 @@ class ResultKeys {
     ResultId id;
   };
 
-  // Takes in what `connection` sees and this does not know yet. Seals nothing.
-  // kCorrupt: a run's row is not what was written; those before it are known.
+  // Adds what `connection` sees and the index lacks. Seals nothing.
+  // kCorrupt: a run's row is damaged; the runs before it are loaded.
   Status Refresh(Connection& connection, ConditionsTable& conditions);
 
-  // The rows that may be about `hash` with an id below `below`, newest first, at most `max`.
-  // kCorrupt: a page of a run is not what was written.
+  // Ids below `below` of rows that may have this hash, newest first, at most `max`.
+  // kCorrupt: a chunk of a run is missing or damaged.
   Result<std::vector<ResultId>> Find(Connection& connection, ResultHash hash, ResultId below,
                                      std::size_t max) const;
-  // Changes whenever there is a new row that may be about `hash`, or rows were suspected: an answer
-  // that was found is good for as long as this stays.
+  // Changes whenever a row that may have this hash is added, or any result is flagged as suspect.
+  // An answer stays valid until it changes.
   std::uint32_t Generation(ResultHash hash) const;
-  // Where the failures are that answer again.
+  // The failures that answer equal jobs.
   KnownFailures& failures() { return failures_; }
   const KnownFailures& failures() const { return failures_; }
 
-  // Changes every generation. Of all that was found, some may be good no more.
+  // Changes every generation: some answers may no longer be valid.
   void Invalidate();
 
-  // ---- the writer's, in a transaction ----
-  // Removes the runs that are not known, so that their results are read as new ones.
+  // ---- for the writer, in a transaction ----
+  // Removes the runs that are not loaded, so that their results are indexed as new ones.
   Status DropUnknownRuns(Connection& connection);
-  // Writes runs while there are enough entries for one.
+  // Writes a run for each run_entries entries.
   Status Seal(Connection& connection);
-  // The transaction is durable: Find() knows its rows (ids ascend) and its runs from now on.
+  // The transaction is durable: Find() uses its rows (ids ascend) and runs from now on.
   void Publish(std::span<const Entry> added);
-  void Forget();  // it was undone
+  void Forget();  // the transaction was rolled back
 
  private:
   struct Run {
@@ -72,7 +71,7 @@ class ResultKeys {
     std::vector<std::uint64_t> filter;
     std::vector<ResultHash> directory;
   };
-  // Entries in the order of their ids, and by hash through chains from the newest to the oldest.
+  // Entries ordered by id. Chains from the newest to the oldest find them by hash.
   class Recent {
    public:
     void Add(const Entry& entry);
@@ -83,9 +82,10 @@ class ResultKeys {
    private:
     void Rebuild();
     std::vector<Entry> entries_;
-    std::vector<std::uint32_t>
-        before_;  // of each entry: 1 + the one before it in its chain; 0: none
-    std::vector<std::uint32_t> newest_;  // of each chain: 1 + its newest entry; 0: none
+    // For each entry: 1 + the index of the one before it in its chain; 0: none.
+    std::vector<std::uint32_t> before_;
+    // For each chain: 1 + the index of its newest entry; 0: none.
+    std::vector<std::uint32_t> newest_;
   };
 
   void AddRecent(const Entry& entry);  // mutex_ is held
@@ -97,14 +97,14 @@ class ResultKeys {
 
   KnownFailures failures_;
   const std::size_t run_entries_;
-  std::vector<std::shared_ptr<const Run>> sealed_;  // the writer's: by the transaction under way
+  std::vector<std::shared_ptr<const Run>> sealed_;  // by the writer's current transaction
 
   mutable std::mutex mutex_;
   Recent recent_;                                 // guarded by mutex_
   std::vector<std::shared_ptr<const Run>> runs_;  // guarded by mutex_; oldest first
   std::vector<std::uint32_t> generations_ =
       std::vector<std::uint32_t>(65'536);  // guarded by mutex_
-  ResultId last_id_ = 0;                   // guarded by mutex_: everything up to it is known
+  ResultId last_id_ = 0;                   // guarded by mutex_: rows up to it are indexed
 };
 
 }  // namespace loopfleet::storage

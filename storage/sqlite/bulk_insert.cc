@@ -7,7 +7,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr std::size_t kMuch = 1 << 20;  // what a core's own cache still holds
+constexpr std::size_t kMuch = 1 << 20;  // bytes; still fits a core's own cache
 
 }  // namespace
 

@@ -1,10 +1,10 @@
 #pragma once
-// RowFeed: new rows of one table, gathered while a transaction is put together and written by one
-// statement, which reads them where they lie. A statement for each row spends more time on being
-// bound, begun and ended than on its row.
+// RowFeed: inserts many rows into one table with one statement. Rows are gathered while a
+// transaction is put together, and the statement reads them in place. A statement for each row
+// would cost more to bind, start and end than its row.
 //
-// Values are added in the order of the table's columns; a checksum is of all that its row has so
-// far. What was gathered is in no query's answer until Flush().
+// Values are added in the order of the table's columns. A checksum covers the row's values so far.
+// Queries do not see gathered rows before Flush(). Used by its connection's thread.
 
 #include <concepts>
 #include <cstdint>
@@ -24,8 +24,8 @@ class RowFeed {
  public:
   static constexpr int kMaxColumns = kMaxFedColumns;
 
-  // `insert` is a literal: "INSERT OR ROLLBACK INTO t SELECT c0, c1 FROM row_feed". (Where a row
-  // is refused the whole transaction is undone, so SQLite need not be able to undo the statement.)
+  // `insert` is a literal: "INSERT OR ROLLBACK INTO t SELECT c0, c1 FROM row_feed". (A refused row
+  // rolls back the whole transaction, so SQLite need not be able to undo the statement.)
   RowFeed(Connection& connection, const char* insert) : connection_(connection), insert_(insert) {}
 
   RowFeed& Add(double value);
@@ -40,14 +40,14 @@ class RowFeed {
   RowFeed& Add(const std::optional<T>& value) {
     return value ? Add(*value) : AddNull();
   }
-  RowFeed& Copy(Query& row, int columns);       // its next ones, as they are
-  RowFeed& AddValues(std::string_view values);  // several, as row_bytes.h has them
+  RowFeed& Copy(Query& row, int columns);       // the next columns of `row`, unchanged
+  RowFeed& AddValues(std::string_view values);  // several, encoded as in row_bytes.h
   RowFeed& AddChecksum();
-  // The row is complete. Writes what has gathered if that is much.
+  // Ends the row. Flushes once 1 MiB has been gathered.
   Status EndRow();
 
   Status Flush();
-  void Forget();  // the transaction was undone
+  void Forget();  // the transaction was rolled back
   const std::string& bytes() const { return bytes_; }
 
  private:
@@ -55,9 +55,9 @@ class RowFeed {
 
   Connection& connection_;
   const char* const insert_;
-  std::string bytes_;              // in the form of row_bytes.h
-  std::vector<std::size_t> rows_;  // complete ones
-  std::size_t begun_at_ = 0;       // the row under way
+  std::string bytes_;              // encoded as in row_bytes.h
+  std::vector<std::size_t> rows_;  // offset of each complete row
+  std::size_t begun_at_ = 0;       // offset of the current row
 };
 
 }  // namespace loopfleet::storage

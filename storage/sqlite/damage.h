@@ -1,5 +1,6 @@
 #pragma once
-// Damaged: the error for a row whose checksum does not match: detected before the row is used.
+// Damaged: the error for a row that is missing or whose checksum does not match. Detected before
+// the row is used.
 
 #include <fmt/format.h>
 

@@ -10,8 +10,8 @@ namespace loopfleet::storage {
 // kInvalid: neither empty nor a loopfleet database, or of a newer version. Changes nothing.
 Status CheckOrigin(Connection& connection);
 
-// Creates the schema in an empty file, or runs what is missing; each step is one transaction. For
-// the writer only, after CheckOrigin().
+// Creates the schema in an empty file, or runs the missing migrations; each step is one
+// transaction. For the writer only, after CheckOrigin().
 Status Migrate(Connection& connection);
 
 // kInvalid: not exactly this version's schema. Changes nothing.

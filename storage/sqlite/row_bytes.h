@@ -1,6 +1,6 @@
 #pragma once
-// The bytes that a row's checksum is over: a sequence of (type, length, bytes), so that no two
-// different rows give the same ones. The types are those that SQLite reports when the row is read.
+// The bytes that a row's checksum covers: a sequence of (type, length, bytes), so that different
+// rows never give equal bytes. The types are those that SQLite reports when the row is read.
 
 #include <sqlite3.h>
 #include <xxhash.h>

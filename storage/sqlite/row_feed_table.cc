@@ -7,8 +7,8 @@
 namespace loopfleet::storage {
 namespace {
 
-// SQLite's side: a table of columns c0 .. c31 whose rows are those of the feed that is being
-// flushed. It is read from the first row to the last one, and each row from left to right.
+// SQLite's side: a virtual table of columns c0 .. c31 whose rows are those of the feed being
+// flushed. It is read from the first row to the last, and each row from left to right.
 struct FeedTable {
   sqlite3_vtab base;
   const FedRows** source;
@@ -18,8 +18,8 @@ struct FeedCursor {
   sqlite3_vtab_cursor base;
   const FedRows* feed;
   std::size_t row;
-  int column;            // that `value` begins
-  std::size_t value_at;  // in the feed's bytes
+  int column;            // the one at value_at
+  std::size_t value_at;  // offset in the feed's bytes
 };
 
 void BeginRow(FeedCursor& cursor) {
@@ -123,7 +123,7 @@ int RowId(sqlite3_vtab_cursor* cursor, sqlite3_int64* id) {
   return SQLITE_OK;
 }
 
-// Without xCreate there is one such table, of the module's name, and nobody can make another.
+// Without xCreate the module has exactly one table, of its own name.
 const sqlite3_module kModule{.iVersion = 0,
                              .xCreate = nullptr,
                              .xConnect = Connect,

@@ -31,7 +31,7 @@ ErrorKind KindOf(int code, int system_errno) {
     case SQLITE_MISMATCH: return ErrorKind::kInvalid;
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
-      // A full disk shows itself here when a file beside the database cannot grow.
+      // A full disk appears as this when a file beside the database cannot grow.
       return system_errno == ENOSPC || system_errno == EDQUOT ? ErrorKind::kFull
                                                               : ErrorKind::kSystem;
     default: return ErrorKind::kSystem;
@@ -75,7 +75,7 @@ Query::~Query() {
     return;
   }
   sqlite3_reset(statement_);           // its error was reported by Next()
-  sqlite3_clear_bindings(statement_);  // they point to what may be gone now
+  sqlite3_clear_bindings(statement_);  // they point to bytes that may be gone
 }
 
 void Query::Note(int code) {
@@ -89,14 +89,14 @@ Query& Query::AddInt64(std::int64_t value) {
 }
 
 Query& Query::Add(double value) {
-  value +=
-      0.0;  // no negative zero: SQLite may give it back positive, and the checksum would differ
+  // No negative zero: SQLite may return it positive, and the checksum would differ.
+  value += 0.0;
   AppendDouble(row_->bytes, value);
   Note(sqlite3_bind_double(statement_, ++parameter_, value));
   return *this;
 }
 
-// Texts and blobs are bound when the statement runs, from the bytes that the checksum is over.
+// Texts and blobs are bound when the statement runs, from the bytes that the checksum covers.
 Query& Query::Add(std::string_view text) {
   AppendValue(row_->bytes, SQLITE_TEXT, text);
   row_->pieces.push_back({.parameter = ++parameter_,
@@ -203,7 +203,7 @@ std::string Query::KeyText() {
 }
 
 bool Query::ChecksumMatches() {
-  // A second checksum in a row goes on where the first one ended.
+  // A second checksum in a row continues where the first one ended.
   if (summed_ == 0) row_->bytes.clear();
   for (int& column = summed_; column < column_; ++column) {
     const int type = sqlite3_column_type(statement_, column);
@@ -227,8 +227,8 @@ bool Query::ChecksumMatches() {
 Result<std::unique_ptr<Connection>> Connection::Open(const std::filesystem::path& path,
                                                      Access access,
                                                      std::chrono::milliseconds busy_wait) {
-  // Memory accounting takes a process-wide mutex on each allocation, and nobody looks at it. (Where
-  // SQLite was in use before, this does nothing.)
+  // Memory accounting takes a process-wide mutex on each allocation, and is not used. (No effect if
+  // SQLite is already in use.)
   [[maybe_unused]] static const int kConfigured = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   const int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                     (access == Access::kReadOnly ? SQLITE_OPEN_READONLY
@@ -249,9 +249,10 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::filesystem::path
     if (registered != SQLITE_OK) return FailWith(database, registered);
   }
   LF_TRY_VOID(connection->Run("PRAGMA cell_size_check = ON"));
-  // Less loses acknowledged rows when the power fails. With a log it is FULL; while there is still
-  // a rollback journal (when the file is made), removing that is made durable, too: a journal that
-  // comes back with the power undoes the making of the file, and all that was acknowledged since.
+  // Anything less loses acknowledged rows when the power fails. With a log, EXTRA means FULL. While
+  // SQLite still has a rollback journal (when the file is created), EXTRA also makes the journal's
+  // removal durable: a journal that reappears after a power failure undoes the creation of the
+  // file, and everything acknowledged since.
   LF_TRY_VOID(connection->Run("PRAGMA synchronous = EXTRA"));
   return connection;
 }
@@ -296,8 +297,8 @@ Status Connection::InsertFrom(const FedRows& rows, const char* insert) {
 Status Connection::CopyFrom(Connection& other) {
   sqlite3_backup* backup = sqlite3_backup_init(database_, "main", other.database_, "main");
   if (backup == nullptr) return FailWith(database_, sqlite3_errcode(database_));
-  // All at once, in one reading transaction: in steps, each commit of the writer would begin it
-  // anew.
+  // In one step, which is one read transaction: between steps, each commit of the writer would
+  // restart the copy.
   const int step = sqlite3_backup_step(backup, -1);
   const int code = sqlite3_backup_finish(backup);
   if (step == SQLITE_DONE && code == SQLITE_OK) return {};

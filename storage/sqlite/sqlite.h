@@ -1,13 +1,12 @@
 #pragma once
-// Connection and Query: SQLite with our errors, and rows that carry a checksum. The only home of
-// sqlite3.h.
+// Connection and Query: SQLite with our error kinds, and rows that carry a checksum.
 //
-// Parameters are bound, and columns read, in order; what was passed since the row began is what the
-// checksum covers. So that writing and reading a row are two lists of the same shape:
+// Parameters are bound, and columns read, in order. A checksum covers everything since the row
+// began, so writing and reading a row are two lists of the same shape:
 //   query.Add(id).Add(name).AddChecksum();          id = query.Int64(); name = query.Text();
 //                                                   if (!query.ChecksumMatches()) ...
 //
-// One thread at a time for a Connection and its queries.
+// One thread at a time uses a Connection and its queries.
 
 #include <sqlite3.h>
 
@@ -31,14 +30,14 @@ struct FedRows;
 
 enum class Access { kReadOnly, kReadWriteCreate };
 
-// One run of a prepared statement, which is reset for the next one when this goes.
+// One run of a prepared statement. The destructor resets the statement for its next run.
 class Query {
  public:
   Query(Query&& other) noexcept;
   Query& operator=(Query&&) = delete;
   ~Query();
 
-  // The next parameter. A parameter that SQLite refuses makes Next() fail.
+  // Binds the next parameter. If SQLite refuses one, Next() and Run() fail.
   Query& Add(double value);
   Query& Add(std::string_view text);
   Query& Add(std::span<const std::uint8_t> blob);
@@ -53,12 +52,12 @@ class Query {
   }
   Query& AddChecksum();  // of every parameter so far, earlier checksums included
 
-  Result<bool> Next();  // is there a (next) row? Its columns are read from the first on
-  Status Run();  // for a statement that gives no rows; cheaper than Next(): nothing is copied
+  Result<bool> Next();  // moves to the next row and its first column; false: no more rows
+  Status Run();         // for a statement without rows; cheaper than Next(): nothing is copied
 
-  // The next column. Text and blobs stay valid until Next().
-  bool IsNull() const;  // is it? Does not go on
-  int Type() const;     // SQLite's number for it. Does not go on
+  // Reads the next column. Text and blobs stay valid until Next().
+  bool IsNull() const;  // does not advance
+  int Type() const;     // SQLite's type code; does not advance
   std::int64_t Int64();
   double Double();
   std::string_view Text();
@@ -69,22 +68,22 @@ class Query {
   }
   std::optional<std::int64_t> OptionalInt64();
   std::optional<std::string> OptionalText();
-  std::string KeyText();  // of any type, for people
+  std::string KeyText();  // of any type, for people; a blob in hex
   void Skip() { ++column_; }
   void Rewind() { column_ = 0; }  // to the first column of this row
-  // Reads the next column: is it the checksum of all columns before it?
+  // Reads the next column. True: it is the checksum of all columns before it.
   bool ChecksumMatches();
 
  private:
   friend class Connection;
-  // A text or blob among the parameters: where it is in row_->bytes.
+  // A text or blob parameter, and where it is in row_->bytes.
   struct Piece {
     int parameter;
     int type;
     std::size_t offset;
     std::size_t size;
   };
-  // What is being bound: the bytes under the checksum, and what is still to be handed to SQLite.
+  // The row being bound: the bytes that the checksum covers, and pieces not yet passed to SQLite.
   struct Row {
     std::string bytes;
     std::vector<Piece> pieces;
@@ -103,10 +102,10 @@ class Query {
   Row* row_;  // borrowed from the connection
   int parameter_ = 0;
   int column_ = 0;
-  int summed_ = 0;     // columns of this row whose bytes are in sum_
-  int bind_code_ = 0;  // the first refusal of a parameter
+  int summed_ = 0;     // columns of this row whose bytes are in row_->bytes
+  int bind_code_ = 0;  // the first error of binding a parameter
   bool pieces_bound_ = false;
-  bool once_ = false;  // the statement is this run's alone
+  bool once_ = false;  // the statement is finalized after this run
 };
 
 class Connection {
@@ -117,11 +116,11 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Prepares the statement on its first use. It is known by its address: pass literals only. No two
-  // runs of one statement at a time, and no two of any being bound at a time: bind all parameters
-  // of one, and run it, before the next.
+  // Prepares the statement on its first use. Statements are cached by the address of their text:
+  // pass literals only. A statement cannot run twice at a time, and two cannot be bound at a time:
+  // bind all parameters of one, and run it, before the next.
   Result<Query> Start(const char* sql);
-  // The same for a text that is not a literal; prepared for this run alone.
+  // The same for a text that is not a literal; prepared for this run only.
   Result<Query> StartOnce(const std::string& sql);
 
   Status Run(const char* sql);  // any number of statements without parameters: pragmas, schema
@@ -130,7 +129,7 @@ class Connection {
   // Runs an INSERT that reads these rows from the table row_feed.
   Status InsertFrom(const FedRows& rows, const char* insert);
 
-  // Makes this database a copy of the other one, as that is now, durably.
+  // Makes this database a durable copy of the other one's current state.
   Status CopyFrom(Connection& other);
 
   bool InTransaction() const;
@@ -141,7 +140,7 @@ class Connection {
 
   sqlite3* database_;
   std::unordered_map<const char*, sqlite3_stmt*> statements_;
-  const FedRows* fed_ = nullptr;  // what row_feed holds now
+  const FedRows* fed_ = nullptr;  // the rows of row_feed; null: none
   Query::Row row_;
 };
 

@@ -22,7 +22,7 @@ std::unexpected<Error> SystemError(const std::string& path, std::string_view wha
               fmt::format("cannot {} lock file {}: {}", what, path, std::strerror(errno)));
 }
 
-// The process id that the holder wrote; "unknown" in the moment before it did.
+// The process id that the holder wrote; "unknown" until it has.
 std::string ReadHolder(int file) {
   std::array<char, 20> text{};
   const ssize_t size = ::pread(file, text.data(), text.size(), 0);

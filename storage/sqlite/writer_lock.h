@@ -12,8 +12,9 @@ namespace loopfleet::storage {
 
 class WriterLock {
  public:
-  // Waits at most `wait` for another holder to go.
-  // kUnavailable: it did not; the message names its process id. kSystem: the file cannot be made.
+  // Waits at most `wait` for another holder to release it.
+  // kUnavailable: still held; the message names the holder's process id. kFull, kSystem: the lock
+  // file cannot be opened, locked or written.
   static Result<WriterLock> Take(const std::filesystem::path& database,
                                  std::chrono::milliseconds wait);
 

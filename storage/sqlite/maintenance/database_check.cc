@@ -35,7 +35,7 @@ class Checker {
     if (!tables) return Unreadable("sqlite_schema", "", tables.error());
     for (const Table& table : *tables) {
       LF_TRY_VOID(CheckRows(table));
-      // Whose pages these are; those of its indices, too.
+      // Finds out whether the damaged pages are those of this table or its indices.
       if (sound_pages) continue;
       const std::string sql = fmt::format("PRAGMA quick_check(\"{}\")", table.name);
       LF_TRY_VOID(CheckPages(table.name, sql));
@@ -52,14 +52,14 @@ class Checker {
     }
   }
 
-  // What cannot be read is damage, unless the reason is another one.
+  // Counts what cannot be read as damage; returns any other error.
   Result<DatabaseCheck> Unreadable(std::string table, std::string row, const Error& error) {
     if (error.kind != ErrorKind::kCorrupt) return std::unexpected(error);
     Found(std::move(table), std::move(row), error.message);
     return std::move(check_);
   }
 
-  // Are they sound? What is not is of `table`; "": of any.
+  // Whether the pages are sound. Damage is reported for `table`; "": table unknown.
   Result<bool> CheckPages(const std::string& table, const std::string& sql) {
     bool sound = true;
     LF_TRY(Query query, connection_.StartOnce(sql));
@@ -67,7 +67,8 @@ class Checker {
       const auto more = query.Next();
       if (!more && more.error().kind != ErrorKind::kCorrupt) return std::unexpected(more.error());
       if (more && !*more) return sound;
-      // CHECK constraints are a part of it; the rows are told below by what their checksums say.
+      // quick_check also verifies CHECK constraints; the rows are reported below, by their
+      // checksums.
       const std::string said(more ? query.Text() : more.error().message);
       if (said == "ok") continue;
       sound = false;
@@ -90,7 +91,7 @@ class Checker {
       std::string column(query.Text());
       tables.back().columns.push_back({.name = std::move(column), .is_key = query.Int64() != 0});
     }
-    std::erase_if(tables, [](const Table& table) {  // writer, failure_codes
+    std::erase_if(tables, [](const Table& table) {  // removes writer, failure_codes
       return std::ranges::none_of(table.columns, &Column::is_checksum);
     });
     return tables;
@@ -137,13 +138,13 @@ class Checker {
     }
   }
 
-  // Rows that are gone, and rows that were never written.
+  // Finds missing rows, and rows that were never written.
   Status CheckCounts() {
     struct Rule {
       const char* table;
       const char* what;
-      const char* sql;  // gives the batches (or what else the table is keyed by) where it fails
-      std::int64_t since = 1;  // this version of the schema
+      const char* sql;  // selects the batches (or other keys of the table) that break the rule
+      std::int64_t since = 1;  // first schema version that it applies to
     };
     constexpr Rule kRules[] = {
         {"jobs", "a batch has another number of jobs than it says",
@@ -163,7 +164,7 @@ class Checker {
          "SELECT id FROM batches WHERE id NOT IN (SELECT batch FROM requests)"},
         {"batches", "jobs of a batch that is not there",
          "SELECT DISTINCT batch FROM jobs WHERE batch NOT IN (SELECT id FROM batches)"},
-        // (One of them may have been thinned again since, by a later pass.)
+        // Not `<>`: a later pass may have thinned some of them again.
         {"retention", "more results say that this took samples away than it says",
          "SELECT thinned_by FROM results WHERE thinned_by IS NOT NULL GROUP BY thinned_by "
          "HAVING count(*) > coalesce((SELECT results FROM retention WHERE id = thinned_by), 0)",
@@ -198,7 +199,7 @@ Result<DatabaseCheck> CheckDatabase(const std::filesystem::path& path) {
   }
   LF_TRY(auto connection, Connection::Open(path, Access::kReadOnly, kBusyWait));
   LF_TRY_VOID(CheckOrigin(*connection));
-  // One state of everything, whoever writes meanwhile.
+  // One consistent state, whatever is written meanwhile.
   LF_TRY_VOID(connection->Run("BEGIN"));
   return Checker(*connection).Run();
 }

@@ -1,7 +1,7 @@
 #pragma once
-// CheckDatabase: is every row what was written? SQLite's own integrity check sees a broken page and
-// misses a changed value (499 of 541 single bit flips); the rows' checksums and the counts that
-// batches keep see both.
+// CheckDatabase: checks that every row is what was written. SQLite's own integrity check finds a
+// broken page but misses a changed value (499 of 541 single bit flips). The rows' checksums and the
+// counts that batches keep find both.
 
 #include <cstdint>
 #include <filesystem>
@@ -18,7 +18,7 @@ struct CheckedTable {
   std::uint64_t damaged = 0;
 };
 
-// What is wrong with one row, or with a count of them.
+// What is wrong with one row, or with a count of rows.
 struct Damage {
   std::string table;
   std::string row;  // its primary key: "12.3" is batch 12, job 3

@@ -40,7 +40,7 @@ struct JobIndex {
 
 Result<JobIndex> ReadJobIndex(Connection& connection, const StoredBatch& batch) {
   JobIndex index;
-  for (std::uint32_t next = 0; next <= batch.job_count;) {  // beyond the last, too
+  for (std::uint32_t next = 0; next <= batch.job_count;) {  // one past the last, too
     LF_TRY(Query entry, connection.Start(R"sql(
       SELECT idx FROM outcomes INDEXED BY sqlite_autoindex_outcomes_2
       WHERE batch = ? AND idx >= ? ORDER BY idx)sql"));

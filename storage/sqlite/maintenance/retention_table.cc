@@ -16,7 +16,7 @@ Status RetentionTable::Begin(Thinning& pass, WallTime now) {
     const auto keep_every = row.Int<std::uint32_t>();
     const ResultId through = row.Int64();
     for (int column = 0; column < 3; ++column) row.Skip();  // results, samples, bytes
-    if (!row.ChecksumMatches()) continue;                   // then it is looked at once more
+    if (!row.ChecksumMatches()) continue;                   // its results are examined again
     const bool is_as_strict =
         keep_every == 0 || (pass.rule_.keep_every > 0 && keep_every >= pass.rule_.keep_every);
     if (is_as_strict) pass.through_ = std::max(pass.through_, through);

@@ -1,5 +1,5 @@
 #pragma once
-// RetentionTable: what was taken away from old results, and by what rule: a row for each pass
+// RetentionTable: what was removed from old results, and by which rule: one row for each pass
 // (storage/sqlite/maintenance/thinning.h) that changed anything.
 
 #include "common/base/clock.h"
@@ -15,14 +15,14 @@ class RetentionTable {
   RetentionTable(Connection& connection, ResultTable& results)
       : connection_(connection), results_(results) {}
 
-  // The next step of the pass, in the transaction under way. Looks at no more than
-  // kRowsPerStep results, and rewrites no more than kBytesPerStep of them and one.
+  // Runs the next step of the pass in the current transaction. Examines at most kRowsPerStep
+  // results, and rewrites at most kBytesPerStep of them and one result more.
   Status Step(Thinning& pass, WallTime now);
 
   static constexpr std::uint32_t kRowsPerStep = 512;
   static constexpr std::size_t kBytesPerStep = 512 << 10;
-  // So many results in a row that are too new end a pass of Scope::kNew: ids ascend as results are
-  // measured, but for what a clock that was set may have done.
+  // A pass of Scope::kNew ends after this many results in a row that are too new: ids ascend with
+  // time, unless a clock was set.
   static constexpr std::uint32_t kTooNewInRow = 1000;
 
  private:

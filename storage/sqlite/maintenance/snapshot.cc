@@ -34,7 +34,7 @@ Status SyncDirectory(const std::filesystem::path& file) {
 Status CopyInto(Connection& from, const std::filesystem::path& to) {
   LF_TRY(const auto copy, Connection::Open(to, Access::kReadWriteCreate, kBusyWait));
   LF_TRY_VOID(copy->CopyFrom(from));
-  // A single file, whole in itself.
+  // Leaves a single file, without a log beside it.
   return copy->Run("PRAGMA journal_mode = DELETE");
 }
 
@@ -51,7 +51,7 @@ Status TakeSnapshot(const std::filesystem::path& from, const std::filesystem::pa
     return Fail(ErrorKind::kExists,
                 fmt::format("{} is there already: name a new file", to.string()));
   }
-  // No two runs, nor threads, write into one file.
+  // A name of its own for each process and call.
   static std::atomic<std::uint64_t> last_number = 0;
   auto unfinished = to;
   unfinished += fmt::format(".unfinished.{}.{}", ::getpid(), ++last_number);
@@ -60,7 +60,7 @@ Status TakeSnapshot(const std::filesystem::path& from, const std::filesystem::pa
     if (!made) return SystemError("make", unfinished);
   }
   Status copied = CopyInto(*source, unfinished);
-  // link() and not rename(): it never replaces a file that came meanwhile.
+  // link(), not rename(): it never replaces a file that appeared meanwhile.
   if (copied && ::link(unfinished.c_str(), to.c_str()) != 0) copied = SystemError("make", to);
   ::unlink(unfinished.c_str());
   LF_TRY_VOID(std::move(copied));

@@ -7,11 +7,10 @@
 
 namespace loopfleet::storage {
 
-// Copies `from` to the new file `to` (mode 0600), which is complete, durable and a database of its
-// own, or is not there. The writer is not held up; its log grows meanwhile. To restore, stop the
-// coordinator and start it with `--db` naming the copy.
-//   kNotFound, kInvalid (not a loopfleet database), kExists (`to` is there), kFull, kCorrupt,
-//   kSystem
+// Copies `from` to the new file `to` (mode 0600). Afterwards `to` is complete, durable and a
+// database of its own, or does not exist. The writer is not blocked; its log grows meanwhile. To
+// restore, stop the coordinator and start it with `--db` naming the copy.
+//   kNotFound, kInvalid (not a loopfleet database), kExists (`to` exists), kFull, kCorrupt, kSystem
 Status TakeSnapshot(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace loopfleet::storage

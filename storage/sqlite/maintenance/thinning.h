@@ -1,11 +1,11 @@
 #pragma once
-// Thinning: retention of raw samples. The samples of old results are taken away, all of them or all
-// but every N-th; what was made of them (median, interval, grade, provenance, how many there were)
-// stays. A pass goes over the results in steps (Store::Thin), each of them short and on disk as a
-// whole, together with what the pass's row of `retention` says. So it may end anywhere.
+// Thinning: retention of raw samples. Removes the samples of old results, all or all but every
+// N-th. What was computed from them (median, interval, grade, provenance, number of samples) stays.
+// A pass visits the results in short steps (Store::Thin). Each step is atomic on disk, together
+// with the pass's row of `retention`, so a pass may end anywhere.
 //
-// A result that is not what was written is passed over and stays as it is. One that has no more
-// samples than the rule leaves is not changed: a rule may be applied any number of times.
+// A damaged result is skipped and stays as it is. A result with no more samples than the rule keeps
+// is not changed: a rule may be applied any number of times.
 
 #include <cstdint>
 #include <utility>
@@ -17,26 +17,26 @@
 namespace loopfleet::storage {
 
 struct ThinningCount {
-  std::uint64_t results = 0;  // that have fewer samples by it
-  std::uint64_t samples = 0;  // taken away
-  std::uint64_t bytes = 0;    // that these took
-  std::uint64_t damaged = 0;  // results that were passed over
+  std::uint64_t results = 0;  // that lost samples
+  std::uint64_t samples = 0;  // removed
+  std::uint64_t bytes = 0;    // of the removed samples
+  std::uint64_t damaged = 0;  // results skipped
 };
 
-// A pass. Store::Thin moves it on.
+// A pass. Store::Thin advances it.
 class Thinning {
  public:
   enum class Scope {
     kAll,  // every result
-    kNew,  // behind what passes of rules as strict have seen to, up to where results are too new:
-           // for passes that are made again and again
+    kNew,  // results after those that a pass at least as strict has covered, until they are too
+           // new; for passes that repeat
   };
   Thinning(ThinningRule rule, Scope scope) : rule_(std::move(rule)), scope_(scope) {}
 
   const ThinningRule& rule() const { return rule_; }
   const ThinningCount& count() const { return count_; }
   bool is_over() const { return is_over_; }
-  std::int64_t id() const { return id_; }  // retention.id; 0: it has changed nothing
+  std::int64_t id() const { return id_; }  // retention.id; 0: nothing changed yet
 
  private:
   friend class RetentionTable;
@@ -48,8 +48,8 @@ class Thinning {
   std::int64_t id_ = 0;
   bool has_begun_ = false;
   WallTime begun_at_{};
-  ResultId seen_ = 0;     // the last result that was looked at
-  ResultId through_ = 0;  // the last old one of these
+  ResultId seen_ = 0;     // the last result examined
+  ResultId through_ = 0;  // the last old result examined
   std::uint32_t too_new_in_row_ = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a pass of thinning would take away.
+// CountThinning: what a pass of thinning would remove.
 
 #include <filesystem>
 
@@ -8,7 +8,7 @@
 
 namespace loopfleet::storage {
 
-// What a pass over everything would do. Changes nothing; a coordinator may be writing meanwhile.
+// Counts for a pass over all results. Changes nothing; a coordinator may be writing meanwhile.
 //   kNotFound, kInvalid (not a loopfleet database, or of another version), kCorrupt, kSystem
 Result<ThinningCount> CountThinning(const std::filesystem::path& path, const ThinningRule& rule);
 

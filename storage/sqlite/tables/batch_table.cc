@@ -34,7 +34,7 @@ Result<StoredBatch> ReadBatch(Query& row) {
   return batch;
 }
 
-// The sound ones, `max` at most.
+// Undamaged rows, at most `max`.
 Result<std::vector<StoredBatch>> ReadBatches(Query& query, std::size_t max) {
   std::vector<StoredBatch> batches;
   while (batches.size() < max) {
@@ -120,7 +120,7 @@ Result<std::vector<BatchId>> BatchTable::DamagedUnfinished() {
 
 Result<StoredBatch> BatchTable::Rebuild(BatchId id) {
   StoredBatch batch{.batch = id, .closed = true};
-  bool is_known = false;  // whose it is
+  bool is_known = false;  // by an undamaged request
   {
     LF_TRY(Query request,
            connection_.Start("SELECT * FROM requests WHERE batch = ? ORDER BY first_index DESC"));
@@ -141,7 +141,7 @@ Result<StoredBatch> BatchTable::Rebuild(BatchId id) {
       if (!request.ChecksumMatches()) continue;
       is_known = true;
       batch.client = client;
-      batch.accepted_at = accepted_at;  // of the first, in the end
+      batch.accepted_at = accepted_at;  // the last one read is the first request's
       batch.job_count = std::max(batch.job_count, end);
     }
   }

@@ -17,14 +17,14 @@ class BatchTable {
 
   Status Save(const StoredBatch& batch);  // inserts or replaces it
   Result<std::optional<StoredBatch>> Find(BatchId batch);
-  // Both leave damaged rows out: Find() is kCorrupt for these.
+  // These skip damaged rows, for which Find() fails with kCorrupt.
   Result<std::vector<StoredBatch>> List(std::uint32_t max);  // newest first
-  Result<std::optional<StoredBatch>> NewestOfClients();      // no audit of the coordinator's own
+  Result<std::optional<StoredBatch>> NewestOfClients();      // skips the coordinator's own
   Result<std::vector<StoredBatch>> ListUnfinished();         // oldest first
   Result<std::vector<BatchId>> DamagedUnfinished();
-  // What the requests, jobs and outcomes of a batch say of it, for when its own row is damaged. Was
-  // it open, that is lost: it is closed; was it cancelled, it is not said to be. kCorrupt: no sound
-  // request of it is there, so nobody knows whose it was. Looks at all requests.
+  // The batch as its requests, jobs and outcomes describe it, for when its own row is damaged.
+  // Whether it was open or cancelled is lost: it comes back closed and not cancelled. kCorrupt: all
+  // its requests are damaged or gone, so its client is unknown. Reads all requests.
   Result<StoredBatch> Rebuild(BatchId batch);
   Result<std::uint64_t> NextId();
 

@@ -8,10 +8,10 @@
 namespace loopfleet::storage {
 namespace {
 
-// A bound on each memory; beyond it, it starts anew.
+// Entries of each cache. A full cache is cleared.
 constexpr std::size_t kMaxRemembered = 4096;
 
-// Added by version 2, behind the first checksum.
+// Columns of version 2, after the first checksum.
 void AddLaterFacts(Query& query, const HardwareFacts& facts) {
   query.Add(facts.peaks.flop_per_second)
       .Add(facts.peaks.read_bytes_per_second)
@@ -55,7 +55,7 @@ Result<std::optional<std::int64_t>> FindId(Query& query) {
 }  // namespace
 
 std::size_t ConditionsTable::Hash::operator()(const Conditions& conditions) const {
-  const std::hash<std::string> hash;  // hosts tell them apart; clashes are only slow
+  const std::hash<std::string> hash;  // hosts differ most; a collision only costs time
   return hash(conditions.hardware.host) * 31 + hash(conditions.policy);
 }
 
@@ -166,7 +166,7 @@ Result<HardwareFacts> ConditionsTable::FindHardware(std::int64_t id) {
 Result<std::vector<ReferenceClock>> ConditionsTable::ReferenceClocks() {
   std::vector<std::int64_t> ids;
   {
-    // Rows of version 1 have the clock that the host stated, which is something else.
+    // Rows of version 1 have the clock that the host stated, which is no reference clock.
     LF_TRY(Query query, connection_.Start("SELECT min(id) FROM hardware "
                                           "WHERE checksum_2 IS NOT NULL GROUP BY class"));
     for (;;) {

@@ -1,6 +1,6 @@
 #pragma once
-// ConditionsTable: Conditions <-> rows of `conditions`, `hardware` and `compilers`. There are few
-// distinct ones (some for each host): each is written once, and the latest are kept in memory.
+// ConditionsTable: Conditions <-> rows of `conditions`, `hardware` and `compilers`. Distinct ones
+// are few (some for each host): each is written once, and recent ones are cached.
 
 #include <cstdint>
 #include <unordered_map>
@@ -23,13 +23,13 @@ class ConditionsTable {
   // The id of these conditions, which are written if they are new.
   Result<ConditionsId> Intern(const Conditions& conditions);
 
-  // kCorrupt: no such row, or one that is not what was written.
+  // kCorrupt: the row is missing or damaged.
   Result<Conditions> Find(ConditionsId id);
 
-  // Of every class; damaged rows are left out.
+  // One for each hardware class; damaged rows are skipped.
   Result<std::vector<ReferenceClock>> ReferenceClocks();
 
-  // To be called when a transaction was undone: what it interned is gone.
+  // Call after a rollback: what the transaction interned is gone.
   void Forget() {
     latest_ = nullptr;
     ids_.clear();
@@ -48,7 +48,7 @@ class ConditionsTable {
 
   Connection& connection_;
   std::unordered_map<Conditions, ConditionsId, Hash> ids_;
-  const std::pair<const Conditions, ConditionsId>* latest_ = nullptr;  // of ids_: most ask it again
+  const std::pair<const Conditions, ConditionsId>* latest_ = nullptr;  // in ids_; the last one used
   std::unordered_map<ConditionsId, Conditions> conditions_;
 };
 

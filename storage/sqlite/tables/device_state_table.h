@@ -1,6 +1,6 @@
 #pragma once
-// DeviceStateTable: DeviceState <-> row of `device_states`: what a GPU's sensors said beside a
-// result. Results of devices without sensors have none.
+// DeviceStateTable: DeviceState <-> row of `device_states`: the readings of a GPU's sensors during
+// a measurement. Results of devices without sensors have no row.
 
 #include <optional>
 
@@ -16,7 +16,7 @@ class DeviceStateTable {
   explicit DeviceStateTable(Connection& connection) : connection_(connection) {}
 
   Status Insert(ResultId result, const DeviceState& state);
-  // kCorrupt: the row is not what was written.
+  // kCorrupt: the row is damaged.
   Result<std::optional<DeviceState>> Find(ResultId result);
 
  private:

@@ -28,7 +28,7 @@ Result<std::vector<WorkersDrained>> DrainTable::List() {
     drained.reason = row.Text();
     drained.by = row.Text();
     drained.since = WallTime(Nanos(row.Int64()));
-    // To drain one too many is the mistake that an operator can see and undo.
+    // It still drains: one drain too many is a mistake that an operator can see and undo.
     if (!row.ChecksumMatches()) drained.reason = "its row in the database is damaged";
     drains.push_back(std::move(drained));
   }

@@ -16,7 +16,7 @@ class DrainTable {
 
   Status Save(const WorkersDrained& drained);  // inserts or replaces it
   Status Remove(const std::string& target);    // if it is there
-  // All that stand. A damaged row still drains: its target, with a reason that says so.
+  // All drains in force. A damaged row still drains its target; its reason says that it is damaged.
   Result<std::vector<WorkersDrained>> List();
 
  private:

@@ -29,7 +29,7 @@ std::optional<Placement> ParsePlacement(std::string_view text) {
   return std::nullopt;
 }
 
-// The columns of version 3; all NULL in a row of an earlier one.
+// Reads the columns of version 3; all NULL in a row of an earlier version.
 Result<std::optional<ReplayedTo>> ReadReplayed(Query& row, JobId job) {
   ReplayedTo replayed;
   const auto key = row.Blob();

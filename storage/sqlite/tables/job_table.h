@@ -1,5 +1,5 @@
 #pragma once
-// JobTable: JobSpec <-> row of `jobs`. Any spec round-trips, those with senseless actions included.
+// JobTable: JobSpec <-> row of `jobs`. Any spec round-trips, even one with illegal actions.
 
 #include <functional>
 #include <optional>
@@ -17,22 +17,21 @@ class JobTable {
  public:
   explicit JobTable(Connection& connection) : connection_(connection) {}
 
-  // What was inserted is written by Flush(), some of it sooner. kInvalid: an option that JSON
-  // cannot hold (a number that is not finite, a text that is not UTF-8).
+  // The row is written by Flush(), or sooner. kInvalid: an option that JSON cannot hold (a number
+  // that is not finite, a text that is not UTF-8).
   Status Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
                 const std::optional<ReplayedTo>& replayed);
   Status Flush() { return rows_.Flush(); }
-  void Forget() { rows_.Forget(); }  // the transaction was undone
+  void Forget() { rows_.Forget(); }  // the transaction was rolled back
 
-  // kCorrupt: the row is not what was written.
+  // kCorrupt: the row is damaged.
   Result<std::optional<JobSpec>> Find(JobId job);
 
-  // The same with what an unfinished one has besides.
+  // The same, with the additional fields of an unfinished job.
   Result<std::optional<UnfinishedJob>> FindUnfinished(JobId job);
 
-  // Calls `visit` for each job of the batch with an index of `first` or more, in order: with the
-  // job, or with kCorrupt where its row is not what was written. Rows that are missing are passed
-  // over. Ends where `visit` says kStop.
+  // Calls `visit` for each job of the batch from index `first` on, in order, with the job, or with
+  // kCorrupt if its row is damaged. Skips missing rows. Ends when `visit` returns kStop.
   enum class Go { kOn, kStop };
   using Visit = std::function<Go(JobId, Result<UnfinishedJob>)>;
   Status ForEach(BatchId batch, std::uint32_t first, const Visit& visit);

@@ -50,7 +50,7 @@ E ValueOf(const std::array<Name<E>, N>& names, const json& text) {
   throw std::invalid_argument(text.get<std::string>());  // caught in ParseOptionsText
 }
 
-// The actions that carry nothing, by name. A split carries its factor.
+// Actions without a parameter, by name. (A split has a factor.)
 struct PlainAction {
   std::string name;
   looptree::Action action;
@@ -86,7 +86,7 @@ std::optional<looptree::Action> ParseStoredAction(std::string_view name) {
 }
 
 void AppendActionText(std::string& text, const looptree::Action& action) {
-  static const auto* const names = [] {  // by the place in the variant
+  static const auto* const names = [] {  // by index in the variant
     auto* list = new std::array<std::string, std::variant_size_v<looptree::Action>>;
     for (const PlainAction& plain : PlainActions()) (*list)[plain.action.index()] = plain.name;
     return list;
@@ -167,7 +167,7 @@ void SetOption(const std::string& name, const json& value, StoredOptions& stored
 
 std::string ActionsText(const std::vector<looptree::Action>& actions) {
   std::string text;
-  text.reserve(actions.size() * 10);  // of the longest names but one
+  text.reserve(actions.size() * 10);  // a guess; most names are shorter
   for (const looptree::Action& action : actions) {
     if (!text.empty()) text += ',';
     AppendActionText(text, action);
@@ -191,7 +191,7 @@ Result<std::vector<looptree::Action>> ParseActionsText(std::string_view text) {
 
 Result<std::optional<std::string>> OptionsText(const JobSpec& spec, WallTime accepted_at) {
   static const JobSpec kDefaults;
-  // Nearly all jobs have one of these, and a JSON library costs more than the row.
+  // Nearly all jobs have one of these, and building JSON costs more than writing the row.
   if (HasOnlyDefaults(spec, Freshness::kStoredMayAnswer)) return std::nullopt;
   if (HasOnlyDefaults(spec, Freshness::kMeasureAnew)) return std::string(kFreshAlone);
   for (const double number : {spec.precision, spec.budget_ms, spec.deadline_s, spec.max_age_s}) {

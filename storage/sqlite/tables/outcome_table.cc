@@ -17,7 +17,7 @@ namespace {
 // Columns of `outcomes` that only a failure fills.
 constexpr int kFailureColumns = 10;
 
-// What the statements of RowFeeds say in words, in bytes: for the checksum.
+// The constant columns of the RowFeeds' statements, encoded for the checksum.
 const std::string& NoFailure() {
   static const std::string values = [] {
     std::string nulls;
@@ -46,7 +46,7 @@ std::optional<OutcomeSource> ParseSource(std::string_view text) {
   return std::nullopt;
 }
 
-// SQLite's integers have a sign: beyond the largest, no row is.
+// SQLite's integers are signed: no row lies beyond the largest.
 std::uint64_t Bounded(std::uint64_t place) {
   return std::min<std::uint64_t>(place, std::numeric_limits<std::int64_t>::max());
 }
@@ -256,9 +256,8 @@ Result<std::uint32_t> OutcomeTable::IndexOf(BatchId batch, std::uint64_t sequenc
   return query.Int<std::uint32_t>();
 }
 
-// SQLite found the row by its keys, and the page's structure is what it was; where the checksum
-// says that something in it is not, the job's outcome is STORAGE_CORRUPT and the others are
-// unharmed.
+// SQLite found the row by its keys, so the page's structure is intact. If the checksum reports
+// other damage, this job's outcome is STORAGE_CORRUPT and the others are unharmed.
 Result<Outcome> OutcomeTable::ReadAndFinish(Query& query) {
   auto row = Read(query);
   if (row) return Finish(*std::move(row));
@@ -268,7 +267,7 @@ Result<Outcome> OutcomeTable::ReadAndFinish(Query& query) {
   Row damaged;
   damaged.outcome.job.batch.value = query.Int<std::uint64_t>();
   damaged.outcome.sequence = query.Int<std::uint64_t>();
-  // Whose outcome it is, the index says, too; the row's own word may be what is damaged.
+  // The job comes from the index: the row's own copy may be what is damaged.
   LF_TRY(damaged.outcome.job.index, IndexOf(damaged.outcome.job.batch, damaged.outcome.sequence));
   (void)Resolve(damaged);  // the job's own row may be sound
   damaged.outcome.evaluation = {
@@ -299,7 +298,7 @@ Result<std::vector<Outcome>> OutcomeTable::ReadAfter(BatchId batch, std::uint64_
     LF_TRY(const bool more, query.Next());
     if (!more) return outcomes;
     LF_TRY(Outcome outcome, ReadAndFinish(query));
-    if (outcome.sequence != ++sequence) {  // they have no gaps
+    if (outcome.sequence != ++sequence) {  // sequences have no gaps
       return Damaged("outcomes", fmt::format("with sequence {} of batch {}", sequence, batch));
     }
     outcomes.push_back(std::move(outcome));

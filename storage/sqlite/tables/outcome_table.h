@@ -22,18 +22,18 @@ class OutcomeTable {
                JobTable& jobs)
       : connection_(connection), conditions_(conditions), results_(results), jobs_(jobs) {}
 
-  // Also writes its measurement, unless that is there already. kExists: the job has an outcome.
-  // What was inserted is written by Flush(), some of it sooner: kExists may come of that.
+  // Also writes the outcome's measurement, unless that is stored already. kExists: the job has an
+  // outcome. The row is written by Flush(), or sooner, so kExists may also come from there.
   Status Insert(const Outcome& outcome);
-  // Of a job that somebody else's answer finished.
+  // The outcome of a job that another job's answer finished.
   Status Insert(const JobsAnswered& answered, const JobsAnswered::One& job);
   Status Flush();
-  void Forget();  // the transaction was undone
+  void Forget();  // the transaction was rolled back
 
-  // Flags its measurement, if it has one. Gives the sequence of an outcome that has none: a
-  // failure.
+  // Flags the job's measurement as suspect. If its outcome is a failure, returns that outcome's
+  // sequence instead.
   Result<std::optional<std::uint64_t>> Doubt(const ResultDoubted& doubted);
-  // By its place. Empty: no such row, or a damaged one.
+  // The outcome at this place. Empty: no such row, or a damaged one.
   Result<std::optional<Outcome>> FindAt(BatchId batch, std::uint64_t sequence);
 
   // See StoreReader::ReadOutcomes.
@@ -41,30 +41,30 @@ class OutcomeTable {
   // See StoreReader::ListOutcomes.
   Result<std::vector<Outcome>> ListAfter(OutcomePlace after, std::uint32_t max);
   Result<std::optional<Outcome>> Find(JobId job);
-  // Rows that became STORAGE_CORRUPT as they were read, since this was last asked.
+  // Rows read as STORAGE_CORRUPT since the last call.
   std::uint64_t TakeDamagedCount() { return std::exchange(damaged_, 0); }
 
-  // Element i: has the job that is i after `first` in its batch an outcome?
+  // Element i: whether job `first` + i of its batch has an outcome.
   Result<std::vector<bool>> FinishedJobs(JobId first, std::uint32_t count);
 
  private:
-  // A row by itself.
+  // A row without what it refers to.
   struct Row {
     Outcome outcome;
     std::optional<ResultId> result;
-    std::optional<ConditionsId> conditions;  // of a failure
+    std::optional<ConditionsId> conditions;  // of a failure only
   };
   static Result<Row> Read(Query& query);
 
-  // The row of the outcome's measurement, written if need be; none for a failure.
+  // The outcome's row of `results`, written if it is new; none for a failure.
   Result<std::optional<ResultId>> ResultOf(const Outcome& outcome);
-  // By the index of jobs alone.
+  // The job's index, read from the table's index and not from the row.
   Result<std::uint32_t> IndexOf(BatchId batch, std::uint64_t sequence);
-  // The row, or what it becomes where it is damaged: only its keys are certain.
+  // The outcome, or STORAGE_CORRUPT if the row is damaged: then only its keys are certain.
   Result<Outcome> ReadAndFinish(Query& query);
-  // Puts in what the row refers to. kCorrupt: some of that is damaged.
+  // Fills in what the row refers to. kCorrupt: part of that is damaged.
   Status Resolve(Row& row);
-  // The outcome, or what it becomes where that is damaged.
+  // The outcome, or STORAGE_CORRUPT if what the row refers to is damaged.
   Result<Outcome> Finish(Row row);
 
   Connection& connection_;
@@ -75,13 +75,13 @@ class OutcomeTable {
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"
                 "c13,c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,c24 FROM row_feed"};
-  // Columns that are the same in each row SQLite takes from the statement; it asks the feed for the
-  // others only. Those of outcomes with a result:
+  // Outcomes with a result. SQLite takes the constant columns from the statement, and asks the feed
+  // for the others only.
   RowFeed measured_rows_{
       connection_,
       "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,c13,"
       "NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,c24 FROM row_feed"};
-  // And of jobs that a stored answer finished:
+  // Outcomes of jobs that a stored answer finished.
   RowFeed answered_rows_{
       connection_,
       "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,'stored',c4,0,c6,c7,c8,0,0,0,0,0,"

@@ -27,7 +27,7 @@ std::vector<double> SamplesOf(std::span<const std::uint8_t> bytes) {
   return samples;
 }
 
-// Of all that an evaluation says beside its tree key and its stages: tells the measurements of one
+// Hashes everything in an evaluation but its tree key and stages. Tells the measurements of one
 // tree apart, so that an answer from the store is not stored again.
 std::int64_t ContentOf(const Evaluation& evaluation, ConditionsId conditions) {
   const Measurement& measurement = evaluation.measurement();
@@ -38,7 +38,7 @@ std::int64_t ContentOf(const Evaluation& evaluation, ConditionsId conditions) {
   const std::uint64_t counts[] = {
       static_cast<std::uint64_t>(conditions), static_cast<std::uint64_t>(measurement.grade),
       measurement.iterations_per_sample, evaluation.flop_count, evaluation.scratch_bytes};
-  // Version 1 knew no clocks; what its rows say of themselves holds for as long as there are none.
+  // Version 1 had no clocks. Without them the hash is the one that its rows contain.
   constexpr std::size_t kFiguresOfVersion1 = 6;
   const bool has_clocks = measurement.clock_before_mhz != 0 || measurement.clock_after_mhz != 0;
   XXH64_hash_t hash = 0;
@@ -54,13 +54,13 @@ std::int64_t ContentOf(const Evaluation& evaluation, ConditionsId conditions) {
   return static_cast<std::int64_t>(hash);
 }
 
-// Rows looked at before asking for more; nearly always the first one answers.
+// Ids to fetch at a time; nearly always the first row answers.
 constexpr std::size_t kCandidates = 8;
-// Bounds on what is remembered; beyond one, it starts anew.
+// Entries of each cache. A full cache is cleared.
 constexpr std::size_t kMaxSame = 65'536;
 constexpr std::size_t kMaxAnswers = 16'384;  // about 1 KiB each
 
-// What the table's CHECK constraints say, which the writer does without: here, a row costs less.
+// Checks the table's CHECK constraints, which the writer disables: here they cost less per row.
 Status CheckMeasurement(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   if (!evaluation.tree_key || !evaluation.conditions) {
@@ -82,7 +82,7 @@ Status CheckMeasurement(const Outcome& outcome) {
   return {};
 }
 
-// Grade C within 5 % is a figure of contended samples only: it is as narrow as it looks by chance.
+// A grade C within 5 % comes from contended samples only: its small spread is chance.
 constexpr double kWidestGradeB = 0.05;
 bool IsPreciseEnough(const Measurement& measurement, double precision) {
   if (precision == 0) return true;
@@ -131,7 +131,7 @@ Measurement ReadMeasurement(Query& row) {
   return measurement;
 }
 
-// The columns of version 2; all NULL in a row of version 1.
+// Reads the columns of version 2; all NULL in a row of version 1.
 Status ReadClocks(Query& row, ResultId id, Measurement& measurement) {
   if (row.IsNull()) {
     for (int column = 0; column < 3; ++column) row.Skip();
@@ -143,7 +143,7 @@ Status ReadClocks(Query& row, ResultId id, Measurement& measurement) {
   return {};
 }
 
-// The columns of version 6; all NULL where no sample was taken away.
+// Reads the columns of version 6; all NULL if no sample was removed.
 Status ReadThinned(Query& row, ResultId id, Measurement& measurement) {
   const auto retention = row.OptionalInt64();
   const auto samples = row.OptionalInt64();
@@ -156,7 +156,7 @@ Status ReadThinned(Query& row, ResultId id, Measurement& measurement) {
   return {};
 }
 
-// Every so many of them, beginning with the first one, that no more than `left` are left.
+// Keeps every n-th sample from the first on, with the least n that leaves no more than `left`.
 void KeepSamples(std::uint32_t left, Measurement& measurement) {
   const std::size_t here = measurement.samples_ns.size();
   const std::size_t every = left == 0 ? here : (here + left - 1) / left;
@@ -239,7 +239,7 @@ Result<std::optional<ResultId>> ResultTable::FindSame(const Evaluation& evaluati
                           .content = ContentOf(evaluation, conditions)};
   if (const auto known = same_.find(identity); known != same_.end()) return known->second;
   auto found = FindStoredSame(identity);
-  // Where the way to it is damaged it is written once more: the same figures, told twice.
+  // If damage hides the row, the same figures are stored twice.
   if (!found && found.error().kind == ErrorKind::kCorrupt) return std::nullopt;
   if (found && *found) Remember(identity, **found);
   return found;
@@ -299,8 +299,8 @@ Result<StoredResult> ResultTable::Find(ResultId id) {
 
 Result<StoredAnswer> ResultTable::FindLatest(const ResultKey& key) {
   const ResultHash hash = HashOf(key);
-  const std::uint32_t generation =
-      keys_.Generation(hash);  // before looking: it may change meanwhile
+  // Read before the search, because it may change meanwhile.
+  const std::uint32_t generation = keys_.Generation(hash);
   if (const auto known = answers_.find(hash);
       known != answers_.end() && known->second.generation == generation &&
       IsAbout(known->second.result->evaluation, key) && IsGoodEnough(*known->second.result, key)) {
@@ -319,11 +319,11 @@ Result<StoredAnswer> ResultTable::FindStored(const ResultKey& key, ResultHash ha
     for (const ResultId id : ids) {
       LF_TRY(StoredResult found, Find(id));
       const auto result = std::make_shared<const StoredResult>(std::move(found));
-      // The hash led here; only the row itself says what it is.
+      // Hashes may collide: the row decides.
       if (!IsAbout(result->evaluation, key)) continue;
       LF_TRY(const bool is_suspect, IsSuspect(id));
       if (is_suspect) continue;
-      // An older one may do for this question, and not for the next.
+      // Only the newest is cached: an older one may do for this request and not for the next.
       if (std::exchange(is_newest, false)) {
         if (answers_.size() >= kMaxAnswers) answers_.clear();
         answers_.insert_or_assign(hash, Answer{.generation = generation, .result = result});
@@ -350,7 +350,7 @@ Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule
 
   row.Rewind();
   thinned_rows_.Copy(row, 2);  // id, tree_key
-  row.Skip();                  // content: of the row as it is now, so that it is known again
+  row.Skip();                  // content: recomputed, so that FindSame still finds the row
   const ConditionsId conditions = row.Int64();
   thinned_rows_.Add(ContentOf(stored.evaluation, conditions)).Add(conditions);
   thinned_rows_.Copy(row, 8);  // elapsed_ns .. iterations
@@ -374,8 +374,7 @@ Result<bool> ResultTable::IsSuspect(ResultId id) {
 }
 
 Status ResultTable::Suspect(const ResultsSuspected& suspected) {
-  // Ids ascend as results are written, and so do the times, but for what a clock that was set back
-  // may have done: a minute more than asked for is looked at.
+  // Ids and times ascend together, unless a clock was set back: one minute further back is scanned.
   constexpr Nanos kSlack = std::chrono::minutes(1);
   const std::int64_t since = suspected.since.time_since_epoch().count();
   std::vector<ResultId> ids;
@@ -389,7 +388,7 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected) {
       const bool is_of_worker = row.Text() == suspected.worker;
       const std::int64_t measured_at = row.Int64();
       if (measured_at < since - kSlack.count()) {
-        // Only a row that is what was written says that those before it are older.
+        // Only an undamaged row proves that the rows before it are older.
         const auto whole = Find(id);
         if (whole) break;
         if (whole.error().kind != ErrorKind::kCorrupt) return std::unexpected(whole.error());

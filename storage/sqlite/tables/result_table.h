@@ -21,10 +21,10 @@
 
 namespace loopfleet::storage {
 
-// What a sample takes in a row: its time and its flag.
+// Bytes of a sample in a row: its time and its flag.
 inline constexpr std::uint64_t kSampleBytes = sizeof(double) + sizeof(std::uint8_t);
 
-// Whether it is about the tuple that the key's hash is of.
+// Whether the evaluation has the tree and the conditions of the key.
 bool IsAbout(const Evaluation& evaluation, const ResultKey& key);
 
 class ResultTable {
@@ -32,43 +32,42 @@ class ResultTable {
   ResultTable(Connection& connection, ConditionsTable& conditions, const ResultKeys& keys)
       : connection_(connection), conditions_(conditions), states_(connection), keys_(keys) {}
 
-  // Writes an outcome's measurement as a new row. kInvalid: it lacks its tree key or its
-  // conditions, or its figures are senseless.
-  // The row is written by Flush(), or sooner.
+  // Writes an outcome's measurement as a new row, by Flush() or sooner. kInvalid: its tree key or
+  // conditions are missing, or its figures are impossible.
   Result<ResultId> Insert(const Outcome& outcome);
   Status Flush() {
     LF_TRY_VOID(rows_.Flush());
     return thinned_rows_.Flush();
   }
-  // The row that already says what this outcome's evaluation says, if there is one.
+  // The row that holds the same evaluation, if any.
   Result<std::optional<ResultId>> FindSame(const Evaluation& evaluation);
 
-  // kCorrupt: no such row, or one that is not what was written.
+  // kCorrupt: the row is missing or damaged.
   Result<StoredResult> Find(ResultId id);
-  // The newest that is about the key and as good and as new as it says. Suspected ones do not
-  // count.
+  // The newest result for the key that is precise and new enough. Suspect ones do not count.
   Result<StoredAnswer> FindLatest(const ResultKey& key);  // none: null
 
-  // Flags them. Once that is durable, ResultKeys::Invalidate() makes every reader look again.
+  // Flags results as suspect. Once that is durable, ResultKeys::Invalidate() makes every reader
+  // search again.
   Status Suspect(const ResultsSuspected& suspected);
   Status Suspect(ResultId id, WallTime flagged_at, const std::string& reason);
 
-  // Takes the samples away that the rule does not leave, from the row that `row` (of SELECT *) is
-  // at. Written by Flush(), or sooner. kCorrupt: the row is not what was written; it stays so.
+  // Removes the samples that the rule does not keep from the current row of `row` (a SELECT *).
+  // Written by Flush(), or sooner. kCorrupt: the row is damaged, and stays as it is.
   struct ThinnedRow {
-    bool is_old = false;  // the rule is about it
+    bool is_old = false;  // the rule applies to it
     std::uint64_t samples_taken = 0;
   };
   Result<ThinnedRow> Thin(Query& row, const ThinningRule& rule, std::int64_t retention);
   std::size_t gathered_bytes() const { return thinned_rows_.bytes().size(); }
 
-  // To be called when a transaction was undone: what it inserted is gone.
+  // Call after a rollback: what the transaction inserted is gone.
   void Forget();
-  // What was inserted since, for ResultKeys::Publish.
+  // Entries inserted since the last call, for ResultKeys::Publish.
   std::vector<ResultKeys::Entry> TakeAdded() { return std::exchange(added_, {}); }
 
  private:
-  // What tells two measurements apart: where it is looked for, and a hash of all that it says.
+  // Tells two measurements apart: the hash of the tuple, and one of everything else.
   struct Identity {
     ResultHash hash = 0;
     std::int64_t content = 0;
@@ -97,12 +96,12 @@ class ResultTable {
   RowFeed thinned_rows_{connection_,
                         "REPLACE INTO results SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,c13,"
                         "c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,c24,c25,c26,c27 FROM row_feed"};
-  std::vector<ResultKeys::Entry> added_;  // the writer's
-  std::optional<ResultId> next_id_;       // the writer's; read from the table when it is not known
-  // The writer's: rows written or found lately, so that many askers of one result cost one look.
+  std::vector<ResultKeys::Entry> added_;  // writer only
+  std::optional<ResultId> next_id_;       // writer only; empty: read from the table
+  // Writer only: rows written or found recently, so that many equal answers take one search.
   std::unordered_map<Identity, ResultId, IdentityHash> same_;
-  // A reader's: the newest trusted rows of tuples asked about lately, good while no newer row may
-  // answer and none is suspected.
+  // Reader only: the newest trusted result of recently requested tuples, valid while its generation
+  // is current.
   struct Answer {
     std::uint32_t generation = 0;
     StoredAnswer result;

@@ -1,4 +1,4 @@
-// A row that is not what was written is found out before it is used.
+// A damaged row is detected before it is used.
 
 #include <fstream>
 #include <iterator>
@@ -23,7 +23,7 @@ class CorruptionTest : public ScratchDatabase {
     ASSERT_TRUE(OpenStore()->Apply(group));
   }
 
-  // Changes the value, but not its type, and not the checksum. CHECK constraints may not help.
+  // Changes the value, but not its type or the checksum. CHECK constraints are off.
   void Damage(const std::string& table, const std::string& column, const std::string& where) {
     RunByHand("PRAGMA ignore_check_constraints = ON; UPDATE " + table + " SET " + column +
               " = CASE typeof(" + column + ") WHEN 'integer' THEN " + column +
@@ -40,7 +40,7 @@ class CorruptionTest : public ScratchDatabase {
     return names;
   }
 
-  // For each column of the table but those it is found by: damages it in a copy, and looks.
+  // Damages each column in turn, except those that the row is found by, and calls `look`.
   template <class Look>
   void ForEachColumn(const std::string& table, const std::vector<std::string>& keys,
                      const std::string& where, Look look) {
@@ -95,7 +95,7 @@ TEST_F(CorruptionTest, EveryColumnOfJobs) {
 TEST_F(CorruptionTest, EveryColumnOfResults) {
   ForEachColumn("results", {"id"}, "id = 1", [](StoreReader& reader) {
     const auto found = reader.FindResult(KeyFor(SomeMeasurement(1)));
-    // A damaged key may not be found at all; it is never answered with.
+    // A row with a damaged key may not be found at all; it never answers.
     if (found)
       EXPECT_FALSE(*found);
     else
@@ -109,7 +109,7 @@ TEST_F(CorruptionTest, EveryColumnOfResults) {
   });
 }
 
-// What retention wrote anew is under checksums as what was written first.
+// Rows that retention rewrites have checksums, too.
 TEST_F(CorruptionTest, EveryColumnOfAThinnedResult) {
   {
     const auto store = OpenStore();
@@ -124,12 +124,12 @@ TEST_F(CorruptionTest, EveryColumnOfAThinnedResult) {
     ASSERT_FALSE(outcomes[0].evaluation.ok());
     EXPECT_EQ(outcomes[0].evaluation.failure().code, FailureCode::kStorageCorrupt);
   });
-  // Nor does one pass for whole because it says nothing of its thinning.
+  // A thinned row does not pass for a whole one without its thinning columns.
   RunByHand("UPDATE results SET thinned_by = NULL, samples_before = NULL, accepted_before = NULL");
   EXPECT_FALSE(OpenReader()->ReadOutcomes({1}, 0, 10).value()[0].evaluation.ok());
 }
 
-// A damaged outcome fails alone: not the page that it is on.
+// A damaged outcome fails alone, not the page that it is on.
 TEST_F(CorruptionTest, EveryColumnOfOutcomes) {
   for (const std::uint32_t damaged : {0, 1}) {
     const std::string where = "idx = " + std::to_string(damaged);
@@ -164,7 +164,7 @@ TEST_F(CorruptionTest, ADamagedFailureAnswersNothing) {
   EXPECT_FALSE(OpenReader()->FindFailure({.key = KeyFor(failure)}).value());
 }
 
-// What a worker measured since it drifted is looked for from the newest on.
+// Results to suspect are searched from the newest backwards.
 TEST_F(CorruptionTest, ADamagedTimeDoesNotCutADoubtShort) {
   const auto timeout = [](std::uint8_t tree) {
     Evaluation made = SomeFailure(FailureCode::kRunTimeout);
@@ -228,11 +228,11 @@ TEST_F(CorruptionTest, ADamagedJobDoesNotKeepTheCoordinatorFromStarting) {
   EXPECT_EQ(recovery.damaged, (std::vector<JobId>{{{1}, 2}}));
 }
 
-// Whichever column of its row is damaged, a batch is what its requests, jobs and outcomes say.
+// Whichever column is damaged, the batch is rebuilt from its requests, jobs and outcomes.
 TEST_F(CorruptionTest, ADamagedBatchIsRebuiltAtTheStart) {
   ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{SomeBatch(2, {spec_})}));
   const StoredBatch before = OpenReader()->FindBatch({1}).value().value();
-  // (`finished` + 1 would make it a batch that is over: the next test.)
+  // (With `finished` + 1 the batch would be over: see the next test.)
   ForEachColumn("batches", {"id", "finished"}, "id = 1", [&](StoreReader& reader) {
     const auto list = reader.ListBatches(10).value();
     ASSERT_EQ(list.size(), 1u) << "the sound one";
@@ -283,7 +283,7 @@ TEST_F(CorruptionTest, ABatchThatIsDamagedWhileItIsOpenTakesMoreJobs) {
   EXPECT_EQ(OpenReader()->FindBatch({2}).value().value().job_count, 3u);
 }
 
-// Nobody knows whose it was: it alone is left aside, and says why.
+// Its client is unknown: this batch alone is skipped, and reading it fails.
 TEST_F(CorruptionTest, ABatchThatCannotBeRebuiltKeepsNoOtherFromItsJobs) {
   ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{SomeBatch(2, {spec_})}));
   Damage("batches", "accepted_at", "id = 1");

@@ -1,4 +1,4 @@
-// What was acknowledged is there after kill -9, however often.
+// What was acknowledged survives any number of kill -9.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -17,7 +17,7 @@ constexpr int kKills = 20;
 
 using CrashTest = ScratchDatabase;
 
-// Writes batches of three jobs, two of them finished, and says each one's number once it is
+// Writes batches of three jobs, two of them finished, and sends each batch's number once it is
 // durable.
 [[noreturn]] void WriteUntilKilled(const std::filesystem::path& path, int acknowledge) {
   auto store = Store::Open(path);
@@ -63,7 +63,7 @@ TEST_F(CrashTest, WhatWasAcknowledgedIsThere) {
     const auto reader = OpenReader();
     const Recovery recovery = store->Recover().value();
     const std::uint64_t stored = recovery.next_batch - 1;
-    // One more may have been durable without there having been time to say so.
+    // One more may be durable that the child had no time to acknowledge.
     ASSERT_GE(stored, acknowledged);
     ASSERT_LE(stored, acknowledged + 1);
     ASSERT_EQ(recovery.jobs.size(), stored);

@@ -1,4 +1,4 @@
-// No room: a typed error, nothing half-written, and work goes on once there is room.
+// A full disk: a typed error, nothing half-written, and writes succeed once there is room.
 
 #include <sys/mount.h>
 
@@ -19,7 +19,7 @@ std::vector<Write> BatchOf(std::uint64_t id) {
 
 class DiskFullTest : public ScratchDatabase {
  protected:
-  // Writes batches until one is refused; how many were not.
+  // Writes batches until one is refused. Returns how many were stored.
   std::uint64_t Fill(Store& store) {
     for (std::uint64_t id = 1; id <= kMaxBatches; ++id) {
       const Status status = store.Apply(BatchOf(id));

@@ -1,5 +1,5 @@
-// Changed bits where no row is: in the log beside the database, and in the file's own header. No
-// crash, no wrong answer: what is served is what was written, and what is not is refused or told.
+// Changed bits outside rows: in the log beside the database, and in the file's own header. No crash
+// and no wrong answer: what is served is what was written; the rest is refused or reported.
 
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ class FileDamageTest : public ScratchDatabase {
     }
   }
 
-  // What a disk holds after that: closed, or while it is open, with its log beside it.
+  // The files on disk after Fill(): with the store closed, or open with its log beside the file.
   struct Files {
     std::string database;
     std::string log;
@@ -55,8 +55,8 @@ class FileDamageTest : public ScratchDatabase {
   }
   std::filesystem::path Log() const { return path().string() + "-wal"; }
 
-  // How many batches are there, all of them whole and none in front of them missing. Empty: it is
-  // refused, with a type.
+  // The number of batches found, each whole and none before it missing. Empty: refused with a typed
+  // error.
   std::optional<std::uint64_t> Batches() {
     const auto store = Store::Open(path());
     if (!store) {
@@ -81,10 +81,10 @@ class FileDamageTest : public ScratchDatabase {
   }
 };
 
-// A log is a chain of checksums: from the first changed bit on it is not read, and what it held is
-// not there; what is there is what was once acknowledged, whole. (A bit that changes in the log
-// between a commit and its folding in takes that commit along. It is the one place where only a
-// snapshot, or the disk's own checksums, would help.)
+// A log is a chain of checksums. From the first changed bit on it is not read, and its content is
+// lost; what remains was acknowledged, and is whole. (A bit that changes in the log between a
+// commit and the log's folding into the file loses that commit: only a snapshot, or the disk's own
+// checksums, would help there.)
 TEST_F(FileDamageTest, AChangedBitOfTheLogLeavesWhatWasBeforeIt) {
   const Files whole = Open();
   ASSERT_GT(whole.log.size(), 100'000u);
@@ -132,7 +132,7 @@ TEST_F(FileDamageTest, EveryBitOfTheHeader) {
       SCOPED_TRACE(fmt::format("bit {} of byte {}", bit, place));
       CrashVfs disk;
       disk.Put(path(), Flipped(whole.database, place, bit));
-      // Before anybody writes: opening to write may mend what is only a count.
+      // Checked before a writer opens the file: that may repair a mere count.
       const auto check = CheckDatabase(path());
       const bool is_reported = !check || !check->ok();
       const auto there = Batches();

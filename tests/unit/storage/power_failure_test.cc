@@ -1,5 +1,5 @@
-// Every operation on the disk crashed, failed and filled: what was acknowledged is there, whatever
-// happens to it is typed, the file always opens again, and a migration is done or was never begun.
+// A power failure, an error and a full disk at every disk operation: what was acknowledged is
+// there, errors are typed, the file always opens again, and a migration is complete or never began.
 
 #include <gtest/gtest.h>
 
@@ -15,13 +15,12 @@
 namespace loopfleet::storage {
 namespace {
 
-// Small, so that a short run folds its log and seals runs again and again.
+// Small, so that a short run folds its log and seals runs many times.
 constexpr StoreOptions kOptions{.log_pages = 24, .run_entries = 4};
 constexpr std::uint64_t kGroups = 12;
 constexpr std::uint64_t kSeeds = 5;
 
-// Group n: batch n with three jobs, one finished at once; and the one before gets its second
-// outcome.
+// Group n: batch n with three jobs, one of them finished, and a second outcome for batch n - 1.
 std::vector<Write> Group(std::uint64_t n) {
   JobsAccepted accepted = SomeBatch(n, {PlainSpec(2), PlainSpec(3), FullSpec()});
   accepted.request_id.bytes.fill(static_cast<std::uint8_t>(n));
@@ -39,7 +38,8 @@ std::vector<Write> Group(std::uint64_t n) {
 
 class PowerFailureTest : public ScratchDatabase {
  protected:
-  // Opens and writes groups from `next` on until one fails; how many are acknowledged in all.
+  // Opens the store and writes groups from `next` on until one fails. Returns how many are
+  // acknowledged in all.
   std::uint64_t Write(std::uint64_t next) {
     const auto store = Store::Open(path(), kOptions);
     if (!store) return next - 1;
@@ -49,7 +49,7 @@ class PowerFailureTest : public ScratchDatabase {
     return next - 1;
   }
 
-  // Exactly the groups up to one of acknowledged .. acknowledged + 1; gives that number.
+  // Expects exactly the first `acknowledged` groups, or one more. Returns how many.
   std::uint64_t ExpectIntact(std::uint64_t acknowledged) {
     const auto store = OpenStore(kOptions);
     const auto reader = OpenReader();
@@ -72,7 +72,7 @@ class PowerFailureTest : public ScratchDatabase {
     return stored;
   }
 
-  // How many operations all of it takes when nothing goes wrong.
+  // Disk operations of a run without faults.
   std::uint64_t CountOperations() {
     CrashVfs disk;
     EXPECT_EQ(Write(1), kGroups);
@@ -115,7 +115,7 @@ TEST_F(PowerFailureTest, TwiceInARow) {
     disk.Reboot(random.Next());
     disk.FailAt(second, DiskFault::kDeath);
     {
-      // It may have stored one more than it said.
+      // It may have stored one group more than it acknowledged.
       auto store = Store::Open(path(), kOptions);
       if (store) {
         std::uint64_t next = acknowledged + 1;
@@ -136,8 +136,8 @@ TEST_F(PowerFailureTest, TwiceInARow) {
 
 class DiskFaultTest : public PowerFailureTest {
  protected:
-  // The fault at every operation: an error of the right kind, nothing acknowledged that is not
-  // there, the same Store goes on once it is mended; then the power fails.
+  // Injects the fault at every operation. Expects an error of the right kind, every acknowledged
+  // group on disk, and the same Store to continue once the fault is mended; then the power fails.
   void EveryOperation(DiskFault fault, CrashVfs::Lasting lasting) {
     const std::uint64_t operations = CountOperations();
     for (std::uint64_t at = 1; at <= operations && !HasFailure(); ++at) {
@@ -186,7 +186,7 @@ TEST_F(DiskFaultTest, IoErrorsUntilMended) {
   EveryOperation(DiskFault::kIoError, CrashVfs::Lasting::kUntilMended);
 }
 
-// While a database of version 1 is brought up to date.
+// Power failures while a database of version 1 is migrated.
 class MigrationFailureTest : public ScratchDatabase {
  protected:
   static std::string OldDatabase() {

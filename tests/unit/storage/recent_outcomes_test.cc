@@ -8,7 +8,7 @@ namespace {
 
 class RecentOutcomesTest : public ScratchDatabase {
  protected:
-  // Batch 1: one that was measured, one that failed. Batch 2: an answer from the store.
+  // Batch 1: a measured job and a failed one. Batch 2: an answer from the store.
   void SetUp() override {
     store_ = OpenStore();
     const std::vector<Write> group = {

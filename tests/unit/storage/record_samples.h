@@ -1,5 +1,5 @@
 #pragma once
-// Records to store in tests: every field set to something that tells it apart.
+// Records to store in tests, with a distinct value in each field.
 
 #include <cstdint>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace loopfleet::storage {
 
-JobSpec PlainSpec(int number);  // as most are: defaults, apart from the benchmark and the actions
+JobSpec PlainSpec(int number);  // defaults, except for the benchmark and the actions
 JobSpec FullSpec();             // no field at its default, and a program of its own
 
 looptree::TreeKey SomeKey(std::uint8_t number);
 Conditions SomeConditions(const std::string& host = "host-1");
 Evaluation SomeMeasurement(std::uint8_t number);
-Evaluation SomeFailure(FailureCode code);  // with everything that a failure may know
-Evaluation BareFailure(FailureCode code);  // with nothing but the failure
+Evaluation SomeFailure(FailureCode code);  // with every field that a failure may have
+Evaluation BareFailure(FailureCode code);  // with a code and a message only
 
 JobsAccepted SomeBatch(std::uint64_t batch, std::vector<JobSpec> jobs);
 

@@ -1,6 +1,6 @@
 #pragma once
-// ScratchDatabase: a directory of its own for each test, gone with it; and the database in it, also
-// by hand, as a person or a fault would change it.
+// ScratchDatabase: a temporary directory for each test, and a database in it. Tests can also change
+// the database by hand, as a person or a fault would.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -58,8 +58,8 @@ class ScratchDatabase : public ::testing::Test {
   std::int64_t NumberByHand(const char* sql) { return OpenByHand()->Number(sql).value(); }
 
   enum class PageKind { kMiddleLeaf, kMiddleInternal, kLastLeaf };
-  // Overwrites one page of a table's or an index's tree with nonsense. Only while nothing else has
-  // the file open, so that all of it is in the file and not in the log.
+  // Overwrites one page of a table's or an index's tree with nonsense. The file must be closed, so
+  // that all of it is in the file and not in the log.
   void DamagePage(std::string_view tree, PageKind kind) {
     const std::string of_kind =
         fmt::format("FROM dbstat WHERE name = '{}' AND pagetype = '{}' AND path <> '/'", tree,

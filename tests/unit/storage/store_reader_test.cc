@@ -1,4 +1,4 @@
-// Reading beside the writer: what is committed is seen, and only that.
+// Reading beside the writer: what is committed is seen, and nothing else.
 
 #include "storage/store_reader.h"
 
@@ -120,11 +120,11 @@ TEST_F(StoreReaderTest, SuspectedResultsAnswerNothingAndStayAsTheyWereTold) {
   };
   EXPECT_TRUE(answers(1));  // measured before
   EXPECT_FALSE(answers(2));
-  EXPECT_TRUE(answers(3));  // somebody else's
+  EXPECT_TRUE(answers(3));  // another worker's
   EXPECT_FALSE(answers(4));
   EXPECT_TRUE(reader_->ReadOutcomes({1}, 1, 1).value().at(0).evaluation.ok());
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE suspect = 'it drifted'"), 2);
-  // Measured anew, it answers again. Flagging twice changes nothing.
+  // Measured again, it answers.
   MustApply({SomeBatch(2, {PlainSpec(2)})});
   Outcome anew = SomeOutcome({.batch = 2}, PlainSpec(2), SomeMeasurement(2));
   std::get<Measurement>(anew.evaluation.verdict).elapsed_ns += 1;

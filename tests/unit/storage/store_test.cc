@@ -1,4 +1,4 @@
-// What is written is read back, whole groups or nothing, and a restart goes on where it was.
+// Records round-trip, groups are applied whole or not at all, and a restart continues the work.
 
 #include "storage/store.h"
 
@@ -51,7 +51,7 @@ TEST_F(StoreTest, SpecsAndOutcomesRoundTrip) {
   EXPECT_FALSE(reader_->ReadJob({{1}, 4}).value());
 }
 
-// What a stored result answers is told as the result has it, and each row is sound.
+// Outcomes answered by a stored result read back with its figures, and each row is sound.
 TEST_F(StoreTest, AnswersFromTheStoreRoundTrip) {
   const Evaluation measured = SomeMeasurement(1);
   MustApply({SomeBatch(1, {PlainSpec(2)}), JobFinished{SomeOutcome({}, PlainSpec(2), measured)}});
@@ -77,7 +77,7 @@ TEST_F(StoreTest, AnswersFromTheStoreRoundTrip) {
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE source = 'stored'"), 2);
 }
 
-// What a GPU's sensors said stands beside its results; where nothing was said there is no row.
+// A GPU's sensor readings are stored with its results; without readings no row is written.
 TEST_F(StoreTest, StatesOfDevicesRoundTrip) {
   const std::vector<JobSpec> specs = {PlainSpec(4), PlainSpec(5), PlainSpec(6)};
   Evaluation told = SomeMeasurement(1);
@@ -177,7 +177,7 @@ TEST_F(StoreTest, AnAnswerFromTheStoreIsNotStoredAgain) {
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), 1);
   MustApply({JobFinished{outcomes[1]}});
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), 2);
-  MustApply({JobFinished{outcomes[2]}});  // measured anew: a row of its own, however equal
+  MustApply({JobFinished{outcomes[2]}});  // measured again: a row of its own, even if equal
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), 3);
   EXPECT_EQ(reader_->ReadOutcomes({1}, 1, 100).value(), outcomes);
 }
@@ -258,7 +258,7 @@ TEST_F(StoreTest, ARestartFindsWhatIsUnfinished) {
   ASSERT_EQ(recovery.jobs.size(), 2u);
   EXPECT_EQ(recovery.jobs[0].job, (JobId{{2}, 1}));
   EXPECT_EQ(recovery.jobs[0].spec, FullSpec());
-  // It has a deadline, and its time goes on.
+  // Its deadline counts from its acceptance, across restarts.
   EXPECT_EQ(recovery.jobs[0].accepted_at, SomeBatch(1, {}).accepted_at);
   EXPECT_EQ(recovery.jobs[1].accepted_at, std::nullopt);
   EXPECT_EQ(recovery.jobs[1].job, (JobId{{2}, 2}));
@@ -302,7 +302,7 @@ TEST_F(StoreTest, TheFileIsForItsOwnerOnly) {
   EXPECT_EQ(std::filesystem::status(path()).permissions(), perms::owner_read | perms::owner_write);
 }
 
-// ---- what operators said ----
+// ---- drains ----
 
 TEST_F(StoreTest, DrainsStandUntilTheyAreEnded) {
   const WorkersDrained drained{.target = "build-7",
@@ -361,7 +361,7 @@ TEST_F(StoreTest, AllOutcomesArePagedByBatchAndSequence) {
   EXPECT_TRUE(std::ranges::is_sorted(seen));
   EXPECT_EQ(reader_->ListOutcomes({}, 1, "").value().outcomes.front(),
             reader_->ReadOutcomes({1}, 0, 1).value().front());
-  // Only what is asked for; what was passed over is not looked at again.
+  // Returns only matching outcomes, and skipped rows are not read again.
   const auto none = reader_->ListOutcomes({}, 4, "benchmark://no-such-set/").value();
   EXPECT_TRUE(none.outcomes.empty());
   EXPECT_FALSE(none.is_end);
@@ -371,11 +371,11 @@ TEST_F(StoreTest, AllOutcomesArePagedByBatchAndSequence) {
   EXPECT_FALSE(reader_->ListOutcomes({}, 9, uri.substr(0, 14)).value().outcomes.empty());
 }
 
-// ---- failures that are known ----
+// ---- known failures ----
 
 class KnownFailureTest : public StoreTest {
  protected:
-  // The outcome of a job of a batch of its own.
+  // Stores the outcome of a job in a batch of its own.
   void Fail(std::uint64_t batch, const Evaluation& evaluation, std::uint64_t cut_above_ns = 0,
             OutcomeSource source = OutcomeSource::kMeasured) {
     MustApply({SomeBatch(batch, {PlainSpec(4)})});
@@ -447,7 +447,7 @@ TEST_F(KnownFailureTest, ACutAnswersForItsBoundAndForLowerOnes) {
 TEST_F(KnownFailureTest, WhatASlowWorkerMayHaveCausedGoesWhenItTurnsOutToDrift) {
   const auto failure = [](FailureCode code) {
     Evaluation made = SomeFailure(code);
-    made.tree_key = SomeKey(static_cast<std::uint8_t>(code));  // each of a tree of its own
+    made.tree_key = SomeKey(static_cast<std::uint8_t>(code));  // a tree of its own for each
     return made;
   };
   std::uint64_t batch = 0;
@@ -469,7 +469,7 @@ TEST_F(KnownFailureTest, WhatASlowWorkerMayHaveCausedGoesWhenItTurnsOutToDrift) 
   for (const bool restarted : {false, true}) {
     EXPECT_FALSE(knows(FailureCode::kCut)) << restarted;
     EXPECT_FALSE(knows(FailureCode::kRunTimeout)) << restarted;
-    EXPECT_TRUE(knows(FailureCode::kRunCrash)) << restarted;  // slow or not
+    EXPECT_TRUE(knows(FailureCode::kRunCrash)) << restarted;  // does not depend on time
     if (restarted) break;
     shared_.reset();
     reader_.reset();
@@ -489,13 +489,13 @@ TEST_F(KnownFailureTest, OneInDoubtAnswersNothing) {
   Restart();
   shared_ = StoreReader::Open(path(), store_->result_keys()).value();
   EXPECT_FALSE(Ask(KeyFor(crash)));
-  EXPECT_FALSE(shared_->ReadOutcomes({1}, 0, 1).value().at(0).evaluation.ok());  // as it was told
+  EXPECT_FALSE(shared_->ReadOutcomes({1}, 0, 1).value().at(0).evaluation.ok());  // still readable
 }
 
 TEST_F(KnownFailureTest, WhatAWorkerInQuarantineTookTooLongForIsNotKnown) {
   const auto failure = [](FailureCode code) {
     Evaluation made = SomeFailure(code);
-    made.tree_key = SomeKey(static_cast<std::uint8_t>(code));  // each of a tree of its own
+    made.tree_key = SomeKey(static_cast<std::uint8_t>(code));  // a tree of its own for each
     return made;
   };
   std::uint64_t batch = 0;
@@ -506,7 +506,7 @@ TEST_F(KnownFailureTest, WhatAWorkerInQuarantineTookTooLongForIsNotKnown) {
   }
   shared_ = StoreReader::Open(path(), store_->result_keys()).value();
   EXPECT_FALSE(Ask(KeyFor(failure(FailureCode::kRunTimeout))));
-  EXPECT_TRUE(Ask(KeyFor(failure(FailureCode::kRunCrash))));  // slow or not
+  EXPECT_TRUE(Ask(KeyFor(failure(FailureCode::kRunCrash))));  // does not depend on time
 }
 
 TEST_F(KnownFailureTest, WhatABusyHostMayHaveCausedAnswersForADay) {
@@ -547,7 +547,7 @@ TEST_F(StoreTest, AResultInDoubtAnswersNothing) {
   MustApply({ResultDoubted{.job = {{1}, 0}, .reason = "an audit"},
              ResultDoubted{.job = {{9}, 9}, .reason = "there is none"}});
   EXPECT_FALSE(reader_->FindResult(KeyFor(measured)).value());
-  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, 1).value().at(0).evaluation.ok());  // as it was told
+  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, 1).value().at(0).evaluation.ok());  // still readable
 }
 
 }  // namespace

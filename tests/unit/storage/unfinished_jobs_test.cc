@@ -1,4 +1,4 @@
-// What the last writer left, read piece by piece while the next one writes.
+// The jobs that the last writer left are read in pieces while the next one writes.
 
 #include "storage/unfinished_jobs.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 std::uint64_t thousands_of_steps = 0;
 
-// Counts what the virtual machines of all connections that are opened from now on do.
+// Counts the virtual machine's steps on every connection opened from now on.
 int CountSteps(sqlite3* database, char**, const sqlite3_api_routines*) {
   const auto count = [](void*) {
     ++thousands_of_steps;
@@ -36,7 +36,7 @@ class UnfinishedJobsTest : public ScratchDatabase {
     reader_ = OpenReader();
     unfinished_ = reader_->ReadUnfinished(store_->RecoverBatches().value().unfinished);
   }
-  // What is read next, about `max`.
+  // Reads the next jobs, about `max`.
   std::vector<JobId> Read(std::size_t max) {
     std::vector<UnfinishedJob> jobs;
     const Status status = unfinished_->Read(max, jobs, damaged_);
@@ -83,8 +83,7 @@ TEST_F(UnfinishedJobsTest, RowsThatAreGoneAreDamagedWhereverTheyWere) {
   }
 }
 
-// A page of the file, not a row: what lies beside it is found all the same, and what is lost is
-// told.
+// A damaged page, not a row: jobs on other pages are still found, and lost ones are reported.
 class DamagedPageTest : public UnfinishedJobsTest {
  protected:
   static constexpr std::uint32_t kJobs = 9'000;
@@ -105,7 +104,7 @@ class DamagedPageTest : public UnfinishedJobsTest {
     EXPECT_TRUE(unfinished_->at_end());
     return all;
   }
-  // Each job is there or told as damaged, once; and so many of them at most are damaged.
+  // Expects each job once, read or reported as damaged, and fewer than `most` of them damaged.
   void ExpectAllButAFew(std::size_t most) {
     for (const std::size_t max : {std::size_t{100}, std::size_t{5'000}}) {
       damaged_.clear();
@@ -148,7 +147,7 @@ TEST_F(UnfinishedJobsTest, APieceOfWhatHasMostlyFinishedIsNoLargerThanOthers) {
   for (; !unfinished_->at_end(); ++pieces) {
     const std::uint64_t before = thousands_of_steps;
     for (const JobId id : Read(10)) all.push_back(id);
-    // 16,384 entries of an index are looked at, and no row that has finished is read.
+    // Examines 16,384 entries of an index, and reads no row of a finished job.
     EXPECT_LT(thousands_of_steps - before, 200u);
   }
   EXPECT_EQ(all, (std::vector<JobId>{{{1}, kJobs - 1}}));

@@ -1,5 +1,4 @@
-// Where results are looked for: the newest first, across what is in memory and in runs, and nothing
-// is lost between the two.
+// The newest result is found, in memory and in runs, and no result is lost between the two.
 
 #include "storage/result_index/result_keys.h"
 
@@ -22,7 +21,7 @@ class ResultKeysTest : public ScratchDatabase {
     return evaluation;
   }
 
-  // A batch of its own, with one measurement for each element.
+  // Stores one measurement for each element, in a new batch.
   void Add(Store& store, const std::vector<Evaluation>& evaluations) {
     const auto n = static_cast<std::uint32_t>(evaluations.size());
     std::vector<Write> writes = {SomeBatch(++batch_, std::vector<JobSpec>(n, PlainSpec(2)))};
@@ -84,7 +83,7 @@ TEST_F(ResultKeysTest, OneTreeMeasuredManyTimes) {
     Add(*store, evaluations);
     EXPECT_EQ(ElapsedOf(*reader, 7), (round + 1) * 400);
   }
-  // An answer from the store, far back: found again, and not written again.
+  // An old row that answers from the store is found, and not written again.
   const std::int64_t rows = NumberByHand("SELECT count(*) FROM results");
   ASSERT_TRUE(store->Apply(std::vector<Write>{
       SomeBatch(++batch_, {PlainSpec(2)}),
@@ -93,8 +92,8 @@ TEST_F(ResultKeysTest, OneTreeMeasuredManyTimes) {
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), rows);
 }
 
-// Each reader remembers what it answered. What is suspected later must not be given from memory, by
-// the reader beside the writer or by one of another process.
+// Each reader caches its answers. A result that becomes suspect must not come from the cache,
+// neither of the reader beside the writer nor of one in another process.
 TEST_F(ResultKeysTest, WhatIsSuspectedIsForgotten) {
   const auto store = OpenStore({.run_entries = kRunEntries});
   const auto shared = StoreReader::Open(path(), store->result_keys()).value();
@@ -121,8 +120,8 @@ TEST_F(ResultKeysTest, WhatIsSuspectedIsForgotten) {
   EXPECT_EQ(ElapsedOf(*alone, 1), 3);
 }
 
-// The newest is remembered, and an older one answers who wants it more precise: neither question
-// spoils the answer to the other.
+// The newest result is cached, and an older one answers a request for more precision: neither
+// request spoils the answer to the other.
 TEST_F(ResultKeysTest, TheNewestThatIsGoodEnoughIsFoundWhateverWasAskedBefore) {
   const auto store = OpenStore({.run_entries = kRunEntries});
   const auto reader = StoreReader::Open(path(), store->result_keys()).value();

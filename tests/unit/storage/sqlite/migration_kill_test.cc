@@ -1,5 +1,5 @@
-// A process that is killed (SIGKILL) while it brings an old database here: at each of its
-// changes to a file. Whenever it was, the next one finds every row and ends the work.
+// A process is killed (SIGKILL) while it migrates an old database, at each of its changes to a
+// file. The next process always finds every row and completes the migration.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,8 +17,8 @@
 namespace loopfleet::storage {
 namespace {
 
-// SQLite's own file system, whose process dies before its n-th change to a file. In a forked
-// process only, so nothing is ever undone.
+// SQLite's own file system, except that the process dies before its n-th change to a file. Only for
+// a forked process: nothing is restored.
 class DeadlyDisk {
  public:
   static void DieAtChange(int n) {
@@ -43,7 +43,7 @@ class DeadlyDisk {
     if ((flags & SQLITE_OPEN_CREATE) != 0) Change();
     const int code = base_->xOpen(base_, name, file, flags, out);
     if (file->pMethods == nullptr) return code;
-    // One kind of file that is locked and one that is not: both are changed by the same functions.
+    // SQLite has two method tables, with locks and without: both write with the same functions.
     changes_ = file->pMethods;
     const auto [methods, is_new] = methods_.try_emplace(file->pMethods, *file->pMethods);
     if (is_new) {
@@ -68,10 +68,11 @@ class DeadlyDisk {
   static inline sqlite3_vfs* base_ = nullptr;
   static inline sqlite3_vfs deadly_{};
   static inline const sqlite3_io_methods* changes_ = nullptr;
-  static inline std::map<const sqlite3_io_methods*, sqlite3_io_methods> methods_;  // by SQLite's
+  // Keyed by SQLite's own table.
+  static inline std::map<const sqlite3_io_methods*, sqlite3_io_methods> methods_;
 };
 
-// Of databases that real clusters wrote.
+// Migrates databases that real clusters wrote.
 class MigrationKillTest : public ScratchDatabase,
                           public ::testing::WithParamInterface<const char*> {
  protected:
@@ -120,7 +121,7 @@ TEST_P(MigrationKillTest, WhateverTheMomentTheNextOneFindsEveryRow) {
     EXPECT_EQ(NumberByHand("SELECT count(*) FROM results WHERE thinned_by IS NOT NULL"), 0);
     if (HasFailure()) break;
   }
-  // Each version that is missing writes pages, syncs them, and what it made whole stays so.
+  // Each missing version writes and syncs pages, and what is complete stays so.
   EXPECT_GT(deaths, std::string_view(GetParam()) == "version1.db" ? 20 : 10);
 }
 

@@ -1,4 +1,4 @@
-// Which files are opened, and what is said of the others.
+// Which files open, and how the others are refused.
 
 #include "storage/sqlite/migrations.h"
 
@@ -65,7 +65,7 @@ TEST_F(MigrationsTest, ADatabaseOfVersion1IsBroughtHereWithAllItsRows) {
   EXPECT_TRUE(*found);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE status = 'ok'"), 2);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE failure = 'INVALID_ACTION'"), 1);
-  // What its host stated is no reference clock.
+  // The clock that its host stated is not a reference clock.
   EXPECT_TRUE(store->Recover()->reference_clocks.empty());
 }
 
@@ -136,11 +136,11 @@ TEST_F(MigrationsTest, ANewerVersionIsRefused) {
                             kVersion + 1, kVersion));
 }
 
-// tests/golden/storage/1.db was written by the last program whose schema had version 1, with what
-// record_samples.h had then.
+// tests/golden/storage/1.db was written by the last program whose schema had version 1, with the
+// samples that record_samples.h had then.
 class OldDatabaseTest : public MigrationsTest {
  protected:
-  // As it could be said then: without clocks and peaks.
+  // As version 1 stored it: without clocks and peaks.
   static Evaluation Old(Evaluation evaluation) {
     evaluation.conditions->hardware.peaks = {};
     if (evaluation.ok()) {
@@ -174,14 +174,14 @@ TEST_F(OldDatabaseTest, OpensWithItsRowsIntact) {
                   PlainSpec(2), BareFailure(FailureCode::kExpired)),
       SomeOutcome({.batch = 2, .index = 2, .sequence = 3}, PlainSpec(3), later)};
   EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10).value(), second);
-  // Its results answer, the newest first, though their index is gone.
+  // Its results answer, the newest first, although version 1's index is gone.
   EXPECT_EQ(reader->FindResult(KeyFor(later)).value()->evaluation.measurement().elapsed_ns, 77);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results"), 5);
 
   const Recovery recovery = store->Recover().value();
   ASSERT_EQ(recovery.jobs.size(), 3u);
   EXPECT_EQ(recovery.jobs[0].spec, PlainSpec(4));
-  EXPECT_FALSE(recovery.jobs[0].replayed);  // it was not kept then
+  EXPECT_FALSE(recovery.jobs[0].replayed);  // version 1 did not store it
   EXPECT_EQ(recovery.jobs[2].job, (JobId{{3}, 0}));
 }
 
@@ -192,7 +192,7 @@ TEST_F(OldDatabaseTest, IsWrittenOn) {
       JobFinished{SomeOutcome({.batch = 3, .source = OutcomeSource::kStored}, PlainSpec(6), same)},
       SomeBatch(4, {PlainSpec(7)}),
       JobFinished{SomeOutcome({.batch = 4}, PlainSpec(7), SomeMeasurement(9))}}));
-  EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), 3);  // two old ones, and one
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), 3);  // two old ones and a new one
   EXPECT_TRUE(OpenReader()->FindResult(KeyFor(SomeMeasurement(9))).value());
 }
 

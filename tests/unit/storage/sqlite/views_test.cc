@@ -35,7 +35,7 @@ class ViewsTest : public ScratchDatabase {
     ASSERT_TRUE(OpenStore()->Apply(group));
   }
 
-  // All rows, columns parted by "|", NULL as "-".
+  // All rows, with columns separated by "|" and "-" for NULL.
   std::vector<std::string> Rows(const char* sql, int columns) {
     const auto connection = OpenByHand();
     auto query = connection->Start(sql).value();
@@ -78,7 +78,7 @@ TEST_F(ViewsTest, Best) {
             (std::vector<std::string>{"benchmark://mm-v0/mm64_64_4|524.288|split_16|2"}));
 }
 
-// The schema itself refuses what may never be, whoever writes.
+// The schema itself refuses contradictions from any writer.
 TEST_F(ViewsTest, AFailureHasNoTime) {
   const auto connection = OpenByHand();
   const auto refused = [&](const char* sql) {
@@ -93,7 +93,7 @@ TEST_F(ViewsTest, AFailureHasNoTime) {
   EXPECT_TRUE(refused("UPDATE jobs SET benchmark = NULL WHERE idx = 0"));
 }
 
-// What docs/DATABASE.md shows, on a database that a real cluster wrote.
+// The examples of docs/DATABASE.md, run on a database that a real cluster wrote.
 class DocumentedTest : public ScratchDatabase {
  protected:
   void SetUp() override {
@@ -168,7 +168,7 @@ TEST_F(DocumentedTest, EveryQueryGivesTheColumnsThatAreShown) {
   EXPECT_GE(queries, 5);
 }
 
-// Each view is there for people, so each can be read, and the page says what is in it.
+// Every view can be read to its end, and the page describes it.
 TEST_F(DocumentedTest, EveryViewIsReadToItsEnd) {
   const auto views = Names("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name");
   EXPECT_EQ(views, (std::vector<std::string>{"v_best", "v_results"}));

@@ -50,8 +50,8 @@ class Holder {
 
 TEST_F(WriterLockTest, ASecondWriterIsToldWhoHoldsIt) {
   Holder holder(path());
-  // At once: it does not wait for the lock, as it would for a reader's. One of several, as a busy
-  // machine may take its time over any of them.
+  // It waits for kLockWait only, not for kBusyWait. The quickest of several attempts counts,
+  // because a busy machine may delay any of them.
   std::chrono::nanoseconds quickest = std::chrono::hours(1);
   for (int i = 0; i < 20 && quickest >= std::chrono::seconds(2); ++i) {
     const auto begun = std::chrono::steady_clock::now();
@@ -89,7 +89,7 @@ TEST_F(WriterLockTest, AnOvertakenWriterCommitsNothing) {
   const auto old_store = OpenStore();
   const std::vector<Write> first = {SomeBatch(1, {PlainSpec(2)})};
   ASSERT_TRUE(old_store->Apply(first));
-  std::filesystem::remove(path().string() + ".lock");  // what should never be done
+  std::filesystem::remove(path().string() + ".lock");  // must never be done
   const auto new_store = OpenStore();
   EXPECT_EQ(new_store->epoch(), 2u);
 

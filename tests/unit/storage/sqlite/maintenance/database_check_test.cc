@@ -1,4 +1,4 @@
-// Every changed row is found out, whatever bit it was; the others are served.
+// Every changed row is detected, whichever bit changed; the others are served.
 
 #include "storage/sqlite/maintenance/database_check.h"
 
@@ -30,7 +30,7 @@ class DatabaseCheckTest : public ScratchDatabase {
     const auto n = static_cast<std::uint8_t>(batch + (index == 2 ? 100 : 0));
     Evaluation evaluation = SomeMeasurement(n);
     auto& measurement = std::get<Measurement>(evaluation.verdict);
-    if (batch == 1 && index == 2) {  // of a GPU, which had a state
+    if (batch == 1 && index == 2) {  // from a GPU, with a state
       evaluation.conditions->hardware.device = DeviceKind::kCuda;
       measurement.device = DeviceState{.temperature_c = 61};
     }
@@ -83,8 +83,8 @@ class DatabaseCheckTest : public ScratchDatabase {
   }
   void WriteFile(const std::string& bytes) { std::ofstream(path(), std::ios::binary) << bytes; }
 
-  // Everything that the tables say, read without a look at checksums: row by row, by table and key.
-  // Empty: it cannot be read to the end.
+  // The content of all tables, read without verifying checksums, by table and row number. Empty: it
+  // cannot be read to the end.
   using Rows = std::map<std::string, std::string>;
   std::optional<Rows> Dump() {
     const auto connection = Connection::Open(path(), Access::kReadOnly, std::chrono::seconds(1));
@@ -126,7 +126,7 @@ TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
   EXPECT_FALSE(rows.contains("writer"));
 }
 
-// Else what changes in it would count as free space.
+// Otherwise a change in a table that is left out would count as free space.
 TEST_F(DatabaseCheckTest, EveryTableWithChecksumsIsAmongThoseThatAreDumped) {
   const auto connection = OpenByHand();
   auto query = connection
@@ -164,7 +164,7 @@ TEST_F(DatabaseCheckTest, EveryRowThatABitChanged) {
     const auto check = CheckDatabase(path());
     if (after && *after == before) continue;  // free space, or the writer's own row
     ++changed;
-    // Typed, and no crash: an error of opening it at all, or damage that names the table.
+    // No crash: a typed error of opening the file, or damage that names the table.
     if (!check) {
       EXPECT_TRUE(check.error().kind == ErrorKind::kCorrupt ||
                   check.error().kind == ErrorKind::kInvalid ||
@@ -181,7 +181,7 @@ TEST_F(DatabaseCheckTest, EveryRowThatABitChanged) {
     }
     missed_by_sqlite += only_rows;
 
-    // What is not damaged is served; what is, is refused.
+    // Undamaged rows are served; damaged ones are refused.
     const auto reader = StoreReader::Open(path());
     if (!reader) continue;
     for (std::uint64_t id = 1; id <= kBatches; ++id) {
@@ -195,8 +195,8 @@ TEST_F(DatabaseCheckTest, EveryRowThatABitChanged) {
       for (const Outcome& outcome : *outcomes) {
         if (!outcome.evaluation.ok()) continue;
         Evaluation stored = StoredMeasurement(id, outcome.job.index);
-        // A row whose key has changed is not found: its result is told without it, and the check
-        // names the table.
+        // A device state whose key has changed is not found: its result is read without it, and the
+        // check names the table.
         if (damaged_tables.contains("device_states") && !outcome.evaluation.measurement().device) {
           std::get<Measurement>(stored.verdict).device.reset();
         }

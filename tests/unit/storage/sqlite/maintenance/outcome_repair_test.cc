@@ -1,5 +1,4 @@
-// A page of `outcomes` that cannot be read: reported, then repaired, and only its own rows are
-// lost.
+// An unreadable page of `outcomes` is reported, then repaired, and only its own rows are lost.
 
 #include "storage/sqlite/maintenance/outcome_repair.h"
 
@@ -38,7 +37,7 @@ class OutcomeRepairTest : public ScratchDatabase {
     EXPECT_TRUE(repair) << repair.error().message;
     return repair ? *std::move(repair) : OutcomeRepair{};
   }
-  // Expects all outcomes of batch 1 in order, without a gap; those that were lost.
+  // Expects all outcomes of batch 1, in order and without a gap. Returns the lost ones.
   std::vector<OutcomePlace> ReadLost(std::size_t finished) {
     std::vector<Outcome> all;
     const auto reader = OpenReader();

@@ -1,4 +1,4 @@
-// Raw samples of old results are taken away: never silently, never half, and nothing but samples.
+// Raw samples of old results are removed: always on record, never by half, and nothing else.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ ThinningRule Rule(std::uint32_t keep_every) {
   return {.measured_before = kCutoff, .keep_every = keep_every, .asked_by = "a test"};
 }
 
-// Result n of batch n, measured then.
+// Batch n with one result, measured at `measured_at`.
 std::vector<Write> BatchOf(std::uint64_t n, WallTime measured_at) {
   JobFinished finished{
       SomeOutcome({.batch = n}, PlainSpec(3), SomeMeasurement(static_cast<std::uint8_t>(n % 250)))};
@@ -49,7 +49,7 @@ class RetentionTest : public ScratchDatabase {
     ASSERT_TRUE(store.Apply(writes));
   }
 
-  // All steps of a pass; how many there were.
+  // Runs all steps of a pass. Returns their number.
   static int Run(Store& store, Thinning& pass) {
     int steps = 0;
     while (!pass.is_over()) {
@@ -99,7 +99,7 @@ TEST_F(RetentionTest, SamplesOfOldResultsGoAndEverythingElseStays) {
   EXPECT_EQ(OpenReader()->ReadOutcomes({2}, 0, 10).value().at(0), young);
   ExpectWhole();
 
-  // It answers as before, and says what it is.
+  // It answers as before, and reports that it was thinned.
   const StoredAnswer answer = OpenReader()->FindResult(KeyFor(expected.evaluation)).value();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->evaluation.measurement(), measurement);
@@ -137,7 +137,7 @@ TEST_F(RetentionTest, EveryPassIsOnRecord) {
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE sample_count = 4 AND "
                          "samples_kept = 4 AND thinned_at IS NULL"),
             1);
-  // One that finds nothing to do leaves nothing behind.
+  // A pass that finds nothing to do writes no row.
   Thinning again(Rule(2), Scope::kAll);
   Run(*store, again);
   EXPECT_EQ(again.count().results, 0u);
@@ -188,7 +188,7 @@ TEST_F(RetentionTest, StepsAreShortAndAPassMayEndAnywhere) {
     ASSERT_TRUE(store->Thin(pass, kNow));
     EXPECT_FALSE(pass.is_over());
     EXPECT_EQ(pass.count().results, RetentionTable::kRowsPerStep);
-    // What a step did is on record, whatever becomes of the pass.
+    // A step is on record even if the pass never ends.
     EXPECT_EQ(NumberByHand("SELECT results FROM retention WHERE id = 1"),
               std::int64_t{RetentionTable::kRowsPerStep});
     ExpectWhole();
@@ -223,7 +223,7 @@ TEST_F(RetentionTest, APassThatIsMadeAgainGoesOnWhereItEnded) {
   Thinning all(Rule(0), Scope::kAll);
   Run(*store, all);
   EXPECT_EQ(all.count().results, 0u) << "too new for this rule";
-  // What a milder rule has seen to is not what a stricter one has.
+  // A stricter rule does not skip what a milder one has covered.
   Put(*store, 5, kNew);
   ThinningRule mild = Rule(2);
   mild.measured_before = kNow;
@@ -260,7 +260,7 @@ TEST_F(RetentionTest, ADamagedResultIsLeftAsItIs) {
   EXPECT_EQ(check.damage[0].row, "2");
 }
 
-// An answer from the store that was read before, or is read now, is that row, and no new one.
+// An answer with a thinned result refers to the result's row and adds none.
 TEST_F(RetentionTest, AThinnedResultIsKnownAgain) {
   const auto store = OpenStore();
   Put(*store, 1, kOld);
@@ -308,7 +308,7 @@ TEST_F(RetentionTest, CompactingGivesTheRoomBack) {
 TEST_F(RetentionTest, AnOvertakenWriterTakesNothing) {
   const auto old_store = OpenStore();
   Put(*old_store, 1, kOld);
-  std::filesystem::remove(path().string() + ".lock");  // what should never be done
+  std::filesystem::remove(path().string() + ".lock");  // must never be done
   const auto new_store = OpenStore();
   Thinning pass(Rule(0), Scope::kAll);
   const Status refused = old_store->Thin(pass, kNow);
@@ -318,7 +318,7 @@ TEST_F(RetentionTest, AnOvertakenWriterTakesNothing) {
   EXPECT_FALSE(Read(1).thinned);
 }
 
-// Results of version 1 have neither clocks nor a second checksum, and have none afterwards.
+// Results of version 1 have neither clocks nor a second checksum, and get none by thinning.
 TEST_F(RetentionTest, ResultsOfVersion1) {
   std::filesystem::copy_file(LOOPFLEET_SOURCE_DIR "/tests/golden/storage/1.db", path());
   const auto store = OpenStore();
@@ -346,7 +346,7 @@ class RetentionDiskTest : public RetentionTest {
   static constexpr StoreOptions kOptions{.log_pages = 24, .run_entries = 16};
   static constexpr std::uint64_t kResults = RetentionTable::kRowsPerStep + 100;
 
-  // The bytes of a database with that many old results, made on a real disk.
+  // The bytes of a database with kResults old results, made on a real disk.
   std::string OldResults() {
     {
       const auto store = OpenStore(kOptions);
@@ -371,7 +371,7 @@ class RetentionDiskTest : public RetentionTest {
     return true;
   }
 
-  // Every result is whole or thinned, and on record.
+  // Every result is whole, or thinned and on record.
   void ExpectOnRecord() {
     EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), static_cast<std::int64_t>(kResults));
     EXPECT_EQ(NumberByHand("SELECT count(*) FROM results WHERE "

@@ -1,4 +1,4 @@
-// A copy of a database that is being written: whole, its own, and good to go on with.
+// A copy of a database that is being written is whole, independent and can be written on.
 
 #include "storage/sqlite/maintenance/snapshot.h"
 
@@ -54,7 +54,7 @@ TEST_F(SnapshotTest, WhileTheWriterWorks) {
   writer.join();
 }
 
-// To restore is to start on the copy.
+// A restore is a start on the copy.
 TEST_F(SnapshotTest, IsGoneOnWith) {
   const auto to = directory() / "copy.db";
   {

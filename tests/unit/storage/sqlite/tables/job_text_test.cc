@@ -50,7 +50,7 @@ TEST(JobText, OptionsRoundTrip) {
   EXPECT_EQ(read, FullSpec()) << text;
 }
 
-// These names are in databases for good.
+// Databases contain these names: they can never change.
 TEST(JobText, OptionNamesStay) {
   EXPECT_EQ(
       OptionsText(FullSpec(), kAccepted).value().value(),
