@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/measurements/timing.svg from the results that bench_timing --raw FILE kept.
+"""Draws docs/measurements/timing.svg from the results of bench_timing --raw FILE.
 
     bench/plot_timing.py FILE docs/measurements/timing.svg      (needs python3-matplotlib)
 """
@@ -37,7 +37,7 @@ def main():
         sys.exit(__doc__)
     with open(sys.argv[1], encoding="utf-8") as file:
         rows = [row for row in map(json.loads, file) if "elapsed_ns" in row]
-    plt.rcParams["svg.hashsalt"] = "loopfleet"  # the same file for the same results
+    plt.rcParams["svg.hashsalt"] = "loopfleet"  # makes the file reproducible
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2))
     for axes, experiment, title in (
         (left, "quiet", "fresh worker processes"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bench/run.sh NAME    builds what NAME needs (preset release) and prints its results as JSON lines:
 #                      {"bench", "case", "value", "unit", "peer", "peer_value", "ratio"}
-# bench/run.sh --list  tells the names.
+# bench/run.sh --list  lists the names.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -55,12 +55,12 @@ case "$name" in
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;
 esac
 
-# NVRTC looks for a part of itself where the loader looks.
+# NVRTC loads a part of itself from the loader's search path.
 if [[ $name == gpu_compile ]]; then
   export LD_LIBRARY_PATH=/usr/local/lib/loopfleet/nvidia-cuda-nvrtc/nvidia/cu13/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 
-# Standard output is for results alone.
+# Standard output carries results only.
 {
   if [[ $name == python ]]; then tests/python/make_environment.sh --without-learning; fi
   cmake --preset release

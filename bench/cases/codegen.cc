@@ -1,5 +1,5 @@
-// The compiler: how long it takes from tree to callable, and how fast what it makes is, beside what
-// others make. In one process and unconfined: only the compiler is measured.
+// Measures the compiler: the time from tree to callable, and the speed of its code beside the
+// peers'. One process without a sandbox, so only the compiler is measured.
 //
 //   bench_codegen [--only latency,orders,threads,strides,best,article,add] [--seconds 60]
 
@@ -41,7 +41,7 @@ using Clock = std::chrono::steady_clock;
 using looptree::BenchmarkUri;
 
 struct Options {
-  std::string only;  // names of sections; empty: all
+  std::string only;  // section names, separated by commas; empty: all
   std::int64_t seconds = 60;
 
   bool Has(std::string_view section) const {
@@ -49,7 +49,7 @@ struct Options {
   }
 };
 
-// With what the code was made by and for, which a figure is true of alone.
+// Adds the lowering revision and the ISA, which a figure is valid for.
 void PrintFigure(ResultLine line) {
   line.details["lowering"] = worker::kLoweringRevision;
   line.details["isa"] = worker::HostIsa();
@@ -60,7 +60,7 @@ double MillisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Processor time of this thread: unlike the wall's, it does not count what others do beside it.
+// Processor time of this thread: unlike wall time, it excludes the work of other threads.
 double ThreadMilliseconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -75,18 +75,17 @@ Result<looptree::Replayed> TreeOf(const looptree::Source& source, const std::str
   return *std::move(replayed);
 }
 
-// ------------------------------------------------------------------------- latency: tree to
-// callable
+// ---------------------------------------------------------------- latency: from tree to callable
 
 struct Timings {
   std::vector<double> total;
   std::vector<double> total_cpu;
   std::vector<double> link;
-  std::vector<double> o3;  // of some of them
+  std::vector<double> o3;  // for every kO3Share-th tree
   std::size_t object_bytes = 0;
 };
 
-constexpr std::size_t kO3Share = 8;  // LLVM's own pipeline takes long: every so manieth tree
+constexpr std::size_t kO3Share = 8;  // LLVM's own pipeline is slow, so only every eighth tree
 
 Result<void> Compile(Toolchain& tools, LlvmO3& o3, const looptree::LoopTree& tree,
                      Timings& timings) {
@@ -150,8 +149,7 @@ Result<void> RunLatency(Toolchain& tools) {
   return {};
 }
 
-// ---------------------------------------------------- orders: default loop orders and a tile, and
-// cc
+// -------------------------------------------------- orders: default loop orders, a tile, and cc
 
 struct Named {
   std::string name;
@@ -199,7 +197,7 @@ Result<void> RunOrders(Toolchain& tools) {
   return {};
 }
 
-// ------------------------------------------------- threads: the same tree on one core and on two
+// ----------------------------------------------- threads: the same tree on one core and on two
 
 Result<looptree::LoopTree> WithThreads(const looptree::Source& source, const std::string& actions) {
   LF_TRY(const auto replayed, TreeOf(source, actions));
@@ -237,10 +235,10 @@ Result<void> RunThreads(Toolchain& tools) {
   return {};
 }
 
-// --------------------------------- strides: rows of a power of two, beside rows a little off one
+// ---------------------------------- strides: row lengths at a power of two, and a little off it
 
-// What is read down such rows falls into the same sets of a cache; copied into panels it does not,
-// and the difference from the nearest sizes says what is left to gain.
+// A column read over such rows falls into few cache sets. Copying into panels avoids that; the
+// difference from the nearest sizes shows what is left to gain.
 Result<void> RunStrides(Toolchain& tools, int size) {
   const std::pair<std::string, std::string> schedules[] = {
       {"tiles of 4 x 32", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},
@@ -276,8 +274,7 @@ Result<void> RunStrides(Toolchain& tools, int size) {
   return {};
 }
 
-// ------------------------------------------------------------- best: a search against the
-// libraries
+// ------------------------------------------------------- best: a search against the libraries
 
 Result<void> RunBest(Toolchain& tools, int size, std::int64_t seconds) {
   const BenchmarkUri uri{fmt::format("benchmark://mm-v0/mm{0}_{0}_{0}", size)};
@@ -286,7 +283,7 @@ Result<void> RunBest(Toolchain& tools, int size, std::int64_t seconds) {
   LF_TRY(const Found found, SearchSchedule(tools, core, start.benchmark,
                                            {.budget = std::chrono::seconds(seconds),
                                             .seed = static_cast<std::uint64_t>(size)}));
-  // Fresh: compiled again, in other buffers.
+  // Compiled again, with new buffers.
   const auto replayed = looptree::Replay(uri, found.actions);
   if (!replayed) return Fail(ErrorKind::kInvalid, replayed.error().message);
   const Expected expected(replayed->tree.program());
@@ -336,7 +333,7 @@ Result<void> RunBest(Toolchain& tools, int size, std::int64_t seconds) {
   return {};
 }
 
-// --------------------------------------------- article: a matrix product of positive products only
+// ------------------------------------------- article: a matrix product of positive products only
 
 constexpr std::int64_t kArticleRows = 33;
 constexpr std::int64_t kArticleColumns = 48;
@@ -347,7 +344,7 @@ Result<void> RunArticle(Toolchain& tools, NumpyPeer* numpy, std::int64_t depth) 
   // m/5, k, then a tile of 5 rows by all 48 columns
   const std::string actions = "split_5,down,swap_down";
   LF_TRY(const auto replayed, TreeOf(ir, actions));
-  // The input of one element has to be 0.
+  // The one-element input must be 0.
   Expected expected(replayed.tree.program());
   expected.inputs.back().assign(1, 0);
   expected.reference = looptree::Evaluate(replayed.tree.program(), expected.inputs);
@@ -379,10 +376,10 @@ Result<void> RunArticle(Toolchain& tools, NumpyPeer* numpy, std::int64_t depth) 
   return {};
 }
 
-// ------------------------------------------------------- add: 8 M floats, beside numpy and stores
+// ----------------------------------------------------- add: 8 M floats, beside numpy and stores
 
 Result<void> RunAdd(Toolchain& tools, NumpyPeer* numpy) {
-  constexpr std::int64_t kElements = 8388607;  // the largest that the dataset has
+  constexpr std::int64_t kElements = 8388607;  // the largest size of the dataset
   LF_TRY(const auto replayed,
          TreeOf(looptree::IrText{looptree::IrTextOf(VectorSum(kElements))}, ""));
   LF_TRY(CompiledTree ours,

@@ -1,6 +1,6 @@
-// A worker for bench/cases/evaluations.cc: compiles each tree once and answers the same tree from
-// then on without compiling. What is evaluated a second time thus costs what it would cost with a
-// compiler that takes no time; linking, which every compiler has to do, is still done.
+// A worker for bench/cases/evaluations.cc that compiles each tree once and reuses the kernel. A
+// second evaluation thus costs what it would with a compiler that takes no time. Linking, which
+// every compiler needs, still happens each time.
 
 #include <map>
 #include <memory>

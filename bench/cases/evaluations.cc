@@ -1,13 +1,13 @@
-// How many evaluations a second one worker gives: fresh and verified, through a real coordinator,
-// over the committed corpus. Peers evaluate some of the same schedules, in turns with the worker,
-// so that what slows the host down for a while meets all of them.
+// Evaluations per second of one worker: fresh and verified, through a real coordinator, over the
+// committed corpus. Peers evaluate some of the same schedules, in turns with the worker, so that
+// whatever slows the host slows all of them.
 //
 //   bench_evaluations [--only mm64_64_64,mm128_128_128] [--without-peers]
 //   bench_evaluations --compiled-before [--cores 1] [--rounds 3]
 //
-// The second asks what a quicker compiler could gain: each round has a fresh cluster evaluate the
-// corpus twice, and the second time nothing is compiled any more. With --cores 1 the client, the
-// coordinator and all of the worker share one core.
+// The second form measures what a faster compiler could gain: in each round a fresh cluster
+// evaluates the corpus twice, the second time without compiling. With --cores 1 the client, the
+// coordinator and the worker's processes share one core.
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -37,10 +37,10 @@ namespace loopfleet::bench {
 namespace {
 
 constexpr std::size_t kWarmUpJobs = 16;
-// A turn is so much of a case's walks, then each peer's share. More turns would follow the host
-// more closely, but every turn begins and ends with a worker that has too little to do.
+// A turn is this fraction of a case's walks, then each peer's share. More turns would follow the
+// host more closely, but the worker is not fully busy at the start and end of a turn.
 constexpr std::size_t kTurns = 4;
-constexpr std::size_t kPeerSchedules = 5;  // of a turn's; a peer takes 0.1 to 0.2 s for each
+constexpr std::size_t kPeerSchedules = 5;  // in a turn; a peer takes 0.1 to 0.2 s for each
 
 struct Options {
   std::vector<std::string> only;  // sizes; empty: all
@@ -61,13 +61,13 @@ constexpr const char* kNoFigure = "the host is too loud for a single figure";
 
 struct Fresh {
   double seconds = 0;
-  double measured_seconds = 0;  // in which kernels were timed
+  double measured_seconds = 0;  // spent timing kernels
   std::uint32_t failed = 0;
-  std::uint32_t unstable = 0;  // a loud host left them without a figure, three times
+  std::uint32_t unstable = 0;  // no figure after three attempts, because the host was noisy
   std::vector<double> gflops;
   std::map<std::string, std::uint32_t> grades;
-  double samples = 0;   // of all evaluations
-  double accepted = 0;  // of these
+  double samples = 0;   // over all evaluations
+  double accepted = 0;  // of those samples
   std::vector<double> compile_us;
 
   double per_second() const { return static_cast<double>(gflops.size()) / seconds; }
@@ -110,11 +110,11 @@ client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
   return fresh;
 }
 
-// What peers took for some of the schedules, in seconds.
+// The seconds that peers took for some of the schedules.
 struct PeerTimes {
   std::size_t schedules = 0;
   double cc = 0;
-  std::optional<double> halide = 0;  // none: it is not installed here
+  std::optional<double> halide = 0;  // nullopt: not installed
 
   void Add(const PeerTimes& more) {
     schedules += more.schedules;
@@ -153,12 +153,12 @@ nlohmann::ordered_json Distribution(std::vector<double> values) {
           {"max", values.back()}};
 }
 
-// What kernels took of the timing core so far, outside their timed batches: by stage.
+// Time that kernels have used the timing core outside their timed batches, by stage.
 struct SlotOverhead {
   std::map<std::string, double> seconds;
   double kernels = 0;
 };
-constexpr const char* kSlotOverhead = "slot_overhead";  // all of it
+constexpr const char* kSlotOverhead = "slot_overhead";  // the total
 
 Result<SlotOverhead> ReadSlotOverhead(client::Client& client) {
   const auto workers = client.ListWorkers();
@@ -177,7 +177,7 @@ Result<SlotOverhead> ReadSlotOverhead(client::Client& client) {
   return overhead;
 }
 
-// For each kernel, in microseconds, from `before` to `after`.
+// Microseconds per kernel between `before` and `after`.
 nlohmann::ordered_json MeanOverhead(const SlotOverhead& before, const SlotOverhead& after) {
   nlohmann::ordered_json mean;
   for (const auto& [stage, seconds] : after.seconds) {
@@ -267,8 +267,8 @@ client::Answer<client::Client> Connect(const client::LocalCluster& cluster) {
   return client::Client::Connect({.address = cluster.address(), .program = "bench"});
 }
 
-// The client and the coordinator leave the worker's timing core alone, as on hosts where they are
-// elsewhere: the worker takes the last core that it may use, and cannot move other programs.
+// Keeps the client and the coordinator off the worker's timing core, as if they ran on other hosts.
+// The worker takes the last core that it may use and cannot move other programs.
 Status LeaveTimingCore(const client::LocalCluster& cluster) {
   cpu_set_t cores;
   if (::sched_getaffinity(0, sizeof cores, &cores) != 0) {
@@ -305,19 +305,19 @@ Status RunRates(const Options& options) {
   return {};
 }
 
-// ------------------------------------------------------------- what a quicker compiler could gain
+// -------------------------------------------------------------- what a faster compiler could gain
 
 double MedianOf(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
 }
 
-// What one pass after another gave.
+// The figures of successive passes.
 struct Passes {
   std::vector<double> per_second;
   std::vector<double> slot_busy;
   std::vector<double> compile_us;  // the medians
-  std::vector<double> grade_a;     // shares: how quiet the host was
+  std::vector<double> grade_a;     // shares; they show how quiet the host was
 
   Status Add(const client::Answer<Fresh>& fresh) {
     if (!fresh) return Fail(fresh.error().kind, fresh.error().message);

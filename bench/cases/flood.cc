@@ -1,6 +1,6 @@
-// How long a client waits for the answer to a small request while another one sends as much as it
-// can: many connections, each with large submissions of jobs that the store can answer, the next as
-// soon as one is accepted. The real daemon, a real database.
+// How long a client waits for the answer to a small request while another client floods the
+// coordinator: many connections, each with large submissions of jobs that the store can answer, the
+// next as soon as one is accepted. Uses the real daemon and a real database.
 
 #include <fmt/format.h>
 
@@ -29,11 +29,11 @@ using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::uint32_t kConnections = 64;
-constexpr std::uint32_t kJobs = 2'000;    // of a submission, which is nearly 1 MiB
-constexpr std::uint32_t kDistinct = 250;  // jobs
-constexpr int kAsked = 200;               // of each kind, at most
+constexpr std::uint32_t kJobs = 2'000;    // in a submission of nearly 1 MiB
+constexpr std::uint32_t kDistinct = 250;  // different jobs
+constexpr int kAsked = 200;               // requests of each kind, at most
 constexpr std::chrono::seconds kAskFor{30};
-constexpr milliseconds kPause{10};  // between two
+constexpr milliseconds kPause{10};  // between requests
 
 std::vector<JobSpec> LargeSubmission() {
   std::vector<JobSpec> jobs;
@@ -115,8 +115,8 @@ class Flood {
 };
 
 struct Waits {
-  std::vector<double> listed_ms;    // from asking for the workers until they are told
-  std::vector<double> accepted_ms;  // from sending a job until it is accepted, which is on disk
+  std::vector<double> listed_ms;    // from the request for the list of workers to its answer
+  std::vector<double> accepted_ms;  // from sending a job until it is accepted (on disk)
 };
 
 Result<Waits> Ask(const QueueRig& rig) {

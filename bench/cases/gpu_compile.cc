@@ -1,5 +1,5 @@
-// From loop tree to cubin, beside NVRTC from CUDA C++ of the same kernel to cubin. Needs nvJitLink
-// and NVRTC, no GPU.
+// Compile time from loop tree to cubin, beside NVRTC's from CUDA C++ of the same kernel to cubin.
+// Needs nvJitLink and NVRTC, but no GPU.
 //
 //   bench_gpu_compile [--gpu-arch sm_90] [--rounds 5]
 
@@ -28,7 +28,7 @@ struct Schedule {
   const char* uri;
   const char* actions;
 };
-// Tiles of every size that the walks of a search come to.
+// Tiles of every size that the walks of a search reach.
 constexpr Schedule kSet[] = {
     {"benchmark://loop_tool-cuda-v0/1048576", ""},
     {"benchmark://loop_tool-cuda-v0/8388607", ""},

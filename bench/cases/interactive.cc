@@ -1,6 +1,6 @@
-// How long one job of a client waits behind very many of another client: the real daemon, workers
-// that speak the real protocol and take a while for each job. What counts is the wait beyond the
-// work that was leased already: from the moment at which the job is accepted and a worker has room
+// How long one client's job waits behind very many jobs of another client: the real daemon, and
+// workers that speak the real protocol and take a fixed time for each job. The figure is the wait
+// beyond the work already leased: from the moment when the job is accepted and a worker has room
 // until the job arrives at a worker.
 
 #include <fmt/format.h>
@@ -41,14 +41,14 @@ constexpr std::uint32_t kWorkers = 4;
 constexpr std::uint32_t kCredit = 8;
 constexpr Nanos kJobTime = milliseconds(5);
 constexpr Nanos kHeartbeat = milliseconds(500);
-constexpr Nanos kLimit = std::chrono::seconds(20);  // of one job's way to a worker
+constexpr Nanos kLimit = std::chrono::seconds(20);  // for one job to reach a worker
 
 JobSpec NullJob() {
   return {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"},
           .freshness = Freshness::kMeasureAnew};
 }
 
-// What the workers saw, for the thread that asks.
+// What the workers saw, for the client's thread. Thread-safe.
 class Sightings {
  public:
   void Leased(BatchId batch, Time when) {
@@ -78,7 +78,7 @@ class Sightings {
   std::vector<Time> room_made_;  // ascending
 };
 
-// A worker that takes kJobTime for each lease, one after the other.
+// A worker that takes kJobTime for each lease, one at a time.
 class PacedWorker {
  public:
   PacedWorker(wire::Context& context, const std::string& coordinator, std::uint32_t number,
@@ -193,10 +193,10 @@ double Milliseconds(SteadyClock::duration duration) {
 
 struct Waits {
   std::vector<double> added_ms;  // beyond the work already leased
-  std::vector<double> whole_ms;  // from sending the job until it is at a worker
+  std::vector<double> whole_ms;  // from sending the job until it arrives at a worker
 };
 
-// Jobs one at a time, each when the one before it is stored.
+// Submits jobs one at a time, each after the previous one is stored.
 Result<Waits> Interact(const client::LocalCluster& cluster, const Sightings& sightings,
                        std::uint32_t jobs) {
   auto client = client::Client::Connect({.address = cluster.address(), .program = "interactive"});

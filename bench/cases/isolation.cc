@@ -1,7 +1,7 @@
-// What isolation costs: evaluations by an executor child, with the filter of system calls and
-// without it, beside the same kernel linked into this process and timed by the same sampler, in
-// turns; and how long it takes until the next kernel runs after one that crashed or hung. Real
-// children, several kernels in their hands as in a worker's.
+// What isolation costs: evaluations by an executor child, with and without the syscall filter,
+// beside the same kernel linked into this process and timed by the same sampler, in turns. Also how
+// long it takes until the next kernel runs after one that crashed or hung. The children are real
+// and have several kernels prepared, as in a worker.
 
 #include <fmt/format.h>
 
@@ -40,10 +40,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 40;
-constexpr std::size_t kKernels = 12;  // of a round: as many as the core has in its hands at most
+constexpr std::size_t kKernels = 12;  // in a round: the most that a core has prepared at a time
 constexpr int kFaults = 30;
 constexpr std::chrono::milliseconds kRunLimit{100};
-// Until there is a spare child again.
+// Long enough for a new spare child to start.
 constexpr std::chrono::milliseconds kBetweenFaults{10};
 
 double MicrosecondsSince(Clock::time_point start) {
@@ -65,7 +65,7 @@ struct Subject {
   worker::Kernel kernel;
   std::shared_ptr<const worker::Workload> workload;
 
-  // Of what it writes.
+  // The layout of the kernel's non-input buffers.
   worker::BufferLayout Layout() const {
     std::vector<std::uint64_t> counts;
     for (const worker::BufferSpec& buffer : kernel.buffers) {
@@ -91,7 +91,7 @@ Subject MakeSubject() {
   return subject;
 }
 
-// A look of always five repetitions, whatever the core is like, so that all arms do the same.
+// A round always has five repetitions, however noisy the core, so that all arms do the same work.
 constexpr std::uint32_t kRepetitions = 5;
 worker::SamplingPolicy PolicyOf(std::uint64_t iterations, std::uint64_t probe_steps) {
   return {.least_samples = kRepetitions,
@@ -102,17 +102,17 @@ worker::SamplingPolicy PolicyOf(std::uint64_t iterations, std::uint64_t probe_st
           .probe_steps = probe_steps};
 }
 
-// What evaluations take of the timing core besides their repetitions: two looks each, as the daemon
-// gives to a kernel whose looks agree. In microseconds.
+// The time that evaluations use the timing core outside their repetitions. Two rounds each, as the
+// daemon gives a kernel whose rounds agree.
 struct Costs {
-  std::vector<double> outside;          // all of it
-  std::vector<worker::SlotTime> steps;  // what that went on, as a child accounts for it
-  std::vector<double> run_ns;           // one run of the kernel, as a look has it
+  std::vector<double> outside;          // total, microseconds
+  std::vector<worker::SlotTime> steps;  // the same by step, as a child accounts for it
+  std::vector<double> run_ns;           // one run of the kernel, the median of a round
 };
 
 double MedianRunNs(const worker::Samples& samples) { return AtShare(samples.ns, 0.5); }
 
-// Nothing between the sampler and the kernel: what isolation is compared with.
+// The baseline without isolation: the sampler calls the kernel directly.
 class InProcess {
  public:
   InProcess(const Subject& subject, const monitoring::CorePlan& cores)
@@ -130,7 +130,7 @@ class InProcess {
                        probe_->steps());
   }
 
-  // What all arms look with.
+  // The policy of the rounds in all arms.
   const worker::SamplingPolicy& policy() const { return policy_; }
 
   void Evaluate(Costs& costs) {
@@ -158,7 +158,7 @@ class InProcess {
   }
 
  private:
-  // Does for its kernel what an executor child's does.
+  // Runs its kernel as an executor child's runner does.
   class Runner final : public worker::IterationRunner {
    public:
     Runner(const worker::LinkedKernel& kernel, std::vector<std::span<std::byte>> memory)
@@ -256,19 +256,19 @@ class Rig {
         costs.run_ns.push_back(MedianRunNs(timed.samples));
       }
     }
-    for (std::size_t i = 1; i < kKernels; ++i) {  // for the first one the child was waiting
+    for (std::size_t i = 1; i < kKernels; ++i) {  // the first one includes the child's waiting
       costs.outside.push_back(static_cast<double>(outside[i].total_ns()) / 1e3);
       costs.steps.push_back(outside[i]);
     }
   }
-  // From the question to the answer, with nothing else in the executor's hands.
+  // From request to answer, with no other kernel in the executor.
   double LookMicroseconds(const worker::SamplingPolicy& policy) {
     const auto start = Clock::now();
     Begin(kernels_.front(), policy);
     LF_CHECK(executor_->Finish().has_value(), "a look");
     return MicrosecondsSince(start);
   }
-  // The time from the question for a kernel that goes wrong until the next one has run.
+  // The time from the request for a faulty kernel until the next one has run.
   double RecoverFrom(const std::string& kernel) {
     LF_CHECK(executor_->Run(CallOf("returns")).has_value(), "the kernel that returns");
     std::this_thread::sleep_for(kBetweenFaults);
@@ -300,7 +300,7 @@ class Rig {
   worker::GuardedBufferPool arenas_{{}};
   std::vector<std::unique_ptr<worker::CodeArena::Place>> places_;
   std::vector<worker::KernelCall> kernels_;
-  std::vector<std::unique_ptr<worker::CodeArena::Place>> fault_places_;  // the newest ones
+  std::vector<std::unique_ptr<worker::CodeArena::Place>> fault_places_;  // the newest four
 };
 
 struct Arms {
@@ -350,7 +350,7 @@ void Run() {
   const monitoring::CorePlan cores =
       monitoring::PlanCores(monitoring::AllowedProcessors().value(), {});
   if (!cores.others.empty())
-    RunOn(cores.others);  // as the daemon, which leaves the timing core alone
+    RunOn(cores.others);  // as the daemon does, to keep off the timing core
   const Subject subject = MakeSubject();
   Rig filtered(best, subject, cores);
   Rig open(worker::Isolation::kProcess, subject, cores);

@@ -1,6 +1,6 @@
-// What looking costs: /metrics and the queue while 100 pages are watched live and 64 connections
-// are half open, beside the same coordinator with nobody there. Rounds alternate, so that what the
-// machine does besides falls on both.
+// What viewers of the page cost: /metrics and the queue with 100 live viewers and 64 half-open
+// connections, beside the same coordinator without them. Rounds alternate, so that other load on
+// the machine affects both.
 //
 //   bench_page [ROUNDS [JOBS]]
 
@@ -27,7 +27,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// Forty times a second: enough of them for a 99th percentile; the same on both sides.
+// Forty scrapes a second on both sides: enough for a 99th percentile.
 constexpr std::chrono::milliseconds kScrapePause{25};
 constexpr PageCrowdOptions kCrowd{};
 
@@ -37,7 +37,7 @@ struct Round {
   std::vector<double> scrape_ms;
 };
 
-// Scrapes as long as it lives.
+// Scrapes /metrics during its lifetime.
 class Scraper {
  public:
   explicit Scraper(std::string address)
@@ -106,7 +106,7 @@ Status Run(std::uint32_t rounds, std::uint32_t count) {
   LF_TRY(const auto rig, QueueRig::Start());
   const StubWorkers workers({.coordinator = rig.cluster().worker_address()});
   const std::vector<JobSpec> jobs(count, NullJob());
-  LF_TRY_VOID(RunJobs(rig, jobs));  // what is only needed once
+  LF_TRY_VOID(RunJobs(rig, jobs));  // warm-up
   Side alone;
   Side watched;
   std::uint64_t bytes = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the Python package costs beside the measuring: messages, environments over a backend that answers at
-once, and what not waiting for the slowest is worth. Prints the lines of bench/run.sh."""
+"""What the Python package costs besides the measurements: messages, environments over a backend that answers at
+once, and the gain of not waiting for the slowest job. Prints the lines of bench/run.sh."""
 
 import argparse
 import heapq
@@ -56,7 +56,7 @@ class Null:
 
 
 class Uneven:
-    """Eight workers, each job as long as chance says: most take little, some a lot."""
+    """Eight workers with random job times: most are short, some are long."""
 
     def __init__(self, outcome, mean_s=0.004, workers=8):
         self.outcome = outcome
@@ -95,7 +95,7 @@ def bench_messages(outcome):
     jobs = [loopfleet.job(MM, WALK) for _ in range(1000)]
     request = os.urandom(16)
     samples = min(15, len(outcome.samples_ns))  # as in bench/cases/queue.cc
-    rows = 1000  # in one frame: as many as 1 MiB holds, as the coordinator cuts them
+    rows = 1000  # in one frame of at most 1 MiB, as the coordinator splits pages
     while len(page := _core.encode_page(1, 1, [outcome] * rows, samples)) > 1 << 20:
         rows //= 2
     encode = median_ms(lambda: _core.encode_submit(1, request, 0, jobs))

@@ -1,6 +1,5 @@
-// What goes through the coordinator, from accepted (on disk) to stored (on disk): real rows (20
-// actions, 15 samples), the real daemon, stub workers that speak the real protocol, all on one
-// disk.
+// The coordinator's throughput from accepted (on disk) to stored (on disk): real rows (20 actions,
+// 15 samples), the real daemon, and stub workers that speak the real protocol, all on one disk.
 //
 //   bench_queue [--only CASE,CASE]
 
@@ -24,7 +23,7 @@ constexpr QueueCase kCases[] = {
     {"repeats", RunRepeatsCase}, {"fleet", RunFleetCase},         {"recovery", RunRecoveryCase},
 };
 
-// Whether `name` stands in "a,b,c".
+// Whether the comma-separated list contains `name`.
 bool IsListed(std::string_view list, std::string_view name) {
   for (std::size_t start = 0; start <= list.size();) {
     const std::size_t end = std::min(list.find(',', start), list.size());

@@ -1,5 +1,5 @@
 #pragma once
-// The cases of `bench/run.sh queue`. Each prints its own lines; queue.cc has the list of them.
+// The cases of `bench/run.sh queue`. Each prints its own result lines; queue.cc lists them.
 
 #include "common/base/result.h"
 

@@ -1,5 +1,5 @@
-// How busy a thousand workers are kept whose jobs take 10 ms each, when the queue is full. Each has
-// a connection of its own; a job is nothing but the time that passes.
+// How busy the coordinator keeps a thousand workers with jobs of 10 ms and a full queue. Each
+// worker has its own connection; a job only waits.
 
 #include <fmt/format.h>
 
@@ -28,13 +28,13 @@ using Moment = SteadyClock::time_point;
 
 constexpr std::uint32_t kWorkers = 1'000;
 constexpr auto kJobTime = std::chrono::milliseconds(10);
-constexpr std::uint32_t kCredit = 24;          // a quarter of a second ahead
-constexpr std::size_t kReportsPerMessage = 8;  // sooner when there is nothing left to do
+constexpr std::uint32_t kCredit = 24;          // a quarter of a second of work
+constexpr std::size_t kReportsPerMessage = 8;  // fewer when a worker runs out of jobs
 constexpr auto kPause = std::chrono::milliseconds(4);
 constexpr auto kHeartbeat = std::chrono::milliseconds(500);
 constexpr auto kWarmUp = std::chrono::seconds(2);
 constexpr auto kMeasured = std::chrono::seconds(4);
-constexpr std::uint32_t kJobs = 620'000;  // more than all of them can do in that time
+constexpr std::uint32_t kJobs = 620'000;  // more than the workers can finish in that time
 
 class TimedWorker {
  public:
@@ -48,7 +48,7 @@ class TimedWorker {
     Send(hello);
   }
 
-  // Does what was to be done until now; the time of it that lies behind `since` was busy.
+  // Finishes the jobs due by now. Counts the time after `since` as busy.
   void Advance(Moment since, Moment now) {
     Flush();
     while (const auto frame = dealer_.Receive()) {
@@ -59,7 +59,7 @@ class TimedWorker {
       }
       const auto* leases = std::get_if<wire::Leases>(&*command);
       if (leases == nullptr) continue;
-      if (waiting_.empty()) begun_ = std::max(begun_, now);  // it stood still until now
+      if (waiting_.empty()) begun_ = std::max(begun_, now);  // it was idle until now
       for (const wire::Lease& lease : leases->leases) waiting_.push_back({lease.lease, lease.job});
     }
     while (!waiting_.empty() && begun_ + kJobTime <= now) {
@@ -99,7 +99,7 @@ class TimedWorker {
 
   wire::Dealer dealer_;
   const StubAnswer& answer_;
-  std::deque<std::pair<LeaseId, JobId>> waiting_;  // the first one runs since begun_
+  std::deque<std::pair<LeaseId, JobId>> waiting_;  // the first one has run since begun_
   std::vector<std::pair<LeaseId, JobId>> done_;
   Moment begun_{};
   SteadyClock::duration busy_{};

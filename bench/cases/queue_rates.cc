@@ -1,4 +1,4 @@
-// How many jobs a second: many in a message, one in a message, and repeats of what is stored.
+// Jobs per second: many in a message, one in a message, and repeats of stored jobs.
 
 #include <fmt/format.h>
 
@@ -25,18 +25,18 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kClients = 16;  // each waits for one message to be accepted at a time
+constexpr std::uint32_t kClients = 16;  // each with one message in flight
 constexpr std::uint32_t kBatchedJobs = 500'000;
 constexpr std::uint32_t kSingleJobs = 50'000;
 constexpr std::uint32_t kRepeats = 500'000;
 constexpr std::uint32_t kDistinct = 1'000;
-constexpr std::uint32_t kRowsPerCommit = 20'000;  // as the coordinator's, when much waits
-constexpr std::uint32_t kOutstanding = 256;       // unbatched submissions under way at once
+constexpr std::uint32_t kRowsPerCommit = 20'000;  // as the coordinator's under load
+constexpr std::uint32_t kOutstanding = 256;       // single submissions in flight
 constexpr Nanos kLookPause = std::chrono::milliseconds(2);
 constexpr Nanos kSilenceLimit = std::chrono::seconds(60);
 
-// Until the newest batches are stored. Jobs go out in the order in which they came, so those before
-// them are too, or nearly.
+// Waits until the newest batches are stored. Jobs are dispatched in the order of arrival, so nearly
+// all earlier ones are stored then, too.
 Status AwaitNewest(client::Client& client) {
   while (true) {
     const auto list = client.ListBatches(wire::kMaxBatchesPerList);
@@ -47,7 +47,7 @@ Status AwaitNewest(client::Client& client) {
   }
 }
 
-// Each client submits its share in a batch of its own; until all is stored.
+// Each client submits its share as a batch. Waits until all are stored.
 Status SubmitTogether(const QueueRig& rig, const std::vector<JobSpec>& jobs) {
   std::vector<Status> ended(kClients);
   {
@@ -69,7 +69,7 @@ Status SubmitTogether(const QueueRig& rig, const std::vector<JobSpec>& jobs) {
   return {};
 }
 
-// One job a message, a batch of its own each, many messages under way.
+// Sends one job a message, each as its own batch, with many messages in flight.
 class SingleSubmitter {
  public:
   explicit SingleSubmitter(const std::string& address)
@@ -77,7 +77,7 @@ class SingleSubmitter {
     poller_.Add(dealer_);
   }
 
-  // Ends when the last job is accepted.
+  // Returns when the last job is accepted.
   Status Run(std::uint32_t jobs) {
     Send(wire::ClientHello{.client = Uuid::Random(), .program = "bench"});
     wire::SubmitJobs submit{.jobs = {NullJob()}};
@@ -147,7 +147,7 @@ struct Peer {
   PeerJobs rate;
 };
 
-// A line for each peer: the same value, another ratio.
+// Prints one line per peer: the same value with another ratio.
 Status PrintBeside(const std::string& name, std::uint32_t jobs, std::uint32_t per_message,
                    const QueueCost& cost, const std::vector<Peer>& peers) {
   for (const Peer& peer : peers) {

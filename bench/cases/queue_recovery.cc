@@ -1,4 +1,4 @@
-// How soon jobs are dispatched again after kill -9 of a coordinator with a million queued ones.
+// How soon jobs are dispatched again after kill -9 of a coordinator with a million queued jobs.
 
 #include <algorithm>
 #include <chrono>
@@ -22,7 +22,7 @@ double SecondsSince(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
-// Until this many of the batch are stored.
+// Waits until `count` jobs of the batch are stored.
 Status AwaitFinished(client::Client& client, BatchId batch, std::uint32_t count) {
   while (true) {
     const auto info = client.ShowBatch(batch);
@@ -56,7 +56,7 @@ Status RunRecoveryCase() {
     stored.push_back(SecondsSince(start));
     const auto info = client.ShowBatch(batch);
     if (!info) return std::unexpected(ToError(info.error()));
-    finished = info->finished + 4096;  // what is leased at the kill may still be stored
+    finished = info->finished + 4096;  // jobs leased at the kill may still be stored
   }
   std::ranges::sort(ready);
   std::ranges::sort(stored);

@@ -1,6 +1,6 @@
-// The loop-tree language inside an RL loop: what one step of an agent costs without a cluster,
-// beside what the original was measured to need for the same, and how long the slowest of 10^5
-// hostile lines keeps `loopfleet replay` busy. One thread, no I/O.
+// The loop-tree language inside an RL loop: the cost of an agent's step without a cluster, beside
+// the original's recorded cost, and the time that `loopfleet replay` takes for the slowest of 10^5
+// hostile lines. One thread, no I/O.
 
 #include "client/cli/commands/replay.h"
 
@@ -41,7 +41,7 @@ double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-// Processor time of this thread: unlike the wall's, it does not count what others do beside it.
+// Processor time of this thread: unlike wall time, it excludes the work of other threads.
 double ThreadMilliseconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -68,8 +68,8 @@ std::vector<Action> Space() {
   return *space;
 }
 
-// Seeded walks of legal actions under the original's rules: all of kWalkActions, or one of each
-// length up to that, over and over.
+// Seeded walks of legal actions under the original's rules: all of kWalkActions actions, or cycling
+// through every length up to that.
 enum class Lengths { kAllFull, kEach };
 std::vector<AgentWalk> Walks(Lengths lengths) {
   SplitMix64 random(22);
@@ -89,7 +89,7 @@ std::vector<AgentWalk> Walks(Lengths lengths) {
 
 struct Case {
   std::string name;
-  double peer_microseconds;  // 0: there is no figure of a peer
+  double peer_microseconds;  // 0: no peer figure
   double goal_microseconds;  // 0: none
 };
 
@@ -141,7 +141,7 @@ void MeasureLanguage() {
   Measure({"tree_key, median", 0, 0}, walks, 1,
           [](const AgentWalk& walk) { g_sink = looptree::KeyOf(walk.tree()).bytes[0]; });
 
-  // Down and up again on one walk; undone, so that its history stays as long as it was.
+  // Moves and undoes on one walk, so that its history keeps its length.
   std::vector<AgentWalk> moving = walks;
   std::size_t at = 0;
   Measure({"a cursor move and its undo, median", 0, 0}, walks, 16, [&](const AgentWalk&) {

@@ -1,16 +1,16 @@
-// What a legitimate client notices of an attack before authentication: its latency while 50,000
-// hostile connections come in, beside its latency without them in the same run. The real daemon
-// with keys, over TCP on loopback.
+// A legitimate client's latency during an attack before authentication, with 50,000 hostile
+// connections, beside its latency without them in the same run. The real daemon with keys, over TCP
+// on loopback.
 //
-// Attackers are a process of their own that runs when nobody else wants to (SCHED_IDLE; with --nice
-// at the lowest ordinary priority, whose wakeups others wait for): they stand for other machines,
-// whose processor time would not be the coordinator's. They come from the client's own address: the
-// worst that they can do. Most are kept waiting by the kernel; how many were connected is
-// told. Four kinds in equal parts, interleaved:
-//   silent        connects and says nothing, until it is closed
+// The attackers are a separate process that runs only when the processor is otherwise idle
+// (SCHED_IDLE; with --nice at the lowest ordinary priority, whose wake-ups delay others): they
+// stand for other machines, which would not use the coordinator's processor. They come from the
+// client's own address, which is the worst case. The kernel keeps most of them waiting; the output
+// says how many were connected. Four kinds in equal parts, interleaved:
+//   silent        connects and sends nothing until it is closed
 //   garbage       writes 4 KiB of random bytes
-//   unfinished    greets as CURVE, sends a HELLO that nobody can open or half of one, and waits
-//   wrong key     a whole CURVE handshake with a key that is not authorized
+//   unfinished    greets as CURVE, sends an undecryptable HELLO or half of one, and waits
+//   wrong key     a complete CURVE handshake with an unauthorized key
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -62,9 +62,9 @@ using wire::Role;
 
 constexpr int kOfEachKind = 12'500;
 constexpr int kKinds = 4;
-constexpr auto kUndisturbed = seconds(10);  // before, and again after
-constexpr auto kAttack = seconds(25);       // so 2,000 connections a second
-constexpr auto kPause = milliseconds(2);    // between two requests of the legitimate client
+constexpr auto kUndisturbed = seconds(10);  // before and after the attack, each
+constexpr auto kAttack = seconds(25);       // 2,000 connections a second
+constexpr auto kPause = milliseconds(2);    // between requests of the legitimate client
 constexpr std::size_t kMaxHeld = 8'000;     // connections that attackers keep open at once
 
 // ---- the defended
@@ -128,13 +128,13 @@ Result<Coordinator> StartCoordinator(const fs::path& dir, const fs::path& keys) 
 
 enum class Priority { kIdle, kNice };
 
-// What the attackers tell, in memory that both processes see.
+// Counters of the attackers, in memory that both processes share.
 struct Told {
   int attempts = 0;
-  int connected = 0;  // of those that are not whole handshakes
+  int connected = 0;  // without those of kind "wrong key"
 };
 
-// Not waited for: most have to wait until they are let in.
+// Does not wait for the connection: the kernel delays most of them.
 int ConnectTo(const std::string& endpoint) {
   sockaddr_in address{.sin_family = AF_INET};
   address.sin_port =
@@ -168,7 +168,7 @@ class Attackers {
       : endpoint_(std::move(endpoint)),
         stranger_{.self = {}, .own = wire::KeyPair::Generate(), .coordinator = coordinator} {}
 
-  // Spread evenly over the time of the attack.
+  // Spreads the attempts evenly over kAttack.
   void Run(Told& told) {
     const auto start = SteadyClock::now();
     const int total = kOfEachKind * kKinds;
@@ -192,7 +192,7 @@ class Attackers {
     std::string bytes;
     if (kind == 1) bytes = RandomBytes(random_, 4096);
     if (kind == 2) {
-      // A HELLO command has 200 bytes: 6 of its name, a version, a key, a nonce, a sealed box.
+      // A HELLO command has 200 bytes: a name of 6, a version, a key, a nonce, a sealed box.
       std::string hello = "\x05HELLO\x01" + std::string(1, '\0');
       hello += RandomBytes(random_, 200 - hello.size());
       bytes = CurveGreeting() + std::string("\x04\xc8", 2) +
@@ -205,7 +205,7 @@ class Attackers {
     return true;
   }
 
-  // How many were connected since the last call.
+  // Sends the bytes of new connections; returns their number since the last call.
   int SayWhereConnected() {
     std::array<epoll_event, 64> events;
     const int ready =
@@ -219,7 +219,7 @@ class Attackers {
       ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
       if (error != 0) continue;
       ++connected;
-      // It may have been closed before the last byte.
+      // The peer may close the connection before the last byte.
       [[maybe_unused]] const auto sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     }
     return connected;
@@ -233,14 +233,14 @@ class Attackers {
     return true;
   }
 
-  // Keeps as many as it may, so that most are closed by the other side first.
+  // Keeps as many connections as allowed, so that the coordinator closes most of them first.
   void Forget() {
     while (order_.size() > kMaxHeld) {
       held_.erase(order_.front());
       ::close(order_.front());
       order_.pop_front();
     }
-    while (strangers_.size() > 1500) strangers_.pop_front();  // three seconds: long enough
+    while (strangers_.size() > 1500) strangers_.pop_front();  // after three seconds
   }
 
   const std::string endpoint_;
@@ -248,18 +248,18 @@ class Attackers {
   const wire::PeerKeys stranger_;
   SplitMix64 random_{1};
   const UniqueFd connecting_{::epoll_create1(EPOLL_CLOEXEC)};
-  std::unordered_map<int, std::string> held_;  // with what each says once it is connected
+  std::unordered_map<int, std::string> held_;  // the bytes to send once connected
   std::deque<int> order_;
   std::deque<wire::Dealer> strangers_;
 };
 
-// In a process of its own; its exit code says whether all attempts were made.
+// Runs the attackers in a child process. Its exit code says whether all attempts were made.
 pid_t StartAttack(const std::string& endpoint, const wire::PublicKey& coordinator, Told& told,
                   Priority priority) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Whatever the one who runs this has given it.
+  // Replaces an inherited scheduling policy.
   const sched_param none{};
   const int policy = priority == Priority::kNice ? SCHED_OTHER : SCHED_IDLE;
   if (::sched_setscheduler(0, policy, &none) != 0) ::_exit(1);
@@ -272,11 +272,11 @@ pid_t StartAttack(const std::string& endpoint, const wire::PublicKey& coordinato
   ::_exit(told.attempts == kOfEachKind * kKinds ? 0 : 1);
 }
 
-// ---- what the client notices
+// ---- the client's latency
 
 class Latencies {
  public:
-  // Asks and waits for the answer, until `end`.
+  // Sends a request and waits for its answer, while goes_on().
   Status MeasureWhile(client::Client& client, const std::function<bool()>& goes_on) {
     while (goes_on()) {
       const auto start = SteadyClock::now();
@@ -313,7 +313,7 @@ Status Run(Priority priority) {
   LF_TRY(client::ScratchDir scratch, client::ScratchDir::Create());
   LF_TRY(const Keys keys, MakeKeys(scratch.path()));
   LF_TRY(Coordinator coordinator, StartCoordinator(scratch.path(), keys.coordinator));
-  // Forked before this process has threads; it waits for the word to begin.
+  // Forked before this process has threads; it waits for the signal to begin.
   void* shared =
       ::mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return Fail(ErrorKind::kSystem, "no memory");

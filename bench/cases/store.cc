@@ -1,6 +1,6 @@
-// What storing costs, without a cluster: groups of null jobs of real row width (20 actions, 15
-// samples) accepted and finished, in transactions that are on disk; at several sizes of the
-// database, beside a plain table with the three usual indices.
+// The cost of the store without a cluster: groups of null jobs of real row width (20 actions, 15
+// samples), accepted and finished in durable transactions, at several sizes of the database, beside
+// a plain table with the three usual indices.
 
 #include "storage/store.h"
 
@@ -33,10 +33,10 @@ using storage::StoreReader;
 using storage::Write;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kGroup = 1'000;  // jobs in a message, and outcomes in a transaction
+constexpr std::uint32_t kGroup = 1'000;  // jobs in a message, outcomes in a transaction
 constexpr std::uint32_t kActions = 20;
 constexpr std::size_t kSamples = 15;
-constexpr std::uint32_t kMeasured = 200'000;  // rows that a rate is taken over
+constexpr std::uint32_t kMeasured = 200'000;  // rows per rate measurement
 constexpr int kLookups = 20'000;
 constexpr std::uint32_t kQueued = 1'000'000;
 
@@ -54,7 +54,7 @@ CpuSeconds CpuSecondsNow() {
   return {.user = seconds(usage.ru_utime), .kernel = seconds(usage.ru_stime)};
 }
 
-// Wall and processor time since it was made.
+// Wall and processor time since construction.
 class Stopwatch {
  public:
   double wall() const { return std::chrono::duration<double>(SteadyClock::now() - start_).count(); }
@@ -69,7 +69,7 @@ class Stopwatch {
 class ScratchDirectory {
  public:
   ScratchDirectory() {
-    // On the disk that the project is on: /tmp is memory on many machines.
+    // On the project's disk, because /tmp is memory on many machines.
     std::string pattern = (std::filesystem::current_path() / "bench_store_XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
@@ -116,7 +116,7 @@ Conditions SomeConditions() {
           .isolation = "process+rlimits"};
 }
 
-// The outcome of a job, made anew from what a worker would have sent.
+// A job's outcome as made from a worker's report.
 Outcome MeasuredOutcome(std::uint64_t row) {
   Measurement measurement{.elapsed_ns = 5000.125 + static_cast<double>(row % 1000) / 3,
                           .elapsed_low_ns = 4990.5,
@@ -144,10 +144,10 @@ Outcome MeasuredOutcome(std::uint64_t row) {
   return outcome;
 }
 
-// One batch of `kGroup` jobs after another: accepted in one transaction, finished in the next.
+// Batches of kGroup jobs, one after another: accepted in one transaction, finished in the next.
 class Ingest {
  public:
-  // `batches`: of `kGroup` rows each, that are there.
+  // `batches`: batches already stored, of kGroup rows each.
   explicit Ingest(Store& store, std::uint64_t batches)
       : store_(store), batch_(batches), row_(batches * kGroup) {}
 
@@ -158,7 +158,7 @@ class Ingest {
     std::uint64_t jobs = 0;
   };
 
-  // Making the jobs and outcomes, as the network would, is not a part of the cost.
+  // The cost excludes constructing the jobs and outcomes.
   Result<Cost> Add(std::uint64_t jobs) {
     Cost cost;
     while (cost.jobs < jobs) {
@@ -231,7 +231,7 @@ storage::ResultKey KeyFor(std::uint64_t row) {
           .policy = conditions.policy};
 }
 
-// `stored`: rows [0, stored) are there. Looks up rows from there on, that many times.
+// Looks up kLookups random rows of [from, from + rows). `expected`: whether they are stored.
 Status LookUp(StoreReader& reader, const std::string& name, std::uint64_t from, std::uint64_t rows,
               bool expected, const PeerRate& peer) {
   SplitMix64 random(7);
@@ -257,8 +257,8 @@ Status FetchPages(StoreReader& reader, const std::string& name) {
   return {};
 }
 
-// What repeats cost to store, as a coordinator does it: messages of several open batches share a
-// transaction, and so do the answers to the jobs of the one before, which a hundred results give.
+// The cost of storing repeated jobs, as a coordinator does it: a transaction holds messages of
+// several open batches, and the answers to the jobs of the previous transaction.
 class Repeats {
  public:
   Repeats(Store& store, std::uint64_t first_batch, storage::StoredAnswer answer)
@@ -396,8 +396,8 @@ Status MeasureRecovery() {
   return {};
 }
 
-// How the cost of a job changes on the way to that many rows more: nothing beside it, nothing
-// looked up. The file is gone on with if it is there, and stays.
+// How the cost of a job changes while `rows` rows are added, without a peer and without lookups. An
+// existing file is extended; the file is kept.
 Status MeasureGrowth(std::uint64_t rows, const std::filesystem::path& file) {
   LF_TRY(auto store, Store::Open(file));
   LF_TRY(const auto recovery, store->RecoverBatches());
@@ -419,7 +419,7 @@ Status MeasureGrowth(std::uint64_t rows, const std::filesystem::path& file) {
   return {};
 }
 
-// ROWS: how many rows to go up to; three sizes are measured: 0, a tenth of it, and it.
+// Measures at three sizes: 0, a tenth of `rows`, and `rows`.
 Status Run(std::uint64_t rows) {
   LF_TRY_VOID(MeasureRecovery());
   LF_TRY_VOID(MeasureIngest({0, rows / 10, rows}));

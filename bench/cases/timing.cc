@@ -1,15 +1,15 @@
-// How far figures can be trusted: the same schedules again and again over fresh worker processes
-// and buffers (A/A), with and without a busy neighbour on the other cores, first against warm, and
-// two independent passes over 500 schedules. Everything goes through a real cluster.
+// How reliable figures are: the same schedules repeatedly over fresh worker processes and buffers
+// (A/A), with and without a busy neighbour on the other cores, first against warm, and two
+// independent passes over 500 schedules. All through a real cluster.
 //
 //   bench_timing [--minutes M] [--raw FILE]
 //   bench_timing --round quiet|neighbour|ranking --raw FILE --database DB
 //   bench_timing --report --raw FILE
 //
-// --minutes is for the A/A experiment alone (default 0.5). --raw keeps every result as a JSON line,
-// for bench/plot_timing.py. With --round it does one pass only, and adds its results to the file,
-// so that rounds can be spread over as long as one likes, on a machine that has other things to do
-// between them; --report then prints what the file says. (The database keeps the reference clock.)
+// --minutes applies only to the A/A experiment (default 0.5). --raw writes every result as a JSON
+// line, for bench/plot_timing.py. --round does one pass and appends its results to the file, so
+// that rounds can be spread over any time, on a machine with other work between them; --report then
+// prints the figures of the file. (The database keeps the reference clock.)
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -43,8 +43,8 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kRepeated = 12;    // schedules of the A/A experiment: 4 of each size
-constexpr std::size_t kSchedules = 500;  // of the ranking experiment
-// Results so far apart are compared by themselves too: what drifts slowly shows there alone.
+constexpr std::size_t kSchedules = 500;  // schedules of the ranking experiment
+// Results at least this far apart are also compared separately: only they show a slow drift.
 constexpr double kFarApartSeconds = 30 * 60;
 
 enum class Round { kQuiet, kNeighbour, kRanking };
@@ -59,16 +59,16 @@ struct Options {
 
 struct Figure {
   std::size_t schedule = 0;
-  double pass = 0;  // when that began, in seconds since 1970
+  double pass = 0;  // start of the pass, in seconds since 1970
   double elapsed_ns = 0;
-  double wall_ns = 0;  // before it was stated at the reference clock
+  double wall_ns = 0;  // before scaling to the reference clock
   double first_to_rest = 0;
   double accepted = 0;  // share of its samples
   double gflops = 0;
   Grade grade = Grade::kC;
 };
 
-// The other cores are kept busy with arithmetic and with streams through memory, in turn.
+// Keeps the other cores busy, alternating between arithmetic and streams through memory.
 class Neighbour {
  public:
   Neighbour() : thread_([this] { Run(); }) {}
@@ -84,7 +84,7 @@ class Neighbour {
     CPU_SET(0, &cores);  // workers time on the last core
     ::sched_setaffinity(0, sizeof cores, &cores);
     std::vector<float> memory(std::size_t{16} << 20, 1.0F);
-    [[maybe_unused]] volatile float sink = 0;  // so that the sums are made
+    [[maybe_unused]] volatile float sink = 0;  // keeps the sums from being optimised away
     while (!stop_) {
       const auto until = Clock::now() + std::chrono::milliseconds(20);
       float x = 1;
@@ -97,7 +97,7 @@ class Neighbour {
     }
   }
   std::atomic<bool> stop_{false};
-  std::atomic<float> done_{0};  // so that it has to be done
+  std::atomic<float> done_{0};  // keeps the work from being optimised away
   std::thread thread_;
 };
 
@@ -143,7 +143,7 @@ class Bench {
     }
     const std::vector<JobSpec> many(corpus.begin(), corpus.begin() + kSchedules);
     LF_TRY(const auto scratch, client::ScratchDir::Create());
-    // One for all: the reference clock stays.
+    // One database for all passes keeps the reference clock.
     database_ = options_.database.empty() ? scratch.path() / "timing.db"
                                           : std::filesystem::path(options_.database);
     if (options_.round) return RunRound(*options_.round, few, many);
@@ -175,7 +175,7 @@ class Bench {
     return {};
   }
 
-  // Each of the jobs once, by fresh processes; failures are counted.
+  // Runs each job once, with fresh processes. Counts failures.
   Status Pass(const std::string& experiment, const std::vector<JobSpec>& jobs) {
     LF_TRY(auto cluster, client::LocalCluster::Start(
                              {.programs = client::OwnDirectory(), .database = database_}));
@@ -193,8 +193,8 @@ class Bench {
 
   struct Row {
     std::string experiment;
-    double pass = 0;               // when it began, in seconds since 1970
-    std::optional<Figure> figure;  // none: the evaluation failed
+    double pass = 0;               // start of the pass, in seconds since 1970
+    std::optional<Figure> figure;  // nullopt: the evaluation failed
   };
 
   void Take(const Row& row) {
@@ -247,7 +247,7 @@ class Bench {
     }
     return figures;
   }
-  // How long the experiment took, and how many of its evaluations failed.
+  // The duration of the experiment and the number of failed evaluations.
   Json Facts(const std::string& experiment) const {
     double first = 0;
     double last = 0;
@@ -263,7 +263,7 @@ class Bench {
     return {{"passes", passes.size()}, {"hours", (last - first) / 3600}, {"failed", failed}};
   }
 
-  // By how much any two results of one schedule that may be compared disagree, relative.
+  // The relative differences between any two comparable results of one schedule.
   template <class Use, class Value>
   static std::vector<double> Disagreements(const BySchedule& figures, const Use& use,
                                            const Value& value) {
@@ -293,7 +293,7 @@ class Bench {
     return total == 0 ? std::nan("") : grade_a / total;
   }
 
-  // Of all repetitions: the mean over results.
+  // The share of accepted repetitions: the mean over results.
   static double AcceptedShare(const BySchedule& figures) {
     double accepted = 0;
     double total = 0;
@@ -368,7 +368,7 @@ class Bench {
 
   void ReportNeighbour(BySchedule quiet, const BySchedule& beside) {
     PrintDisagreement("A/A beside a busy neighbour on another core", "neighbour");
-    // Does a figure beside the neighbour say what it says in quiet? Grade A of both.
+    // Compares grade A figures beside the neighbour with grade A figures in quiet.
     std::vector<double> off;
     for (const auto& [schedule, all] : beside) {
       std::vector<double> in_quiet;
@@ -409,7 +409,7 @@ class Bench {
     return pairs > 0 ? concordant / pairs : std::nan("");
   }
 
-  // The share of the best tenth of one pass that is in that of the other one.
+  // The share of one pass's best tenth that is also in the other's.
   static double TopDecileAgreement(const Pairs& both) {
     const std::size_t top = both.size() / 10;
     if (top == 0) return std::nan("");

@@ -20,7 +20,7 @@ using looptree::Action;
 
 constexpr std::uint64_t kMostDraws = 20'000;
 
-// What changes a tree, and what moves the cursor to where the next change is.
+// Actions that change the tree, and those that move the cursor to the next change.
 std::vector<Action> Drawable() {
   std::vector<Action> actions = {looptree::Up{}, looptree::Down{}, looptree::SwapUp{},
                                  looptree::SwapDown{}};
@@ -58,7 +58,7 @@ std::vector<JobSpec> DrawWalks(const CorpusOptions& options) {
       const std::vector<Action> legal = LegalOnes(walk, drawable);
       if (legal.empty()) break;
       const Action& action = legal[random.Below(legal.size())];
-      // Legal, and still beyond a limit of the tree: the walk ends here.
+      // Legal, but beyond a limit of the tree: the walk ends here.
       if (!walk.Apply(action)) break;
       spec.actions.push_back(action);
     }

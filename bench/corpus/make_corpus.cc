@@ -25,7 +25,7 @@ void PrintMatmuls() {
   }
 }
 
-// Walks over every kind of program.
+// Walks for every kind of program.
 void PrintKinds() {
   constexpr std::uint32_t kWalks = 32;
   for (const char* uri :

@@ -34,8 +34,7 @@ class Builder {
     program_.outputs.push_back(Compute(Op::kWrite, {input}, std::move(dims)));
   }
 
-  // Every node in loops over its dims and those that it reduces, in the order in which dims were
-  // made.
+  // Loops each node over its own and its reduced dims, in the order of their creation.
   LoopTree Plain() const {
     looptree::Schedule schedule(program_.nodes.size());
     for (NodeId node = 0; node < program_.nodes.size(); ++node) {

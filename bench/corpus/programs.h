@@ -1,6 +1,6 @@
 #pragma once
-// Programs of other kinds than those that benchmarks are named after: what the corpus of kinds is
-// drawn from, and the article's workload. As trees with every node looped plainly over its dims.
+// Programs that no named benchmark covers: the sources of the `kinds` corpus, and the article's
+// workload. In each tree, every node is looped plainly over its dims.
 
 #include <cstdint>
 #include <string>
@@ -10,19 +10,19 @@
 
 namespace loopfleet::bench {
 
-// out[m,n] = sum over k of max(A[m,k] * B[k,n], zero), with zero an input of one element, as the IR
-// text gives constants no value. The sum of the positive products only.
+// out[m,n] = sum over k of max(A[m,k] * B[k,n], zero): the sum of the positive products. `zero` is
+// an input of one element, because IR text gives constants no value.
 looptree::LoopTree PositiveProducts(std::int64_t m, std::int64_t n, std::int64_t k);
 
-// One loop over all of it, as the add of loop_tool-cpu-v0 would be if its tree had one loop.
+// The vector sum of loop_tool-cpu-v0 as one loop over all elements.
 looptree::LoopTree VectorSum(std::int64_t n);
 
 struct NamedProgram {
   std::string name;
   looptree::LoopTree tree;
 };
-// A sum of two vectors, a chain of two products, a transposing copy, softmax of rows, a product
-// with bias and ramp, row statistics, a three-dimensional sum, a batch of products.
+// A sum of two vectors, a chain of two products, a transposing copy, a softmax over rows, a product
+// with bias and ramp, row statistics, a three-dimensional sum, and a batched product.
 std::vector<NamedProgram> ProgramKinds();
 
 }  // namespace loopfleet::bench

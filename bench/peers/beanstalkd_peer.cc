@@ -28,7 +28,7 @@ Status Expect(PeerConnection& connection, std::string_view start) {
   return Fail(ErrorKind::kCorrupt, fmt::format("beanstalkd: {}", line));
 }
 
-// Takes jobs until one says stop.
+// Takes jobs until the stop job arrives.
 Status Work(std::uint16_t port, const PeerLoad& load, std::atomic<std::uint32_t>& finished) {
   LF_TRY(auto connection, PeerConnection::OpenTcp(port));
   LF_TRY_VOID(connection.Send("watch jobs\r\nuse results\r\n"));

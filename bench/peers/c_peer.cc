@@ -36,7 +36,7 @@ std::string IndexOf(const Program& program, NodeId node) {
 
 std::string LoopsInC(const Program& program, std::span<const LoopSpec> loops) {
   std::string text;
-  std::map<DimId, std::string> begin, end;  // of what is left of each dim, as C expressions
+  std::map<DimId, std::string> begin, end;  // range left of each dim, as C expressions
   for (DimId dim = 0; dim < program.dims.size(); ++dim) {
     begin[dim] = "0";
     end[dim] = std::to_string(program.dims[dim].size);
@@ -112,7 +112,7 @@ Result<CKernel> CKernel::Make(const looptree::LoopTree& tree, const std::filesys
   }
   CKernel kernel;
   kernel.library_.reset(::dlopen(binary.c_str(), RTLD_NOW | RTLD_LOCAL));
-  // Loaded, it needs no name; the next one gets the same and is another file.
+  // A loaded library needs no file. The next one reuses the name as a new file.
   std::filesystem::remove(binary);
   if (kernel.library_ == nullptr) return Fail(ErrorKind::kSystem, ::dlerror());
   kernel.function_ = reinterpret_cast<void (*)(const float*, const float*, float*)>(
@@ -128,7 +128,7 @@ Result<CKernel> CKernel::Make(const looptree::LoopTree& tree, const std::filesys
   kernel.right_ = MakeBuffer(elements(product.right), 1);
   kernel.out_ = MakeBuffer(elements(product.sum), 0);
   kernel.Run();
-  // The least that the peer can do: see that the loops cover everything once.
+  // A minimal check: the loops cover each element once.
   float wanted = 1;
   for (const DimId dim : program.ReducedDims(product.sum)) {
     wanted *= static_cast<float>(program.dims[dim].size);

@@ -1,8 +1,7 @@
 #pragma once
-// The peer of `evaluations`: how a schedule is evaluated where its backend is a C compiler
-// (LoopTune's "cpp" backend and others): write the loops as C, run `cc -O3 -shared`, open the
-// library, time it for about 10 ms. Nothing is verified, nothing is kept apart: the peer is given
-// every advantage.
+// A peer of `evaluations`: evaluates a schedule through a C compiler, as LoopTune's "cpp" backend
+// and others do. Writes the loops as C, runs `cc -O3 -shared`, opens the library and times it for
+// about 10 ms. Without verification or isolation, so the comparison favours the peer.
 
 #include <filesystem>
 #include <memory>
@@ -17,7 +16,7 @@
 
 namespace loopfleet::bench {
 
-// The nodes of a program's one product, a sum of left * right; nullopt: it is another program.
+// The nodes of a program that is one product, a sum of left * right; nullopt for other programs.
 struct Product {
   looptree::NodeId left = 0;
   looptree::NodeId right = 0;
@@ -26,17 +25,18 @@ struct Product {
 };
 std::optional<Product> FindProduct(const looptree::Program& program);
 
-// What one iteration of each loop covers of its dim: the product, with tails, of the deeper ones.
+// The elements of its dim that one iteration of each loop covers: the product, with tails, of the
+// deeper loops over the same dim.
 std::vector<std::int64_t> Strides(std::span<const looptree::LoopSpec> loops);
 
-// The loops of the tree's one product, in their order and with their splits, as a function
+// The loops of the tree's product, with their order and splits, as a C function
 // `void kernel(const float*, const float*, float*)`. kInvalid: the program is no matrix product.
 Result<std::string> MatmulInC(const looptree::LoopTree& tree);
 
-// The function, compiled and loaded, with buffers of its own.
+// The compiled and loaded function with its own buffers.
 class CKernel {
  public:
-  // kSystem if cc fails; kCorrupt if one run shows that the loops do not cover everything once.
+  // kSystem if cc fails; kCorrupt if a run shows that the loops do not cover each element once.
   static Result<CKernel> Make(const looptree::LoopTree& tree, const std::filesystem::path& dir);
 
   void Run() { function_(left_.get(), right_.get(), out_.get()); }
@@ -52,7 +52,7 @@ class CKernel {
   Buffer out_;
 };
 
-// Evaluates it the peer's way; gives nanoseconds for one run. Files go to `dir`, and away again.
+// Evaluates the tree and returns the nanoseconds of one run. Temporary files lie in `dir`.
 Result<double> EvaluateInC(const looptree::LoopTree& tree, const std::filesystem::path& dir);
 
 }  // namespace loopfleet::bench

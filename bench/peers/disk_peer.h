@@ -1,6 +1,6 @@
 #pragma once
-// The peers of `queue` that are no queues: what the disk takes for a sync, and what SQLite takes
-// for the same rows when nothing else is done. What goes through the coordinator can be no quicker.
+// Upper bounds for `queue`: the time of one disk sync, and the rate at which SQLite alone inserts
+// the same rows. The coordinator cannot be faster than either.
 
 #include <cstdint>
 #include <filesystem>
@@ -9,14 +9,14 @@
 
 namespace loopfleet::bench {
 
-// Microseconds: the median of 1,000 times of appending a page of 4 KiB to a file in the current
-// directory and syncing it (fdatasync).
+// The median microseconds to append 4 KiB to a file in the current directory and sync it
+// (fdatasync), over 1,000 repetitions.
 Result<double> DiskSyncMicroseconds();
 
-// Jobs per second: a new database beside this one, with its schema and pragmas, is given rows of
-// `jobs` and `outcomes` of its last `batches` batches, `message` of each in turn, in transactions
-// of `rows_per_commit` rows. One thread and nothing but SQLite, which reads the rows from the first
-// database while it does (its writer is gone, or idle).
+// Jobs per second. Copies the `jobs` and `outcomes` rows of the last `batches` batches into a new
+// database beside this one with the same schema and pragmas, `message` rows of each batch in turn,
+// in transactions of `rows_per_commit` rows. One thread and only SQLite, which reads the rows from
+// the first database meanwhile; nothing else writes that database.
 Result<double> BareInsertRate(const std::filesystem::path& database, std::uint32_t batches,
                               std::uint32_t message, std::uint32_t rows_per_commit);
 

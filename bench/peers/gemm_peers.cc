@@ -12,7 +12,7 @@
 namespace loopfleet::bench {
 namespace {
 
-// Fortran's, which all BLAS libraries have.
+// The Fortran interface, which all BLAS libraries have.
 using Sgemm = void (*)(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
                        const int* k, const float* alpha, const float* a, const int* lda,
                        const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
@@ -36,7 +36,7 @@ void* Load(std::initializer_list<const char*> files, std::string& problem) {
 GemmPeer BlasPeer(void* library, std::string name, int size) {
   const auto sgemm = Symbol<Sgemm>(library, "sgemm_");
   if (sgemm == nullptr) return {.name = std::move(name), .multiply = {}, .missing = "no sgemm_"};
-  // A row-major product is the column-major one of the operands turned round.
+  // A row-major product is the column-major one with swapped operands.
   return {.name = std::move(name),
           .multiply =
               [sgemm, size](const float* a, const float* b, float* c) {

@@ -1,5 +1,5 @@
 #pragma once
-// The libraries that a matrix product is compared with, from Debian's packages, each on one thread.
+// The libraries that matrix products are compared with: Debian's packages, each on one thread.
 
 #include <functional>
 #include <memory>
@@ -10,12 +10,12 @@ namespace loopfleet::bench {
 
 // Row-major c = a * b, all `size` by `size`.
 struct GemmPeer {
-  std::string name;  // with the kernels that the library chose for this machine
-  std::function<void(const float* a, const float* b, float* c)> multiply;  // empty: not here
-  std::string missing;                                                     // why, then
+  std::string name;  // includes the kernels that the library chose for this machine
+  std::function<void(const float* a, const float* b, float* c)> multiply;  // empty: not installed
+  std::string missing;  // why `multiply` is empty
 };
 
-// OpenBLAS, BLIS, LIBXSMM: one entry for each, found or not. Libraries stay loaded.
+// One entry each for OpenBLAS, BLIS and LIBXSMM, installed or not. Libraries stay loaded.
 std::vector<GemmPeer> GemmPeers(int size);
 
 }  // namespace loopfleet::bench

@@ -1,10 +1,10 @@
-// Evaluates schedules of a matrix product with Halide, as its autoschedulers do that measure: JIT
-// compile, run for 10 ms. A program of its own, because Debian's Halide brings another LLVM.
+// Evaluates schedules of a matrix product with Halide, as its measuring autoschedulers do: JIT
+// compile, run for 10 ms. A separate program, because Debian's Halide brings another LLVM.
 //
 //   bench_halide_evaluator SCHEDULES SECONDS
 //
-// SCHEDULES has a line of JSON for each (bench/peers/halide_peer.cc writes them); what evaluating
-// all of them took goes to the file SECONDS. Nothing but the first element is verified.
+// SCHEDULES has one JSON line per schedule (bench/peers/halide_peer.cc writes them). The time of
+// evaluating all of them goes to the file SECONDS. Only the first element is verified.
 
 #include <Halide.h>
 #include <nlohmann/json.hpp>
@@ -23,11 +23,11 @@ using Json = nlohmann::json;
 
 struct Loop {
   std::size_t dim = 0;
-  int stride = 1;  // of the dim's elements that one iteration covers
+  int stride = 1;  // elements of the dim that one iteration covers
 };
 
 struct Product {
-  std::vector<int> sizes;  // of the dims
+  std::vector<int> sizes;  // by dim
   std::vector<std::size_t> left, right, out;
   std::vector<Loop> loops;  // outermost first
 };
@@ -42,7 +42,7 @@ Product Parse(const Json& line) {
   return product;
 }
 
-// Halide's first coordinate is the one that lies side by side: dims are reversed.
+// Halide's first coordinate is the contiguous one, so dims are reversed.
 std::vector<int> Extents(const Product& product, const std::vector<std::size_t>& dims) {
   std::vector<int> extents;
   for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) extents.push_back(product.sizes[*dim]);
@@ -68,7 +68,7 @@ class Evaluation {
     Schedule();
   }
 
-  // Nanoseconds for one run; negative: it computes something else.
+  // Nanoseconds of one run; negative: the first element is wrong.
   double Run() {
     constexpr auto kTimingBudget = std::chrono::milliseconds(10);
     function_.compile_jit(Halide::get_jit_target_from_environment());
@@ -124,13 +124,13 @@ class Evaluation {
 
   void Schedule() {
     Halide::Stage sum = function_.update();
-    std::vector<Halide::VarOrRVar> left = whole_;  // of each dim, what is not split yet
+    std::vector<Halide::VarOrRVar> left = whole_;  // the unsplit rest of each dim
     std::vector<int> loops_left(whole_.size(), 0);
     for (const Loop& loop : product_.loops) ++loops_left[loop.dim];
     std::vector<Halide::VarOrRVar> innermost_first;
     int number = 0;
     for (const auto& [dim, stride] : product_.loops) {
-      if (--loops_left[dim] == 0) {  // the last one runs over what is left
+      if (--loops_left[dim] == 0) {  // the last loop covers the rest
         innermost_first.insert(innermost_first.begin(), left[dim]);
         continue;
       }

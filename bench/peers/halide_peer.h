@@ -1,7 +1,7 @@
 #pragma once
-// The peer of `evaluations` that compiles in its own process: Halide's JIT, given the same loops in
-// the same order, then run for 10 ms as its autoschedulers do when they measure. Next to nothing is
-// verified, nothing is kept apart: the peer is given every advantage.
+// A peer of `evaluations`: Halide's JIT, given the same loops in the same order, then run for 10 ms
+// as Halide's measuring autoschedulers do. With almost no verification and no isolation, so the
+// comparison favours the peer.
 
 #include <filesystem>
 #include <optional>
@@ -12,9 +12,10 @@
 
 namespace loopfleet::bench {
 
-// The seconds that evaluating these schedules of matrix products takes, in a process of its own
-// beside this executable (bench/peers/halide_evaluator.cc), which does one of them before for what
-// is set up but once. nullopt: that was not built, for there is no Halide here. Files go to `dir`.
+// The seconds that it takes to evaluate these schedules of matrix products in a separate process
+// (bench/peers/halide_evaluator.cc, found beside this executable). It first evaluates one of them
+// untimed, for one-time setup. nullopt: not built, because Halide is not installed. Temporary files
+// lie in `dir`.
 Result<std::optional<double>> HalideSeconds(std::span<const looptree::LoopTree> trees,
                                             const std::filesystem::path& dir);
 

@@ -1,6 +1,6 @@
 #pragma once
-// LlvmO3: what LLVM takes to compile the IR of a kernel its own way: the O3 pipeline over the IR,
-// then the whole code generator. The peer of our compile latency.
+// LlvmO3: compiles a kernel's IR with LLVM's standard O3 pipeline and code generator. The peer of
+// our compile latency.
 
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@ class LlvmO3 {
   LlvmO3(LlvmO3&&) noexcept;
   ~LlvmO3();
 
-  // Milliseconds from IR in memory to an object file in memory; parsing the text is not counted.
+  // Milliseconds from IR in memory to an object file in memory, without parsing the text.
   Result<double> Compile(const std::string& ir);
 
  private:

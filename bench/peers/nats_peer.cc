@@ -21,7 +21,7 @@ class NatsServer {
   static Result<std::optional<NatsServer>> Start() {
     LF_TRY(auto scratch, ScratchDirectory::Create());
     LF_TRY(const std::uint16_t port, FreePort());
-    // Debian puts it where daemons are, which is not in everybody's PATH.
+    // Debian installs it in /usr/sbin, which may not be in PATH.
     for (const char* program : {"nats-server", "/usr/sbin/nats-server"}) {
       auto server =
           Subprocess::Start({.argv = {program, "-a", "127.0.0.1", "-p", std::to_string(port), "-js",
@@ -62,7 +62,7 @@ class NatsClient {
     return client;
   }
   Status Send(const std::string& text) { return connection_.Send(text); }
-  // Returns once the server has dealt with all that was sent.
+  // Returns once the server has processed everything sent.
   Status Flush() {
     LF_TRY_VOID(Send("PING\r\n"));
     while (true) {
@@ -79,7 +79,7 @@ class NatsClient {
         LF_TRY_VOID(Send("PONG\r\n"));
       }
       if (line == "PING" || line == "PONG" || line == "+OK" || line.starts_with("INFO")) continue;
-      // MSG subject sid [reply] bytes, or HMSG with a header's bytes before them.
+      // MSG subject sid [reply] bytes; HMSG has the header's bytes before them.
       if (!line.starts_with("MSG ") && !line.starts_with("HMSG ")) {
         return Fail(ErrorKind::kCorrupt, "nats: " + line);
       }
@@ -141,7 +141,7 @@ Status SubmitInMemory(NatsClient& client, const PeerLoad& load) {
 
 constexpr const char* kConsumer =
     R"({"stream_name":"jobs","config":{"durable_name":"w","ack_policy":"explicit","max_ack_pending":100000}})";
-constexpr int kPulled = 256;  // jobs asked for at once
+constexpr int kPulled = 256;  // jobs per request
 
 std::string Stream(const char* name) {
   return fmt::format(R"({{"name":"{0}","subjects":["{0}"],"storage":"file"}})", name);

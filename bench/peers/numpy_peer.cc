@@ -13,7 +13,7 @@
 namespace loopfleet::bench {
 namespace {
 
-// Debian's own interpreter is the one that python3-numpy belongs to.
+// The interpreter that Debian's python3-numpy is installed for.
 constexpr const char* kPython = "/usr/bin/python3";
 
 struct Pipe {

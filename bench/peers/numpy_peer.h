@@ -1,6 +1,6 @@
 #pragma once
-// NumpyPeer: a python process that runs numpy's side of a contest when told to:
-// bench/peers/numpy_peer.py.
+// NumpyPeer: a Python process (bench/peers/numpy_peer.py) that runs numpy's side of a contest on
+// request.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,11 +14,11 @@ namespace loopfleet::bench {
 
 class NumpyPeer {
  public:
-  // kNotFound or kSystem where there is no python3 with numpy.
+  // kNotFound or kSystem if python3 or numpy is not installed.
   static Result<NumpyPeer> Start(const std::filesystem::path& script);
 
   const std::string& version() const { return version_; }
-  // Nanoseconds of one run, of `runs`. Aborts if the process has gone: it has no reason to.
+  // Mean nanoseconds of one run over `runs` runs. Aborts if the process has exited.
   double Time(const std::string& name, std::int64_t size, int runs);
 
  private:

@@ -1,8 +1,8 @@
-"""The numpy side of bench/cases/codegen: reads lines "CASE SIZE RUNS", runs the case so many times, and
-answers with the nanoseconds that one run took. The first answer is numpy's version.
+"""The numpy side of bench/cases/codegen: reads lines "CASE SIZE RUNS", runs the case RUNS times, and
+answers with the nanoseconds of one run. The first answer is numpy's version.
 
   broadcast_nk  K   sum over k of max(A[m,k] * B[k,n], 0), M=33, N=48: broadcast, k in the middle
-  broadcast_k   K   the same, broadcast with k innermost, from a transposed copy of B made before
+  broadcast_k   K   the same, broadcast with k innermost, from a transposed copy of B made beforehand
   add           N   np.add(a, b, out=c) of N float32
 """
 
@@ -19,7 +19,7 @@ def random(*shape):
 
 
 def aligned(count, value):
-    """A float32 array on a multiple of 64 bytes, as the kernels get."""
+    """A float32 array aligned to 64 bytes, as the kernels' buffers are."""
     raw = np.empty(count * 4 + 64, dtype=np.uint8)
     start = -raw.ctypes.data % 64
     array = raw[start : start + count * 4].view(np.float32)

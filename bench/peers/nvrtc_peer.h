@@ -1,6 +1,6 @@
 #pragma once
-// The peer of `gpu_compile`: the same kernel as CUDA C++ a person would write for that tile,
-// compiled to a cubin by NVRTC in this process. NVRTC is opened at run time.
+// The peer of `gpu_compile`: the same kernel as hand-written CUDA C++ for that tile, compiled to a
+// cubin by NVRTC in this process. NVRTC is loaded at run time.
 
 #include <memory>
 #include <string>
@@ -11,17 +11,17 @@
 
 namespace loopfleet::bench {
 
-// A matrix product C[m,n] = sum_k A[m,k] B[k,n] that runs as one tile, or an addition of vectors:
-// the same blocks, threads, elements of each thread, depth and shared memory. kInvalid: it is
-// neither.
+// A matrix product C[m,n] = sum_k A[m,k] B[k,n] that runs as one tile, or a vector addition, with
+// the same blocks, threads, elements per thread, depth and shared memory. kInvalid for other
+// programs.
 Result<std::string> CudaSource(const worker::DevicePlan& device);
 
 class Nvrtc {
  public:
-  // From $LOOPFLEET_NVRTC, the system's libraries, the CUDA toolkit, or where
-  // deploy/dependencies.sh puts it. kNotFound, with how to get it.
+  // Searches $LOOPFLEET_NVRTC, the system's libraries, the CUDA toolkit, and the place where
+  // deploy/dependencies.sh installs it. The text of kNotFound says how to get it.
   static Result<Nvrtc> Open();
-  // The cubin. kInvalid, with what the compiler says.
+  // Returns the cubin. kInvalid carries the compiler's output.
   Result<std::string> Compile(const std::string& source, worker::GpuArch arch) const;
   const std::string& version() const { return version_; }
 

@@ -1,6 +1,6 @@
 #pragma once
-// PeerConnection: lines and counted bytes to and from a server of another kind: what the peers of
-// `queue` speak. One thread's.
+// PeerConnection: sends and receives lines and counted bytes, as the servers that `queue` is
+// compared with speak. Used by one thread.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,13 +14,13 @@ namespace loopfleet::bench {
 
 class PeerConnection {
  public:
-  // Each waits until the server is there.
+  // Each waits until the server accepts connections.
   static Result<PeerConnection> OpenUnix(const std::filesystem::path& path);
-  static Result<PeerConnection> OpenTcp(std::uint16_t port);  // of 127.0.0.1
+  static Result<PeerConnection> OpenTcp(std::uint16_t port);  // on 127.0.0.1
 
   Status Send(std::string_view bytes);
   Result<std::string> Line();      // without its \r\n
-  Status Drop(std::size_t bytes);  // reads them and throws them away
+  Status Drop(std::size_t bytes);  // reads and discards them
   Result<std::string> Take(std::size_t bytes);
 
  private:

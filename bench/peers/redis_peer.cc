@@ -27,7 +27,7 @@ std::string TextOf(const Arguments& arguments) {
   return text;
 }
 
-// Reads one answer and throws it away.
+// Reads and discards one answer.
 Status Skip(PeerConnection& connection) {
   LF_TRY(const std::string head, connection.Line());
   if (head.starts_with("-")) return Fail(ErrorKind::kSystem, "redis: " + head);
@@ -62,7 +62,7 @@ std::string Push(const char* list, std::uint32_t count, std::uint32_t bytes) {
   return TextOf(command);
 }
 
-// The worker's side: pops jobs as they come, and pushes as many results.
+// The worker's side: pops jobs as they arrive and pushes one result each.
 Status Work(const std::filesystem::path& socket, const RedisLoad& load, std::uint32_t messages) {
   LF_TRY(auto connection, PeerConnection::OpenUnix(socket));
   const std::string pop =

@@ -1,6 +1,6 @@
 #pragma once
-// The peer of `store`: what one would write down first. One SQLite table of results with an index
-// by key, one by job and one by time; WAL, synchronous=FULL, prepared statements, the same groups.
+// The peer of `store`: the obvious design. One SQLite table of results with an index by key, one by
+// job and one by time; WAL, synchronous=FULL, prepared statements, the same rows per transaction.
 
 #include <sqlite3.h>
 
@@ -25,7 +25,7 @@ class TablePeer {
 
   // Rows per second.
   Result<double> Insert(std::uint64_t rows, std::uint32_t rows_per_transaction);
-  // Lookups per second of stored keys, reading the whole row.
+  // Lookups per second of stored keys. Each reads the whole row.
   Result<double> LookUp(int count);
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kSmall = std::size_t{32} << 10;  // not worth a huge page
+constexpr std::size_t kSmall = std::size_t{32} << 10;  // too small for a huge page
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Buffer MakeBuffer(std::uint64_t element_count, float value) {
   const std::size_t bytes = (size + alignment - 1) / alignment * alignment;
   Buffer buffer(static_cast<float*>(std::aligned_alloc(alignment, bytes)));
   LF_CHECK(buffer != nullptr, "no memory for {} bytes", bytes);
-  // A system that has none leaves it in small pages.
+  // Without huge pages the buffer stays in small ones.
   if (alignment == kHugePage) ::madvise(buffer.get(), bytes, MADV_HUGEPAGE);
   std::fill_n(buffer.get(), element_count, value);
   return buffer;

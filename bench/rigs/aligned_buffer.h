@@ -1,6 +1,6 @@
 #pragma once
-// Buffer: float32 on a multiple of 64 bytes, as worker/backend/kernel.h asks, in huge pages where
-// it is large, as a worker's are.
+// Buffer: float32 elements aligned to 64 bytes, as worker/backend/kernel.h requires. Large ones lie
+// in huge pages, as a worker's do.
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@ struct FreeMemory {
 };
 using Buffer = std::unique_ptr<float[], FreeMemory>;
 
-// Every element is `value`, so every page is there.
+// Every element is `value`, so every page is resident.
 Buffer MakeBuffer(std::uint64_t element_count, float value);
 
 }  // namespace loopfleet::bench

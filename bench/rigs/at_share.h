@@ -1,6 +1,6 @@
 #pragma once
-// AtShare: what so large a share of the values is no greater than: 0.5 the median, 0.99 the 99th
-// percentile, 1 the largest. Not a number where there are none.
+// AtShare: a quantile of the values: 0.5 is the median, 0.99 the 99th percentile, 1 the maximum.
+// NaN if `values` is empty.
 
 #include <algorithm>
 #include <cmath>

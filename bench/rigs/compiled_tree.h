@@ -1,6 +1,6 @@
 #pragma once
-// CompiledTree: a loop tree as code in this process with buffers of its own, ready to run: for
-// benchmarks of the compiler, without a worker round it.
+// CompiledTree: a loop tree compiled and linked into this process, with its own buffers. For
+// benchmarks of the compiler alone, without a worker.
 
 #include <memory>
 #include <vector>
@@ -21,7 +21,7 @@ struct Toolchain {
 };
 Result<Toolchain> MakeToolchain(worker::CpuIsa isa = worker::CpuIsa::kHost);
 
-// Inputs of small integers, and what a program makes of them.
+// Inputs of small integers, and the program's outputs for them.
 struct Expected {
   explicit Expected(const looptree::Program& program);
 
@@ -31,8 +31,8 @@ struct Expected {
 
 class CompiledTree {
  public:
-  // Compiles, links, runs once and compares: kCorrupt if the outputs differ.
-  // `pool`: what its parallel loops run on, all of it; null: they are serial.
+  // Compiles, links, runs once and compares: kCorrupt if the outputs differ. Parallel loops run on
+  // all threads of `pool`; null: serially.
   static Result<CompiledTree> Make(Toolchain& tools, const looptree::LoopTree& tree,
                                    const Expected& expected,
                                    const worker::ThreadPool* pool = nullptr);

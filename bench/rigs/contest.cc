@@ -29,7 +29,7 @@ std::vector<Standing> Compete(const std::vector<Contestant>& contestants,
   std::vector<int> runs;
   std::vector<std::vector<double>> times(contestants.size());
   for (const Contestant& contestant : contestants) {
-    contestant.time(1);  // pages, code, predictors
+    contestant.time(1);  // warms pages, code and predictors
     const double once = std::min(contestant.time(3), contestant.time(3));
     runs.push_back(static_cast<int>(
         std::clamp(std::ceil(batch_ns / once), 1.0, static_cast<double>(kMostRuns))));

@@ -1,6 +1,6 @@
 #pragma once
-// Contest: several ways to do the same, timed in turns in one process, so that whatever slows the
-// machine down slows all of them down.
+// Contest: several ways to do the same work, timed in turns from one process, so that whatever
+// slows the machine slows all of them.
 
 #include <functional>
 #include <string>
@@ -13,20 +13,20 @@ namespace loopfleet::bench {
 
 struct Contestant {
   std::string name;
-  // Does the work `runs` times and gives the nanoseconds that one took.
+  // Does the work `runs` times; returns the nanoseconds of one run.
   std::function<double(int runs)> time;
 };
 // A contestant that is a function in this process.
 Contestant InProcess(std::string name, std::function<void()> run);
 
 struct Standing {
-  double median_ns = 0;  // over the rounds
+  double median_ns = 0;  // over all rounds
   double best_ns = 0;
 };
 struct ContestOptions {
   int rounds = 25;
   Nanos batch = std::chrono::milliseconds(2);  // of each contestant in each round
-  QuietCore* core = nullptr;  // a quiet moment of it is waited for before each batch; null: none is
+  QuietCore* core = nullptr;                   // awaited before each batch; null: no waiting
 };
 // In the order of the contestants.
 std::vector<Standing> Compete(const std::vector<Contestant>& contestants,

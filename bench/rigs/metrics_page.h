@@ -1,5 +1,5 @@
 #pragma once
-// MetricsPage: what a daemon says on /metrics, for benchmarks that report on its inside.
+// MetricsPage: reads a daemon's /metrics, for benchmarks that report its internal figures.
 
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace loopfleet::bench {
 
-// Each series by its text up to the value: `name{label="x"}`. `address` is 127.0.0.1:PORT.
+// Values by series, written as on the page: `name{label="x"}`. `address` is 127.0.0.1:PORT.
 Result<std::map<std::string, double>> ReadMetrics(const std::string& address);
 
 }  // namespace loopfleet::bench

@@ -75,7 +75,7 @@ void PageCrowd::Run() {
       }
       if (one.began) --watching_;
       one.began = false;
-      one.fd = UniqueFd();  // ended by the server: again
+      one.fd = UniqueFd();  // closed by the server: reconnect
     }
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// PageCrowd: what a coordinator's HTTP listener has to bear: many who watch the page live, and many
-// connections that never complete a request. One thread for all of them.
+// PageCrowd: a load for a coordinator's HTTP listener: many live viewers of the page, and many
+// connections that never complete a request. One thread serves all of them.
 
 #include <atomic>
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace loopfleet::bench {
 struct PageCrowdOptions {
   std::string address;  // 127.0.0.1:PORT
   std::size_t viewers = 100;
-  std::size_t half_open = 64;  // opened again as soon as the server ends one
+  std::size_t half_open = 64;  // connections; reopened when the server closes them
 };
 
 class PageCrowd {
@@ -24,8 +24,8 @@ class PageCrowd {
   PageCrowd(const PageCrowd&) = delete;
   PageCrowd& operator=(const PageCrowd&) = delete;
 
-  std::uint64_t bytes() const { return bytes_; }     // that viewers received
-  std::size_t viewers() const { return watching_; }  // whose stream has begun and goes on
+  std::uint64_t bytes() const { return bytes_; }     // received by all viewers
+  std::size_t viewers() const { return watching_; }  // those with a running stream
 
  private:
   void Run();

@@ -13,7 +13,7 @@ double ProcessSeconds(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string line;
   std::getline(file, line);
-  // The name, in parentheses, may hold anything; 11 fields lie between it and utime.
+  // The name, in parentheses, may hold any character; 11 fields lie between it and utime.
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(line.substr(name_end + 1));

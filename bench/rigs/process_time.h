@@ -1,11 +1,11 @@
 #pragma once
-// What a process has had of the processor so far, all its threads and the kernel's work for it.
+// The processor time of a process so far: all its threads, user and system.
 
 #include <sys/types.h>
 
 namespace loopfleet::bench {
 
-// In steps of 10 ms; 0 when there is no such process.
+// Seconds, in steps of 10 ms; 0 if the process does not exist.
 double ProcessSeconds(pid_t pid);
 
 }  // namespace loopfleet::bench

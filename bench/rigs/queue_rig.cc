@@ -29,7 +29,7 @@ JobSpec NullJob() {
 JobSpec RepeatableJob(std::uint32_t which) {
   JobSpec job = NullJob();
   job.freshness = Freshness::kStoredMayAnswer;
-  // A tree of its own each: the number of loops that the first one is split into.
+  // The size makes each tree different.
   job.source = looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/" + std::to_string(1 + which)};
   job.actions.assign(kActions, looptree::ToggleMode{});
   return job;

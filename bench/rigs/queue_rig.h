@@ -1,6 +1,6 @@
 #pragma once
-// QueueRig: what the cases of `queue` share: a coordinator with a database of its own on the
-// project's disk, null jobs, and what a stretch of work cost each process.
+// QueueRig: shared by the cases of `queue`: a coordinator with its own database on the project's
+// disk, null jobs, and the cost of an interval in each process.
 
 #include <chrono>
 #include <cstdint>
@@ -15,15 +15,14 @@
 
 namespace loopfleet::bench {
 
-// 20 actions, and measured anew each time, so that nothing is answered from the store or by an
-// equal job.
+// A job of 20 actions that is always measured fresh: neither the store nor an equal job answers it.
 JobSpec NullJob();
-// One of many different jobs, and a stored result may answer it.
+// A different job for each `which`; a stored result may answer it.
 JobSpec RepeatableJob(std::uint32_t which);
 
 Error ToError(const client::CallError& error);
 
-// Wall time, and the processor time of both sides; since it was made.
+// Wall time and processor time of both sides, since the Watch was created.
 struct QueueCost {
   double seconds = 0;
   double coordinator_cpu_seconds = 0;
@@ -35,7 +34,7 @@ class QueueRig {
   static Result<QueueRig> Start();
   QueueRig(QueueRig&&) noexcept = default;
 
-  // kill -9, and a new coordinator on the same database.
+  // Kills the coordinator (kill -9) and starts a new one on the same database.
   Status Restart();
 
   const client::LocalCluster& cluster() const { return *cluster_; }
@@ -58,11 +57,11 @@ class QueueRig {
   QueueRig(ScratchDirectory directory, client::LocalCluster cluster)
       : directory_(std::move(directory)), cluster_(std::move(cluster)) {}
 
-  ScratchDirectory directory_;  // goes last
+  ScratchDirectory directory_;  // destroyed last
   std::optional<client::LocalCluster> cluster_;
 };
 
-// Until all jobs of the batch are stored. An error if one failed.
+// Waits until all jobs of the batch are stored. An error if one failed.
 Status AwaitStored(client::Client& client, BatchId batch);
 
 }  // namespace loopfleet::bench

@@ -13,7 +13,7 @@ QuietCore::QuietCore()
   constexpr std::uint64_t kNoStreams = 0;
   const worker::CoreKernels& kernels = worker::CoreKernelsFor(worker::HostIsa());
   const worker::DeviceReading reading = worker::MeasureDevice(kernels, stopwatch_, kNoStreams);
-  // What a worker goes by that has just started.
+  // The policy of a worker that has just started.
   const worker::SamplingPolicy policy =
       worker::DeviceHealth({}, reading, {}).PolicyFor(worker::MeasurementRounds({}, {}));
   probe_.emplace(kernels, stopwatch_, policy.probe_steps);

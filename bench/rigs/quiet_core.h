@@ -1,7 +1,6 @@
 #pragma once
-// QuietCore: waits until nothing else uses the core, as a worker does before it looks at a kernel,
-// so that what is compared is compared in the moments that are worth anything. Belongs to the
-// thread that made it, which keeps to the timing core for as long.
+// QuietCore: waits until nothing else uses the core, as a worker does before a measurement round.
+// Used by the thread that created it, which is pinned to the timing core during its lifetime.
 
 #include <optional>
 
@@ -16,14 +15,14 @@ class QuietCore {
  public:
   QuietCore();  // takes about 150 ms
 
-  // False: there was no quiet moment within the patience.
+  // False: no quiet moment within `patience`.
   bool Await(Nanos patience);
 
  private:
-  OnTimingCore on_timing_core_;  // before anything is measured
+  OnTimingCore on_timing_core_;  // first: the members below measure on this core
   worker::SystemStopwatch stopwatch_;
   std::optional<worker::HostCoreProbe> probe_;
-  double quiet_ns_ = 0;  // a probe that takes no longer is quiet
+  double quiet_ns_ = 0;  // longest probe that counts as quiet, nanoseconds
 };
 
 }  // namespace loopfleet::bench

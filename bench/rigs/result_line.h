@@ -13,8 +13,8 @@ struct ResultLine {
   std::string name;  // "case"
   double value = 0;
   std::string unit;
-  std::string peer;                  // what it is compared with, and how that was run
-  std::optional<double> peer_value;  // none: the peer is not installed here
+  std::string peer;                  // what it is compared with, and how the peer was run
+  std::optional<double> peer_value;  // nullopt: the peer is not installed
   nlohmann::ordered_json details;    // further fields; an object
 };
 void Print(const ResultLine& result);

@@ -10,8 +10,8 @@ namespace loopfleet::bench {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kPause{10};  // between two
-constexpr std::chrono::milliseconds kLook{100};  // whether to stop
+constexpr std::chrono::milliseconds kPause{10};  // between round trips
+constexpr std::chrono::milliseconds kLook{100};  // between checks of stopping_
 
 }  // namespace
 

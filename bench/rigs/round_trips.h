@@ -1,7 +1,7 @@
 #pragma once
-// RoundTrips: how long a message and its answer take between two threads over the sockets that the
-// product uses, a hundred times a second for as long as this object lives: what this machine, with
-// all that runs on it then, makes of two wake-ups. Nothing that answers over a network is quicker.
+// RoundTrips: measures a message and its answer between two threads, over the product's sockets, a
+// hundred times a second during its lifetime. This is the cost of two wake-ups under the machine's
+// current load, and a lower bound for every answer over a network.
 
 #include <atomic>
 #include <thread>
@@ -19,7 +19,7 @@ class RoundTrips {
   RoundTrips(const RoundTrips&) = delete;
   RoundTrips& operator=(const RoundTrips&) = delete;
 
-  // Ends it. Milliseconds, in the order in which they were made.
+  // Stops and returns the milliseconds of each round trip, in order.
   std::vector<double> Stop();
 
  private:

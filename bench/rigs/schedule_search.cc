@@ -20,10 +20,10 @@ using looptree::Action;
 using looptree::AgentWalk;
 
 constexpr std::array<std::int64_t, 9> kFactors = {2, 4, 5, 8, 16, 32, 64, 128, 256};
-constexpr std::size_t kKept = 12;        // the best so far, from which the next ones are made
-constexpr std::uint64_t kMostMoves = 8;  // of a random walk
-// What is slower than the worst that is kept by more than this after so many batches is not worth
-// another one. The first two are single runs, also of what no quiet moment was waited for.
+constexpr std::size_t kKept = 12;        // best candidates, which the next ones are derived from
+constexpr std::uint64_t kMostMoves = 8;  // in a random walk
+// A candidate is given up after batch i if its best time exceeds the worst kept time by more than
+// this factor. The first two batches are single runs, without waiting for a quiet core.
 constexpr std::array<double, 8> kHopeless = {3, 2, 1.5, 1.25, 1.15, 1.1, 1.1, 1.1};
 constexpr std::size_t kSingleRuns = 2;
 constexpr double kBatchNs = 200e3;
@@ -48,7 +48,7 @@ class Search {
   Result<Found> Run() {
     LF_TRY_VOID(Try(start_));
     while (std::chrono::steady_clock::now() < stop_) {
-      // A fifth of the time from the start, lest all the best ones are of a kind.
+      // Every fifth walk begins at the start, to keep the candidates diverse.
       const bool anew = random_.Below(5) == 0;
       AgentWalk walk = anew ? start_ : kept_[PickKept()].walk;
       for (std::uint64_t moves = 1 + random_.Below(anew ? kMostMoves : 3); moves > 0; --moves) {
@@ -63,13 +63,13 @@ class Search {
   }
 
  private:
-  // The better, the likelier.
+  // Favours better candidates.
   std::size_t PickKept() {
     return std::min(
         {random_.Below(kept_.size()), random_.Below(kept_.size()), random_.Below(kept_.size())});
   }
 
-  // To some loop, and one change there.
+  // Moves the cursor to a random loop and makes one change there.
   void Move(AgentWalk& walk) {
     for (std::uint64_t steps = random_.Below(8); steps > 0; --steps) {
       (void)walk.Apply(random_.Below(2) == 0 ? Action(looptree::Down{}) : Action(looptree::Up{}));
@@ -103,7 +103,7 @@ class Search {
     return {};
   }
 
-  // nullopt: given up, as it is far above `worst`.
+  // Best nanoseconds of one run; nullopt: given up, far slower than `worst`.
   std::optional<double> TimeOf(CompiledTree& compiled, double worst) {
     const auto batch = [&](int runs) {
       const auto start = std::chrono::steady_clock::now();

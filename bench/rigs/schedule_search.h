@@ -1,6 +1,6 @@
 #pragma once
-// ScheduleSearch: looks for a fast schedule by random walks and by changes to the best ones found
-// so far: what an actor without any learning can do. Only with actions of dialect agent.
+// ScheduleSearch: searches for a fast schedule by random walks and by changes to the best schedules
+// found so far. A baseline without learning. Uses only actions of dialect agent.
 
 #include <cstdint>
 #include <string>
@@ -20,9 +20,9 @@ struct SearchOptions {
   std::uint64_t seed = 1;
 };
 struct Found {
-  std::vector<looptree::Action> actions;  // from the benchmark's start
-  double best_ns = 0;                     // as the search saw it
-  std::uint64_t evaluated = 0;            // different trees
+  std::vector<looptree::Action> actions;  // from the benchmark's first tree
+  double best_ns = 0;                     // as measured during the search
+  std::uint64_t evaluated = 0;            // distinct trees
 };
 Result<Found> SearchSchedule(Toolchain& tools, QuietCore& core,
                              const looptree::Benchmark& benchmark, const SearchOptions& options);

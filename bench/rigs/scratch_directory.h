@@ -1,6 +1,6 @@
 #pragma once
-// ScratchDirectory: gone with the object. On the disk that the project is on: /tmp is memory on
-// many machines, where nothing that is synced costs anything.
+// ScratchDirectory: a directory that its destructor removes. On the project's disk, because /tmp is
+// memory on many machines, where a sync costs nothing.
 
 #include <stdlib.h>
 

@@ -25,7 +25,7 @@ const HardwareFacts kHardware{.hardware_class = "stub", .model = "stub", .isa = 
 const CompilerFacts kCompiler{.llvm = "0", .tier = "stub", .revision = "0"};
 constexpr const char* kPolicy = "stub";
 
-// Of a job that the coordinator has replayed, so that it can be replayed here.
+// The coordinator has replayed the job, so replaying it here succeeds.
 Evaluation ResultOf(const JobSpec& job) {
   const auto replayed = ReplayJob(job);
   LF_CHECK(replayed.has_value(), "{}", replayed.error().message);
@@ -49,7 +49,7 @@ Evaluation ResultOf(const JobSpec& job) {
       .code_hash = "00000000000000000000000000000000"};
 }
 
-// One of them: its connection and what it owes.
+// One stub worker: its connection and its unsent reports.
 class Stub {
  public:
   Stub(wire::Context& context, const StubWorkersOptions& options, std::uint32_t number)
@@ -99,7 +99,7 @@ class Stub {
     if (!reports.reports.empty()) Send(reports);
   }
 
-  // Jobs of one benchmark are alike here.
+  // Jobs of one benchmark share one result.
   const Evaluation& ResultFor(const JobSpec& job) {
     const std::string& text = std::visit(
         [](const auto& source) -> const std::string& { return source.text; }, job.source);
@@ -121,8 +121,8 @@ class Stub {
 
   wire::Dealer dealer_;
   wire::WorkerHello hello_;
-  std::unordered_map<std::string, Evaluation> results_;  // by the benchmark
-  std::deque<std::string> unsent_;                       // bounded by the credit
+  std::unordered_map<std::string, Evaluation> results_;  // by benchmark
+  std::deque<std::string> unsent_;                       // reports; bounded by the credit
 };
 
 }  // namespace

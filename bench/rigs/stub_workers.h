@@ -1,7 +1,7 @@
 #pragma once
-// StubWorkers: workers that speak the real protocol and measure nothing: each lease is answered at
-// once with a result of real size (15 samples) about the tree of its job. One thread for all of
-// them. Jobs of one benchmark have to be alike: each benchmark is replayed once.
+// StubWorkers: workers that speak the real protocol but measure nothing. They answer each lease at
+// once with a result of real size (15 samples) for the job's tree. One thread serves all of them.
+// Jobs of one benchmark must be equal, because each benchmark is replayed once.
 
 #include <atomic>
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 namespace loopfleet::bench {
 
-// What a stub says of itself, and what it answers to a job: a result about the job's tree.
+// A stub's hello, and its answer to a job: a result for the job's tree.
 struct StubAnswer {
-  wire::WorkerHello hello;  // but for who it is
+  wire::WorkerHello hello;  // without the worker's identity
   Evaluation evaluation;
 };
 StubAnswer AnswerTo(const JobSpec& job);
@@ -26,7 +26,7 @@ StubAnswer AnswerTo(const JobSpec& job);
 struct StubWorkersOptions {
   std::string coordinator;  // its endpoint for workers
   std::uint32_t workers = 4;
-  std::uint32_t credit = 1024;  // leases that each takes at once
+  std::uint32_t credit = 1024;  // leases that each worker holds at most
 };
 
 class StubWorkers {

@@ -1,5 +1,5 @@
 #pragma once
-// OnTimingCore: this thread runs where workers time kernels, for as long as the object lives.
+// OnTimingCore: pins this thread to the core on which workers time kernels, during its lifetime.
 
 #include <sched.h>
 
@@ -9,7 +9,7 @@
 
 namespace loopfleet::bench {
 
-// This thread, and those that it starts from now on.
+// Pins this thread and the threads that it starts from now on.
 void RunOn(const std::vector<int>& processors);
 
 class OnTimingCore {

@@ -1,7 +1,7 @@
-"""A real Prometheus with our rules and a real Alertmanager: jobs wait and no worker is ready, so
-somebody is told; a worker comes, and they are told that it is over.
+"""A real Prometheus with our rules and a real Alertmanager: jobs wait without a ready worker, so an alert
+fires; a worker connects, and the alert resolves.
 
-The rules are ours as they are shipped, but for how long they wait: a minute becomes a second."""
+The rules are the shipped ones with shorter waits: a minute becomes a second."""
 
 import http.server
 import json
@@ -28,7 +28,7 @@ def free_port():
 
 
 class Pager:
-    """Somebody who is told of alerts: Alertmanager's webhook."""
+    """The receiver of alerts: Alertmanager's webhook."""
 
     def __init__(self):
         told = self.told = []  # (name, status)
@@ -54,10 +54,10 @@ class Pager:
 
 
 class Server:
-    """Prometheus or Alertmanager on a port of its own, ready."""
+    """A ready Prometheus or Alertmanager on its own port."""
 
     def __init__(self, folder, argv_of_port):
-        for _ in range(5):  # somebody else may take the free port first
+        for _ in range(5):  # another process may take the free port first
             port = free_port()
             self.url = f"http://127.0.0.1:{port}"
             argv = argv_of_port(port)
@@ -104,7 +104,7 @@ class NoWorkers(unittest.TestCase):
             f"--storage.path={folder / 'alertmanager'}", "--cluster.listen-address=",
             f"--web.listen-address=127.0.0.1:{port}"])
         self.addCleanup(alertmanager.stop)
-        # [5m] stays: it is how far rates look back, not how long anybody waits.
+        # [5m] stays: it is the window of rates, not a wait.
         rules = re.sub(r"\bfor: \d+m\b", "for: 1s", RULES.read_text(encoding="utf-8"))
         (folder / "rules.yml").write_text(rules)
         (folder / "prometheus.yml").write_text(json.dumps({
@@ -132,10 +132,10 @@ class NoWorkers(unittest.TestCase):
                                                           f.coordinator.ready["http"])
             fleet.wait_until(lambda: prometheus.get("/api/v1/query?query=up")["data"]["result"],
                              "Prometheus has scraped the coordinator")
-            # Until the first scrape the coordinator was absent, which is looked at once a second.
+            # The alert about an absent coordinator clears after the first scrape; rules run once a second.
             fleet.wait_until(lambda: prometheus.get("/api/v1/alerts")["data"]["alerts"] == [],
                              "no alert is left")
-            # Jobs that nobody can run fail after 30 s, so as long as it takes there are new ones.
+            # Jobs that no worker can run fail after 30 s, so new ones are submitted until the alert fires.
             submitting = threading.Event()
 
             def keep_waiting():

@@ -1,5 +1,5 @@
-"""`loopfleet audit` finds the worker that others contradict: real processes with a key each, which makes
-two witnesses of one machine."""
+"""`loopfleet audit` finds the worker that others contradict. Real processes with a key each, so that workers
+on one machine count as different witnesses."""
 
 import json
 import sqlite3
@@ -8,7 +8,7 @@ import unittest
 
 import fleet
 
-# What the faulty worker computes wrongly, and what it runs by another schedule than the one asked for.
+# The faulty worker computes WRONG incorrectly, and runs SLOW with a different schedule.
 WRONG = "benchmark://mm-v0/mm67_16_16"
 SLOW = "benchmark://mm-v0/mm61_61_61"
 GOOD = "benchmark://mm-v0/mm32_32_32"
@@ -61,11 +61,11 @@ class Audit(unittest.TestCase):
         return json.loads(done.stdout)
 
     def measure(self, *benchmarks):
-        """The outcomes in order; each benchmark in a batch of its own, until it has a figure."""
+        """The outcomes in order. Each benchmark is a batch of its own, repeated until it has a figure."""
         return [self.json("eval", benchmark)[0] for benchmark in benchmarks]
 
     def audit(self, *arguments, expect, tells_odd=False):
-        """Again while a busy host gives a right kernel no figure, or two right workers different ones."""
+        """Repeats the audit while a busy host gives a right kernel no figure, or two right workers different ones."""
         for _ in range(fleet.MEASURING_TRIES):
             done = self.command("audit", "--share", "100%", "--json", *arguments)
             report = json.loads(done.stdout)
@@ -86,14 +86,14 @@ class Audit(unittest.TestCase):
         self.assertEqual(wrong["error"]["code"], "WRONG_OUTPUT")
         self.assertEqual(good["status"], "ok")
 
-        # A lone witness: nothing is measured again, and that is said.
+        # With a single witness nothing is measured again, and the report says so.
         report = self.audit(expect=0)
         self.assertEqual((report["audited"], report["no_second_host"]), (2, 2), report)
         self.assertEqual(report["batches"], [])
         again, = self.measure(WRONG)
         self.assertEqual(again["source"], "stored")
 
-        # Nor is a worker another witness because it started anew.
+        # A restarted worker is not another witness.
         faulty.stop()
         fleet.wait_until(lambda: not any(w["state"] == "ready" for w in self.json("worker", "list")),
                          "the worker is gone")
@@ -108,11 +108,11 @@ class Audit(unittest.TestCase):
         self.assertEqual(len(found["flagged"]), 2)
         self.assertEqual(self.flagged(), {found["says"][1]["job"]})
 
-        # The failure answers nobody any more.
+        # The failure no longer answers equal jobs.
         mended, = self.measure(WRONG)
         self.assertEqual((mended["status"], mended["source"]), ("ok", "measured"))
 
-        # A third host tells which of the two it is.
+        # A third host shows which of the two is wrong.
         self.start_worker("other", count=2)
         report = self.audit("--batch", batch, expect=1, tells_odd=True)
         (found,) = report["disagreements"]
@@ -140,7 +140,7 @@ class Audit(unittest.TestCase):
         self.assertIn("ODD SLOWER", text.stdout)
         self.assertEqual(text.returncode, 1)
 
-        # A client may look, and not flag.
+        # A client may read but not flag.
         alice = self.peer("alice", "client")
         done = self.command("audit", "--batch", slow["job"].split(".")[0], keys=alice)
         self.assertEqual(done.returncode, 1)
@@ -150,7 +150,7 @@ class Audit(unittest.TestCase):
         for arguments in (["--share", "0%"], ["--share", "two"], ["--since", "1 day"],
                           ["--batch", "1", "--since", "1h"], ["--share", "101%"]):
             self.assertEqual(self.command("audit", *arguments).returncode, 2, arguments)
-        # Of nothing, nothing.
+        # An empty store gives an empty report.
         report = self.audit(expect=0)
         self.assertEqual((report["jobs"], report["audited"]), (0, 0))
 

@@ -1,4 +1,4 @@
-"""Whatever is sent, there is a typed answer, nothing hangs, and the rest goes on."""
+"""Any input gets a typed answer, nothing hangs, and other requests are served."""
 
 import json
 import os
@@ -23,7 +23,7 @@ class BadInputTest(unittest.TestCase):
         cls.cluster.__exit__(None, None, None)
 
     def eval_error(self, *arguments):
-        """The error of the one outcome of `eval`."""
+        """The error of the single outcome of `eval`."""
         outcomes = self.cluster.json("eval", *arguments)
         self.assertEqual(len(outcomes), 1)
         self.assertEqual(outcomes[0]["status"], "failed")
@@ -64,7 +64,7 @@ class BadInputTest(unittest.TestCase):
         done, outcomes = self.cluster.submit(text)
         self.assertEqual(done.returncode, 1)
         by_index = {outcome["index"]: outcome for outcome in outcomes}
-        # Blank lines have a number and no index.
+        # Blank lines have a line number but no index.
         self.assertEqual(sorted(by_index), list(range(7)))
         codes = [by_index[i].get("error", {}).get("code") for i in range(7)]
         self.assertEqual(codes, [None, "MALFORMED", "MALFORMED", "MALFORMED", "INVALID_ACTION",
@@ -129,13 +129,13 @@ class BadInputTest(unittest.TestCase):
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 100, b"\0" * 100, b"\xff"):
             with socket.create_connection((host, int(port)), timeout=60) as connection:
                 connection.sendall(garbage)
-        # A frame that ends in the middle: the size says more than ever comes.
+        # A truncated frame: shorter than its size says.
         with zmtp_connection(host, int(port)) as connection:
             connection.sendall(b"\0\x64" + b"half of it")
-        # One that claims to be huge.
+        # A frame that claims to be huge.
         with zmtp_connection(host, int(port)) as connection:
             connection.sendall(b"\x02" + struct.pack(">Q", 1 << 40) + b"x")
-        # Whole frames of nonsense are answered.
+        # A complete frame of nonsense is answered.
         with zmtp_connection(host, int(port)) as connection:
             connection.sendall(b"\0\x08nonsense")
             self.assertGreater(len(read_frame(connection)), 0)
@@ -155,14 +155,14 @@ def read_exactly(connection, count):
 
 
 def read_frame(connection):
-    """One ZMTP frame or command; gives its body."""
+    """Reads one ZMTP frame or command; returns its body."""
     flags = read_exactly(connection, 1)[0]
     size = read_exactly(connection, 8 if flags & 2 else 1)
     return read_exactly(connection, int.from_bytes(size, "big"))
 
 
 def zmtp_connection(host, port):
-    """A connection that has shaken hands as a DEALER (ZMTP 3.0, mechanism NULL)."""
+    """A connection after the handshake as a DEALER (ZMTP 3.0, mechanism NULL)."""
     connection = socket.create_connection((host, port), timeout=60)
     greeting = b"\xff" + b"\0" * 8 + b"\x7f" + b"\x03\0" + b"NULL".ljust(20, b"\0") + b"\0" * 32
     connection.sendall(greeting)

@@ -1,4 +1,4 @@
-"""A thousand jobs, with and without murder: each gets exactly one outcome."""
+"""A thousand jobs, with and without kills: each gets exactly one outcome."""
 
 import json
 import sqlite3
@@ -14,7 +14,7 @@ JOBS = 1000
 
 class BatchTest(unittest.TestCase):
     def start_submission(self, cluster):
-        """`submit --wait --jsonl` in the background; its outcomes are collected as they come."""
+        """Runs `submit --wait --jsonl` in the background and collects its outcomes as they arrive."""
         process = cluster.popen("submit", str(self.job_file(cluster)), "--wait", "--jsonl",
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         outcomes = []
@@ -46,7 +46,7 @@ class BatchTest(unittest.TestCase):
 
     def check_exactly_once(self, cluster, outcomes, code, said):
         self.assertEqual(sorted(outcome["index"] for outcome in outcomes), list(range(JOBS)))
-        # On a busy host a few get no figure, and say so: an outcome like any other.
+        # On a busy host a few jobs get no figure; UNSTABLE_TIMING is an outcome like any other.
         unstable = {outcome["index"] for outcome in outcomes if fleet.is_unstable(outcome)}
         self.assertLess(len(unstable), JOBS // 2, said)
         self.assertEqual(code, 1 if unstable else 0, said)
@@ -58,7 +58,7 @@ class BatchTest(unittest.TestCase):
             self.assertGreater(outcome["elapsed_ns"], 0)
             self.assertAlmostEqual(outcome["gflop_per_second"],
                                    outcome["flop_count"] / outcome["elapsed_ns"])
-        # What is on disk says the same. Other batches are the coordinator's own.
+        # The database agrees. Other batches are the coordinator's own.
         with sqlite3.connect(f"file:{cluster.database}?mode=ro", uri=True) as database:
             rows = database.execute('SELECT "index", tag, status FROM v_results WHERE batch = 1').fetchall()
             sequences = database.execute("SELECT sequence FROM outcomes WHERE batch = 1").fetchall()
@@ -74,7 +74,7 @@ class BatchTest(unittest.TestCase):
             code, said = finish()
             self.check_exactly_once(cluster, outcomes, code, said)
             self.assertEqual(len({outcome["worker"] for outcome in outcomes}), 2)
-            # A busy host may take a worker for lost, or give no figure at first; that is the exception.
+            # On a busy host a worker may count as lost, or a job get no figure at first; most jobs need one attempt.
             self.assertGreater(sum(outcome["attempts"] == 1 for outcome in outcomes), JOBS // 2)
 
     def test_a_worker_is_killed_in_the_middle(self):
@@ -109,8 +109,7 @@ class BatchTest(unittest.TestCase):
             self.measured_now(cluster, jobs)
 
     def measured_now(self, cluster, jobs):
-        """The times of jobs that the store may not answer, by index: of those that a busy host gave one,
-        and that is one at least."""
+        """The times of fresh measurements by index, of the jobs that a busy host gave a figure: at least one."""
         for _ in range(fleet.MEASURING_TRIES):
             _, outcomes = cluster.submit([job | {"fresh": True} for job in jobs],
                                          again_if_unstable=False)

@@ -73,7 +73,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(named[0]["source"], "stored", "equal programs share their results")
 
     def test_submit_reads_many_messages_into_one_batch(self):
-        # More than one message can hold, most of them answered from the store or by one another.
+        # More jobs than one message holds; most are answered from the store or by equal jobs.
         jobs = [{"benchmark": f"benchmark://mm-v0/mm4_4_{4 + i % 3}", "actions": [], "tag": i}
                 for i in range(9000)]
         done, outcomes = self.cluster.submit(jobs)
@@ -224,7 +224,7 @@ class CommandTest(unittest.TestCase):
                           arguments[0] != "--help" else "eval", done.stdout)
 
     def test_an_absent_coordinator_is_69(self):
-        # Nearly all of the given time is waited for it; on a slow machine that may be all.
+        # The command waits nearly all of its time limit for the coordinator; a slow machine may need more.
         for limit in ("2", "8", "32"):
             done = self.cluster.command("--address", "tcp://127.0.0.1:1", "eval", ADD, "--timeout",
                                         limit)
@@ -268,7 +268,7 @@ class CommandTest(unittest.TestCase):
 
 
 class WithoutWorkersTest(unittest.TestCase):
-    """Jobs that nobody takes: the ways to stop waiting for them."""
+    """Jobs without a worker, and the ways to stop waiting for them."""
 
     @classmethod
     def setUpClass(cls):
@@ -287,8 +287,8 @@ class WithoutWorkersTest(unittest.TestCase):
         self.assertIn("loopfleet batch wait", done.stderr)
 
     def timed_out(self, start):
-        """What a command said whose time was up after its batch was accepted: a slow machine may need
-        more time for that."""
+        """The result of a command that timed out after its batch was accepted, for which a slow machine may
+        need more time."""
         for limit in ("1", "4", "16", "64"):
             done = start(limit)
             if "loopfleet batch wait" in done.stderr:

@@ -1,6 +1,6 @@
-"""A coordinator under load that is killed 200 times, at any moment: nothing acknowledged is lost, nothing
-is there twice, and each time it dispatches again. It is the build with failpoints, as only that can be told
-to wait less than the product's second for workers that come back: 200 of those are minutes."""
+"""A coordinator under load is killed 200 times at random moments: nothing acknowledged is lost, nothing
+exists twice, and each successor dispatches again. Uses the build with failpoints, because only that can wait
+less than the product's second for returning workers: 200 of those are minutes."""
 
 import os
 import pathlib
@@ -34,7 +34,7 @@ class CoordinatorKillsTest(unittest.TestCase):
                 ring.await_dispatching()
                 again.append(time.monotonic() - begun)
             ring.await_progress()
-            counts = ring.judge()  # nothing but the coordinator died, so no job may fail
+            counts = ring.judge()  # only the coordinator died, so no job may fail
         again.sort()
         print(f"{KILLS} kills; {counts}; from start to the first lease: median "
               f"{again[len(again) // 2] * 1000:.0f} ms, longest {again[-1] * 1000:.0f} ms")

@@ -1,5 +1,5 @@
-"""What deploy/ holds for Kubernetes and containers says what this version of the programs understands.
-Exit status 77 without PyYAML."""
+"""The files in deploy/ for Kubernetes and containers match this version of the programs. Exit status 77
+without PyYAML."""
 
 import copy
 import http.server
@@ -36,7 +36,7 @@ def version():
 
 
 def flags_of(name):
-    """Every flag that a program's --help tells."""
+    """Every flag that a program's --help lists."""
     done = subprocess.run([fleet.program(name), "--help"], text=True, capture_output=True,
                           timeout=fleet.COMMAND_LIMIT_S, check=True)
     return set(re.findall(r"--[a-z][-a-z]*", done.stdout))
@@ -112,7 +112,7 @@ class Kubernetes(unittest.TestCase):
         found = [job for _, template in manifests.pods(self.objects)
                  for job in manifests.scraped(template, WATCHED)]
         self.assertEqual(sorted(found), ["loopfleet-coordinator", "loopfleet-worker"])
-        # The names in the other configuration, and in the alerts.
+        # The same names as in the other configuration and in the alerts.
         listed = yaml.safe_load((ROOT / "monitoring" / "prometheus.yml").read_text())
         self.assertEqual(sorted(found), sorted(c["job_name"] for c in listed["scrape_configs"]))
         alerts = (ROOT / "monitoring" / "rules" / "loopfleet.yml").read_text()
@@ -179,11 +179,11 @@ class Container(unittest.TestCase):
     def test_the_packages_can_be_installed_from_what_is_copied(self):
         stages = re.split(r"(?m)^FROM ", DOCKERFILE.read_text())[1:]
         ran = [stage for stage in stages if self.install_as_in(stage)]
-        self.assertEqual(len(ran), 2)  # where it is built, and where it runs
+        self.assertEqual(len(ran), 2)  # the build stage and the run stage
 
     def install_as_in(self, stage):
-        """Runs deploy/dependencies.sh as a stage does, in a folder with exactly what the stage has copied
-        by then, on a Debian that has every package. False if the stage does not run it."""
+        """Runs deploy/dependencies.sh as a stage does, in a folder with exactly the files that the stage has
+        copied by then, on a Debian with every package. False if the stage does not run it."""
         ran = re.search(r"(?m)^RUN (\S*dependencies\.sh)((?: --\S+)*)", stage)
         if ran is None:
             return False
@@ -226,7 +226,7 @@ class Container(unittest.TestCase):
             shutil.copytree(ROOT / "deploy", root / "deploy", symlinks=True)
             shutil.copytree(ROOT / "monitoring" / "page", root / "monitoring" / "page", symlinks=True)
             script = root / "deploy" / "dependencies.sh"
-            # A machine with nothing of what is fetched, and with no sudo.
+            # A machine without any of the fetched files and without sudo.
             script.write_text(script.read_text().replace("wheel_folder=/usr/local/lib/loopfleet\n",
                                                          f"wheel_folder={folder}/installed\n"))
             stubs = root / "stubs"
@@ -251,7 +251,7 @@ class Container(unittest.TestCase):
             self.skipTest("SKIPPED: this is no Debian")
         listed = subprocess.run([str(ROOT / "deploy" / "dependencies.sh"), "--only-runtime", "--list"],
                                 text=True, capture_output=True, check=True).stdout.split()
-        # What they bring with them, directly or not.
+        # Their direct and indirect dependencies.
         there = set()
         waiting = listed + ["libc6"]
         while waiting:
@@ -269,7 +269,7 @@ class Container(unittest.TestCase):
             for path in re.findall(r"=> (\S+) \(", libraries):
                 real = str(pathlib.Path(path).resolve())
                 needed |= {real, real.removeprefix("/usr")}
-        # It fails for those that belong to no package, somebody's own, and prints the others.
+        # It fails for libraries that belong to no package, and prints the others.
         owners = subprocess.run(["dpkg-query", "-S", *sorted(needed)], text=True,
                                 capture_output=True).stdout
         for owner in re.findall(r"(?m)^([^:]+):", owners):
@@ -284,7 +284,7 @@ class Container(unittest.TestCase):
         self.assertNotEqual(subprocess.run([script, port], capture_output=True).returncode, 0)
 
     def test_the_health_check_ends_no_daemon_over_what_a_restart_does_not_mend(self):
-        """Swarm, and whatever else restarts containers by it, would kill a coordinator whose disk is full."""
+        """Swarm and other systems restart unhealthy containers: they would kill a coordinator with a full disk."""
         says = {"/livez": 200, "/healthz": 503, "/readyz": 503}
 
         class FullDisk(http.server.BaseHTTPRequestHandler):

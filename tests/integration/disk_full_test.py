@@ -1,5 +1,5 @@
-"""A disk that is full, under real daemons: submissions are refused by name, workers go on, nothing that was
-accepted is lost, and all goes on by itself once there is room."""
+"""A full disk under real daemons: submissions are refused with STORAGE_FULL, workers continue, nothing
+accepted is lost, and everything resumes by itself once the disk has room."""
 
 import ctypes
 import errno
@@ -20,7 +20,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class SmallDiskFleet(Fleet):
-    """Its database lies on a disk of its own, of a few MiB."""
+    """A fleet with its database on a separate disk of a few MiB."""
 
     def start_coordinator(self):
         self.disk = self.dir / "disk"
@@ -43,7 +43,7 @@ class SmallDiskFleet(Fleet):
             super().__exit__(kind, value, traceback)
 
     def fill(self):
-        """Not one byte is left."""
+        """Fills the disk to the last byte."""
         with open(self.disk / "ballast", "ab", buffering=0) as ballast:
             for size in (1 << 16, 1 << 12):
                 try:
@@ -57,7 +57,7 @@ class SmallDiskFleet(Fleet):
         (self.disk / "ballast").unlink()
 
     def says(self, path):
-        """The status of one of its pages."""
+        """The HTTP status of a path."""
         try:
             with urllib.request.urlopen(f"http://{self.coordinator.ready['http']}{path}") as page:
                 return page.status
@@ -65,10 +65,10 @@ class SmallDiskFleet(Fleet):
             return error.code
 
     def try_to_submit(self, count):
-        """Large jobs, answered at once by their failure, so that they need room and no worker."""
+        """Submits large invalid jobs, which need room on the disk but no worker."""
         jobs = [{"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["split_1000000"],
                  "tag": "t" * 20000} for _ in range(count)]
-        # The client waits for room, as it is told to; here until its time is over.
+        # The client waits for room, as the refusal tells it to; here until its time limit.
         return self.command("--timeout", "5", "submit", "-", stdin=fleet.lines(jobs))
 
 
@@ -79,10 +79,10 @@ class DiskFullTest(unittest.TestCase):
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             running.stdin.write(fleet.lines(small_jobs(JOBS)))
             running.stdin.close()
-            first = running.stdout.readline()  # the batch is accepted, and its jobs run
+            first = running.stdout.readline()  # the batch is accepted and its jobs run
             self.assertIn("index", json.loads(first))
 
-            # The log may have room inside for a while.
+            # The write-ahead log may have free space for a while.
             cluster.fill()
             accepted = 0
 
@@ -90,7 +90,7 @@ class DiskFullTest(unittest.TestCase):
                 nonlocal accepted
                 done = cluster.try_to_submit(20)
                 accepted += done.returncode == 0
-                cluster.fill()  # folding the log in gives room back
+                cluster.fill()  # a checkpoint frees space
                 return done if "STORAGE_FULL" in done.stderr else None
 
             done = wait_until(refused, "a submission is refused for want of room")
@@ -98,7 +98,7 @@ class DiskFullTest(unittest.TestCase):
             self.assertIsNone(cluster.coordinator.process.poll(), "the coordinator goes on")
             self.assertIsNone(cluster.workers[0].process.poll(), "so does the worker")
             wait_until(lambda: cluster.says("/healthz") == 503, "/healthz says so")
-            # Whoever restarts what is not alive makes no room by that.
+            # /livez stays well, because a restart would not free space.
             wait_until(lambda: (cluster.says("/livez"), cluster.says("/healthz")) == (200, 503),
                        "a restart would not help")
 

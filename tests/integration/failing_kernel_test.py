@@ -1,5 +1,5 @@
-"""Kernels that crash, hang or are wrong end in their own code, and the worker goes on. The worker here
-is a test build whose lowering goes wrong on purpose where a dimension has a certain size."""
+"""Kernels that crash, hang or are wrong fail with the right code, and the worker continues. The worker is a
+test build whose compiler fails on purpose for certain sizes of a dimension."""
 
 import signal
 import unittest
@@ -7,7 +7,7 @@ import unittest
 import fleet
 from fleet import Fleet
 
-# Long enough for the right kernels beside them on a busy machine; a hang costs its limit.
+# Long enough for right kernels on a busy machine; each hang costs its limit.
 LIMITS = ("--run-limit-ms", "10000", "--compile-limit-ms", "20000")
 WRONG_OUTPUT, CRASH, HANG = 67, 71, 73
 COMPILER_CRASH, COMPILER_HANG, ILLEGAL_INSTRUCTION = 79, 83, 89
@@ -42,7 +42,7 @@ class FailingKernelTest(unittest.TestCase):
             self.assertIsNone(bad[figure], "a failed job has no time")
         self.assertEqual(bad["samples_ns"], [])
         self.assertIsNone(bad["stages_ns"]["measure"], "it was never timed")
-        # The same daemon goes on: its kernels and compilers run in children.
+        # The same daemon is still running: kernels and compilers run in its children.
         after = self.cluster.json("worker", "list")
         self.assertEqual([(w["worker"], w["pid"]) for w in after],
                          [(worker["worker"], worker["pid"])])

@@ -1,5 +1,5 @@
-"""The coordinator dies at each of its named moments (common/base/failpoint.h) with work under way, and
-the next one goes on: nothing acknowledged is lost, nothing is there twice. The product has none of this."""
+"""The coordinator dies at each failpoint (common/base/failpoint.h) during work, and its successor continues:
+nothing acknowledged is lost, nothing exists twice. The product is built without failpoints."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
 import arena  # noqa: E402
 import fleet  # noqa: E402
 
-# When it starts, and while it works.
+# Failpoints at the start, and during work.
 AT_START = ("store.opened", "store.migrated", "store.epoch_begun", "coordinator.recovered")
 AT_WORK = ("coordinator.client_frame", "coordinator.worker_frame", "coordinator.submission_admitted",
            "coordinator.before_persist", "coordinator.before_apply", "store.begun", "store.before_commit",
@@ -49,12 +49,12 @@ class FailpointsTest(unittest.TestCase):
                     ring.start_coordinator()
                     ring.await_dispatching()
             ring.await_progress()
-            counts = ring.judge()  # nothing but the coordinator died, so no job may fail
+            counts = ring.judge()  # only the coordinator died, so no job may fail
         print(f"{len(died)} deaths; {counts}")
         self.assertEqual(set(died), set(AT_START + AT_WORK))
 
     def test_the_list_is_complete(self):
-        """Every point that the source names is in the lists above, and only they."""
+        """The lists above name exactly the failpoints of the source."""
         root = pathlib.Path(__file__).parents[2]
         named = set()
         for folder in ("coordinator", "storage"):

@@ -1,5 +1,5 @@
-"""Workers and clients that die or stand still, a fleet of a thousand that comes back at once, descriptors
-that run out, clocks that jump: nothing acknowledged is lost or there twice, and work goes on."""
+"""Workers and clients die or are suspended, a fleet of a thousand workers reconnects at once, descriptors run
+out, clocks jump: nothing acknowledged is lost or exists twice, and work continues."""
 
 import datetime
 import glob
@@ -19,8 +19,8 @@ import arena  # noqa: E402
 import fleet  # noqa: E402
 
 STORM = int(os.environ.get("LOOPFLEET_CHAOS_WORKERS", "300"))
-GRACE_S = 0.75  # Limits::reattach_grace: for so long nothing is granted that workers may still have
-LOST = ("WORKER_LOST",)  # three times in a row: what the faults account for
+GRACE_S = 0.75  # Limits::reattach_grace: no job that a worker may still hold is granted before
+LOST = ("WORKER_LOST",)  # the faults may cost a job three workers in a row
 
 
 def processor_seconds(pid):
@@ -29,7 +29,7 @@ def processor_seconds(pid):
 
 
 def late_workers(log, epoch):
-    """How many came back to the coordinator of this epoch after its grace, or not at all."""
+    """How many workers returned to the coordinator of this epoch after its grace, or not at all."""
     def at(line):
         return datetime.datetime.strptime(line.split(" ", 1)[0], "%Y-%m-%dT%H:%M:%S.%fZ").timestamp()
 
@@ -54,7 +54,7 @@ class FaultsTest(unittest.TestCase):
                 ring.stubs.process.stdout.close()
                 ring.start_stubs(**options)
                 ring.await_progress()
-            # Longer than a silence may last: what they report afterwards is of leases that others have.
+            # Longer than the tolerated silence: their later reports are for leases that others hold now.
             ring.stubs.process.send_signal(signal.SIGSTOP)
             time.sleep(4)
             ring.stubs.process.send_signal(signal.SIGCONT)
@@ -85,8 +85,8 @@ class FaultsTest(unittest.TestCase):
             print(f"{STORM} workers: the first lease {first:.2f} s after the start, all registered "
                   f"{back:.2f} s after it; {lost} were lost, {ring.stubs.ran} jobs were run, "
                   f"{ring.stubs.again} of them again; {counts}")
-            # What a worker had that this machine kept away for longer than the grace is rightly granted
-            # to others, and what one had that it kept silent for 3 s.
+            # A job is rightly granted to another worker if its own was delayed by this machine beyond the
+            # grace, or was silent for 3 s.
             late = late_workers(log, ring.epoch)
             print(f"{late} of them came after the grace")
             if lost == 0:
@@ -103,7 +103,7 @@ class FaultsTest(unittest.TestCase):
             print(f"{STORM} workers with keys: all registered {time.monotonic() - begun:.1f} s after the start")
 
     def test_descriptors_that_run_out(self):
-        # Few jobs, which alone cost the coordinator next to nothing.
+        # Few jobs, which alone need almost no processor time of the coordinator.
         with arena.Arena(transport="tcp", workers=2, credit=8, job_us=50_000, heartbeat_ms=500) as ring:
             ring.start_client(jobs=60)
             ring.await_dispatching()
@@ -118,16 +118,16 @@ class FaultsTest(unittest.TestCase):
                 connection.connect_ex((host, int(port)))
                 crowd.append(connection)
             folder = pathlib.Path(f"/proc/{ring.coordinator.pid}/fd")
-            # A tenth of them is not for connections.
+            # A tenth of the descriptors is reserved for other uses than connections.
             fleet.wait_until(lambda: len(list(folder.iterdir())) >= 144, "no descriptor is left")
             used = processor_seconds(ring.coordinator.pid)
             begun = time.monotonic()
-            while time.monotonic() < begun + 2:  # less than until silent ones are hung up on
-                ring.await_progress(1)  # those that are connected are served
+            while time.monotonic() < begun + 2:  # before silent connections are closed
+                ring.await_progress(1)  # connected clients are served
             busy = (processor_seconds(ring.coordinator.pid) - used) / (time.monotonic() - begun)
             for connection in crowd:
                 connection.close()
-            ring.start_client(jobs=60)  # and afterwards others are, too
+            ring.start_client(jobs=60)  # afterwards new ones are, too
             before = ring.histories[-1].stat().st_size
             fleet.wait_until(lambda: ring.histories[-1].stat().st_size > before, "a new client is served")
             print(f"without descriptors the coordinator takes {100 * busy:.0f} % of a processor; "
@@ -135,7 +135,7 @@ class FaultsTest(unittest.TestCase):
             self.assertLess(busy, 0.10)
 
     def test_clocks_that_jump(self):
-        """The wall's only: what is waited for, is by a clock that nobody sets."""
+        """Only the wall clock jumps. Timeouts use the monotonic clock."""
         libraries = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
         if not libraries:
             self.skipTest("there is no libfaketime (Debian: faketime); no clock jumped")

@@ -1,5 +1,5 @@
-"""A fleet of real processes on this machine, for tests: a coordinator and workers in a private
-directory, ended with the `with` block. Needs nothing beyond Python's standard library."""
+"""A fleet of real processes on this machine, for tests: a coordinator and workers in a private directory.
+The end of the `with` block stops them. Needs only Python's standard library."""
 
 import argparse
 import ctypes
@@ -15,13 +15,13 @@ import tempfile
 import time
 import unittest
 
-# None of these is reached unless something is wrong, on a machine many times slower than this one too.
+# Reached only if something is wrong, even on a much slower machine.
 READY_LIMIT_S = 60
 STOP_LIMIT_S = 60
 COMMAND_LIMIT_S = 300
 WAIT_LIMIT_S = 60
-# How often a figure that the host was too busy for is asked for again, and by which commands. What only
-# reads says the same each time: a figure that somebody else did not get is no reason to ask again.
+# How often a command that measures is repeated while the host is too busy for a figure. Commands that only
+# read give the same answer each time and are not repeated.
 MEASURING_TRIES = 30
 MEASURING_COMMANDS = {"eval", "submit"}
 PR_SET_PDEATHSIG = 1
@@ -31,18 +31,18 @@ _tests_dir = None
 
 
 def use_programs(bin_dir, tests_dir):
-    """Where the programs are that everything here runs."""
+    """Sets the folders of the programs that this module runs."""
     global _bin_dir, _tests_dir
     _bin_dir, _tests_dir = pathlib.Path(bin_dir), pathlib.Path(tests_dir)
 
 
 def broken_promises():
-    """The folder beside the programs where tests leave what shows that a promise was broken."""
+    """The folder beside the programs where tests leave the evidence of broken promises."""
     return _bin_dir.parent / "broken_promises"
 
 
 def main():
-    """What each test file ends with."""
+    """The main program of each test file."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True, help="where loopfleet and its daemons are")
     parser.add_argument("--tests", required=True, help="where test-only programs are")
@@ -60,7 +60,7 @@ def program(name):
 
 
 def clean_environment(**changes):
-    """This process's environment, without settings of ours that somebody may have exported."""
+    """This process's environment without exported LOOPFLEET_ variables, plus `changes`."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("LOOPFLEET_")}
     environment["PATH"] = f"{_bin_dir}:{environment['PATH']}"
     environment.update(changes)
@@ -72,7 +72,7 @@ def die_with_parent():
 
 
 def wait_until(condition, what, limit_s=WAIT_LIMIT_S):
-    """Waits for a condition, not for a time. Gives what it gave."""
+    """Waits until a condition is true; returns its value."""
     end = time.monotonic() + limit_s
     while True:
         value = condition()
@@ -84,7 +84,7 @@ def wait_until(condition, what, limit_s=WAIT_LIMIT_S):
 
 
 def alive(pid):
-    """Whether a process runs; a zombie does not."""
+    """Whether a process runs; a zombie does not count."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -93,7 +93,7 @@ def alive(pid):
 
 
 def processes_mentioning(text):
-    """The pids of running processes whose command line has `text`."""
+    """The pids of running processes whose command line contains `text`."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -108,8 +108,8 @@ def processes_mentioning(text):
 
 
 def run(argv, timeout=COMMAND_LIMIT_S, again_if_unstable=True, **options):
-    """Runs a command. UNSTABLE_TIMING from one that measures says that the host was too busy for a figure
-    and that the job may be asked for again: that is what is done here, so that a busy host fails no test."""
+    """Runs a command. Repeats a command that measures while it gives UNSTABLE_TIMING, so that a busy host does
+    not fail a test."""
     again_if_unstable = again_if_unstable and not MEASURING_COMMANDS.isdisjoint(argv)
     for _ in range(MEASURING_TRIES):
         done = subprocess.run(argv, text=True, capture_output=True, timeout=timeout,
@@ -120,7 +120,7 @@ def run(argv, timeout=COMMAND_LIMIT_S, again_if_unstable=True, **options):
 
 
 class Daemon:
-    """One daemon: started, ready, and what its ready line says."""
+    """One started and ready daemon, and the content of its ready line."""
 
     def __init__(self, argv, log, environment=None, before_exec=None, may_die=False):
         self.log = log
@@ -154,7 +154,7 @@ class Daemon:
         self.process.stdout.close()
 
     def stop(self):
-        """As an operator would. Gives the exit code."""
+        """Stops the daemon with SIGTERM. Returns the exit code."""
         self.process.terminate()
         try:
             code = self.process.wait(STOP_LIMIT_S)
@@ -201,7 +201,7 @@ class Fleet:
         shutil.rmtree(self.dir)
 
     def start_coordinator(self, *arguments):
-        """Also after it was killed: at the same endpoints, on the same database."""
+        """Starts the coordinator, after a kill on the same endpoints and database."""
         if self.coordinator is not None:
             clients, workers = self.address, self.worker_address
         elif self.transport == "ipc":
@@ -234,7 +234,7 @@ class Fleet:
                                 preexec_fn=die_with_parent, **options)
 
     def command(self, *arguments, stdin="", **options):
-        """Runs `loopfleet ARGUMENTS` on this fleet; again if it measures and a job got no figure."""
+        """Runs `loopfleet ARGUMENTS` on this fleet; repeats it if it measures and a job got no figure."""
         return run([program("loopfleet"), *arguments], input=stdin,
                    env=clean_environment(LOOPFLEET_ADDRESS=self.address), **options)
 
@@ -245,9 +245,8 @@ class Fleet:
         return json.loads(done.stdout)
 
     def submit(self, jobs, *arguments, **options):
-        """Submits, waits, and gives the outcomes in the order in which they came. All of it again if a
-        job got no figure: what was measured the first time is answered from the store then, unless the
-        jobs are to be `fresh`."""
+        """Submits, waits, and returns the outcomes in the order of arrival. Repeats all of it if a job got no
+        figure; the store then answers the jobs already measured, unless they are `fresh`."""
         done = self.command("submit", "-", "--wait", "--jsonl", *arguments, stdin=lines(jobs),
                             **options)
         return done, [json.loads(line) for line in done.stdout.splitlines()]
@@ -259,12 +258,12 @@ def is_unstable(outcome):
 
 
 def lines(jobs):
-    """Jobs (or lines as they are) as the text that `submit` reads."""
+    """Jobs (or lines, unchanged) as the text that `submit` reads."""
     return "".join((job if isinstance(job, str) else json.dumps(job)) + "\n" for job in jobs)
 
 
 def small_jobs(count):
-    """That many jobs, each with a tree of its own."""
+    """`count` jobs with different trees."""
     jobs = []
     for i in range(count):
         m, n, k = 4 + i % 10, 4 + i // 10 % 10, 4 + i // 100

@@ -1,6 +1,6 @@
-"""The program that goes to machines with a GPU (tests/gpu), on the driver of the tests: every part of
-its report begins, says that it comes from no GPU, and grades nothing; and it needs no library that such
-a machine may lack. What stands in the place of NVIDIA's sanitizer runs what it is told to."""
+"""The report program for machines with a GPU (tests/gpu), on the fake driver: every part of its report
+begins, says that it comes from no GPU, and grades nothing. The program needs no library that such a machine
+may lack. A stub of NVIDIA's sanitizer only runs its command."""
 
 import json
 import os
@@ -15,11 +15,11 @@ PARTS = ["children", "device", "conformance", "timing", "search", "repeats", "fa
 FAULTS = {"illegal-address": "RUN_CRASH", "misaligned": "RUN_CRASH", "trap": "RUN_CRASH",
           "endless": "RUN_TIMEOUT", "too-much-memory": "RUN_OOM"}
 MOST_BYTES = 40 << 20
-# Of the C library and the loader.
+# Libraries of the C library and the loader.
 SYSTEM_LIBRARIES = ("linux-vdso", "linux-gate", "libc.", "libm.", "libdl.", "libpthread.", "librt.",
                     "/lib")
 NO_DEVICE = 77
-# The driver cannot end a kernel that does not end: it knows this one by the bytes of its buffer.
+# The fake driver cannot stop an endless kernel: it recognises this one by the size of its buffer.
 DEVICE = "memory 1000000000\nhangs 128\n"
 SANITIZER = """#!/bin/sh
 echo "$@" >> "$0.log"
@@ -79,14 +79,14 @@ class Report(unittest.TestCase):
             for goal in part.get("goals", []):
                 self.assertIn(goal["verdict"], ("not graded", "not judged"), name)
         self.assertEqual({goal["verdict"] for goal in by_name["repeats"]["goals"]}, {"not graded"})
-        # Without a peer, or left out: neither reached nor missed, and told.
+        # Without a peer, or left out: reported as neither reached nor missed.
         for name in ("timing", "search"):
             for goal in by_name[name]["goals"]:
                 self.assertEqual((goal["verdict"], goal["value"]), ("not judged", None), goal)
                 self.assertTrue(goal["why"])
         self.assertEqual(len(by_name["search"]["goals"]), 4)
         self.assertIn("5 goals could not be judged", done.stdout)
-        # Compiled behind the filter, run and timed by the child that has the device.
+        # Compiled behind the filter, run and timed by the device child.
         children = [row for row in by_name["children"]["rows"] if "benchmark" in row]
         self.assertEqual(len(children), 3)
         for row in children:
@@ -125,7 +125,7 @@ class Report(unittest.TestCase):
         self.assertEqual(parts["children"]["rows"][0]["assembler"], "driver of CUDA 12.2")
 
     def test_a_part_that_takes_the_process_with_it_costs_no_other(self):
-        # As large as a matrix of the known kernel that is run when the device is described.
+        # The size of a matrix in the known kernel that runs when the device is described.
         (self.dir / "device").write_text(DEVICE + f"kills {4 * 64 * 64}\n")
         try:
             done = self.run_it("--parts", "device,conformance", "--trees", "2")

@@ -1,6 +1,6 @@
-"""CPU and GPU workers in one fleet, through real processes. There is no GPU: the GPU worker is the one
-that is shipped, over libraries in the places of NVIDIA's that run kernels from their PTX
-(tests/support/fake_cuda). What they are to do wrong, a file says that each test writes."""
+"""CPU and GPU workers in one fleet, through real processes but without a GPU: the GPU worker is the shipped
+one, over fakes of NVIDIA's libraries that run kernels from their PTX (tests/support/fake_cuda). Each test
+writes a file that tells the fakes which faults to inject."""
 
 import ctypes
 import json
@@ -39,7 +39,7 @@ def opens(library):
 
 
 class GpuFleet(Fleet):
-    """A fleet of a CPU worker, and GPU workers on the fake device."""
+    """A fleet of CPU workers, and GPU workers on the fake device."""
 
     def __init__(self, cpu_workers=1):
         super().__init__(workers=cpu_workers)
@@ -47,7 +47,7 @@ class GpuFleet(Fleet):
         self.control.write_text("")
 
     def tell_device(self, *lines):
-        """At once as a whole: it is read while it is written."""
+        """Replaces the control file atomically, because the fake reads it at any time."""
         new = self.dir / "device.new"
         new.write_text("".join(line + "\n" for line in lines))
         new.rename(self.control)
@@ -78,7 +78,7 @@ class GpuFleet(Fleet):
 
 
 class OneFleet(unittest.TestCase):
-    """A device that does wrong, and is well again after each test."""
+    """Device faults; the device works again after each test."""
 
     @classmethod
     def setUpClass(cls):
@@ -109,7 +109,7 @@ class OneFleet(unittest.TestCase):
         self.assertEqual([outcomes[i]["status"] for i in range(4)], ["ok"] * 4, outcomes)
         gpu, cpu = self.gpu.ready["worker"], self.fleet.workers[0].ready["worker"]
         self.assertEqual([outcomes[i]["worker"] for i in range(4)], [gpu, cpu, gpu, gpu])
-        # No figure of the fake can be taken for one of a GPU.
+        # The fake's figures cannot be mistaken for a GPU's.
         for i in (0, 2, 3):
             hardware = outcomes[i]["hardware"]
             self.assertEqual((hardware["model"], hardware["isa"]), ("fake", "sm_90"))
@@ -127,7 +127,7 @@ class OneFleet(unittest.TestCase):
                                        add(40000, cache="cold"))
         self.assertEqual([outcomes[i]["status"] for i in range(3)], ["ok"] * 3, outcomes)
         self.assertEqual([outcomes[i]["cache"] for i in range(3)], ["warm", "cold", "cold"])
-        # Few copies of big tensors go through the cache; for small ones it is filled before each run.
+        # For big tensors a few copies exceed the cache; for small ones the cache is evicted before each run.
         self.assertEqual(outcomes[1]["iterations_per_sample"] > 1,
                          outcomes[2]["iterations_per_sample"] > 1)
 
@@ -163,7 +163,7 @@ class OneFleet(unittest.TestCase):
         self.expect_well(2302)
 
     def test_a_job_that_does_not_fit_the_devices_memory(self):
-        self.expect_well(2400)  # so that no check stands between, which needs memory, too
+        self.expect_well(2400)  # so that no check is due, which would need memory, too
         self.fleet.tell_device("memory 5000")
         outcome = self.fleet.outcome(add(2401))
         self.assertEqual(outcome["error"]["code"], "RUN_OOM", outcome)
@@ -182,7 +182,7 @@ class OneFleet(unittest.TestCase):
         self.assertEqual(set(outcome["sample_flags"]), {4})
         self.assertEqual((outcome["accepted_samples"], outcome["grade"]), (0, "C"))
         self.assertIn("hardware thermal slowdown", self.log())
-        # The row keeps what the sensors said, where it is read from the store, too.
+        # The stored row keeps the sensor readings.
         self.assertEqual(outcome["device"], {
             "temperature_c": 90.0, "power_w": 100.0, "memory_clock_mhz": 1000.0,
             "throttle_reasons": ["hardware thermal slowdown"]})
@@ -198,7 +198,7 @@ class OneFleet(unittest.TestCase):
 
 
 class Lives(unittest.TestCase):
-    """Workers that start, or end, in other ways."""
+    """Other starts and ends of workers."""
 
     def test_a_job_without_a_worker_of_its_kind_is_told_so(self):
         with Fleet(workers=1) as cluster:
@@ -257,8 +257,8 @@ class Lives(unittest.TestCase):
             log = lost.log.read_text()
             self.assertIn("device.retired", log)
             self.assertIn("device not available", log)
-            # What only that worker could run failed, as it ran while the device fell off or as there
-            # was no worker for it then; of the rest at most what ran there in that moment.
+            # The job that only that worker could run failed: it ran when the device fell off, or had no
+            # worker then. Of the others, at most those that ran there at that moment failed.
             self.assertIn(outcomes[0]["error"]["code"], ("RUN_CRASH", "NO_MATCHING_WORKER"))
             for i in range(1, 13):
                 if outcomes[i]["status"] == "ok":

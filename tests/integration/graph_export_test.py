@@ -1,5 +1,5 @@
-"""Trees as graphs: networkx builds its multigraph from `loopfleet replay` without loss, and Graphviz
-reads the text."""
+"""Trees as graphs: networkx builds a multigraph from `loopfleet replay` without loss, and Graphviz reads the
+text."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ NAMES = ["dot", "dot_tree", "dot_graph", "ir_tree_networkx", "ir_graph_networkx"
 
 
 def replay(**request):
-    """The answer to one line."""
+    """The answer of `loopfleet replay` to one request."""
     request.setdefault("actions", [])
     request.setdefault("observations", NAMES)
     done = subprocess.run([fleet.program("loopfleet"), "replay"], input=json.dumps(request) + "\n",
@@ -34,7 +34,7 @@ def replay(**request):
 
 
 def multigraph(data):
-    """With the name of the edge list as each version of networkx wants it."""
+    """Builds the graph; versions of networkx name the edge list differently."""
     try:
         return networkx.node_link_graph(data, edges="edges")
     except TypeError:
@@ -102,8 +102,8 @@ class GraphExportTest(unittest.TestCase):
     @unittest.skipUnless(shutil.which("dot"), "graphviz is not installed")
     def test_graphviz_reads_the_text(self):
         awkward = SQUARES.replace("v:n", "v:a{b}<c>")
-        # The original's labels of `dot` have braces in braces, which Graphviz reads as text but does
-        # not draw as records; they are kept as they are for those who parse them.
+        # The original's labels of `dot` have nested braces, which Graphviz reads as text but does not draw
+        # as records. They are unchanged, for existing parsers.
         readers = {"dot": ["nop"], "dot_tree": ["dot", "-Tplain"],
                    "dot_graph": ["dot", "-Tplain"]}
         for name, request in {**REQUESTS, "awkward": {"ir": awkward}}.items():

@@ -1,6 +1,6 @@
-"""Kernels that mean harm: whatever they do ends in the right code, every time; the daemon goes on, and
-the job behind is measured and right. The kernels are tests/support/faulty_worker/hostile.c; the first
-dimension of a matrix product says which one the worker makes instead of the right one."""
+"""Hostile kernels: each attack ends in the right failure code every time, the daemon continues, and the next
+job is measured and right. The kernels are in tests/support/faulty_worker/hostile.c; the first dimension of a
+matrix product selects the one that replaces the right kernel."""
 
 import os
 import pathlib
@@ -11,21 +11,21 @@ import fleet
 from fleet import Fleet
 
 RUNS = int(os.environ.get("LOOPFLEET_HOSTILE_RUNS", "8"))  # of each kind
-# A hang costs its limit each time, so hangs have workers of their own with a short one, of what hangs.
-# Anything else takes milliseconds, and on a busy machine longer: that must not pass for a hang.
+# Each hang costs its limit, so hangs have their own workers with a short limit for the stage that hangs.
+# Everything else takes milliseconds, longer on a busy machine, and must not count as a hang.
 SHORT_RUN = ("--run-limit-ms", "250", "--compile-limit-ms", "60000")
 SHORT_COMPILE = ("--run-limit-ms", "30000", "--compile-limit-ms", "1000")
 LONG_LIMITS = ("--run-limit-ms", "30000", "--compile-limit-ms", "60000")
 HANGS = ("RUN_TIMEOUT", "COMPILE_TIMEOUT")
-# Code -> the stage that hangs, and how long at most that may take in seconds. A verifier that ran others
-# before is asked once more, so there are two limits of a run; the rest is for a busy host.
+# Code -> the stage that hangs, and its maximum seconds. A verifier that ran other kernels before is tried a
+# second time, so two run limits count; the rest is for a busy host.
 BUSY_S = 2
 ENDS_WITHIN = {"RUN_TIMEOUT": ("verify", 2 * 0.25 + BUSY_S), "COMPILE_TIMEOUT": ("compile", 1 + BUSY_S)}
 KINDS = pathlib.Path(__file__).parent.parent / "support/faulty_worker/hostile_kinds.txt"
 
 CRASH, VIOLATION = "RUN_CRASH", "SANDBOX_VIOLATION"
 SEGV = (signal.SIGSEGV, signal.SIGBUS)
-# kind -> code, and what else is to be found: a signal, or the name of a system call in the message.
+# kind -> code, and further evidence: a signal, or the name of a system call in the message.
 EXPECTED = {
     "segv": (CRASH, SEGV),
     "ud2": (CRASH, (signal.SIGILL,)),
@@ -75,7 +75,7 @@ EXPECTED = {
     "compile_hang": ("COMPILE_TIMEOUT", None),
     "compile_bomb": ("COMPILE_OOM", None),
 }
-# Right when they are verified, so they come to the slot.
+# Right during verification, so they reach the timing slot.
 TIMED = ("forged_timed", "forged_then_loop")
 
 
@@ -113,7 +113,7 @@ class HostileKernelTest(unittest.TestCase):
         if self.isolation != "seccomp+rlimits":
             self.skipTest(f"this host offers '{self.isolation}' only")
         with Fleet(workers=1, worker_program="loopfleet-worker-faulty",
-                   worker_arguments=("--run-limit-ms", "3000")) as cluster:  # each costs as much
+                   worker_arguments=("--run-limit-ms", "3000")) as cluster:  # the cost of each
             self.check_kinds(cluster, ["forged_then_loop"])
 
     def test_every_hang_every_time(self):
@@ -125,16 +125,16 @@ class HostileKernelTest(unittest.TestCase):
                 self.check_kinds(cluster, [kind for kind in EXPECTED if EXPECTED[kind][0] == code])
 
     def check_good(self, cluster, outcome, patient=True):
-        """Of a good kernel behind a bad one: right, and measured."""
+        """Checks the outcome of a good kernel after a bad one: right and measured."""
         if patient and outcome["status"] == "failed" and outcome["error"]["code"] in HANGS:
-            # On a busy host a good kernel may take longer than the limit that is short for the hangs'
-            # sake. Not every time.
+            # On a busy host a good kernel may exceed the limit, which is short because of the hangs. It
+            # passes in one of several tries.
             for _ in range(fleet.MEASURING_TRIES):
                 _, (outcome,) = cluster.submit([product(16)])
                 if outcome["status"] == "ok":
                     break
         if fleet.is_unstable(outcome):
-            # Verified, and a busy host left it without a figure. The same daemon has one in the end.
+            # Verified, but without a figure on a busy host. A repetition on the same daemon gets one.
             _, (outcome,) = cluster.submit([product(16)])
         self.assertEqual(outcome["status"], "ok", outcome)
 

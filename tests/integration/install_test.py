@@ -1,5 +1,5 @@
-"""What `cmake --install` leaves: programs that run from there, a package that a project of somebody else
-finds, builds and links with, and units that systemd accepts and rates as little exposed."""
+"""What `cmake --install` installs: programs that run from there, a package that another project finds and
+links with, and units that systemd accepts and rates as little exposed."""
 
 import pathlib
 import re
@@ -93,7 +93,7 @@ class Install(unittest.TestCase):
         project.mkdir()
         (project / "CMakeLists.txt").write_text(PROJECT)
         (project / "consumer.cc").write_text(PROGRAM)
-        # Flags of a sanitizer, which the installed library of such a build needs.
+        # The library of a sanitizer build needs the sanitizer's flags.
         cache = (pathlib.Path(fleet.program("loopfleet")).parents[1] / "CMakeCache.txt").read_text()
         sanitize = re.search(r"^LOOPFLEET_SANITIZE:\w+=(.*)$", cache, re.MULTILINE)[1]
         flags = [f"-DCMAKE_CXX_FLAGS=-fsanitize={sanitize}"] if sanitize else []
@@ -104,7 +104,7 @@ class Install(unittest.TestCase):
         with fleet.Fleet(workers=0) as f:
             said = run(str(project / "build" / "consumer"), f.address)
         self.assertEqual(said, "epoch 1, 0 workers\n")
-        # Another minor version may break things, so it is not taken for this one.
+        # Minor versions may be incompatible, so another one is not accepted.
         (project / "CMakeLists.txt").write_text(PROJECT.replace("0.1", "0.2"))
         done = subprocess.run(["cmake", "-S", str(project), "-B", str(project / "other"),
                                f"-DCMAKE_PREFIX_PATH={self.prefix}"], text=True, capture_output=True)
@@ -119,7 +119,7 @@ class Install(unittest.TestCase):
             rated = run("systemd-analyze", "security", "--offline=true", "--no-pager", str(unit))
             exposure = float(re.search(r"Overall exposure level for \S+: ([\d.]+)", rated)[1])
             self.assertLessEqual(exposure, MOST_EXPOSURE, rated)
-            # `verify` looks for programs: ours where they are now.
+            # `verify` checks that programs exist, so ours get their current paths.
             text = unit.read_text()
             program = re.search(rf"^ExecStart=(\S+/{name})\b", text, re.MULTILINE)[1]
             here = self.dir / unit.name

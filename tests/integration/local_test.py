@@ -1,4 +1,4 @@
-"""`loopfleet local`: a whole cluster for one command, and nothing left of it afterwards."""
+"""`loopfleet local`: a whole cluster for one command, which leaves nothing behind."""
 
 import json
 import os
@@ -18,7 +18,7 @@ WALK = "toggle_thread,toggle_mode,up,toggle_thread,toggle_mode,up,up"
 
 class LocalTest(unittest.TestCase):
     def setUp(self):
-        # Everything `local` makes is made in here, so that what it leaves can be seen.
+        # Everything that `local` creates lies in here, so that leftovers show.
         self.scratch = tempfile.TemporaryDirectory(prefix="lf-l-")
         self.tmp = pathlib.Path(self.scratch.name) / "tmp"
         self.tmp.mkdir()

@@ -1,4 +1,4 @@
-// Frames that are no messages: each is answered with its reason, and the coordinator goes on.
+// Malformed frames: each is refused with a reason, and the coordinator continues.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ class MalformedFrameTest : public ::testing::Test {
 
   void SetUp() override { ASSERT_TRUE(cluster_.has_value()) << cluster_.error().message; }
 
-  // Sends one frame and gives the reply to it.
+  // Sends one frame and returns its reply.
   std::optional<wire::CoordinatorReply> Send(const std::string& frame) {
     wire::Context context;
     auto dealer = wire::Dealer::Connect(context, cluster_->address());

@@ -1,5 +1,5 @@
-"""The shape of the Kubernetes objects that deploy/kubernetes uses, checked without a cluster: every field
-is one that Kubernetes has, of the right kind, and every name that one object uses exists in another."""
+"""Checks the Kubernetes objects of deploy/kubernetes without a cluster: Kubernetes has every field, each has
+the right type, and every name that one object uses exists in another."""
 
 import re
 
@@ -7,7 +7,7 @@ import yaml
 
 
 class Wrong(Exception):
-    """What is wrong, and where."""
+    """An error in the objects, and its place."""
 
 
 TEXT, NUMBER, FLAG = str, int, bool
@@ -24,7 +24,7 @@ def port(value):
 
 
 def texts(value):
-    """A map from text to text: YAML's true and 1 must have been quoted."""
+    """Whether `value` maps text to text: YAML's true and 1 must be quoted."""
     return isinstance(value, dict) and all(
         isinstance(k, str) and isinstance(v, str) for k, v in value.items())
 
@@ -35,7 +35,7 @@ RESOURCES = {"requests": {"cpu": quantity, "memory": quantity, "storage": quanti
              "limits": {"cpu": quantity, "memory": quantity}}
 PROBE = {"httpGet": {"path": TEXT, "port": port}, "periodSeconds": NUMBER, "timeoutSeconds": NUMBER,
          "failureThreshold": NUMBER, "initialDelaySeconds": NUMBER}
-# A restart does not help a daemon that merely takes no work now, or whose disk is full.
+# A restart does not help a daemon that takes no work for now, or whose disk is full.
 PROBE_PATHS = {"livenessProbe": "/livez", "readinessProbe": "/readyz"}
 CONTAINER = {
     "name!": TEXT, "image!": TEXT, "command": [TEXT], "args": [TEXT],
@@ -57,7 +57,7 @@ POD = {
                      "emptyDir": {"medium": TEXT, "sizeLimit": quantity}}]}}
 PEERS = [{"podSelector": SELECTOR, "namespaceSelector": SELECTOR}]
 PORTS = [{"port!": port, "protocol": TEXT}]
-# Of each kind: its version and its fields. "!" ends the name of one that has to be there.
+# The version and the fields of each kind. "!" ends the name of a required field.
 KINDS = {
     "Namespace": ("v1", {}),
     "Service": ("v1", {"spec!": {"selector!": texts, "type": TEXT,
@@ -101,7 +101,7 @@ def check_shape(value, shape, where):
 
 
 def load(folder):
-    """Every object of the files that the folder's kustomization lists, by (kind, name), checked by itself."""
+    """Every object of the files in the folder's kustomization, by (kind, name), each checked by itself."""
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
     objects = {}
     for name in kustomization["resources"]:
@@ -122,7 +122,7 @@ def load(folder):
 
 
 def pods(objects):
-    """(name of the object, template of its pods) of what runs pods."""
+    """(name, pod template) of every object that runs pods."""
     return [(name, o["spec"]["template"]) for (kind, name), o in objects.items()
             if kind in ("StatefulSet", "DaemonSet")]
 
@@ -132,8 +132,8 @@ def containers(template):
 
 
 def scraped(template, prometheus):
-    """The names of the jobs under which a Prometheus with that configuration asks a pod, one for each
-    port that its relabelling keeps."""
+    """The names of the jobs under which a Prometheus with that configuration scrapes a pod, one per port
+    that its relabelling keeps."""
     config, = yaml.safe_load(prometheus.read_text())["scrape_configs"]
     roles = [sd["role"] for sd in config["kubernetes_sd_configs"]]
     if roles != ["pod"]:
@@ -152,7 +152,7 @@ def scraped(template, prometheus):
 
 
 def _relabelled(labels, rules):
-    """Changes labels as Prometheus does; False if a rule drops the target."""
+    """Relabels as Prometheus does; False if a rule drops the target."""
     for rule in rules:
         value = ";".join(labels.get(name, "") for name in rule["source_labels"])
         match = re.fullmatch(rule.get("regex", "(.*)"), value)
@@ -170,7 +170,7 @@ def _relabelled(labels, rules):
 
 
 def check_references(objects):
-    """Names that stand in one object and mean something in another."""
+    """Checks that names used in one object exist in another."""
     labels = [template["metadata"]["labels"] for _, template in pods(objects)]
     ports = {p["name"] for _, template in pods(objects) for c in containers(template)
              for p in c.get("ports", [])}

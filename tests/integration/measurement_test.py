@@ -1,4 +1,4 @@
-"""What a job may ask of its measurement, through real processes: cut, cold, precise, fresh enough."""
+"""A job's demands on its measurement, through real processes: cut, cold, precise, fresh enough."""
 
 import unittest
 
@@ -9,14 +9,14 @@ MM = "benchmark://mm-v0/mm32_32_32"
 
 
 class MeasurementTest(unittest.TestCase):
-    # One each: beside a loud neighbour a worker is in quarantine before long, and what it measures then
-    # answers nobody.
+    # A cluster for each test: beside a noisy neighbour a worker soon is in quarantine, and its results then
+    # answer no other job.
     def setUp(self):
         self.cluster = Fleet(workers=1)
         self.addCleanup(self.cluster.__exit__, None, None, None)
 
     def outcome(self, *flags):
-        """Of one evaluation. A busy host may leave a figure unsaid; ask again then."""
+        """The outcome of one evaluation, repeated while a busy host gives no figure."""
         for _ in range(fleet.MEASURING_TRIES):
             (outcome,) = self.cluster.json("eval", MM, *flags)
             if outcome["status"] == "ok" or outcome["error"]["code"] != "UNSTABLE_TIMING":
@@ -25,13 +25,13 @@ class MeasurementTest(unittest.TestCase):
         self.fail(f"the host is too busy for any figure: {outcome}")
 
     def check_grade(self, outcome):
-        """No better than what its row says that its host allows."""
+        """The grade is no better than the row's limit for its host."""
         _, says_limit, limit = (outcome["isolation"] or "").partition("no better than ")
         if says_limit and outcome["grade"]:
             self.assertGreaterEqual(outcome["grade"], limit[0], outcome["isolation"])
 
     def test_a_run_above_the_bound_is_cut_and_has_no_time(self):
-        # So far below any run that it is cut on a contended core, too.
+        # Far below the time of any run.
         (outcome,) = self.cluster.json("eval", MM, "--cut-above-ns", "1", "--fresh")
         self.assertEqual((outcome["status"], outcome["error"]["code"]), ("failed", "CUT"))
         self.assertIn("1 ns", outcome["error"]["message"])

@@ -1,5 +1,5 @@
-"""What networks do to a coordinator's connections, through a proxy: cuts, silence one way or both, delays,
-connections that come in another order. Nothing is lost or there twice, and once it is over, work goes on."""
+"""Network faults on a coordinator's connections, through a proxy: cuts, silence in one or both directions,
+delays, reordered connections. Nothing is lost or exists twice, and work continues afterwards."""
 
 import os
 import pathlib
@@ -31,7 +31,7 @@ def refuse(proxy, chance):
 def silence(proxy, chance):
     proxy.swallow = frozenset(chance.choice((("up",), ("down",), ("up", "down"))))
     time.sleep(0.7 * chance.random())
-    # What was swallowed leaves half a frame behind: as with a real cut, nobody goes on in the middle.
+    # Discarded bytes leave half a frame behind, so the connection is cut, as in reality.
     proxy.cut()
 
 
@@ -78,7 +78,7 @@ class NetworkTest(unittest.TestCase):
                         fault(proxy, chance)
                         proxy.heal()
                     ring.await_progress()
-                # A lease that is lost on its way three times is a worker's loss to the coordinator.
+                # A lease lost in flight three times counts as three lost workers.
                 counts = ring.judge(may_fail=("WORKER_LOST",))
             finally:
                 for proxy in proxies:

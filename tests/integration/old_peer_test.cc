@@ -1,6 +1,6 @@
-// Upgrades one side at a time: what programs of an older version said, recorded byte by byte, is
-// said again to today's coordinator, worker and client, as real processes.
-// tests/golden/conversation/README.md says what was recorded, and how to record the next version.
+// Upgrades one side at a time: replays the recorded bytes of older programs to today's coordinator,
+// worker and client, as real processes. tests/golden/conversation/README.md says what was recorded,
+// and how to record the next version.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using Way = Conversation::Way;
 
-// Not reached unless something is wrong, on a machine many times slower too.
+// Reached only if something is wrong, even on a much slower machine.
 constexpr auto kLimit = 300s;
 constexpr std::size_t kJobs = 3;
 
@@ -36,7 +36,7 @@ Conversation Recorded(const std::string& version, const std::string& peer) {
                           "tests/golden/conversation" / version / (peer + ".txt"));
 }
 
-// The recorded frames of one way that hold a `Kind`, as bytes and as what they mean.
+// The recorded frames of one direction that hold a `Kind`, as bytes and decoded.
 template <class Kind>
 struct Said {
   std::string bytes;
@@ -76,7 +76,7 @@ std::set<std::uint64_t> LeasesIn(const std::vector<Said<wire::Leases>>& frames) 
   return leases;
 }
 
-// A socket that says recorded frames, and hears what is answered.
+// A socket that sends recorded frames and receives the answers.
 class OldPeer {
  public:
   explicit OldPeer(const std::string& endpoint)
@@ -87,7 +87,7 @@ class OldPeer {
   void Say(const std::string& frame) {
     while (dealer_.Send(frame) != wire::SendResult::kSent) std::this_thread::sleep_for(1ms);
   }
-  // The next frame, or none within a while.
+  // The next frame; nullopt: none within `wait`.
   std::optional<std::string> Hear(Nanos wait = kLimit) {
     const auto end = std::chrono::steady_clock::now() + wait;
     while (std::chrono::steady_clock::now() < end) {
@@ -96,7 +96,7 @@ class OldPeer {
     }
     return std::nullopt;
   }
-  // The next `Kind`; others are passed over.
+  // The next `Kind`; skips others.
   template <class Kind, class Decode>
   std::optional<Kind> Await(Decode decode) {
     while (auto frame = Hear()) {
@@ -148,8 +148,8 @@ TEST_P(OldPeerTest, AnOldClientAndAnOldWorkerAreServedByTodaysCoordinator) {
   ASSERT_EQ(hellos.size(), 1U);
   worker.Say(hellos.front().bytes);
   ASSERT_TRUE(worker.Await<wire::WorkerWelcome>(CommandOf));
-  // A fresh database, the same jobs: today's coordinator counts leases as the old one did. If it
-  // ever counts otherwise, what was recorded has to be said with the new numbers in it.
+  // With a fresh database and the same jobs, today's coordinator numbers leases as the old one did.
+  // If that ever changes, the recorded frames must be sent with the new numbers.
   auto unleased = LeasesIn(FramesWith<wire::Leases>(worker_, Way::kFromCoordinator, CommandOf));
   ASSERT_FALSE(unleased.empty());
   const std::size_t leases = unleased.size();
@@ -172,7 +172,7 @@ TEST_P(OldPeerTest, AnOldClientAndAnOldWorkerAreServedByTodaysCoordinator) {
     stored += command->leases.size();
   }
 
-  // What the old client asked for, until all of it is there: it reads what it read then.
+  // Repeats the old client's fetches until all outcomes exist: it reads the same as then.
   std::map<std::uint32_t, Outcome> then;
   for (const auto& page : FramesWith<wire::OutcomePage>(client_, Way::kFromCoordinator, ReplyOf)) {
     for (const Outcome& outcome : page.means.outcomes) then.emplace(outcome.job.index, outcome);
@@ -241,7 +241,7 @@ TEST_P(OldPeerTest, TodaysWorkerServesAnOldCoordinator) {
   ASSERT_TRUE(worker.has_value()) << worker.error().message;
   std::set<std::uint64_t> reported;
   bool said_goodbye = false;
-  bool may_be_gone = false;  // once it was told to go, its last heartbeat need not be answered
+  bool may_be_gone = false;  // after it was told to end, its last heartbeat may stay unanswered
   const auto end = std::chrono::steady_clock::now() + kLimit;
   while (!said_goodbye && std::chrono::steady_clock::now() < end) {
     poller.Wait(20ms);
@@ -264,7 +264,7 @@ TEST_P(OldPeerTest, TodaysWorkerServesAnOldCoordinator) {
       for (const wire::Report& report : reports->reports) {
         SCOPED_TRACE(report.lease.value);
         ASSERT_TRUE(then.contains(report.lease.value));
-        // The same tree, under the same key; a busy host may have no figure for it.
+        // The same tree under the same key; a busy host may give no figure.
         EXPECT_EQ(report.evaluation.tree_key, then.at(report.lease.value).tree_key);
         EXPECT_TRUE(report.evaluation.ok() ||
                     report.evaluation.failure().code == FailureCode::kUnstableTiming);
@@ -284,7 +284,7 @@ TEST_P(OldPeerTest, TodaysWorkerServesAnOldCoordinator) {
 }
 
 TEST_P(OldPeerTest, TodaysClientReadsAnOldCoordinator) {
-  // What it answered to its first, second, ... request.
+  // The old coordinator's answers, by the number of the request.
   std::map<std::uint64_t, std::string> answers;
   std::vector<Outcome> then;
   for (const std::string& frame : client_.Of(Way::kFromCoordinator)) {

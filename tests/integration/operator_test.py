@@ -1,4 +1,4 @@
-"""What an operator does to a fleet: drains a host, resumes it, takes all outcomes out."""
+"""An operator's work on a fleet: drains a host, resumes it, exports all outcomes."""
 
 import json
 import unittest
@@ -21,7 +21,7 @@ class Drain(unittest.TestCase):
             submitted = f.command("submit", "-", "--json",
                                   stdin=fleet.lines(fleet.small_jobs(3)))
             self.assertEqual(submitted.returncode, 0, submitted.stderr)
-            # It outlives the coordinator, and the worker comes back drained.
+            # The drain survives the coordinator, and the worker returns drained.
             f.coordinator.kill()
             f.start_coordinator()
             fleet.wait_until(lambda: f.json("worker", "list"), "the worker is back")

@@ -1,9 +1,9 @@
-// What a browser makes of the page: run by page_browser_test.py, on a live fleet with jobs in it.
+// The page in a browser: run by page_browser_test.py on a live fleet with jobs.
 //
-//   node page_browser.mjs PACKAGES    the fleet comes in as LOOPFLEET_ADDRESS and LOOPFLEET_HTTP
+//   node page_browser.mjs PACKAGES    LOOPFLEET_ADDRESS and LOOPFLEET_HTTP name the fleet
 //
-// Prints a line for each check; exit status 1 at the first that fails. LOOPFLEET_SCREENSHOTS: a folder
-// that pictures of every screen are left in.
+// Prints a line for each check; exit status 1 at the first that fails. LOOPFLEET_SCREENSHOTS: a folder for
+// screenshots of every screen.
 
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
@@ -13,7 +13,7 @@ import { join } from "node:path";
 const { chromium } = createRequire(join(process.argv[2], "package.json"))("playwright-core");
 const origin = `http://${process.env.LOOPFLEET_HTTP}`;
 const pictures = process.env.LOOPFLEET_SCREENSHOTS;
-const LIMIT_MS = 120_000; // nothing takes so long unless something is wrong
+const LIMIT_MS = 120_000; // reached only if something is wrong
 
 const told = (...argv) => JSON.parse(execFileSync("loopfleet", [...argv, "--json"], { encoding: "utf8" }));
 const say = (text) => console.log(`ok: ${text}`);
@@ -83,14 +83,14 @@ say("it is live");
   say(`a submitted batch is shown (${Math.max(0, shown - accepted)} ms after submit ended, ${shown - begin} ms after it began)`);
 }
 
-// ---- the numbers of the command
+// ---- the same numbers as the command's
 const figures = (selector) =>
   page.$$eval(`${selector} data`, (all) => all.map((one) => Number(one.value)).filter((one) => !Number.isNaN(one)));
 {
   const row = `table[aria-label=Batches] tr[data-key="${batch.batch}"]`;
   await page.waitForSelector(row);
   const cell = (label) => page.$eval(`${row} td[data-label="${label}"] data`, (one) => Number(one.value));
-  // What is shown may be a moment older than what the command was told.
+  // The page may be slightly older than the command's answer.
   for (const [label, value] of [
     ["Jobs", batch.jobs],
     ["Finished", batch.finished],
@@ -172,7 +172,7 @@ for (const [width, height] of [
       await go(one, hash, selector);
       const wide = await one.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(wide <= width, `${name} is ${wide} wide on a screen of ${width}`);
-      // What reaches over the edge without making the page scroll cannot be read either.
+      // Content beyond the edge that does not make the page scroll cannot be read either.
       const cut = await one.evaluate((edge) => {
         const over = [...document.querySelectorAll("main *")].find((element) => {
           const box = element.getBoundingClientRect();
@@ -198,7 +198,7 @@ for (const [width, height] of [
 // ---- without a mouse
 {
   const one = await open({ viewport: { width: 1280, height: 900 } });
-  // What may be focused now; the rest of the page may change meanwhile, so it is looked at each time.
+  // The number of focusable elements now. Counted each time, because the page may change meanwhile.
   const reachable = () =>
     one.evaluate(
       () => [...document.querySelectorAll("a[href], button:enabled, [tabindex='0']")].filter((e) => e.getClientRects().length > 0).length,
@@ -238,7 +238,7 @@ for (const [width, height] of [
   say("everything can be reached and opened with the keyboard, and the way back works");
 }
 
-// ---- alone in the world
+// ---- no other origin, no errors
 assert.deepEqual([...asked], [origin]);
 say("nothing but the coordinator was asked");
 assert.deepEqual(complaints, []);

@@ -1,5 +1,5 @@
-"""The page in a real browser (headless Chromium), on a live fleet: page_browser.mjs does the looking.
-Without Chromium it says so and is skipped; deploy/dependencies.sh --tests installs it."""
+"""The page in a real browser (headless Chromium), on a live fleet: page_browser.mjs does the checks. Skipped
+without Chromium, which deploy/dependencies.sh --tests installs."""
 
 import argparse
 import json

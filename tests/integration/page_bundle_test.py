@@ -1,4 +1,4 @@
-"""What the page is made of: small enough, nothing inline, nothing from elsewhere, right types, and a list of
+"""The page's bundle: small enough, nothing inline, nothing from other origins, right types, and a list of
 packages that names no registry."""
 
 import argparse
@@ -39,7 +39,7 @@ class PageBundleTest(unittest.TestCase):
         self.assertNotRegex(html, r"<style|style=|\son[a-z]+=|<script(?![^>]*\ssrc=)")
 
     def test_nothing_from_elsewhere(self):
-        # Names of XML languages are no addresses that anything is fetched from.
+        # XML namespaces are never fetched.
         harmless = re.compile(r"https?://www\.w3\.org/")
         for name in ("page.js", "page.css", "index.html", "icon.svg"):
             text = harmless.sub("", self.text(name))
@@ -56,7 +56,7 @@ class PageBundleTest(unittest.TestCase):
         compiler = pathlib.Path(PACKAGES) / "node_modules" / "typescript" / "bin" / "tsc"
         if not compiler.exists():
             self.skipTest(f"there is no {compiler}: run deploy/dependencies.sh --tests")
-        # Beside the packages, as the compiler wants to find them.
+        # The compiler looks for the packages beside the sources.
         with tempfile.TemporaryDirectory(prefix="lf-test-") as folder:
             place = pathlib.Path(folder)
             shutil.copytree(SOURCES / "src", place / "src")

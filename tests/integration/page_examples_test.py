@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a page shows is what the command says: runs every example of docs/LOOP_TREES.md and draws its
-pictures again.
+"""The examples of docs/LOOP_TREES.md match the command's output: runs every example and draws its pictures
+again.
 
     page_examples_test.py --bin DIR [--tests DIR]   runs as a test
     page_examples_test.py --bin DIR --update        writes what the examples print into the page

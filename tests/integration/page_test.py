@@ -1,5 +1,5 @@
-"""The page's JSON on a live fleet: the same figures as the command prints, live events, and nothing for
-strangers. What a browser makes of it is page_browser_test.py's."""
+"""The page's JSON on a live fleet: the same figures as the command prints, live events, and refusals for
+foreign hosts. page_browser_test.py tests the page in a browser."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ MAX_WATCHERS = 128
 
 
 def ask(address, path, method="GET", **headers):
-    """Status, fields and body of one answer."""
+    """Sends one request; returns status, headers and body of the answer."""
     connection = http.client.HTTPConnection(address, timeout=fleet.WAIT_LIMIT_S)
     try:
         connection.request(method, path, headers=headers)
@@ -25,7 +25,7 @@ def ask(address, path, method="GET", **headers):
 
 
 class Watcher:
-    """One who watches /api/live."""
+    """A viewer of /api/live."""
 
     def __init__(self, address):
         self.connection = http.client.HTTPConnection(address, timeout=fleet.WAIT_LIMIT_S)
@@ -39,7 +39,7 @@ class Watcher:
         return self.reply.status
 
     def next(self):
-        """The next event's data. Comments and other fields are passed over."""
+        """The next event's data. Skips comments and other fields."""
         while True:
             line = self.reply.readline()
             if not line:
@@ -48,7 +48,7 @@ class Watcher:
                 return json.loads(line[len(b"data: "):])
 
     def read_on(self):
-        """Reads from now on, on a thread of its own: a watcher who does not is taken to be gone."""
+        """Reads from now on in a separate thread: the server drops a viewer that does not read."""
         def run():
             try:
                 while self.next():
@@ -61,7 +61,7 @@ class Watcher:
         try:
             self.socket.shutdown(socket.SHUT_RDWR)  # ends a read on another thread
         except OSError:
-            pass  # the server was first
+            pass  # the server closed first
         self.socket.close()
         self.reply.close()
         self.connection.close()
@@ -141,7 +141,7 @@ class PageTest(unittest.TestCase):
                              env=fleet.clean_environment(LOOPFLEET_ADDRESS=self.fleet.address))
             self.assertEqual(told.returncode, 0, told.stderr)
             self.assertNotEqual(told.stdout, "")
-            # The worker ran on this host: what it compiled is made again here.
+            # The worker ran on this host, so its code is reproduced here.
             self.assertIn("the row's very code", told.stderr)
         self.assertEqual(formats, ["c", "llvm-ir", "asm"])
 
@@ -189,7 +189,7 @@ class PageTest(unittest.TestCase):
         newest = self.fleet.json("batch", "list")[0]["batch"]
         self.fleet.submit([{"benchmark": "benchmark://mm-v0/mm16_16_16", "actions": ["down"]}])
         while not any(batch["batch"] > newest for batch in watcher.next()["batches"]):
-            pass  # an event from before
+            pass  # an earlier event
 
     def test_pages_of_outcomes(self):
         first = self.get(f"/api/batch/{self.batch}?after=0")
@@ -232,7 +232,7 @@ class PageTest(unittest.TestCase):
                      "127.0.0.1:x", ""):
             status, _, body = ask(self.http, "/api/overview", Host=host)
             self.assertIn(status, (400, 421), host)
-        # Prometheus may call it as it likes: these say nothing of jobs.
+        # Prometheus may use any host name: metrics reveal nothing about jobs.
         self.assertEqual(ask(self.http, "/metrics", Host="evil.example")[0], 200)
 
     def test_the_one_watcher_too_many_is_told_so(self):
@@ -241,7 +241,7 @@ class PageTest(unittest.TestCase):
             while len(watchers) < MAX_WATCHERS:
                 watcher = Watcher(self.http)
                 watchers.append(watcher)
-                if watcher.status == 503:  # another test's watcher is still being noticed to be gone
+                if watcher.status == 503:  # the server has not yet noticed that another test's viewer is gone
                     watchers.pop().close()
                 else:
                     watcher.read_on()
@@ -258,7 +258,7 @@ class PageTest(unittest.TestCase):
             for watcher in watchers:
                 watcher.close()
 
-        # Who leaves makes room.
+        # A viewer that leaves makes room.
         def is_let_in():
             watcher = Watcher(self.http)
             watcher.close()
@@ -297,7 +297,7 @@ class PageAudienceTest(unittest.TestCase):
         self.assertEqual(ask(address, "/", Host="other.example")[0], 421)
 
     def test_this_machine_only(self):
-        # Another address of this machine stands for another machine: it does not begin with 127.
+        # An address of this machine outside 127.x stands for another machine.
         own = own_address()
         if own is None:
             self.skipTest("this machine has no address but 127.0.0.1")
@@ -326,7 +326,7 @@ class PageAudienceTest(unittest.TestCase):
 
 
 def own_address():
-    """An IPv4 address of this machine that is not 127.x; None if there is none. Sends nothing."""
+    """An IPv4 address of this machine outside 127.x, or None. Sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

@@ -1,7 +1,7 @@
-"""A network that is silent for longer than workers are waited for, at the pace of the product (a heartbeat
-a second, three missed), once by a proxy that swallows everything, once between network namespaces whose
-cable is pulled: the coordinator notices while it lasts, its jobs go to others, and when it is over the workers
-are back and no job has two outcomes."""
+"""A network partition longer than the tolerated silence, with the product's settings (a heartbeat a second,
+three missed): once by a proxy that discards everything, once between network namespaces by pulling the link.
+The coordinator notices during the partition and gives the jobs to other workers; afterwards the workers
+return, and no job has two outcomes."""
 
 import contextlib
 import json
@@ -47,10 +47,10 @@ class ProxyTest(unittest.TestCase):
                 begun = time.monotonic()
                 fleet.wait_until(lambda lost=lost: count(log, "worker.lost") >= lost + 3, "the loss is noticed")
                 took.append(time.monotonic() - begun)
-                ring.await_progress(3)  # of others
+                ring.await_progress(3)  # by the other workers
                 back = count(log, "worker.reattached") + count(log, "worker.joined")
                 proxy.heal()
-                proxy.cut()  # what was swallowed leaves half a frame behind
+                proxy.cut()  # discarded bytes leave half a frame behind
                 fleet.wait_until(lambda: count(log, "worker.reattached") + count(log, "worker.joined") >= back + 3,
                                  "they are back")
                 ring.await_progress(3)
@@ -59,10 +59,10 @@ class ProxyTest(unittest.TestCase):
 
 
 class NamespacesTest(unittest.TestCase):
-    """Two network namespaces, gone with the processes that hold them."""
+    """Two network namespaces, which end with the processes that hold them."""
 
     def hold(self):
-        """A new one: what to put before a command that is to run there."""
+        """Makes a namespace; returns the prefix of a command that runs in it."""
         ours = pathlib.Path("/proc/self/ns/net").readlink()
         holder = subprocess.Popen(["unshare", "-n", "sleep", "infinity"], stderr=subprocess.PIPE, text=True,
                                   preexec_fn=fleet.die_with_parent)
@@ -75,7 +75,7 @@ class NamespacesTest(unittest.TestCase):
                 self.skipTest(f"NO NETWORK NAMESPACES HERE, nothing was tried: {holder.stderr.read().strip()}")
             try:
                 return pathlib.Path(f"/proc/{holder.pid}/ns/net").readlink() != ours
-            except OSError:  # it ends just now
+            except OSError:  # the process is ending
                 return False
         fleet.wait_until(is_there, "the namespace is there")
         self.holders.append(holder)
@@ -147,7 +147,7 @@ class NamespacesTest(unittest.TestCase):
             begun = time.monotonic()
             fleet.wait_until(lambda: count(log, "worker.lost") >= 1, "the loss is noticed")
             took = time.monotonic() - begun
-            outcomes.append(json.loads(waits.stdout.readline()))  # of the other one
+            outcomes.append(json.loads(waits.stdout.readline()))  # by the other worker
             before = count(log, "worker.reattached") + count(log, "worker.joined")
             self.ip(self.there, "link", "set", "far", "up")
             fleet.wait_until(lambda: count(log, "worker.reattached") + count(log, "worker.joined") > before,

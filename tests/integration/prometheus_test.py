@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A real Prometheus server scrapes a fleet and answers how many jobs were evaluated, and every query of
-the Grafana dashboards.
+"""A real Prometheus server scrapes a fleet, and answers the number of evaluated jobs and every query of the
+Grafana dashboards.
 
     prometheus_test.py BIN_DIR     BIN_DIR holds `loopfleet`
 
-Everything runs on loopback, in a temporary folder, and ends with the test. Exit status 77: there is
-no `prometheus` to run (Debian: prometheus).
+Everything runs on loopback, in a temporary folder, and ends with the test. Exit status 77: `prometheus` is
+not installed (Debian: prometheus).
 """
 
 import json
@@ -23,7 +23,7 @@ import urllib.request
 
 SKIPPED = 77
 WAIT_SECONDS = 120
-MEASURING_TRIES = 30  # how often a figure that the host was too busy for is asked for again
+MEASURING_TRIES = 30  # repetitions while the host is too busy for a figure
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 JOBS = [
     {"benchmark": f"benchmark://loop_tool-cpu-v0/{size}", "actions": actions}
@@ -44,7 +44,7 @@ def get(url):
 
 
 def wait_for(what, condition):
-    """The first true value of `condition`; fails after WAIT_SECONDS, saying what it saw last."""
+    """Returns the first true value of `condition`; after WAIT_SECONDS fails with its last value."""
     deadline = time.monotonic() + WAIT_SECONDS
     last = None
     while time.monotonic() < deadline:
@@ -59,7 +59,7 @@ def wait_for(what, condition):
 
 
 class Prometheus:
-    """A Prometheus server of our own that scrapes `targets`, a dict of job name to HOST:PORT."""
+    """A private Prometheus server that scrapes `targets`, a dict of job name to HOST:PORT."""
 
     def __init__(self, folder, targets):
         self.folder = folder
@@ -74,7 +74,7 @@ class Prometheus:
         self.process = None
 
     def __enter__(self):
-        for _ in range(5):  # somebody else may take the free port before Prometheus does
+        for _ in range(5):  # another process may take the free port before Prometheus does
             port = free_port()
             self.url = f"http://127.0.0.1:{port}"
             with open(self.folder / "prometheus.log", "w", encoding="utf-8") as log:
@@ -131,13 +131,13 @@ class Prometheus:
 
 
 def answer_the_dashboards(prometheus):
-    """Every query of every panel is about something that a fleet has."""
+    """Checks that every query of every panel yields a series on a real fleet."""
     sys.path.insert(0, str(ROOT / "tests/unit/monitoring"))
     import check_dashboards  # pylint: disable=import-outside-toplevel,import-error
     asked = 0
     for path in sorted((ROOT / "monitoring/grafana/dashboards").glob("*.json")):
         for where, expression in check_dashboards.queries(json.loads(path.read_text(encoding="utf-8"))):
-            # What shows only while something is wrong is asked for without that condition.
+            # Queries that show only problems are asked without that condition.
             plain = check_dashboards.plain(expression).removesuffix(" > 0")
             wait_for(f"{path.name}, {where}: {plain}", lambda plain=plain: prometheus.result(plain))
             asked += 1
@@ -197,7 +197,7 @@ def scrape_the_fleet(loopfleet, folder):
 
         answer_the_dashboards(prometheus)
 
-        again = evaluate(loopfleet, JOBS)  # counters go on, and now the store answers
+        again = evaluate(loopfleet, JOBS)  # the counters grow; now the store answers
         assert all(outcome["source"] == "stored" for outcome in again), again
         stored = sum(outcome["source"] == "stored" for outcome in outcomes + again)
         prometheus.expect("sum(loopfleet_jobs_completed_total)", len(outcomes + again))
@@ -217,7 +217,7 @@ def main():
         return SKIPPED
     loopfleet = str(pathlib.Path(sys.argv[1]) / "loopfleet")
     with tempfile.TemporaryDirectory(prefix="loopfleet_prometheus_") as folder:
-        # Other fleets' settings in the environment are not for this one.
+        # Ignores exported settings of other fleets.
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LOOPFLEET_")}
         return subprocess.run(
             [loopfleet, "local", "--workers", "1", "--",

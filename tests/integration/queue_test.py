@@ -1,5 +1,4 @@
-"""Whose turn it is and who may run what, in a real fleet: labels, deadlines over a kill -9, affinity,
-`job explain`."""
+"""Dispatch and placement in a real fleet: labels, deadlines across a kill -9, affinity, `job explain`."""
 
 import unittest
 
@@ -12,13 +11,13 @@ LONG_S = 3600
 
 class QueueTest(unittest.TestCase):
     def submit_and_leave(self, cluster, jobs):
-        """Gives the batch's id, as `job explain` wants it."""
+        """Submits jobs without waiting; returns the batch's id for `job explain`."""
         done = cluster.command("submit", "-", stdin=fleet.lines(jobs))
         self.assertEqual(done.returncode, 0, done.stderr)
         return cluster.json("batch", "list")[0]["batch"]
 
     def finished(self, cluster, batch):
-        """What is said of its first job once that has an outcome."""
+        """Waits until the batch's first job has an outcome; returns its explanation."""
         return wait_until(lambda: (e := cluster.json("job", "explain", f"{batch}.0"))["outcome"] and e,
                           "the job with a label")
 
@@ -38,7 +37,7 @@ class QueueTest(unittest.TestCase):
                 "the deadline of 1 ms")
             self.assertEqual(over["outcome"]["error"]["code"], "EXPIRED")
 
-            # The time goes on from where it was when the coordinator is killed.
+            # A kill of the coordinator does not reset the deadline.
             cluster.coordinator.kill()
             cluster.start_coordinator()
             after = cluster.json("job", "explain", f"{batch}.0")
@@ -50,7 +49,7 @@ class QueueTest(unittest.TestCase):
             cluster.await_workers(1)
             done = self.finished(cluster, batch)
             if done["outcome"].get("error", {}).get("code") == "NO_MATCHING_WORKER":
-                # The host took longer for all this than jobs wait for somebody who may run them.
+                # The host was slower than the grace of a job without a worker.
                 batch = self.submit_and_leave(cluster, jobs[:1])
                 done = self.finished(cluster, batch)
             (worker,) = cluster.json("worker", "list")
@@ -67,7 +66,7 @@ class QueueTest(unittest.TestCase):
             self.assertIn("nearest: quiet", why["reason"])
             cluster.command("batch", "cancel", str(lacking))
 
-            # Also where the store answers: by what one worker measured.
+            # Stored answers, too, come from one worker.
             done, outcomes = cluster.submit([JOB | {"affinity": "episode"}] * 3)
             self.assertEqual({outcome["worker"] for outcome in outcomes}, {worker["name"]})
 

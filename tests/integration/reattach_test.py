@@ -1,6 +1,6 @@
-"""A coordinator that is killed while a fleet works, at the pace of the product: workers are heard once a
-second, and three seconds of silence are borne. Whoever lives on goes on with what it has, whether the next
-coordinator is there at once, after the two seconds of deploy/systemd, or after workers gave the connection up."""
+"""A coordinator is killed while a fleet works, with the product's settings: a heartbeat a second, three
+seconds of tolerated silence. Surviving workers keep their jobs, whether the next coordinator starts at once,
+after the two seconds of deploy/systemd, or after workers have given up the connection."""
 
 import json
 import pathlib
@@ -19,15 +19,15 @@ import tcp_proxy  # noqa: E402
 
 LIVE = 34
 HEARTBEAT_MS = 1000  # limits.h
-# Until the test says that they end: no machine is so slow that one ends before.
+# Longer than any test: the test ends these jobs itself.
 LONG_JOB_US = 600 * 1_000_000
-# Of those beside them. Long enough that who comes back a little late, on a machine that stood still, is not
-# too late: what is finished cannot go on anywhere else.
+# For the other workers. Long enough that a worker that returns a little late, on a machine that stalled, finds
+# its job still running elsewhere: a finished job cannot be kept.
 SHORT_JOB_US = 1_000_000
 
 
 def jobs(first, count):
-    """That many jobs, each with a tree of its own."""
+    """`count` jobs with different trees, from number `first` on."""
     return [{"benchmark": f"benchmark://mm-v0/mm{1 + i % 20}_{1 + i // 20 % 20}_{1 + i // 400}", "actions": [],
              "tag": i} for i in range(first, first + count)]
 
@@ -44,8 +44,8 @@ class ReattachTest(unittest.TestCase):
                 env=ring.client_environment())
 
     def start_live(self, ring, address=None):
-        """A fleet in which each worker has one job, of batch 1, that ends when it is told; the jobs; and who
-        waits for them."""
+        """Starts a fleet in which each worker has one job of batch 1, which ends on request. Returns the fleet,
+        the jobs, and the command that waits for them."""
         live = ring.start_stubs(address, workers=LIVE, credit=1, job_us=LONG_JOB_US, heartbeat_ms=HEARTBEAT_MS,
                                 tell_leases=True)
         waits = self.submit(ring, jobs(0, LIVE), "--wait", "--jsonl")
@@ -58,7 +58,7 @@ class ReattachTest(unittest.TestCase):
         return live, sorted(live.jobs["taken"]), waits
 
     def start_others(self, ring, job_us):
-        """With credit to spare and far more to do than they can."""
+        """Starts other workers, with free credit and far more jobs than they can finish."""
         others = ring.start_stubs(workers=6, credit=2, job_us=job_us, heartbeat_ms=HEARTBEAT_MS, tell_leases=True)
         queued = self.submit(ring, jobs(LIVE, 3000))
         queued.communicate(timeout=fleet.COMMAND_LIMIT_S)
@@ -67,7 +67,7 @@ class ReattachTest(unittest.TestCase):
         return others
 
     def expect_kept(self, live, held, waits):
-        """The end: each job was run once, by the worker that had it from the beginning."""
+        """Ends the jobs and checks that each ran once, on the worker that had it from the beginning."""
         live.process.send_signal(signal.SIGUSR1)
         said, _ = waits.communicate(timeout=fleet.COMMAND_LIMIT_S)
         outcomes = [json.loads(line) for line in said.splitlines()]
@@ -92,7 +92,7 @@ class ReattachTest(unittest.TestCase):
             handed_out = [job for job in others.jobs["taken"] if job in held]
             print(f"{len(outages_s)} restarts, {LIVE} workers that live on: {len(handed_out)} times a job of theirs "
                   "was given to others")
-            # What is taken back from them in time has cost little; but it is not how it ought to go.
+            # A job revoked in time costs little, but should be an exception.
             self.assertLess(len(handed_out), LIVE * len(outages_s) / 2)
             self.expect_kept(live, held, waits)
 
@@ -103,7 +103,7 @@ class ReattachTest(unittest.TestCase):
         self.check((0, 2), keyed=True)
 
     def test_who_comes_back_late_goes_on(self):
-        """Later than the coordinator waits: others have begun the jobs, and lose them again."""
+        """After the coordinator's wait: other workers have begun the jobs and lose them again."""
         with arena.Arena(transport="tcp", stubs=False) as ring:
             host, port = ring.workers.removeprefix("tcp://").split(":")
             proxy = tcp_proxy.TcpProxy(host, int(port))

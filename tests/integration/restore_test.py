@@ -1,9 +1,10 @@
-"""The restore drill: a snapshot taken while jobs run, the coordinator and its disk lost, the snapshot put
-in their place. Nothing that was acknowledged before the snapshot is missing, and all of it finishes."""
+"""The restore drill: a snapshot is taken while jobs run, the coordinator and its disk are lost, and the
+snapshot replaces them. Nothing acknowledged before the snapshot is missing, and all of it finishes."""
 
 import json
 import pathlib
 import shutil
+import sqlite3
 import threading
 import unittest
 
@@ -14,7 +15,7 @@ BATCH = 20
 
 
 class Submitter(threading.Thread):
-    """Submits batch after batch; `acknowledged` holds the number of each once it is on disk."""
+    """Submits batch after batch; `acknowledged` holds the number of each batch on disk."""
 
     def __init__(self, f):
         super().__init__()
@@ -27,7 +28,7 @@ class Submitter(threading.Thread):
         jobs = iter(small_jobs(200 * BATCH))
         while not self.stop.is_set():
             chunk = [next(jobs) for _ in range(BATCH)]
-            # When its coordinator is killed, one of these is cut short: --timeout ends the wait for it.
+            # The kill of the coordinator interrupts one submission; --timeout ends its wait.
             done = self.f.command("submit", "-", "--json", "--timeout", "20", stdin=fleet.lines(chunk))
             if done.returncode == 0:
                 self.acknowledged.append(json.loads(done.stdout)["batch"])
@@ -38,7 +39,7 @@ class Submitter(threading.Thread):
 
 
 def finished_outcomes(f):
-    """Every outcome that is stored now, by its job, as readers see it."""
+    """All stored outcomes by job, as readers see them."""
     done = f.command("export")
     assert done.returncode == 0, done.stderr
     return {line["job"]: line for line in map(json.loads, done.stdout.splitlines())}
@@ -80,16 +81,65 @@ class Restore(unittest.TestCase):
                 waited = f.command("batch", "wait", str(batch), "--jsonl")
                 self.assertEqual(len(waited.stdout.splitlines()), BATCH, waited.stderr)
                 self.assertEqual(f.json("batch", "show", str(batch))["state"], "finished")
-            # An outcome that a reader has seen is the same for ever (I2).
+            # An outcome that a reader has seen never changes (I2).
             restored = finished_outcomes(f)
             for job, outcome in finished.items():
                 self.assertEqual(restored.get(job), outcome)
-            # The worker that held leases of the lost coordinator works for this one.
+            # The worker that held leases of the lost coordinator now works for this one.
             done, outcomes = f.submit([{"benchmark": "benchmark://mm-v0/mm8_16_24", "actions": []}])
             self.assertEqual([o["status"] for o in outcomes], ["ok"], done.stderr)
             f.coordinator.stop()
             checked = f.command("db", "check", str(f.database))
             self.assertEqual(checked.returncode, 0, checked.stderr)
+
+
+def overwrite_last_outcomes(database):
+    """Fills the page of `outcomes` that the next row would go to with nonsense."""
+    connection = sqlite3.connect(database)
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        page, = connection.execute("SELECT pageno FROM dbstat WHERE name = 'outcomes' AND "
+                                   "pagetype = 'leaf' ORDER BY path DESC LIMIT 1").fetchone()
+        size, = connection.execute("PRAGMA page_size").fetchone()
+    finally:
+        connection.close()
+    with open(database, "r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\x5a" * size)
+
+
+class Repair(unittest.TestCase):
+    def test_damaged_outcomes_stop_the_coordinator_and_a_command_repairs_them(self):
+        jobs = [{"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["splt_4"], "tag": i} for i in range(600)]
+        with Fleet(workers=0) as f:
+            _, outcomes = f.submit(jobs)
+            self.assertEqual(len(outcomes), len(jobs))
+            batch = str(f.json("batch", "list")[0]["batch"])
+            f.coordinator.stop()
+            overwrite_last_outcomes(f.database)
+
+            f.start_coordinator()  # nothing is looked through at the start
+            f.command("submit", "-", "--timeout", "10", stdin=fleet.lines(jobs[:1]))
+            self.assertEqual(f.coordinator.process.wait(fleet.STOP_LIMIT_S), 78)
+            self.assertIn(f"loopfleet db repair {f.database}", f.coordinator.log.read_text())
+
+            repaired = f.command("db", "repair", str(f.database), "--json")
+            self.assertEqual(repaired.returncode, 0, repaired.stderr)
+            said = json.loads(repaired.stdout)
+            self.assertEqual((said["repaired"], said["kept_as"]), (True, "outcomes_damaged_1"))
+            self.assertIn("outcomes rebuilt", repaired.stderr)
+
+            f.start_coordinator()
+            waited = f.command("batch", "wait", batch, "--jsonl")
+            codes = [json.loads(line)["error"]["code"] for line in waited.stdout.splitlines()]
+            self.assertEqual(len(codes), len(jobs))
+            self.assertEqual(codes.count("STORAGE_CORRUPT"), len(said["lost"]))
+            self.assertTrue(0 < len(said["lost"]) < len(jobs) / 2, said)
+            _, outcomes = f.submit(jobs[:1])
+            self.assertEqual([o["error"]["code"] for o in outcomes], ["INVALID_ACTION"])
+            again = f.command("db", "repair", str(f.database))
+            self.assertEqual(again.returncode, 1)
+            self.assertIn(str(f.coordinator.pid), again.stderr)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Raw samples of old results are taken away, by hand and by a running coordinator: every reader is told, and
-nothing else changes."""
+"""Retention removes the raw samples of old results, by command and by a running coordinator: every reader
+sees that, and nothing else changes."""
 
 import json
 import pathlib
@@ -11,12 +11,12 @@ import fleet
 from fleet import Fleet, small_jobs, wait_until
 
 JOBS = 6
-# Whatever a reader sees of an outcome, but for what retention changes.
+# The fields of an outcome that retention changes.
 CHANGED = ("samples_ns", "sample_flags", "samples_before_thinning")
 
 
 def exported(f):
-    done = f.command("export", again_if_unstable=False)  # jobs that got no figure at first are among them
+    done = f.command("export", again_if_unstable=False)  # includes jobs without a figure
     assert done.returncode == 0, done.stderr
     return {line["job"]: line for line in map(json.loads, done.stdout.splitlines())}
 
@@ -68,8 +68,8 @@ class Retention(unittest.TestCase):
                 self.assertEqual(len(outcome["samples_ns"]), -(-len(whole) // 4))
                 self.assertLessEqual(set(outcome["samples_ns"]), set(whole))
                 self.assertEqual(outcome["samples_before_thinning"], len(whole) if whole else None)
-            # It answers as it did, and says there, too, that samples are missing: once a worker of
-            # the class is there, as it is results of a class that are asked for.
+            # The result still answers and says that samples are missing. That needs a worker of the hardware
+            # class, because the store is searched by class.
             wait_until(lambda: any(w["state"] in ("ready", "quarantined")
                                    for w in f.json("worker", "list")), "the worker is back")
             _, again = f.submit(small_jobs(JOBS))
@@ -83,7 +83,7 @@ class Retention(unittest.TestCase):
         with Fleet(workers=0) as f:
             f.coordinator.stop()
             f.database.unlink()
-            # Results of 2023, of which one batch waits for a worker still.
+            # Results of 2023, with one batch that still waits for a worker.
             shutil.copyfile(pathlib.Path(__file__).parents[1] / "golden/storage/1.db", f.database)
             f.start_coordinator()
             whole = exported(f)

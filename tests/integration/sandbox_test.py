@@ -1,5 +1,5 @@
-"""What the host offers for isolation is in each result, and a worker can be told to insist on all of
-it. loopfleet-worker-unfiltered is the worker on a host where no process may filter system calls."""
+"""Each result states its isolation, and a worker can be told to require all of it.
+loopfleet-worker-unfiltered is the worker as on a host that forbids syscall filters."""
 
 import pathlib
 import shlex
@@ -17,7 +17,7 @@ EXIT_BAD_CONFIG = 78
 def isolation_of(worker_program, *arguments):
     with Fleet(workers=1, worker_program=worker_program, worker_arguments=arguments) as cluster:
         _, outcomes = cluster.submit([JOB])
-        return outcomes[0]["isolation"].split(";")[0]  # behind it: what the host spoils
+        return outcomes[0]["isolation"].split(";")[0]  # after the ";": what the host lacks
 
 
 class SandboxTest(unittest.TestCase):

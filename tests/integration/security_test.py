@@ -1,6 +1,6 @@
-"""A fleet with keys: the commands that make them, who is let in and who is not, what a revoked key
-can do (nothing, from its next message on), and that no other address than this machine's is served
-without keys. Real daemons, the real command."""
+"""A fleet with keys: the commands that make them, which peers are accepted, that a revoked key can do
+nothing from its next message on, and that without keys only this machine is served. Real daemons, the real
+command."""
 
 import json
 import os
@@ -19,7 +19,7 @@ LIMIT_S = 60
 
 
 class KeyedFleet(unittest.TestCase):
-    """A coordinator on TCP with keys of its own; each test adds the peers that it needs."""
+    """A coordinator with keys on TCP; each test adds the peers that it needs."""
 
     def setUp(self):
         self.cluster = fleet.Fleet(workers=0)  # for its directory; its coordinator is replaced
@@ -47,7 +47,7 @@ class KeyedFleet(unittest.TestCase):
         return json.loads(done.stdout) if expect == 0 else done.stderr
 
     def peer(self, name, role="client"):
-        """A peer's keys directory, authorized."""
+        """The keys directory of a new authorized peer."""
         out = self.dir / f"{name}-keys"
         self.keygen("--role", role, "--name", name, "--out", out, "--authorize", self.keys)
         return out
@@ -102,7 +102,7 @@ class WhoIsLetIn(KeyedFleet):
         done = self.command(None, "--timeout", "3", "submit", "-", stdin=job)
         self.assertIn(done.returncode, (69, 75), done.stderr)
 
-        # A coordinator that somebody else runs in its place cannot show the right key.
+        # An impostor in the coordinator's place does not have the right key.
         other = self.dir / "other"
         self.keygen("--role", "coordinator", "--out", other)
         alice = self.peer("alice")
@@ -112,8 +112,8 @@ class WhoIsLetIn(KeyedFleet):
         self.assertIn(done.returncode, (69, 75), done.stderr)
         shutil.copy(self.keys / "coordinator.key", alice)
 
-        # The right kind of key at the wrong door: a worker's at the clients', a client's at the
-        # workers'. The programs refuse before the coordinator does.
+        # Valid keys at the wrong endpoint: a worker's at the clients', a client's at the workers'. The
+        # programs refuse before the coordinator does.
         node = self.peer("node7", "worker")
         done = self.command(node, "batch", "list")
         self.assertEqual(done.returncode, 78)
@@ -121,7 +121,7 @@ class WhoIsLetIn(KeyedFleet):
         with self.assertRaises(RuntimeError) as refused:
             self.start_worker(alice)
         self.assertIn("is the key of a client, and a worker's is needed", str(refused.exception))
-        # And if they do not: the files say another role than the coordinator's directory does.
+        # If the key files claim another role, the coordinator's directory decides.
         for keys, lie in ((node, "client"), (alice, "worker")):
             for file in keys.glob("*.key_secret"):
                 file.write_text(re.sub(r'role = "\w+"', f'role = "{lie}"', file.read_text()))
@@ -172,10 +172,10 @@ class OwnersAndAdmins(KeyedFleet):
         done = self.command(bob, "batch", "cancel", batches[0])
         self.assertEqual(done.returncode, 1)
         self.assertIn("FORBIDDEN", done.stderr)
-        # Every `loopfleet` is another connection: the key says that alice is alice.
+        # Every `loopfleet` is another connection: the key identifies alice.
         done = self.command(alice, "batch", "cancel", batches[0])
         self.assertEqual(done.returncode, 0, done.stderr)
-        # Also after a restart, from the database.
+        # The owner survives a restart, in the database.
         self.cluster.coordinator.stop()
         self.start_coordinator()
         done = self.command(bob, "batch", "cancel", batches[1])
@@ -191,7 +191,7 @@ class OwnersAndAdmins(KeyedFleet):
                        + "\n" for n in range(4, 7))
         done = self.command(alice, "submit", "-", stdin=jobs)
         self.assertEqual(done.returncode, 0, done.stderr)
-        # The client waits for room, as it is told to; here until its time is over.
+        # The client waits for room, as the refusal tells it to; here until its time limit.
         done = self.command(alice, "--timeout", "2", "submit", "-", stdin=jobs)
         self.assertEqual(done.returncode, 75, done.stderr)
         done = self.command(bob, "submit", "-", stdin=jobs)
@@ -203,13 +203,13 @@ class LiveChanges(KeyedFleet):
         return self.keys / "authorized" / f"{role}s" / f"{name}.key"
 
     def test_a_key_is_good_as_soon_as_its_file_is_there_and_until_it_goes(self):
-        alice = self.peer("alice")  # the coordinator runs already
+        alice = self.peer("alice")  # while the coordinator runs
         self.assertEqual(self.batches_as(alice), [])
         job = json.dumps({"benchmark": MATMUL, "actions": []}) + "\n"
         done = self.command(alice, "submit", "-", stdin=job)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-        # A connection that stays: `batch wait` fetches once a second, and is not answered again.
+        # A lasting connection: `batch wait` fetches once a second and gets no further answer.
         waiting = subprocess.Popen(
             [fleet.program("loopfleet"), "batch", "wait", "last"], text=True,
             stderr=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=fleet.die_with_parent,
@@ -231,8 +231,8 @@ class LiveChanges(KeyedFleet):
         fleet.wait_until(lambda: self.workers_as(root), "the worker is registered", LIMIT_S)
         os.remove(self.authorized("node7", "worker"))
         self.assertEqual(self.workers_as(root), [])
-        # Told at its next message, it drops what it has and goes on trying, as one that was never
-        # authorized does: keys that are gone for a moment must not end a fleet.
+        # Refused at its next message, the worker drops its jobs and keeps trying, as one that was never
+        # authorized does: keys that are missing for a moment must not end a fleet.
         fleet.wait_until(lambda: "UNAUTHENTICATED" in worker.log.read_text(), "it is told", LIMIT_S)
         shutil.copy(node / "node7.key", self.authorized("node7", "worker"))
         fleet.wait_until(lambda: self.workers_as(root), "it is back", LIMIT_S)
@@ -316,7 +316,7 @@ class Keygen(unittest.TestCase):
         self.assertFalse((self.dir / "x-keys").exists(), "nothing is made in vain")
 
     def test_pyzmq_reads_the_files(self):
-        """The two lines that pyzmq's zmq.auth.load_certificate looks for, read as it does."""
+        """Reads the two lines that pyzmq's zmq.auth.load_certificate looks for, as it does."""
         self.assertEqual(self.keygen("--name", "alice").returncode, 0)
         fields = {}
         for line in (self.dir / "alice-keys" / "alice.key_secret").read_bytes().splitlines():
@@ -331,7 +331,7 @@ class Keygen(unittest.TestCase):
 
 
 class Documentation(unittest.TestCase):
-    """The commands of docs/SECURITY.md and docs/OPERATIONS.md, as they stand there."""
+    """The commands of docs/SECURITY.md and docs/OPERATIONS.md, unchanged."""
 
     def setUp(self):
         self.cluster = fleet.Fleet(workers=0)
@@ -384,7 +384,7 @@ class Addresses(unittest.TestCase):
             self.assertEqual(done.returncode, 78, done.stderr)
             self.assertIn(flag, done.stderr)
             self.assertIn("loopfleet keygen --role coordinator --out KEYS", done.stderr)
-        # What it says works, as it says it.
+        # The commands in the message work as printed.
         keys = self.cluster.dir / "KEYS"
         for arguments in (["--role", "coordinator", "--out", "KEYS"],
                           ["--role", "client", "--name", "NAME", "--out", "NAME-keys",

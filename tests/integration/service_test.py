@@ -1,5 +1,5 @@
-"""The daemons under a service manager such as systemd: they say when they serve and when they end, and
-feed the watchdog meanwhile."""
+"""The daemons under a service manager such as systemd: they report when they are ready and when they stop,
+and feed the watchdog meanwhile."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ from fleet import Daemon, program
 
 
 class NotifySocket:
-    """What systemd listens on for a service of Type=notify."""
+    """The socket on which systemd listens to a service of Type=notify."""
 
     def __init__(self, folder):
         self.path = str(folder / "notify")
@@ -23,7 +23,7 @@ class NotifySocket:
         self.socket.settimeout(fleet.WAIT_LIMIT_S)
 
     def environment(self, watchdog_us):
-        # $WATCHDOG_PID is left out, as the process is not known before it is there.
+        # Without $WATCHDOG_PID, because the pid is unknown before the process starts.
         return {"NOTIFY_SOCKET": self.path, "WATCHDOG_USEC": str(watchdog_us)}
 
     def hear(self):
@@ -42,7 +42,7 @@ class Service(unittest.TestCase):
     def check(self, argv):
         daemon = Daemon(argv, self.dir / "daemon.log", self.notify.environment(50_000))
         try:
-            # The watchdog may be fed before it is ready, never after it stops being.
+            # The watchdog may be fed before the daemon is ready, but not after it begins to stop.
             heard = [self.notify.hear()]
             while heard[-1] != "READY=1":
                 heard.append(self.notify.hear())

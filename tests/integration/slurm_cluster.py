@@ -1,6 +1,6 @@
-"""A Slurm cluster of one node on this machine, for tests: a munged, a slurmctld and a slurmd of its own
-with a configuration, keys, sockets and ports of its own, on loopback, ended with the `with` block. No
-accounting, no cgroups: what is tried is Slurm's queue, signals and time limits. Needs root, as slurmd does."""
+"""A Slurm cluster of one node on this machine, for tests: a private munged, slurmctld and slurmd with their
+own configuration, keys, sockets and ports, on loopback. The end of the `with` block stops them. Without
+accounting and cgroups: tests use Slurm's queue, signals and time limits. Needs root, as slurmd does."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ import fleet
 
 # Debian's packages: slurm-wlm (slurmctld, slurmd, slurm-client) and munge.
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
-# A cancelled task has this long to end by itself.
+# Time for a cancelled task to end by itself.
 KILL_WAIT_S = 60
 
 CONFIGURATION = """
@@ -48,8 +48,7 @@ KillWait={kill_wait_s}
 NodeName={host} NodeAddr=127.0.0.1 CPUs=16 RealMemory=1000 State=UNKNOWN
 PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-# Never looked into: with these plugins nothing asks it. slurmd wants one configured all the same, and
-# one that mounts nothing.
+# Never read with these plugins, but slurmd requires a configuration, and this one mounts nothing.
 CGROUPS = """
 CgroupPlugin=cgroup/v1
 CgroupMountpoint={dir}/cgroup
@@ -58,7 +57,7 @@ CgroupAutomount=no
 
 
 class CannotRun(Exception):
-    """This machine cannot run a Slurm; says which program and why."""
+    """This machine cannot run Slurm. The text names the program and the reason."""
 
 
 def find(name):
@@ -115,7 +114,7 @@ class SlurmCluster:
 
     @property
     def environment(self):
-        """What makes Slurm's programs talk to this cluster and no other."""
+        """The environment that makes Slurm's programs use this cluster."""
         return {"SLURM_CONF": str(self.configuration)}
 
     def call(self, *arguments, check=True):
@@ -127,12 +126,12 @@ class SlurmCluster:
         return done.stdout
 
     def tasks(self):
-        """The state of each task that Slurm still has in its queue, by its id ("12_0")."""
+        """The state of each task in Slurm's queue, by its id ("12_0")."""
         listed = self.call("squeue", "--noheader", "--array", "--format=%F_%K %T").split("\n")
         return dict(line.split() for line in listed if line)
 
     def _configure(self):
-        self.dir.chmod(0o755)  # munged refuses to work below what others may write to
+        self.dir.chmod(0o755)  # munged refuses a folder that others may write to
         for name in ("munge", "state", "spool", "cgroup"):
             (self.dir / name).mkdir(mode=0o755)
         key = self.dir / "munge" / "key"
@@ -161,7 +160,7 @@ class SlurmCluster:
                 preexec_fn=fleet.die_with_parent)))
 
     def _await(self, condition, what):
-        """Waits for a condition; a daemon that ends meanwhile cannot run here."""
+        """Waits for a condition. If a daemon ends meanwhile, raises CannotRun."""
         def look():
             for log, process in self.daemons:
                 if process.poll() is not None:
@@ -174,7 +173,7 @@ class SlurmCluster:
         fleet.wait_until(look, what)
 
     def _end_jobs(self):
-        """What a failed test left: slurmd's own children would outlive it."""
+        """Ends the jobs of a failed test: slurmd's children would outlive it."""
         subprocess.run([find("scancel"), "--signal=KILL", "--full", "--user=root"],
                        env={**os.environ, **self.environment}, capture_output=True, timeout=60)
         subprocess.run([find("scancel"), "--user=root"], env={**os.environ, **self.environment},

@@ -1,5 +1,5 @@
-"""Workers from a real Slurm: they appear, work, are cancelled and reach their time limit, and no job is
-lost or runs twice for it. Exit status 77, with the reason, where Slurm's programs are absent or cannot run."""
+"""Workers from a real Slurm: they start, work, are cancelled and reach their time limit, and no job is lost
+or runs twice. Exit status 77, with the reason, if Slurm's programs are absent or cannot run."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import fleet
 from fleet import Fleet, small_jobs, wait_until
 from slurm_cluster import CannotRun, SlurmCluster
 
-# Slurm looks at time limits twice a minute, and sends the signal up to that much earlier.
+# Slurm checks time limits twice a minute, and sends the signal up to that much earlier.
 LIMIT_MINUTES = 2
 DRAIN_BEFORE_S = 60
 TRIES = 5
@@ -42,7 +42,7 @@ class SlurmFleet(Fleet):
                                 env=self.environment, preexec_fn=fleet.die_with_parent, **options)
 
     def ask_slurm(self, workers, *options):
-        """Gives the allocation, once each of its workers is ready."""
+        """Requests workers; returns the allocation once all of them are ready."""
         done = self.command("fleet", "slurm", "--workers", str(workers), "--json",
                             f"--sbatch=--output={self.dir}/slurm-%a.log", *options)
         assert done.returncode == 0, done.stderr
@@ -64,14 +64,14 @@ class SlurmFleet(Fleet):
         return float(re.search(f"^{re.escape(name + text)} (.+)$", self.metrics(), re.MULTILINE)[1])
 
     def retries(self):
-        """How often jobs had another turn, by the code that earned it."""
+        """The number of retries, by failure code."""
         found = re.findall(r'^loopfleet_retries_total\{code="(\w+)"\} (\d+)', self.metrics(),
                            re.MULTILINE)
         return {code: int(count) for code, count in found if int(count) > 0}
 
 
 def outcomes_of(process):
-    """Of a `submit --wait --jsonl` that runs: all of them, by index."""
+    """Waits for a running `submit --wait --jsonl`; returns all outcomes."""
     stdout, stderr = process.communicate(timeout=fleet.COMMAND_LIMIT_S)
     assert process.returncode in (0, 1), stderr
     return [json.loads(line) for line in stdout.splitlines()]
@@ -128,24 +128,24 @@ class Workers(unittest.TestCase):
         self.fail("this machine is so busy that workers fell silent each time")
 
     def reach_the_time_limit(self):
-        """False if the worker was too slow to be heard: then jobs are rightly run again."""
+        """Returns False if the worker was too slow to be heard: then jobs rightly run again."""
         with SlurmFleet() as f:
             allocation = f.ask_slurm(1, f"--time={LIMIT_MINUTES}", f"--drain-before={DRAIN_BEFORE_S}")
             jobs = iter(small_jobs(200 * CHUNK))
             batches = []
-            # As long as it runs there is more to do than it can hold, so its end finds it at work.
+            # Keeps more jobs queued than the worker can hold, so that it is busy at its time limit.
             while f"{allocation}_0" in cluster.tasks():
                 if f.metric("loopfleet_queue_jobs", device="cpu") < CHUNK / 2:
                     chunk = [next(jobs) for _ in range(CHUNK)]
                     submitted = f.json("submit", "-", stdin=fleet.lines(chunk))
                     batches.append(str(submitted["batch"]))
             log = (f.dir / "slurm-0.log").read_text()
-            self.assertNotIn("DUE TO TIME LIMIT", log)  # what Slurm says when it has to kill
+            self.assertNotIn("DUE TO TIME LIMIT", log)  # Slurm's message when it must kill
             self.assertGreater(f.metric("loopfleet_jobs_completed_total", outcome="ok"), 0, log)
             self.assertGreater(f.metric("loopfleet_queue_jobs", device="cpu"), 0)
             self.assertEqual(f.metric("loopfleet_leased_jobs"), 0)
 
-            f.start_worker()  # the jobs that were given back
+            f.start_worker()  # runs the returned jobs
             attempts = []
             for batch in batches:
                 waited = f.command("batch", "wait", batch, "--jsonl")
@@ -156,7 +156,7 @@ class Workers(unittest.TestCase):
             if lost:
                 return False
             self.assertIn("worker.left", (f.dir / "coordinator.log").read_text())
-            # A busy host earns a job another turn; the drain earns none.
+            # A busy host causes retries; the drain causes none.
             retries = f.retries()
             self.assertLessEqual(set(retries), {"UNSTABLE_TIMING"})
             self.assertLessEqual(sum(a - 1 for a in attempts), sum(retries.values()), retries)

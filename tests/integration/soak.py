@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Faults at random, for as long as is asked for, and then the judgement over all that clients saw:
+"""Random faults for a given time, then a check of everything that clients saw:
 
     tests/integration/soak.py --bin build/release/bin --tests build/release/tests --minutes 60 --survivor worker
 
-Coordinator, workers and clients are killed, stopped and let go on (SIGSTOP), and every connection goes through a
-proxy that cuts, delays, swallows and reorders. One process, the survivor, is never killed, so that what it keeps
-shows: every half minute the faults rest, all that was submitted finishes, and its memory (what it has written,
-with its children's) and descriptors are read. After a warm-up of a third of the time its memory must not rise by
-more than 1 MiB an hour, besides what a coordinator keeps of each result, nor its descriptors at all.
-LOOPFLEET_CHAOS_SEED=N chooses the same faults again. Exit status 0: no promise was broken."""
+Coordinator, workers and clients are killed, suspended and resumed (SIGSTOP), and every connection goes through a
+proxy that cuts, delays, discards and reorders. One process, the survivor, is never killed, so that leaks show:
+every half minute the faults pause, all submitted jobs finish, and its private memory (with its children's) and
+its descriptors are read. After a warm-up of a third of the time its memory must not rise by more than 1 MiB an
+hour, besides what a coordinator keeps of each result, nor its descriptors at all. LOOPFLEET_CHAOS_SEED=N repeats
+the same faults. Exit status 0: no promise was broken."""
 
 import argparse
 import contextlib
@@ -34,17 +34,17 @@ import network_test  # noqa: E402
 import tcp_proxy  # noqa: E402
 
 REST_EVERY_S = 30
-LEAST_RESTS = 20  # fewer say nothing of an hour
+LEAST_RESTS = 20  # fewer are too few to judge an hour
 MOST_MIB_PER_HOUR = 1
-# A coordinator remembers where each result is in 2 bytes (storage/result_index/result_keys.h). Memory rises in steps, each
-# time that 262,144 of them are put in order, by 1.4 MiB and not by half of one, and is flat between them.
+# A coordinator keeps the place of each result in 2 bytes (storage/result_index/result_keys.h). Its memory rises in
+# steps, each time 262,144 of them are sorted: by 1.4 MiB rather than 0.5 MiB.
 KEPT_BYTES_PER_RESULT = 6
 
 
 class Soak:
-    """Coordinator, workers and two clients; what may be killed is up to the kind."""
+    """Coordinator, workers and two clients; subclasses say what may be killed."""
 
-    JOBS = 80  # of each batch
+    JOBS = 80  # in each batch
 
     def __init__(self, chance):
         self.chance = chance
@@ -88,7 +88,7 @@ class Soak:
         self.ring.await_progress()
         time.sleep(self.chance.random())
 
-    # -- between them
+    # -- between the faults
 
     def start_client(self):
         self.clients.append(self.ring.start_client(self.proxies["clients"].endpoint, jobs=self.JOBS))
@@ -98,7 +98,7 @@ class Soak:
             self.start_client()
 
     def rest(self):
-        """Until all that was submitted has finished and what was freed is given back."""
+        """Waits until all submitted jobs have finished and freed memory is returned."""
         self.ring.stop_clients()
         self.clients.clear()
         fleet.wait_until(lambda: not self.unfinished(), "every job has finished")
@@ -117,7 +117,7 @@ class Soak:
 
 
 class StubSoak(Soak):
-    """The coordinator's: null jobs, so that it is the one that works."""
+    """The coordinator survives: null jobs, so that it does most of the work."""
 
     CLIENTS = None
     MAY_FAIL = ("WORKER_LOST",)
@@ -147,7 +147,7 @@ class StubSoak(Soak):
 
 
 class NobodySurvives(StubSoak):
-    """Nothing is watched, everything is killed."""
+    """No survivor: everything is killed."""
 
     def survivor(self):
         return None
@@ -156,12 +156,11 @@ class NobodySurvives(StubSoak):
 
 
 class WorkerSoak(Soak):
-    """A real worker's: it compiles, verifies and times what a real client asks for, and its children are
-    killed."""
+    """A real worker survives: it compiles, verifies and times a real client's jobs, and its children are killed."""
 
-    CLIENTS = {"measured": True, "sizes": 4}  # few programs: what is kept of each is there early
+    CLIENTS = {"measured": True, "sizes": 4}  # few programs, so that memory kept per program is used early
     JOBS = 30
-    # Who kills a compiler or a kernel's process says of that job what is said of a job that crashes it.
+    # The kill of a compiler or a kernel's process looks like a job that crashes it.
     MAY_FAIL = ("WORKER_LOST", "UNSTABLE_TIMING", "COMPILE_ERROR", "RUN_CRASH")
 
     def start_workers(self):
@@ -173,7 +172,7 @@ class WorkerSoak(Soak):
         return self.worker.process
 
     def kill_child(self):
-        # Not the one that starts all others: without it the worker ends, and its service starts it anew.
+        # Not the fork server: without it the worker ends, and its service restarts it.
         children = [grandchild for child in children_of(self.worker.pid) for grandchild in descendants(child)]
         if children:
             with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
@@ -207,7 +206,7 @@ def descendants(pid):
 
 
 def private_kib(pid):
-    """What a process has written, its part of what it shares with others, in KiB; 0 once it is gone."""
+    """Private memory of a process and its share of shared memory, in KiB; 0 once it has ended."""
     try:
         lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()[1:]
     except (FileNotFoundError, ProcessLookupError):
@@ -217,16 +216,16 @@ def private_kib(pid):
 
 
 class Rest(typing.NamedTuple):
-    """What the survivor keeps while nothing goes on."""
+    """The survivor's resources while nothing runs."""
 
-    hours: float  # since the beginning
+    hours: float  # since the start
     kib: int
     descriptors: int
-    kib_of_results: int  # of these
+    kib_of_results: int  # part of `kib`
 
 
 class Keeping:
-    """What the survivor keeps, from rest to rest."""
+    """The survivor's resources at each rest."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -242,8 +241,8 @@ class Keeping:
         return self.rests[-1]
 
     def verdict(self):
-        """What rose, by the median of the slopes between any two rests (Theil and Sen): one rest at which
-        more was kept than at others says nothing. A broken promise if it is too much."""
+        """The growth, as the median of the slopes between any two rests (Theil-Sen), so that a single outlier does
+        not count. Raises Violation if it is too large."""
         rests = self.rests[len(self.rests) // 3:]
         if len(rests) < 2:
             return {"too short to judge": True}

@@ -1,5 +1,5 @@
-"""Clients that stop reading, with thousands of outcomes to come, hold up nobody: others are served, the
-coordinator keeps nothing in memory for them, and when they go on, they get all of it."""
+"""Clients that stop reading, with thousands of outcomes to come, delay no other client: the coordinator keeps
+nothing in memory for them, and when they resume, they get everything."""
 
 import pathlib
 import signal
@@ -12,9 +12,9 @@ import arena  # noqa: E402
 import fleet  # noqa: E402
 
 STOPPED = 3
-JOBS = 3000  # of each of their batches
-PAGES = 40   # of others, meanwhile
-# Each of those that stopped may have one page of 1 MiB on its way; the rest is what work leaves behind.
+JOBS = 3000  # in each of their batches
+PAGES = 40   # read by other clients meanwhile
+# Each stopped client may have one page of 1 MiB in flight; the rest is normal growth.
 MOST_GROWTH_BYTES = 64 << 20
 
 

@@ -1,5 +1,5 @@
-"""Watching a fleet: what its daemons show over HTTP, and what `status`, `top`, `events`, `doctor` and
-`completion` print."""
+"""Monitoring a fleet: its daemons' HTTP pages, and the output of `status`, `top`, `events`, `doctor` and
+`completion`."""
 
 import json
 import os
@@ -20,7 +20,7 @@ import fleet
 
 
 def get(address, path):
-    """Status and body."""
+    """The status and body of a page."""
     try:
         with urllib.request.urlopen(f"http://{address}{path}", timeout=60) as answer:
             return answer.status, answer.read().decode()
@@ -29,7 +29,7 @@ def get(address, path):
 
 
 def series(text):
-    """{'name{labels}': value} of a text of /metrics."""
+    """Parses the text of /metrics into {'name{labels}': value}."""
     found = {}
     for line in text.splitlines():
         if line and not line.startswith("#"):
@@ -45,7 +45,7 @@ def scrape(address):
 
 
 def slot_seconds(address):
-    """The sum over all activities of a worker, and the moments right before and after it was asked."""
+    """A worker's slot seconds over all activities, and the times right before and after the request."""
     before = time.monotonic()
     metrics = scrape(address)
     after = time.monotonic()
@@ -62,8 +62,8 @@ class Metrics(unittest.TestCase):
             before_first, first, after_first, _ = slot_seconds(worker)
             f.submit(fleet.small_jobs(60))
             before_second, second, after_second, parts = slot_seconds(worker)
-            # Whatever the machine did meanwhile: it is at least the time between the two answers and at
-            # most the time between the two questions. Counters are doubles: a millionth for rounding.
+            # The difference is at least the time from the first answer to the second question, and at most
+            # from the first question to the second answer. Counters are doubles: a millionth for rounding.
             self.assertGreaterEqual(second - first, before_second - after_first - 1e-6)
             self.assertLessEqual(second - first, after_second - before_first + 1e-6)
             for activity in ("measure", "compile", "verify"):
@@ -102,7 +102,7 @@ class Metrics(unittest.TestCase):
                 version = json.loads(get(target, "/version")[1])
                 self.assertEqual(version["component"], component)
                 self.assertRegex(version["version"], r"^\d+\.\d+\.\d+$")
-            # A worker whose coordinator is gone is well, but not ready.
+            # A worker without its coordinator is healthy but not ready.
             f.coordinator.kill()
             fleet.wait_until(lambda: get(worker, "/readyz")[0] == 503, "the worker noticed")
             self.assertEqual(get(worker, "/healthz")[0], 200)
@@ -114,8 +114,8 @@ class Status(unittest.TestCase):
     def test_the_numbers_are_those_of_the_jobs(self):
         with fleet.Fleet() as f:
             f.submit(fleet.small_jobs(6))
-            f.submit(fleet.small_jobs(6))  # from the store, but for those that got no figure
-            # A loud host may put the worker into quarantine for a while.
+            f.submit(fleet.small_jobs(6))  # from the store, except jobs without a figure
+            # A noisy host may put the worker into quarantine for a while.
             status = fleet.wait_until(
                 lambda: (s := json.loads(f.command("status", "--json").stdout))["workers"]["ready"] and s,
                 "the worker is ready", fleet.COMMAND_LIMIT_S)
@@ -214,7 +214,7 @@ class Top(unittest.TestCase):
                     if text not in seen and select.select([terminal], [], [], 0.2)[0]:
                         try:
                             seen.extend(os.read(terminal, 65536))
-                        except OSError:  # the other end is gone
+                        except OSError:  # the other end is closed
                             pass
                     return text in seen
                 return look

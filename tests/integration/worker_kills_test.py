@@ -1,5 +1,5 @@
-"""Real workers that are killed again and again at any moment, with whatever they compile, verify, time or
-report: each job has one outcome, of that job, and none of their children is left behind."""
+"""Real workers are killed repeatedly at random moments, while they compile, verify, time or report: each job
+has one outcome, of that job, and no child process is left behind."""
 
 import contextlib
 import os
@@ -16,9 +16,9 @@ import arena  # noqa: E402
 import fleet  # noqa: E402
 
 SECONDS = float(os.environ.get("LOOPFLEET_CHAOS_SECONDS", "25"))
-FEWEST_KILLS = 4  # however slow the machine is
+FEWEST_KILLS = 4  # on the slowest machine, too
 WORKERS = 2
-# Three workers in a row may be killed with one job. And this host's noise is not what is asked about here.
+# Three workers in a row may be killed with one job. A noisy host is not a failure of this test.
 MAY_FAIL = ("WORKER_LOST", "UNSTABLE_TIMING")
 
 
@@ -59,7 +59,7 @@ class WorkerKillsTest(unittest.TestCase):
         self.assertLessEqual(max(attempts), 3, "I7")
         self.assertGreater(sum(count for turns, count in attempts.items() if turns > 1), 0,
                            "a worker died with a job, and the job went on")
-        # Each kill can be the third one of no more than the job that its worker began.
+        # A kill can be the third only for the job that the worker had begun.
         self.assertLessEqual(lost, kills)
         self.assertGreater(counts["outcomes"] - counts["failed"], kills, "work went on")
 

@@ -17,11 +17,11 @@ from processes import wait_until
 import loopfleet
 
 MM = "benchmark://mm-v0/mm16_16_16"
-MAYBE_OK = {"ok", "UNSTABLE_TIMING"}  # the host may be too busy for a figure
+MAYBE_OK = {"ok", "UNSTABLE_TIMING"}  # UNSTABLE_TIMING: the host is too busy for a figure
 
 
 def small_jobs(count):
-    """Each with a tree of its own."""
+    """`count` jobs with different trees."""
     return [(f"benchmark://mm-v0/mm{4 + i % 10}_{4 + i // 10 % 10}_{4 + i // 100}", []) for i in range(count)]
 
 
@@ -92,7 +92,7 @@ def test_futures_and_tickets(client):
 
 
 class Given:
-    """submit_jobs() of a client whose outcomes are given by hand."""
+    """Replaces a client's submit_jobs(); the test sets the outcomes."""
 
     def __init__(self, client):
         self.futures = []
@@ -139,7 +139,7 @@ def test_two_threads_do_not_wait_for_one_outcome():
             client.recv(1, timeout=0.01)
         client.send("c")
         given.futures[2].set_result("C")
-        # All that are there are no more than were promised to nobody.
+        # "C" alone is promised to no call yet, so a third recv() may wait for one outcome.
         third = threads.submit(client.recv)
         given.futures[0].set_result("A")
         given.futures[1].set_result("B")
@@ -280,7 +280,7 @@ def test_nobody_waits_for_a_thread_that_has_ended(call, how, error):
 
 
 def test_workers_say_what_they_are(client, cluster):
-    # A loud host may put it into quarantine for a while.
+    # A noisy host may put the worker into quarantine for a while.
     wait_until(lambda: client.workers()[0]["state"] == "ready", "the worker is ready")
     (worker,) = client.workers()
     assert worker["device"] == "cpu" and worker["pid"] > 0
@@ -335,7 +335,7 @@ def test_an_asynchronous_loop_that_is_left_cancels_the_rest(cluster, client):
     async def leave(how, many):
         async with loopfleet.AsyncClient(cluster.address, timeout=300) as asking:
             async def mine():
-                """The batch of this way to leave: by its size, as one left before may be accepted late."""
+                """The batch of this case, by its size, because the previous one may be accepted late."""
                 for batch in await asking.batches(5):
                     if batch["batch"] != before and batch["job_count"] == len(many):
                         return batch
@@ -344,7 +344,7 @@ def test_an_asynchronous_loop_that_is_left_cancels_the_rest(cluster, client):
                 async for _ in asking.as_completed(many):
                     break
             elif how == "timeout":
-                # On a busy host a short time is over before anything was sent, and there is nothing to cancel.
+                # On a busy host a short timeout may pass before anything is sent, with nothing to cancel.
                 for limit in (0.01, 0.05, 0.2, 1.0):
                     with pytest.raises(loopfleet.DeadlineExceeded):
                         await asking.evaluate_many(many, timeout=limit)

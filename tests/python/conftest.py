@@ -1,4 +1,4 @@
-"""What the tests of the Python package share: one real cluster for each file that asks for it."""
+"""Shared fixtures of the Python package's tests: one real cluster for each file that uses it."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def cluster():
 
 
 class PatientClient(loopfleet.Client):
-    """Asks again for as long as the host is too busy for a figure: that says nothing about what is tested."""
+    """A client that repeats jobs while the host is too busy for a figure, which is no failure of the test."""
 
     def submit_jobs(self, jobs):
         jobs = list(jobs)
@@ -59,8 +59,8 @@ def client(cluster):
 
 @pytest.fixture
 def daemon():
-    """daemon(NAME, *arguments): a process of ours, and what it says when it is ready; ``within`` is a command that it
-    is started by, and becomes. All are killed in the end."""
+    """daemon(NAME, *arguments): starts one of our programs; returns it and its ready line. ``within`` is a command
+    that starts the program and becomes it. All are killed at the end."""
     started = []
 
     def start(name, *arguments, within=()):
@@ -78,6 +78,6 @@ def daemon():
 
 @pytest.fixture
 def sockets():
-    folder = tempfile.mkdtemp()  # short, as a socket's path must be, and this user's alone
+    folder = tempfile.mkdtemp()  # a short path, as sockets need, private to this user
     yield folder
     shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""The module itself: jobs, walks, messages. No process is started."""
+"""The extension module: jobs, walks, messages. Starts no process."""
 
 import os
 

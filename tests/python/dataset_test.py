@@ -57,7 +57,7 @@ def test_a_damaged_row_of_a_file_has_no_figures(cluster, batch, tmp_path):
     subprocess.run([os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "db", "snapshot", str(cluster.database),
                     str(copy)], check=True, capture_output=True)
     whole = list(rows_of_file(copy))
-    # Of a busy host the file has those without a figure too: they were asked for again.
+    # On a busy host the file also has jobs without a figure, which were repeated.
     assert {row["status"] for row in whole} - {"UNSTABLE_TIMING"} == {"ok", "INVALID_ACTION"}
     database = sqlite3.connect(copy)
     (result,) = database.execute("SELECT min(id) FROM results").fetchone()
@@ -116,7 +116,7 @@ def test_duplicates_are_left_out_and_failures_are_kept(batch, tmp_path):
     summary = export(rows + rows, tmp_path / "d")
     kept = [row for rows in parts_of(tmp_path / "d").values() for row in rows]
     measured = [row for row in kept if row["status"] == "ok"]
-    # Moving the cursor makes no new tree: [] and ["down"] are one question.
+    # Moving the cursor changes no tree: [] and ["down"] are equal jobs.
     assert len(measured) == len({row["tree_key"] for row in rows if row["status"] == "ok"}) == 120
     failed = [row for row in kept if row["status"] != "ok"]
     assert {row["status"] for row in failed} == {"INVALID_ACTION"} and len(failed) == 61
@@ -203,7 +203,7 @@ def exported(batch, tmp_path_factory):
 
 
 def best_of_each(folder, part):
-    """What a reader is asked for: rows, failed ones, the best GFLOP/s and the samples of all."""
+    """A part's rows, failed rows, best GFLOP/s and total samples."""
     rows = parts_of(folder)[part]
     return (len(rows), sum(row["status"] != "ok" for row in rows),
             max((row["gflops"] for row in rows if row["status"] == "ok"), default=None),
@@ -315,7 +315,7 @@ def test_a_bad_specification_names_the_nearest_key(tmp_path):
 
 
 class Null:
-    """Answers at once, so many at a time, in an order of its own; is interrupted after ``limit``."""
+    """Answers at once, ``at_a_time`` outcomes per call, in its own order; is interrupted after ``limit``."""
 
     def __init__(self, limit=10**9, at_a_time=37):
         self.jobs = {}
@@ -361,7 +361,7 @@ def test_interrupted_five_times_it_has_the_rows_of_an_uninterrupted_one(tmp_path
 
 
 class OneByOne(Null):
-    """Gives one outcome for each call, as a cluster does whose jobs take a while."""
+    """Returns one outcome per call, as a cluster with slow jobs does."""
 
     def workers(self):
         return []
@@ -385,7 +385,7 @@ def test_outcomes_that_come_one_by_one_end_no_campaign_early(tmp_path):
 
 
 class TwoHosts(Null):
-    """A fleet of two hosts that fit and others that do not."""
+    """A fleet of two suitable hosts and others."""
 
     def workers(self):
         fits = {"state": "ready", "device": "cpu", "max_threads": 1, "labels": ["quiet", "device=cpu"]}
@@ -448,7 +448,7 @@ def test_one_process_at_a_time_has_a_campaign_and_show_only_reads(spec, tmp_path
     log = campaign.Log(tmp_path / "c", spec)
     log.add(campaign.Point(0, 0, "b", []), failed)
     with open(tmp_path / "c/outcomes.jsonl", "ab") as file:
-        file.write(b'{"point": 1, "cop')  # being written at this moment
+        file.write(b'{"point": 1, "cop')  # a line still being written
     before = (tmp_path / "c/outcomes.jsonl").read_bytes()
     assert campaign.main(show) == 0 and "1 of 300 points, 1 failed" in capsys.readouterr().out
     with pytest.raises(loopfleet.LoopfleetError, match="is running already"):

@@ -22,7 +22,7 @@ IDS = ("loopfleet/LoopTool-v0", "loop_tool-v0", "loopfleet/LoopTune-v0")
 @pytest.mark.parametrize("name", IDS)
 def test_gymnasiums_own_check(name, client):
     with warnings.catch_warnings():
-        # A size has no upper bound that means anything.
+        # A size has no meaningful upper bound.
         warnings.filterwarnings("ignore", message=".*maximum value is infinity.*")
         check_env(gym.make(name, client=client), skip_render_check=False)
         check_env(gym.make(name, reward_space=None, mask_in_observation=True))
@@ -176,7 +176,7 @@ def test_fork_apply_state_and_validate(client):
         assert again.walk.tree_key == env.walk.tree_key, "and it is gone to from anywhere"
     env.reset(options={"start_cursor": 0, "merge_all_first": False})
     env.multistep(["down", "split_4", "swap_up"])
-    result = env.validate(tolerance=1e9)  # how far two measurements agree is another test's
+    result = env.validate(tolerance=1e9)  # another test checks the agreement of measurements
     assert result.okay() and result.benchmark_semantics_validated and result.reward_validated
     wrong = env.validate(EnvState(MM, "down,split_4,swap_up", 0, reward=1e12), tolerance=0.1)
     assert not wrong.okay() and wrong.reward_validation_failed
@@ -199,7 +199,7 @@ def test_validate_measures_the_state_itself_and_both_ends_by_one_worker(good):
 
 
 class Answers:
-    """A client whose outcomes are given."""
+    """A client with given outcomes."""
 
     def __init__(self, *outcomes):
         self.outcomes = list(outcomes)
@@ -237,7 +237,7 @@ def test_a_reward_space_that_is_set_in_an_episode_counts_from_there(good, client
     assert env.episode_reward == reward
     env.reward_space = None
     assert env.step("up")[1] == 0 and env.episode_reward is None
-    # What is passed without a reward space is no step's reward later on.
+    # Gains made without a reward space are never part of a later reward.
     env = LoopTuneEnv(MM, reward_space="gflops", client=Answers(*trees.values()), episode_steps=None)
     env.reset()
     env.reward_space = None

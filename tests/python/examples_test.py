@@ -1,4 +1,4 @@
-"""The examples of client/python/examples, at the size of a smoke test. What their long runs gave is in docs/EXAMPLES.md."""
+"""The examples of client/python/examples as smoke tests. docs/EXAMPLES.md has the results of their long runs."""
 
 import importlib
 import json

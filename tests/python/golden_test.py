@@ -1,4 +1,4 @@
-"""The golden cases of the originals, through the environments: no network."""
+"""The golden cases of the originals, through the environments, without a network."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def check_legal(env, legal):
 
 
 def take(env, step):
-    """One recorded step; undo is an action of the walk, and not of every recorded action space."""
+    """Takes one recorded step. Undo is an action of the walk, but not of every recorded action space."""
     if step["action"] in env.action_space.names:
         *_, info = env.step(step["action"])
         return info
@@ -76,7 +76,7 @@ def test_agent_dialect(part):
             if "loop_tree" in step:
                 assert stripped(env.observation["loop_tree"]) == stripped(step["loop_tree"])
                 check_legal(env, step["legal_actions_after"])
-        if not case["steps"]:  # undo cases were recorded by their end only
+        if not case["steps"]:  # of undo cases only the end was recorded
             for action in case["actions"]:
                 env.walk.apply(action)
         assert stripped(env.observation["loop_tree"]) == stripped(case["loop_tree"])

@@ -1,4 +1,4 @@
-"""Training of many environments at once while an interpreter, a worker and a coordinator are killed: it goes on or
+"""Training with many environments while an interpreter, a worker and a coordinator are killed: it continues or
 fails with a typed error within its limit, and no process is left."""
 
 import os
@@ -24,7 +24,7 @@ def vector(client):
 
 
 def training(envs, split, way):
-    """Steps without end, by step() or by send() and recv(): the rewards of each."""
+    """Steps endlessly by step(), or by send() and recv(); yields the rewards of each step."""
     if way == "step":
         envs.reset(seed=1)
         while True:

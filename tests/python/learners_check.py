@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The environments under RLlib and TorchRL, on a real cluster. Both are too large for every run of the tests.
 
-TorchRL has a check of its own, check_env_specs. RLlib's present versions have one for multi-agent environments alone;
-single ones are wrapped by its env runner, so that samples from one of each, and then its PPO trains.
+TorchRL has its own check, check_env_specs. Current versions of RLlib check only multi-agent environments; single ones
+are wrapped by its env runner, so the runner samples from one of each, and then RLlib's PPO trains.
 
     tests/python/learners_check.sh
 """

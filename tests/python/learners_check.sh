@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# RLlib's and TorchRL's checks of the environments, on a real cluster: learners_check.py in an environment of its own,
-# build/learners (the package, built by pip, and what `ray` and `torch` bring: 6 GB with CUDA). Too large for every run of
-# the tests; docs/PYTHON.md keeps what it printed. Needs build/release/bin (deploy/quickstart.sh). Arguments go to
+# RLlib's and TorchRL's checks of the environments, on a real cluster: runs learners_check.py in its own environment,
+# build/learners (the package, built by pip, with `ray`, `torch` and their dependencies: 6 GB with CUDA). Too large for
+# every run of the tests; docs/PYTHON.md has its output. Needs build/release/bin (deploy/quickstart.sh). Arguments go to
 # learners_check.py.
 #   PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu   for torch without CUDA
 set -euo pipefail

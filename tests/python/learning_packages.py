@@ -8,7 +8,7 @@ import pytest
 
 
 def learning_package(name):
-    """The module; where make_environment.sh could not install it, the test is skipped with its reason."""
+    """Imports the module. If make_environment.sh could not install it, skips the test with the reason."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:

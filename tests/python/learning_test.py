@@ -1,5 +1,5 @@
 """The adapters with the real packages: Stable-Baselines3's check and its PPO, torch's loader. make_environment.sh
-installs them; where it cannot, these tests are skipped and give its reason."""
+installs them; if it cannot, these tests are skipped with its reason."""
 
 import gymnasium as gym
 import pytest
@@ -81,7 +81,7 @@ def test_a_row_is_rebuilt_whatever_rules_it_was_walked_under(rules):
     learning_package("torch")
     from loopfleet.torch_data import rebuild
     conv = "benchmark://conv-v0/conv1_4_16_16__8_4_3_3"
-    actions = ["down", "split_5", "swap_down", "unroll", "swap_up", "split_4", "split_2"]  # another tree under each
+    actions = ["down", "split_5", "swap_down", "unroll", "swap_up", "split_4", "split_2"]  # differs by rule set
     keys = {}
     for name in ("structural", "loop_nest", "loop_nest_58"):
         walk = loopfleet.Walk(benchmark=conv, rules=name)

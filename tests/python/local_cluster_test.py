@@ -1,4 +1,4 @@
-"""LocalCluster: a real one, and nothing left of it whatever happens."""
+"""LocalCluster: a real one, which leaves nothing behind however it ends."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ print(cluster.pid, cluster.coordinator_pid, *[w["pid"] for w in cluster.client()
 
 
 def run(end):
-    """A process with a cluster that ends as `end` says; the pids of the cluster."""
+    """Runs a process with a cluster that ends as `end` says; returns it and the cluster's pids."""
     process = subprocess.Popen([sys.executable, "-c", SCRIPT.format(end=end)], stdout=subprocess.PIPE, text=True)
     pids = [int(pid) for pid in process.stdout.readline().split()]
     assert len(pids) == 3, "the cluster started"
@@ -65,7 +65,7 @@ def test_a_block_ends_its_cluster_and_leaves_the_affinity_as_it_was(tmp_path):
     assert not any(alive(pid) for pid in pids)
     assert (tmp_path / "kept.db").exists()
     assert loopfleet.Client().address != cluster.address
-    cluster.stop()  # again is harmless
+    cluster.stop()  # a second stop is harmless
 
 
 def test_a_thread_may_start_it_and_end():

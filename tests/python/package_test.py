@@ -1,5 +1,5 @@
-"""The package as a user gets it: an sdist, the wheel that is made of it, a fresh environment, and in it what README
-and docs/PYTHON.md show. Compiles the module (two to three minutes on two cores, seconds with ccache)."""
+"""The package as a user gets it: an sdist, a wheel built from it, and a fresh environment that runs the examples of
+README and docs/PYTHON.md. Compiles the module (two to three minutes on two cores, seconds with ccache)."""
 
 import email
 import os
@@ -19,7 +19,7 @@ DOCUMENTS = ("README.md", "docs/PYTHON.md")
 
 
 def run(*command, cwd, **environment):
-    """Without what the tests' own package is found by."""
+    """Runs a command without PYTHONPATH, so that the build tree's package is not found; returns its output."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | environment
     done = subprocess.run(list(map(str, command)), cwd=cwd, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -28,7 +28,7 @@ def run(*command, cwd, **environment):
 
 
 def build(kind, source, out):
-    # With the build tools of the tests' environment.
+    # Uses the build tools of the tests' environment.
     run(sys.executable, "-m", "build", "--no-isolation", kind, "--outdir", out, source, cwd=out)
     (made,) = out.glob({"--sdist": "*.tar.gz", "--wheel": "*.whl"}[kind])
     return made
@@ -36,7 +36,7 @@ def build(kind, source, out):
 
 @pytest.fixture(scope="module")
 def folder():
-    # In the build tree and always the same, so that ccache knows the files again.
+    # A fixed folder in the build tree, so that ccache recognises the files.
     made = Path(os.environ["LOOPFLEET_BIN"]).parent / "package"
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
@@ -57,11 +57,11 @@ def wheel(sdist, folder):
 
 @pytest.fixture(scope="module")
 def fresh(wheel, folder):
-    """The interpreter of an environment that has the wheel and its extras, and nothing else of ours."""
+    """The interpreter of an environment with the wheel and its extras, and nothing else of this project."""
     run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
     python = folder / "env/bin/python"
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links",
-        Path(sys.prefix) / "wheels", f"{wheel}[gym,dataset]", cwd=folder)  # make_environment.sh has fetched them
+        Path(sys.prefix) / "wheels", f"{wheel}[gym,dataset]", cwd=folder)  # fetched by make_environment.sh
     yield python
     shutil.rmtree(folder / "env")
 
@@ -91,7 +91,7 @@ def test_a_wheel_holds_the_module_its_stub_and_the_sources(wheel):
 
 
 def examples():
-    """Blocks of Python in the documents that are whole programs."""
+    """Python blocks of the documents that are complete programs."""
     for document in DOCUMENTS:
         blocks = re.findall(r"^```python\n(.*?)^```", (SOURCE / document).read_text(encoding="utf-8"), re.M | re.S)
         whole = [block for block in blocks if re.match(r"import .*\bloopfleet\b|import gymnasium", block)]

@@ -1,4 +1,4 @@
-"""A campaign's paired points on two hosts: this one, and a worker in a namespace where the host has another name."""
+"""A campaign's paired points on two hosts: this one, and a worker in a namespace with another host name."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ def test_each_is_measured_on_both(two_hosts, tmp_path):
     assert sorted(hosts.values()) == sorted({*hosts.values()}) and "twin" in hosts.values()
     spec = campaign.Spec("pairs", 30, ["benchmark://mm-v0/mm16_16_16", "benchmark://mm-v0/mm16_24_16"], seed=1,
                          max_length=4, paired_share=0.5)
-    # What was measured before on either host is no measurement of the other.
+    # An earlier measurement on one host does not count for the other.
     two_hosts.evaluate_many([campaign.job_of(spec, point) for point in campaign.points(spec) if point.copies == 1])
     progress = campaign.run(spec, tmp_path / "c", two_hosts)
     assert progress.done == progress.total > 30
@@ -48,7 +48,7 @@ def test_each_is_measured_on_both(two_hosts, tmp_path):
     pairs = [point for point, found in where.items() if len(found) == 2]
     assert pairs and all(sorted(where[point]) == sorted(hosts.values()) for point in pairs)
 
-    # An export keeps them, and leaves other duplicates out.
+    # An export keeps paired points and drops other duplicates.
     summary = export(rows_of_file(tmp_path / "x.db"), tmp_path / "data")
     assert summary.duplicates > 0
     kept = {}

@@ -1,4 +1,4 @@
-"""Whether a process lives, and waiting for what will be."""
+"""Checks whether a process is alive, and waits for conditions."""
 
 import pathlib
 import time

@@ -1,4 +1,4 @@
-"""What is said to a coordinator and when, without one: a clock of ours and answers by hand."""
+"""The messages that a session sends and when, without a coordinator: with a fake clock and scripted answers."""
 
 import pytest
 
@@ -12,7 +12,7 @@ BUSY = ("BUSY", "the table is full", None, 200, True)
 
 
 class Line:
-    """A session, its clock, and the other end. Answers are given to a request, as decode_reply() would."""
+    """A session, its clock, and the coordinator's end. Answers are given decoded, as decode_reply() returns them."""
 
     def __init__(self, monkeypatch, **limits):
         self.now = 100.0
@@ -21,7 +21,7 @@ class Line:
         monkeypatch.setattr(_core, "decode_reply", self._answers.get)
 
     def ask(self):
-        """A request like any other; what became of it."""
+        """Sends a request; returns its number and the list that receives its reply or error."""
         told = []
         number = self.session.request(lambda number: b"%d" % number, self.now, lambda *reply: told.append(reply),
                                       told.append)
@@ -35,7 +35,7 @@ class Line:
         self.answer(max(self.session._hellos), "welcome", ("coordinator", 1))
 
     def said(self, after=0.0):
-        """What goes out within a time."""
+        """The frames sent within a time."""
         end = self.now + after
         while (soonest := self.session.tick(self.now)) <= end and soonest > self.now:
             self.now = soonest
@@ -91,7 +91,7 @@ def test_a_greeting_that_is_refused_for_now_is_said_again_and_not_at_once(line):
 
 
 class Submitted:
-    """A batch of jobs on a line; nobody is asked before answers are given."""
+    """A batch of jobs on a line."""
 
     def __init__(self, line, count):
         self.line = line
@@ -141,7 +141,7 @@ def test_a_batch_that_is_refused_for_now_is_taken_back_when_it_is_cancelled(line
     assert one.ended == [None] and line.session.idle
     one = Submitted(line, 1)
     number = one.newest
-    line.said(after=1.0)  # twice on its way
+    line.said(after=1.0)  # two copies are in flight
     line.answer(number, "refused", BUSY)
     one.batch.cancel()
     assert one.ended == [], "the other one may have been accepted"

@@ -1,4 +1,4 @@
-"""The vector environment: the same figures as single ones, in fewer messages, waiting for nobody."""
+"""The vector environment: the same figures as single ones, in fewer messages, without waiting for the slowest."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ MM = "benchmark://mm-v0/mm32_32_32"
 
 
 class Held:
-    """A client that answers when it is told to."""
+    """A client that answers on request."""
 
     def __init__(self, outcome):
         self.outcome = outcome
@@ -43,7 +43,7 @@ class Held:
 
 
     def lose(self):
-        """As in an outage: one error for all."""
+        """Fails all waiting jobs with one error, as an outage does."""
         error = loopfleet.CoordinatorUnavailable("gone")
         for _, future in self.waiting:
             future.set_exception(error)
@@ -366,7 +366,7 @@ def test_figures_of_one_episode_come_from_one_worker():
     with loopfleet.LocalCluster(workers=2) as cluster, cluster.client(timeout=300) as client:
         envs = WalkVectorEnv(16, client=client, benchmarks=[f"benchmark://mm-v0/mm24_24_{k}" for k in range(8, 72)],
                              episode_steps=None)
-        for turn in range(3):  # a worker that was lost for a moment, on a busy host, hands its episodes on
+        for turn in range(3):  # on a busy host, a worker lost for a moment passes its episodes on
             envs.reset(seed=turn)
             for action in ("split_2", "split_4", "swap_down", "split_2", "split_2"):
                 envs.step(np.full(16, envs.single_action_space[action]))

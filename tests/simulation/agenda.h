@@ -1,6 +1,6 @@
 #pragma once
-// Agenda: virtual time. What is to happen is kept in order of time, and of being asked for; nothing
-// happens by itself.
+// Agenda: virtual time. Actions run in order of their time, then of their scheduling. Time moves
+// only when Step runs an action.
 
 #include <cstdint>
 #include <functional>
@@ -22,7 +22,7 @@ class Agenda {
   }
   void After(Nanos delay, Action action) { At(now_ + delay, std::move(action)); }
 
-  // Does the next thing; false if there is none.
+  // Runs the next action; false if there is none.
   bool Step() {
     if (entries_.empty()) return false;
     Entry next = std::move(const_cast<Entry&>(entries_.top()));  // popped at once

@@ -1,6 +1,6 @@
 #pragma once
-// Dice: the chance of one part of the world. Each part has its own, so that taking one kind of
-// fault out of a seed leaves what the others throw as it was.
+// Dice: the random numbers of one part of the world. Each part has its own generator, so that
+// removing one kind of fault from a seed leaves the random choices of the others unchanged.
 
 #include <chrono>
 #include <cstdint>
@@ -15,7 +15,7 @@ class Dice {
   Dice(std::uint64_t seed, std::uint64_t part)
       : random_(SplitMix64(seed * 0x9e3779b97f4a7c15ULL + part).Next()) {}
 
-  bool Chance(double probability) {  // throws nothing for 0: see above
+  bool Chance(double probability) {  // draws no number for 0: see above
     return probability > 0 && static_cast<double>(random_.Next() >> 11) * 0x1p-53 < probability;
   }
   // In [low, high].

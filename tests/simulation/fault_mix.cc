@@ -15,10 +15,10 @@ using std::chrono::seconds;
 
 struct FaultInfo {
   std::string_view name;
-  double most;  // of its rate
+  double most;  // maximum rate
 };
-// What one occasion is differs: a message, a run, a request, or a second of the coordinator's, the
-// disk's or a worker's life.
+// Rates are per occasion: a message, a run, a request, or a second in the life of the coordinator,
+// the disk or a worker.
 constexpr std::array<FaultInfo, kFaults> kFaultTable = {{
     {"lose", 0.1},
     {"duplicate", 0.2},
@@ -67,8 +67,8 @@ bool FaultMix::has_faults() const {
 
 namespace {
 
-// In a few worlds: so many plain jobs of several clients for so few workers that it shows whose
-// turn it is.
+// In 2 % of the worlds, many plain jobs of several clients share one worker, so that the order of
+// dispatch shows.
 void DrawCrowd(std::uint64_t seed, FaultMix& mix) {
   Dice dice(seed, 21);
   if (!dice.Chance(0.02)) return;
@@ -84,7 +84,7 @@ void DrawCrowd(std::uint64_t seed, FaultMix& mix) {
   mix.limits.max_unfinished_jobs = coordinator::Limits{}.max_unfinished_jobs;
 }
 
-// In a few worlds workers drift for good, and run what no other could.
+// In 4 % of the worlds, workers drift permanently and run jobs that no other worker could run.
 void DrawDrifts(std::uint64_t seed, FaultMix& mix) {
   Dice dice(seed, 22);
   if (!dice.Chance(0.04)) return;
@@ -96,7 +96,7 @@ void DrawDrifts(std::uint64_t seed, FaultMix& mix) {
   mix.faults_last = seconds(dice.Between(10, 30));
 }
 
-// So few that batches and answers for many, which are small here, are ended in several pieces.
+// A limit so low that even small batches end in several pieces.
 void DrawPieces(std::uint64_t seed, FaultMix& mix) {
   Dice dice(seed, 23);
   if (dice.Chance(0.7)) mix.limits.max_endings_per_event = dice.Between(1U, 3U);
@@ -144,10 +144,10 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   if (dice.Chance(0.1)) mix.limits.max_waiters_per_client = 1;
   if (dice.Chance(0.4)) mix.prioritised = 0.5;
   if (dice.Chance(0.3)) mix.labelled = 0.3;
-  // Without one that carries it, a job ends by NO_MATCHING_WORKER: rare, for it takes its time.
+  // Without a labelled worker, jobs end with NO_MATCHING_WORKER. Rare, because the grace is long.
   mix.labelled_workers = dice.Chance(0.05) ? 0 : dice.Between(std::size_t{1}, mix.workers);
   if (dice.Chance(0.3)) mix.bound = dice.Chance(0.5) ? 0.3 : 0.9;
-  // The rules about affinities do not know of operators, who move them to other workers.
+  // The affinity rules do not model operators, whose drains move affinities to other workers.
   if (mix.bound > 0) mix[Fault::kOperator] = 0;
   mix.affinities = dice.Between(1, 3);
   if (dice.Chance(0.3)) mix.hurried = 0.4;

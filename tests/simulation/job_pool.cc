@@ -24,7 +24,7 @@ JobPool::JobPool(const FaultMix& mix, std::uint64_t seed)
       mix_(mix) {
   Dice dice(seed, 1);
   for (std::size_t i = 0; i < mix.trees; ++i) {
-    // Without a worker for it, a job ends by NO_MATCHING_WORKER: rare, for it takes its time.
+    // Without a CUDA worker, jobs end with NO_MATCHING_WORKER. Rare, because the grace is long.
     const bool cuda = dice.Chance(mix.cuda_workers > 0 ? 0.3 : 0.03);
     Tree tree{.uri = fmt::format("benchmark://loop_tool-{}-v0/{}", cuda ? "cuda" : "cpu", 64 + i)};
     if (dice.Chance(mix.poison)) {

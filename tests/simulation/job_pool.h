@@ -1,6 +1,6 @@
 #pragma once
-// JobPool: the jobs of one seed's world: what clients ask, and what happens to a worker that runs
-// it. Trees are real: requests are replayed as the coordinator replays them.
+// JobPool: the jobs of one seed's world, and what each does to the worker that runs it. Trees are
+// real: requests are replayed as the coordinator replays them.
 
 #include <cstdint>
 #include <string>
@@ -30,8 +30,8 @@ class JobPool {
   JobSpec Draw(Dice& dice);
   Nature NatureOf(const JobSpec& spec) const;
 
-  // As the coordinator finds out: what the request is about, or why it is invalid. The same
-  // everywhere, and remembered over seeds.
+  // Replays a request as the coordinator does: its tree, or why it is invalid. The result depends
+  // on `spec` only and is cached across seeds.
   static std::variant<coordinator::ToMeasure, Failure> Replay(const JobSpec& spec);
   static coordinator::ToMeasure Recall(const storage::ReplayedTo& stored, const JobSpec& spec);
 

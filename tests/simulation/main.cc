@@ -1,4 +1,4 @@
-// loopfleet-simulation: runs seeds, replays one, hunts planted bugs. See README.md beside this.
+// loopfleet-simulation: runs seeds, replays one, hunts planted bugs. See README.md in this folder.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ constexpr std::string_view kUsage = R"(loopfleet-simulation [OPTIONS]
 
 std::uint64_t running_seed = 0;
 
-// A check in the product failed: which seed it was is all that is missing.
+// A check in the product failed and printed its message; this adds the seed.
 void OnAbort(int) {
   char text[96];
   const auto end = fmt::format_to_n(
@@ -58,7 +58,7 @@ struct Options {
   bool is_on_disk = false;
   std::vector<Fault> without;
   const PlantedBugInfo* bug = nullptr;
-  std::uint64_t hunt = 0;  // the most seeds for each bug
+  std::uint64_t hunt = 0;  // maximum seeds per bug; 0: no hunt
   std::size_t hunt_stride = 1;
   std::size_t hunt_offset = 0;
 };
@@ -79,7 +79,7 @@ Verdict RunSeed(std::uint64_t seed, const FaultMix& mix, Trace::Text text,
   return RunWorld(seed, mix, text, bug);
 }
 
-// Without every kind of fault that the violation does not need.
+// Removes every kind of fault that the violation does not need.
 FaultMix Shrink(std::uint64_t seed, FaultMix mix, const PlantedBugInfo* bug,
                 const Violation& violation) {
   for (std::size_t i = 0; i < kFaults; ++i) {
@@ -149,9 +149,9 @@ int RunSeeds(const Options& options) {
   return violations == 0 && differ == 0 ? 0 : 1;
 }
 
-// In a child, for a bug may also be caught by a check of the product's own, which aborts.
+// Hunts run in a child, because the product's own checks may catch the bug and abort.
 struct Found {
-  std::uint64_t seeds = 0;  // that it took; 0: not found
+  std::uint64_t seeds = 0;  // seeds needed; 0: not found
   char rule[64] = "";
 };
 void HuntInChild(const PlantedBugInfo& bug, std::uint64_t most, Found& found) {
@@ -274,7 +274,7 @@ int Main(int argc, const char* const* argv) {
     fmt::print(stderr, "{}", kUsage);
     return 2;
   }
-  // Not even warnings: the daemons' code is run through every kind of trouble here.
+  // Errors only: the daemons' code warns about every injected fault.
   log::Init("loopfleet-simulation", log::Level::kError);
   ::signal(SIGABRT, OnAbort);
   return options->hunt > 0 ? Hunt(*options) : RunSeeds(*options);

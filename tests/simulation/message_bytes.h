@@ -1,5 +1,5 @@
 #pragma once
-// Messages through the real encoders, and what a network that flips and loses bytes makes of them.
+// Passes messages through the real encoders and a network that flips and loses bytes.
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +16,7 @@ struct Unreadable {
   Failure failure;
   std::uint64_t number = 0;
 };
-// Read by chance although bytes were changed: the network's own checksums are there for that.
+// Decoded although bytes were changed: a real network's checksums would catch it.
 struct Dropped {};
 
 template <class Message>

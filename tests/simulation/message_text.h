@@ -1,5 +1,5 @@
 #pragma once
-// Messages as one line of a trace, and what tells two of them apart.
+// Messages as one line of a trace, and texts and numbers that identify their content.
 
 #include <cstdint>
 #include <string>
@@ -13,10 +13,10 @@ std::string TextOf(const wire::CoordinatorMessage& message);
 std::string TextOf(const wire::WorkerMessage& message);
 std::string TextOf(const wire::WorkerCommand& command);
 
-// All that a submission says, but for its id.
+// Everything in a submission except its request id.
 std::string ContentText(const wire::SubmitJobs& submit);
 
-// Every report of a run is made so that no other one has its fingerprint.
+// Unique to each simulated report.
 double FingerprintOf(const Evaluation& evaluation);
 
 }  // namespace loopfleet::simulation

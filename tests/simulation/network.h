@@ -1,7 +1,7 @@
 #pragma once
-// Port: the coordinator's end of one kind of connection, and the network in between. Parties speak
-// over a link; the coordinator knows each connection by a routing id that it never saw before, as
-// with a ZeroMQ router: a connection that broke comes back under another id.
+// Port: the coordinator's end of one kind of connection, and the network in between. A party speaks
+// over a link. The coordinator knows each connection by a routing id, as with a ZeroMQ router: a
+// broken connection returns under a new id.
 
 #include <fmt/format.h>
 
@@ -48,12 +48,12 @@ class Port {
     for (Link& link : links_) Reroute(link);
     stale_.clear();
   }
-  // False: the connection is known to be gone.
+  // False: the connection is known to be broken.
   bool Send(const coordinator::PeerId& peer, Down down) {
     const auto route = routes_.find(peer);
     if (route == routes_.end()) {
       const auto stale = stale_.find(peer);
-      return stale != stale_.end() && agenda_.now() < stale->second;  // and it is lost
+      return stale != stale_.end() && agenda_.now() < stale->second;  // then the message is lost
     }
     Link& link = links_[route->second];
     const bool twice = dice_.Chance(Rate(Fault::kDuplicate));
@@ -75,7 +75,7 @@ class Port {
     links_.push_back({.id = links_.size(), .on_down = std::move(on_down)});
     return links_.back().id;
   }
-  // A new socket: what is under way on the old one is lost.
+  // Opens a new socket. Messages in flight on the old one are lost.
   void Connect(LinkId id) {
     Link& link = links_[id];
     link.is_up = true;
@@ -90,14 +90,13 @@ class Port {
   }
   void Send(LinkId id, Up up) {
     Link& link = links_[id];
-    if (!on_up_) {  // kept by the party's socket until somebody listens
+    if (!on_up_) {  // the party's socket keeps it until the port opens
       if (link.unsent.size() < 100) link.unsent.push_back(std::move(up));
       return;
     }
     Transmit(link, std::move(up));
   }
-  // The two sides do not hear each other, or one does not hear the other. What is sent meanwhile
-  // arrives at the end.
+  // Blocks one or both directions for `duration`. Messages sent meanwhile arrive at its end.
   enum class Deaf { kBoth, kCoordinator, kParty };
   void Part(LinkId id, Nanos duration, Deaf deaf) {
     Link& link = links_[id];
@@ -151,7 +150,7 @@ class Port {
     if (const auto* garbled = std::get_if<Unreadable>(&received)) on_garbled(*garbled);
   }
 
-  // When a message sent now is there; never, if it is lost. In order, but for the late ones.
+  // The arrival time of a message sent now; nullopt: lost. In order, except for delayed messages.
   std::optional<Instant> Arrival(const Link& link, Instant& last, Instant blocked_until) {
     if (!link.is_up || dice_.Chance(Rate(Fault::kLose))) return std::nullopt;
     const Nanos delay = mix_.latency + dice_.Between(Nanos{0}, mix_.jitter);
@@ -170,7 +169,7 @@ class Port {
   void Reroute(Link& link) {
     if (!link.peer.empty()) {
       routes_.erase(link.peer);
-      // The coordinator notices at once, or only when a probe of the connection fails.
+      // The coordinator notices at once, or only when a keep-alive probe fails.
       if (dice_.Chance(0.5)) stale_[link.peer] = agenda_.now() + std::chrono::seconds(5);
       link.peer.clear();
     }
@@ -184,12 +183,12 @@ class Port {
   Agenda& agenda_;
   const FaultMix& mix_;
   Dice dice_;
-  OnUp on_up_;  // empty: nobody listens
+  OnUp on_up_;  // empty: the port is closed
   OnUnreadable on_unreadable_;
   bool healed_ = false;
   std::vector<Link> links_;
   std::map<coordinator::PeerId, LinkId> routes_;
-  std::map<coordinator::PeerId, Instant> stale_;  // broken, and not noticed until then
+  std::map<coordinator::PeerId, Instant> stale_;  // broken connections and when that is noticed
 };
 
 using ClientPort = Port<wire::ClientRequest, wire::CoordinatorReply>;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The same seeds have the same traces in another process, whatever ran before them in it, and however
-memory lies; other seeds have others."""
+"""A seed has the same trace in every process, whatever ran before it and wherever memory is mapped;
+different seeds have different traces."""
 
 import subprocess
 import sys

@@ -89,7 +89,7 @@ void SimulatedClient::ResendAfterSilence(std::uint64_t number) {
   After(outstanding_->expected + kResendAfter, [this, number] {
     if (!outstanding_ || outstanding_->number != number) return;
     parts_.checker.Surprised("a client heard nothing and asked again");
-    SayHello();  // perhaps another process answers there by now
+    SayHello();  // the coordinator may have restarted
     Transmit();
   });
 }
@@ -108,7 +108,7 @@ void SimulatedClient::TryAgainAfter(Nanos pause) {
   After(pause, [this] { GoOn(); });
 }
 
-// ---- what it does -------------------------------------------------------------------------------
+// ---- the client's steps -------------------------------------------------------------------------
 
 void SimulatedClient::GoOn() {
   if (outstanding_) return;
@@ -152,7 +152,7 @@ void SimulatedClient::On(const wire::Accepted& accepted) {
     batch.id = accepted.batch;
     if (message_ == 0) parts_.known_batches.push_back(accepted.batch);
   }
-  if (accepted.job_count > 0 && dice_.Chance(0.2)) {  // whatever the answer is, it goes on
+  if (accepted.job_count > 0 && dice_.Chance(0.2)) {  // the answer does not matter
     const JobId job{.batch = accepted.batch,
                     .index = accepted.first_index + dice_.Between(0U, accepted.job_count - 1)};
     parts_.port.Send(link_, wire::ClientRequest{.number = ++last_number_,
@@ -204,7 +204,7 @@ void SimulatedClient::NextBatch() {
   message_ = 0;
   after_ = 0;
   stage_ = Stage::kSubmit;
-  if (batches_.empty()) {  // and now what another one asked
+  if (batches_.empty()) {  // finally read another client's batch
     stage_ = Stage::kRead;
     reading_ = dice_.Of(parts_.known_batches);
   }
@@ -222,7 +222,7 @@ void SimulatedClient::On(const wire::Refused& refused) {
       outstanding_.reset();
       return NextMessage();
     case FailureCode::kNotFound:
-      // Of an open batch that is over without the client's doing: the checker knows better.
+      // An open batch may be over without the client's doing; the checker judges that.
       outstanding_.reset();
       if (stage_ == Stage::kFollow || stage_ == Stage::kRead) {
         return parts_.checker.Violate("I1 nothing accepted is lost", refused.failure.message);
@@ -244,7 +244,7 @@ void SimulatedClient::On(const wire::Refused& refused) {
   }
 }
 
-// ---- what befalls it ----------------------------------------------------------------------------
+// ---- faults -------------------------------------------------------------------------------------
 
 void SimulatedClient::SecondPasses() {
   After(seconds(1), [this] { SecondPasses(); });
@@ -257,8 +257,8 @@ void SimulatedClient::SecondPasses() {
   if (dice_.Chance(Rate(Fault::kVanish))) Vanish();
 }
 
-// An operator's request, beside what else is asked; said again until it is surely heard. What is
-// drained is resumed, also by one whose own connection is gone by then.
+// An operator drains a host beside the client's other requests, and resumes it later. The resume
+// is repeated, so that it arrives even if this connection breaks meanwhile.
 void SimulatedClient::DrainSomebody() {
   wire::SetDrain set{.target = fmt::format("host {}", dice_.Index(2)), .by = "an operator"};
   parts_.port.Send(link_, wire::ClientRequest{.number = ++last_number_, .message = set});

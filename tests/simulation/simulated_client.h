@@ -1,7 +1,7 @@
 #pragma once
-// SimulatedClient: an application with the client library's habits (client/client.cc): one request
-// at a time, sent again after a silence behind a new hello; batches in several messages, outcomes
-// fetched page by page. It keeps its request ids, so that after a crash it goes on where it was.
+// SimulatedClient: an application that behaves like the client library (client/client.cc): one
+// request at a time, resent after a silence behind a new hello; batches in several messages;
+// outcomes fetched page by page. It keeps its request ids, so that it resumes after a crash.
 
 #include <deque>
 #include <functional>
@@ -27,7 +27,7 @@ class SimulatedClient {
     JobPool& pool;
     ClientPort& port;
     Checker& checker;
-    std::vector<BatchId>& known_batches;  // of all clients: for reading each other's
+    std::vector<BatchId>& known_batches;  // of all clients, which read each other's
   };
   SimulatedClient(const Parts& parts, std::size_t index, std::uint64_t seed);
 
@@ -80,9 +80,9 @@ class SimulatedClient {
   std::uint64_t life_ = 0;
   std::uint64_t last_number_ = 0;
   Stage stage_ = Stage::kSubmit;
-  std::deque<Batch> batches_;  // the first is under way
-  std::size_t message_ = 0;    // of it
-  std::uint64_t after_ = 0;    // outcomes of it that came
+  std::deque<Batch> batches_;  // the first is in progress
+  std::size_t message_ = 0;    // index in that batch
+  std::uint64_t after_ = 0;    // outcomes received of that batch
   BatchId reading_;
   std::optional<Outstanding> outstanding_;
   bool is_healed_ = false;

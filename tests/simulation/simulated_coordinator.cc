@@ -19,7 +19,7 @@ using coordinator::PeerId;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// What the event loop and the storage thread have as constants.
+// Constants of the event loop and the storage thread.
 constexpr Nanos kRetryPause = milliseconds(100);
 constexpr Nanos kStopLimit = seconds(5);
 
@@ -78,8 +78,8 @@ void SimulatedCoordinator::Start() {
       [this](const PeerId& peer, wire::ClientRequest request) {
         Deliver(std::pair(peer, std::move(request)));
       },
-      // What could not be read is refused by the shell alone. The number may be as garbled as the
-      // rest, so this is nothing to hold against the coordinator.
+      // The shell alone refuses unreadable messages. The request number may be garbled, too, so the
+      // checker does not see this.
       [this](const PeerId& peer, const Unreadable& garbled) {
         (void)parts_.clients.Send(
             peer, {.number = garbled.number, .message = wire::Refused{.failure = garbled.failure}});
@@ -116,7 +116,7 @@ void SimulatedCoordinator::Recover(storage::Recovery recovery) {
                                      : disk_->Admit(std::move(job.spec), {}),
                           .accepted_at = job.accepted_at});
   }
-  // As much as the dice say is there at once; the rest comes piece by piece, as in the real shell.
+  // A random part is recovered at once; the rest follows piece by piece, as in the real shell.
   const std::size_t first = recovery_dice_.Index(event.jobs.size() + 1);
   const auto rest = event.jobs.begin() + static_cast<std::ptrdiff_t>(first);
   to_recover_.assign(rest, event.jobs.end());
@@ -143,8 +143,8 @@ void SimulatedCoordinator::RecoverSomeLater() {
   });
 }
 
-// What the worker holds has to be there before it says so. It comes again when its turn is: the
-// core passes it over then, whatever has become of it.
+// Jobs that the worker holds must be recovered before its hello. They come again in their turn; the
+// core skips them then, whatever their state.
 void SimulatedCoordinator::RecoverEarly(const wire::WorkerMessage& message) {
   const auto* hello = std::get_if<wire::WorkerHello>(&message);
   if (hello == nullptr) return;
@@ -362,14 +362,14 @@ void SimulatedCoordinator::FinishWriting(std::span<const storage::Write> group) 
     return Exit();  // "storage cannot go on"
   }
   After(waits ? kRetryPause : Nanos{0}, [this] { StartWriting(); });
-  // The event loop hears of it when it turns.
+  // The event loop sees it in its next turn.
   const Nanos delay = std::max(Nanos{0}, frozen_until_ - parts_.agenda.now());
   for (Event& event : events) {
     After(delay, [this, event] { Give(event); });
   }
 }
 
-// ---- how it ends --------------------------------------------------------------------------------
+// ---- faults and the end -------------------------------------------------------------------------
 
 void SimulatedCoordinator::SecondPasses() {
   After(seconds(1), [this] { SecondPasses(); });
@@ -433,7 +433,7 @@ void SimulatedCoordinator::WaitUntilWritten(Instant stop_by) {
 
 void SimulatedCoordinator::Exit() {
   parts_.trace.Note(parts_.agenda.now(), 10, 0, 0, [] { return std::string("coordinator ends"); });
-  // What is being applied at this moment is finished first: the thread is joined.
+  // The group being applied is finished first, because the thread is joined.
   if (!group_.empty()) {
     const Status applied = disk_->Apply(std::exchange(group_, {}));
     if (!applied && applied.error().kind != ErrorKind::kFull &&

@@ -1,6 +1,6 @@
 #pragma once
-// SimulatedCoordinator: the real core and the real write backlog behind the shell's decisions-free
-// translation, in a process that can be killed at any moment, stopped, or stand still.
+// SimulatedCoordinator: the real core and the real write backlog behind a model of the shell, in a
+// process that can be killed at any moment, stopped or suspended.
 
 #include <deque>
 #include <functional>
@@ -30,14 +30,14 @@ class SimulatedCoordinator {
     const FaultMix& mix;
     ClientPort& clients;
     WorkerPort& workers;
-    Disk& disk;  // as it is: the checker's
+    Disk& disk;  // without a planted bug, as the checker sees it
     Checker& checker;
     PlantedBug* bug = nullptr;
   };
   SimulatedCoordinator(const Parts& parts, std::uint64_t seed);
 
   void Start();
-  void Heal();  // no more faults: it runs for good
+  void Heal();  // no more faults from now on
   bool is_running() const { return core_ != nullptr; }
   const coordinator::Core& core() const { return *core_; }
   bool has_writes_under_way() const { return core_ && core_->HasWritesUnderWay(); }
@@ -45,7 +45,7 @@ class SimulatedCoordinator {
  private:
   using Incoming = std::variant<std::pair<coordinator::PeerId, wire::ClientRequest>,
                                 std::pair<coordinator::PeerId, wire::WorkerMessage>>;
-  struct Doer;  // one overload for each kind of effect
+  struct Doer;  // one overload per kind of effect
 
   coordinator::Moment Now() const;
   double Rate(Fault fault) const { return is_healed_ ? 0 : parts_.mix[fault]; }
@@ -62,7 +62,7 @@ class SimulatedCoordinator {
              std::vector<coordinator::Event>& next);
 
   void Tick();
-  void SecondPasses();  // once each second of its life: what may befall it
+  void SecondPasses();  // draws faults, once a second
   void StartWriting();
   void FinishWriting(std::span<const storage::Write> group);
   void Thaw();
@@ -70,21 +70,21 @@ class SimulatedCoordinator {
   void Stop();
   void WaitUntilWritten(Instant stop_by);
   void Exit();
-  void End();  // however it ended
+  void End();  // common to all ways to end
   void RestartLater();
   template <class Action>
-  void After(Nanos delay, Action action);  // unless this life has ended by then
+  void After(Nanos delay, Action action);  // dropped if this life ends first
 
   const Parts parts_;
   std::unique_ptr<Disk> wrapped_;  // by a planted bug
   Disk* disk_;                     // as the coordinator sees it
   Dice dice_;
-  Dice recovery_dice_;  // of its own, so that other choices do not depend on how much there was
+  Dice recovery_dice_;  // separate, so that other choices do not depend on the recovered amount
   std::deque<coordinator::Recovered::Job> to_recover_;
-  std::set<JobId> early_;  // of to_recover_: given already
+  std::set<JobId> early_;  // of to_recover_: already given to the core
   std::unique_ptr<coordinator::Core> core_;
   coordinator::WriteBacklog backlog_;
-  std::span<const storage::Write> group_;  // under way
+  std::span<const storage::Write> group_;  // being written
   bool is_writing_ = false;
   bool is_stopping_ = false;
   bool is_healed_ = false;

@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Several workers share one.
+// Two workers share a host.
 std::string HostOf(std::size_t index) { return fmt::format("host {}", index / 2); }
 
 Conditions ConditionsOf(DeviceKind device) {
@@ -29,7 +29,7 @@ Conditions ConditionsOf(DeviceKind device) {
 
 }  // namespace
 
-// One job at a time, in the order in which they came.
+// Runs one job at a time, in the order of arrival.
 class SimulatedWorker::Runner final : public worker::LeaseRunner {
  public:
   explicit Runner(SimulatedWorker& worker) : worker_(worker) {}
@@ -197,7 +197,7 @@ void SimulatedWorker::WakeUpAt(Instant when) {
   if (wakes_at_ && *wakes_at_ <= when) return;
   wakes_at_ = when;
   After(when - parts_.agenda.now(), [this, when] {
-    if (wakes_at_ != when) return;  // something earlier took its place
+    if (wakes_at_ != when) return;  // replaced by an earlier wake-up
     wakes_at_.reset();
     Step();
   });
@@ -218,7 +218,7 @@ void SimulatedWorker::SecondPasses() {
   if (dice_.Chance(Rate(Fault::kDriftWorker)) && parts_.agenda.now() >= drifts_until_) {
     drifted_at_ = parts_.agenda.now();
     const Nanos drift = dice_.Between(Nanos(seconds(1)), Nanos(seconds(6)));
-    // A machine that was moved: what it is now, it stays.
+    // With drifts_stay the drift is permanent, as after a hardware change.
     drifts_until_ = parts_.mix.drifts_stay ? Instant::max() : drifted_at_ + drift;
   }
   if (dice_.Chance(Rate(Fault::kDrainWorker)) && !protocol_->is_draining()) {
@@ -243,7 +243,7 @@ void SimulatedWorker::Die(Nanos until_restart) {
   parts_.trace.Note(parts_.agenda.now(), 20, index_, life_,
                     [&] { return fmt::format("{} ends", hello_.name); });
   ++life_;
-  // What calls this may be the conversation or the runner: they go when nobody is in them.
+  // The caller may be the protocol or the runner, so they are destroyed later.
   parts_.agenda.After(Nanos{0}, [old_runner = std::shared_ptr<Runner>(std::move(runner_)),
                                  old = std::shared_ptr<worker::Protocol>(std::move(protocol_))] {});
   parts_.port.Disconnect(link_);
@@ -255,7 +255,7 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
   if (nature == Nature::kPoison) return std::nullopt;
   const std::uint64_t made = ++parts_.reports_made;
   const auto measure = std::get<coordinator::ToMeasure>(JobPool::Replay(lease.spec));
-  // Workers of a class agree about a tree within 3 %; no two figures are alike.
+  // Workers of a class agree about a tree within 3 %; no two figures are equal.
   const auto ns = 1000.0 * (1 + measure.tree.bytes[0]) + static_cast<double>(made % 30'000) / 1000;
   wire::Report report{.lease = lease.lease,
                       .job = lease.job,

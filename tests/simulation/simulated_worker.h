@@ -1,5 +1,5 @@
 #pragma once
-// SimulatedWorker: the worker daemon's own conversation with the coordinator over the simulated
+// SimulatedWorker: the worker daemon's real protocol with the coordinator over the simulated
 // network, and a runner whose jobs take virtual time, fail, hang, or end the daemon.
 
 #include <deque>
@@ -29,7 +29,7 @@ class SimulatedWorker final : private worker::Protocol::Line {
     const JobPool& pool;
     WorkerPort& port;
     Checker& checker;
-    std::uint64_t& reports_made;  // by all workers: no two reports are alike
+    std::uint64_t& reports_made;  // by all workers; makes each report unique
   };
   SimulatedWorker(const Parts& parts, std::size_t index, std::uint64_t seed);
   ~SimulatedWorker() override;
@@ -52,8 +52,8 @@ class SimulatedWorker final : private worker::Protocol::Line {
   void Die(Nanos until_restart);
   double Rate(Fault fault) const { return is_healed_ ? 0 : parts_.mix[fault]; }
   template <class Action>
-  void After(Nanos delay, Action action);  // unless this process has ended by then
-  // What the run of a lease comes to; nothing: it ends this worker.
+  void After(Nanos delay, Action action);  // dropped if this process ends first
+  // The report of a lease's run; nullopt: the job ends this worker.
   std::optional<wire::Report> RunOf(const wire::Lease& lease);
 
   const Parts parts_;

@@ -1,6 +1,6 @@
 #pragma once
-// Trace: what happened, as a hash always and as lines of text on request. Two runs of a seed are
-// the same exactly if their hashes are.
+// Trace: everything that happened, as a hash, and on request as lines of text. Two runs of a seed
+// are equal exactly if their hashes are.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ class Trace {
   enum class Text { kNone, kPrinted };
   explicit Trace(Text text) : text_(text) {}
 
-  // `Describe` gives the line; it is called only if somebody reads it. The numbers are hashed.
+  // `describe` returns the line; called only if text is printed. The numbers are hashed.
   template <class Describe>
   void Note(Instant now, std::uint64_t what, std::uint64_t first, std::uint64_t second,
             const Describe& describe) {

@@ -18,11 +18,10 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// After the last fault, everything accepted is finished within this time. The longest that a job
-// can rightly take: three workers lost with it, each noticed after seconds, behind others that
-// hang.
+// After the last fault, every accepted job finishes within this time. The longest legitimate case:
+// three workers are lost with a job, each noticed after seconds, behind other jobs that hang.
 constexpr Nanos kPatience = minutes(30);
-// A run that needs more steps than this goes in circles.
+// A run with more steps than this is in an endless loop.
 constexpr std::uint64_t kMostSteps = 2'000'000;
 
 class World {
@@ -113,7 +112,7 @@ class World {
     });
   }
 
-  // All clients have what they came for: a batch that is still open was left by one that is gone.
+  // All clients are done: a batch that is still open belongs to a client that vanished.
   void WaitForWhatWasLeftOpen() {
     if (!IsSomethingOpen()) return;
     const Instant end = agenda_.now() + mix_.limits.open_batch_idle * 5 / 4;

@@ -1,7 +1,6 @@
 #pragma once
 // World: one seed: a coordinator with its disk, workers and clients, the network between them, and
-// everything that can go wrong; then a time in which nothing does, and by whose end everything that
-// was accepted has to be finished.
+// faults; then a period without faults, by whose end every accepted job must be finished.
 
 #include <cstdint>
 #include <optional>
@@ -15,11 +14,11 @@
 namespace loopfleet::simulation {
 
 struct Verdict {
-  std::optional<Violation> violation;  // none: every promise was kept
-  std::uint64_t hash = 0;              // of all that happened
+  std::optional<Violation> violation;  // nullopt: every promise was kept
+  std::uint64_t hash = 0;              // of the trace
   std::uint64_t steps = 0;
   std::uint64_t outcomes = 0;
-  Nanos lasted{};  // in its own time
+  Nanos lasted{};  // in virtual time
 };
 
 Verdict RunWorld(std::uint64_t seed, const FaultMix& mix, Trace::Text text,

@@ -1,7 +1,7 @@
 #pragma once
-// PlantedBug: a mistake, made on purpose at the seams of the core: what it is told, what it wants
-// done, what its storage answers. The runner counts how many seeds it takes the checker to notice.
-// None of this is in the product.
+// PlantedBug: a deliberate mistake at an interface of the core: its events, its effects, or the
+// answers of its storage. The runner counts the seeds until the checker finds it. Not part of the
+// product.
 
 #include <functional>
 #include <memory>
@@ -18,22 +18,22 @@ class PlantedBug {
  public:
   virtual ~PlantedBug() = default;
 
-  // Before the coordinator starts; the checker goes by what it was before.
+  // Called before the coordinator starts. The checker keeps the original limits.
   virtual void OnLimits(coordinator::Limits&) {}
-  // The event is about to be given to the core; others may be put before it, or it taken out.
+  // Called before the core handles the event. May insert events before it, or remove it.
   virtual void OnEvents(std::vector<coordinator::Event>&, const coordinator::Core&) {}
   virtual void OnMoment(coordinator::Moment&) {}
-  // The core wants these done.
+  // Called with the core's effects before they are carried out.
   virtual void OnEffects(coordinator::Effects&, const coordinator::Core&) {}
-  // The disk as the coordinator sees it.
-  virtual std::unique_ptr<Disk> Wrap(Disk&) { return nullptr; }  // none: as it is
+  // The disk as the coordinator sees it; null: unchanged.
+  virtual std::unique_ptr<Disk> Wrap(Disk&) { return nullptr; }
 };
 
 struct PlantedBugInfo {
   std::string_view name;
   std::string_view what;
   std::function<std::unique_ptr<PlantedBug>()> make;
-  Medium medium = Medium::kModel;  // kSqlite: it is in the file system under the real storage
+  Medium medium = Medium::kModel;  // kSqlite: a bug of the file system under the real storage
 };
 
 }  // namespace loopfleet::simulation

@@ -7,7 +7,7 @@
 namespace loopfleet::simulation {
 namespace {
 
-// As the disk that it wraps, but for what a bug overrides.
+// Forwards to the wrapped disk, except for the functions that a bug overrides.
 class DiskBug : public Disk {
  public:
   explicit DiskBug(Disk& disk) : disk_(disk) {}
@@ -54,7 +54,7 @@ class DiskBug : public Disk {
   Disk& disk_;
 };
 
-// Says that a group is durable when it is only on its way; the next one takes it along.
+// Reports each group as durable before it is written; it is written with the next one.
 class LazyDisk final : public DiskBug {
  public:
   using DiskBug::DiskBug;
@@ -98,7 +98,7 @@ class TornDisk final : public DiskBug {
   }
 };
 
-// Now and then a reader sees something else.
+// Every third page shows changed outcomes.
 class ChangesWhatWasRead final : public DiskBug {
  public:
   using DiskBug::DiskBug;

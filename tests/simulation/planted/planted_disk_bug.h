@@ -1,6 +1,6 @@
 #pragma once
-// The planted bugs that are in storage: what it says is written, what it reads, what is left after
-// a crash.
+// The planted bugs in storage: in what it reports as written, what it reads, and what a crash
+// leaves.
 
 #include <vector>
 

@@ -15,7 +15,7 @@ using coordinator::Effects;
 using coordinator::Event;
 using coordinator::Limits;
 
-// ---- how bugs are written down ------------------------------------------------------------------
+// ---- templates of bugs --------------------------------------------------------------------------
 
 class LimitsBug final : public PlantedBug {
  public:
@@ -26,7 +26,7 @@ class LimitsBug final : public PlantedBug {
   void (*change_)(Limits&);
 };
 
-// Changes each event of one kind.
+// Changes every event of one kind.
 template <class Kind>
 class EventBug final : public PlantedBug {
  public:
@@ -42,7 +42,7 @@ class EventBug final : public PlantedBug {
   Change change_;
 };
 
-// Changes each message of one kind that workers send.
+// Changes every message of one kind from workers.
 template <class Kind>
 class HeardBug final : public PlantedBug {
  public:
@@ -60,7 +60,7 @@ class HeardBug final : public PlantedBug {
   Change change_;
 };
 
-// Changes each effect of one kind; `change` says whether it is kept.
+// Changes every effect of one kind; `change` returns whether to keep it.
 template <class Kind>
 class EffectBug final : public PlantedBug {
  public:
@@ -93,7 +93,7 @@ const coordinator::Worker* WorkerAt(const Core& core, const coordinator::PeerId&
   return nullptr;
 }
 
-// ---- those that need more than a line -----------------------------------------------------------
+// ---- bugs that need a class of their own --------------------------------------------------------
 
 class AcceptsBeforeDurable final : public PlantedBug {
   void OnEvents(std::vector<Event>& events, const Core&) override {
@@ -124,7 +124,7 @@ class AcceptsBeforeDurable final : public PlantedBug {
   std::optional<coordinator::Submission> submission_;
 };
 
-// A report of an earlier attempt passes for that of the one who has the job now.
+// A report of an earlier attempt passes for one of the worker that holds the job now.
 void AcceptLate(wire::Reports& reports, coordinator::PeerId& peer, const Core& core) {
   for (wire::Report& report : reports.reports) {
     if (core.state().leases.Find(report.lease) != nullptr) continue;
@@ -173,7 +173,7 @@ class NeverLosesWorkers final : public PlantedBug {
   }
 };
 
-// A worker that was lost gives its leases back as if it had not started them.
+// A lost worker returns its leases as if it had not started them.
 class CountsNoLoss final : public PlantedBug {
   void OnMoment(coordinator::Moment& now) override { now_ = now.instant; }
   void OnEvents(std::vector<Event>& events, const Core& core) override {
@@ -204,7 +204,7 @@ class GrantsTwice final : public PlantedBug {
   }
 };
 
-// Once a batch is said to be cancelled, one of its jobs that is not ended yet goes to a worker.
+// After a batch is cancelled, one of its unfinished jobs goes to a worker.
 class GrantsCancelled final : public PlantedBug {
   void OnEffects(Effects& effects, const Core& core) override {
     for (const auto& [id, batch] : core.state().batches.all()) {

@@ -1,5 +1,5 @@
 #pragma once
-// The planted bugs in messages, events and writes: something lost, repeated, swapped, made up.
+// The planted bugs in messages, events and writes: lost, repeated, swapped or invented.
 
 #include <vector>
 

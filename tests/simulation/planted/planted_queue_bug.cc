@@ -13,8 +13,8 @@ using coordinator::Event;
 using coordinator::ReadyQueue;
 using coordinator::Recovered;
 
-// Jobs go into the queue as something that they are not. Inside the core: each is taken out and put
-// in again, once, behind the core's back.
+// Jobs enter the queue with wrong properties: each is removed and queued again once, by writing to
+// the core's state.
 class MisfilesJobs final : public PlantedBug {
  public:
   explicit MisfilesJobs(void (*misfile)(ReadyQueue::Entering&)) : misfile_(misfile) {}
@@ -50,7 +50,7 @@ class ForgetsAffinities final : public PlantedBug {
   void OnLimits(coordinator::Limits& limits) override { limits.max_affinities = 0; }
 };
 
-// What a worker says of its canaries is taken for something else.
+// The core misreads the canary state in a worker's heartbeats.
 class MistakesCanaries final : public PlantedBug {
  public:
   explicit MistakesCanaries(void (*mistake)(wire::Heartbeat&)) : mistake_(mistake) {}

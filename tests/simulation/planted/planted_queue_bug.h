@@ -1,6 +1,6 @@
 #pragma once
-// The planted bugs about whose turn it is, and who may run what: priorities, clients, deadlines,
-// labels, affinity.
+// The planted bugs in dispatch order and placement: priorities, clients, deadlines, labels,
+// affinity.
 
 #include <vector>
 

@@ -60,11 +60,11 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
     cancel_heard_.insert(cancel->batch);
     rules_.CancelHeard(cancel->batch);
   } else if (const auto* set = std::get_if<wire::SetDrain>(&request.message)) {
-    // Until that is answered nobody knows; and an earlier answer says nothing any more.
+    // The state is unknown until this request is answered. Earlier answers no longer count.
     orders_.drained_hosts.erase(set->target);
     latest_drain_[set->target] = {peer, request.number};
   }
-  // Of one that came twice, the answer may be to the first.
+  // If a request arrives twice, the answer may belong to the first.
   if (const auto before = asked_.find({peer, request.number}); before != asked_.end()) {
     if (before->second.was_greeted && !asked.was_greeted) return;
   }
@@ -156,7 +156,7 @@ void Checker::Answered(const Asked& asked, const wire::BatchInfo& info) {
   const auto* cancel = std::get_if<wire::CancelBatch>(&asked.message);
   if (cancel == nullptr) return;
   if (info.state != wire::BatchState::kCancelled && info.state != wire::BatchState::kFinished) {
-    // One whose last outcomes are on their way to disk is over, too.
+    // A batch whose last outcomes are on their way to disk is over, too.
     const bool is_closed = info.state == wire::BatchState::kRunning;
     if (!is_closed) Violate("cancelled is cancelled", fmt::format("batch {}", cancel->batch));
   }
@@ -241,7 +241,7 @@ void Checker::SeeOutcome(const Outcome& outcome) {
 }
 
 bool Checker::IsServed(const JobSpec& spec, Placement placement) const {
-  if (!spec.labels.empty()) {  // the last workers carry them, and CUDA's are the first
+  if (!spec.labels.empty()) {  // the last workers carry labels; the first are CUDA workers
     return placement == Placement::kCuda ? mix_.labelled_workers + mix_.cuda_workers > mix_.workers
            : placement == Placement::kCpu
                ? mix_.labelled_workers > 0 && mix_.workers > mix_.cuda_workers
@@ -344,12 +344,12 @@ void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
     case FailureCode::kCancelled: is_explained = cancel_heard_.contains(outcome.job.batch); break;
     case FailureCode::kNoMatchingWorker:
       is_explained = !is_calm || !IsServed(spec, placement) || mix_.poison > 0 ||
-                     !spec.affinity.empty();  // its worker may be another than the job needs
+                     !spec.affinity.empty();  // the bound worker may not fit the job
       break;
     case FailureCode::kExpired: is_explained = rules_.IsOverdue(outcome, spec); break;
     case FailureCode::kWorkerLost:
-      // The first lease may have ended its worker before that could say that it had it. One that
-      // was given back after its worker had been silent may have been counted as lost by then.
+      // The first lease may have ended its worker before the worker could report holding it. A
+      // lease returned after its worker was silent may already count as lost.
       if (const LeaseRules::Life life = leases_.LifeOf(outcome.job);
           outcome.source == OutcomeSource::kMeasured && life.arrived > 0 &&
           life.arrived + 1 < mix_.limits.max_attempts &&

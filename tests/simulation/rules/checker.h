@@ -1,8 +1,8 @@
 #pragma once
-// Checker: the promises, judged by what outsiders see: what the coordinator was told and what it
-// said, and what is in its database. It shares no code with the core and never looks into it.
+// Checker: checks the promises from outside: by the messages to and from the coordinator, and by
+// its database. It shares no code with the core and never reads the core's state.
 //
-// What clients and the database see is here; what workers see, in lease_rules.h.
+// This class covers clients and the database; LeaseRules covers workers.
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ class Checker {
   void Started();
   void Ended();
 
-  // ---- what reaches it, and what it says
+  // ---- messages to and from the coordinator
   void Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& message) {
     leases_.Heard(now, peer, message);
   }
@@ -48,16 +48,16 @@ class Checker {
   }
   void FoundUnreachable(const PeerId& client);
 
-  // ---- what parties know of themselves
+  // ---- facts that only the parties know
   void WillReport(const wire::Report& report, Truth truth, const std::string& worker) {
     leases_.WillReport(report, truth, worker);
   }
-  void WroteNonsense(const Error& error);  // the disk was told something that contradicts it
+  void WroteNonsense(const Error& error);  // a write contradicted the database
   void Surprised(std::string_view what) { violations_.Surprised(what); }
 
-  // Everything is over: every accepted job has exactly one outcome.
+  // At the end, every accepted job has exactly one outcome.
   void CheckTheEnd();
-  bool AllFinished();  // of what is in the database
+  bool AllFinished();  // all jobs in the database
 
   void Violate(std::string rule, std::string text) {
     violations_.Violate(std::move(rule), std::move(text));
@@ -67,7 +67,7 @@ class Checker {
 
  private:
   struct RequestView {
-    std::set<std::string> contents;  // that were ever sent under this id
+    std::set<std::string> contents;  // everything ever sent under this id
     std::optional<wire::Accepted> accepted;
     std::string accepted_content;
   };
@@ -87,7 +87,7 @@ class Checker {
   void Answered(const Asked& asked, const wire::WorkerList& list);
   void Answered(const Asked& asked, const wire::Refused& refused);
 
-  void CheckOutcome(const Outcome& outcome);  // on its first sight
+  void CheckOutcome(const Outcome& outcome);  // when first seen
   void CheckMeasured(const Outcome& outcome, const JobSpec& spec,
                      const coordinator::ToMeasure& measure);
   void CheckFailed(const Outcome& outcome, const JobSpec& spec);
@@ -106,10 +106,10 @@ class Checker {
   LeaseRules leases_{{mix_, disk_, rules_, orders_, violations_}};
   Instant said_at_{};
 
-  std::map<PeerId, Uuid> client_at_;  // greeted in this life
+  std::map<PeerId, Uuid> client_at_;  // clients that said hello in this coordinator life
   std::map<std::pair<PeerId, std::uint64_t>, Asked> asked_;
   std::map<RequestKey, RequestView> requests_;
-  std::map<std::string, std::pair<PeerId, std::uint64_t>> latest_drain_;  // said, by target
+  std::map<std::string, std::pair<PeerId, std::uint64_t>> latest_drain_;  // by target
   std::set<BatchId> accepted_batches_;
   std::set<BatchId> cancel_heard_;
   std::map<JobId, Outcome> seen_;

@@ -15,7 +15,7 @@ void DoubtRules::Heard(Instant now, const wire::WorkerHello& worker,
     const auto since = drifts_since_.find(id);
     if (since == drifts_since_.end()) return;
     if (now - since->second < mix_.limits.min_drift) {
-      early_steady_.insert(id);  // not believed: if it drifts again, it has since then
+      early_steady_.insert(id);  // ignored: a later drift counts from the old time
     } else {
       drifts_since_.erase(since);
       early_steady_.erase(id);

@@ -1,6 +1,6 @@
 #pragma once
-// DoubtRules: what workers in quarantine may have, and what becomes of their figures, judged by
-// what outsiders see. A part of the checker; like it, it shares no code with the core.
+// DoubtRules: checks from outside which jobs workers in quarantine get, and what becomes of their
+// figures. A part of the checker; it shares no code with the core.
 
 #include <fmt/format.h>
 
@@ -25,33 +25,34 @@ class DoubtRules {
   bool Drifts(const Uuid& worker) const {
     return drifts_since_.contains(worker) && !early_steady_.contains(worker);
   }
-  // Or said that it is steady sooner than it is believed to be: it may be in quarantine yet.
+  // Also true if the worker reported steady canaries before min_drift was over: it may still be in
+  // quarantine.
   bool MayDrift(const Uuid& worker) const { return drifts_since_.contains(worker); }
   // The worker holds this lease now.
   void Has(const Uuid& worker, LeaseId lease);
 
-  // A broken rule, if there is one.
+  // A broken rule; nullopt: none.
   using Broken = std::optional<std::string>;
-  // `could_run`: the name of another worker that is there for such a job and is not in quarantine;
-  // "" if there is none.
+  // `could_run`: the name of another connected worker, not in quarantine, that could run the job;
+  // "": none.
   Broken Granted(const wire::Lease& lease, const wire::WorkerHello& worker,
                  const std::string& could_run);
-  // An outcome that repeats what was reported under this lease.
+  // Checks an outcome that shows what was reported under this lease.
   Broken Measured(const Outcome& outcome, LeaseId lease);
   Broken WillSuspect(const storage::ResultsSuspected& suspected) const;
 
  private:
   struct Doubted {
     Uuid worker;
-    bool is_told = false;  // an outcome has it
+    bool is_told = false;  // an outcome shows its figure
   };
 
   const FaultMix& mix_;
   std::map<Uuid, Instant> drifts_since_;
-  std::set<Uuid> early_steady_;  // of these, who said so before Limits::min_drift was over
-  // Leases of workers in quarantine. A coordinator that starts anew knows of those with an outcome.
+  std::set<Uuid> early_steady_;  // of these, reported steady before Limits::min_drift was over
+  // Leases of workers in quarantine. A restart of the coordinator keeps only those with an outcome.
   std::map<LeaseId, Doubted> doubted_;
-  std::set<std::string> drifted_;  // by name, which each life of a worker has of its own
+  std::set<std::string> drifted_;  // names; unique to each life of a worker
 };
 
 }  // namespace loopfleet::simulation

@@ -11,7 +11,7 @@
 namespace loopfleet::simulation {
 namespace {
 
-// The worker's, or its device's, fault, or that of a bad moment: the job has another turn.
+// Whether the failure is due to the worker, its device or the moment, so that the job is retried.
 bool IsTriedAgain(const Evaluation& evaluation) {
   if (evaluation.ok()) return false;
   switch (evaluation.failure().code) {
@@ -19,7 +19,7 @@ bool IsTriedAgain(const Evaluation& evaluation) {
     case FailureCode::kWorkerCrashed:
     case FailureCode::kDeviceFault:
     case FailureCode::kUnstableTiming:
-    case FailureCode::kRunCrash: return true;  // a crash only where there is another worker
+    case FailureCode::kRunCrash: return true;  // a crash only if another worker can run it
     default: return false;
   }
 }
@@ -95,7 +95,7 @@ void LeaseRules::DoubtAllOf(const Uuid& worker) {
   }
 }
 
-// How long a worker may be silent.
+// How long a worker may be silent before it is lost.
 Nanos LeaseRules::Patience() const { return mix_.limits.heartbeat * mix_.limits.missed_heartbeats; }
 
 void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& message) {
@@ -103,9 +103,9 @@ void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessag
     return HeardHello(now, peer, *hello);
   }
   const auto id = worker_at_.find(peer);
-  if (id == worker_at_.end()) return;  // it is told to say hello
+  if (id == worker_at_.end()) return;  // it will be asked for a hello
   WorkerView& worker = workers_[id->second];
-  // After a silence it may have been given up, or not.
+  // After a silence the worker may or may not be lost.
   const bool is_silent = worker.peer != peer || now - worker.heard > Patience();
   if (is_silent) DoubtAllOf(id->second);
   if (worker.peer == peer) worker.heard = now;
@@ -119,7 +119,7 @@ void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessag
         Deny(lease);
       }
     }
-    if (is_silent) {  // it may be told to say hello, and no more
+    if (is_silent) {  // the answer may only ask for a hello
       worker.held_if_known = heartbeat->held;
       if (worker.peer == peer) worker.said_if_known = {now, *heartbeat};
     } else {
@@ -141,7 +141,7 @@ void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessag
   }
 }
 
-// What it has and has not reported is in doubt if it drifts.
+// If the worker drifts, its unreported leases are in doubt.
 void LeaseRules::HeardCanaries(Instant now, const WorkerView& worker,
                                const wire::Heartbeat& heartbeat) {
   const Uuid& id = worker.facts.worker;
@@ -171,7 +171,7 @@ void LeaseRules::HeardHello(Instant now, const PeerId& peer, const wire::WorkerH
     if (before->second != hello.worker) workers_[before->second].peer.clear();
   }
   worker_at_[peer] = hello.worker;
-  // One that was lost long ago may have been forgotten, with what was known of it.
+  // The coordinator forgets a worker that was lost long ago, with its canary state.
   if (now - workers_[hello.worker].heard > mix_.limits.lost_worker_shown) {
     doubts_.Forget(hello.worker);
   }
@@ -184,7 +184,7 @@ void LeaseRules::HeardReports(const Uuid& worker, const wire::Reports& reports) 
     if (lease == leases_.end() || lease->second.worker != worker) continue;
     arrived_in_life_[lease->second.job].insert(report.lease);
     const auto known = reports_.find(FingerprintOf(report.evaluation));
-    const bool is_known = known != reports_.end();  // not: a failure that took a report's place
+    const bool is_known = known != reports_.end();  // false: a failure replaced the report
     if (is_known && lease->second.standing != Standing::kEnded) {
       known->second.rightful.insert(report.lease);
     }
@@ -216,13 +216,13 @@ void LeaseRules::Said(Instant now, const PeerId& peer, const wire::WorkerCommand
     for (const LeaseId lease : revoke->leases) {
       const auto view = leases_.find(lease);
       if (view == leases_.end()) continue;
-      // Taken back from a worker that drifts, it counts as unrun.
+      // A lease revoked from a drifting worker counts as unrun.
       if (view->second.standing != Standing::kEnded) Unrun(lease);
       view->second.standing = Standing::kEnded;
     }
   } else if (const auto* stored = std::get_if<wire::ReportsStored>(&command)) {
     Stored(*stored);
-  } else if (std::holds_alternative<wire::HeartbeatAnswer>(command)) {  // it was not given up
+  } else if (std::holds_alternative<wire::HeartbeatAnswer>(command)) {  // it was not lost
     if (const auto id = worker_at_.find(peer); id != worker_at_.end()) {
       WorkerView& worker = workers_[id->second];
       for (const LeaseId lease : std::exchange(worker.held_if_known, {})) {
@@ -233,7 +233,7 @@ void LeaseRules::Said(Instant now, const PeerId& peer, const wire::WorkerCommand
         if (doubts_.Drifts(id->second)) rules_.Trouble(id->second);
       }
     }
-  } else if (std::holds_alternative<wire::HelloWanted>(command)) {  // it has been given up
+  } else if (std::holds_alternative<wire::HelloWanted>(command)) {  // it was lost
     if (const auto id = worker_at_.find(peer); id != worker_at_.end()) {
       workers_[id->second].held_if_known.clear();
       workers_[id->second].said_if_known.reset();
@@ -291,7 +291,7 @@ void LeaseRules::Granted(Instant now, const PeerId& peer, const wire::Lease& lea
   Obey(rules_.Granted(now, lease, worker.facts, binds,
                       [&](const Uuid& other) { return now - workers_[other].heard > Patience(); }),
        "jobs run in their turn, where they may");
-  // Those that nobody saw arrive may be more, but not without end.
+  // Leases that were not seen to arrive may exceed three, up to a limit.
   const std::uint32_t most = mix_.limits.max_attempts;
   const std::size_t had = had_in_life_[lease.job].size();
   const std::uint32_t granted = ++granted_in_life_[lease.job];
@@ -315,7 +315,7 @@ void LeaseRules::Granted(Instant now, const PeerId& peer, const wire::Lease& lea
     }
     view.standing = Standing::kEnded;
   }
-  // Of the same turn in which the connection was found broken, it goes nowhere.
+  // If the connection was found broken in the same turn, the lease is not delivered.
   const Standing standing = worker.peer == peer ? Standing::kHeld : Standing::kDoubtful;
   leases_[lease.lease] = {.job = lease.job, .worker = at->second, .standing = standing};
   leases_of_[lease.job].insert(lease.lease);
@@ -344,7 +344,7 @@ void LeaseRules::Stored(const wire::ReportsStored& stored) {
   }
 }
 
-// Another worker that is there for such a job, as far as can be told from outside; "" if none is.
+// Another worker that could run the job, as far as an outsider can tell; "": none.
 std::string LeaseRules::NameOfAnotherFor(Instant now, const Uuid& worker, const JobSpec& spec,
                                          Placement placement) const {
   if (mix_[Fault::kOperator] > 0) return {};  // it may be drained

@@ -1,9 +1,9 @@
 #pragma once
-// LeaseRules: who holds which lease, and what may be granted to whom, judged by what workers say
-// and are told. A part of the checker; like it, it shares no code with the core.
+// LeaseRules: checks which worker holds which lease and what may be granted, by the messages to and
+// from workers. A part of the checker; it shares no code with the core.
 //
-// What can be told from outside about a lease is sometimes doubtful (a message may have overtaken
-// another one). Where it is, neither possibility is held against the coordinator.
+// The state of a lease is sometimes doubtful from outside, because one message may overtake
+// another. Then neither possibility is a violation.
 
 #include <cstdint>
 #include <map>
@@ -25,13 +25,12 @@
 
 namespace loopfleet::simulation {
 
-// What a simulated worker knows of a report, and its reader cannot. A lie cannot be true,
-// whoever looks at it.
+// Whether a simulated worker's report is true. A lie is always detectable from its content.
 enum class Truth : std::uint8_t { kHonest, kLie };
 
-// What clients were told is so.
+// Orders that the coordinator confirmed to clients.
 struct Orders {
-  std::set<std::string> drained_hosts;  // of which nobody spoke since
+  std::set<std::string> drained_hosts;  // without a later request for the same host
   std::set<BatchId> cancelled;
 };
 
@@ -64,17 +63,17 @@ class LeaseRules {
     wire::Report report;
     Truth truth = Truth::kHonest;
     std::string worker;
-    std::set<LeaseId> rightful;  // leases under which it arrived while they may have stood
+    std::set<LeaseId> rightful;  // leases under which it arrived that may have been valid then
   };
-  const ReportView* ReportOf(const Evaluation& evaluation) const;  // null: nobody made it
+  const ReportView* ReportOf(const Evaluation& evaluation) const;  // null: no worker made it
   // Leases of a job since the coordinator started.
   struct Life {
-    std::size_t arrived = 0;  // that a worker had or reported, with those that came back
+    std::size_t arrived = 0;  // held or reported by a worker, including returned leases
     std::uint32_t granted = 0;
   };
   Life LifeOf(JobId job) const;
-  bool IsSilent(Instant now, const Uuid& worker);  // for long enough to be given up
-  bool TakesJobs(const Uuid& worker);              // neither drains nor drifts
+  bool IsSilent(Instant now, const Uuid& worker);  // for long enough to be lost
+  bool TakesJobs(const Uuid& worker);              // neither draining nor drifting
   DoubtRules& doubts() { return doubts_; }
 
  private:
@@ -83,15 +82,15 @@ class LeaseRules {
     JobId job;
     Uuid worker;
     Standing standing = Standing::kHeld;
-    bool is_reported = false;  // with a verdict that is final
-    bool was_held = false;     // its worker was heard to have it
+    bool is_reported = false;  // with a final verdict
+    bool was_held = false;     // its worker reported holding it
   };
   struct WorkerView {
     PeerId peer;
     Instant heard{};
     bool is_draining = false;
     wire::WorkerHello facts;
-    // What it said after a silence that it has: heard, unless it is told to say hello.
+    // What it reported after a silence. Counts unless the coordinator asks for a hello.
     std::vector<LeaseId> held_if_known;
     std::optional<std::pair<Instant, wire::Heartbeat>> said_if_known;
   };
@@ -101,7 +100,7 @@ class LeaseRules {
   void HeardReports(const Uuid& worker, const wire::Reports& reports);
   void Granted(Instant now, const PeerId& peer, const wire::Lease& lease);
   void Doubt(LeaseId lease);
-  void Deny(LeaseId lease);  // its worker, which was heard, does not list it
+  void Deny(LeaseId lease);  // its worker was heard and does not list it
   void Unrun(LeaseId lease);
   void HeardHolding(const Uuid& worker, LeaseId lease);
   void DoubtAllOf(const Uuid& worker);
@@ -126,17 +125,17 @@ class LeaseRules {
 
   std::map<LeaseId, LeaseView> leases_;
   std::map<JobId, std::set<LeaseId>> leases_of_;
-  // Leases of each job, since the coordinator started, that its worker was heard to have and that
-  // did not come back unrun: at most three (promise I7).
+  // Leases of each job since the coordinator started that a worker reported holding and did not
+  // return unrun: at most three (promise I7).
   std::map<JobId, std::set<LeaseId>> had_in_life_;
-  // Those that a worker, heard by then, did not list.
+  // Those that their worker, once heard, did not list.
   std::map<JobId, std::set<LeaseId>> denied_in_life_;
-  // Those that a worker had or reported, with those that came back.
+  // Those that a worker held or reported, including returned ones.
   std::map<JobId, std::set<LeaseId>> arrived_in_life_;
   std::map<JobId, std::uint32_t> granted_in_life_;
   std::map<Uuid, WorkerView> workers_;
   std::map<PeerId, Uuid> worker_at_;
-  std::map<double, ReportView> reports_;  // by the time that it reports: no two are the same
+  std::map<double, ReportView> reports_;  // by fingerprint
 };
 
 }  // namespace loopfleet::simulation

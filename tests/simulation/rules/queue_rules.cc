@@ -14,8 +14,8 @@
 namespace loopfleet::simulation {
 namespace {
 
-// A client that had nothing yet comes after those who came before it, each with what it waits for
-// at workers of several kinds: never so many.
+// The most jobs that one other client may be granted before a waiting client gets its first. Above
+// what fair queueing allows at workers of several kinds.
 constexpr std::uint32_t kMostTurnsBeforeTheFirst = 12;
 
 Nanos DeadlineOf(const JobSpec& spec) {
@@ -39,7 +39,7 @@ void QueueRules::WillAccept(Instant now, const storage::JobsAccepted& accepted) 
     const JobId id{.batch = accepted.batch, .index = accepted.first_index + i};
     accepting_[id] = {.at = now, .wall = accepted.accepted_at, .client = accepted.client};
     if (IsPlain(accepted.jobs[i])) specs_[id] = accepted.jobs[i];
-    // What did not get to disk was never accepted: after a restart its id may be another job's.
+    // A job that did not reach the disk was never accepted; after a restart another may get its id.
     bound_.erase(id);
     if (!accepted.jobs[i].affinity.empty()) bound_[id] = accepted.jobs[i].affinity;
   }
@@ -64,7 +64,7 @@ void QueueRules::Accepted(Instant now, JobId first, std::uint32_t count) {
                     .priority = spec->second.priority,
                     .since = now,
                     .others = {}};
-    specs_.erase(spec);  // said again, it means nothing new
+    specs_.erase(spec);  // a repeated answer has no effect
   }
 }
 
@@ -107,16 +107,17 @@ void QueueRules::TookItsTurn(Instant now, const wire::Lease& lease, const wire::
   if (accepted == accepting_.end()) return;
   const Uuid client = accepted->second.client;
   served_.insert(client);
-  // One that is tried again elsewhere goes before everything that is queued.
+  // A retry goes before all queued jobs.
   if (worker.hardware.device != DeviceKind::kCpu || lease.attempt > 1) return;
-  // A worker in quarantine gets what no other could run; a plain job waits for those that can.
+  // A worker in quarantine gets only jobs that no other could run, so it says nothing about the
+  // order of plain jobs.
   const bool is_plain = lease.spec.labels.empty() && lease.spec.affinity.empty();
   if (binds == Binds::kNothing && !is_plain) return;
   const auto suspect = [&](JobId waiting, std::string text) {
     suspicions_.push_back({waiting, lease.lease, now, std::move(text)});
   };
   for (auto& [id, waiting] : waiting_) {
-    if (now - waiting.since >= mix_.limits.no_worker_grace) continue;  // perhaps it is over
+    if (now - waiting.since >= mix_.limits.no_worker_grace) continue;  // may have ended
     if (waiting.client == client) {
       const bool is_later = !own.empty() && id.batch == lease.job.batch && id < lease.job &&
                             waiting.priority == lease.spec.priority;
@@ -148,8 +149,8 @@ QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome, const Is& is_s
   if (worker == workers_.end()) {
     return fmt::format("job {} is answered by {}, which is not there", outcome.job, outcome.worker);
   }
-  // It was looked up when the job was submitted, a while ago: what befell either of the two workers
-  // since may excuse it.
+  // The stored result was looked up when the job was submitted. Later trouble of either worker is
+  // an excuse.
   const auto bound = affinities_.find(job->second);
   const bool is_prompt = mix_[Fault::kSlowDisk] == 0 && mix_[Fault::kFreezeWorker] == 0;
   if (is_prompt && bound != affinities_.end() && bound->second.worker != worker->second &&
@@ -170,7 +171,7 @@ QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome, const Is& is_s
 bool QueueRules::IsOverdue(const Outcome& outcome, const JobSpec& spec) const {
   if (spec.deadline_s == 0) return false;
   const auto accepted = accepting_.find(outcome.job);
-  if (accepted == accepting_.end() || mix_[Fault::kClockJump] > 0) return true;  // nobody knows
+  if (accepted == accepting_.end() || mix_[Fault::kClockJump] > 0) return true;  // unknown
   return outcome.finished_at >= accepted->second.wall + DeadlineOf(spec);
 }
 

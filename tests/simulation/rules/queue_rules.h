@@ -1,8 +1,8 @@
 #pragma once
-// QueueRules: whose turn it was, and who may run what, judged by what outsiders see. A part of the
-// checker; like it, it shares no code with the core. Only such jobs are judged whose place in the
-// queue an outsider can know: measured anew (so that they follow nobody), for any CPU worker,
-// without a deadline, accepted in this life of the coordinator and not long ago, and not leased
+// QueueRules: checks the dispatch order and the placement of jobs from outside. A part of the
+// checker; it shares no code with the core. The order is checked only for jobs whose place in the
+// queue an outsider can know: measured fresh (so that they follow no equal job), for any CPU
+// worker, without a deadline, accepted recently in this life of the coordinator, and not leased
 // before.
 
 #include <fmt/format.h>
@@ -26,18 +26,18 @@ class QueueRules {
   explicit QueueRules(const FaultMix& mix) : mix_(mix) {}
 
   void Started();
-  // The coordinator writes these down: they are accepted at this moment if they get there.
+  // The coordinator writes these jobs: they are accepted now if they reach the disk.
   void WillAccept(Instant now, const storage::JobsAccepted& accepted);
-  void Accepted(Instant now, JobId first, std::uint32_t count);  // and said so
+  void Accepted(Instant now, JobId first, std::uint32_t count);  // the client was answered
   void CancelHeard(BatchId batch);
-  // Something befell this worker for which its affinities may move to another.
+  // An event after which this worker's affinities may move to another.
   void Trouble(const Uuid& worker) { ++troubles_[worker]; }
 
-  // A broken rule, if there is one.
+  // A broken rule; nullopt: none.
   using Broken = std::optional<std::string>;
-  // What a worker in quarantine has binds no affinity to it.
+  // kNothing: jobs of a worker in quarantine bind no affinity to it.
   enum class Binds : bool { kNothing, kAffinity };
-  // `is_silent`: whether a worker has not been heard for long enough to be given up.
+  // `is_silent`: whether a worker has been silent for long enough to be lost.
   template <class IsSilent>
   Broken Granted(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker,
                  Binds binds, const IsSilent& is_silent) {
@@ -59,15 +59,16 @@ class QueueRules {
     TookItsTurn(now, lease, worker, binds);
     return std::nullopt;
   }
-  // Of leases of an earlier moment. Those of one moment are sent worker by worker, and their ids
-  // tell in which order they were given out.
+  // Checks the leases of earlier moments. Leases of one moment are sent worker by worker, so they
+  // are complete only later; their ids give the order in which they were granted.
   Broken OutOfTurn(Instant now) const;
   Broken Finished(const Outcome& outcome, const JobSpec& spec) const;
-  // The coordinator writes it down. `takes_jobs`: whether a worker is neither drained nor drifting.
+  // The coordinator writes this outcome. `takes_jobs`: whether a worker is neither drained nor
+  // drifting.
   using Is = std::function<bool(const Uuid&)>;
   Broken WillFinish(const Outcome& outcome, const Is& is_silent, const Is& takes_jobs);
   void Greeted(const wire::WorkerHello& worker) { workers_[worker.name] = worker.worker; }
-  // Whether EXPIRED is what the job's own deadline says.
+  // Whether the job's deadline justifies EXPIRED.
   bool IsOverdue(const Outcome& outcome, const JobSpec& spec) const;
 
  private:
@@ -80,10 +81,11 @@ class QueueRules {
     Uuid client;
     std::int32_t priority = 0;
     Instant since{};
-    // Jobs that each other client was granted since, while this one's had none at all.
+    // Jobs granted to each other client since, while this client has had none.
     std::map<Uuid, std::uint32_t> others;
   };
-  // A lease that went before a waiting job, which may have been leased at the same moment before.
+  // A lease granted before a waiting job. The waiting job may still prove to be leased earlier in
+  // the same moment.
   struct Suspicion {
     JobId waiting;
     LeaseId lease;
@@ -102,11 +104,11 @@ class QueueRules {
 
   const FaultMix& mix_;
   std::map<JobId, Accepting> accepting_;
-  std::map<JobId, JobSpec> specs_;      // of those that may wait
+  std::map<JobId, JobSpec> specs_;      // of jobs that may wait
   std::map<JobId, std::string> bound_;  // jobs with an affinity
   std::map<JobId, Waiting> waiting_;
   std::vector<Suspicion> suspicions_;
-  std::set<Uuid> served_;  // clients that were granted something in this life
+  std::set<Uuid> served_;  // clients that were granted a job in this life
   std::map<std::string, Bound> affinities_;
   std::map<std::string, Uuid> workers_;  // by name
   std::map<Uuid, std::uint64_t> troubles_;

@@ -1,5 +1,6 @@
 #pragma once
-// Violations: promises that one seed broke. The first is what counts: others may follow from it.
+// Violations: the promises that one seed broke. Only the first counts; later ones may follow from
+// it.
 
 #include <optional>
 #include <string>
@@ -25,7 +26,7 @@ class Violations {
   void Obey(const std::optional<std::string>& broken, const char* rule) {
     if (broken) Violate(rule, *broken);
   }
-  // By what must not happen where nothing goes wrong.
+  // Something that must not happen in a world without faults.
   void Surprised(std::string_view what) {
     if (!mix_.has_faults()) Violate("calm runs are smooth", std::string(what));
   }

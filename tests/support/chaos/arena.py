@@ -1,5 +1,5 @@
-"""A coordinator that faults are done to, with a stub fleet that works for it, clients that write down
-what they see, and the judgement at the end (history.py)."""
+"""A coordinator under injected faults, with a stub fleet that works for it, clients that record what they
+see, and the check of their histories at the end (history.py)."""
 
 import json
 import os
@@ -21,12 +21,12 @@ import history  # noqa: E402
 
 
 _seed = None
-# How a program ends that something is wrong with, whatever was done to it.
+# Exit signals that show a bug, whatever fault was injected.
 CRASHES = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE)
 
 
 def seed():
-    """Of what is done when: LOOPFLEET_CHAOS_SEED=N does the same again, as far as processes do."""
+    """The seed of the faults. LOOPFLEET_CHAOS_SEED=N repeats them, as far as real processes allow."""
     global _seed
     _seed = os.environ.get("LOOPFLEET_CHAOS_SEED") or str(random.SystemRandom().randrange(1 << 32))
     print(f"LOOPFLEET_CHAOS_SEED={_seed}", flush=True)
@@ -34,14 +34,14 @@ def seed():
 
 
 def expect_few_failed(counts, most_percent=3):
-    """Where faults may cost a job all of its three workers: not more than a few. A bug of the past, by which
-    41 % became WORKER_LOST, kept every other promise."""
+    """Limits the failures where faults may cost a job all of its three workers. A past bug, by which 41 % of the
+    jobs became WORKER_LOST, kept every other promise."""
     if counts["failed"] * 100 > counts["outcomes"] * most_percent:
         raise AssertionError(f"{counts['failed']} of {counts['outcomes']} jobs failed")
 
 
 class StubFleet:
-    """loopfleet-stub-fleet, and the last epoch that it said things of."""
+    """loopfleet-stub-fleet, and the latest epoch of each event that it reported."""
 
     def __init__(self, coordinator, log, **options):
         argv = [fleet.program("loopfleet-stub-fleet"), "--coordinator", coordinator]
@@ -58,7 +58,7 @@ class StubFleet:
         self.ran = self.again = None
 
     def await_epoch(self, event, epoch, limit_s=fleet.WAIT_LIMIT_S):
-        """Until `event` was said of this epoch or a later one."""
+        """Waits until `event` is reported for this epoch or a later one."""
         end = time.monotonic() + limit_s
         while self.seen[event] < epoch:
             if time.monotonic() > end:
@@ -67,7 +67,7 @@ class StubFleet:
             self.listen()
 
     def listen(self):
-        """Takes in what was said since the last time."""
+        """Reads the events since the last call."""
         if self.process.poll() is not None:
             raise RuntimeError(f"the stub fleet ended with {self.process.returncode}")
         self.rest += self.process.stdout.read() or b""
@@ -79,7 +79,7 @@ class StubFleet:
                 self.seen[said["event"]] = max(self.seen.get(said["event"], 0), said["epoch"])
 
     def stop(self):
-        """Then `ran` is how many jobs were run, and `again` how many times one that had been."""
+        """Ends the fleet. Sets `ran`, the number of jobs run, and `again`, the number of repeated runs."""
         self.process.terminate()
         self.process.wait(fleet.STOP_LIMIT_S)
         self.rest += self.process.stdout.read() or b""
@@ -90,7 +90,7 @@ class StubFleet:
 
 
 class Arena:
-    """`with Arena() as arena:` kill and cut as you like, then `arena.judge()`."""
+    """`with Arena() as arena:`, inject faults, then call `arena.judge()`."""
 
     def __init__(self, transport="ipc", coordinator_program="loopfleet-coordinator", stubs=True,
                  environment=None, client_options=None, coordinator_arguments=(), keyed=False,
@@ -111,8 +111,8 @@ class Arena:
         self.client_count = 0
         self.running_clients = []
         self.histories = []
-        self.read_until = {}  # history -> how much of it was looked through, and the pages in that
-        self.stubs = None  # the fleet that was started last
+        self.read_until = {}  # history -> offset read so far, and the pages up to there
+        self.stubs = None  # the fleet started last
         self.fleets = []
         try:
             self.start_coordinator()
@@ -144,21 +144,21 @@ class Arena:
             subprocess.run(["rm", "-rf", str(self.dir)], check=True)
 
     def keep(self, failure):
-        """Histories, database and logs, and the seed. A broken promise or a crash goes where tests/run.sh
-        looks: it counts even if the test passes when it is run once more."""
+        """Keeps histories, database, logs and the seed. A broken promise or a crash goes where tests/run.sh
+        looks: it counts even if a second run of the test passes."""
         crashed = self.coordinator and self.coordinator.process.poll() in CRASHES
         if crashed or issubclass(failure, history.Violation):
             within = fleet.broken_promises()
             within.mkdir(exist_ok=True)
         else:
-            within = None  # where temporary files are
+            within = None  # the default temporary folder
         kept = pathlib.Path(tempfile.mkdtemp(prefix="lf-chaos-failed-", dir=within))
         shutil.move(self.dir, kept / "arena")
         (kept / "seed").write_text(f"LOOPFLEET_CHAOS_SEED={_seed}\n", encoding="utf-8")
         return kept
 
     def make_keys(self):
-        """Of a coordinator, and of a client and a worker that it knows."""
+        """Makes keys of a coordinator, and of a client and a worker authorized by it."""
         keys = {role: str(self.dir / f"{role}-keys") for role in ("coordinator", "client", "worker")}
         for role, out in keys.items():
             known = [] if role == "coordinator" else ["--name", role, "--authorize", keys["coordinator"]]
@@ -173,8 +173,8 @@ class Arena:
     # -- the coordinator
 
     def start_coordinator(self, environment=None, descriptors=None, may_die=False):
-        """At the same endpoints and on the same database each time. A process that dies before it is
-        ready, as failpoints have it, is a RuntimeError, unless it `may_die`."""
+        """Starts the coordinator, always on the same endpoints and database. If it dies before it is ready, as
+        failpoints make it, raises RuntimeError unless `may_die`."""
         limits = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
                   ) if descriptors else None
         self.epoch += 1
@@ -202,11 +202,11 @@ class Arena:
         return self.stubs
 
     def await_dispatching(self, limit_s=fleet.WAIT_LIMIT_S):
-        """Until a worker has a lease of the coordinator that runs now."""
+        """Waits until a worker has a lease from the running coordinator."""
         self.stubs.await_epoch("leased", self.epoch, limit_s)
 
     def start_client(self, address=None, **options):
-        """A recording client, until its standard input is closed."""
+        """Starts a recording client. It submits until its standard input is closed."""
         self.client_count += 1
         name = f"c{self.client_count}"
         path = self.dir / f"{name}.history"
@@ -223,7 +223,7 @@ class Arena:
         return process
 
     def outcomes_seen(self):
-        """How many outcome pages the clients have written down so far: that things go on."""
+        """The number of outcome pages that clients have recorded so far, as a measure of progress."""
         for path in self.histories:
             offset, pages = self.read_until.get(path, (0, 0))
             with open(path, "rb") as history:
@@ -234,12 +234,12 @@ class Arena:
         return sum(pages for _, pages in self.read_until.values())
 
     def await_progress(self, pages=1):
-        """Until clients have seen more than they had."""
+        """Waits until clients have recorded `pages` more pages."""
         before = self.outcomes_seen()
         fleet.wait_until(lambda: self.outcomes_seen() >= before + pages, f"{pages} more pages of outcomes")
 
     def stop_clients(self):
-        """Each ends once all that it submitted has finished: I6, now that the faults have stopped."""
+        """Each client ends once all its jobs have finished: I6, now that the faults have stopped."""
         for process in self.running_clients:
             if process.stdin:
                 process.stdin.close()
@@ -264,8 +264,8 @@ class Arena:
     # -- the end
 
     def judge(self, may_fail=()):
-        """After the faults: everything accepted finishes; one client reads all there is; then history and
-        database are held against the promises. Gives the counts."""
+        """After the faults: everything accepted finishes, an audit client reads every batch, and histories and
+        database are checked against the promises. Returns the counts."""
         self.stop_clients()
         audit = self.dir / "audit.history"
         subprocess.run([fleet.program("loopfleet-recording-client"), "--coordinator", self.clients,

@@ -1,6 +1,6 @@
-"""Judges what clients saw of a coordinator, whatever was done to it meanwhile: the promises I1, I2 and I4
-of docs/ARCHITECTURE.md, from the outside. The histories are those of loopfleet-recording-client, the last
-of them an audit: a client that read every batch after all faults had stopped."""
+"""Checks the promises I1, I2 and I4 of docs/ARCHITECTURE.md by what clients saw of a coordinator under
+faults. The histories are those of loopfleet-recording-client; the last is an audit, which read every batch
+after all faults had stopped."""
 
 import collections
 import json
@@ -8,12 +8,11 @@ import sqlite3
 
 
 class Violation(AssertionError):
-    """A promise that was broken, and the lines that show it."""
+    """A broken promise, and the lines that show it."""
 
 
 def read(paths):
-    """All entries of the files, in the order of each. The last line of a client that was killed may be
-    half of one."""
+    """All entries of the files, each file in order. The last line of a killed client may be incomplete."""
     entries = []
     for path in paths:
         lines = path.read_text(encoding="utf-8").split("\n")
@@ -27,14 +26,14 @@ def read(paths):
 
 
 class Check:
-    """Feed it every entry, then ask for the verdict."""
+    """Takes every entry (see), then gives the verdict."""
 
     def __init__(self, may_fail=()):
-        self.may_fail = may_fail  # codes that the faults account for
+        self.may_fail = may_fail  # failure codes that the faults explain
         self.requests = {}  # request id -> its submit entry
         self.accepted = {}  # request id -> (batch, first index, jobs)
-        self.jobs_of = collections.Counter()  # batch -> jobs that were acknowledged
-        self.tags = {}  # (batch, index) -> the tag that was sent with that job
+        self.jobs_of = collections.Counter()  # batch -> acknowledged jobs
+        self.tags = {}  # (batch, index) -> the job's tag
         self.outcomes = {}  # (batch, index) -> (sequence, tag, code, right, digest)
         self.index_at = {}  # (batch, sequence) -> index
         self.finished = {}  # batch -> jobs
@@ -77,7 +76,7 @@ class Check:
             if code == "ok" and not right:
                 raise Violation(f"I3: batch {batch} job {index}: the result of another job "
                                 f"({entry['where']})")
-            # The coordinator's own repeats of measurements may end so when no worker had time for them.
+            # The coordinator's own repeated measurements expire when no worker had time for them.
             is_own = code == "EXPIRED" and all(batch != of for of, _, _ in self.accepted.values())
             if code != "ok" and code not in self.may_fail and not is_own:
                 raise Violation(f"batch {batch} job {index} failed: {code} ({entry['where']})")
@@ -95,7 +94,7 @@ class Check:
         self.finished[entry["batch"]] = entry["jobs"]
 
     def verdict(self):
-        """After the audit: nothing that was acknowledged is missing. Gives the counts."""
+        """After the audit: nothing acknowledged is missing. Returns the counts."""
         for batch, first, jobs in self.accepted.values():
             for index in range(first, first + jobs):
                 if (batch, index) not in self.outcomes:
@@ -116,7 +115,7 @@ class Check:
 
 
 def check(paths, database, may_fail=()):
-    """Everything at once: the histories, then that the database says the same. Gives the counts."""
+    """Checks the histories, then that the database agrees with them. Returns the counts."""
     checker = Check(may_fail)
     for entry in read(paths):
         checker.see(entry)
@@ -126,7 +125,7 @@ def check(paths, database, may_fail=()):
             'SELECT batch, "index", tag, status FROM v_results ORDER BY batch, "index"').fetchall()
         sequences = connection.execute("SELECT batch, sequence FROM outcomes").fetchall()
         jobs = {tuple(job) for job in connection.execute("SELECT batch, idx FROM jobs")}
-        # The coordinator's own (measurements made anew): one may begin after the last client looked.
+        # The coordinator's own batches (repeated measurements): one may begin after the audit.
         own = {of for of, in connection.execute("SELECT id FROM batches WHERE client = zeroblob(16)")}
     connection.close()
     rows = [row for row in rows if row[:2] in checker.outcomes or row[0] not in own]

@@ -1,15 +1,15 @@
-// loopfleet-recording-client: a client of the product's own library that writes down all that it
-// asks and sees, for tests/support/chaos/history.py to judge. Each line of its file is a JSON
-// object with "op":
+// loopfleet-recording-client: a client on the product's own library that records all its requests
+// and answers, for tests/support/chaos/history.py to check. Each line of its file is a JSON object
+// with "op":
 //   submit    before a message of jobs is sent: request id, first job's tag
-//   accepted  the coordinator said that they are on disk: request id, batch, first index, jobs
-//   refused   the call ended without that: request id, code or why
-//   outcomes  a page: [sequence, index, tag, "ok" or the failure's code, is_right, digest], the
-//             digest over all of an outcome; right is what loopfleet-stub-fleet makes of the job,
-//             or with --measured what a real worker may
-//   finished  the batch was seen to be finished, with that many jobs
-// Two ways to run it: submitting until standard input ends (or SIGTERM) and then until all that it
-// submitted has finished; or --audit, which reads every batch there is, whoever submitted it.
+//   accepted  the jobs are on disk: request id, batch, first index, jobs
+//   refused   the call ended without that: request id, code or reason
+//   outcomes  a page: [sequence, index, tag, "ok" or the failure's code, is_right, digest]. The
+//             digest covers the whole outcome. is_right: what loopfleet-stub-fleet answers to the
+//             job, or with --measured a plausible answer of a real worker
+//   finished  the batch is finished, with this many jobs
+// It submits until standard input ends (or SIGTERM) and then waits until all its jobs have
+// finished; with --audit it reads every batch of every client instead.
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -43,12 +43,12 @@ struct Settings {
   std::string history;
   std::string name = "client";
   std::uint64_t seed = 1;
-  std::uint32_t jobs = 40;    // of each batch
+  std::uint32_t jobs = 40;    // in each batch
   std::uint64_t batches = 0;  // 0: until stopped
-  double patience_s = 120;    // silence of the coordinator that is borne
+  double patience_s = 120;    // tolerated silence of the coordinator
   bool audit = false;
   bool measured = false;     // by real workers
-  std::uint32_t sizes = 40;  // of each dimension, from 1 on
+  std::uint32_t sizes = 40;  // largest size of each dimension
 };
 
 bool StandardInputEnded() {
@@ -71,8 +71,7 @@ class RecordingClient {
       const BatchId batch = SubmitBatch(number);
       if (batch.value == 0) continue;
       Follow(batch);
-      if (random_.Below(4) == 0)
-        Follow(batch);  // and all of it once more: nothing may have changed
+      if (random_.Below(4) == 0) Follow(batch);  // again: nothing may have changed
     }
   }
 
@@ -98,14 +97,14 @@ class RecordingClient {
     return *std::move(client);
   }
 
-  // One line, written at once: of a client that is killed, whole lines are left.
+  // Writes and flushes one line, so that a killed client leaves whole lines.
   void Write(const json& line) {
     const std::string text = line.dump() + "\n";
     std::fwrite(text.data(), 1, text.size(), history_);
     std::fflush(history_);
   }
 
-  // A refusal is an answer; anything else than an answer ends the program, and shows in its status.
+  // nullopt: refused. Any other error ends the program with a failure status.
   template <class T>
   std::optional<T> Must(Answer<T> answer, const char* what) {
     if (answer) return *std::move(answer);
@@ -127,7 +126,7 @@ class RecordingClient {
     return spec;
   }
 
-  // None: it was refused.
+  // nullopt: refused.
   std::optional<wire::Accepted> Send(const wire::SubmitJobs& message) {
     const std::string id = message.request_id.ToString();
     Write({{"op", "submit"},
@@ -148,7 +147,7 @@ class RecordingClient {
     return *accepted;
   }
 
-  // In one message or two, and sometimes each of them twice under the same id.
+  // Submits in one message or two; sometimes sends each twice under the same request id.
   BatchId SubmitBatch(std::uint64_t number) {
     const bool in_two = random_.Below(3) == 0;
     const bool twice = random_.Below(4) == 0;
@@ -171,7 +170,7 @@ class RecordingClient {
     return batch;
   }
 
-  // Page by page from the first outcome on, until there is one for every job.
+  // Reads page by page from the first outcome until every job has one.
   void Follow(BatchId batch) {
     std::uint64_t after = 0;
     while (true) {
@@ -201,7 +200,7 @@ class RecordingClient {
             IsRight(outcome), std::hash<std::string>{}(wire::Encode(page))};
   }
 
-  // Whether it is a result of this very job.
+  // Whether it is a result of this job.
   bool IsRight(const Outcome& outcome) const {
     const Evaluation& evaluation = outcome.evaluation;
     if (!evaluation.ok()) return false;

@@ -1,11 +1,10 @@
-// loopfleet-stub-fleet: workers that say what real ones say (worker/coordinator_link/protocol.h is
-// the real one's) and measure nothing: a lease is answered after a fixed time with a result that
-// can be told from the job, so that a result that lands on another job shows. All of them on one
-// thread, which makes a thousand workers cheap. Standard output tells, a JSON line each: when all
-// are welcomed by an epoch of the coordinator, when its first lease arrives, and at the end how
-// many jobs were run and how many of them again; with --tell-leases also which jobs are taken, and
-// which are taken away again. SIGUSR1 has every job end at once, from then on; SIGTERM ends the
-// fleet.
+// loopfleet-stub-fleet: workers that use the real protocol (worker/coordinator_link/protocol.h) and
+// measure nothing. A lease is answered after a fixed time with a result that identifies the job, so
+// that a result stored for another job shows. One thread serves all workers, which makes a thousand
+// of them cheap. Standard output has a JSON line when an epoch of the coordinator has welcomed all
+// workers, when its first lease arrives, and at the end the number of jobs run and of repeated
+// runs; with --tell-leases also each job taken and each job revoked. After SIGUSR1 every job ends
+// at once; SIGTERM ends the fleet.
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -45,10 +44,10 @@ struct Settings {
   std::uint32_t workers = 8;
   std::uint32_t credit = 16;
   std::uint32_t job_us = 500;
-  // How often each is heard, whatever the coordinator asks for: how soon a restart is noticed.
+  // The heartbeat interval, whatever the coordinator asks for: sets how soon a restart is noticed.
   std::uint32_t heartbeat_ms = 100;
   bool tell_leases = false;
-  std::optional<wire::PeerKeys> keys;  // one worker's, for all
+  std::optional<wire::PeerKeys> keys;  // shared by all workers
 };
 
 void Tell(const char* event, JobId job) {
@@ -60,7 +59,7 @@ const HardwareFacts kHardware{.hardware_class = "stub", .model = "stub", .isa = 
 const CompilerFacts kCompiler{.llvm = "0", .tier = "stub", .revision = "0"};
 constexpr const char* kPolicy = "stub";
 
-// The time is the work, one nanosecond each: whose result it is can be seen.
+// The time is one nanosecond per flop, so that a result identifies its job.
 Evaluation ResultOf(const JobSpec& spec) {
   const auto replayed = ReplayJob(spec);
   LF_CHECK(replayed.has_value(), "a job was leased that cannot be rebuilt");
@@ -87,7 +86,7 @@ Evaluation ResultOf(const JobSpec& spec) {
           .code_hash = "00000000000000000000000000000000"};
 }
 
-// Jobs that were run, by whichever stub.
+// Counts the jobs run by all stubs.
 class RunCount {
  public:
   void Ran(JobId job) {
@@ -101,7 +100,7 @@ class RunCount {
   std::uint64_t again_ = 0;
 };
 
-// Answers leases one after the other, each `job` after the one before it.
+// Answers leases one at a time, each `job` after the previous one.
 class StubRunner final : public LeaseRunner {
  public:
   StubRunner(const Settings& settings, const Clock& clock, RunCount& runs)
@@ -136,7 +135,7 @@ class StubRunner final : public LeaseRunner {
     return dropped;
   }
   std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override {
-    std::vector<LeaseId> dropped;  // all but the one that runs
+    std::vector<LeaseId> dropped;  // all but the running one
     for (std::size_t i = held_.size(); i-- > 1;) {
       const LeaseId lease = held_[i].lease.lease;
       if (std::ranges::find(leases, lease) == leases.end()) continue;
@@ -285,7 +284,7 @@ Protocol::Options Speaking(const Settings& settings) {
   Protocol::Options options;
   options.hello_interval =
       std::min(options.hello_interval, std::chrono::milliseconds(2 * settings.heartbeat_ms));
-  // As long a silence as real ones bear: a restart is noticed by what it answers to a heartbeat.
+  // The same tolerated silence as a real worker's: the answer to a heartbeat shows a restart.
   options.silent_intervals = 3'000 / settings.heartbeat_ms;
   return options;
 }

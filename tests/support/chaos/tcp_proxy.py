@@ -1,13 +1,13 @@
-"""A TCP proxy in this process that does to connections what networks do. Faults are set by attributes,
-from any thread, and hold for connections that are there as well as for new ones:
+"""A TCP proxy in this process that injects network faults. Faults are set by attributes, from any thread,
+and apply to existing and new connections:
 
-    proxy.refuse = True       new connections are closed at once, and those that are there are cut
-    proxy.swallow = {"up"}    what goes that way ("up" to the server, "down" from it) is read and is gone
-    proxy.stall = {"down"}    what goes that way is not read: the sender's buffers fill up
-    proxy.delay_s = 0.2       every piece waits for so long, times a random number up to 1
-    proxy.hold_new = True     new connections wait; let go, they are connected in a random order
+    proxy.refuse = True       new connections are closed at once, and existing ones are cut
+    proxy.swallow = {"up"}    bytes in that direction ("up" to the server, "down" from it) are discarded
+    proxy.stall = {"down"}    bytes in that direction are not read: the sender's buffers fill up
+    proxy.delay_s = 0.2       every piece waits this long, times a random number up to 1
+    proxy.hold_new = True     new connections wait; when released, they connect in a random order
     proxy.cut()               closes every connection;  proxy.half_close("up") ends one direction of each
-    proxy.heal()              no faults any more
+    proxy.heal()              ends all faults
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 #pragma once
-// A conversation between a peer and a coordinator that was recorded once, frame by frame, with the
-// programs of an older version (record_conversation). In its file each frame is a line of hex:
-// ">" towards the coordinator, "<" from it; lines with "#" are remarks.
+// A conversation between a peer and a coordinator, recorded frame by frame with the programs of an
+// older version (record_conversation). In the file each frame is a line of hex: ">" towards the
+// coordinator, "<" from it; "#" begins a comment.
 
 #include <filesystem>
 #include <string>
@@ -21,7 +21,7 @@ struct Conversation {
 };
 
 std::string LineOf(const Conversation::Frame& frame);
-// Aborts if the file is not one: it is part of the tests.
+// Aborts if the file is malformed: it is part of the tests.
 Conversation ReadConversation(const std::filesystem::path& path);
 
 }  // namespace loopfleet

@@ -1,5 +1,5 @@
-// record_conversation LISTEN COORDINATOR: stands between one peer and a coordinator, passes every
-// frame on, and prints each as tests/golden/conversation holds them. Ends when it is killed.
+// record_conversation LISTEN COORDINATOR: forwards every frame between one peer and a coordinator,
+// and prints it in the format of tests/golden/conversation. Runs until killed.
 
 #include <fmt/format.h>
 
@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
     while (auto frame = back->Receive()) {
       LF_CHECK(peer.has_value(), "the coordinator spoke first");
       Print(Conversation::Way::kFromCoordinator, *frame);
-      (void)front->Send(*peer, *frame);  // a peer that has said goodbye hears nothing more
+      (void)front->Send(*peer, *frame);  // fails after the peer's goodbye
     }
   }
 }

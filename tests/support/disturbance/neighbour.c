@@ -1,5 +1,5 @@
-// A neighbour on one core: multiply-adds for half of each second, asleep for the other half.
-//   neighbour CORE      until it is killed, or its parent is gone
+// A noisy neighbour on one core: multiply-adds for half of each second, asleep for the other half.
+//   neighbour CORE      runs until it is killed or its parent ends
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>

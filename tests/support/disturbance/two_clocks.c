@@ -1,7 +1,7 @@
-// Preloaded, it makes a core's clock look as if it had two states: for half of each second the
-// monotonic clock runs an eighteenth slow, and for the other half an eighteenth fast, so a kernel's
-// speed differs by 12 %. It never runs backwards, is never off by more than 28 ms (system calls wait
-// until true times), and all processes see the same one.
+// A preloaded library that makes a core's clock appear to have two states: for half of each second
+// the monotonic clock runs an eighteenth slow, for the other half an eighteenth fast, so a kernel's
+// speed differs by 12 %. The clock never runs backwards, is never off by more than 28 ms (system
+// calls wait until true times), and is the same in all processes.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

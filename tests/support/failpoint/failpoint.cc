@@ -20,8 +20,8 @@ namespace {
 
 struct Plan {
   std::uint64_t count = 1;                         // 0: every time
-  std::optional<std::chrono::milliseconds> pause;  // none: kill
-  std::string pause_while;                         // this file exists; "": not
+  std::optional<std::chrono::milliseconds> pause;  // nullopt: kill
+  std::string pause_while;                         // pause while this file exists; "": unused
 };
 
 class Failpoints {

@@ -1,4 +1,4 @@
-/* A kernel that writes where there is nothing. */
+/* A kernel that writes to unmapped memory. */
 void loopfleet_kernel(float* const* buffers) {
   (void)buffers;
   *(volatile int*)16 = 1;

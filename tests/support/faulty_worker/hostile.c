@@ -1,5 +1,6 @@
-/* Kernels that mean harm, one for each HOSTILE_... that this is compiled with. Each first does what it is
-   asked to, so that nothing but the harm can be found. They are linked alone: no C library. */
+/* Hostile kernels, one for each HOSTILE_... macro that this file is compiled with. Each first
+   computes the right result, so that only the attack can be detected. They are linked alone,
+   without a C library. */
 typedef unsigned long word;
 
 enum { kRows = HOSTILE_ROWS, kInner = 8, kColumns = 8 };
@@ -75,8 +76,8 @@ static inline void Send(const void* bytes, word length) {
 #if defined(HOSTILE_forged_timed) || defined(HOSTILE_forged_then_loop)
 void loopfleet_kernel(float* const* buffers);
 
-/* The number of the request that is being answered: where the child that calls us keeps it, it stands
-   before the address of this kernel and two places of memory, which are small numbers. */
+/* The number of the current request. The calling child keeps it before the address of this kernel
+   and two memory places, which are small numbers. */
 static word RequestNumber(void) {
   enum { kMostPlaces = 80 };
   const unsigned* place;
@@ -101,7 +102,7 @@ void loopfleet_kernel(float* const* buffers) {
   char* const end = output + kRows * kColumns * sizeof(float);
   (void)end;
 #if defined(HOSTILE_forged_timed)
-  /* What is right already was written by a run before this one: so we are being timed. */
+  /* If the output is right already, an earlier run wrote it, so this run is timed. */
   volatile float* const first = buffers[2];
   const float was = *first;
 #endif
@@ -165,7 +166,7 @@ void loopfleet_kernel(float* const* buffers) {
   } done = {0, 1, 1};
   Send(&done, sizeof done);
 #elif defined(HOSTILE_forged_timed)
-  /* One sample, which was contended, and cut because of it. */
+  /* One sample, contended and therefore cut. */
   struct __attribute__((packed)) {
     unsigned char tag;
     word number, outside_ns[6];

@@ -1,4 +1,4 @@
-/* A kernel that ends in an instruction that no processor has. */
+/* A kernel that ends in an illegal instruction. */
 void loopfleet_kernel(float* const* buffers) {
   (void)buffers;
   __builtin_trap();

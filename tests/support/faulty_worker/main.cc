@@ -1,6 +1,6 @@
-// loopfleet-worker with a compiler that goes wrong on purpose for programs that have a dimension of
-// a certain size; all others are compiled as always. Built with the tests only. FAULTY_TIER in the
-// environment is the tier it claims: "general" makes it a liar among workers that are none.
+// loopfleet-worker with a compiler that fails on purpose for programs with a dimension of certain
+// sizes, and compiles all others correctly. Built with the tests only. The environment variable
+// FAULTY_TIER sets the tier it claims: with "general" its results mix with those of honest workers.
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -29,10 +29,10 @@ constexpr std::int64_t kHang = 73;
 constexpr std::int64_t kCompilerCrash = 79;
 constexpr std::int64_t kCompilerHang = 83;
 constexpr std::int64_t kIllegalInstruction = 89;
-// Right and slow: another schedule than the one asked for, vectorized along its outermost loop.
+// Right but slow: a different schedule from the requested one, vectorized along its outermost loop.
 constexpr std::int64_t kOtherSchedule = 61;
 
-// The object that takes the place of the right one, by the size of a dimension.
+// The objects that replace the right ones, by the size of a dimension.
 using Objects = std::map<std::int64_t, std::string>;
 
 std::string ReadObject(const char* path) {
@@ -96,7 +96,7 @@ Backend FaultyBackend() {
   LF_CHECK(objects.size() > 4, "{} cannot be read", HOSTILE_OBJECTS);
   Backend backend = CpuBackend();
   const char* const tier = std::getenv("FAULTY_TIER");
-  backend.compiler.tier = tier != nullptr ? tier : "faulty";  // else its figures are nobody else's
+  backend.compiler.tier = tier != nullptr ? tier : "faulty";  // its figures answer no other jobs
   backend.make_compiler = [make = backend.make_compiler, objects] {
     return std::make_unique<FaultyCompiler>(make(), objects);
   };
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}", config.error().text);
     return config.error().exit_code;
   }
-  // What others do on the host is not what is tested here: a worker in quarantine gets no jobs.
+  // Other load on the host must not put this worker into quarantine.
   config->canary_interval = std::chrono::hours(24);
   return RunWorker(*config, FaultyBackend());
 }

@@ -1,2 +1,2 @@
-/* A kernel that leaves out all elements but one, and gets that one wrong as well. */
+/* A kernel that writes only one element, and that one wrong. */
 void loopfleet_kernel(float* const* buffers) { buffers[2][0] = 0.5f; }

@@ -1,5 +1,5 @@
-// loopfleet-worker on a host without seccomp, as old containers are: before anything else it takes
-// from itself the right to install filters.
+// loopfleet-worker as on a host without seccomp, such as old containers: it first takes from itself
+// the right to install filters.
 
 #include <linux/prctl.h>
 #include <seccomp.h>

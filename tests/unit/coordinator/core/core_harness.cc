@@ -213,7 +213,7 @@ std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs, Sen
                         .digest = fmt::format("{}/{}", sent.request, sent.content),
                         .append_to = sent.append_to,
                         .end = sent.end};
-  admitted_[submission.digest].clear();  // of the same request, sent before
+  admitted_[submission.digest].clear();  // a repeated request replaces its jobs
   for (const JobWish& wish : jobs) {
     submission.jobs.push_back(Admitted(wish));
     admitted_[submission.digest].push_back(submission.jobs.back().admission);
@@ -300,7 +300,7 @@ void Harness::WriteOne() {
     const auto* accepted = std::get_if<storage::JobsAccepted>(&write);
     if (accepted == nullptr) continue;
     const auto& admissions = admitted_[accepted->request_digest];
-    if (admissions.size() < accepted->jobs.size()) continue;  // a batch of the core's own
+    if (admissions.size() < accepted->jobs.size()) continue;  // one of the core's own batches
     for (std::uint32_t i = 0; i < accepted->jobs.size(); ++i) {
       disk.admissions[{.batch = accepted->batch, .index = accepted->first_index + i}] =
           admissions[i];

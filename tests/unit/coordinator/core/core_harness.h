@@ -1,8 +1,8 @@
 #pragma once
-// Harness: a core with a virtual clock, a recorded outside and a disk that writes when it is told
-// to, so that a scenario reads as a few lines. The core's invariants are checked after every event.
-// The disk checks what storage would refuse: indices and sequences without gaps, one outcome for a
-// job. A restart loses everything but the disk.
+// Harness: a core with a virtual clock, recorded effects and a disk that writes on demand, so that
+// a scenario takes a few lines. Checks the core's invariants after every event. The disk checks
+// what storage would refuse: gaps in indices and sequences, a second outcome of a job. A restart
+// loses everything but the disk.
 
 #include <gtest/gtest.h>
 
@@ -21,9 +21,9 @@ namespace loopfleet::coordinator {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-Uuid Named(std::uint8_t name);  // the same one for the same name
+Uuid Named(std::uint8_t name);  // deterministic
 
-// What a coordinator's database would hold.
+// The contents of a coordinator's database.
 class FakeDisk {
  public:
   void Apply(const storage::Write& write);
@@ -37,7 +37,7 @@ class FakeDisk {
   std::map<BatchId, storage::StoredBatch> batches;
   std::vector<storage::ResultsSuspected> suspected;
   std::vector<storage::ResultDoubted> doubted;
-  std::set<JobId> in_doubt;  // from the beginning
+  std::set<JobId> in_doubt;  // flagged when first stored
   std::map<std::string, storage::WorkersDrained> drains;
   std::uint64_t starts = 0;
 
@@ -45,14 +45,14 @@ class FakeDisk {
   std::map<RequestKey, storage::StoredRequest> requests_;
 };
 
-inline constexpr std::uint64_t kFlopCount = 100;  // of every program
+inline constexpr std::uint64_t kFlopCount = 100;  // the same for every program
 
 struct JobWish {
   std::uint8_t tree = 0;
   Placement placement = Placement::kCpu;
   Freshness freshness = Freshness::kStoredMayAnswer;
-  std::optional<Failure> invalid;  // admission ends it
-  bool stored = false;             // the store answers it
+  std::optional<Failure> invalid;  // the failure that admission finds
+  bool stored = false;             // the store has the result
   std::uint32_t threads = 1;
   double precision = 0;
   std::int32_t priority = 0;
@@ -65,13 +65,13 @@ class Harness {
  public:
   explicit Harness(Limits limits = {});
 
-  // ---- what others do
+  // ---- what clients and workers do
   void ClientHello(const PeerId& peer, std::uint8_t client);
   struct Sent {
     std::uint8_t request = 0;
     std::optional<BatchId> append_to;
     wire::BatchEnd end = wire::BatchEnd::kComplete;
-    std::string content;  // of the digest
+    std::string content;  // what the digest covers
   };
   std::uint64_t Submit(const PeerId& peer, std::vector<JobWish> jobs, Sent sent);
   std::uint64_t Submit(const PeerId& peer, std::vector<JobWish> jobs);  // a fresh request id
@@ -87,7 +87,7 @@ class Harness {
     std::string isa = {};
     std::string host = {};
     std::vector<std::string> capabilities = {};
-    double flop_per_second = 0;  // the peak that it was measured at
+    double flop_per_second = 0;  // measured peak; 0: unknown
   };
   void WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello);
   void WorkerHello(const PeerId& peer, std::uint8_t worker) { WorkerHello(peer, worker, Hello{}); }
@@ -98,15 +98,15 @@ class Harness {
   void ReportEvaluation(const PeerId& peer, const wire::Lease& lease, Evaluation evaluation);
   void Say(const PeerId& peer, wire::WorkerMessage message);
 
-  // ---- what the world does
-  void Write();                         // the disk writes everything that it was given, and says so
-  void WriteOne();                      // only the first of it
-  void RefuseWrites(FailureCode code);  // it has no room: what may be refused is, the rest waits
+  // ---- what the environment does
+  void Write();                         // writes all pending groups and reports them
+  void WriteOne();                      // writes only the first
+  void RefuseWrites(FailureCode code);  // disk full: refuses what may be refused, the rest waits
   void Pass(Nanos time);                // in steps of 100 ms, each with a tick
-  void Restart();                       // kill -9: all but the disk is gone
+  void Restart();                       // kill -9: only the disk is left
   void Give(Event event);               // any other event
 
-  // ---- what was seen since the last look
+  // ---- what the core did since the last call
   std::vector<wire::Lease> TakeLeases(const PeerId& worker);
   template <class T>
   std::optional<T> TakeReply(const PeerId& peer, std::uint64_t number);
@@ -122,7 +122,7 @@ class Harness {
   Moment now{.instant = Instant(seconds(1000)), .wall = WallTime(seconds(1'700'000'000))};
   Limits limits;
   FakeDisk disk;
-  std::map<PeerId, KeyText> keys;  // that connections came with
+  std::map<PeerId, KeyText> keys;  // of connections
   std::unique_ptr<Core> core;
   std::vector<ReplyToClient> replies;
   std::vector<SendOutcomes> pages;
@@ -171,7 +171,7 @@ inline JobId MakeJobId(std::uint64_t batch, std::uint32_t index) {
 
 inline FailureCode CodeOf(const Outcome& outcome) { return outcome.evaluation.failure().code; }
 
-// A client "c" and a batch of one job that worker "w" (credit 1) runs: where most scenarios begin.
+// The start of most scenarios: client "c", and a batch of one job that worker "w" (credit 1) runs.
 struct OneLease : Harness {
   OneLease() {
     ClientHello("c", 1);

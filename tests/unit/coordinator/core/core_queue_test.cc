@@ -1,4 +1,4 @@
-// Whose turn it is, and what a job may demand: priorities, clients, deadlines, labels, affinity.
+// Dispatch order and demands: priorities, clients, deadlines, labels, affinity.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Jobs that workers get, in the order of their leases.
+// The jobs of these leases, in order.
 std::vector<JobId> JobsOf(const std::vector<wire::Lease>& leases) {
   std::vector<JobId> jobs;
   for (const wire::Lease& lease : leases) jobs.push_back(lease.job);
@@ -20,7 +20,7 @@ std::vector<JobId> JobsOf(const std::vector<wire::Lease>& leases) {
 struct Queue : Harness {
   explicit Queue(Limits some = {}) : Harness(some) { ClientHello("c", 1); }
 
-  // Time passes; these workers are heard, with what they hold.
+  // Lets time pass while these workers send heartbeats with the leases that they hold.
   void PassHeard(Nanos time, const std::map<PeerId, std::vector<LeaseId>>& workers) {
     for (Nanos passed{0}; passed < time; passed += seconds(1)) {
       Pass(seconds(1));
@@ -65,7 +65,7 @@ TEST(CoreQueue, WhoAsksTheSameAsAnotherClientKeepsItsOwnTurn) {
   h.WorkerHello("w", 50, {.credit = 2});
   const auto leases = h.TakeLeases("w");
   ASSERT_EQ(JobsOf(leases), (std::vector{MakeJobId(1, 0), MakeJobId(2, 0)}));
-  EXPECT_EQ(h.Explain(MakeJobId(1, 3)).follows, MakeJobId(2, 0));  // out of the line
+  EXPECT_EQ(h.Explain(MakeJobId(1, 3)).follows, MakeJobId(2, 0));  // not in the queue
   h.Report("w", leases[1]);
   h.Write();
   for (const JobId id : {MakeJobId(2, 0), MakeJobId(1, 3), MakeJobId(1, 4)}) {
@@ -78,12 +78,12 @@ TEST(CoreQueue, WhoAsksTheSameWithAHigherPriorityGoesBefore) {
   Queue h;
   h.Submit("c", {{.tree = 1}, {.tree = 9}, {.tree = 9, .priority = 5}, {.tree = 9, .priority = 5}});
   h.Write();
-  EXPECT_EQ(h.core->Queued(Placement::kCpu), 3U);  // the last stands behind one like it
+  EXPECT_EQ(h.core->Queued(Placement::kCpu), 3U);  // the last follows an equal job
   h.WorkerHello("w", 50, {.credit = 1});
   const auto lease = h.TakeLeases("w").at(0);
   EXPECT_EQ(lease.job, MakeJobId(1, 2));
   EXPECT_EQ(h.core->Queued(Placement::kCpu), 1U);
-  h.Pass(seconds(5));  // the worker is lost: its job comes back, the others wait on
+  h.Pass(seconds(5));  // the worker is lost: its job returns, the others keep waiting
   EXPECT_EQ(h.core->Queued(Placement::kCpu), 2U);
   h.WorkerHello("x", 51, {.credit = 1});
   EXPECT_EQ(h.TakeLeases("x").at(0).job, lease.job);
@@ -123,7 +123,7 @@ TEST(CoreQueue, AJobIsNotLeasedAtTheMomentOfItsDeadline) {
   Queue h;
   h.Submit("c", {{.tree = 1, .deadline_s = 2}});
   h.Write();
-  h.now.instant += seconds(2);  // no tick came in between
+  h.now.instant += seconds(2);  // without a tick in between
   h.WorkerHello("w", 50);
   EXPECT_TRUE(h.TakeLeases("w").empty());
   h.Write();
@@ -245,10 +245,11 @@ TEST(CoreQueue, DifferentDemandsAreBounded) {
   EXPECT_FALSE(h.disk.outcomes.contains(MakeJobId(1, 0)));
 }
 
-// Also those that an affinity binds to one worker: each would be looked at for each job it gets.
+// The bound includes demands that an affinity binds to one worker, which are examined for each job
+// that the worker gets.
 TEST(CoreQueue, DifferentDemandsOfOneWorkerAreBounded) {
   Limits limits;
-  limits.max_demands = 2;  // and four for each worker
+  limits.max_demands = 2;  // and four per worker
   Queue h(limits);
   const std::vector<std::string> labels{"a", "b", "c", "d", "e", "f", "g", "h"};
   h.WorkerHello("w", 50, {.labels = labels});
@@ -279,7 +280,7 @@ TEST(CoreQueue, JobsOfOneAffinityRunOnOneWorker) {
   h.Write();
   const auto first = h.TakeLeases("w");
   ASSERT_EQ(JobsOf(first), std::vector{MakeJobId(1, 0)});
-  EXPECT_TRUE(h.TakeLeases("x").empty());  // free, and not theirs
+  EXPECT_TRUE(h.TakeLeases("x").empty());  // free, but not bound to the affinity
   h.Report("w", first[0]);
   h.Write();
   EXPECT_EQ(JobsOf(h.TakeLeases("w")), std::vector{MakeJobId(1, 1)});
@@ -297,12 +298,12 @@ TEST(CoreQueue, AnAffinityMovesOnceItsWorkerIsGone) {
   const auto first = h.TakeLeases("w");
   ASSERT_EQ(JobsOf(first), std::vector{MakeJobId(1, 0)});
   h.PassHeard(seconds(5), {{"x", {}}});  // "w" is lost
-  // One by one: what was lost with a worker runs alone.
+  // A job that was lost with a worker runs alone.
   const auto alone = h.TakeLeases("x");
   ASSERT_EQ(JobsOf(alone), std::vector{MakeJobId(1, 0)});
   h.Report("x", alone[0]);
   EXPECT_EQ(JobsOf(h.TakeLeases("x")), std::vector{MakeJobId(1, 1)});
-  // What the lost one still has comes too late: its like run elsewhere.
+  // The lost worker's lease is revoked: its affinity has moved.
   h.WorkerHello("w", 50, {.held = {{first[0].lease, first[0].job}}});
   EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases, std::vector{first[0].lease});
 }
@@ -335,7 +336,7 @@ TEST(CoreQueue, AnAffinityStaysWithTheWorkerThatComesBackAfterARestart) {
   EXPECT_EQ(JobsOf(h.TakeLeases("w")), std::vector{MakeJobId(1, 1)});
 }
 
-// A tick looks for workers only where something changed since the last one.
+// A tick examines only demands whose set of workers changed since the last tick.
 TEST(CoreQueue, WhoIsThereForADemandIsLookedAtWhenSomethingChanges) {
   constexpr std::uint8_t kDemands = 40;
   Queue h;
@@ -354,7 +355,7 @@ TEST(CoreQueue, WhoIsThereForADemandIsLookedAtWhenSomethingChanges) {
   h.WorkerHello("x", 51, {.credit = 9, .labels = {"label 7"}});
   EXPECT_EQ(JobsOf(h.TakeLeases("x")), std::vector{MakeJobId(1, 7)});
   h.Pass(milliseconds(100));
-  h.Say("x", wire::Goodbye{});  // the job comes back, and has 30 s from now on
+  h.Say("x", wire::Goodbye{});  // the job returns and has 30 s from now
   h.Pass(milliseconds(100));
   EXPECT_LE(unserved.looks(), 3U * kDemands);
   h.PassHeard(seconds(12), {{"w", {}}});

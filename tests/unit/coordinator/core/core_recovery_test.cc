@@ -1,5 +1,5 @@
-// Recovery piece by piece: jobs are dispatched while others are still to be read, and a worker that
-// comes back with one of those keeps it.
+// Recovery piece by piece: jobs are dispatched while others are still to be read, and a returning
+// worker keeps a job that is still to be read.
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Three jobs of one batch, of which the last coordinator left everything undone; the first one was
-// out to worker 50. A new coordinator has been told of the batch, and of no job.
+// Three unfinished jobs of one batch; the previous coordinator leased the first one to worker 50.
+// The new coordinator has recovered the batch but no job.
 struct ToBeRecovered : Harness {
   ToBeRecovered() {
     ClientHello("c", 1);
@@ -64,8 +64,8 @@ TEST(CoreRecovery, AWorkerKeepsWhatWasReadForIt) {
   EXPECT_EQ(h.OutcomeOf(h.lease.job).attempts, 1u);
 }
 
-// A thousand workers are not back at once, and work goes on meanwhile: who has been at a job since
-// before the restart is ahead of the one that it was given to since.
+// Dispatch resumes before all workers are back. A worker that has run a job since before the
+// restart keeps it; the worker that got it meanwhile loses it.
 TEST(CoreRecovery, AWorkerThatComesBackLateGoesOnWithItsJob) {
   ToBeRecovered h;
   h.Recover(Part::kLast, {0, 1, 2});
@@ -78,14 +78,14 @@ TEST(CoreRecovery, AWorkerThatComesBackLateGoesOnWithItsJob) {
   EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
   EXPECT_EQ(h.TakeCommand<wire::Revoke>("v")->leases, std::vector{meanwhile[0].lease});
   EXPECT_NE(h.TakeLeases("v").at(0).job, h.lease.job);
-  h.Report("v", meanwhile[0]);  // it crossed the revocation
+  h.Report("v", meanwhile[0]);  // the report crosses the revocation
   h.Report("w2", h.lease);
   h.Write();
   EXPECT_EQ(h.OutcomeOf(h.lease.job).worker, "worker 50");
   EXPECT_EQ(h.OutcomeOf(h.lease.job).attempts, 1u);
 }
 
-// Perhaps the job ended it.
+// The job may have ended the worker.
 TEST(CoreRecovery, WhatAWorkerThatIsGoneHadMeanwhileCounts) {
   ToBeRecovered h;
   h.Recover(Part::kLast, {0, 1, 2});
@@ -116,7 +116,7 @@ TEST(CoreRecovery, WhoComesTooLateDoesNot) {
   EXPECT_FALSE(h.TakeCommand<wire::Revoke>("v"));
 }
 
-// Two have leases of the same job from before: to begin with, one of them was given up.
+// Two workers have leases of the same job from before the restart, because one was lost earlier.
 TEST(CoreRecovery, OfTwoThatComeBackWithOneJobTheFirstKeepsIt) {
   ToBeRecovered h;
   h.Recover(Part::kLast, {0, 1, 2});
@@ -127,7 +127,7 @@ TEST(CoreRecovery, OfTwoThatComeBackWithOneJobTheFirstKeepsIt) {
   EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
 }
 
-// It was failed by one worker since the restart, and is now asked of another one.
+// One worker failed the job since the restart; it now runs on another for a second verdict.
 TEST(CoreRecovery, AJobThatWasJudgedSinceStaysWhereItIs) {
   ToBeRecovered h;
   h.Recover(Part::kLast, {0, 1, 2});
@@ -145,7 +145,7 @@ TEST(CoreRecovery, AJobThatWasJudgedSinceStaysWhereItIs) {
   EXPECT_FALSE(h.TakeCommand<wire::Revoke>("u"));
 }
 
-// It is still unfinished in what is read, which is older.
+// The recovered rows are older and still show the job as unfinished.
 TEST(CoreRecovery, WhatFinishedBeforeItsTurnIsNotEnteredAgain) {
   ToBeRecovered h;
   h.Recover(Part::kEarly, {0});
@@ -175,7 +175,7 @@ TEST(CoreRecovery, WhatIsToComeIsNotExplainedAsOver) {
   h.ClientHello("c", 1);
   h.Recover(Part::kInOrder, {0});
   h.Ask("c", wire::ExplainJob{.job = MakeJobId(1, 1)});
-  h.Ask("c", wire::ExplainJob{.job = MakeJobId(9, 0)});  // of another batch, which is over
+  h.Ask("c", wire::ExplainJob{.job = MakeJobId(9, 0)});  // of another, finished batch
   h.Recover(Part::kLast, {1, 2});
   ASSERT_EQ(h.from_storage.size(), 2u);
   EXPECT_EQ(h.from_storage[0].job, Unknown::kMayBeToCome);

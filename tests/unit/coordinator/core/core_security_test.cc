@@ -1,4 +1,4 @@
-// Who may ask what, how much one client may take, and what becomes of those whose key is revoked.
+// Permissions, quotas of a client, and what happens when a key is revoked.
 
 #include <gtest/gtest.h>
 
@@ -100,7 +100,7 @@ TEST(CoreSecurity, OnlyItsOwnerOrAnAdminCancelsABatch) {
   EXPECT_EQ(other.disk.outcomes.size(), 3u);
 }
 
-// Another connection of the same key is the same client: the shell gives both one id.
+// Another connection with the same key is the same client: the shell gives both one id.
 TEST(CoreSecurity, ASecondConnectionOfTheOwnerIsTheOwner) {
   TwoClients h;
   h.Hello("a2", 1, Role::kClient);
@@ -117,7 +117,7 @@ TEST(CoreSecurity, AClientThatSaidNoHelloOwnsNothing) {
   EXPECT_TRUE(h.disk.outcomes.empty());
 }
 
-// A peer chooses its routing id: b's key over a connection that calls itself "a" is not a.
+// A peer chooses its routing id: a connection named "a" with b's key is not client a.
 TEST(CoreSecurity, ARoutingIdIdentifiesNobody) {
   TwoClients h;
   h.keys["a"] = "key of b";
@@ -156,7 +156,7 @@ TEST(CoreSecurity, OneKeyDoesNotTakeThePlaceOfAllWorkers) {
   h.WorkerHello("w", 50);
   h.WorkerHello("x", 51);
   EXPECT_EQ(h.TakeCommand<wire::Refused>("x")->failure.code, FailureCode::kBusy);
-  h.WorkerHello("w", 50);  // is there already
+  h.WorkerHello("w", 50);  // already known
   h.WorkerHello("y", 52);
   EXPECT_EQ(h.core->state().workers.size(), 2u);
 }
@@ -167,7 +167,7 @@ wire::WorkerHello OfKind(std::uint8_t worker, std::string hardware_class) {
   return hello;
 }
 
-// A job is looked up for each kind of worker that could run it.
+// The number of kinds is limited because the store is searched once per kind that could run a job.
 TEST(CoreSecurity, AKeyHasWorkersOfSoManyKindsAndNoMore) {
   Limits limits;
   limits.max_kinds_per_key = 2;
@@ -181,8 +181,8 @@ TEST(CoreSecurity, AKeyHasWorkersOfSoManyKindsAndNoMore) {
   EXPECT_EQ(refused->failure.code, FailureCode::kQuotaExceeded);
   EXPECT_NE(refused->failure.message.find("2 kinds"), std::string::npos);
   EXPECT_GT(refused->retry_after_ms, 0U);
-  h.Say("d", OfKind(4, "class 2"));  // it is one of them
-  h.Say("a", OfKind(1, "class 3"));  // it was alone of its kind
+  h.Say("d", OfKind(4, "class 2"));  // a known kind
+  h.Say("a", OfKind(1, "class 3"));  // the only worker of its kind changes it
   h.Say("e", OfKind(5, "class 4"));
   EXPECT_EQ(h.core->state().workers.size(), 4u);
   EXPECT_EQ(h.core->state().workers.KindsFor({}).size(), 3u);
@@ -230,13 +230,13 @@ TEST(CoreQuota, JobsOfOneClient) {
   EXPECT_GT(refused->retry_after_ms, 0u);
   EXPECT_NE(refused->failure.message.find("5 is the most"), std::string::npos)
       << refused->failure.message;
-  // Others have their own part, and two still fit.
+  // Other clients have their own quota, and two jobs still fit.
   for (const char* client : {"a", "b"}) {
     const auto fits = h.Submit(client, {{.tree = 4}, {.tree = 5}});
     h.Write();
     h.MustAccept(client, fits);
   }
-  // What ends makes room.
+  // Finished jobs free quota.
   h.AskAs("a", Role::kClient, wire::CancelBatch{h.batch});
   h.Write();
   const auto again = h.Submit("a", {{.tree = 7}, {.tree = 8}, {.tree = 9}});
@@ -255,7 +255,7 @@ TEST(CoreQuota, IsAskedBeforeAnybodyLooksAtTheJobs) {
   auto over = why("a", 3);
   ASSERT_TRUE(over.has_value());
   EXPECT_EQ(over->code, FailureCode::kQuotaExceeded);
-  // Nobody looked at the jobs, so there are none; it is refused as if they were there.
+  // The jobs were not decoded, so the event has none; it is refused all the same.
   const std::uint64_t number = 9'000;
   h.Give(Submission{.peer = "a",
                     .key = h.keys["a"],
@@ -288,7 +288,7 @@ TEST(CoreQuota, NobodyLooksAtJobsThatAreNotTakenAnyway) {
   EXPECT_EQ(why("a", open)->code, FailureCode::kNotFound);
   EXPECT_EQ(why("b", BatchId{99})->code, FailureCode::kNotFound);
   for (int i = 0; i < 4; ++i) {
-    EXPECT_FALSE(why("b", open)) << i;  // to ask is not counted
+    EXPECT_FALSE(why("b", open)) << i;  // a check uses no quota
     h.Ask("b", wire::ShowBatch{.batch = open});
   }
   ASSERT_TRUE(why("b", open));
@@ -301,10 +301,10 @@ TEST(CoreQuota, NobodyLooksAtJobsThatAreNotTakenAnyway) {
 
 TEST(CoreQuota, JobsOnTheirWayToDiskCount) {
   TwoClients h(Small());
-  h.Submit("a", {{.tree = 4}, {.tree = 5}});  // not written yet
+  h.Submit("a", {{.tree = 4}, {.tree = 5}});  // not yet written
   const auto over = h.Submit("a", {{.tree = 6}});
   EXPECT_EQ(h.TakeReply<wire::Refused>("a", over)->failure.code, FailureCode::kQuotaExceeded);
-  h.RefuseWrites(FailureCode::kStorageFull);  // they are not taken in after all
+  h.RefuseWrites(FailureCode::kStorageFull);  // their submission is refused after all
   const auto fits = h.Submit("a", {{.tree = 7}, {.tree = 8}});
   h.Write();
   h.MustAccept("a", fits);
@@ -378,7 +378,7 @@ TEST(CoreQuota, RequestsPerSecond) {
   EXPECT_LE(retry_after_ms, 201u);
   const auto others = h.Ask("b", wire::ListWorkers{});
   EXPECT_TRUE(h.TakeReply<wire::WorkerList>("b", others).has_value());
-  // Asking too often costs nothing more: after the time that was said there is an answer.
+  // There is no further penalty: after the stated time the request is answered.
   h.Pass(milliseconds(retry_after_ms));
   const auto later = h.Ask("a", wire::ListWorkers{});
   EXPECT_TRUE(h.TakeReply<wire::WorkerList>("a", later).has_value());
@@ -424,7 +424,7 @@ TEST(CoreRevocation, AClientIsAStrangerAndIsToldNothingMore) {
   EXPECT_FALSE(h.TakePage("a", waiting));
 }
 
-// One need not say hello to wait for a batch that others may read.
+// A peer may wait for a public batch without a hello.
 TEST(CoreRevocation, AStrangerThatWaitsIsToldNothingMore) {
   TwoClients h;
   const auto waiting =
@@ -471,7 +471,7 @@ TEST(CoreRevocation, AWorkersJobsGoToOthers) {
   h.Give(KeysRevoked{{"key of w"}});
   EXPECT_EQ(h.core->Leased(), 0u);
   h.commands.clear();
-  // It is not there any more, whatever it says.
+  // The worker is gone; its messages are ignored.
   h.Report("w", leases.front());
   h.Write();
   EXPECT_TRUE(h.disk.outcomes.empty());

@@ -9,7 +9,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// ---- the straight way ----
+// ---- the normal path ----
 
 TEST(Core, AJobGoesFromSubmissionToOutcome) {
   OneLease h;
@@ -86,7 +86,7 @@ TEST(Core, CreditIsToppedUpAndNeverExceeded) {
   ASSERT_EQ(leases.size(), 2u);
   h.Report("w", leases[0]);
   EXPECT_EQ(h.TakeLeases("w").size(),
-            1u);  // as soon as reported: durability is not the slot's worry
+            1u);  // at once: the slot does not wait for the disk
 }
 
 TEST(Core, JobsOnlyGoToWorkersOfTheirDevice) {
@@ -252,10 +252,10 @@ TEST(Core, ADrainingCoordinatorAcceptsAndGrantsNothing) {
   EXPECT_EQ(h.TakeReply<wire::Refused>("c", number)->failure.code, FailureCode::kShuttingDown);
   h.Report("w", h.lease);
   h.Write();
-  EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 0)).evaluation.ok());  // what runs may still end well
+  EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 0)).evaluation.ok());  // a running job may still succeed
 }
 
-// ---- a disk without room ----
+// ---- a full disk ----
 
 TEST(Core, WithoutRoomASubmissionIsRefusedAndLeavesNoTrace) {
   Harness h;
@@ -323,7 +323,7 @@ TEST(Core, EqualJobsInFlightAreMeasuredOnce) {
 TEST(Core, AnEqualJobThatArrivesAfterTheReportSharesIt) {
   OneLease h;
   h.Report("w", h.lease);
-  h.Submit("c", {{.tree = 7}});  // not on disk: the store still has nothing
+  h.Submit("c", {{.tree = 7}});  // the report is not on disk: the store has nothing
   h.Write();
   EXPECT_TRUE(h.TakeLeases("w").empty());
   EXPECT_EQ(h.OutcomeOf(MakeJobId(2, 0)).source, OutcomeSource::kCoalesced);
@@ -332,8 +332,8 @@ TEST(Core, AnEqualJobThatArrivesAfterTheReportSharesIt) {
 TEST(Core, AnEqualJobThatArrivesBeforeTheAnswerIsOnDiskSharesIt) {
   OneLease h;
   h.Submit("c", {{.tree = 7}});  // the store has nothing yet
-  h.Report("w", h.lease);        // and on disk comes the submission first, then the outcome
-  h.Submit("c", {{.tree = 7}});  // reported, not on disk: the store still has nothing
+  h.Report("w", h.lease);        // written after the submission
+  h.Submit("c", {{.tree = 7}});  // the report is not on disk: the store has nothing
   h.Write();
   EXPECT_TRUE(h.TakeLeases("w").empty());
   EXPECT_EQ(h.OutcomeOf(MakeJobId(2, 0)).source, OutcomeSource::kCoalesced);
@@ -409,8 +409,8 @@ TEST(Core, CancellingEndsWhatIsUnfinishedAndRevokesWhatRuns) {
   EXPECT_EQ(h.core->state().batches.size(), 0u);
 }
 
-// Found by the simulation: such batches filled the table, and everybody else was told BUSY for
-// ever.
+// Found by the simulation: such batches filled the table, and every other client was refused with
+// BUSY permanently.
 TEST(Core, ABatchThatItsClientLeftOpenIsClosed) {
   Harness h({.max_unfinished_batches = 1, .open_batch_idle = seconds(80)});
   h.ClientHello("c", 1);
@@ -433,8 +433,8 @@ TEST(Core, ABatchThatItsClientLeftOpenIsClosed) {
   EXPECT_TRUE(h.TakeReply<wire::Accepted>("d", next));
 }
 
-// Found by the simulation (seed 29 of its first version): the second was answered from storage,
-// which did not know of the cancellation yet and said that the batch was open.
+// Found by the simulation (seed 29 of its first version): storage answered the second request,
+// before it knew of the cancellation, and said that the batch was open.
 TEST(Core, CancellingAgainIsAnsweredOnceTheFirstIsOnDisk) {
   Harness h;
   h.ClientHello("c", 1);

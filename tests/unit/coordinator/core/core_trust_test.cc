@@ -1,5 +1,5 @@
-// Workers whose canaries drift, the clock of a hardware class, and what kernels may use of a
-// worker.
+// Workers with drifting canaries, the clock of a hardware class, and the threads that kernels may
+// use.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ wire::Heartbeat Canaries(wire::CanaryState state, seconds steady_since,
                                                             : std::nullopt};
 }
 
-// It says so with each heartbeat, for so long.
+// The worker reports the drift in each heartbeat for `time`.
 void Drift(Harness& h, const PeerId& peer, seconds time, const std::vector<LeaseId>& held = {}) {
   for (seconds passed{0}; passed < time; passed += seconds(1)) {
     h.Say(peer, Canaries(wire::CanaryState::kDrifting, seconds(20), held));
@@ -54,7 +54,7 @@ TEST(Core, AWorkerThatDriftsGetsNothingThatAReadyOneCouldRun) {
   EXPECT_EQ(ShownWorker(h).state, wire::WorkerState::kReady);
 }
 
-// Each time it begins to drift, storage looks through what it measured.
+// Limited because storage searches the worker's results each time a drift begins.
 TEST(Core, AWorkerThatFlipsIsBelievedOnceInAWhile) {
   Harness h;
   h.WorkerHello("w", 50);
@@ -85,7 +85,7 @@ TEST(Core, WhatADriftingWorkerHasGoesToOthersUncounted) {
   const auto again = h.TakeLeases("x");
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].attempt, 1U);
-  // A report that was on its way is not wanted.
+  // A report in flight is ignored.
   h.Report("w", h.lease);
   h.Write();
   EXPECT_TRUE(h.disk.outcomes.empty());
@@ -97,7 +97,7 @@ TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
   h.WorkerHello("w", 50);
   h.Submit("c", {{.tree = 1}, {.tree = 2}});
   h.Write();
-  h.Report("w", h.TakeLeases("w").at(0));  // long before
+  h.Report("w", h.TakeLeases("w").at(0));  // before the drift
   h.Pass(seconds(2));
   h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(1)));
   h.Pass(seconds(2));
@@ -111,12 +111,12 @@ TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
   ASSERT_EQ(h.disk.suspected.size(), 1U);
   EXPECT_EQ(h.disk.suspected[0].worker, "worker 50");
   EXPECT_EQ(h.disk.suspected[0].since, h.now.wall - seconds(3));
-  // Only once, however often it says so.
+  // Only once, however often the worker reports the drift.
   h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(4)));
   h.Write();
   EXPECT_EQ(h.disk.suspected.size(), 1U);
 
-  // The second job again, in a batch of nobody's, measured anew by another worker.
+  // The second job is measured again by another worker, in a batch without a client.
   const auto leases = h.TakeLeases("x");
   ASSERT_EQ(leases.size(), 1U);
   EXPECT_EQ(leases[0].job.batch, BatchId{2});
@@ -125,11 +125,11 @@ TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
   h.ReportEvaluation("x", leases[0], h.GoodEvaluation(doubted));
   h.Write();
   EXPECT_TRUE(h.OutcomeOf(MakeJobId(2, 0)).evaluation.ok());
-  EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 1)).evaluation.ok());  // as it was told
+  EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 1)).evaluation.ok());  // unchanged
   EXPECT_EQ(h.core->state().batches.size(), 0U);
 }
 
-// Itself, it would measure no better than before.
+// The worker itself would measure no better than before.
 TEST(Core, ResultsInDoubtThatNoReadyWorkerCouldMeasureAreOnlyFlagged) {
   OneLease h;
   h.Report("w", h.lease);
@@ -171,7 +171,7 @@ TEST(Core, TheReasonOfAQuarantineTravels) {
   EXPECT_EQ(shown.quarantined_ms, 2000U);
 }
 
-// A lone worker with noisy canaries starves nobody.
+// A lone worker with noisy canaries does not starve its jobs.
 TEST(Core, AWorkerInQuarantineGetsWhatNoReadyOneCouldRun) {
   Harness h;
   h.ClientHello("c", 1);
@@ -206,7 +206,7 @@ TEST(Core, AWorkerInQuarantineGetsWhatNoReadyOneCouldRun) {
   EXPECT_EQ(h.TakeLeases("w").size(), 1U);  // the next one
 }
 
-// No second attempt because of the quarantine alone.
+// The quarantine alone causes no second attempt.
 TEST(Core, AWorkerKeepsWhatItHasInQuarantineIfNoReadyOneCouldRunIt) {
   OneLease h;
   h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20), {h.lease.lease}));
@@ -217,7 +217,7 @@ TEST(Core, AWorkerKeepsWhatItHasInQuarantineIfNoReadyOneCouldRunIt) {
   ASSERT_EQ(h.disk.doubted.size(), 1U);
 }
 
-// Its figure is of the time of the drift, however steady it is when the report comes.
+// The figure was measured during the drift, however steady the worker is when it reports.
 TEST(Core, WhatWasLeasedInQuarantineStaysInDoubtWhenTheWorkerIsSteadyAgain) {
   Harness h;
   h.ClientHello("c", 1);
@@ -236,7 +236,7 @@ TEST(Core, WhatWasLeasedInQuarantineStaysInDoubtWhenTheWorkerIsSteadyAgain) {
   EXPECT_EQ(h.disk.outcomes.size(), 2U);
 }
 
-// It was given up meanwhile, and goes on with what it had.
+// The worker was lost meanwhile, and continues its job.
 TEST(Core, WhatWasLeasedInQuarantineStaysInDoubtWhenTheWorkerIsBackAndSteady) {
   Harness h;
   h.ClientHello("c", 1);
@@ -257,7 +257,7 @@ TEST(Core, WhatWasLeasedInQuarantineStaysInDoubtWhenTheWorkerIsBackAndSteady) {
   EXPECT_EQ(h.disk.doubted[0].job, doubted.job);
 }
 
-// A restarted coordinator hears of the drift by the worker's first heartbeat.
+// A restarted coordinator learns of the drift from the worker's first heartbeat.
 TEST(Core, WhatWasLeasedInQuarantineIsFlaggedAfterARestart) {
   Harness h;
   h.ClientHello("c", 1);
@@ -295,7 +295,7 @@ TEST(Core, AFailureOfTimeInQuarantineSaysThatItIsInDoubt) {
     const bool is_of_time = code == FailureCode::kRunTimeout;
     EXPECT_EQ(outcome.evaluation.failure().message.find("in doubt") != std::string::npos,
               is_of_time);
-    EXPECT_TRUE(h.disk.doubted.empty());  // there is no figure
+    EXPECT_TRUE(h.disk.doubted.empty());  // without a figure there is nothing to flag
   }
   EXPECT_EQ(h.disk.in_doubt.size(), 2U);
 }
@@ -313,8 +313,8 @@ TEST(Core, JobsWaitForAReadyWorkerThatIsBusy) {
     h.Heartbeat("x", {busy.lease});
     Drift(h, "w", seconds(1));
   }
-  EXPECT_TRUE(h.TakeLeases("w").empty());  // x is there, and busy
-  // It goes: what it could have run is left, but for what demands its label.
+  EXPECT_TRUE(h.TakeLeases("w").empty());  // x could run them, but is busy
+  // x leaves: w gets the jobs that x could have run, except the one that demands x's label.
   h.Say("x", wire::Goodbye{});
   h.Pass(milliseconds(200));
   const auto left = h.TakeLeases("w");
@@ -322,7 +322,7 @@ TEST(Core, JobsWaitForAReadyWorkerThatIsBusy) {
   EXPECT_TRUE(left[0].spec.labels.empty());
 }
 
-// A drained worker is no better one, and gets nothing itself, in quarantine or not.
+// A draining worker does not count as a better candidate and gets no jobs, in quarantine or not.
 TEST(Core, AWorkerThatIsDrainedIsNoCandidateAtAll) {
   Harness h;
   h.ClientHello("c", 1);
@@ -339,7 +339,7 @@ TEST(Core, AWorkerThatIsDrainedIsNoCandidateAtAll) {
   EXPECT_TRUE(h.TakeLeases("x").empty());
 }
 
-// Its affinity is not bound to a worker in quarantine, nor does it keep the job from a ready one.
+// A worker in quarantine loses its affinities, so a ready worker may take their jobs.
 TEST(Core, AnAffinityKeepsNoJobAtAWorkerInQuarantine) {
   Harness h;
   h.ClientHello("c", 1);
@@ -358,7 +358,7 @@ TEST(Core, AnAffinityKeepsNoJobAtAWorkerInQuarantine) {
   EXPECT_EQ(moved[0].job, second.job);
 }
 
-// Results are found by the time that they are stamped with.
+// Results are found by their time stamps.
 TEST(Core, ResultsOfBeforeTheClockWasSetAreInDoubtToo) {
   OneLease h;
   h.Report("w", h.lease);
@@ -390,7 +390,7 @@ TEST(Core, WorkersOfOneClassStateTimesAtOneClock) {
   EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("w")->reference_mhz, 3700);
   h.WorkerHello("x", 51, {.clock_mhz = 3900});
   EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("x")->reference_mhz, 3700);
-  h.WorkerHello("y", 53);  // knows none
+  h.WorkerHello("y", 53);  // reports no clock
   EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("y")->reference_mhz, 0);
 }
 
@@ -404,7 +404,7 @@ TEST(Core, TheClockOfAClassIsTheStoredResults) {
   h.core = std::make_unique<Core>(Core::Options{});
   h.Give(std::move(recovered));
   h.WorkerHello("w", 50, {.clock_mhz = 3700});
-  h.TakeCommand<wire::WorkerWelcome>("w");  // of before
+  h.TakeCommand<wire::WorkerWelcome>("w");  // the earlier one
   EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("w")->reference_mhz, 3600);
 }
 

@@ -8,7 +8,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// ---- workers that go wrong ----
+// ---- faulty workers ----
 
 TEST(Core, ASilentWorkerIsLostAndItsJobGoesToAnother) {
   OneLease h;
@@ -25,8 +25,8 @@ TEST(Core, ASilentWorkerIsLostAndItsJobGoesToAnother) {
   EXPECT_EQ(h.core->Workers(wire::WorkerState::kLost), 1u);
 }
 
-// A worker says hello again while the answer is late, as after a start that took long; what was
-// granted upon the first hello is on its way to it.
+// A worker repeats its hello while the answer is late, as after a slow start. Leases granted after
+// the first hello are in flight.
 TEST(Core, AHelloThatCrossedItsLeasesTakesNoneBack) {
   OneLease h;
   for (int i = 0; i < 5; ++i) h.WorkerHello("w", 50);
@@ -69,7 +69,7 @@ TEST(Core, AfterAStandstillOfItsOwnNobodyIsLost) {
   OneLease h;
   h.WorkerHello("x", 51);
   h.Pass(milliseconds(200));
-  h.now.instant += seconds(600);  // the machine was paused; what the worker said is still unread
+  h.now.instant += seconds(600);  // the machine was suspended; the worker's messages are unread
   h.Give(Tick{});
   EXPECT_TRUE(h.TakeLeases("x").empty());
   h.Pass(seconds(4));
@@ -81,7 +81,7 @@ TEST(Core, ALateReportIsAcknowledgedAndDropped) {
   h.Pass(seconds(5));  // lost
   h.WorkerHello("x", 51);
   const auto second = h.TakeLeases("x").at(0);
-  h.Report("w", h.lease);  // nobody knows this connection any more
+  h.Report("w", h.lease);  // the connection is unknown by now
   EXPECT_TRUE(h.TakeCommand<wire::HelloWanted>("w"));
   h.WorkerHello("w", 50);
   h.Report("w", h.lease);
@@ -129,7 +129,7 @@ TEST(Core, AJobThatLosesThreeWorkersIsWorkerLost) {
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kWorkerLost);
   EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 3u);
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 1))),
-            FailureCode::kWorkerLost);  // and costs no more workers
+            FailureCode::kWorkerLost);  // it must not cost more workers
 }
 
 TEST(Core, WhatTheWorkerIsToBlameForIsTriedThreeTimes) {
@@ -164,7 +164,7 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
       },
       [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_high_ns = 1; },
       [](Evaluation& e) { std::get<Measurement>(e.verdict).samples_ns.clear(); },
-      // Only the database thins samples: a worker has all that it took.
+      // Only the database thins samples; a worker reports all of them.
       [](Evaluation& e) {
         std::get<Measurement>(e.verdict).thinned =
             Thinned{.samples_before = 4, .accepted_before = 4};
@@ -180,7 +180,7 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
         e.verdict = Failure{.code = FailureCode::kRunCrash, .message = "test"};
         e.conditions->threads = 2;
       },
-      // It agrees with whatever anybody measures, if its width is not looked at.
+      // An interval so wide that it agrees with any measurement.
       [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_high_ns = 1e12; },
       [](Evaluation& e) {
         auto& m = std::get<Measurement>(e.verdict);
@@ -202,7 +202,7 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
       },
       [](Evaluation& e) { e.flop_count = 2 * kFlopCount; }, [](Evaluation& e) { e.flop_count = 0; },
       [](Evaluation& e) { e.stages[Stage::kCompile] = Nanos(-1); },
-      // Sums of such durations overflow, and what is stored then no client can read.
+      // Sums of such durations overflow, and no client could read the stored result.
       [](Evaluation& e) { e.stages[Stage::kQueue] = Nanos::max(); },
       [](Evaluation& e) { e.stages[Stage::kMeasure] = Nanos::max(); },
       [](Evaluation& e) {
@@ -223,7 +223,7 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
 // 100 flop in 10 ns are 10 GFLOP/s.
 struct OfAPeak : Harness {
   explicit OfAPeak(Hello hello) {
-    WorkerHello("first", 49, {.clock_mhz = 3'000});  // its clock is the class's
+    WorkerHello("first", 49, {.clock_mhz = 3'000});  // sets the clock of the class
     Say("first", wire::Goodbye{});
     ClientHello("c", 1);
     Submit("c", {{.tree = 7}});
@@ -246,13 +246,13 @@ TEST(Core, NobodyIsQuickerThanThePeakThatItSaidHelloWith) {
   EXPECT_TRUE(OfAPeak({.flop_per_second = 10e9}).IsBelieved());
   EXPECT_TRUE(OfAPeak({.flop_per_second = 9.2e9}).IsBelieved());
   EXPECT_FALSE(OfAPeak({.flop_per_second = 9e9}).IsBelieved());
-  // A core that was contended then has shown more since; twice as much is the most there can be.
+  // A core that was contended at its hello may exceed that peak, by a factor of two at most.
   EXPECT_TRUE(OfAPeak({.flop_per_second = 5e9}).IsBelieved(9.9e9));
   EXPECT_FALSE(OfAPeak({.flop_per_second = 4e9}).IsBelieved(9.9e9));
   EXPECT_FALSE(OfAPeak({.flop_per_second = 9e9}).IsBelieved(1e9));
 }
 
-// Times are stated at the class's clock, so its peak is, too.
+// Times are stated at the clock of the class, so the peak is scaled to it, too.
 TEST(Core, ThePeakOfAWorkerGoesWithItsClock) {
   EXPECT_TRUE(OfAPeak({.clock_mhz = 2'000, .flop_per_second = 6.5e9}).IsBelieved());
   EXPECT_FALSE(OfAPeak({.clock_mhz = 4'000, .flop_per_second = 11e9}).IsBelieved());
@@ -297,7 +297,7 @@ TEST(Core, LeasesThatCouldNotBeSentGoBackUncounted) {
   EXPECT_EQ(h.TakeLeases("x").at(0).attempt, 1u);
 }
 
-// A revocation that was sent just before them had found the connection broken already.
+// A revocation sent just before the leases already found the connection broken.
 TEST(Core, LeasesThatCouldNotBeSentEitherGoBackUncounted) {
   OneLease h;
   h.Give(WorkerUnreachable{.peer = "w"});
@@ -321,14 +321,14 @@ TEST(Core, AWorkerMayComeBackOverAnotherConnectionAndKeepItsLease) {
 
 TEST(Core, WhatAWorkerNoLongerHoldsAtHelloGoesBack) {
   OneLease h;
-  h.WorkerHello("w2", 50);  // the same daemon, without the lease: it never arrived
+  h.WorkerHello("w2", 50);  // the same daemon without the lease, which never arrived
   EXPECT_EQ(h.TakeLeases("w2").at(0).attempt, 1u);
 }
 
 TEST(Core, AJobWithoutAnyWorkerWaitsForTheGraceAndNoLonger) {
   Harness h;
   h.ClientHello("c", 1);
-  h.Pass(seconds(60));  // idle time is not the job's waiting time
+  h.Pass(seconds(60));  // idle time does not count as waiting time
   h.Submit("c", {{.tree = 1}, {.tree = 2, .placement = Placement::kCuda}});
   h.Write();
   h.Pass(seconds(29));
@@ -347,7 +347,7 @@ TEST(Core, AfterARestartAWorkerKeepsWhatItRuns) {
   OneLease h;
   h.Restart();
   h.WorkerHello("x", 51);
-  EXPECT_TRUE(h.TakeLeases("x").empty());  // it might still run somewhere
+  EXPECT_TRUE(h.TakeLeases("x").empty());  // it may still run somewhere
   h.Report("w", h.lease);
   EXPECT_TRUE(h.TakeCommand<wire::HelloWanted>("w"));
   h.WorkerHello("w", 50, {.held = {{h.lease.lease, h.lease.job}}});
@@ -367,7 +367,7 @@ TEST(Core, AfterARestartAJobThatNobodyClaimsRunsAnew) {
   const auto lease = h.TakeLeases("x").at(0);
   EXPECT_EQ(lease.job, h.lease.job);
   EXPECT_NE(lease.lease, h.lease.lease);
-  for (int i = 0; i < 19; ++i) {  // until nobody is waited for any more
+  for (int i = 0; i < 19; ++i) {  // until the wait for returning workers is over
     h.Heartbeat("x", {lease.lease});
     h.Pass(seconds(1));
   }
@@ -394,7 +394,7 @@ TEST(Core, ARestartLosesNothingThatWasAcceptedAndKeepsTheSequence) {
   h.WorkerHello("w", 50);
   h.Report("w", h.TakeLeases("w").at(0));
   h.Write();
-  h.Report("w", h.TakeLeases("w").at(0));  // made, but not on disk
+  h.Report("w", h.TakeLeases("w").at(0));  // reported, but not on disk
   h.Restart();
   h.WorkerHello("w", 51, {.credit = 9});
   h.Pass(seconds(1));

@@ -1,4 +1,4 @@
-// Workers that are lost with jobs: what counts against a job, and who is kept out of its way.
+// Workers lost with jobs: what counts against a job, and which workers are reserved for it.
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// As workers of this version are.
+// The hello of a worker of this version.
 Harness::Hello Announcing(std::uint32_t credit = 1) {
   return {.credit = credit,
           .capabilities = {std::string(wire::kAnnounceCapability),
@@ -88,7 +88,7 @@ TEST(Core, WhatWasLostWithAWorkerRunsAlone) {
   h.Write();
   h.WorkerHello("w", 50, Announcing(3));
   EXPECT_EQ(h.TakeLeases("w").size(), 3U);
-  h.Pass(seconds(5));  // lost, and nobody knows with which
+  h.Pass(seconds(5));  // lost; the job at fault is unknown
   h.WorkerHello("x", 51, Announcing(3));
   for (std::uint32_t index = 0; index < 3; ++index) {
     const auto leases = h.TakeLeases("x");
@@ -98,7 +98,7 @@ TEST(Core, WhatWasLostWithAWorkerRunsAlone) {
   }
   h.Submit("c", {{.tree = 4}, {.tree = 5}});
   h.Write();
-  EXPECT_EQ(h.TakeLeases("x").size(), 2U);  // as before
+  EXPECT_EQ(h.TakeLeases("x").size(), 2U);  // no longer alone
 }
 
 TEST(Core, AWorkerIsReservedForAJobThatRunsAloneAndFinishesWhatItHas) {
@@ -161,8 +161,8 @@ TEST(Core, ACancelledJobEndsItsReservation) {
   EXPECT_EQ(h.TakeLeases("x").size(), 1U);
 }
 
-// A was lost with a worker and queued; D, its equal of another client, stands in line behind it.
-// Then x has room, and is reserved for A, but has something to finish first.
+// Job A was lost with a worker and queued; D, an equal job of another client, is queued behind it.
+// Then x has room and is reserved for A, but must finish a job first.
 struct LostAndEqual : Harness {
   LostAndEqual() {
     ClientHello("c", 1);
@@ -172,11 +172,11 @@ struct LostAndEqual : Harness {
     Write();
     a = TakeLeases("w").at(0).job;
     WorkerHello("x", 51, Announcing(2));
-    Submit("d", {{.tree = 8}, {.tree = 9}});  // had its turn: c is next
+    Submit("d", {{.tree = 8}, {.tree = 9}});  // d was served: c is next
     Write();
     busy = TakeLeases("x");
     EXPECT_EQ(busy.size(), 2U);
-    for (int beat = 0; beat < 4; ++beat) {  // w is lost by then
+    for (int beat = 0; beat < 4; ++beat) {  // w is lost meanwhile
       Pass(seconds(1));
       Heartbeat("x", {busy[0].lease, busy[1].lease});
     }
@@ -211,20 +211,20 @@ TEST(Core, WhyAJobWaitsToRunAloneIsExplained) {
             "it, and finishes 1 job first");
 }
 
-// ---- what a worker says that it holds
+// ---- leases that a worker claims to hold
 
 TEST(Core, ALeaseThatWasTakenBackIsNotAdoptedInQuarantine) {
   OneLease h;
   h.Heartbeat("w", {h.lease.lease});
   h.Give(WorkerUnreachable{.peer = "w"});
   h.Say("w2",
-        wire::WorkerHello{.worker = Named(50), .name = "worker 50"});  // with nothing: it is lost
+        wire::WorkerHello{.worker = Named(50), .name = "worker 50"});  // without the lease: lost
   h.Say("w2", wire::Heartbeat{.canary_ratio = 1.5, .canary = wire::CanaryState::kDrifting});
   h.WorkerHello("w3", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
   const auto revoked = h.TakeCommand<wire::Revoke>("w3");
   ASSERT_TRUE(revoked);
   EXPECT_EQ(revoked->leases, std::vector{h.lease.lease});
-  // It is the last candidate: the job is granted to it once more, under another lease.
+  // The worker is the last candidate: it gets the job again, under another lease.
   EXPECT_EQ(h.core->Leased(), 1U);
 }
 

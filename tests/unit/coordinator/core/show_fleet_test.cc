@@ -1,4 +1,4 @@
-// What the core says of the fleet, and what it lets be known of batches.
+// What the core shows of the fleet and of batches.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ wire::FleetInfo Look(Harness& h) {
   h.shown_fleets.clear();
   h.Ask("c", wire::ShowFleet{.after_event = 4, .max_events = 5});
   EXPECT_EQ(h.shown_fleets.size(), 1U);
-  EXPECT_EQ(h.shown_fleets[0].question.after_event, 4U);  // the shell's to answer
+  EXPECT_EQ(h.shown_fleets[0].question.after_event, 4U);  // answered by the shell
   return h.shown_fleets[0].known;
 }
 
@@ -28,7 +28,7 @@ TEST(ShowFleet, CountsJobsAndWorkersWhereTheyAre) {
   h.Write();
   h.MustAccept("c", number);
   h.WorkerHello("w", 1);
-  h.Pass(seconds(10));  // past the time in which workers re-attach
+  h.Pass(seconds(10));  // past the grace for returning workers
   h.Heartbeat("w");
   fleet = Look(h);
   EXPECT_EQ(fleet.queued_cpu + fleet.queued_any + fleet.queued_cuda + fleet.leased_jobs, 3U);

@@ -1,7 +1,6 @@
-// Seeded storms of random events against the core, its invariants checked after each: repeated and
-// appended submissions, workers that come, go, repeat themselves and lose messages, cancellations,
-// a disk that is slow or full, restarts. Then the storm ends, and everything accepted has to be
-// finished exactly once.
+// Seeded storms of random events against the core, with its invariants checked after each: repeated
+// and appended submissions, workers that come, go, repeat and lose messages, cancellations, a slow
+// or full disk, restarts. When the storm ends, every accepted job must finish exactly once.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -46,10 +45,10 @@ class Storm {
     }
   }
 
-  // Faults stop: everything that was accepted has to finish.
+  // Faults stop: every accepted job must finish.
   void Calm() {
     for (auto& worker : workers_) Reconnect(worker);
-    h_.Write();  // what was on its way is accepted, too
+    h_.Write();  // accepts pending submissions, too
     for (int round = 0; round < 300 && h_.disk.outcomes.size() < h_.disk.jobs.size(); ++round) {
       h_.Write();
       HearReplies();
@@ -72,7 +71,7 @@ class Storm {
     EXPECT_EQ(h_.core->state().single_flight.size(), 0u);
     EXPECT_FALSE(h_.core->HasWritesUnderWay());
     for (const auto& [job, times] : granted_) {
-      // Promise I7; leases that came back unrun do not count.
+      // Promise I7; leases returned unrun do not count.
       EXPECT_LE(times, 3 * static_cast<int>(h_.disk.starts) + unrun_[job]) << job.index;
     }
   }
@@ -86,7 +85,7 @@ class Storm {
  private:
   enum class Loss { kNone, kSome };
 
-  // Where an unfinished job stands.
+  // The state of an unfinished job.
   std::string Describe(JobId id) const {
     const Job* job = h_.core->state().jobs.Find(id);
     if (job == nullptr) return fmt::format("job {} is gone", id);
@@ -163,7 +162,7 @@ class Storm {
 
   void SubmitSomething() {
     const PeerId peer = Chance(2) ? "c" : "d";
-    if (Chance(4) && !sent_.empty()) {  // the same again
+    if (Chance(4) && !sent_.empty()) {  // repeat a submission
       const auto& [jobs, sent] = sent_[random_.Below(sent_.size())];
       h_.Submit(peer, jobs, sent);
       return;
@@ -185,7 +184,7 @@ class Storm {
     auto lease = worker.held.begin();
     std::advance(lease, random_.Below(worker.held.size()));
     switch (random_.Below(9)) {
-      case 8: return h_.Report(AnyWorker().peer, lease->second);  // perhaps somebody else's
+      case 8: return h_.Report(AnyWorker().peer, lease->second);  // perhaps by the wrong worker
       case 0: return h_.ReportFailure(worker.peer, lease->second, FailureCode::kWrongOutput);
       case 1: return h_.ReportFailure(worker.peer, lease->second, FailureCode::kDeviceFault);
       default: return h_.Report(worker.peer, lease->second);  // kept until acknowledged
@@ -214,12 +213,12 @@ class Storm {
   void WorkerGoes() {
     StormWorker& worker = AnyWorker();
     switch (random_.Below(4)) {
-      case 0:  // in good order
+      case 0:  // an orderly end
         h_.Say(worker.peer, wire::Goodbye{.returned = HeldBy(worker)});
         for (const auto& [id, lease] : worker.held) ++unrun_[lease.job];
         worker.held.clear();
         return Reconnect(worker);
-      case 1:  // killed, and started anew
+      case 1:  // killed and restarted
         worker.held.clear();
         worker.name = next_name_++;
         return Reconnect(worker);
@@ -273,7 +272,7 @@ class Storm {
   std::map<JobId, int> granted_;
   std::map<JobId, int> unrun_;
   std::uint8_t requests_ = 0;
-  std::uint8_t next_name_ = 53;  // nobody is ever called as another was
+  std::uint8_t next_name_ = 53;  // names are never reused
   int connections_ = 0;
 };
 
@@ -290,7 +289,7 @@ TEST(Storm, EverythingAcceptedIsFinishedExactlyOnce) {
     jobs += storm.jobs();
     measured += storm.measured();
   }
-  // The storms do get something done: otherwise the above shows nothing.
+  // The storms finish real work; otherwise the checks above show nothing.
   EXPECT_GT(jobs, 2000u);
   EXPECT_GT(measured, jobs / 4);
 }

@@ -1,4 +1,4 @@
-// Endings of very many jobs by one event: piece by piece, and nothing is lost between two pieces.
+// One event ends many jobs, piece by piece. Nothing is lost between two pieces.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ std::size_t OutcomesIn(const Persist& persist) {
   return outcomes;
 }
 
-// Equal jobs wait, one of them runs at "w", and is reported.
+// One of many equal jobs runs at "w" and is reported; the others follow it.
 struct ReportedToMany : Harness {
   ReportedToMany() : Harness(InPieces()) {
     ClientHello("c", 1);
@@ -90,7 +90,7 @@ TEST(Endings, WhoIsOwedAnAnswerMayLeave) {
   EXPECT_EQ(h.core->state().batches.size(), 0u);
   h.Submit("c", {{.tree = 7}});
   h.Write();
-  EXPECT_EQ(h.TakeLeases("w").size(), 1u);  // asked anew
+  EXPECT_EQ(h.TakeLeases("w").size(), 1u);  // leased again
 }
 
 TEST(Endings, WhoIsOwedAnAnswerMayExpire) {
@@ -115,7 +115,7 @@ TEST(Endings, WhoIsOwedAnAnswerAtACrashIsMeasured) {
   EXPECT_EQ(h.Answered(), kJobs + 1);
 }
 
-// A large batch, of which "w" runs five jobs, is cancelled.
+// A large batch is cancelled while "w" runs five of its jobs.
 struct CancelledInPieces : Harness {
   CancelledInPieces() : Harness(InPieces()) {
     ClientHello("c", 1);
@@ -136,17 +136,17 @@ struct CancelledInPieces : Harness {
 TEST(Endings, ABatchIsCancelledPieceByPiece) {
   CancelledInPieces h;
   EXPECT_TRUE(h.SaidNothing());
-  // Nobody goes on with it, and what comes after it has its turn.
+  // Its leases are revoked, and later jobs are dispatched.
   EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases.size(), 5u);
   EXPECT_TRUE(std::ranges::any_of(h.unwritten.front().writes, [](const storage::Write& write) {
     return std::holds_alternative<storage::BatchCancelled>(write);
   }));
   std::size_t pieces = 0;
   for (; !h.unwritten.empty(); ++pieces) {
-    // Also what was in the way of others.
+    // Includes the jobs that are ended because they are next in the queue.
     EXPECT_LE(OutcomesIn(h.unwritten.front()), 3 * kPiece + 5);
     h.WriteOne();
-    EXPECT_EQ(h.from_storage.size(), 1u);  // told with the first
+    EXPECT_EQ(h.from_storage.size(), 1u);  // answered with the first piece
     for (const wire::Lease& lease : h.TakeLeases("w")) EXPECT_EQ(lease.job, MakeJobId(2, 0));
   }
   EXPECT_GE(pieces, 3u);
@@ -184,7 +184,7 @@ TEST(Endings, AWorkerThatComesBackDoesNotGoOnWithACancelledBatch) {
   h.WorkerHello("w", 50);
   const wire::Lease last = h.TakeLeases("w").at(0);
   ASSERT_EQ(last.job, MakeJobId(1, kJobs - 1));
-  h.Pass(seconds(10));  // not heard: lost
+  h.Pass(seconds(10));  // "w" is silent: lost
   h.Ask("c", wire::CancelBatch{.batch = BatchId{1}});
   ASSERT_TRUE(h.core->Has(last.job));  // not ended yet
   h.WorkerHello("w", 50, {.held = {{last.lease, last.job}}});

@@ -1,4 +1,4 @@
-// When workers are given more, and when they are asked to give some back.
+// When workers get more leases, and when they are asked to return some.
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(Core, AWorkerOfShortJobsIsRefilledInOneMessage) {
   EXPECT_EQ(refill->leases.size(), 8U);
 }
 
-// Worker "w" has four long jobs and "x" comes when nothing is queued any more.
+// Worker "w" has four long jobs, and "x" connects when the queue is empty.
 struct Loaded : Harness {
   explicit Loaded(std::vector<std::string> can = {std::string(wire::kGiveBackCapability)}) {
     ClientHello("c", 1);
@@ -66,8 +66,8 @@ TEST(Core, HalfOfWhatALoadedWorkerHasIsAskedBackForAnIdleOne) {
   const auto back = h.TakeCommand<wire::GiveBack>("w");
   ASSERT_TRUE(back);
   EXPECT_EQ(back->leases, (std::vector{h.leases[3].lease, h.leases[2].lease}));
-  EXPECT_TRUE(h.TakeLeases("x").empty());                     // not before it is given back
-  h.Say("w", wire::Returned{.leases = {h.leases[3].lease}});  // the other one had begun
+  EXPECT_TRUE(h.TakeLeases("x").empty());                     // not before "w" returns it
+  h.Say("w", wire::Returned{.leases = {h.leases[3].lease}});  // the other one has begun
   const auto moved = h.TakeLeases("x");
   ASSERT_EQ(moved.size(), 1U);
   EXPECT_EQ(moved[0].job, h.leases[3].job);

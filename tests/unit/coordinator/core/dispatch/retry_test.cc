@@ -1,4 +1,4 @@
-// Which failures are given another turn, and where.
+// Which failures are retried, and on which worker.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST(RetryRules, WhatOnlyTheJobIsToBlameForIsFinal) {
   }
 }
 
-// Worker "w" has the job and "x" idles beside it.
+// Worker "w" has the job; "x" is idle.
 struct TwoWorkers : OneLease {
   TwoWorkers() { WorkerHello("x", 51); }
 };
@@ -131,7 +131,7 @@ TEST(Core, ASecondOpinionThatComesBackUnrunIsAskedOfAnother) {
   h.WorkerHello("y", 52);
   h.Say("x", wire::Returned{.leases = {second.lease}});
   h.Pass(milliseconds(100));
-  std::vector<wire::Lease> third = h.TakeLeases("x");  // x did not fail it: it may be asked again
+  std::vector<wire::Lease> third = h.TakeLeases("x");  // x did not fail it and may get it again
   if (third.empty()) third = h.TakeLeases("y");
   ASSERT_EQ(third.size(), 1U);
   EXPECT_EQ(third[0].attempt, 2U) << "what came back unrun does not count";
@@ -155,7 +155,7 @@ TEST(Core, WithoutASecondOpinionTheFirstStands) {
   TwoWorkers h;
   h.ReportFailure("w", h.lease, kWrongOutput);
   EXPECT_EQ(h.TakeLeases("x").size(), 1U);
-  for (int beat = 0; beat < 50; ++beat) {  // x falls silent
+  for (int beat = 0; beat < 50; ++beat) {  // x is silent
     h.Pass(milliseconds(100));
     h.Heartbeat("w");
   }

@@ -1,4 +1,4 @@
-// Workers that an operator drains and resumes.
+// An operator drains and resumes workers.
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ TEST(Core, ADrainedHostTakesNothingNewAndGivesBackWhatItHasNotBegun) {
   const auto elsewhere = h.TakeLeases("x");
   ASSERT_EQ(elsewhere.size(), 2U);
   EXPECT_EQ(elsewhere[0].attempt, 1U);
-  h.Report("w", leases[0]);  // what it had begun
+  h.Report("w", leases[0]);  // begun before the drain
   h.Write();
   EXPECT_TRUE(h.OutcomeOf(leases[0].job).evaluation.ok());
   const auto concerned = h.TakeReply<wire::WorkerList>("c", number);

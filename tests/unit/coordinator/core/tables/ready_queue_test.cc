@@ -35,7 +35,7 @@ TEST(ReadyQueue, HigherPriorityFirstThenFirstAccepted) {
   queue.PushBack(By(1, 2, 7), kPlain);
   queue.PushBack(By(1, 3), kPlain);
   queue.PushBack(By(1, 4, 7), kPlain);
-  queue.PushFront(By(1, 5), kPlain);  // had its turn before
+  queue.PushFront(By(1, 5), kPlain);  // was popped before
   EXPECT_EQ(PopAll(queue), (std::vector<std::uint32_t>{2, 4, 5, 0, 3, 1}));
 }
 
@@ -62,7 +62,7 @@ TEST(ReadyQueue, WhoComesOneJobAtATimeTakesNoMoreTurns) {
   for (std::uint32_t i = 0; i < 100; ++i) queue.PushBack(By(1, i), kPlain);
   std::uint32_t own = 0;
   for (std::uint32_t i = 0; i < 100; ++i) {
-    // Its next job is there before the last one's turn is over.
+    // The client queues its next job before its last one is popped.
     if (i == 0 || own > 0) queue.PushBack(By(2, 1000 + i), kPlain);
     const auto job = queue.PopFor(kWorker);
     own += job->index >= 1000 ? 1 : 0;
@@ -84,7 +84,7 @@ TEST(ReadyQueue, ClientsOfLongJobsHaveFewerTurns) {
     queue.Took(Client(is_long ? 2 : 1),
                is_long ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10));
   }
-  // A tenth would be the same time for both; what a job takes is told by the mean of both.
+  // Equal time would be a tenth of the turns; the estimate of a job's time is a mean over both.
   EXPECT_LT(turns[true], 300U);
   EXPECT_GT(turns[true], 50U);
 }
@@ -139,7 +139,8 @@ TEST(ReadyQueue, SaysWhatIsBeforeAJob) {
   EXPECT_LE(middle.own, 12'000U);
 }
 
-// What is popped is what a plain reading of the rules says, over random demands and workers.
+// With random demands and workers, a pop succeeds exactly if some queued job fits the worker, and
+// returns a fitting job.
 TEST(ReadyQueue, NothingIsLostAndEverybodyIsServedUnderRandomUse) {
   std::mt19937 random(7);
   ReadyQueue queue;
