@@ -108,8 +108,8 @@ std::optional<Opinion> OpinionOf(const Outcome& outcome, const JobSpec& spec, Ke
   const Measurement& measurement = evaluation.measurement();
   const double median = measurement.elapsed_ns;
   opinion.elapsed_ns = median;
-  opinion.low_ns = std::max(measurement.elapsed_low_ns, median * (1 - kMostCredit));
-  opinion.high_ns = std::min(measurement.elapsed_high_ns, median * (1 + kMostCredit));
+  opinion.low_ns = std::max(measurement.elapsed_low_ns, median * (1 - kMaxHalfWidth));
+  opinion.high_ns = std::min(measurement.elapsed_high_ns, median * (1 + kMaxHalfWidth));
   return opinion;
 }
 
@@ -121,7 +121,7 @@ bool Agree(const Opinion& a, const Opinion& b) {
   return std::max(a.low_ns, b.low_ns) <= std::min(a.high_ns, b.high_ns) * (1 + kAuditTolerance);
 }
 
-std::optional<Odd> OddOne(std::span<const Opinion> opinions) {
+std::optional<Odd> FindOutlier(std::span<const Opinion> opinions) {
   if (opinions.size() != 3) return std::nullopt;
   for (std::size_t which = 0; which < 3; ++which) {
     const Opinion& odd = opinions[which];
@@ -136,7 +136,7 @@ std::optional<Odd> OddOne(std::span<const Opinion> opinions) {
 }
 
 std::vector<JobId> InDoubt(std::span<const Opinion> opinions) {
-  if (const auto odd = OddOne(opinions)) return {opinions[odd->which].job};
+  if (const auto odd = FindOutlier(opinions)) return {opinions[odd->which].job};
   std::vector<JobId> jobs;
   for (const Opinion& opinion : opinions) {
     const auto disagrees = [&](const Opinion& other) { return !Agree(opinion, other); };
@@ -167,7 +167,7 @@ const wire::WorkerInfo* NextWitness(const AuditCase& audit, const wire::WorkerLi
   const bool is_of_one = std::ranges::all_of(audit.opinions, [&](const Opinion& opinion) {
     return IsSame(opinion.witness, audit.opinions.front().witness);
   });
-  const bool may_repeat = same_host == SameHost::kMayDo && is_of_one && others.empty();
+  const bool may_repeat = same_host == SameHost::kAllowed && is_of_one && others.empty();
   const auto& from = may_repeat ? any : others;
   return from.empty() ? nullptr : from[random.Below(from.size())];
 }
@@ -176,13 +176,14 @@ JobSpec AuditJob(const AuditCase& audit, const wire::WorkerInfo& worker) {
   const Opinion& stored = audit.opinions.front();
   const Witness witness = WitnessOf(worker);
   JobSpec spec = audit.spec;
-  spec.freshness = Freshness::kMeasureAnew;
+  spec.freshness = Freshness::kMeasureAgain;
   spec.max_age_s = 0;
   spec.priority = 0;
   spec.affinity.clear();
   spec.deadline_s = 0;
   if (!IsCut(stored)) spec.cut_above_ns = 0;
-  spec.device = worker.hardware.device == DeviceKind::kCuda ? DeviceWish::kCuda : DeviceWish::kCpu;
+  spec.device =
+      worker.hardware.device == DeviceKind::kCuda ? DeviceRequest::kCuda : DeviceRequest::kCpu;
   spec.labels = {"host=" + witness.host};
   if (!witness.key.empty())
     spec.labels.push_back(fmt::format("{}{}", wire::kKeyLabel, witness.key));

@@ -68,10 +68,10 @@ struct Opinion {
 std::optional<Opinion> OpinionOf(const Outcome& outcome, const JobSpec& spec, Keys keys);
 
 // Two figures disagree if the relative distance of their intervals exceeds kAuditTolerance. An
-// interval is limited to kMostCredit on each side of its median: a wider one would agree with
+// interval is limited to kMaxHalfWidth on each side of its median: a wider one would agree with
 // everything.
 inline constexpr double kAuditTolerance = 0.10;
-inline constexpr double kMostCredit = 0.03;
+inline constexpr double kMaxHalfWidth = 0.03;
 // Failures agree if their codes are equal. A failure and a figure disagree, except a CUT and a
 // figure that is not faster than its bound.
 bool Agree(const Opinion& a, const Opinion& b);
@@ -83,7 +83,7 @@ struct Odd {
   friend bool operator==(const Odd&, const Odd&) = default;
 };
 // Of three opinions, the one that disagrees with the two others, which agree. Nullopt: undecided.
-std::optional<Odd> OddOne(std::span<const Opinion> opinions);
+std::optional<Odd> FindOutlier(std::span<const Opinion> opinions);
 // Jobs whose outcomes are in doubt: the outlier's, else those of all opinions that disagree with
 // another.
 std::vector<JobId> InDoubt(std::span<const Opinion> opinions);
@@ -97,10 +97,10 @@ struct AuditCase {
 // Nullopt: the job has no outcome that can be audited.
 std::optional<AuditCase> CaseOf(const wire::JobInfo& info, Keys keys);
 
-enum class SameHost : std::uint8_t { kIsNoWitness, kMayDo };
+enum class SameHost : std::uint8_t { kNotAllowed, kAllowed };
 // A random worker that can measure it again: ready, of the same hardware class and compiler, and a
-// witness without an opinion yet. With kMayDo, if there is only one witness, it may measure again.
-// Null: no such worker.
+// witness without an opinion yet. With kAllowed, if there is only one witness, it may measure
+// again. Null: no such worker.
 const wire::WorkerInfo* NextWitness(const AuditCase& audit, const wire::WorkerList& workers,
                                     SameHost same_host, SplitMix64& random);
 

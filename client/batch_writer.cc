@@ -15,7 +15,7 @@ constexpr std::size_t kMessageBudget = wire::kMaxMessageBytes - wire::kMessageOv
 
 Answer<void> BatchWriter::Add(JobSpec job) {
   auto refusal = wire::OutOfBounds(job);
-  if (!refusal) refusal = wire::UnreadableTag(job);
+  if (!refusal) refusal = wire::CheckTag(job);
   if (refusal) {
     std::string message = refusal->message;
     return std::unexpected(CallError{

@@ -102,21 +102,21 @@ Answer<void> Client::Greet() {
   return {};
 }
 
-std::optional<CallError> Client::MustStop() const {
+std::optional<CallError> Client::CheckStop() const {
   if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) {
     return CallError{.kind = ErrorKind::kClosed, .message = "interrupted"};
   }
   if (options_.deadline && clock_.Now() >= *options_.deadline) {
-    return CallError{.kind = ErrorKind::kTimeout, .message = "the given time is over"};
+    return CallError{.kind = ErrorKind::kTimeout, .message = "timed out"};
   }
   return std::nullopt;
 }
 
-Answer<void> Client::HearDoor() {
+Answer<void> Client::CheckHandshake() {
   const auto failure = dealer_.TakeHandshakeFailure();
   if (!failure) return {};
   handshake_failed_ = true;
-  if (*failure == wire::Dealer::HandshakeFailure::kNotSpoken) return {};  // may be starting
+  if (*failure == wire::Dealer::HandshakeFailure::kProtocolMismatch) return {};  // may be starting
   const wire::Principal self = options_.keys ? options_.keys->self : wire::Principal{};
   Failure refusal{
       .code = FailureCode::kUnauthenticated,
@@ -140,7 +140,7 @@ CallError Client::Silence() const {
                                  options_.address, Seconds(silence_limit_), why)};
 }
 
-void Client::AllowGoodbye(Nanos limit) {
+void Client::AllowFinalCalls(Nanos limit) {
   options_.stop = nullptr;
   options_.deadline = clock_.Now() + limit;
 }
@@ -171,12 +171,12 @@ Answer<wire::CoordinatorMessage> Client::Exchange(const wire::ClientMessage& mes
   const Instant start = clock_.Now();
   Instant resend_at = start + expected + options_.resend_after;
   while (true) {
-    if (auto stopped = MustStop()) return std::unexpected(*std::move(stopped));
+    if (auto stopped = CheckStop()) return std::unexpected(*std::move(stopped));
     const Instant now = clock_.Now();
     if (now - start > expected + silence_limit_) {
       return std::unexpected(Silence());
     }
-    LF_TRY_VOID(HearDoor());
+    LF_TRY_VOID(CheckHandshake());
     if (!sent || now >= resend_at) {
       // A restarted coordinator does not know this client: send a hello first.
       const bool greeted = dealer_.Send(HelloFrame()) == wire::SendResult::kSent;
@@ -241,7 +241,7 @@ Answer<T> Client::Ask(const wire::ClientMessage& message, Nanos expected) {
 Answer<void> Client::Pause(Nanos duration) {
   const Instant end = clock_.Now() + duration;
   while (clock_.Now() < end) {
-    if (auto stopped = MustStop()) return std::unexpected(*std::move(stopped));
+    if (auto stopped = CheckStop()) return std::unexpected(*std::move(stopped));
     std::this_thread::sleep_for(std::min(kSlice, Nanos(end - clock_.Now())));
   }
   return {};

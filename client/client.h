@@ -99,7 +99,7 @@ class Client {
   Answer<wire::OutcomeList> ListOutcomes(const wire::ListOutcomes& list);
 
   // After a stop or a deadline: allows further calls, for at most `limit` from now.
-  void AllowGoodbye(Nanos limit);
+  void AllowFinalCalls(Nanos limit);
 
   const std::string& coordinator() const { return coordinator_; }  // its name
   std::uint64_t epoch() const { return epoch_; }                   // number of its starts
@@ -119,9 +119,9 @@ class Client {
   std::string HelloFrame();
   // The reply to request `number`, if it has arrived.
   Answer<std::optional<wire::CoordinatorMessage>> ReceiveReplyTo(std::uint64_t number);
-  std::optional<CallError> MustStop() const;
+  std::optional<CallError> CheckStop() const;
   // Checks for a failed handshake: an error if the coordinator refuses this key.
-  Answer<void> HearDoor();
+  Answer<void> CheckHandshake();
   CallError Silence() const;
   Answer<void> Pause(Nanos duration);
 

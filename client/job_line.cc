@@ -36,8 +36,9 @@ constexpr std::array kRuleSets = {Choice{"structural", looptree::RuleSet::kStruc
                                   Choice{"loop_nest_58", looptree::RuleSet::kLoopNest58}};
 constexpr std::array kOnIllegal = {Choice{"reject", looptree::OnIllegal::kReject},
                                    Choice{"skip", looptree::OnIllegal::kSkip}};
-constexpr std::array kDevices = {Choice{"cpu", DeviceWish::kCpu}, Choice{"cuda", DeviceWish::kCuda},
-                                 Choice{"any", DeviceWish::kAny}};
+constexpr std::array kDevices = {Choice{"cpu", DeviceRequest::kCpu},
+                                 Choice{"cuda", DeviceRequest::kCuda},
+                                 Choice{"any", DeviceRequest::kAny}};
 constexpr std::array kCaches = {Choice{"warm", CacheState::kWarm},
                                 Choice{"cold", CacheState::kCold}};
 
@@ -187,7 +188,7 @@ void ReadConditions(FieldReader& fields, JobSpec& spec) {
   fields.OneOf("device", kDevices, spec.device);
   bool fresh = false;
   fields.Flag("fresh", fresh);
-  spec.freshness = fresh ? Freshness::kMeasureAnew : Freshness::kStoredMayAnswer;
+  spec.freshness = fresh ? Freshness::kMeasureAgain : Freshness::kAllowStored;
   fields.Texts("labels", spec.labels);
   fields.Text("affinity", spec.affinity);
   fields.Whole<std::uint32_t>("threads", spec.threads, 1);
@@ -256,7 +257,7 @@ std::expected<JobSpec, RejectedJob> ParseJobLine(std::string_view line) {
   if (fields.complaint()) return reject(Malformed(*fields.complaint()));
   if (auto failure = ReadActions(names, spec)) return reject(*std::move(failure));
   if (auto failure = wire::OutOfBounds(spec)) return reject(*std::move(failure));
-  if (auto failure = SenselessField(spec)) return reject(*std::move(failure));
+  if (auto failure = ValidateSpec(spec)) return reject(*std::move(failure));
   return spec;
 }
 
@@ -284,7 +285,7 @@ std::string JobLine(const JobSpec& spec) {
   if (spec.budget_ms != plain.budget_ms) line["budget_ms"] = spec.budget_ms;
   if (spec.cut_above_ns != plain.cut_above_ns) line["cut_above_ns"] = spec.cut_above_ns;
   if (spec.deadline_s != plain.deadline_s) line["deadline_s"] = spec.deadline_s;
-  if (spec.freshness == Freshness::kMeasureAnew) line["fresh"] = true;
+  if (spec.freshness == Freshness::kMeasureAgain) line["fresh"] = true;
   if (spec.max_age_s != plain.max_age_s) line["max_age_s"] = spec.max_age_s;
   if (!spec.tag.empty()) {
     auto tag = nlohmann::ordered_json::parse(spec.tag, nullptr, /*allow_exceptions=*/false);

@@ -147,7 +147,7 @@ Status LocalCluster::AwaitWorkers() {
     const auto ready =
         std::ranges::count(list->workers, wire::WorkerState::kReady, &wire::WorkerInfo::state);
     if (ready >= options_.workers) return {};
-    for (const Death& death : TakeDeaths()) {
+    for (const Death& death : TakeExits()) {
       return Fail(ErrorKind::kUnavailable,
                   fmt::format("{} {}{}", death.daemon, ToString(death.status), death.last_lines));
     }
@@ -183,7 +183,7 @@ std::vector<std::pair<std::string, std::string>> LocalCluster::Environment() con
           {"LOOPFLEET_DB", database_.native()}};
 }
 
-std::vector<LocalCluster::Death> LocalCluster::TakeDeaths() {
+std::vector<LocalCluster::Death> LocalCluster::TakeExits() {
   std::vector<Death> deaths;
   for (Daemon& daemon : daemons_) {
     if (daemon.death_told) continue;

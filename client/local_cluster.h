@@ -61,7 +61,7 @@ class LocalCluster {
     std::string last_lines;
     bool is_coordinator = false;
   };
-  std::vector<Death> TakeDeaths();
+  std::vector<Death> TakeExits();
 
   // Ends the workers first, so that their finished jobs are stored, then the coordinator.
   void Stop();

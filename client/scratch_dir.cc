@@ -76,20 +76,20 @@ Result<ScratchDir> ScratchDir::Create() {
     return Fail(ErrorKind::kSystem, fmt::format("cannot fork: {}", std::strerror(errno)));
   }
   if (guardian == 0) Guard(scratch.path_, pipe.read.get());
-  scratch.guardian_ = guardian;
+  scratch.cleaner_ = guardian;
   scratch.life_ = std::move(pipe.write);
   return scratch;
 }
 
 ScratchDir::ScratchDir(ScratchDir&& other) noexcept
     : path_(std::move(other.path_)),
-      guardian_(std::exchange(other.guardian_, -1)),
+      cleaner_(std::exchange(other.cleaner_, -1)),
       life_(std::move(other.life_)) {}
 
 ScratchDir::~ScratchDir() {
-  if (guardian_ < 0) return;
+  if (cleaner_ < 0) return;
   life_.Reset();
-  while (::waitpid(guardian_, nullptr, 0) < 0 && errno == EINTR) {
+  while (::waitpid(cleaner_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 

@@ -24,7 +24,7 @@ class ScratchDir {
  private:
   ScratchDir() = default;
   std::filesystem::path path_;
-  pid_t guardian_ = -1;
+  pid_t cleaner_ = -1;
   UniqueFd life_;  // the guardian acts when the last copy of this end of a pipe is closed
 };
 

@@ -24,9 +24,9 @@ constexpr const char* kFooter =
     "--config names.\n"
     "Exit codes: 0 ended as asked, 1 failed while running, 2 usage, 78 bad configuration.";
 
-std::unexpected<NoStart> BadConfig(const std::string& text) {
-  return std::unexpected(NoStart{.exit_code = kExitBadConfig,
-                                 .text = fmt::format("loopfleet-coordinator: {}\n", text)});
+std::unexpected<StartupExit> BadConfig(const std::string& text) {
+  return std::unexpected(StartupExit{.exit_code = kExitBadConfig,
+                                     .text = fmt::format("loopfleet-coordinator: {}\n", text)});
 }
 
 void AddQuotas(CLI::App& app, Limits& limits) {
@@ -69,8 +69,8 @@ std::optional<monitoring::Audience> ParseAudience(const std::string& name) {
 
 }  // namespace
 
-std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
-                                                                   const char* const* argv) {
+std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
+                                                                       const char* const* argv) {
   CoordinatorOptions options;
   std::string database = options.database.native();
   std::string keys;
@@ -114,9 +114,9 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return std::unexpected(NoStart{.exit_code = 0, .text = app.help()});
+    return std::unexpected(StartupExit{.exit_code = 0, .text = app.help()});
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(NoStart{.exit_code = kExitUsage, .text = UsageText(app, error)});
+    return std::unexpected(StartupExit{.exit_code = kExitUsage, .text = UsageText(app, error)});
   }
   const auto file = config_file.empty() ? std::nullopt : std::optional(config_file);
   if (const Status applied = ApplySettings(

@@ -34,12 +34,12 @@ struct CoordinatorOptions {
 
 // Why the daemon does not start: help was requested (exit code 0, text for stdout), or a setting is
 // wrong.
-struct NoStart {
+struct StartupExit {
   int exit_code = kExitUsage;
   std::string text;
 };
 
-std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
-                                                                   const char* const* argv);
+std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
+                                                                       const char* const* argv);
 
 }  // namespace loopfleet::coordinator

@@ -96,7 +96,7 @@ Status Serve(const CoordinatorOptions& options) {
   monitoring::RegisterBuildInfo(registry, build);
   monitoring::RegisterProcess(registry);
   monitoring::CoordinatorMetrics metrics(registry, AllLabels());
-  registry.BeforeText([&] { ShowSpace(options.database, metrics); });
+  registry.OnScrape([&] { ShowSpace(options.database, metrics); });
   Health health(clock);
 
   RaiseDescriptorLimit();  // before sockets: each connection needs one
@@ -147,8 +147,8 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(const auto http,
          monitoring::HttpServer::Start({.listen = options.http,
                                         .build = build,
-                                        .alive = [&] { return health.WhyStuck(); },
-                                        .ready = [&] { return health.WhyNotReady(); },
+                                        .alive = [&] { return health.StuckReason(); },
+                                        .ready = [&] { return health.NotReadyReason(); },
                                         .threads = kHttpThreads,
                                         .site_threads = kSiteThreads,
                                         .site = page.get(),
@@ -161,8 +161,8 @@ Status Serve(const CoordinatorOptions& options) {
     LF_TRY(metrics_server,
            monitoring::HttpServer::Start({.listen = options.metrics,
                                           .build = build,
-                                          .alive = [&] { return health.WhyStuck(); },
-                                          .ready = [&] { return health.WhyNotReady(); }},
+                                          .alive = [&] { return health.StuckReason(); },
+                                          .ready = [&] { return health.NotReadyReason(); }},
                                          registry, [&] { return health.Reasons(); }));
   }
   const auto service = ServiceManager::FromEnvironment([&] { return health.IsTurning(); });

@@ -154,10 +154,10 @@ SiteReply SiteRefusal(int status, std::string_view code, std::string_view messag
   return {.status = status, .body = std::make_shared<const std::string>(json.dump() + "\n")};
 }
 
-SiteReply TooManyLook() {
-  constexpr int kComeAgainS = 5;
-  SiteReply reply = SiteRefusal(503, "BUSY", "too many look at the page right now");
-  reply.retry_after_s = kComeAgainS;
+SiteReply SiteBusy() {
+  constexpr int kRetryAfterS = 5;
+  SiteReply reply = SiteRefusal(503, "BUSY", "too many viewers; try again later");
+  reply.retry_after_s = kRetryAfterS;
   return reply;
 }
 
@@ -278,7 +278,7 @@ struct HttpServer::Impl {
     try {
       if ((method == "GET" || method == "HEAD") && impl->IsOfSite(path)) {
         const SitePlace place(impl->busy_with_site, impl->site_threads);
-        const SiteReply reply = place ? impl->AskSite(connection, *request, path) : TooManyLook();
+        const SiteReply reply = place ? impl->AskSite(connection, *request, path) : SiteBusy();
         SendSite(connection, reply, body);
         return reply.status;
       }

@@ -149,7 +149,7 @@ constexpr std::array<MetricSpec, 44> kTable = {{
      MetricHome::kCoordinator,
      MetricType::kCounter,
      "loopfleet_damaged_rows_total",
-     "Times that a stored row was met which is not what was written; it is never used.",
+     "Times that a stored row was met which is damaged; it is never used.",
      {},
      {}},
     {Metric::kWorkerJobsCompleted,

@@ -137,7 +137,7 @@ void RegisterProcess(Registry& registry) {
       .Add({})
       .Set(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
                .count());
-  registry.BeforeText([process] {
+  registry.OnScrape([process] {
     rusage usage{};
     if (::getrusage(RUSAGE_SELF, &usage) == 0) {
       const auto seconds = [](const timeval& time) {

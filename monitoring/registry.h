@@ -27,7 +27,7 @@ class Registry {
   // For gauges that are read only on demand (files of /sys and /proc): each ToText calls `read`
   // first, on its own thread, several at a time. Register all of them before the registry is
   // served; what they refer to must outlive the server.
-  void BeforeText(std::function<void()> read) { readers_.push_back(std::move(read)); }
+  void OnScrape(std::function<void()> read) { readers_.push_back(std::move(read)); }
 
   prometheus::Registry& prometheus() { return *registry_; }  // for the sources of monitoring/
 

@@ -66,7 +66,7 @@ enum Dialect {
   agent @2;
 }
 
-enum DeviceWish {
+enum DeviceRequest {
   byBenchmark @0;  # the benchmark's own target
   cpu @1;
   cuda @2;
@@ -92,7 +92,7 @@ struct JobSpec {
   onIllegal @3 :OnIllegal;
   mergeAllFirst @4 :Bool;      # merge from the top until nothing merges, before the first action
   dialect @5 :Dialect;
-  device @6 :DeviceWish;
+  device @6 :DeviceRequest;
   freshness @7 :Freshness;
   tag @8 :Text;                # the client's own JSON text, returned unchanged; empty: none; <= 64 KiB
 

@@ -18,10 +18,10 @@
 namespace loopfleet::storage {
 
 // The result of replaying a job's actions, stored with the job to spare a restart the replay.
-struct ReplayedTo {
+struct ReplayResult {
   looptree::TreeKey tree;
   Placement placement = Placement::kCpu;
-  friend bool operator==(const ReplayedTo&, const ReplayedTo&) = default;
+  friend bool operator==(const ReplayResult&, const ReplayResult&) = default;
 };
 
 // One accepted message: a new batch (first_index 0 and new_batch), or more jobs of an open one.
@@ -35,12 +35,12 @@ struct JobsAccepted {
   std::uint32_t first_index = 0;
   WallTime accepted_at{};
   std::vector<JobSpec> jobs;
-  std::vector<std::optional<ReplayedTo>> replayed;  // one for each job, or none at all
+  std::vector<std::optional<ReplayResult>> replayed;  // one for each job, or none at all
 };
 
 // Whether the failure depends on how long something took. From a worker that drifts, such a failure
 // means nothing.
-inline bool IsOfTime(FailureCode code) {
+inline bool DependsOnTime(FailureCode code) {
   return code == FailureCode::kCompileTimeout || code == FailureCode::kRunTimeout ||
          code == FailureCode::kCut;
 }
@@ -53,7 +53,8 @@ struct JobFinished {
   Outcome outcome;
   // The job's bound in nanoseconds, which the time of a CUT is known to exceed; 0: none.
   std::uint64_t cut_above_ns = 0;
-  // Its worker was in quarantine: a failure that depends on time (IsOfTime) answers no other job.
+  // Its worker was in quarantine: a failure that depends on time (DependsOnTime) answers no other
+  // job.
   bool in_doubt = false;
 };
 
@@ -105,8 +106,8 @@ struct BatchClosed {
 };
 
 // The worker's measurements from `since` on cannot be trusted: its canaries drifted. Its results
-// are flagged and no longer answer requests, nor do its failures that depend on time (IsOfTime).
-// Outcomes that clients already have do not change.
+// are flagged and no longer answer requests, nor do its failures that depend on time
+// (DependsOnTime). Outcomes that clients already have do not change.
 struct ResultsSuspected {
   std::string worker;
   WallTime since{};
@@ -147,8 +148,8 @@ struct StoredRequest {
 struct UnfinishedJob {
   JobId job;
   JobSpec spec;
-  std::optional<WallTime> accepted_at;  // set if the job has a deadline
-  std::optional<ReplayedTo> replayed;   // none: unknown, replay it
+  std::optional<WallTime> accepted_at;   // set if the job has a deadline
+  std::optional<ReplayResult> replayed;  // none: unknown, replay it
 };
 
 // An accepted job, and its outcome once there is one.

@@ -116,7 +116,7 @@ struct Store::Impl {
   Status Flush();
   Status On(const WorkersDrained& drained) { return drains.Save(drained); }
   Status On(const WorkersResumed& resumed) { return drains.Remove(resumed.target); }
-  Status Learn(const JobFinished& finished);
+  Status RecordKnownFailure(const JobFinished& finished);
   enum class IfRebuilt { kIsClosed, kIsOpen };
   Result<StoredBatch*> Touch(BatchId batch, IfRebuilt if_rebuilt = IfRebuilt::kIsClosed);
   Status RebuildBatches();
@@ -396,7 +396,7 @@ Status Store::Impl::On(const JobFinished& finished) {
   const Outcome& outcome = finished.outcome;
   LF_TRY_VOID(Finish(outcome.job, outcome.sequence, outcome.evaluation, outcome.source));
   LF_TRY_VOID(outcomes.Insert(outcome));
-  return Learn(finished);
+  return RecordKnownFailure(finished);
 }
 
 Status Store::Impl::On(const JobsAnswered& answered) {
@@ -408,13 +408,13 @@ Status Store::Impl::On(const JobsAnswered& answered) {
 }
 
 // Records a failure that the next worker would meet again.
-Status Store::Impl::Learn(const JobFinished& finished) {
+Status Store::Impl::RecordKnownFailure(const JobFinished& finished) {
   const Outcome& outcome = finished.outcome;
   const Evaluation& evaluation = outcome.evaluation;
   if (evaluation.ok() || outcome.source != OutcomeSource::kMeasured) return {};
   const FailureCode code = evaluation.failure().code;
-  if (!AnswersAgain(code) || !evaluation.tree_key || !evaluation.conditions) return {};
-  if (finished.in_doubt && IsOfTime(code)) return {};
+  if (!IsCacheable(code) || !evaluation.tree_key || !evaluation.conditions) return {};
+  if (finished.in_doubt && DependsOnTime(code)) return {};
   LF_TRY(const ConditionsId id, conditions.Intern(*evaluation.conditions));
   return keys->failures().Add(
       *connection, id, *evaluation.tree_key,

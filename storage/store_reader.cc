@@ -64,7 +64,7 @@ Result<StoredAnswer> StoreReader::FindResult(const ResultKey& key) {
   return impl_->results.FindLatest(key);
 }
 
-Result<StoredAnswer> StoreReader::FindFailure(const FailureQuestion& question) {
+Result<StoredAnswer> StoreReader::FindFailure(const FailureQuery& question) {
   if (impl_->own_keys != nullptr) {
     LF_TRY_VOID(impl_->own_keys->failures().Load(*impl_->connection, impl_->conditions));
   }
@@ -78,7 +78,7 @@ Result<StoredAnswer> StoreReader::FindFailure(const FailureQuestion& question) {
     if (!bounds || !is_new) continue;
     LF_TRY(auto outcome, impl_->outcomes.FindAt(entry.batch, entry.sequence));
     // Hashes may collide: the row decides.
-    if (!outcome || outcome->evaluation.ok() || !IsAbout(outcome->evaluation, key)) continue;
+    if (!outcome || outcome->evaluation.ok() || !Matches(outcome->evaluation, key)) continue;
     outcome->evaluation.stages = {};
     return std::make_shared<const StoredResult>(
         StoredResult{.evaluation = std::move(outcome->evaluation),

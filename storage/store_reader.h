@@ -41,12 +41,12 @@ class StoreReader {
   // bound is `cut_above_ns` or higher (0: the job has no bound, so no CUT matches). Precision is
   // ignored: a failure has no figure. A failure is too old before measured_since and, if a busy
   // host may be part of the reason, if it is older than kCircumstantialAge at `now`.
-  struct FailureQuestion {
+  struct FailureQuery {
     ResultKey key;
     std::uint64_t cut_above_ns = 0;
     WallTime now{};
   };
-  Result<StoredAnswer> FindFailure(const FailureQuestion& question);  // none: null
+  Result<StoredAnswer> FindFailure(const FailureQuery& question);  // none: null
 
   // The answer to this request, if it was accepted before.
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client, const Uuid& request_id);

@@ -8,13 +8,13 @@ namespace loopfleet::storage {
 Status UnfinishedJobs::Read(std::size_t max, std::vector<UnfinishedJob>& jobs,
                             std::vector<JobId>& damaged) {
   const std::size_t end = jobs.size() + damaged.size() + max;
-  std::size_t looks = 0;
-  while (!at_end() && jobs.size() + damaged.size() < end && looks < kMaxRounds) {
+  std::size_t examined = 0;
+  while (!at_end() && jobs.size() + damaged.size() < end && examined < kMaxExamined) {
     const StoredBatch& batch = batches_[batch_];
     if (next_ < batch.job_count) {
       if (next_ == window_ + finished_.size()) {
-        LF_TRY_VOID(LookOn(batch));
-        looks += finished_.size();
+        LF_TRY_VOID(ReadWindowOutcomes(batch));
+        examined += finished_.size();
       }
       const std::size_t room = end - jobs.size() - damaged.size();
       LF_TRY_VOID(ReadWindow(batch.batch, room, jobs, damaged));
@@ -33,7 +33,7 @@ bool UnfinishedJobs::IsAhead(JobId job) const {
   return job.batch == reading ? job.index >= next_ : job.batch > reading;
 }
 
-Result<std::optional<UnfinishedJob>> UnfinishedJobs::ReadEarly(JobId id) {
+Result<std::optional<UnfinishedJob>> UnfinishedJobs::ReadOutOfOrder(JobId id) {
   const auto batch = std::ranges::lower_bound(batches_, id.batch, {}, &StoredBatch::batch);
   if (!IsAhead(id) || batch == batches_.end() || batch->batch != id.batch) return std::nullopt;
   if (id.index >= batch->job_count) return std::nullopt;
@@ -52,7 +52,7 @@ Result<std::optional<UnfinishedJob>> UnfinishedJobs::ReadEarly(JobId id) {
   return found;
 }
 
-Status UnfinishedJobs::LookOn(const StoredBatch& batch) {
+Status UnfinishedJobs::ReadWindowOutcomes(const StoredBatch& batch) {
   const std::uint32_t count = std::min(kWindow, batch.job_count - next_);
   window_ = next_;
   if (batch.finished == 0) {

@@ -26,17 +26,17 @@ class UnfinishedJobs {
   Status Read(std::size_t max, std::vector<UnfinishedJob>& jobs, std::vector<JobId>& damaged);
   bool at_end() const { return batch_ == batches_.size(); }
   // This job, if it is one of them and not yet read. Read() will return it again.
-  Result<std::optional<UnfinishedJob>> ReadEarly(JobId job);
+  Result<std::optional<UnfinishedJob>> ReadOutOfOrder(JobId job);
 
  private:
   // Jobs of a batch that are examined together: which of them have an outcome is read first.
   static constexpr std::uint32_t kWindow = 4'096;
   // Jobs that one call of Read() examines, rounded up to whole windows.
-  static constexpr std::size_t kMaxRounds = 16'384;
+  static constexpr std::size_t kMaxExamined = 16'384;
 
   bool IsAhead(JobId job) const;
   // Reads which of the jobs from next_ on have an outcome, kWindow at most.
-  Status LookOn(const StoredBatch& batch);
+  Status ReadWindowOutcomes(const StoredBatch& batch);
   void SkipFinished();
   // ReadWindow for a window with a damaged page: reads each job by itself, so that jobs on other
   // pages are found. A job that cannot be read is damaged.

@@ -71,7 +71,7 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
   auto tools = std::make_shared<Toolchain>();
   ChildPrograms programs;
   programs.prepare = [tools, &backend, &code] {
-    const Status left = code.LeaveWritingToParent();
+    const Status left = code.MakeExecutable();
     LF_CHECK(left.has_value(), "{}", left.error().message);
     *tools = {.compiler = backend.make_compiler(), .linker = backend.make_linker()};
   };
@@ -205,15 +205,15 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY_VOID(executor.EnsureChild());
   const TimingSlot::Options slot_options;
   const Result<DeviceReading> metered = MeasureDeviceAlone(
-      executor, slot_lock, hardware, {.patience = slot_options.lock_timeout, .is_told_to_end = [&] {
-                                        return signals->IsPending();
-                                      }});
-  if (!metered && metered.error().kind == ErrorKind::kClosed) return {};  // told to end
+      executor, slot_lock, hardware,
+      {.patience = slot_options.lock_timeout, .should_stop = [&] { return signals->IsPending(); }});
+  if (!metered && metered.error().kind == ErrorKind::kClosed)
+    return {};  // stopped while waiting for the timing core
   LF_TRY(const DeviceReading reading, metered);
   hardware.clock_mhz = ReferenceClock(config, reading, hardware);
   DeviceHealth device({.canary_interval = config.canary_interval}, reading, hardware);
   hardware = device.hardware();
-  if (!device.WasEverQuiet()) {
+  if (!device.HasSeenQuiet()) {
     log::Warning(
         "worker.neighbour message=\"something else used the timing core for as long as it was "
         "measured: figures are of grade C until it is quiet\"");
@@ -249,7 +249,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                     conditions, [&] { wakeup.Signal(); });
 
   const monitoring::HostSensors sensors({}, cores.slot_core);
-  registry.BeforeText([&] {
+  registry.OnScrape([&] {
     pipeline.SettleDuty();
     constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
     metrics.SetHostClock(sensors.ClockHertz().value_or(kUnknown));
@@ -294,7 +294,7 @@ int RunWorker(const WorkerConfig& config, const Backend& backend, const GpuWorke
 }
 
 int WorkerMain(int argc, const char* const* argv, const Backend& backend, const GpuWorker& gpu) {
-  const std::expected<WorkerConfig, NoStart> config = ParseWorkerOptions(argc, argv);
+  const std::expected<WorkerConfig, StartupExit> config = ParseWorkerOptions(argc, argv);
   if (config) return RunWorker(*config, backend, gpu);
   fmt::print(config.error().exit_code == 0 ? stdout : stderr, "{}", config.error().text);
   return config.error().exit_code;

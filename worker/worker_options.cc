@@ -23,7 +23,7 @@ namespace loopfleet::worker {
 namespace {
 
 // Options as given, before it is checked whether this version supports them.
-struct Wishes {
+struct RawOptions {
   std::string device = "cpu";
   std::string log_level = "info";
   std::string sandbox = "any";
@@ -38,11 +38,11 @@ constexpr const char* kFooter =
     "LOOPFLEET_WORKER_RUN_LIMIT_MS), then the table [worker] of the file that --config names.\n"
     "Exit codes: 0 ended as asked, 2 usage, 70 failed while running, 78 bad configuration.";
 
-std::unexpected<NoStart> BadConfig(std::string text) {
-  return std::unexpected(NoStart{.exit_code = kExitBadConfig, .text = std::move(text)});
+std::unexpected<StartupExit> BadConfig(std::string text) {
+  return std::unexpected(StartupExit{.exit_code = kExitBadConfig, .text = std::move(text)});
 }
 
-void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
+void AddOptions(CLI::App& app, WorkerConfig& config, RawOptions& wishes) {
   const CLI::Range limit_range(std::int64_t{1}, std::int64_t{600'000});
   app.add_option("--coordinator", config.coordinator, "The coordinator's endpoint for workers")
       ->capture_default_str();
@@ -92,7 +92,7 @@ std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
     if (!wire::IsUtf8(label)) {
       return fmt::format("--labels '{}': not UTF-8", wire::ToUtf8(label, kMostLabelBytes));
     }
-    if (auto why = SenselessLabel(label)) return fmt::format("--labels '{}': {}", label, *why);
+    if (auto why = ValidateLabel(label)) return fmt::format("--labels '{}': {}", label, *why);
     if (label.size() > kMostLabelBytes) {
       return fmt::format("--labels '{}': {} bytes; at most {}", label, label.size(),
                          kMostLabelBytes);
@@ -120,7 +120,7 @@ std::optional<int> CudaDevice(std::string_view name) {
 }
 
 // An error text for the first option that this version does not support.
-std::optional<std::string> Unfulfillable(const WorkerConfig& config, const Wishes& wishes) {
+std::optional<std::string> UnsupportedOption(const WorkerConfig& config, const RawOptions& wishes) {
   if (wishes.device != "cpu" && !CudaDevice(wishes.device)) {
     return fmt::format("--device {}: there is no such device; use cpu, or cuda:0", wishes.device);
   }
@@ -134,18 +134,18 @@ std::optional<std::string> Unfulfillable(const WorkerConfig& config, const Wishe
 
 }  // namespace
 
-std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* const* argv) {
+std::expected<WorkerConfig, StartupExit> ParseWorkerOptions(int argc, const char* const* argv) {
   WorkerConfig config;
-  Wishes wishes;
+  RawOptions wishes;
   CLI::App app("The loopfleet worker: compiles, verifies and times kernels", "loopfleet-worker");
   app.footer(kFooter);
   AddOptions(app, config, wishes);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return std::unexpected(NoStart{.exit_code = 0, .text = app.help()});
+    return std::unexpected(StartupExit{.exit_code = 0, .text = app.help()});
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(NoStart{.exit_code = kExitUsage, .text = UsageText(app, error)});
+    return std::unexpected(StartupExit{.exit_code = kExitUsage, .text = UsageText(app, error)});
   }
   std::optional<std::string> file;
   if (!wishes.config_file.empty()) file = wishes.config_file;
@@ -154,7 +154,7 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
       !applied) {
     return BadConfig(fmt::format("loopfleet-worker: {}\n", applied.error().message));
   }
-  if (const std::optional<std::string> problem = Unfulfillable(config, wishes)) {
+  if (const std::optional<std::string> problem = UnsupportedOption(config, wishes)) {
     return BadConfig(fmt::format("loopfleet-worker: {}\n", *problem));
   }
   if (const std::optional<std::string> wrong = WrongLabel(config.labels)) {

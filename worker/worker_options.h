@@ -13,11 +13,11 @@ inline constexpr int kExitInternal = 70;
 inline constexpr int kExitBadConfig = 78;
 
 // Why the daemon does not start: --help (code 0, text for stdout), or an error (text for stderr).
-struct NoStart {
+struct StartupExit {
   int exit_code = 0;
   std::string text;
 };
 
-std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* const* argv);
+std::expected<WorkerConfig, StartupExit> ParseWorkerOptions(int argc, const char* const* argv);
 
 }  // namespace loopfleet::worker

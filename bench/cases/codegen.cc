@@ -21,9 +21,9 @@
 #include "bench/peers/gemm_peers.h"
 #include "bench/peers/llvm_o3.h"
 #include "bench/peers/numpy_peer.h"
-#include "bench/rigs/at_share.h"
 #include "bench/rigs/compiled_tree.h"
 #include "bench/rigs/contest.h"
+#include "bench/rigs/quantile.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/schedule_search.h"
 #include "client/scratch_dir.h"
@@ -126,24 +126,24 @@ Result<void> RunLatency(Toolchain& tools) {
       all.total.insert(all.total.end(), timings.total.begin(), timings.total.end());
       PrintFigure({.bench = "codegen",
                    .name = "tree to callable, median over walks of " + benchmark,
-                   .value = AtShare(timings.total, 0.5),
+                   .value = Quantile(timings.total, 0.5),
                    .unit = "ms",
                    .peer = "the same IR through LLVM's O3 pipeline and code generator, and linked",
-                   .peer_value = AtShare(timings.o3, 0.5),
-                   .details = {{"p90", AtShare(timings.total, 0.9)},
-                               {"max", AtShare(timings.total, 1)},
-                               {"processor_time_median", AtShare(timings.total_cpu, 0.5)},
-                               {"link_median", AtShare(timings.link, 0.5)},
+                   .peer_value = Quantile(timings.o3, 0.5),
+                   .details = {{"p90", Quantile(timings.total, 0.9)},
+                               {"max", Quantile(timings.total, 1)},
+                               {"processor_time_median", Quantile(timings.total_cpu, 0.5)},
+                               {"link_median", Quantile(timings.link, 0.5)},
                                {"trees", trees},
                                {"object_bytes_mean", timings.object_bytes / trees}}});
     }
     PrintFigure({.bench = "codegen",
                  .name = fmt::format("tree to callable, median over all of {}", corpus),
-                 .value = AtShare(all.total, 0.5),
+                 .value = Quantile(all.total, 0.5),
                  .unit = "ms",
-                 .details = {{"p90", AtShare(all.total, 0.9)},
-                             {"p99", AtShare(all.total, 0.99)},
-                             {"max", AtShare(all.total, 1)},
+                 .details = {{"p90", Quantile(all.total, 0.9)},
+                             {"p99", Quantile(all.total, 0.99)},
+                             {"max", Quantile(all.total, 1)},
                              {"trees", all.total.size()}}});
   }
   return {};
@@ -340,7 +340,7 @@ constexpr std::int64_t kArticleColumns = 48;
 
 Result<void> RunArticle(Toolchain& tools, NumpyPeer* numpy, std::int64_t depth) {
   const looptree::IrText ir{
-      looptree::IrTextOf(PositiveProducts(kArticleRows, kArticleColumns, depth))};
+      looptree::IrTextOf(SumOfPositiveProducts(kArticleRows, kArticleColumns, depth))};
   // m/5, k, then a tile of 5 rows by all 48 columns
   const std::string actions = "split_5,down,swap_down";
   LF_TRY(const auto replayed, TreeOf(ir, actions));

@@ -257,7 +257,7 @@ Result<std::map<std::string, Jobs>> ReadCases() {
   for (JobSpec job : corpus) {
     const std::string& uri = std::get<looptree::BenchmarkUri>(job.source).text;
     const std::string name = uri.substr(uri.rfind('/') + 1);
-    job.freshness = Freshness::kMeasureAnew;
+    job.freshness = Freshness::kMeasureAgain;
     cases[name].push_back(std::move(job));
   }
   return cases;

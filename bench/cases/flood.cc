@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "bench/rigs/at_share.h"
+#include "bench/rigs/quantile.h"
 #include "bench/rigs/queue_rig.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/stub_workers.h"
@@ -169,10 +169,10 @@ Status Run() {
     for (const auto& [name, share] : {std::pair{"p50", 0.5}, std::pair{"p99", 0.99}}) {
       Print({.bench = "flood",
              .name = fmt::format("{}_{}", what, name),
-             .value = AtShare(values, share),
+             .value = Quantile(values, share),
              .unit = "ms",
              .peer = "nobody else asks for anything",
-             .peer_value = AtShare(peer_values, share),
+             .peer_value = Quantile(peer_values, share),
              .details = details});
     }
   };

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/rigs/at_share.h"
+#include "bench/rigs/quantile.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/round_trips.h"
 #include "client/client.h"
@@ -45,7 +45,7 @@ constexpr Nanos kLimit = std::chrono::seconds(20);  // for one job to reach a wo
 
 JobSpec NullJob() {
   return {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"},
-          .freshness = Freshness::kMeasureAnew};
+          .freshness = Freshness::kMeasureAgain};
 }
 
 // What the workers saw, for the client's thread. Thread-safe.
@@ -251,17 +251,17 @@ Status Run(std::uint32_t queued, std::uint32_t jobs) {
   for (const auto& [name, q] : {std::pair{"p50", 0.5}, std::pair{"p99", 0.99}}) {
     Print({.bench = "interactive",
            .name = fmt::format("added_wait_{}", name),
-           .value = AtShare(behind.added_ms, q),
+           .value = Quantile(behind.added_ms, q),
            .unit = "ms beyond the work already leased",
            .peer = "a bare message and its answer over the same sockets at the same time",
-           .peer_value = AtShare(bare_ms, q),
+           .peer_value = Quantile(bare_ms, q),
            .details = details});
     Print({.bench = "interactive",
            .name = fmt::format("sent_to_worker_{}", name),
-           .value = AtShare(behind.whole_ms, q),
+           .value = Quantile(behind.whole_ms, q),
            .unit = "ms",
            .peer = "nothing else queued",
-           .peer_value = AtShare(alone.whole_ms, q),
+           .peer_value = Quantile(alone.whole_ms, q),
            .details = details});
   }
   cluster.Stop();

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/rigs/at_share.h"
+#include "bench/rigs/quantile.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/timing_core.h"
 #include "common/base/check.h"
@@ -94,9 +94,9 @@ Subject MakeSubject() {
 // A round always has five repetitions, however noisy the core, so that all arms do the same work.
 constexpr std::uint32_t kRepetitions = 5;
 worker::SamplingPolicy PolicyOf(std::uint64_t iterations, std::uint64_t probe_steps) {
-  return {.least_samples = kRepetitions,
+  return {.min_samples = kRepetitions,
           .most_samples = kRepetitions,
-          .hopeless_samples = kRepetitions,
+          .give_up_after = kRepetitions,
           .max_samples = kRepetitions,
           .iterations = iterations,
           .probe_steps = probe_steps};
@@ -110,7 +110,7 @@ struct Costs {
   std::vector<double> run_ns;           // one run of the kernel, the median of a round
 };
 
-double MedianRunNs(const worker::Samples& samples) { return AtShare(samples.ns, 0.5); }
+double MedianRunNs(const worker::Samples& samples) { return Quantile(samples.ns, 0.5); }
 
 // The baseline without isolation: the sampler calls the kernel directly.
 class InProcess {
@@ -199,7 +199,7 @@ class InProcess {
   }
 
   worker::Samples Look(const worker::SamplingPolicy& policy, Runner& runner) {
-    return worker::TakeSamples(policy, {.stopwatch = stopwatch_, .probe = *probe_}, runner);
+    return worker::SampleRound(policy, {.stopwatch = stopwatch_, .probe = *probe_}, runner);
   }
 
   const Subject& subject_;
@@ -223,9 +223,7 @@ class Rig {
     program.run = [isolation](worker::Channel& channel) {
       return worker::RunExecutorChild(channel, {.isolation = isolation});
     };
-    programs_.prepare = [this] {
-      LF_CHECK(code_->LeaveWritingToParent().has_value(), "the code arena");
-    };
+    programs_.prepare = [this] { LF_CHECK(code_->MakeExecutable().has_value(), "the code arena"); };
     fork_server_ = worker::ForkServer::Start(programs_).value();
     executor_ = std::make_unique<worker::ExecutorProcess>(
         *fork_server_, worker::ExecutorProcess::Options{.run_limit = kRunLimit},
@@ -244,7 +242,7 @@ class Rig {
   enum class Memory { kMappedBefore, kNew };  // to the executor
   void Evaluate(const worker::SamplingPolicy& policy, Memory memory, Costs& costs) {
     for (const worker::KernelCall& call : kernels_) {
-      if (memory == Memory::kNew) call.arena->LayOutAnew(subject_.Layout());
+      if (memory == Memory::kNew) call.arena->SetLayout(subject_.Layout());
       Begin(call, policy);
     }
     std::vector<worker::SlotTime> outside(kKernels);
@@ -317,13 +315,13 @@ nlohmann::ordered_json MedianSteps(const std::vector<worker::SlotTime>& evaluati
     for (const worker::SlotTime& time : evaluations) {
       us.push_back(static_cast<double>(time[step]) / 1e3);
     }
-    medians[std::string(worker::SlotStepLabel(step))] = AtShare(us, 0.5);
+    medians[std::string(worker::SlotStepLabel(step))] = Quantile(us, 0.5);
   }
   return medians;
 }
 
 void PrintCosts(const std::string& name, const std::string& isolation, const Arms& arms) {
-  const auto median = [](const std::vector<double>& values) { return AtShare(values, 0.5); };
+  const auto median = [](const std::vector<double>& values) { return Quantile(values, 0.5); };
   const double filtered = median(arms.filtered.outside);
   const double open = median(arms.open.outside);
   const double in_process = median(arms.in_process.outside);
@@ -337,8 +335,8 @@ void PrintCosts(const std::string& name, const std::string& isolation, const Arm
                      {"of_that_the_filter_us", filtered - open},
                      {"without_filter_us", open},
                      {"steps_us", MedianSteps(arms.filtered.steps)},
-                     {"p90_us", AtShare(arms.filtered.outside, 0.9)},
-                     {"peer_p90_us", AtShare(arms.in_process.outside, 0.9)},
+                     {"p90_us", Quantile(arms.filtered.outside, 0.9)},
+                     {"peer_p90_us", Quantile(arms.in_process.outside, 0.9)},
                      {"kernel_run_ns", median(arms.filtered.run_ns)},
                      {"peer_kernel_run_ns", median(arms.in_process.run_ns)},
                      {"evaluations", arms.filtered.outside.size()}}});
@@ -377,11 +375,11 @@ void Run() {
   PrintCosts("the same in memory that the executor has not mapped yet", isolation, in_new_memory);
   Print({.bench = "isolation",
          .name = fmt::format("a look alone, question to answer, {}", isolation),
-         .value = AtShare(alone, 0.5),
+         .value = Quantile(alone, 0.5),
          .unit = "us",
          .peer = "the same sampler and kernel in one process",
-         .peer_value = AtShare(alone_in_process, 0.5),
-         .details = {{"without_filter_us", AtShare(alone_open, 0.5)}}});
+         .peer_value = Quantile(alone_in_process, 0.5),
+         .details = {{"without_filter_us", Quantile(alone_open, 0.5)}}});
 
   for (const std::string kernel : {"crashes", "hangs"}) {
     std::vector<double> took;
@@ -390,10 +388,10 @@ void Run() {
     Print({.bench = "isolation",
            .name = fmt::format("after a kernel that {}, until the next has run{}", kernel,
                                limit > 0 ? ", without the limit on its run" : ""),
-           .value = AtShare(took, 0.5) - limit,
+           .value = Quantile(took, 0.5) - limit,
            .unit = "us, median",
-           .details = {{"p90", AtShare(took, 0.9) - limit},
-                       {"longest", AtShare(took, 1) - limit},
+           .details = {{"p90", Quantile(took, 0.9) - limit},
+                       {"longest", Quantile(took, 1) - limit},
                        {"times", kFaults}}});
   }
 }

@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include "bench/rigs/at_share.h"
 #include "bench/rigs/metrics_page.h"
 #include "bench/rigs/page_crowd.h"
+#include "bench/rigs/quantile.h"
 #include "bench/rigs/queue_rig.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/stub_workers.h"
@@ -130,10 +130,10 @@ Status Run(std::uint32_t rounds, std::uint32_t count) {
   Print({.bench = "page",
          .name = fmt::format("null jobs, {} viewers and {} half-open connections", kCrowd.viewers,
                              kCrowd.half_open),
-         .value = AtShare(watched.rates, 0.5),
+         .value = Quantile(watched.rates, 0.5),
          .unit = "jobs/s",
          .peer = beside,
-         .peer_value = AtShare(alone.rates, 0.5),
+         .peer_value = Quantile(alone.rates, 0.5),
          .details = {{"rounds", rounds},
                      {"jobs", count},
                      {"coordinator_cpu_us_per_job", watched.cpu_seconds / rounds / count * 1e6},
@@ -142,13 +142,13 @@ Status Run(std::uint32_t rounds, std::uint32_t count) {
   Print({.bench = "page",
          .name = fmt::format("/metrics p99, {} viewers and {} half-open connections, queue busy",
                              kCrowd.viewers, kCrowd.half_open),
-         .value = AtShare(watched.scrape_ms, 0.99),
+         .value = Quantile(watched.scrape_ms, 0.99),
          .unit = "ms",
          .peer = beside,
-         .peer_value = AtShare(alone.scrape_ms, 0.99),
+         .peer_value = Quantile(alone.scrape_ms, 0.99),
          .details = {{"scrapes", watched.scrape_ms.size()},
-                     {"p50_ms", AtShare(watched.scrape_ms, 0.5)},
-                     {"most_ms", AtShare(watched.scrape_ms, 1)}}});
+                     {"p50_ms", Quantile(watched.scrape_ms, 0.5)},
+                     {"most_ms", Quantile(watched.scrape_ms, 1)}}});
   return {};
 }
 

@@ -48,7 +48,7 @@ double ThreadMilliseconds() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
-double AtShare(std::vector<double> values, double share) {
+double Quantile(std::vector<double> values, double share) {
   std::ranges::sort(values);
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
@@ -106,11 +106,11 @@ void Measure(const Case& what, const std::vector<AgentWalk>& walks, int batch, O
   }
   ResultLine line{.bench = "replay",
                   .name = what.name,
-                  .value = AtShare(times, 0.5),
+                  .value = Quantile(times, 0.5),
                   .unit = "us",
                   .peer = "",
                   .peer_value = {},
-                  .details = {{"p99", AtShare(times, 0.99)}, {"samples", times.size()}}};
+                  .details = {{"p99", Quantile(times, 0.99)}, {"samples", times.size()}}};
   if (what.peer_microseconds > 0) {
     line.peer = kPeer;
     line.peer_value = what.peer_microseconds;
@@ -169,13 +169,13 @@ void MeasureHostileLines() {
   }
   Print({.bench = "replay",
          .name = "a hostile line of `loopfleet replay`, processor time, slowest of 100,000",
-         .value = AtShare(times, 1),
+         .value = Quantile(times, 1),
          .unit = "ms",
          .peer = "",
          .peer_value = {},
          .details = {{"goal", 10},
-                     {"median", AtShare(times, 0.5)},
-                     {"p99.9", AtShare(times, 0.999)},
+                     {"median", Quantile(times, 0.5)},
+                     {"p99.9", Quantile(times, 0.999)},
                      {"slowest_by_kind", slowest}}});
 }
 

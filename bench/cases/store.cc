@@ -182,7 +182,7 @@ class Ingest {
                           .accepted_at = WallTime(Nanos(1'700'000'000'000'000'000))};
     for (std::uint32_t i = 0; i < kGroup; ++i) {
       accepted.jobs.push_back(NullJob(row_ + i));
-      accepted.replayed.push_back(storage::ReplayedTo{.tree = KeyOfRow(row_ + i)});
+      accepted.replayed.push_back(storage::ReplayResult{.tree = KeyOfRow(row_ + i)});
     }
     return accepted;
   }

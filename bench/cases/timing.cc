@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "bench/corpus/corpus.h"
-#include "bench/rigs/at_share.h"
+#include "bench/rigs/quantile.h"
 #include "bench/rigs/result_line.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
@@ -114,7 +114,7 @@ Figure FigureOf(const Outcome& outcome) {
   const double reference = evaluation.conditions->hardware.clock_mhz;
   if (ClockMhz(m) > 0 && reference > 0) figure.wall_ns *= reference / ClockMhz(m);
   figure.first_to_rest =
-      m.samples_ns.front() / AtShare({m.samples_ns.begin() + 1, m.samples_ns.end()}, 0.5);
+      m.samples_ns.front() / Quantile({m.samples_ns.begin() + 1, m.samples_ns.end()}, 0.5);
   return figure;
 }
 
@@ -136,7 +136,7 @@ class Bench {
     }
     LF_TRY(std::vector<JobSpec> corpus,
            ReadCorpus(LOOPFLEET_SOURCE_DIR "/bench/corpus/matmul_walks.jsonl"));
-    for (JobSpec& job : corpus) job.freshness = Freshness::kMeasureAnew;
+    for (JobSpec& job : corpus) job.freshness = Freshness::kMeasureAgain;
     std::vector<JobSpec> few;
     for (std::size_t i = 0; i < kRepeated; ++i) {
       few.push_back(corpus[i * corpus.size() / kRepeated]);
@@ -307,7 +307,7 @@ class Bench {
   }
 
   static Json Percentiles(const std::vector<double>& disagreements) {
-    const auto percent = [&](double share) { return AtShare(disagreements, share) * 100; };
+    const auto percent = [&](double share) { return Quantile(disagreements, share) * 100; };
     return {{"p50", percent(0.5)},
             {"p90", percent(0.9)},
             {"p95", percent(0.95)},
@@ -330,10 +330,10 @@ class Bench {
     const auto on_the_wall = Disagreements(figures, any, wall);
     Print({.bench = "timing",
            .name = name,
-           .value = AtShare(of_a, 0.5) * 100,
+           .value = Quantile(of_a, 0.5) * 100,
            .unit = "% median disagreement of two grade-A results",
            .peer = "wall-clock times of all grades",
-           .peer_value = AtShare(on_the_wall, 0.5) * 100,
+           .peer_value = Quantile(on_the_wall, 0.5) * 100,
            .details = {{"grade_a_share", GradeAShare(figures)},
                        {"accepted_share_of_repetitions", AcceptedShare(figures)},
                        {"grade_a", Percentiles(of_a)},
@@ -353,12 +353,12 @@ class Bench {
     }
     Print({.bench = "timing",
            .name = "the first sample to the median of those after it",
-           .value = AtShare(first, 0.5),
+           .value = Quantile(first, 0.5),
            .unit = "ratio, median",
            .peer = "as warm as the rest",
            .peer_value = 1.0,
-           .details = {{"p10", AtShare(first, 0.1)},
-                       {"p90", AtShare(first, 0.9)},
+           .details = {{"p10", Quantile(first, 0.1)},
+                       {"p90", Quantile(first, 0.9)},
                        {"measurements", first.size()}}});
     const BySchedule beside = FiguresOf("neighbour");
     if (!beside.empty()) ReportNeighbour(quiet, beside);
@@ -376,20 +376,20 @@ class Bench {
         if (figure.grade == Grade::kA) in_quiet.push_back(figure.elapsed_ns);
       }
       if (in_quiet.empty()) continue;
-      const double right = AtShare(in_quiet, 0.5);
+      const double right = Quantile(in_quiet, 0.5);
       for (const Figure& figure : all) {
         if (figure.grade == Grade::kA) off.push_back(std::abs(figure.elapsed_ns / right - 1) * 100);
       }
     }
     Print({.bench = "timing",
            .name = "grade A beside the neighbour against the quiet median",
-           .value = AtShare(off, 0.5),
+           .value = Quantile(off, 0.5),
            .unit = "% off, median",
            .peer = "grade A in quiet: share",
            .peer_value = GradeAShare(quiet),
            .details = {{"grade_a_share", GradeAShare(beside)},
-                       {"p90", AtShare(off, 0.9)},
-                       {"max", AtShare(off, 1)},
+                       {"p90", Quantile(off, 0.9)},
+                       {"max", Quantile(off, 1)},
                        {"results", off.size()}}});
   }
 

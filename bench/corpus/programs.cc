@@ -127,7 +127,7 @@ LoopTree BatchOfProducts() {
 
 }  // namespace
 
-LoopTree PositiveProducts(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+LoopTree SumOfPositiveProducts(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
   Builder b;
   const DimId m = b.Dim("m", rows), k = b.Dim("k", depth), n = b.Dim("n", columns);
   const NodeId product = b.Compute(Op::kMultiply, {b.Read({m, k}), b.Read({k, n})}, {m, k, n});
@@ -152,7 +152,7 @@ std::vector<NamedProgram> ProgramKinds() {
           {"row statistics", RowStatistics()},
           {"sum over two of three dims", CubeSum()},
           {"batch of products", BatchOfProducts()},
-          {"positive products", PositiveProducts(33, 48, 64)}};
+          {"positive products", SumOfPositiveProducts(33, 48, 64)}};
 }
 
 }  // namespace loopfleet::bench

@@ -12,7 +12,7 @@ namespace loopfleet::bench {
 
 // out[m,n] = sum over k of max(A[m,k] * B[k,n], zero): the sum of the positive products. `zero` is
 // an input of one element, because IR text gives constants no value.
-looptree::LoopTree PositiveProducts(std::int64_t m, std::int64_t n, std::int64_t k);
+looptree::LoopTree SumOfPositiveProducts(std::int64_t m, std::int64_t n, std::int64_t k);
 
 // The vector sum of loop_tool-cpu-v0 as one loop over all elements.
 looptree::LoopTree VectorSum(std::int64_t n);

@@ -80,7 +80,7 @@ matmul(const float* __restrict__ a, const float* __restrict__ b, float* __restri
     if (k0 + D < K) fetch(k0 + D);
     const int steps = K % D == 0 ? D : min(D, K - k0);
 )";
-    text += fmt::format("#pragma unroll {}\n", tile.in_a_row);
+    text += fmt::format("#pragma unroll {}\n", tile.unrolled_steps);
     text += R"(    for (int d = 0; d < steps; ++d) {
       float left[TY], right[TX];
 #pragma unroll

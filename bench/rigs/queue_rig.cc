@@ -18,7 +18,7 @@ constexpr Nanos kLookPause = std::chrono::milliseconds(2);
 
 JobSpec NullJob() {
   JobSpec job{.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"},
-              .freshness = Freshness::kMeasureAnew};
+              .freshness = Freshness::kMeasureAgain};
   while (job.actions.size() < kActions) {
     job.actions.emplace_back(looptree::Down{});
     job.actions.emplace_back(looptree::Up{});
@@ -28,7 +28,7 @@ JobSpec NullJob() {
 
 JobSpec RepeatableJob(std::uint32_t which) {
   JobSpec job = NullJob();
-  job.freshness = Freshness::kStoredMayAnswer;
+  job.freshness = Freshness::kAllowStored;
   // The size makes each tree different.
   job.source = looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/" + std::to_string(1 + which)};
   job.actions.assign(kActions, looptree::ToggleMode{});

@@ -22,7 +22,7 @@ QuietCore::QuietCore()
 }
 
 bool QuietCore::Await(Nanos patience) {
-  return probe_->BecomesQuiet(quiet_ns_, static_cast<std::uint64_t>(patience.count()));
+  return probe_->WaitUntilQuiet(quiet_ns_, static_cast<std::uint64_t>(patience.count()));
 }
 
 }  // namespace loopfleet::bench

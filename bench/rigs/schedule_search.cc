@@ -24,7 +24,7 @@ constexpr std::size_t kKept = 12;        // best candidates, which the next ones
 constexpr std::uint64_t kMostMoves = 8;  // in a random walk
 // A candidate is given up after batch i if its best time exceeds the worst kept time by more than
 // this factor. The first two batches are single runs, without waiting for a quiet core.
-constexpr std::array<double, 8> kHopeless = {3, 2, 1.5, 1.25, 1.15, 1.1, 1.1, 1.1};
+constexpr std::array<double, 8> kGiveUpFactor = {3, 2, 1.5, 1.25, 1.15, 1.1, 1.1, 1.1};
 constexpr std::size_t kSingleRuns = 2;
 constexpr double kBatchNs = 200e3;
 constexpr Nanos kPatience = std::chrono::milliseconds(2);  // for a quiet moment, before each batch
@@ -113,14 +113,14 @@ class Search {
              runs;
     };
     double best = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < kHopeless.size(); ++i) {
+    for (std::size_t i = 0; i < kGiveUpFactor.size(); ++i) {
       int runs = 1;
       if (i >= kSingleRuns) {
         core_.Await(kPatience);
         runs = static_cast<int>(std::clamp(kBatchNs / best, 1.0, 1e5));
       }
       best = std::min(best, batch(runs));
-      if (best > kHopeless[i] * worst) return std::nullopt;
+      if (best > kGiveUpFactor[i] * worst) return std::nullopt;
     }
     return best;
   }

@@ -37,7 +37,7 @@ struct CommandText {
 class CommandLine {
  public:
   using Run = std::function<int(const CommandRun&)>;
-  enum class Talks { kToCoordinator, kToNobody };
+  enum class Talks { kToCoordinator, kOffline };
 
   CommandLine();
 

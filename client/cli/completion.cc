@@ -160,7 +160,7 @@ void AddCompletionCommands(CommandLine& line) {
   const auto add = [&](const char* name, Shell shell) {
     line.AddCommand(noun,
                     {.name = name, .description = fmt::format("For {}", name), .examples = {}},
-                    CommandLine::Talks::kToNobody, [&line, shell](const CommandRun&) {
+                    CommandLine::Talks::kOffline, [&line, shell](const CommandRun&) {
                       fmt::print("{}", CompletionScript(line.root(), shell));
                       return kExitOk;
                     });

@@ -74,7 +74,7 @@ nb::bytes EncodeFetch(std::uint64_t number, std::uint64_t batch, std::uint64_t a
 
 nb::object FailureOf(const Job& job) {
   auto failure = wire::OutOfBounds(job.spec);
-  if (!failure) failure = SenselessField(job.spec);
+  if (!failure) failure = ValidateSpec(job.spec);
   if (!failure) return nb::none();
   return nb::make_tuple(std::string(InfoOf(failure->code).name), failure->message,
                         failure->action_index);

@@ -207,8 +207,9 @@ void MakeWalk(Walk* place, std::string benchmark, std::string ir,
   const auto nodes = setting->benchmark.start.nodes();
   if (start_cursor != 0 && (start_cursor >= nodes.size() ||
                             nodes[start_cursor].kind != looptree::TreeNode::Kind::kLoop)) {
-    Raise({.code = FailureCode::kMalformed,
-           .message = fmt::format("start_cursor {} is no loop of the start tree", start_cursor)});
+    Raise(
+        {.code = FailureCode::kMalformed,
+         .message = fmt::format("start_cursor {} is not a loop of the start tree", start_cursor)});
   }
   setting->start_cursor = start_cursor;
   setting->space.actions = Must(looptree::ParseActions(action_space));
@@ -244,13 +245,13 @@ Job JobOf(const Walk& walk, const std::string& affinity, bool fresh, std::uint32
     spec.merge_all_first = setting.merge_all_first;
   }
   spec.affinity = affinity;
-  spec.freshness = fresh ? Freshness::kMeasureAnew : Freshness::kStoredMayAnswer;
+  spec.freshness = fresh ? Freshness::kMeasureAgain : Freshness::kAllowStored;
   spec.threads = threads;
   spec.precision = precision;
   spec.budget_ms = budget_ms;
-  if (device == "cpu") spec.device = DeviceWish::kCpu;
-  if (device == "cuda") spec.device = DeviceWish::kCuda;
-  if (device == "any") spec.device = DeviceWish::kAny;
+  if (device == "cpu") spec.device = DeviceRequest::kCpu;
+  if (device == "cuda") spec.device = DeviceRequest::kCuda;
+  if (device == "any") spec.device = DeviceRequest::kAny;
   return job;
 }
 

@@ -63,7 +63,7 @@ Result<toml::table> ReadTable(const std::string& file, std::string_view table) {
     toml::node* found = whole.get(table);
     if (found == nullptr) return toml::table{};
     if (found->is_table()) return std::move(*found->as_table());
-    return Fail(ErrorKind::kInvalid, fmt::format("{}:{}: '{}' has to be a table: [{}]", file,
+    return Fail(ErrorKind::kInvalid, fmt::format("{}:{}: '{}' must be a table: [{}]", file,
                                                  found->source().begin.line, table, table));
   } catch (const toml::parse_error& error) {
     if (error.source().begin.line == 0) {  // the file could not be read

@@ -23,13 +23,13 @@ std::string_view CacheStateName(CacheState state) {
   LF_CHECK(false, "cache state {}", static_cast<int>(state));
 }
 
-std::optional<std::string> SenselessLabel(std::string_view label) {
+std::optional<std::string> ValidateLabel(std::string_view label) {
   if (label.empty()) return "a label has at least one character";
-  if (label.find(',') != std::string_view::npos) return "a comma separates labels";
+  if (label.find(',') != std::string_view::npos) return "a label cannot contain a comma";
   return std::nullopt;
 }
 
-std::optional<Failure> SenselessField(const JobSpec& spec) {
+std::optional<Failure> ValidateSpec(const JobSpec& spec) {
   const auto senseless = [](std::string_view field, const std::string& value, std::string allowed) {
     return Failure{.code = FailureCode::kMalformed,
                    .message = fmt::format("field '{}' is {}; {}", field, value, allowed)};
@@ -38,11 +38,10 @@ std::optional<Failure> SenselessField(const JobSpec& spec) {
     return senseless("threads", fmt::format("{}", spec.threads),
                      fmt::format("from 1 to {}", kMostThreads));
   }
-  if (spec.precision != 0 &&
-      (spec.precision < kFinestPrecision || spec.precision > kCoarsestPrecision)) {
+  if (spec.precision != 0 && (spec.precision < kMinPrecision || spec.precision > kMaxPrecision)) {
     return senseless(
         "precision", fmt::format("{}", spec.precision),
-        fmt::format("from {} to {}, or 0 for the default", kFinestPrecision, kCoarsestPrecision));
+        fmt::format("from {} to {}, or 0 for the default", kMinPrecision, kMaxPrecision));
   }
   if (spec.budget_ms != 0 && (spec.budget_ms < kLeastBudgetMs || spec.budget_ms > kMostBudgetMs)) {
     return senseless(
@@ -56,9 +55,8 @@ std::optional<Failure> SenselessField(const JobSpec& spec) {
                     std::clamp(spec.priority, kLeastPriority, kMostPriority)));
   }
   for (const std::string& label : spec.labels) {
-    if (auto why = SenselessLabel(label)) {
-      return senseless("labels", fmt::format("not all of it a label: '{}'", label),
-                       *std::move(why));
+    if (auto why = ValidateLabel(label)) {
+      return senseless("labels", fmt::format("invalid label '{}'", label), *std::move(why));
     }
   }
   if (spec.deadline_s != 0 &&
@@ -92,13 +90,13 @@ std::expected<looptree::Replayed, Failure> ReplayJob(const JobSpec& spec) {
   return *std::move(replayed);
 }
 
-Placement PlacementOf(DeviceWish wish, looptree::Target target) {
+Placement PlacementOf(DeviceRequest wish, looptree::Target target) {
   switch (wish) {
-    case DeviceWish::kByBenchmark:
+    case DeviceRequest::kByBenchmark:
       return target == looptree::Target::kCuda ? Placement::kCuda : Placement::kCpu;
-    case DeviceWish::kCpu: return Placement::kCpu;
-    case DeviceWish::kCuda: return Placement::kCuda;
-    case DeviceWish::kAny: return Placement::kAny;
+    case DeviceRequest::kCpu: return Placement::kCpu;
+    case DeviceRequest::kCuda: return Placement::kCuda;
+    case DeviceRequest::kAny: return Placement::kAny;
   }
   LF_CHECK(false, "device wish {}", static_cast<int>(wish));
 }

@@ -18,10 +18,10 @@ namespace loopfleet {
 
 enum class DeviceKind : std::uint8_t { kCpu, kCuda };
 // The device that a job asks for. kByBenchmark, the default: the benchmark's own target.
-enum class DeviceWish : std::uint8_t { kByBenchmark, kCpu, kCuda, kAny };
+enum class DeviceRequest : std::uint8_t { kByBenchmark, kCpu, kCuda, kAny };
 enum class CacheState : std::uint8_t { kWarm, kCold };
 // Whether a stored result may answer the job.
-enum class Freshness : std::uint8_t { kStoredMayAnswer, kMeasureAnew };
+enum class Freshness : std::uint8_t { kAllowStored, kMeasureAgain };
 
 std::string_view DeviceKindName(DeviceKind kind);   // "cpu", "cuda"
 std::string_view CacheStateName(CacheState state);  // "warm", "cold"
@@ -34,8 +34,8 @@ struct JobSpec {
   bool merge_all_first = false;
   // Unset: the benchmark's own. A different one is INVALID_BENCHMARK.
   std::optional<looptree::Dialect> dialect;
-  DeviceWish device = DeviceWish::kByBenchmark;
-  Freshness freshness = Freshness::kStoredMayAnswer;
+  DeviceRequest device = DeviceRequest::kByBenchmark;
+  Freshness freshness = Freshness::kAllowStored;
   std::string tag;  // JSON text from the user, returned unchanged; "": none
 
   std::int32_t priority = 0;  // higher first, among one client's jobs
@@ -54,8 +54,8 @@ struct JobSpec {
 
 // Valid ranges; some fields may also be 0, for their default. Clocks do not allow a precision finer
 // than 0.1 %; the budget must fit in the time limit for running one job.
-inline constexpr double kFinestPrecision = 0.001;
-inline constexpr double kCoarsestPrecision = 0.5;
+inline constexpr double kMinPrecision = 0.001;
+inline constexpr double kMaxPrecision = 0.5;
 inline constexpr double kLeastBudgetMs = 0.1;
 inline constexpr double kMostBudgetMs = 10'000;
 inline constexpr std::uint32_t kMostThreads = 1024;
@@ -67,10 +67,10 @@ inline constexpr double kShortestDeadlineS = 0.001;
 inline constexpr double kLongestDeadlineS = 366.0 * 24 * 3600;
 
 // MALFORMED, naming the first field that is out of range; nullopt if all are valid.
-std::optional<Failure> SenselessField(const JobSpec& spec);
+std::optional<Failure> ValidateSpec(const JobSpec& spec);
 
 // Why the label is invalid; nullopt if it is valid.
-std::optional<std::string> SenselessLabel(std::string_view label);
+std::optional<std::string> ValidateLabel(std::string_view label);
 
 looptree::ReplayOptions ReplayOptionsOf(const JobSpec& spec);
 
@@ -79,6 +79,6 @@ std::expected<looptree::Replayed, Failure> ReplayJob(const JobSpec& spec);
 
 // The kind of worker that the job needs, given its benchmark's target. kAny has no preference.
 enum class Placement : std::uint8_t { kCpu, kCuda, kAny };
-Placement PlacementOf(DeviceWish wish, looptree::Target target);
+Placement PlacementOf(DeviceRequest wish, looptree::Target target);
 
 }  // namespace loopfleet

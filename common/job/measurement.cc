@@ -55,7 +55,7 @@ std::size_t AcceptedSamples(const Measurement& measurement) {
   return static_cast<std::size_t>(std::ranges::count(measurement.sample_flags, kSampleAccepted));
 }
 
-std::vector<double> CountedSamples(const Measurement& measurement) {
+std::vector<double> UsedSamples(const Measurement& measurement) {
   const auto flag_of = [&](std::size_t i) { return measurement.sample_flags[i]; };
   const bool is_accepted = AcceptedSamples(measurement) >= kLeastAccepted;
   std::vector<double> counted;

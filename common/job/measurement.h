@@ -21,17 +21,17 @@ std::string_view GradeName(Grade grade);  // "A"
 inline constexpr double kGradeASpread = 0.01;
 Grade GradeOf(double spread);  // the best grade that this spread allows
 // A measurement with a wider spread says nothing: UNSTABLE_TIMING.
-inline constexpr double kWidestSpread = 0.5;
+inline constexpr double kMaxSpread = 0.5;
 // With fewer accepted samples, the figures are over all samples that were not preempted.
 inline constexpr std::size_t kLeastAccepted = 3;
 
 // Bits of a sample's flag.
 enum SampleFlag : std::uint8_t {
   kSampleAccepted = 0,
-  kSampleContended = 1,  // a probe beside it was slow: something else used the core
-  kSamplePreempted = 2,  // the system ran something else on the core during it
-  kSampleThrottled = 4,  // heat or a power limit slowed the device
-  kSampleApart = 8,      // accepted, but its round disagrees with the rounds that count
+  kSampleContended = 1,     // a probe beside it was slow: something else used the core
+  kSamplePreempted = 2,     // the system ran something else on the core during it
+  kSampleThrottled = 4,     // heat or a power limit slowed the device
+  kSampleOutlierRound = 8,  // accepted, but its round disagrees with the rounds that count
 };
 
 // Readings of a GPU's sensors while it timed a kernel; 0: not reported.
@@ -81,7 +81,7 @@ struct Measurement {
 std::size_t SampleCount(const Measurement& measurement);
 std::size_t AcceptedSamples(const Measurement& measurement);
 // The samples that the figures are over, ascending. Unknown for a thinned measurement.
-std::vector<double> CountedSamples(const Measurement& measurement);
+std::vector<double> UsedSamples(const Measurement& measurement);
 // The clock while the kernel was timed: the mean of before and after; 0: not measured.
 double ClockMhz(const Measurement& measurement);
 // The clock changed by more than 1 % while the kernel was timed: the grade is not A.

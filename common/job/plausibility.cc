@@ -18,8 +18,8 @@ Failure Impossible(double claimed, double peak, std::string_view unit) {
 
 }  // namespace
 
-std::optional<Failure> WhyImpossible(const Measurement& measurement, const WorkDone& work,
-                                     const HardwareFacts& hardware) {
+std::optional<Failure> CheckPlausible(const Measurement& measurement, const WorkDone& work,
+                                      const HardwareFacts& hardware) {
   constexpr double kNsPerSecond = 1e9;
   const DevicePeaks& peaks = hardware.peaks;
   const double flop_peak = peaks.flop_per_second * work.threads;

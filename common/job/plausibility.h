@@ -24,7 +24,7 @@ struct WorkDone {
 // UNSTABLE_TIMING if a figure is impossible; otherwise nullopt. Bandwidth is judged only for
 // outputs more than twice as large as the last cache: part of those must have been written to
 // memory.
-std::optional<Failure> WhyImpossible(const Measurement& measurement, const WorkDone& work,
-                                     const HardwareFacts& hardware);
+std::optional<Failure> CheckPlausible(const Measurement& measurement, const WorkDone& work,
+                                      const HardwareFacts& hardware);
 
 }  // namespace loopfleet

@@ -18,7 +18,7 @@ std::string_view CanaryName(Canary canary) {
 std::string_view QuarantineCauseName(QuarantineCause cause) {
   switch (cause) {
     case QuarantineCause::kNone: return "";
-    case QuarantineCause::kSomeCanary: return "some_canary";
+    case QuarantineCause::kUnspecifiedCanary: return "some_canary";
     case QuarantineCause::kArithmeticCanary: return "arithmetic_canary";
     case QuarantineCause::kSecondCacheCanary: return "second_cache_canary";
     case QuarantineCause::kMemoryCanary: return "memory_canary";
@@ -42,7 +42,7 @@ std::string QuarantineText(const Quarantine& quarantine) {
   };
   switch (quarantine.cause) {
     case QuarantineCause::kNone: return {};
-    case QuarantineCause::kSomeCanary: return took("canaries");
+    case QuarantineCause::kUnspecifiedCanary: return took("canaries");
     case QuarantineCause::kArithmeticCanary: return took("canaries of arithmetic");
     case QuarantineCause::kSecondCacheCanary: return took("canaries of the second cache");
     case QuarantineCause::kMemoryCanary: return took("canaries of memory");

@@ -17,7 +17,7 @@ std::string_view CanaryName(Canary canary);  // "second cache"
 
 enum class QuarantineCause : std::uint8_t {
   kNone,
-  kSomeCanary,  // the worker does not say which canary drifts
+  kUnspecifiedCanary,  // the worker does not say which canary drifts
   kArithmeticCanary,
   kSecondCacheCanary,
   kMemoryCanary,

@@ -87,12 +87,12 @@ struct ExplainJob {
   friend bool operator==(const ExplainJob&, const ExplainJob&) = default;
 };
 
-enum class DrainWish : std::uint8_t { kDrain, kResume };
+enum class DrainAction : std::uint8_t { kDrain, kResume };
 
 // Answered with a WorkerList: the affected workers in their new state.
 struct SetDrain {
   std::string target;  // host name, worker name or full worker id
-  DrainWish wish = DrainWish::kDrain;
+  DrainAction wish = DrainAction::kDrain;
   std::string reason;  // for people
   std::string by;      // the operator, for people
   friend bool operator==(const SetDrain&, const SetDrain&) = default;

@@ -56,7 +56,7 @@ void EnterRecovered(Transaction& tx, std::vector<Recovered::Job> jobs) {
       job.job.admission = CancelledFailure();
     }
     if (const auto* measure = std::get_if<ToMeasure>(&job.job.admission);
-        measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAnew) {
+        measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAgain) {
       tx.state.single_flight.Expect(QuestionOf(job.job.spec, *measure));
     }
     ChargeJobs(tx, tx.state.batches.At(job.id.batch), 0, MemoryBytesOf(job.job.spec));
@@ -244,7 +244,7 @@ void PersistOutcomes(Transaction& tx) {
   tx.commit.made_at = tx.now.instant;
   const Token token = tx.state.commits.Add(std::move(tx.commit));
   tx.effects.push_back(
-      Persist{.token = token, .writes = std::move(tx.writes), .when_full = WhenFull::kKeepTrying});
+      Persist{.token = token, .writes = std::move(tx.writes), .when_full = WhenFull::kRetry});
 }
 
 }  // namespace

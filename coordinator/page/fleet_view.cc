@@ -110,7 +110,7 @@ struct Pool {
   std::set<std::string> reasons;  // why some take no jobs
 };
 
-std::string WhyOut(const WorkerInfo& worker) {
+std::string UnavailableReason(const WorkerInfo& worker) {
   if (worker.drain) {
     return fmt::format("{} drained by {}{}{}", worker.name, worker.drain->by,
                        worker.drain->reason.empty() ? "" : ": ", worker.drain->reason);
@@ -138,7 +138,8 @@ std::map<std::string, Pool> PoolsOf(const FleetSnapshot& snapshot) {
       case WorkerState::kQuarantined: ++pool.quarantined; break;
       case WorkerState::kLost: ++pool.lost; break;
     }
-    if (std::string why = WhyOut(worker); !why.empty() && pool.reasons.size() < kMaxReasons) {
+    if (std::string why = UnavailableReason(worker);
+        !why.empty() && pool.reasons.size() < kMaxReasons) {
       pool.reasons.insert(std::move(why));
     }
   }
@@ -158,7 +159,7 @@ std::string WhyIdle(const FleetSnapshot& snapshot, const Pool& pool) {
     return pool.draining + pool.quarantined > 0 ? "none of them takes jobs now" : "all are lost";
   }
   if (pool.busy == pool.ready) return {};
-  if (snapshot.is_draining) return "the coordinator is going down";
+  if (snapshot.is_draining) return "the coordinator is shutting down";
   if (snapshot.returning_ms > 0) return "the coordinator waits for its workers to come back";
   if (QueuedFor(snapshot, pool.example->hardware.device) == 0) return "nothing is queued for it";
   if (!snapshot.unserved.empty()) return snapshot.unserved.front();

@@ -181,7 +181,7 @@ Json JobViewJson(JobId id, const storage::StoredJob& job) {
   json["asked"] = {
       {"rules", NameOf(spec.rules)},         {"threads", spec.threads},
       {"cache", CacheStateName(spec.cache)}, {"labels", spec.labels},
-      {"priority", spec.priority},           {"fresh", spec.freshness == Freshness::kMeasureAnew}};
+      {"priority", spec.priority},           {"fresh", spec.freshness == Freshness::kMeasureAgain}};
   json["loop_tree"] = TreeJson(spec);
   json["trail"] = TrailJson(spec);
   json["commands"] = CommandsJson(id, job);

@@ -31,7 +31,7 @@ class EffectRunner {
   // Pages of outcomes are read later, one per call of ReadNext.
   bool HasReads() const { return !reads_.empty(); }
   void ReadNext();
-  void ForgetReadsOf(const std::set<KeyText>& keys) { reads_.RemoveThoseWith(keys); }
+  void ForgetReadsOf(const std::set<KeyText>& keys) { reads_.RemoveByKeys(keys); }
   // Events for the core: peers that could not be reached.
   std::vector<Event> TakeEvents() { return std::exchange(events_, {}); }
 

@@ -12,9 +12,9 @@ namespace loopfleet::coordinator {
 void EventFeed::Add(wire::FleetEvent event) {
   event.sequence = ++last_;
   event.at = clock_.WallNow();
-  auto& kept = event.batch ? of_batches_ : others_;
+  auto& kept = event.batch ? batch_events_ : others_;
   kept.push_back(std::move(event));
-  if (kept.size() > (&kept == &of_batches_ ? options_.most_of_batches : options_.most_others)) {
+  if (kept.size() > (&kept == &batch_events_ ? options_.max_batch_events : options_.most_others)) {
     kept.pop_front();
   }
 }
@@ -25,12 +25,12 @@ std::vector<wire::FleetEvent> EventFeed::After(std::uint64_t after, std::size_t 
     return std::ranges::upper_bound(events, after, {}, &wire::FleetEvent::sequence);
   };
   std::vector<wire::FleetEvent> found;
-  auto batch = begin_of(of_batches_);
+  auto batch = begin_of(batch_events_);
   auto other = begin_of(others_);
   std::size_t bytes = 0;
-  while (found.size() < most && (batch != of_batches_.end() || other != others_.end())) {
-    const bool is_batch =
-        other == others_.end() || (batch != of_batches_.end() && batch->sequence < other->sequence);
+  while (found.size() < most && (batch != batch_events_.end() || other != others_.end())) {
+    const bool is_batch = other == others_.end() ||
+                          (batch != batch_events_.end() && batch->sequence < other->sequence);
     auto& next = is_batch ? batch : other;
     bytes += wire::EncodedSize(*next);
     if (bytes > kRoom) break;

@@ -19,7 +19,7 @@ namespace loopfleet::coordinator {
 class EventFeed {
  public:
   struct Options {
-    std::size_t most_of_batches = 1'000;
+    std::size_t max_batch_events = 1'000;
     std::size_t most_others = 1'000;
   };
   explicit EventFeed(const Clock& clock) : EventFeed(clock, Options{}) {}
@@ -36,7 +36,7 @@ class EventFeed {
   const Options options_;
   const Clock& clock_;
   std::uint64_t last_ = 0;
-  std::deque<wire::FleetEvent> of_batches_;
+  std::deque<wire::FleetEvent> batch_events_;
   std::deque<wire::FleetEvent> others_;
 };
 

@@ -75,7 +75,7 @@ void EventLoop::RecoverEarly(const wire::WorkerMessage& message) {
   JobsRecovered event{.part = JobsRecovered::Part::kEarly};
   for (const JobId id : wanted) {
     if (parts_.core.Has(id)) continue;
-    auto job = to_recover_->ReadEarly(id);
+    auto job = to_recover_->ReadOutOfOrder(id);
     // An unreadable job is handled when RecoverSomeJobs reaches it.
     if (job && *job) event.jobs.push_back(AdmitRecovered(**std::move(job)));
   }
@@ -279,7 +279,7 @@ void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
     if (!seen) return RefuseClient(peer, number, Unreadable(seen.error()));
     event.seen = *std::move(seen);
   }
-  event.digest = event.seen ? wire::SubmissionDigestLike(event.seen->request_digest, submit)
+  event.digest = event.seen ? wire::SubmissionDigestOfSameKind(event.seen->request_digest, submit)
                             : wire::SubmissionDigest(submit);
   // Jobs are admitted only for a known client, a new request, and when there is room. Otherwise the
   // core refuses the submission, or answers the repeat, without looking at the jobs.
@@ -331,7 +331,7 @@ void EventLoop::TickIfDue() {
     parts_.board.Show(SnapshotOf(parts_.core, parts_.observer.tally(), moment));
   }
   const auto trouble = parts_.storage.trouble();
-  parts_.health.StorageHas(trouble);
+  parts_.health.SetStorageError(trouble);
   parts_.observer.record().SetStorageFull(trouble == ErrorKind::kFull);
 }
 

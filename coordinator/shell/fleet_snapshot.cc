@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxReasons = 4;
 constexpr std::size_t kMaxDemands = 256;
 
-std::vector<std::string> WhyUnschedulableNow(const State& state) {
+std::vector<std::string> UnschedulableReasons(const State& state) {
   std::vector<std::string> reasons;
   if (state.ready.size() == 0 || state.ready.open_demands() > kMaxDemands) return reasons;
   for (const Demand& demand : state.ready.Demands()) {
@@ -38,7 +38,7 @@ FleetSnapshot SnapshotOf(const Core& core, const Tally& tally, Moment now) {
                                     core.Queued(Placement::kAny)},
                          .leased = core.Leased(),
                          .running_batches = state.batches.size(),
-                         .unserved = WhyUnschedulableNow(state),
+                         .unserved = UnschedulableReasons(state),
                          .undurable_outcomes = state.commits.undurable_outcomes(),
                          .tally = tally};
   if (now.instant < state.grants_from) {

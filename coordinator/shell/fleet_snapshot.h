@@ -23,7 +23,7 @@ struct FleetSnapshot {
   Moment at;
   std::string coordinator;
   std::uint64_t epoch = 0;
-  bool is_draining = false;        // the coordinator is going down
+  bool is_draining = false;        // the coordinator is shutting down
   std::uint32_t returning_ms = 0;  // how long it still waits for its workers to return
   std::vector<wire::WorkerInfo> workers;
   std::vector<wire::Drain> drains;      // standing, with or without a worker of that name

@@ -23,7 +23,7 @@ Nanos Health::SinceLastTurn() const {
   return clock_.Now() - turned_at_.load(std::memory_order_relaxed);
 }
 
-std::vector<std::string> Health::WhyStuck() const {
+std::vector<std::string> Health::StuckReason() const {
   const Nanos since = SinceLastTurn();
   if (since <= kStuckAfter) return {};
   return {fmt::format("the event loop has not turned for {:.1f} s",
@@ -31,14 +31,14 @@ std::vector<std::string> Health::WhyStuck() const {
 }
 
 std::vector<std::string> Health::Reasons() const {
-  std::vector<std::string> reasons = WhyStuck();
+  std::vector<std::string> reasons = StuckReason();
   if (const auto trouble = trouble_.load(std::memory_order_relaxed)) {
     reasons.push_back(TextOf(*trouble));
   }
   return reasons;
 }
 
-std::vector<std::string> Health::WhyNotReady() const {
+std::vector<std::string> Health::NotReadyReason() const {
   if (!stopping_.load(std::memory_order_relaxed)) return {};
   return {"it is stopping"};
 }

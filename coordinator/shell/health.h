@@ -17,17 +17,17 @@ class Health {
   explicit Health(const Clock& clock) : clock_(clock), turned_at_(clock.Now()) {}
 
   void LoopTurned(Instant now) { turned_at_.store(now, std::memory_order_relaxed); }
-  void StorageHas(std::optional<ErrorKind> trouble) {  // see StorageThread::trouble()
+  void SetStorageError(std::optional<ErrorKind> trouble) {  // see StorageThread::trouble()
     trouble_.store(trouble, std::memory_order_relaxed);
   }
   void Stopping() { stopping_.store(true, std::memory_order_relaxed); }
 
   std::vector<std::string> Reasons() const;  // why it is unhealthy; empty: healthy
   // Why it accepts no batches, though it may be healthy.
-  std::vector<std::string> WhyNotReady() const;
+  std::vector<std::string> NotReadyReason() const;
   // Why only a restart helps: the event loop hangs. A full disk is not such a reason.
-  std::vector<std::string> WhyStuck() const;
-  bool IsTurning() const { return WhyStuck().empty(); }
+  std::vector<std::string> StuckReason() const;
+  bool IsTurning() const { return StuckReason().empty(); }
 
  private:
   Nanos SinceLastTurn() const;

@@ -40,7 +40,7 @@ bool IsRevoked(const wire::Sender& sender) { return sender.standing == Standing:
 
 Failure KeyWasRevoked() {
   return {.code = FailureCode::kUnauthenticated,
-          .message = "the key of this connection is not authorized any more"};
+          .message = "the key of this connection is no longer authorized"};
 }
 
 wire::Role RoleOf(const wire::Sender& sender) {

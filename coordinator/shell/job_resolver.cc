@@ -85,7 +85,7 @@ const ReplayMemory::Replayed& ReplayMemory::Replay(const JobSpec& spec) {
   return Remember(std::move(content), ReplayNow(spec));
 }
 
-ToMeasure ReplayMemory::Recall(const storage::ReplayedTo& stored, const JobSpec& spec) {
+ToMeasure ReplayMemory::Recall(const storage::ReplayResult& stored, const JobSpec& spec) {
   JobSpec program{.source = spec.source, .rules = spec.rules};
   program.dialect = spec.dialect;
   program.device = spec.device;
@@ -106,7 +106,7 @@ const ReplayMemory::Replayed& ReplayMemory::Remember(std::string content, Replay
 }
 
 AdmittedJob Admitter::Admit(JobSpec spec, const StoredConditions& conditions) {
-  if (auto senseless = SenselessField(spec)) {
+  if (auto senseless = ValidateSpec(spec)) {
     return {.spec = std::move(spec), .admission = *std::move(senseless)};
   }
   const ReplayMemory::Replayed& replayed = memory_.Replay(spec);
@@ -114,7 +114,7 @@ AdmittedJob Admitter::Admit(JobSpec spec, const StoredConditions& conditions) {
     return {.spec = std::move(spec), .admission = *failure};
   }
   const ToMeasure measure = std::get<ToMeasure>(replayed);
-  if (spec.freshness == Freshness::kStoredMayAnswer) {
+  if (spec.freshness == Freshness::kAllowStored) {
     if (auto stored = Lookup(spec, measure, conditions)) {
       return {.spec = std::move(spec), .admission = std::move(stored)};
     }
@@ -122,7 +122,7 @@ AdmittedJob Admitter::Admit(JobSpec spec, const StoredConditions& conditions) {
   return {.spec = std::move(spec), .admission = measure};
 }
 
-AdmittedJob Admitter::Readmit(JobSpec spec, const std::optional<storage::ReplayedTo>& stored) {
+AdmittedJob Admitter::Readmit(JobSpec spec, const std::optional<storage::ReplayResult>& stored) {
   if (!stored) return Admit(std::move(spec), {});
   const ToMeasure measure = memory_.Recall(*stored, spec);
   return {.spec = std::move(spec), .admission = measure};

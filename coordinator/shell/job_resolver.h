@@ -51,7 +51,7 @@ class ReplayMemory {
   const Replayed& Replay(const JobSpec& spec);
   // The result that an earlier run of the coordinator stored for the job. Its actions are not
   // replayed again. The flop count is not stored; it is that of the program.
-  ToMeasure Recall(const storage::ReplayedTo& stored, const JobSpec& spec);
+  ToMeasure Recall(const storage::ReplayResult& stored, const JobSpec& spec);
 
  private:
   using Generation = std::unordered_map<std::string, Replayed>;
@@ -73,7 +73,7 @@ class Admitter {
 
   AdmittedJob Admit(JobSpec spec, const StoredConditions& conditions);
   // For a job that an earlier run accepted. No worker is connected yet, so nothing is looked up.
-  AdmittedJob Readmit(JobSpec spec, const std::optional<storage::ReplayedTo>& stored);
+  AdmittedJob Readmit(JobSpec spec, const std::optional<storage::ReplayResult>& stored);
 
  private:
   storage::StoredAnswer Lookup(const JobSpec& spec, const ToMeasure& measure,

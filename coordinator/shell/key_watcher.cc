@@ -99,7 +99,8 @@ void KeyWatcher::Reload() {
   }
   if (!loaded) {
     loaded = wire::LoadedKeys{
-        .keys = {}, .problems = {loaded.error().message + "; nobody is authorized until then"}};
+        .keys = {},
+        .problems = {loaded.error().message + "; no key is accepted until this is fixed"}};
   }
   LogProblems(loaded->problems);
   for (const auto& [key, principal] : authenticator_.keys().all()) {
@@ -126,10 +127,10 @@ void KeyWatcher::CountRefusals(Instant now) {
   const auto refusals = authenticator_.TakeRefusals();
   if (refusals.count == 0) return;
   refused_count_ += refusals.count;
-  unlogged_refusals_ += refusals.count;
+  unreported_refusals_ += refusals.count;
   if (now < next_refusal_log_) return;
   next_refusal_log_ = now + kRefusalLogPause;
-  log::Warning("keys.refused count={} last=\"{}\"", std::exchange(unlogged_refusals_, 0),
+  log::Warning("keys.refused count={} last=\"{}\"", std::exchange(unreported_refusals_, 0),
                refusals.last);
 }
 

@@ -62,7 +62,7 @@ class KeyWatcher {
   std::vector<std::string> problems_;  // last logged
   std::set<KeyText> revoked_;          // not yet taken
   std::uint64_t refused_count_ = 0;
-  std::uint64_t unlogged_refusals_ = 0;
+  std::uint64_t unreported_refusals_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

@@ -16,16 +16,16 @@ class LogRateLimit {
   // Counts a line. Returns how many lines to report now, this one included; nullopt: log nothing
   // now.
   std::optional<std::uint64_t> Count(Instant now) {
-    ++untold_;
+    ++unreported_;
     if (now < next_) return std::nullopt;
     next_ = now + kPause;
-    return std::exchange(untold_, 0);
+    return std::exchange(unreported_, 0);
   }
 
  private:
   static constexpr std::chrono::seconds kPause{1};
 
-  std::uint64_t untold_ = 0;
+  std::uint64_t unreported_ = 0;
   Instant next_ = Instant::min();
 };
 

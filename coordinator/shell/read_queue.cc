@@ -36,7 +36,7 @@ ReadQueue::Read ReadQueue::Take() {
   return std::move(read);
 }
 
-void ReadQueue::RemoveThoseWith(const std::set<KeyText>& keys) {
+void ReadQueue::RemoveByKeys(const std::set<KeyText>& keys) {
   queue_.EraseIf([&](const Read& read) { return keys.contains(PayerOf(read).key); });
 }
 

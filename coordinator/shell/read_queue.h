@@ -29,7 +29,7 @@ class ReadQueue {
   // Returns why there is no room; nullopt: added.
   std::optional<Failure> Add(Read read);
   Read Take();  // must not be empty
-  void RemoveThoseWith(const std::set<KeyText>& keys);
+  void RemoveByKeys(const std::set<KeyText>& keys);
   bool empty() const { return queue_.empty(); }
 
  private:

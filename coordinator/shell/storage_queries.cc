@@ -136,7 +136,7 @@ wire::CoordinatorMessage StorageQueries::Answer(const wire::ExplainJob& explain,
   if (!(*job)->outcome && why == Unknown::kMayBeToCome) {
     return wire::JobExplanation{
         .job = id,
-        .reason = "queued: the coordinator has started anew and not read this job yet",
+        .reason = "queued: the coordinator has restarted and has not loaded this job yet",
         .priority = (*job)->spec.priority};
   }
   return ExplainFinished(id, std::move((*job)->outcome));

@@ -75,7 +75,7 @@ void StorageThread::Run() {
       // The last write failed. New work must not wait for it: it is refused or queued behind.
       while (auto persist = queue_.TryPop()) backlog_.Add(*std::move(persist));
     }
-    if (WriteBacklogOff()) {
+    if (FlushBacklog()) {
       if (retention_.IsDueWhileBusy()) ThinSamples();
       continue;
     }
@@ -97,7 +97,7 @@ void StorageThread::ThinSamples() {
   }
 }
 
-bool StorageThread::WriteBacklogOff() {
+bool StorageThread::FlushBacklog() {
   while (!backlog_.empty()) {
     const Instant start = clock_.Now();
     LF_FAILPOINT("coordinator.before_apply");
@@ -123,7 +123,7 @@ bool StorageThread::WriteBacklogOff() {
     NoteTrouble(applied.error());
     std::vector<Event> refused = backlog_.NoRoom(applied.error());
     if (refused.empty()) return false;  // nothing to refuse: retry later
-    Tell(std::move(refused));  // the rest may fit now
+    Tell(std::move(refused));           // the rest may fit now
   }
   return true;
 }

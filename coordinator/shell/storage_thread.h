@@ -55,7 +55,7 @@ class StorageThread {
   std::vector<Persist> Await();
   void ThinSamples();
   // True if the backlog is empty afterwards.
-  bool WriteBacklogOff();
+  bool FlushBacklog();
   void NoteTrouble(const Error& error);
   void NoteSuccess();
   void Tell(std::vector<Event> events);

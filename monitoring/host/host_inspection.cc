@@ -193,7 +193,7 @@ Finding CpuQuota(const Host& host) {
 Finding ClockSource(const Host& host) {
   const std::string folder = "devices/system/clocksource/clocksource0/";
   const auto current = host.files.Sys(folder + "current_clocksource");
-  if (!current) return Unknown("the host does not say what it tells the time by", "");
+  if (!current) return Unknown("the clock source is unknown", "");
   constexpr std::array<std::string_view, 4> kQuick = {"tsc", "arch_sys_counter", "kvm-clock",
                                                       "hyperv_clocksource_tsc_page"};
   if (std::ranges::find(kQuick, *current) != kQuick.end()) {
@@ -240,7 +240,7 @@ Finding Swap(const Host& host) {
 Finding HugePages(const Host& host) {
   const auto enabled = host.files.Sys("kernel/mm/transparent_hugepage/enabled");
   if (!enabled) return Unknown("the host does not say whether it has huge pages", "");
-  if (enabled->find("[never]") == std::string::npos) return Good("huge pages are to be had");
+  if (enabled->find("[never]") == std::string::npos) return Good("huge pages are available");
   return {.severity = Severity::kNotice,
           .what = "transparent huge pages are off",
           .why = "large tensors miss the TLB, differently with each run's placement in memory",

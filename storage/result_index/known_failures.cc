@@ -9,7 +9,7 @@
 
 namespace loopfleet::storage {
 
-bool AnswersAgain(FailureCode code) {
+bool IsCacheable(FailureCode code) {
   switch (code) {
     case FailureCode::kCompileError:
     case FailureCode::kCompileTimeout:
@@ -146,14 +146,14 @@ Status KnownFailures::Suspect(Connection& connection, const ResultsSuspected& su
       if (!row.ChecksumMatches()) continue;  // a damaged time does not end the scan
       if (failed_at < since - kSlack.count()) break;
       const bool is_of_worker = row.Text() == suspected.worker;
-      if (!code || !IsOfTime(*code) || failed_at < since || !is_of_worker) continue;
+      if (!code || !DependsOnTime(*code) || failed_at < since || !is_of_worker) continue;
       rows.emplace_back(id, place);
     }
   }
   for (const auto& [id, place] : rows) {
     LF_TRY(Query query, connection.Start("DELETE FROM known_failures WHERE id = ?"));
     LF_TRY_VOID(query.Add(id).Run());
-    taken_away_.insert(place);
+    removed_.insert(place);
   }
   return {};
 }
@@ -162,15 +162,15 @@ Status KnownFailures::Doubt(Connection& connection, BatchId batch, std::uint64_t
   LF_TRY(Query query,
          connection.Start("DELETE FROM known_failures WHERE batch = ? AND sequence = ?"));
   LF_TRY_VOID(query.Add(batch.value).Add(sequence).Run());
-  taken_away_.insert({batch, sequence});
+  removed_.insert({batch, sequence});
   return {};
 }
 
 void KnownFailures::Publish() {
-  if (added_.empty() && taken_away_.empty()) return;
+  if (added_.empty() && removed_.empty()) return;
   std::lock_guard lock(mutex_);
   for (const Entry& entry : std::exchange(added_, {})) Remember(entry);
-  const auto taken_away = std::exchange(taken_away_, {});
+  const auto taken_away = std::exchange(removed_, {});
   if (taken_away.empty()) return;
   std::unordered_multiset<std::uint64_t> gone;
   std::erase_if(entries_, [&](const auto& one) {
@@ -188,7 +188,7 @@ void KnownFailures::Publish() {
 
 void KnownFailures::Forget() {
   added_.clear();
-  taken_away_.clear();
+  removed_.clear();
 }
 
 }  // namespace loopfleet::storage

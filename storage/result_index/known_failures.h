@@ -25,7 +25,7 @@ namespace loopfleet::storage {
 
 // Whether such a failure answers equal jobs: it is about the tree and its conditions, not about one
 // job's circumstances.
-bool AnswersAgain(FailureCode code);
+bool IsCacheable(FailureCode code);
 // Whether a busy host can be part of the reason. Such a failure answers for one day only.
 bool IsCircumstantial(FailureCode code);
 inline constexpr std::chrono::hours kCircumstantialAge{24};
@@ -63,8 +63,8 @@ class KnownFailures {
 
   using Place = std::pair<BatchId, std::uint64_t>;  // of the outcome
 
-  std::vector<Entry> added_;    // writer only
-  std::set<Place> taken_away_;  // writer only; may be among added_
+  std::vector<Entry> added_;  // writer only
+  std::set<Place> removed_;   // writer only; may be among added_
   mutable std::mutex mutex_;
   std::unordered_multimap<std::uint64_t, Entry> entries_;  // guarded by mutex_
   std::deque<std::uint64_t> oldest_;  // guarded by mutex_; hashes, oldest entry first

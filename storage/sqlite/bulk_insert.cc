@@ -7,7 +7,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr std::size_t kMuch = 1 << 20;  // bytes; still fits a core's own cache
+constexpr std::size_t kFlushBytes = 1 << 20;  // bytes; still fits a core's own cache
 
 }  // namespace
 
@@ -55,12 +55,12 @@ RowFeed& RowFeed::AddValues(std::string_view values) {
 }
 
 RowFeed& RowFeed::AddChecksum() {
-  return AddInt64(ChecksumOf(std::string_view(bytes_).substr(begun_at_)));
+  return AddInt64(ChecksumOf(std::string_view(bytes_).substr(row_begin_)));
 }
 
 Status RowFeed::EndRow() {
-  rows_.push_back(std::exchange(begun_at_, bytes_.size()));
-  return bytes_.size() < kMuch ? Status{} : Flush();
+  rows_.push_back(std::exchange(row_begin_, bytes_.size()));
+  return bytes_.size() < kFlushBytes ? Status{} : Flush();
 }
 
 Status RowFeed::Flush() {
@@ -73,7 +73,7 @@ Status RowFeed::Flush() {
 void RowFeed::Forget() {
   bytes_.clear();
   rows_.clear();
-  begun_at_ = 0;
+  row_begin_ = 0;
 }
 
 }  // namespace loopfleet::storage

@@ -57,7 +57,7 @@ class RowFeed {
   const char* const insert_;
   std::string bytes_;              // encoded as in row_bytes.h
   std::vector<std::size_t> rows_;  // offset of each complete row
-  std::size_t begun_at_ = 0;       // offset of the current row
+  std::size_t row_begin_ = 0;      // offset of the current row
 };
 
 }  // namespace loopfleet::storage

@@ -12,8 +12,7 @@ namespace loopfleet::storage {
 
 template <class Id>
 std::unexpected<Error> Damaged(std::string_view table, const Id& id) {
-  return Fail(ErrorKind::kCorrupt,
-              fmt::format("row {} of table {} is not what was written", id, table));
+  return Fail(ErrorKind::kCorrupt, fmt::format("row {} of table {} is damaged", id, table));
 }
 
 }  // namespace loopfleet::storage

@@ -66,11 +66,11 @@ Query::Query(Query&& other) noexcept
       summed_(other.summed_),
       bind_code_(other.bind_code_),
       pieces_bound_(other.pieces_bound_),
-      once_(other.once_) {}
+      finalize_after_run_(other.finalize_after_run_) {}
 
 Query::~Query() {
   if (statement_ == nullptr) return;
-  if (once_) {
+  if (finalize_after_run_) {
     sqlite3_finalize(statement_);
     return;
   }
@@ -282,7 +282,7 @@ Result<Query> Connection::StartOnce(const std::string& sql) {
   row_.bytes.clear();
   row_.pieces.clear();
   Query query(database_, statement, &row_);
-  query.once_ = true;
+  query.finalize_after_run_ = true;
   return query;
 }
 

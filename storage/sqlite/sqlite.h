@@ -105,7 +105,7 @@ class Query {
   int summed_ = 0;     // columns of this row whose bytes are in row_->bytes
   int bind_code_ = 0;  // the first error of binding a parameter
   bool pieces_bound_ = false;
-  bool once_ = false;  // the statement is finalized after this run
+  bool finalize_after_run_ = false;  // the statement is finalized after this run
 };
 
 class Connection {

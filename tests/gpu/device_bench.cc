@@ -73,7 +73,7 @@ looptree::LoopTree Walked(const std::string& uri, const std::string& actions) {
 
 SamplingPolicy BenchPolicy(CacheState cache) {
   SamplingPolicy policy;
-  policy.least_samples = 5;
+  policy.min_samples = 5;
   policy.min_repetition_ns = 5'000'000;
   policy.precision = 0.002;
   policy.budget_ns = 300'000'000;

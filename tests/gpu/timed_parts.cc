@@ -49,7 +49,7 @@ double CopyRate(const DeviceBench& bench, const Options& options) {
   const std::uint64_t largest = std::uint64_t{6} * options.largest * options.largest;
   const std::uint64_t bytes = std::clamp(largest, std::uint64_t{1} << 20, kCopiedBytes);
   const auto copy = [&] { return bench.device.TimeCopies(bytes, kTimes); };
-  if (!AwaitClocks(bench.device, copy)) return 0;
+  if (!WarmUpClocks(bench.device, copy)) return 0;
   const auto ns = copy();
   return ns && *ns > 0 ? 2.0 * static_cast<double>(bytes) * kTimes / *ns : 0;
 }

@@ -241,7 +241,8 @@ TEST_P(OldPeerTest, TodaysWorkerServesAnOldCoordinator) {
   ASSERT_TRUE(worker.has_value()) << worker.error().message;
   std::set<std::uint64_t> reported;
   bool said_goodbye = false;
-  bool may_be_gone = false;  // after it was told to end, its last heartbeat may stay unanswered
+  bool may_be_gone = false;  // after it was stopped while waiting for the timing core, its last
+                             // heartbeat may stay unanswered
   const auto end = std::chrono::steady_clock::now() + kLimit;
   while (!said_goodbye && std::chrono::steady_clock::now() < end) {
     poller.Wait(20ms);

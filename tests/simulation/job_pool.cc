@@ -45,8 +45,8 @@ JobSpec JobPool::Draw(Dice& dice) {
     return spec;
   }
   spec.source = looptree::BenchmarkUri{dice.Of(trees_).uri};
-  if (dice.Chance(any_device_)) spec.device = DeviceWish::kAny;
-  if (dice.Chance(fresh_)) spec.freshness = Freshness::kMeasureAnew;
+  if (dice.Chance(any_device_)) spec.device = DeviceRequest::kAny;
+  if (dice.Chance(fresh_)) spec.freshness = Freshness::kMeasureAgain;
   if (dice.Chance(mix_.prioritised)) spec.priority = dice.Between(-2, 2);
   if (dice.Chance(mix_.labelled)) spec.labels = {"big"};
   if (dice.Chance(mix_.bound)) {
@@ -75,7 +75,7 @@ std::variant<coordinator::ToMeasure, Failure> JobPool::Replay(const JobSpec& spe
   return Memory().Replay(spec);
 }
 
-coordinator::ToMeasure JobPool::Recall(const storage::ReplayedTo& stored, const JobSpec& spec) {
+coordinator::ToMeasure JobPool::Recall(const storage::ReplayResult& stored, const JobSpec& spec) {
   return Memory().Recall(stored, spec);
 }
 

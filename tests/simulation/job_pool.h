@@ -33,7 +33,7 @@ class JobPool {
   // Replays a request as the coordinator does: its tree, or why it is invalid. The result depends
   // on `spec` only and is cached across seeds.
   static std::variant<coordinator::ToMeasure, Failure> Replay(const JobSpec& spec);
-  static coordinator::ToMeasure Recall(const storage::ReplayedTo& stored, const JobSpec& spec);
+  static coordinator::ToMeasure Recall(const storage::ReplayResult& stored, const JobSpec& spec);
 
  private:
   struct Tree {

@@ -25,7 +25,7 @@ std::string TextOf(const wire::ShowJob& m) { return fmt::format("show(job {})", 
 std::string TextOf(const wire::ExplainJob& m) { return fmt::format("explain(job {})", m.job); }
 std::string TextOf(const wire::ListWorkers&) { return "list workers"; }
 std::string TextOf(const wire::SetDrain& m) {
-  return fmt::format("{}({})", m.wish == wire::DrainWish::kDrain ? "drain" : "resume", m.target);
+  return fmt::format("{}({})", m.wish == wire::DrainAction::kDrain ? "drain" : "resume", m.target);
 }
 std::string TextOf(const wire::FlagResults& m) {
   return fmt::format("flag({} jobs from {})", m.jobs.size(), m.jobs.front());

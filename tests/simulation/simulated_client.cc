@@ -253,16 +253,16 @@ void SimulatedClient::SecondPasses() {
                      static_cast<ClientPort::Deaf>(dice_.Between(0, 2)));
     if (dice_.Chance(0.5)) parts_.port.Cut(link_);
   }
-  if (dice_.Chance(Rate(Fault::kOperator))) DrainSomebody();
+  if (dice_.Chance(Rate(Fault::kOperator))) DrainRandomHost();
   if (dice_.Chance(Rate(Fault::kVanish))) Vanish();
 }
 
 // An operator drains a host beside the client's other requests, and resumes it later. The resume
 // is repeated, so that it arrives even if this connection breaks meanwhile.
-void SimulatedClient::DrainSomebody() {
+void SimulatedClient::DrainRandomHost() {
   wire::SetDrain set{.target = fmt::format("host {}", dice_.Index(2)), .by = "an operator"};
   parts_.port.Send(link_, wire::ClientRequest{.number = ++last_number_, .message = set});
-  set.wish = wire::DrainWish::kResume;
+  set.wish = wire::DrainAction::kResume;
   const Nanos pause = dice_.Between(Nanos(milliseconds(200)), Nanos(seconds(3)));
   for (const Nanos later : {pause, pause + seconds(4), pause + seconds(20), pause + seconds(40)}) {
     parts_.agenda.After(later, [this, set] {

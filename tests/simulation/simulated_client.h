@@ -66,7 +66,7 @@ class SimulatedClient {
   void TryAgainAfter(Nanos pause);
   void SecondPasses();
   void Vanish();
-  void DrainSomebody();
+  void DrainRandomHost();
   wire::SubmitJobs OtherContent(wire::SubmitJobs message);
   double Rate(Fault fault) const { return is_healed_ ? 0 : parts_.mix[fault]; }
   template <class Action>

@@ -73,7 +73,7 @@ class World {
       }
       agenda_.Step();
     }
-    if (!checker_.violation()) WaitForWhatWasLeftOpen();
+    if (!checker_.violation()) AwaitOpenBatches();
     if (!checker_.violation()) checker_.CheckTheEnd();
     return {.violation = checker_.violation(),
             .hash = trace_.hash(),
@@ -113,7 +113,7 @@ class World {
   }
 
   // All clients are done: a batch that is still open belongs to a client that vanished.
-  void WaitForWhatWasLeftOpen() {
+  void AwaitOpenBatches() {
     if (!IsSomethingOpen()) return;
     const Instant end = agenda_.now() + mix_.limits.open_batch_idle * 5 / 4;
     while (!checker_.violation() && agenda_.now() < end && IsSomethingOpen()) agenda_.Step();

@@ -69,7 +69,7 @@ void Connection::TellHandshake() {
 
 Status Connection::ReceiveAll() {
   TellHandshake();
-  if (dealer_->TakeReconnected()) protocol_.ConnectedAgain(parts_.clock.Now());
+  if (dealer_->ConsumeReconnect()) protocol_.ConnectedAgain(parts_.clock.Now());
   while (const std::optional<std::string> frame = dealer_->Receive()) {
     std::expected<wire::WorkerCommand, Failure> command = wire::DecodeWorkerCommand(*frame);
     if (!command) {

@@ -26,7 +26,7 @@ struct Protocol::Hearer {
     log::Info("coordinator.welcome epoch={} heartbeat_ms={}", welcome.epoch, welcome.heartbeat_ms);
     self.heartbeat_interval_ = std::chrono::milliseconds(std::max(welcome.heartbeat_ms, 1U));
     self.next_heartbeat_ = now;
-    self.SendAllAgain();
+    self.ResendPending();
     self.is_registered_ = true;
     return {};
   }
@@ -188,7 +188,7 @@ bool Protocol::Lingers(Instant now) const {
   return now - oldest < options_.linger && !runner_.Held().empty();
 }
 
-void Protocol::SendAllAgain() {
+void Protocol::ResendPending() {
   alone_.reset();
   for (auto& [lease, unstored] : unstored_) {
     unstored.sent_at.reset();
@@ -251,7 +251,7 @@ void Protocol::OnUnreadable(const std::string& why) {
             .code = FailureCode::kWorkerCrashed,
             .message = fmt::format("the coordinator cannot read the worker's report: {}", why)}};
   }
-  SendAllAgain();
+  ResendPending();
 }
 
 void Protocol::SendHelloIfDue(Instant now) {

@@ -81,7 +81,7 @@ class Protocol {
   void SendReturned();
   bool Lingers(Instant now) const;
   void SendReports(Instant now);
-  void SendAllAgain();
+  void ResendPending();
   void OnUnreadable(const std::string& why);
   void SendHelloIfDue(Instant now);
   void SendHeartbeatIfDue(Instant now);

@@ -71,7 +71,7 @@ struct Flags {
   std::string code_hash;  // of a stored row, to compare with; empty: none
 };
 
-int Complain(int code, std::string_view text) {
+int PrintError(int code, std::string_view text) {
   fmt::print(stderr, "loopfleet-worker emit: {}\n", text);
   return code;
 }
@@ -211,7 +211,7 @@ std::expected<std::string, Failure> GpuCodeOf(Format format, const looptree::Loo
 }
 
 // The requested GPU; nullopt: the code is for a CPU.
-Result<std::optional<GpuArch>> GpuAskedFor(Format format, const Flags& flags) {
+Result<std::optional<GpuArch>> RequestedGpu(Format format, const Flags& flags) {
   if (flags.gpu_arch.empty()) {
     if (!NeedsGpu(format)) return std::nullopt;
     return Fail(ErrorKind::kInvalid,
@@ -283,20 +283,21 @@ int EmitMain(int argc, const char* const* argv) {
     fmt::print("{}", app.help());
     return kExitOk;
   } catch (const CLI::ParseError& error) {
-    return Complain(kExitUsage, error.what());
+    return PrintError(kExitUsage, error.what());
   }
   const Result<Format> format = Find("--format", kFormats, flags.format);
-  if (!format) return Complain(kExitUsage, format.error().message);
+  if (!format) return PrintError(kExitUsage, format.error().message);
   const Result<CpuIsa> isa = Find("--isa", kIsas, flags.isa);
-  if (!isa) return Complain(kExitUsage, isa.error().message);
-  const auto gpu = GpuAskedFor(*format, flags);
-  if (!gpu) return Complain(kExitUsage, gpu.error().message);
+  if (!isa) return PrintError(kExitUsage, isa.error().message);
+  const auto gpu = RequestedGpu(*format, flags);
+  if (!gpu) return PrintError(kExitUsage, gpu.error().message);
   const Result<JobSpec> spec = SpecFrom(flags);
-  if (!spec) return Complain(kExitUsage, spec.error().message);
+  if (!spec) return PrintError(kExitUsage, spec.error().message);
   const auto compilers = MakeCompilers(flags, *isa, *gpu);
-  if (!compilers) return Complain(kExitFailed, compilers.error().message);
+  if (!compilers) return PrintError(kExitFailed, compilers.error().message);
   const auto failed = [](const Failure& failure) {
-    return Complain(kExitFailed, fmt::format("{}: {}", InfoOf(failure.code).name, failure.message));
+    return PrintError(kExitFailed,
+                      fmt::format("{}: {}", InfoOf(failure.code).name, failure.message));
   };
   const auto replayed = ReplayJob(*spec);
   if (!replayed) return failed(replayed.error());
@@ -309,7 +310,7 @@ int EmitMain(int argc, const char* const* argv) {
     CompareWithRow(flags.code_hash, replayed->tree, options, *compilers->host);
   }
   if (!PrintAll(*code)) {
-    return Complain(kExitFailed, "standard output cannot be written");
+    return PrintError(kExitFailed, "cannot write to standard output");
   }
   return kExitOk;
 }

@@ -31,7 +31,7 @@ std::expected<looptree::Replayed, Failure> RebuildJob(const JobSpec& spec, const
   const auto fail = [](FailureCode code, std::string message) {
     return std::unexpected(Failure{.code = code, .message = std::move(message)});
   };
-  if (std::optional<Failure> failure = SenselessField(spec)) {
+  if (std::optional<Failure> failure = ValidateSpec(spec)) {
     return std::unexpected(*std::move(failure));
   }
   if (spec.threads > limits.max_threads) {

@@ -136,7 +136,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
                   .call = std::move(call),
                   .run_took = verified->run_took,
                   .waits_since = done,
-                  .rounds = MeasurementRounds(lease.spec, {.likely_run_ns = verified->run_ns})};
+                  .rounds = MeasurementRounds(lease.spec, {.estimated_run_ns = verified->run_ns})};
 }
 
 std::expected<std::shared_ptr<GuardedBuffers>, Failure> Pipeline::GuardedBuffersFor(
@@ -313,7 +313,7 @@ void Pipeline::TimeLoop() {
     } else if (auto measured = Judge(done)) {
       evaluation.verdict = *std::move(measured);
       HardwareFacts& hardware = evaluation.conditions->hardware;
-      hardware = parts_.device.AsShown(std::move(hardware));
+      hardware = parts_.device.WithObservedPeaks(std::move(hardware));
     } else {
       evaluation.verdict = std::move(measured).error();
     }

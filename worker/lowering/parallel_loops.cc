@@ -51,7 +51,7 @@ class Finder {
   void FindIn(TreeRef root) {
     const TreeRef end = tree_.nodes()[root].end;
     for (TreeRef ref = root; ref < end; ++ref) {
-      if (!IsWanted(ref)) continue;
+      if (!HasWaiters(ref)) continue;
       if (const auto problem = Problem(ref)) {
         Refuse(ref, *problem);
         continue;
@@ -64,7 +64,7 @@ class Finder {
   bool IsAnnotated(TreeRef ref) const {
     return IsLoop(ref) && tree_.nodes()[ref].annotation == Annotation::kThread;
   }
-  bool IsWanted(TreeRef ref) const { return every_ ? IsLoop(ref) : IsAnnotated(ref); }
+  bool HasWaiters(TreeRef ref) const { return every_ ? IsLoop(ref) : IsAnnotated(ref); }
   // Keeps the first reason.
   void Refuse(TreeRef ref, std::string why) {
     if (IsAnnotated(ref)) found_.refused.try_emplace(ref, std::move(why));
@@ -74,7 +74,7 @@ class Finder {
   TreeRef AddGroup(TreeRef outermost) {
     std::vector<TreeRef> group = {outermost};
     for (std::vector<TreeRef> inside = tree_.Children(outermost);
-         inside.size() == 1 && IsWanted(inside[0]) && !Problem(inside[0]);
+         inside.size() == 1 && HasWaiters(inside[0]) && !Problem(inside[0]);
          inside = tree_.Children(inside[0])) {
       group.push_back(inside[0]);
     }
@@ -109,7 +109,7 @@ class Finder {
     }
     for (const OperandSource& operand : OperandsOf(tree_, id)) {
       const auto* map = std::get_if<AccessMap>(&operand);
-      if (map != nullptr && MeetsOtherIterations(*map, loop)) {
+      if (map != nullptr && ReadsOtherIterations(*map, loop)) {
         return fmt::format("%{} reads what other iterations compute", id);
       }
     }
@@ -118,7 +118,7 @@ class Finder {
 
   // A value that is computed in the loop and outlives one of its iterations is shared: an iteration
   // may read only the part that it computes itself.
-  bool MeetsOtherIterations(const AccessMap& map, TreeRef loop) const {
+  bool ReadsOtherIterations(const AccessMap& map, TreeRef loop) const {
     const TreeNode& node = tree_.nodes()[loop];
     const auto leaf = tree_.LeafOf(map.stored);
     if (!leaf.has_value() || *leaf < loop || *leaf >= node.end) return false;

@@ -94,7 +94,7 @@ class Planner {
   Operand OperandOf(const Leaf& leaf, const OperandSource& source) const;
   Access AccessTo(const Leaf& leaf, BufferId buffer, std::optional<TreeRef> scope,
                   const AccessMap& map) const;
-  Step FillOf(const Leaf& leaf, const Statement& statement);
+  Step InitialiserOf(const Leaf& leaf, const Statement& statement);
   BufferId AddBuffer(BufferSpec::Role role, NodeId node, std::vector<std::int64_t> extents);
 
   bool AtOrAbove(TreeRef loop, std::optional<TreeRef> scope) const {
@@ -111,8 +111,8 @@ class Planner {
   std::map<NodeId, BufferId> tensors_;  // of reads and writes
   std::map<NodeId, Held> held_;         // of nodes with a leaf
   std::map<TreeRef, LoopId> loop_ids_;
-  std::map<LoopId, std::vector<Step>> fills_;      // not yet attached to their loop
-  std::map<NodeId, std::uint32_t> index_in_body_;  // of its statement
+  std::map<LoopId, std::vector<Step>> initialisers_;  // not yet attached to their loop
+  std::map<NodeId, std::uint32_t> index_in_body_;     // of its statement
 };
 
 void Planner::CollectLeaves() {
@@ -320,7 +320,7 @@ std::vector<Step> Planner::StepsUnder(std::optional<TreeRef> parent) {
     if (node.kind == TreeNode::Kind::kLoop) {
       open_body.reset();
       LoopStep loop{.loop = LoopIdOf(child), .prepare = {}, .steps = StepsUnder(child)};
-      loop.prepare = std::exchange(fills_[loop.loop], {});
+      loop.prepare = std::exchange(initialisers_[loop.loop], {});
       steps.push_back({std::move(loop)});
       continue;
     }
@@ -337,7 +337,7 @@ std::vector<Step> Planner::StepsUnder(std::optional<TreeRef> parent) {
 void Planner::AddToBody(const Leaf& leaf, Body& body) {
   Statement statement = StatementOf(leaf);
   if (!leaf.reduced.empty()) {
-    fills_[statement.reduced.front()].push_back(FillOf(leaf, statement));
+    initialisers_[statement.reduced.front()].push_back(InitialiserOf(leaf, statement));
   }
   for (TreeRef loop : leaf.repeating) body.once.push_back(LoopIdOf(loop));
   index_in_body_[leaf.node] = static_cast<std::uint32_t>(body.statements.size());
@@ -410,7 +410,7 @@ Access Planner::AccessTo(const Leaf& leaf, BufferId id, std::optional<TreeRef> s
 
 // One loop over each dim of the target that runs inside the outermost reduced loop, in the order of
 // the target's layout.
-Step Planner::FillOf(const Leaf& leaf, const Statement& statement) {
+Step Planner::InitialiserOf(const Leaf& leaf, const Statement& statement) {
   const LoopId outermost = statement.reduced.front();
   const Access& target = *statement.target;
   Access filled{.buffer = target.buffer, .constant = target.constant, .terms = {}};

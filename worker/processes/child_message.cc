@@ -39,14 +39,14 @@ std::vector<PlacedBuffer> GetBuffers(ByteReader& reader) {
   return buffers;
 }
 
-void PutCall(ByteWriter& writer, const CallPlaces& call) {
+void PutCall(ByteWriter& writer, const CallSlots& call) {
   writer.Put(call.entry);
   writer.Put(call.inputs);
   writer.Put(call.arena);
 }
 
-CallPlaces GetCall(ByteReader& reader) {
-  CallPlaces call;
+CallSlots GetCall(ByteReader& reader) {
+  CallSlots call;
   call.entry = reader.Get<std::uint64_t>();
   call.inputs = reader.Get<std::uint32_t>();
   call.arena = reader.Get<std::uint32_t>();

@@ -73,7 +73,7 @@ std::optional<ReferenceReply> DecodeReferenceReply(std::string_view bytes);
 
 // The number of places in which an executor keeps memory mapped. The daemon chooses the place of
 // each mapping.
-inline constexpr std::uint32_t kInputsPlaces = 4;
+inline constexpr std::uint32_t kInputSlots = 4;
 inline constexpr std::uint32_t kArenaPlaces = 80;
 
 // Maps the given buffers of the memory whose descriptor is sent along, and no other part of it, in
@@ -86,7 +86,7 @@ struct MapRequest {
   std::vector<PlacedBuffer> buffers;
 };
 // What to call: the code at `entry` with pointers to the inputs and then to the arena's buffers.
-struct CallPlaces {
+struct CallSlots {
   std::uint64_t entry = 0;
   std::uint32_t inputs = 0;
   std::uint32_t arena = 0;
@@ -95,14 +95,14 @@ struct CallPlaces {
 // by RunDone.
 struct RunRequest {
   std::uint64_t number = 0;  // of the request, repeated in its reply
-  CallPlaces call;
+  CallSlots call;
   std::uint64_t batch_ns = 0;  // least duration of the last batch; 0: a single run
   std::uint64_t time_limit_s = 0;
 };
 // Times a kernel for one round. Answered by Timed.
 struct TimeRequest {
   std::uint64_t number = 0;
-  CallPlaces call;
+  CallSlots call;
   SamplingPolicy policy;
   std::uint64_t time_limit_s = 0;
 };

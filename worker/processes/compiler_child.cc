@@ -28,7 +28,7 @@ CompileReply Answer(const CompileRequest& request, const looptree::LoopTree& tre
 
 int RunCompilerChild(Channel& channel, Compiler& compiler, CodeLinker& linker,
                      const CompilerChildOptions& options) {
-  std::set_new_handler(GiveUpForWantOfMemory);
+  std::set_new_handler(ExitOutOfMemory);
   if (!SealProcess(ChildRole::kCompiler, options.isolation, channel.fd())) return kExitNotConfined;
   for (;;) {
     const Result<std::string> bytes = channel.Receive(std::nullopt, kMaxRequestBytes);

@@ -54,7 +54,7 @@ std::expected<CompiledKernel, Failure> CompilerProcess::Ask(const looptree::Loop
                                                             const CompileRequest& request) {
   for (;;) {  // twice at most: a new child has answered nothing
     const bool is_worn = child_ && has_answered_;
-    std::expected<CompileReply, ExitReason> reply = TryToAsk(request);
+    std::expected<CompileReply, ExitReason> reply = TryRequest(request);
     if (!reply) {
       if (is_worn && reply.error().cause != ExitReason::Cause::kTimeout) continue;
       return std::unexpected(ToCompileFailure(reply.error(), limit_));
@@ -67,7 +67,7 @@ std::expected<CompiledKernel, Failure> CompilerProcess::Ask(const looptree::Loop
   }
 }
 
-std::expected<CompileReply, ExitReason> CompilerProcess::TryToAsk(const CompileRequest& request) {
+std::expected<CompileReply, ExitReason> CompilerProcess::TryRequest(const CompileRequest& request) {
   if (const Status started = EnsureChild(); !started) {
     return std::unexpected(
         ExitReason{.cause = ExitReason::Cause::kNoChild, .message = started.error().message});
@@ -99,7 +99,7 @@ std::optional<Failure> CheckBuffers(const Kernel& kernel, const looptree::Progra
   };
   if (kernel.buffers.size() < tensors.size() ||
       !std::equal(tensors.begin(), tensors.end(), kernel.buffers.begin())) {
-    return refuse("the kernel's buffers are not those of its program");
+    return refuse("the kernel's buffers do not match its program");
   }
   std::uint64_t scratch = 0;
   for (std::size_t i = tensors.size(); i < kernel.buffers.size(); ++i) {

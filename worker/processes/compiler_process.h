@@ -42,7 +42,7 @@ class CompilerProcess {
   std::expected<CompiledKernel, Failure> Ask(const looptree::LoopTree& tree,
                                              const CompileRequest& request);
   // One try: the child's reply, or why it ended.
-  std::expected<CompileReply, ExitReason> TryToAsk(const CompileRequest& request);
+  std::expected<CompileReply, ExitReason> TryRequest(const CompileRequest& request);
 
   ForkServer& fork_server_;
   const std::chrono::milliseconds limit_;

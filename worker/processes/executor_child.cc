@@ -26,7 +26,7 @@ namespace loopfleet::worker {
 namespace {
 
 // Another processor may have written the code since this one last fetched from its address.
-void ForgetFetchedCode() {
+void FlushInstructionFetch() {
 #if defined(__x86_64__)
   // The caches are coherent; only the pipeline has to be flushed. Returning from an interrupt is
   // the cheapest instruction that does it (cpuid traps in virtual machines).
@@ -54,7 +54,7 @@ void ForgetFetchedCode() {
 }
 
 // An earlier kernel may have changed the rounding mode or the direction flag.
-void ResetArithmetic() {
+void ResetFloatingPointState() {
 #if defined(__x86_64__)
   const std::uint32_t usual = 0x1f80;
   asm volatile("ldmxcsr %0\n\tcld" : : "m"(usual) : "cc");
@@ -63,7 +63,8 @@ void ResetArithmetic() {
 #endif
 }
 
-constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 20;  // per batch, if the clock stands still
+constexpr std::uint64_t kMaxRunsPerBatch = std::uint64_t{1}
+                                           << 20;  // per batch, if the clock stands still
 
 // Adds the duration of its scope to the time of a step.
 class StepTimer {
@@ -89,9 +90,9 @@ class AccountedProbe final : public CoreProbe {
     const StepTimer timer(stopwatch_, time_[SlotStep::kProbe]);
     return probe_.ThroughputNs();
   }
-  bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) override {
+  bool WaitUntilQuiet(double quiet_ns, std::uint64_t patience_ns) override {
     const StepTimer timer(stopwatch_, time_[SlotStep::kWait]);
-    return probe_.BecomesQuiet(quiet_ns, patience_ns);
+    return probe_.WaitUntilQuiet(quiet_ns, patience_ns);
   }
   double ClockMhz() override {
     const StepTimer timer(stopwatch_, time_[SlotStep::kClock]);
@@ -141,8 +142,8 @@ class KernelRunner final : public IterationRunner {
   void EvictCaches() override {
     const StepTimer timer(caches_.stopwatch, caches_.time[SlotStep::kWarm]);
     // A time taken with warm caches must not pass for a cold one.
-    if (!caches_.evictor.Prepare(caches_.evict_bytes)) GiveUpForWantOfMemory();
-    caches_.pool.OnEach(caches_.threads, [this] { caches_.evictor.Evict(); });
+    if (!caches_.evictor.Prepare(caches_.evict_bytes)) ExitOutOfMemory();
+    caches_.pool.RunOnEach(caches_.threads, [this] { caches_.evictor.Evict(); });
   }
 
  private:
@@ -161,7 +162,7 @@ class Executor {
     for (;;) {
       Result<Channel::Message> message = channel_.ReceiveWithFds(kMaxRequestBytes);
       if (!message) return kExitOk;
-      if (message->was_waited_for) {  // it was idle: count from now, plus the mapping time
+      if (message->had_to_wait) {  // it was idle: count from now, plus the mapping time
         free_since_ns_ = stopwatch_.NowNs() - time_[SlotStep::kMap];
       }
       const std::optional<ExecutorRequest> request = DecodeExecutorRequest(message->bytes);
@@ -203,7 +204,7 @@ class Executor {
       const std::uint64_t start = stopwatch_.NowNs();
       for (std::uint64_t i = 0; i < runs; ++i) function(pointers_.data());
       const std::uint64_t took = stopwatch_.NowNs() - start;
-      if (took < request.batch_ns && runs < kMostRuns) continue;
+      if (took < request.batch_ns && runs < kMaxRunsPerBatch) continue;
       return RunDone{.number = request.number,
                      .run_ns = static_cast<double>(took) / static_cast<double>(runs)};
     }
@@ -222,7 +223,7 @@ class Executor {
     const std::uint64_t start = stopwatch_.NowNs();
     Timed timed{
         .number = request.number,
-        .samples = TakeSamples(request.policy, {.stopwatch = stopwatch_, .probe = probe}, runner)};
+        .samples = SampleRound(request.policy, {.stopwatch = stopwatch_, .probe = probe}, runner)};
     const std::uint64_t sampling = stopwatch_.NowNs() - start;
     SlotTime& time = timed.outside = time_;
     time[SlotStep::kTake] = start - free_since_ns_ - time[SlotStep::kMap];
@@ -258,7 +259,7 @@ class Executor {
     return *probe_;
   }
 
-  KernelFunction Prepare(const CallPlaces& call, std::uint64_t time_limit_s) {
+  KernelFunction Prepare(const CallSlots& call, std::uint64_t time_limit_s) {
     processor_time_.Renew({.wall_seconds = time_limit_s, .threads = pool_.size()},
                           std::chrono::steady_clock::now());
     if (call.inputs >= inputs_.size() || call.arena >= arenas_.size()) {
@@ -274,8 +275,8 @@ class Executor {
     }
     // Follows the buffers (worker/backend/kernel.h). Only kernels with several threads read it.
     pointers_.push_back(reinterpret_cast<float*>(const_cast<ParallelFor*>(pool_.parallel_for())));
-    ResetArithmetic();
-    ForgetFetchedCode();
+    ResetFloatingPointState();
+    FlushInstructionFetch();
     return reinterpret_cast<KernelFunction>(call.entry);
   }
 
@@ -287,7 +288,7 @@ class Executor {
   std::optional<CanarySuite> canaries_;
   CacheEvictor evictor_;
   ProcessorTimeLimit processor_time_;
-  std::array<MappedBuffers, kInputsPlaces> inputs_;
+  std::array<MappedBuffers, kInputSlots> inputs_;
   std::array<MappedBuffers, kArenaPlaces> arenas_;
   std::vector<float*> pointers_;              // the current kernel's arguments
   std::vector<std::span<std::byte>> memory_;  // the bytes they point to
@@ -298,7 +299,7 @@ class Executor {
 }  // namespace
 
 int RunExecutorChild(Channel& channel, const ExecutorChildOptions& options) {
-  std::set_new_handler(GiveUpForWantOfMemory);
+  std::set_new_handler(ExitOutOfMemory);
   ThreadPool pool(options.cores);
   if (!SealProcess(options.role, options.isolation, channel.fd())) return kExitNotConfined;
   return Executor(channel, pool).Run();

@@ -70,7 +70,7 @@ Status ExecutorProcess::Send(const ExecutorRequest& request, std::span<const int
   return child_->channel().Send(Encode(request), Now() + options_.run_limit, fds);
 }
 
-Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
+Result<CallSlots> ExecutorProcess::Attach(const KernelCall& call) {
   const auto map = [&](MapRequest::Kind kind, std::span<Place> places, std::uint64_t id,
                        const SharedMemory& memory,
                        const BufferLayout& layout) -> Result<std::uint32_t> {
@@ -89,7 +89,7 @@ Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
     place.last_used = ++call_count_;
     return number;
   };
-  CallPlaces places{.entry = call.entry};
+  CallSlots places{.entry = call.entry};
   LF_TRY(places.inputs, map(MapRequest::Kind::kInputs, inputs_places_, call.workload->inputs.id(),
                             call.workload->inputs, call.workload->layout));
   LF_TRY(places.arena,
@@ -162,7 +162,7 @@ std::expected<std::optional<ExecutorProcess::Ran>, Failure> ExecutorProcess::Try
   }
   ran_in_new_child_ = first_request_ == requests_before;
   const Instant start = Now();
-  const Result<CallPlaces> places = Attach(call);
+  const Result<CallSlots> places = Attach(call);
   if (!places) return std::unexpected(Replaced(EndChild(*child_, places.error().kind)));
   const std::uint64_t number = ++request_count_;
   const Status sent = Send(RunRequest{.number = number,
@@ -179,7 +179,7 @@ std::expected<std::optional<ExecutorProcess::Ran>, Failure> ExecutorProcess::Try
 }
 
 template <class Reply, class Request>
-std::expected<Reply, Failure> ExecutorProcess::AskIdle(Request request) {
+std::expected<Reply, Failure> ExecutorProcess::RequestWhenIdle(Request request) {
   LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
   for (;;) {  // twice at most: a new child has no old answers
     if (const Status started = EnsureChild(); !started) {
@@ -199,23 +199,24 @@ std::expected<Reply, Failure> ExecutorProcess::AskIdle(Request request) {
 std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
     const HardwareFacts& hardware) {
   LF_TRY(DeviceReply reply,
-         AskIdle<DeviceReply>(MeterRequest{.last_cache_bytes = hardware.l3_bytes}));
+         RequestWhenIdle<DeviceReply>(MeterRequest{.last_cache_bytes = hardware.l3_bytes}));
   return std::move(reply.reading);
 }
 
 std::optional<CanaryReading> ExecutorProcess::RunCanaries(const HardwareFacts& hardware,
                                                           std::uint64_t probe_steps) {
   ReleaseBigMemory();
-  const auto reply = AskIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
-                                                        .second_cache_bytes = hardware.l2_bytes,
-                                                        .last_cache_bytes = hardware.l3_bytes});
+  const auto reply =
+      RequestWhenIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
+                                                 .second_cache_bytes = hardware.l2_bytes,
+                                                 .last_cache_bytes = hardware.l3_bytes});
   return reply ? reply->reading : std::nullopt;
 }
 
 Status ExecutorProcess::SendTime(Asked& asked) {
   LF_TRY_VOID(EnsureChild());
   asked.number = ++request_count_;
-  LF_TRY(const CallPlaces places, Attach(asked.call));
+  LF_TRY(const CallSlots places, Attach(asked.call));
   return Send(TimeRequest{.number = asked.number,
                           .call = places,
                           .policy = asked.policy,
@@ -242,17 +243,17 @@ std::expected<Timed, Failure> ExecutorProcess::Finish() {
   // one never started.
   const bool is_in_doubt = !timed && may_be_of_another;
   if (is_in_doubt || (timed && !*timed)) {  // at most one more try: a new child has no old answers
-    SendAllAgain();
+    ResendPending();
     timed = TryFinish();
     LF_CHECK(!timed || *timed, "a new child answered an old request");
   }
   begun_.pop_front();
-  if (!child_) SendAllAgain();  // the requests behind it were lost with the child
+  if (!child_) ResendPending();  // the requests behind it were lost with the child
   if (!timed) return std::unexpected(std::move(timed).error());
   return **std::move(timed);
 }
 
-void ExecutorProcess::SendAllAgain() {
+void ExecutorProcess::ResendPending() {
   for (Asked& asked : begun_) {
     asked.may_run_since = Now();
     if (!SendTime(asked)) return;
@@ -268,7 +269,7 @@ std::expected<std::optional<Timed>, Failure> ExecutorProcess::TryFinish() {
   // time on waking it. Two rounds take longer than a nap, so a child with more kernels queued does
   // not run out of them.
   constexpr Nanos kNap = std::chrono::microseconds(250);
-  if (begun_.size() > 1) child_->channel().WaitInNaps(kNap, deadline);
+  if (begun_.size() > 1) child_->channel().PollUntilReadable(kNap, deadline);
   LF_TRY(std::optional<Timed> timed, Await<Timed>(asked.number, deadline));
   if (!timed) return timed;
   const double claimed = TotalNs(timed->samples);

@@ -89,13 +89,13 @@ class ExecutorProcess {
   // One try; nullopt as above.
   std::expected<std::optional<Ran>, Failure> TryRun(const KernelCall& call, std::uint64_t batch_ns);
   std::expected<std::optional<Timed>, Failure> TryFinish();
-  void SendAllAgain();
+  void ResendPending();
   template <class Reply, class Request>
-  std::expected<Reply, Failure> AskIdle(Request request);
+  std::expected<Reply, Failure> RequestWhenIdle(Request request);
   // Makes the child unmap big memory, which the host cannot free while any process maps it.
   void ReleaseBigMemory();
   // Makes the child map the memory of the call; returns the places.
-  Result<CallPlaces> Attach(const KernelCall& call);
+  Result<CallSlots> Attach(const KernelCall& call);
   Status Send(const ExecutorRequest& request, std::span<const int> fds);
   Status SendTime(Asked& asked);
   Failure NoChild(const Error& error) const;
@@ -112,7 +112,7 @@ class ExecutorProcess {
   const Options options_;
   const RestartListener on_restart_;
   std::optional<ChildProcess> child_;
-  std::array<Place, kInputsPlaces> inputs_places_;
+  std::array<Place, kInputSlots> inputs_places_;
   std::array<Place, kArenaPlaces> arena_places_;
   std::uint64_t call_count_ = 0;
   std::uint64_t request_count_ = 0;

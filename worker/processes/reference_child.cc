@@ -19,14 +19,14 @@ std::optional<MappedBuffers> MapWhole(int fd, std::size_t size) {
   const PlacedBuffer whole{.offset = 0, .size = size};
   auto mapped = MappedBuffers::Map(fd, size, {&whole, 1}, MappedBuffers::Access::kReadWrite);
   if (mapped) return *std::move(mapped);
-  if (mapped.error().kind == ErrorKind::kFull) GiveUpForWantOfMemory();
+  if (mapped.error().kind == ErrorKind::kFull) ExitOutOfMemory();
   return std::nullopt;
 }
 
 }  // namespace
 
 int RunReferenceChild(Channel& channel, Isolation isolation) {
-  std::set_new_handler(GiveUpForWantOfMemory);
+  std::set_new_handler(ExitOutOfMemory);
   if (!SealProcess(ChildRole::kReference, isolation, channel.fd())) return kExitNotConfined;
   for (;;) {
     Result<Channel::Message> message = channel.ReceiveWithFds(kMaxRequestBytes);

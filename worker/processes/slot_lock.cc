@@ -52,7 +52,7 @@ bool SlotLock::Acquire(Nanos timeout, const std::atomic<bool>& stop) {
 
 void SlotLock::Release() { ::flock(slot_.get(), LOCK_UN); }
 
-bool SlotLock::IsWanted() {
+bool SlotLock::HasWaiters() {
   if (::flock(turnstile_.get(), LOCK_EX | LOCK_NB) != 0) return true;
   ::flock(turnstile_.get(), LOCK_UN);
   return false;

@@ -24,7 +24,7 @@ class SlotLock {
   bool Acquire(Nanos timeout, const std::atomic<bool>& stop);
   void Release();
   // Another process waits for the lock. Call while holding it.
-  bool IsWanted();
+  bool HasWaiters();
   // The locked directory.
   const std::string& path() const { return path_; }
 

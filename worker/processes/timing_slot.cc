@@ -23,7 +23,7 @@ TimingSlot::TimingSlot(const Options& options, SlotLock lock, ExecutorProcess& e
 
 bool TimingSlot::HasRoom() {
   if (begun_at_.empty()) return true;
-  return begun_at_.size() < options_.most_begun && !lock_.IsWanted();
+  return begun_at_.size() < options_.max_in_flight && !lock_.HasWaiters();
 }
 
 bool TimingSlot::TakeCore() {
@@ -69,7 +69,7 @@ std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
 
 std::optional<CanaryReading> TimingSlot::RunCanaries(const HardwareFacts& hardware,
                                                      std::uint64_t probe_steps) {
-  LF_CHECK(locked_ && is_empty(), "{} kernels are begun", begun_at_.size());
+  LF_CHECK(locked_ && is_empty(), "{} kernels still in flight", begun_at_.size());
   std::optional<CanaryReading> reading = executor_.RunCanaries(hardware, probe_steps);
   ReleaseCore();
   return reading;
@@ -87,13 +87,13 @@ std::expected<void, Failure> TimingSlot::Check(const KernelCall& call,
 }
 
 Result<DeviceReading> MeasureDeviceAlone(ExecutorProcess& executor, SlotLock& lock,
-                                         const HardwareFacts& hardware,
-                                         const CorePatience& patience) {
+                                         const HardwareFacts& hardware, const CoreWait& patience) {
   constexpr Nanos kTurn = std::chrono::seconds(1);  // between checks whether to end
   const std::atomic<bool> never{false};
   Nanos left = patience.patience;
   while (!lock.Acquire(std::min(left, kTurn), never)) {
-    if (patience.is_told_to_end()) return Fail(ErrorKind::kClosed, "told to end");
+    if (patience.should_stop())
+      return Fail(ErrorKind::kClosed, "stopped while waiting for the timing core");
     left -= std::min(left, kTurn);
     if (left > Nanos{0}) continue;
     return Fail(

@@ -29,7 +29,7 @@ class TimingSlot {
     // The most kernels given to the executor: the one being timed and those queued behind it, so
     // that the timing core does not wait while this process is kept off its own core. Beside a
     // compiler that lasts 2 ms in one case of ten, while a round takes 0.3 ms.
-    std::size_t most_begun = 12;
+    std::size_t max_in_flight = 12;
   };
   TimingSlot(const Options& options, SlotLock lock, ExecutorProcess& executor, const Clock& clock);
 
@@ -69,14 +69,14 @@ class TimingSlot {
   std::atomic<bool> stop_{false};
 };
 
-struct CorePatience {
+struct CoreWait {
   Nanos patience{};  // longest wait while other workers of this host hold the core
-  std::function<bool()> is_told_to_end;
+  std::function<bool()> should_stop;
 };
 // Measures the core's peaks while no other worker times kernels on it. kUnavailable: others kept it
-// for too long. kClosed: told to end while waiting. kSystem: the measurement failed.
+// for too long. kClosed: stopped while waiting for the timing core while waiting. kSystem: the
+// measurement failed.
 Result<DeviceReading> MeasureDeviceAlone(ExecutorProcess& executor, SlotLock& lock,
-                                         const HardwareFacts& hardware,
-                                         const CorePatience& patience);
+                                         const HardwareFacts& hardware, const CoreWait& patience);
 
 }  // namespace loopfleet::worker

@@ -15,7 +15,8 @@ namespace loopfleet::worker {
 namespace {
 
 Error SystemError(const char* what) {
-  if (errno == EPIPE || errno == ECONNRESET) return {ErrorKind::kClosed, "the other side is gone"};
+  if (errno == EPIPE || errno == ECONNRESET)
+    return {ErrorKind::kClosed, "the peer closed the channel"};
   return {ErrorKind::kSystem, fmt::format("{}: {}", what, std::strerror(errno))};
 }
 
@@ -121,7 +122,7 @@ Result<std::size_t> Channel::ReadSome(std::span<char> room, std::optional<Instan
       if (accepts == Accepts::kDescriptorsToo) TakeFds(header, fds_);
       return static_cast<std::size_t>(count);
     }
-    if (count == 0) return Fail(ErrorKind::kClosed, "the other side is gone");
+    if (count == 0) return Fail(ErrorKind::kClosed, "the peer closed the channel");
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       has_waited_ = true;
       LF_TRY_VOID(WaitFor(POLLIN, deadline));
@@ -172,12 +173,12 @@ Result<std::string> Channel::Receive(std::optional<Instant> deadline, std::size_
 Result<Channel::Message> Channel::ReceiveWithFds(std::size_t max_bytes,
                                                  std::optional<Instant> deadline) {
   LF_TRY(std::string bytes, ReceiveBytes(deadline, max_bytes, Accepts::kDescriptorsToo));
-  Message message{.bytes = std::move(bytes), .fds = {}, .was_waited_for = has_waited_};
+  Message message{.bytes = std::move(bytes), .fds = {}, .had_to_wait = has_waited_};
   if (ahead_at_ == ahead_end_) std::swap(message.fds, fds_);
   return message;
 }
 
-void Channel::WaitInNaps(Nanos nap, Instant deadline) const {
+void Channel::PollUntilReadable(Nanos nap, Instant deadline) const {
   while (!IsReadable() && Instant(std::chrono::steady_clock::now()) < deadline) {
     std::this_thread::sleep_for(nap);
   }

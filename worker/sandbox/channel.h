@@ -26,7 +26,7 @@ class Channel {
   struct Message {
     std::string bytes;
     std::vector<UniqueFd> fds;
-    bool was_waited_for = false;  // it had not arrived, or not all of it
+    bool had_to_wait = false;  // it had not arrived, or not all of it
   };
 
   Channel() = default;
@@ -44,12 +44,12 @@ class Channel {
   // The same, accepting the descriptors sent along. Only for a trusted other side.
   Result<Message> ReceiveWithFds(std::size_t max_bytes, std::optional<Instant> deadline = {});
 
-  // Bytes can be received without waiting, or the other side is gone.
+  // Bytes can be received without waiting, or the peer closed the channel.
   bool IsReadable() const;
   // Waits until IsReadable or the deadline, checking once per `nap`. For callers in no hurry: it
   // costs the sender nothing, while waking a side that waits in Receive costs it 12 us
   // (docs/MEASUREMENT.md).
-  void WaitInNaps(Nanos nap, Instant deadline) const;
+  void PollUntilReadable(Nanos nap, Instant deadline) const;
 
   int fd() const { return fd_.get(); }
   UniqueFd TakeFd() { return std::move(fd_); }

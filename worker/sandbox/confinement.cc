@@ -29,7 +29,7 @@ std::unexpected<Error> Refused(const char* what) {
   return Fail(ErrorKind::kSystem, fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
-Status KeepOnly(ChildRole role, int channel_fd) {
+Status CloseOtherDescriptors(ChildRole role, int channel_fd) {
   const int null = ::open("/dev/null", O_RDWR);
   if (null < 0) return Refused("open /dev/null");
   // The channel may sit where a standard stream belongs; move it away first.
@@ -81,7 +81,7 @@ Status LowerLimits(const ChildLimits& limits) {
 
 // True for the root of a container that may not change users (EPERM), or of a user namespace
 // without another user (EINVAL). Isolation promises nothing about the user, only about its rights.
-bool KeepsItsUser() { return errno == EPERM || errno == EINVAL; }
+bool CannotChangeUser() { return errno == EPERM || errno == EINVAL; }
 
 // Root's rights are its capabilities; without them it is an ordinary user.
 Status DropCapabilities() {
@@ -91,13 +91,15 @@ Status DropCapabilities() {
   return {};
 }
 
-Status Disarm() {
+Status DropPrivileges() {
   ::clearenv();
   if (::chdir("/") != 0) return Refused("chdir /");
   if (::geteuid() == 0) {
-    if (::setgroups(0, nullptr) != 0 && !KeepsItsUser()) return Refused("setgroups");
-    if (::setresgid(kNobody, kNobody, kNobody) != 0 && !KeepsItsUser()) return Refused("setresgid");
-    if (::setresuid(kNobody, kNobody, kNobody) != 0 && !KeepsItsUser()) return Refused("setresuid");
+    if (::setgroups(0, nullptr) != 0 && !CannotChangeUser()) return Refused("setgroups");
+    if (::setresgid(kNobody, kNobody, kNobody) != 0 && !CannotChangeUser())
+      return Refused("setresgid");
+    if (::setresuid(kNobody, kNobody, kNobody) != 0 && !CannotChangeUser())
+      return Refused("setresuid");
   }
   return DropCapabilities();
 }
@@ -116,7 +118,7 @@ std::string_view ChildRoleName(ChildRole role) {
 }
 
 Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, int parent_pid) {
-  LF_TRY_VOID(KeepOnly(role, channel_fd));
+  LF_TRY_VOID(CloseOtherDescriptors(role, channel_fd));
   ::prctl(PR_SET_NAME, fmt::format("lf-{}", ChildRoleName(role)).c_str());
   if (limits.cpu_core) {
     cpu_set_t cores;
@@ -125,7 +127,7 @@ Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, i
     if (::sched_setaffinity(0, sizeof cores, &cores) != 0) return Refused("sched_setaffinity");
   }
   LF_TRY_VOID(LowerLimits(limits));
-  if (RunsKernels(role)) LF_TRY_VOID(Disarm());
+  if (RunsKernels(role)) LF_TRY_VOID(DropPrivileges());
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Refused("PR_SET_NO_NEW_PRIVS");
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return Refused("PR_SET_DUMPABLE");
   // Last, as a change of user clears it. The parent may have ended before it was set.
@@ -154,6 +156,6 @@ void ProcessorTimeLimit::Renew(const ProcessorTime& time, Instant now) {
   granted_at_ = now;
 }
 
-void GiveUpForWantOfMemory() { std::_Exit(kExitOutOfMemory); }
+void ExitOutOfMemory() { std::_Exit(kExitOutOfMemory); }
 
 }  // namespace loopfleet::worker

@@ -71,6 +71,6 @@ class ProcessorTimeLimit {
 };
 
 // For std::set_new_handler and the like: exits with kExitOutOfMemory, which the daemon recognises.
-[[noreturn]] void GiveUpForWantOfMemory();
+[[noreturn]] void ExitOutOfMemory();
 
 }  // namespace loopfleet::worker

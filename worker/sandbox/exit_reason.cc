@@ -104,7 +104,7 @@ Failure ToCompileFailure(const ExitReason& end, std::chrono::milliseconds limit)
       return {.code = FailureCode::kCompileOom, .message = "the compiler ran out of memory"};
     case Cause::kSignal:
       return {.code = FailureCode::kCompileError,
-              .message = fmt::format("the compiler was ended by {}", SignalText(end.number)),
+              .message = fmt::format("the compiler was killed by {}", SignalText(end.number)),
               .signal = end.number};
     case Cause::kExit:
       return {.code = FailureCode::kCompileError,
@@ -126,13 +126,13 @@ Failure ToReferenceFailure(const ExitReason& end, std::chrono::milliseconds limi
   if (end.cause == Cause::kTimeout) {
     // Not LIMIT_FLOPS, which is final: under less load the host may finish in time.
     return {.code = FailureCode::kUnstableTiming,
-            .message = fmt::format("computing what the output must be took longer than {} ms on "
-                                   "this host, and nothing is timed unverified",
+            .message = fmt::format("computing the reference output took longer than {} ms on "
+                                   "this host, and unverified kernels are not timed",
                                    limit.count())};
   }
   if (end.cause == Cause::kMemory) {
     return {.code = FailureCode::kRunOom,
-            .message = "there is no memory for computing what the output must be"};
+            .message = "not enough memory to compute the reference output"};
   }
   return {.code = FailureCode::kDeviceFault,
           .message = fmt::format(
@@ -150,7 +150,7 @@ Failure ToRunFailure(const ExitReason& end, std::chrono::milliseconds limit) {
               .message = "there was no memory for the kernel, or the system ended it (SIGKILL)"};
     case Cause::kSignal:
       return {.code = FailureCode::kRunCrash,
-              .message = fmt::format("the kernel was ended by {}", SignalText(end.number)),
+              .message = fmt::format("the kernel was killed by {}", SignalText(end.number)),
               .signal = end.number};
     case Cause::kExit:
       return {.code = FailureCode::kRunCrash,

@@ -54,7 +54,7 @@ void SendLastWord(void (*encode)(std::int32_t, char*), std::int32_t number) {
   ::_exit(kExitForbiddenCall);
 }
 
-[[maybe_unused]] void FindWantOfMemory(int signal, siginfo_t* info, void*) {
+[[maybe_unused]] void HandleOutOfMemory(int signal, siginfo_t* info, void*) {
   if (::mmap(nullptr, kProbeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
       MAP_FAILED) {
     ::_exit(kExitOutOfMemory);
@@ -82,7 +82,7 @@ Status HandleCrashes(ChildRole role, int channel_fd) {
   action.sa_sigaction = ReportForbiddenCall;
   ::sigaction(SIGSYS, &action, nullptr);
   action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
-  action.sa_sigaction = FindWantOfMemory;
+  action.sa_sigaction = HandleOutOfMemory;
   for (const int crash : {SIGSEGV, SIGBUS, SIGABRT}) ::sigaction(crash, &action, nullptr);
   if (reports_crashes) {
     for (const int crash : {SIGILL, SIGFPE, SIGTRAP}) ::sigaction(crash, &action, nullptr);

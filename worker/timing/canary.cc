@@ -64,7 +64,7 @@ std::optional<CanaryReading> CanarySuite::Run(const Stopwatch& stopwatch, CorePr
   return reading;
 }
 
-std::array<double, kCanaries> CanaryWatch::Medians() const {
+std::array<double, kCanaries> CanaryDriftDetector::Medians() const {
   std::array<double, kCanaries> medians{};
   for (std::size_t canary = 0; canary < kCanaries; ++canary) {
     std::vector<double> values;
@@ -75,7 +75,7 @@ std::array<double, kCanaries> CanaryWatch::Medians() const {
   return medians;
 }
 
-void CanaryWatch::Observe(const CanaryReading& reading, Instant at) {
+void CanaryDriftDetector::Observe(const CanaryReading& reading, Instant at) {
   for (const double took : reading.took) {
     if (!std::isfinite(took) || took <= 0) return;
   }

@@ -49,7 +49,7 @@ class CanarySuite {
 };
 
 // Compares recent canary times with the first ones to detect drift. Pure; belongs to one thread.
-class CanaryWatch {
+class CanaryDriftDetector {
  public:
   struct Options {
     std::size_t window = 9;  // readings; their median ignores short disturbances
@@ -58,8 +58,8 @@ class CanaryWatch {
     // workers in quarantine, a small fleet would have none left.
     std::array<double, kCanaries> tolerance = {0.10, 0.30, 1.0};
   };
-  explicit CanaryWatch(const Options& options) : options_(options) {}
-  CanaryWatch() : CanaryWatch(Options{}) {}
+  explicit CanaryDriftDetector(const Options& options) : options_(options) {}
+  CanaryDriftDetector() : CanaryDriftDetector(Options{}) {}
 
   void Observe(const CanaryReading& reading, Instant at);
 

@@ -20,7 +20,7 @@ void ContentionBaseline::Observe(double probe_cycles) {
   count_ = 0;
 }
 
-double OnQuietCore(double learned, double least) {
+double QuietCoreCycles(double learned, double least) {
   // Allows for filling and draining the units, and for the scatter of clock readings.
   constexpr double kMost = 1.03;
   constexpr double kAlmost = 0.98;  // allows for a misjudged clock

@@ -38,6 +38,6 @@ class ContentionBaseline {
 // fewest possible with two arithmetic units; one unit takes twice as long, and no quiet core lies
 // between the two. This unmasks a core that has had a neighbour for as long as it was watched.
 // `least` 0: unknown, `learned` is returned.
-double OnQuietCore(double learned, double least);
+double QuietCoreCycles(double learned, double least);
 
 }  // namespace loopfleet::worker

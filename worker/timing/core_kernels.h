@@ -17,7 +17,7 @@ struct CoreKernels {
   std::uint64_t flop_per_step;
   // Cycles of a step of either, on a quiet core with two units that each begin a fused multiply-add
   // of these vectors in every cycle. No processor with this instruction set has more units; with
-  // one a step takes twice as long (OnQuietCore in contention_baseline.h). 0: unknown.
+  // one a step takes twice as long (QuietCoreCycles in contention_baseline.h). 0: unknown.
   double least_cycles_per_step;
   // The sum of `count` floats: a stream of reads. `count` is a multiple of 256.
   float (*read)(const float* data, std::size_t count);

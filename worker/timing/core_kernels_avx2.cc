@@ -10,6 +10,6 @@ constexpr std::size_t kVectorBytes = 32;
 
 namespace loopfleet::worker::core_kernels {
 
-const CoreKernels kAvx2 = TheseWith(2);
+const CoreKernels kAvx2 = MakeKernels(2);
 
 }  // namespace loopfleet::worker::core_kernels

@@ -10,6 +10,6 @@ constexpr std::size_t kVectorBytes = 64;
 
 namespace loopfleet::worker::core_kernels {
 
-const CoreKernels kAvx512 = TheseWith(2);
+const CoreKernels kAvx512 = MakeKernels(2);
 
 }  // namespace loopfleet::worker::core_kernels

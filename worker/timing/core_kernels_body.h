@@ -109,7 +109,7 @@ void Triad(float* a, const float* b, const float* c, std::size_t count) {
 
 // `units`: the most units that begin a fused multiply-add of these vectors in every cycle; 0:
 // unknown.
-constexpr CoreKernels TheseWith(double units) {
+constexpr CoreKernels MakeKernels(double units) {
   return {.multiply_adds = MultiplyAdds,
           .multiply_adds_from_cache = MultiplyAddsFromCache,
           .flop_per_step = kChains * kLanes * 2,

@@ -10,6 +10,6 @@ constexpr std::size_t kVectorBytes = 16;
 
 namespace loopfleet::worker::core_kernels {
 
-const CoreKernels kPortable = TheseWith(0);
+const CoreKernels kPortable = MakeKernels(0);
 
 }  // namespace loopfleet::worker::core_kernels

@@ -15,7 +15,7 @@ class CoreProbe {
   // cache slows it. About 1.5 us on a quiet core.
   virtual std::uint64_t ThroughputNs() = 0;
   // Probes until one takes no longer than `quiet_ns`. False: none did within the patience.
-  virtual bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) = 0;
+  virtual bool WaitUntilQuiet(double quiet_ns, std::uint64_t patience_ns) = 0;
   // Timed by a chain of dependent operations of known latency, which a neighbour on the core hardly
   // slows. Takes about 4 or 8 us; nothing right after another reading. 0: unknown for this
   // processor.

@@ -43,7 +43,7 @@ HardwareFacts DeviceHealth::hardware() const {
   return hardware_;
 }
 
-HardwareFacts DeviceHealth::AsShown(HardwareFacts hardware) const {
+HardwareFacts DeviceHealth::WithObservedPeaks(HardwareFacts hardware) const {
   double& peak = hardware.peaks.flop_per_second;
   peak = std::max(peak, PeaksOf(reading_, hardware.clock_mhz).flop_per_second);
   return hardware;
@@ -60,10 +60,10 @@ SamplingPolicy DeviceHealth::PolicyFor(const MeasurementRounds& rounds) const {
 }
 
 double DeviceHealth::QuietCycles() const {
-  return OnQuietCore(quiet_.cycles(), reading_.least_probe_cycles);
+  return QuietCoreCycles(quiet_.cycles(), reading_.least_probe_cycles);
 }
 
-bool DeviceHealth::WasEverQuiet() const { return quiet_.cycles() <= QuietCycles(); }
+bool DeviceHealth::HasSeenQuiet() const { return quiet_.cycles() <= QuietCycles(); }
 
 void DeviceHealth::Observe(const Samples& samples) { quiet_.Observe(samples.probe_cycles); }
 
@@ -73,7 +73,8 @@ std::expected<Measurement, Failure> DeviceHealth::Judge(const MeasurementRounds&
   if (rounds.IsCut()) return std::unexpected(CutFailure(rounds, spec));
   std::expected<Measurement, Failure> measurement = rounds.Summarise(hardware.clock_mhz);
   if (!measurement) return measurement;
-  if (std::optional<Failure> failure = WhyImpossible(*measurement, work, AsShown(hardware))) {
+  if (std::optional<Failure> failure =
+          CheckPlausible(*measurement, work, WithObservedPeaks(hardware))) {
     return std::unexpected(*std::move(failure));
   }
   return measurement;

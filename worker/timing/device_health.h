@@ -33,7 +33,7 @@ class DeviceHealth {
  public:
   struct Options {
     Nanos canary_interval = std::chrono::seconds(2);  // 1 % of the core at 20 ms a run
-    CanaryWatch::Options canaries;
+    CanaryDriftDetector::Options canaries;
   };
   // `hardware` states the reference clock; its peaks are filled in from the reading.
   DeviceHealth(const Options& options, const DeviceReading& reading, HardwareFacts hardware);
@@ -46,7 +46,7 @@ class DeviceHealth {
   // `hardware` with the arithmetic peak raised to what the core has reached since, in case it was
   // contended when the peak was measured. Reported with the figure, so that the coordinator can
   // judge by it too.
-  HardwareFacts AsShown(HardwareFacts hardware) const;
+  HardwareFacts WithObservedPeaks(HardwareFacts hardware) const;
 
   // The policy of the next round, with what the sampler needs to know of the core.
   SamplingPolicy PolicyFor(const MeasurementRounds& rounds) const;
@@ -59,8 +59,8 @@ class DeviceHealth {
                                             const HardwareFacts& hardware) const;
 
   // False: something else used the core during every probe so far, judging by the number of its
-  // units (OnQuietCore).
-  bool WasEverQuiet() const;
+  // units (QuietCoreCycles).
+  bool HasSeenQuiet() const;
   bool CanaryIsDue(Instant now) const { return now >= next_canary_; }
   std::uint64_t probe_steps() const { return reading_.probe_steps; }
   // `reading`: nullopt if the canaries could not run. Either way the next run is due an interval
@@ -79,8 +79,8 @@ class DeviceHealth {
   ContentionBaseline arithmetic_;
   Instant next_canary_{};
   mutable std::mutex mutex_;
-  HardwareFacts hardware_;  // guarded by mutex_
-  CanaryWatch canaries_;    // guarded by mutex_
+  HardwareFacts hardware_;        // guarded by mutex_
+  CanaryDriftDetector canaries_;  // guarded by mutex_
 };
 
 }  // namespace loopfleet::worker

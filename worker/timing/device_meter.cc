@@ -93,7 +93,7 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   }
   const double least = static_cast<double>(kPeakSteps) * kernels.least_cycles_per_step;
   reading.flop_per_cycle = static_cast<double>(kPeakSteps * kernels.flop_per_step) /
-                           OnQuietCore(arithmetic.cycles(), least);
+                           QuietCoreCycles(arithmetic.cycles(), least);
   return reading;
 }
 

@@ -86,7 +86,7 @@ std::uint64_t HostCoreProbe::EmptyNs() const {
   return LeastNs(stopwatch_, kTries, [this] { kernels_.multiply_adds_from_cache(0); });
 }
 
-bool HostCoreProbe::BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) {
+bool HostCoreProbe::WaitUntilQuiet(double quiet_ns, std::uint64_t patience_ns) {
   const std::uint64_t start = stopwatch_.NowNs();
   do {
     if (static_cast<double>(ThroughputNs()) <= quiet_ns) return true;

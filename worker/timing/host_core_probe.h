@@ -17,7 +17,7 @@ class HostCoreProbe final : public CoreProbe {
   std::uint64_t ThroughputNs() override;
   // The least time of a probe of no steps: reading the clock, and the call.
   std::uint64_t EmptyNs() const;
-  bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) override;
+  bool WaitUntilQuiet(double quiet_ns, std::uint64_t patience_ns) override;
   double ClockMhz() override;
   std::uint64_t Preemptions() override;  // takes 0.3 us; 0 if the system does not tell
   std::uint64_t ProcessorNs() override;  // takes 0.3 us

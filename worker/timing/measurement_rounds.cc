@@ -62,7 +62,7 @@ SamplingPolicy MeasurementRounds::NextPolicy() const {
   SamplingPolicy policy{
       .cache = spec_.cache, .cut_above_ns = spec_.cut_above_ns, .threads = spec_.threads};
   if (rounds_.empty()) {
-    policy.likely_run_ns = options_.likely_run_ns;
+    policy.estimated_run_ns = options_.estimated_run_ns;
   } else {
     policy.iterations = rounds_.front().samples.iterations;
   }
@@ -74,7 +74,7 @@ SamplingPolicy MeasurementRounds::NextPolicy() const {
     policy.most_samples = policy.max_samples;
     budget = kPrecisionBudgetNs;
   } else if (spec_.cache == CacheState::kCold) {
-    policy.least_samples = kLeastColdSamples;
+    policy.min_samples = kLeastColdSamples;
     budget = 2 * kColdBudgetNs;
   } else {
     policy.precision = kGradeASpread;
@@ -90,7 +90,7 @@ SamplingPolicy MeasurementRounds::NextPolicy() const {
   }
   const auto taken = static_cast<std::uint32_t>(sample_count());
   policy.max_samples = std::max<std::uint32_t>((kMostSamples - std::min(kMostSamples, taken)) / 2,
-                                               policy.least_samples);
+                                               policy.min_samples);
   policy.quiet_wait_ns = std::min(policy.budget_ns / kQuietWaitShare, kMostQuietWaitNs);
   // A cold sample is a single run, so it would take too many samples to reach a total time.
   if (spec_.cache == CacheState::kCold) policy.least_timed_ns = 0;
@@ -163,13 +163,13 @@ bool MeasurementRounds::IsCut() const {
   const auto is_shown = [&](const Round& look) {
     constexpr std::size_t kLeast = 2;  // accepted samples: an executor may have sent anything
     return look.samples.end == SamplingEnd::kCut &&
-           (look.accepted_ns.size() >= kLeast || IsCutBeyondDoubt(look));
+           (look.accepted_ns.size() >= kLeast || ProvesCut(look));
   };
   if (rounds_.empty() || !std::ranges::all_of(rounds_, is_shown)) return false;
-  return rounds_.size() >= 2 || IsCutBeyondDoubt(rounds_.front());
+  return rounds_.size() >= 2 || ProvesCut(rounds_.front());
 }
 
-bool MeasurementRounds::IsCutBeyondDoubt(const Round& look) const {
+bool MeasurementRounds::ProvesCut(const Round& look) const {
   constexpr double kBeyondDoubt = 2;
   constexpr std::size_t kLeast = 2;
   const auto bound = static_cast<double>(spec_.cut_above_ns);
@@ -240,7 +240,7 @@ std::expected<Measurement, Failure> MeasurementRounds::Summarise(double referenc
       const double ns = samples.ns[k] * scale;
       const bool is_apart = !counts && samples.flags[k] == kSampleAccepted;
       measurement.samples_ns.push_back(ns);
-      measurement.sample_flags.push_back(is_apart ? static_cast<std::uint8_t>(kSampleApart)
+      measurement.sample_flags.push_back(is_apart ? static_cast<std::uint8_t>(kSampleOutlierRound)
                                                   : samples.flags[k]);
       if (counts && samples.flags[k] == kSampleAccepted) accepted.push_back(ns);
       if ((samples.flags[k] & kSamplePreempted) == 0) unpreempted.push_back(ns);
@@ -279,7 +279,7 @@ std::expected<Measurement, Failure> MeasurementRounds::Summarise(double referenc
   measurement.spread = interval.spread();
   measurement.grade = is_accepted ? GradeOf(measurement.spread) : Grade::kC;
   if (agreeing.empty() && measurement.grade == Grade::kA) measurement.grade = Grade::kB;
-  if (measurement.spread > kWidestSpread) {
+  if (measurement.spread > kMaxSpread) {
     return std::unexpected(Failure{
         .code = FailureCode::kUnstableTiming,
         .message = fmt::format("{} of {} samples of {} moments were accepted, and they say no more "

@@ -40,8 +40,8 @@ class MeasurementRounds {
     // Before the second round; each further wait is twice as long. Most disturbances last less than
     // 5 ms (docs/research/timing_experiments.md); all waits together take 75 ms.
     Nanos first_wait = std::chrono::milliseconds(5);
-    double agreement = 0.01;   // of the medians, relative difference
-    double likely_run_ns = 0;  // SamplingPolicy::likely_run_ns of the first round
+    double agreement = 0.01;      // of the medians, relative difference
+    double estimated_run_ns = 0;  // SamplingPolicy::estimated_run_ns of the first round
     // No further round once two or more have taken this long in all.
     Nanos long_enough = std::chrono::seconds(1);
   };
@@ -93,7 +93,7 @@ class MeasurementRounds {
   bool IsRefutedBy(const Round& look, const std::vector<std::size_t>& agreeing) const;
   double TargetSpread() const;
   // Whether this round alone proves it.
-  bool IsCutBeyondDoubt(const Round& look) const;
+  bool ProvesCut(const Round& look) const;
 
   const JobSpec spec_;
   const Options options_;

@@ -21,7 +21,7 @@ constexpr double kNearlyEnough = 0.8;
 // for the part of a repetition that warms up.
 constexpr std::uint64_t kLargestStep = 20;
 // The share of a long repetition that other work on the core may take: half of what grade A allows.
-constexpr double kMostAway = 0.005;
+constexpr double kMaxAwayShare = 0.005;
 
 class Sampling {
  public:
@@ -35,13 +35,13 @@ class Sampling {
     } else {
       samples_.clock_before_mhz = with_.probe.ClockMhz();
       Probe();
-      if (BecomesQuiet()) samples_.clock_before_mhz = with_.probe.ClockMhz();
+      if (WaitUntilQuiet()) samples_.clock_before_mhz = with_.probe.ClockMhz();
       runner_.WarmCaches();
     }
     started_at_ = with_.stopwatch.NowNs();
     TakeFirstRepetition();
     for (;;) {
-      ProbeBehind();
+      ProbeAfter();
       Judge();
       if (!MayGoOn()) break;
       AwaitQuiet();
@@ -82,12 +82,12 @@ class Sampling {
   std::uint64_t FirstIterations() {
     if (policy_.iterations > 0) return policy_.iterations;
     const auto wanted_ns = static_cast<double>(policy_.min_repetition_ns);
-    if (!(policy_.likely_run_ns > 0) || policy_.likely_run_ns >= kNearlyEnough * wanted_ns)
+    if (!(policy_.estimated_run_ns > 0) || policy_.estimated_run_ns >= kNearlyEnough * wanted_ns)
       return 1;
     // The estimate may be wrong by any factor. A first run, not yet warm, bounds it.
     const double least_ns = static_cast<double>(TimeRuns(1)) / kLargestStep;
     const double wanted =
-        std::ceil(kMargin * wanted_ns / std::max(policy_.likely_run_ns, least_ns));
+        std::ceil(kMargin * wanted_ns / std::max(policy_.estimated_run_ns, least_ns));
     return std::min(static_cast<std::uint64_t>(wanted),
                     std::max<std::uint64_t>(policy_.max_iterations, 1));
   }
@@ -111,7 +111,7 @@ class Sampling {
         samples_.iterations = is_known ? static_cast<std::uint64_t>(wanted) : most;
         is_found = is_known && elapsed >= least / kLargestStep;
       }
-      ProbeBehind();
+      ProbeAfter();
       samples_.ns.clear();
       samples_.flags.clear();
       beside_.clear();
@@ -128,7 +128,7 @@ class Sampling {
   }
 
   // Probes after a repetition.
-  void ProbeBehind() {
+  void ProbeAfter() {
     Probe();
     beside_.back().after = probe_;
   }
@@ -140,12 +140,12 @@ class Sampling {
 
   // Waits for a quiet core, if the last probe found it contended and there is patience left. True:
   // it waited, and the core has become quiet.
-  bool BecomesQuiet() {
+  bool WaitUntilQuiet() {
     const double quiet = kContendedFrom * policy_.quiet_cycles;  // 0: not known
     if (quiet <= 0 || probe_ <= quiet || waited_ns_ >= policy_.quiet_wait_ns) return false;
     const std::uint64_t start = with_.stopwatch.NowNs();
     const bool is_quiet =
-        with_.probe.BecomesQuiet(quiet / CyclesPerNs(), policy_.quiet_wait_ns - waited_ns_);
+        with_.probe.WaitUntilQuiet(quiet / CyclesPerNs(), policy_.quiet_wait_ns - waited_ns_);
     waited_ns_ += with_.stopwatch.NowNs() - start;
     return is_quiet;
   }
@@ -154,7 +154,7 @@ class Sampling {
   // go.
   void AwaitQuiet() {
     if (policy_.cache == CacheState::kCold) return;  // an eviction outlasts quiet moments
-    while (BecomesQuiet()) {
+    while (WaitUntilQuiet()) {
       // The neighbour has used the caches.
       const std::uint64_t start = with_.stopwatch.NowNs();
       runner_.WarmCaches();
@@ -192,7 +192,7 @@ class Sampling {
     if (is_preempted && is_long) {
       const std::uint64_t has = with_.probe.ProcessorNs() - had;
       is_preempted =
-          has == 0 || static_cast<double>(elapsed) * (1 - kMostAway) > static_cast<double>(has);
+          has == 0 || static_cast<double>(elapsed) * (1 - kMaxAwayShare) > static_cast<double>(has);
     }
     samples_.flags.push_back(is_preempted ? kSamplePreempted : kSampleAccepted);
     beside_.push_back({.before = probe_, .after = probe_});
@@ -247,12 +247,12 @@ class Sampling {
       return false;
     }
     const std::uint64_t spent = with_.stopwatch.NowNs() - started_at_;
-    if (accepted_.size() < policy_.least_samples) {
-      if (accepted_.empty() && contended_ >= policy_.hopeless_samples) return false;
+    if (accepted_.size() < policy_.min_samples) {
+      if (accepted_.empty() && contended_ >= policy_.give_up_after) return false;
       if (spent < policy_.patience_ns) return true;
       // A busy system may have used up the whole patience in the middle of one run.
-      return unpreempted_ < policy_.least_samples &&
-             samples_.ns.size() < kMostTries * policy_.least_samples;
+      return unpreempted_ < policy_.min_samples &&
+             samples_.ns.size() < kMostTries * policy_.min_samples;
     }
     if (accepted_.size() >= policy_.most_samples || spent >= policy_.budget_ns) return false;
     if (timed_ns_ < static_cast<double>(policy_.least_timed_ns)) return true;
@@ -302,10 +302,10 @@ std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
   // The last repetition begins before the patience is over, unless even the least samples are
   // missing. A few more runs find the iterations.
   return std::max(policy.budget_ns, policy.patience_ns) + 2 * policy.quiet_wait_ns +
-         (kMostTries * policy.least_samples + 6) * (run_ns + policy.min_repetition_ns);
+         (kMostTries * policy.min_samples + 6) * (run_ns + policy.min_repetition_ns);
 }
 
-Samples TakeSamples(const SamplingPolicy& policy, const Instruments& instruments,
+Samples SampleRound(const SamplingPolicy& policy, const Instruments& instruments,
                     IterationRunner& runner) {
   return Sampling(policy, instruments, runner).Take();
 }

@@ -19,7 +19,7 @@ namespace loopfleet::worker {
 // The rules of one round.
 struct SamplingPolicy {
   // The fewest accepted samples, as long as the patience lasts, and the most.
-  std::uint32_t least_samples = 2;
+  std::uint32_t min_samples = 2;
   std::uint32_t most_samples = 15;
   std::uint64_t min_repetition_ns = 60'000;
   // Above 0: sample until half the width of the interval, relative to the median, is at most this.
@@ -36,12 +36,12 @@ struct SamplingPolicy {
   std::uint64_t quiet_wait_ns = 0;
   // After this many contended repetitions and none accepted the round ends: another moment is
   // better.
-  std::uint32_t hopeless_samples = 3;
+  std::uint32_t give_up_after = 3;
   std::uint64_t max_iterations = std::uint64_t{1} << 24;  // in one repetition
   std::uint32_t max_samples = 1'000;                      // accepted or not
   std::uint64_t iterations = 0;  // per repetition, as an earlier round found; 0: unknown
   // Estimated time of one run, so that fewer runs are needed to find the iterations; 0: unknown.
-  double likely_run_ns = 0;
+  double estimated_run_ns = 0;
   CacheState cache = CacheState::kWarm;  // cold: single runs, each after an eviction
   // Stop as soon as one run certainly takes longer, at the reference clock; 0: never.
   std::uint64_t cut_above_ns = 0;
@@ -80,7 +80,7 @@ struct Instruments {
 
 // Finds how many iterations fill a repetition, then times repetitions until the policy is satisfied
 // or a limit is reached.
-Samples TakeSamples(const SamplingPolicy& policy, const Instruments& instruments,
+Samples SampleRound(const SamplingPolicy& policy, const Instruments& instruments,
                     IterationRunner& runner);
 
 }  // namespace loopfleet::worker

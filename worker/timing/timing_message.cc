@@ -28,7 +28,7 @@ std::vector<double> GetNumbers(ByteReader& reader, std::uint64_t most) {
 }  // namespace
 
 void Put(ByteWriter& writer, const SamplingPolicy& policy) {
-  writer.Put(policy.least_samples);
+  writer.Put(policy.min_samples);
   writer.Put(policy.most_samples);
   writer.Put(policy.min_repetition_ns);
   writer.Put(policy.precision);
@@ -36,11 +36,11 @@ void Put(ByteWriter& writer, const SamplingPolicy& policy) {
   writer.Put(policy.budget_ns);
   writer.Put(policy.patience_ns);
   writer.Put(policy.quiet_wait_ns);
-  writer.Put(policy.hopeless_samples);
+  writer.Put(policy.give_up_after);
   writer.Put(policy.max_iterations);
   writer.Put(policy.max_samples);
   writer.Put(policy.iterations);
-  writer.Put(policy.likely_run_ns);
+  writer.Put(policy.estimated_run_ns);
   writer.Put(policy.cache);
   writer.Put(policy.cut_above_ns);
   writer.Put(policy.reference_mhz);
@@ -52,7 +52,7 @@ void Put(ByteWriter& writer, const SamplingPolicy& policy) {
 
 SamplingPolicy GetPolicy(ByteReader& reader) {
   SamplingPolicy policy;
-  policy.least_samples = reader.Get<std::uint32_t>();
+  policy.min_samples = reader.Get<std::uint32_t>();
   policy.most_samples = reader.Get<std::uint32_t>();
   policy.min_repetition_ns = reader.Get<std::uint64_t>();
   policy.precision = reader.Get<double>();
@@ -60,11 +60,11 @@ SamplingPolicy GetPolicy(ByteReader& reader) {
   policy.budget_ns = reader.Get<std::uint64_t>();
   policy.patience_ns = reader.Get<std::uint64_t>();
   policy.quiet_wait_ns = reader.Get<std::uint64_t>();
-  policy.hopeless_samples = reader.Get<std::uint32_t>();
+  policy.give_up_after = reader.Get<std::uint32_t>();
   policy.max_iterations = reader.Get<std::uint64_t>();
   policy.max_samples = reader.Get<std::uint32_t>();
   policy.iterations = reader.Get<std::uint64_t>();
-  policy.likely_run_ns = reader.Get<double>();
+  policy.estimated_run_ns = reader.Get<double>();
   policy.cache = reader.GetEnum(CacheState::kCold);
   policy.cut_above_ns = reader.Get<std::uint64_t>();
   policy.reference_mhz = reader.Get<double>();

@@ -56,7 +56,7 @@ CodeArena::CodeArena(const Options& options, SharedMemory writable, void* reserv
 Result<std::unique_ptr<CodeArena>> CodeArena::Create(const Options& options) {
   const std::size_t size = options.places * options.place_bytes;
   LF_TRY(SharedMemory writable, SharedMemory::Create(size));
-  LF_TRY_VOID(writable.SealAgainstOthers());
+  LF_TRY_VOID(writable.SealAgainstWrites());
   void* const reserved =
       ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return Refused("mmap");
@@ -65,7 +65,7 @@ Result<std::unique_ptr<CodeArena>> CodeArena::Create(const Options& options) {
 
 CodeArena::~CodeArena() { ::munmap(reserved_, size()); }
 
-Status CodeArena::LeaveWritingToParent() {
+Status CodeArena::MakeExecutable() {
   if (::mmap(reserved_, size(), PROT_READ | PROT_EXEC, MAP_SHARED | MAP_FIXED, writable_.fd(), 0) ==
       MAP_FAILED) {
     return Refused("mmap to execute");

@@ -52,7 +52,7 @@ class CodeArena {
 
   // Call in the fork server. From then on this process and its children can execute the arena but
   // not write it.
-  Status LeaveWritingToParent();
+  Status MakeExecutable();
 
   // In the daemon, from any thread. Waits until a place is free.
   Place Take();

@@ -20,7 +20,7 @@ std::uint64_t NewId() {
 GuardedBuffers::GuardedBuffers(SharedMemory memory, BufferLayout layout)
     : memory_(std::move(memory)), layout_(std::move(layout)), id_(NewId()) {}
 
-void GuardedBuffers::LayOutAnew(const BufferLayout& layout) {
+void GuardedBuffers::SetLayout(const BufferLayout& layout) {
   LF_CHECK(layout.size <= memory_.bytes().size(), "{} bytes into {}", layout.size,
            memory_.bytes().size());
   layout_ = layout;
@@ -34,14 +34,14 @@ void GuardedBuffers::Poison() {
   }
 }
 
-std::optional<Failure> GuardedBuffers::BesideFailure() const {
+std::optional<Failure> GuardedBuffers::FindOverrun() const {
   for (const PlacedBuffer& buffer : layout_.buffers) {
     const PlacedBuffer pages = PagesOf(buffer);
     const auto bytes = memory_.bytes();
     if (!IsAllPoison(bytes.subspan(pages.offset, buffer.offset - pages.offset)) ||
         !IsAllPoison(bytes.subspan(buffer.end(), pages.end() - buffer.end()))) {
       return Failure{.code = FailureCode::kWrongOutput,
-                     .message = "the kernel wrote beside its buffers"};
+                     .message = "the kernel wrote outside its buffers"};
     }
   }
   return std::nullopt;
@@ -58,7 +58,7 @@ std::expected<void, Failure> GuardedBuffers::Check(std::span<const ExpectedTenso
           Failure{.code = FailureCode::kWrongOutput, .message = Describe(i, *mismatch)});
     }
   }
-  if (std::optional<Failure> failure = BesideFailure()) return std::unexpected(*std::move(failure));
+  if (std::optional<Failure> failure = FindOverrun()) return std::unexpected(*std::move(failure));
   return {};
 }
 
@@ -112,7 +112,7 @@ std::unique_ptr<GuardedBuffers> GuardedBufferPool::TakeIdle(const BufferLayout& 
   std::unique_ptr<GuardedBuffers> arena = std::move(*found);
   idle_.erase(found);
   idle_bytes_ -= size;
-  if (!is_laid_out) arena->LayOutAnew(layout);
+  if (!is_laid_out) arena->SetLayout(layout);
   return arena;
 }
 

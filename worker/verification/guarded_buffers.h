@@ -29,7 +29,7 @@ class GuardedBuffers {
   // Unique to this memory with this layout.
   std::uint64_t id() const { return id_; }
   // `layout` must fit into the memory. Changes the id.
-  void LayOutAnew(const BufferLayout& layout);
+  void SetLayout(const BufferLayout& layout);
 
   // Fills everything that a kernel can write with poison.
   void Poison();
@@ -38,7 +38,7 @@ class GuardedBuffers {
   std::expected<void, Failure> Check(std::span<const ExpectedTensor> expected) const;
 
  private:
-  std::optional<Failure> BesideFailure() const;
+  std::optional<Failure> FindOverrun() const;
 
   SharedMemory memory_;
   BufferLayout layout_;

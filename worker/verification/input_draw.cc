@@ -22,7 +22,7 @@ bool NeedsPositiveInputs(const looptree::Program& program) {
 class Draws {
  public:
   explicit Draws(const looptree::Program& program)
-      : program_(program), facts_(looptree::ProgramFacts::OfAdmitted(program)) {}
+      : program_(program), facts_(looptree::ProgramFacts::OfValid(program)) {}
 
   // The draw with which most of the program is exact; of several, the one with the most varied
   // inputs.

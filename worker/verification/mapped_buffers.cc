@@ -14,7 +14,7 @@ namespace {
 // The view is aligned to huge pages, so that the host can use them.
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 // Unmapped, on either side. Costs only address space.
-constexpr std::size_t kNothingBytes = (std::size_t{1} << 30) + 2 * kHugePageBytes;
+constexpr std::size_t kGuardSpaceBytes = (std::size_t{1} << 30) + 2 * kHugePageBytes;
 
 // Up to this size a buffer is mapped with all its pages: one call is cheaper than a fault for each,
 // and no fault falls into a timed run.
@@ -52,12 +52,12 @@ void MappedBuffers::Unmap() {
 Result<MappedBuffers> MappedBuffers::Map(int fd, std::size_t size,
                                          std::span<const PlacedBuffer> buffers, Access access) {
   MappedBuffers mapped;
-  mapped.size_ = size + 2 * kNothingBytes;
+  mapped.size_ = size + 2 * kGuardSpaceBytes;
   void* const room =
       ::mmap(nullptr, mapped.size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return MapError(size);
   mapped.start_ = static_cast<std::byte*>(room);
-  std::byte* base = mapped.start_ + kNothingBytes;
+  std::byte* base = mapped.start_ + kGuardSpaceBytes;
   base -= reinterpret_cast<std::uintptr_t>(base) % kHugePageBytes;
   const int protection = access == Access::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
   for (const PlacedBuffer& buffer : buffers) {

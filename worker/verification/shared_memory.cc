@@ -21,7 +21,7 @@ std::unexpected<Error> MemoryError(const char* what, std::size_t size) {
 constexpr std::size_t kBlockBytes = std::size_t{2} << 20;
 // Larger memory exceeds the second-level cache of any core: kernels then wait for the last-level
 // cache and memory.
-constexpr std::size_t kMostGathered = std::size_t{16} << 20;
+constexpr std::size_t kMaxCollapsed = std::size_t{16} << 20;
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25  // Linux 6.1
@@ -66,14 +66,14 @@ void SharedMemory::Unmap() {
 }
 
 std::size_t SharedMemory::SizeOf(std::size_t size, Pages pages) {
-  if (pages == Pages::kAnywhere || size > kMostGathered) return size;
+  if (pages == Pages::kAnywhere || size > kMaxCollapsed) return size;
   return (size + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
 }
 
 // Linux collapses only blocks that have a page already. One byte is enough: the huge page brings
 // the rest, in 0.25 ms a block, while faulting in all small pages first takes ten times as long.
 // Without a free huge page, and before Linux 6.1, pages are made one by one on first use.
-void SharedMemory::GatherPages() {
+void SharedMemory::CollapsePages() {
   for (std::size_t block = 0; block < bytes_.size(); block += kBlockBytes) {
     const_cast<volatile std::byte&>(bytes_[block]) = std::byte{0};
   }
@@ -82,7 +82,7 @@ void SharedMemory::GatherPages() {
 
 Result<SharedMemory> SharedMemory::Create(std::size_t wanted, Pages pages) {
   const std::size_t size = SizeOf(wanted, pages);
-  const bool gathers = pages == Pages::kInBlocks && size <= kMostGathered;
+  const bool gathers = pages == Pages::kInBlocks && size <= kMaxCollapsed;
   UniqueFd fd(::memfd_create("loopfleet", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return MemoryError("memfd_create", size);
   if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return MemoryError("ftruncate", size);
@@ -100,11 +100,11 @@ Result<SharedMemory> SharedMemory::Create(std::size_t wanted, Pages pages) {
   memory.id_ = ++last_id;
   memory.fd_ = std::move(fd);
   memory.bytes_ = {static_cast<std::byte*>(address), size};
-  if (gathers) memory.GatherPages();
+  if (gathers) memory.CollapsePages();
   return memory;
 }
 
-Status SharedMemory::SealAgainstOthers() {
+Status SharedMemory::SealAgainstWrites() {
   if (::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0) {
     return MemoryError("F_SEAL_FUTURE_WRITE", bytes_.size());
   }

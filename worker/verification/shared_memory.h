@@ -29,7 +29,7 @@ class SharedMemory {
   static std::size_t SizeOf(std::size_t size, Pages pages);
 
   // From now on no other mapping can be writable or made so; this one stays writable.
-  Status SealAgainstOthers();
+  Status SealAgainstWrites();
 
   std::span<std::byte> bytes() const { return bytes_; }
   int fd() const { return fd_.get(); }
@@ -38,7 +38,7 @@ class SharedMemory {
 
  private:
   void Unmap();
-  void GatherPages();
+  void CollapsePages();
 
   UniqueFd fd_;
   std::span<std::byte> bytes_;

@@ -103,7 +103,7 @@ void ThreadPool::AwaitPart(std::int64_t part) {
   }
 }
 
-void ThreadPool::OnEach(std::uint32_t threads, const std::function<void()>& work) {
+void ThreadPool::RunOnEach(std::uint32_t threads, const std::function<void()>& work) {
   const std::int64_t parts = std::clamp<std::int64_t>(threads, 1, size());
   const Loop loop{
       .task = [](const void* frame, std::int64_t, std::int64_t,

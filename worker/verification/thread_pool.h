@@ -33,7 +33,7 @@ class ThreadPool {
   const ParallelFor* parallel_for() const { return &entry_.parallel_for; }
   // Calls `work` once on each of the first `threads` threads, at the same time, and returns when
   // all are done. Waits for threads whose core is busy: no other core can do their work.
-  void OnEach(std::uint32_t threads, const std::function<void()>& work);
+  void RunOnEach(std::uint32_t threads, const std::function<void()>& work);
 
   // How often a helper polls for the next loop before it sleeps. Kernels run their loops every few
   // microseconds; waking a sleeping thread takes tens of them.

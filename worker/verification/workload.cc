@@ -23,7 +23,7 @@ std::span<Number> At(std::span<std::byte> memory, std::size_t offset, std::size_
 }
 
 // Whether a kernel that writes only zeros would pass for most of the nonzero elements.
-bool SaysNothing(std::span<const double> values, std::span<const double> tolerance) {
+bool IsUninformative(std::span<const double> values, std::span<const double> tolerance) {
   std::size_t nonzero = 0;
   std::size_t hidden = 0;
   for (std::size_t i = 0; i < tolerance.size(); ++i) {
@@ -44,12 +44,12 @@ bool MayOverflow(std::span<const double> values, std::span<const double> toleran
 }
 
 // Why this reference cannot tell right outputs from wrong ones; nullopt: it can.
-std::optional<std::string> FlawOf(const looptree::Reference& reference) {
+std::optional<std::string> WhyUnusable(const looptree::Reference& reference) {
   for (std::size_t i = 0; i < reference.outputs.size(); ++i) {
     if (MayOverflow(reference.outputs[i], reference.tolerance[i])) {
       return fmt::format("float32 may overflow on the way to output {}", i);
     }
-    if (SaysNothing(reference.outputs[i], reference.tolerance[i])) {
+    if (IsUninformative(reference.outputs[i], reference.tolerance[i])) {
       return fmt::format("output {} is mostly smaller than what float32 rounding may add up to", i);
     }
   }
@@ -108,7 +108,7 @@ std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Progr
     }
     computed = {};  // free the previous one first
     computed = looptree::Evaluate(program, tensors);
-    flaw = FlawOf(computed);
+    flaw = WhyUnusable(computed);
     if (!flaw) break;
   }
   if (flaw) {
@@ -162,7 +162,7 @@ std::expected<std::shared_ptr<const Workload>, Failure> MakeWorkload(const loopt
     *memory = *std::move(created);
   }
   LF_TRY(const std::vector<bool> exact, maker(tree, seed, workload->inputs, workload->reference));
-  if (const Status sealed = workload->inputs.SealAgainstOthers(); !sealed) {
+  if (const Status sealed = workload->inputs.SealAgainstWrites(); !sealed) {
     return std::unexpected(
         Failure{.code = FailureCode::kDeviceFault, .message = sealed.error().message});
   }

@@ -76,7 +76,7 @@ class Auditor {
  public:
   Auditor(Client& client, const AuditFlags& flags, double share, Keys keys)
       : client_(client),
-        same_host_(flags.same_host ? SameHost::kMayDo : SameHost::kIsNoWitness),
+        same_host_(flags.same_host ? SameHost::kAllowed : SameHost::kNotAllowed),
         keys_(keys),
         report_{.seed = flags.seed.value_or(OsRandom64() >> 11), .share = share},  // exact in JSON
         random_(report_.seed) {}
@@ -209,7 +209,7 @@ std::map<std::string, Tally> TallyOf(const AuditReport& report) {
   std::map<std::string, Tally> tallies;
   for (const Audited& audited : report.audited) {
     const auto& opinions = audited.what.opinions;
-    const auto odd = OddOne(opinions);
+    const auto odd = FindOutlier(opinions);
     for (std::size_t i = 0; i < opinions.size(); ++i) {
       Tally& tally = tallies[opinions[i].witness.name()];
       if (audited.came == Came::kNoSecondHost) ++tally.no_second_host;
@@ -261,7 +261,7 @@ void PrintText(const AuditReport& report) {
   for (const Audited& audited : report.audited) {
     if (audited.came != Came::kDisagrees) continue;
     const auto& opinions = audited.what.opinions;
-    const auto odd = OddOne(opinions);
+    const auto odd = FindOutlier(opinions);
     for (std::size_t i = 0; i < opinions.size(); ++i) {
       const bool is_flagged =
           std::ranges::find(audited.flagged, opinions[i].job) != audited.flagged.end();
@@ -288,7 +288,7 @@ Json OpinionJson(const Opinion& opinion) {
 }
 
 Json DisagreementJson(const Audited& audited) {
-  const auto odd = OddOne(audited.what.opinions);
+  const auto odd = FindOutlier(audited.what.opinions);
   Json json{{"benchmark", SourceText(audited.what.spec.source)}};
   json["actions"] = Json::array();
   for (const auto& action : audited.what.spec.actions) {

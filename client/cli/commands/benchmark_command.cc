@@ -190,7 +190,7 @@ void AddBenchmarkCommands(CommandLine& line) {
                                 "loopfleet benchmark random conv_train-v0 --seed 1 --count 5\n"
                                 "loopfleet benchmark show benchmark://mm-v0/mm64_64_64"});
   const auto flags = std::make_shared<BenchmarkFlags>();
-  const auto talks = CommandLine::Talks::kToNobody;
+  const auto talks = CommandLine::Talks::kOffline;
   const auto add_json = [&](CLI::App& app, const char* what) {
     app.add_flag("--json", flags->json, what);
   };

@@ -83,7 +83,7 @@ void AddCampaignCommands(CommandLine& line) {
           {.name = "show",
            .description = "How far a campaign is",
            .examples = "loopfleet campaign show matmuls.toml"},
-          CommandLine::Talks::kToNobody);
+          CommandLine::Talks::kOffline);
 }
 
 }  // namespace loopfleet::client

@@ -144,9 +144,8 @@ void PrintThinned(const ThinFlags& flags, const storage::ThinningCount& count, s
     fmt::print("{}\n", Dump(json));
     return;
   }
-  fmt::print("{} {} samples ({} bytes) of {} results\n",
-             flags.dry_run ? "would take away" : "took away", count.samples, count.bytes,
-             count.results);
+  fmt::print("{} {} samples ({} bytes) of {} results\n", flags.dry_run ? "would remove" : "removed",
+             count.samples, count.bytes, count.results);
   if (id != 0) fmt::print("recorded as row {} of table retention\n", id);
   if (count.damaged > 0) {
     fmt::print(
@@ -170,7 +169,7 @@ int RunThin(const ThinFlags& flags) {
   }
   if (flags.keep_every == 0 && !flags.drop_samples) {
     fmt::print(stderr,
-               "loopfleet: what is to be left of the samples? Give --keep-every N, or "
+               "loopfleet: choose how many samples to keep: give --keep-every N, or "
                "--drop-samples for none\n");
     return kExitUsage;
   }
@@ -221,7 +220,7 @@ void AddThin(CommandLine& line, CLI::App& noun) {
                       "database says what was taken. No coordinator may be running on it",
        .examples = "loopfleet db thin loopfleet.db --older-than 90d --drop-samples --dry-run\n"
                    "loopfleet db thin loopfleet.db --older-than 52w --keep-every 4 --compact"},
-      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunThin(*flags); });
+      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunThin(*flags); });
   thin.add_option("file", flags->file, "the database")->type_name("FILE")->required();
   thin.add_option("--older-than", flags->older_than,
                   "of results that were measured longer ago than this: 36h, 90d, 52w")
@@ -255,7 +254,7 @@ void AddDbCommands(CommandLine& line) {
       {.name = "check",
        .description = "Compare every row with its checksum; exit status 1 if one is damaged",
        .examples = {}},
-      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunCheck(*flags); });
+      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunCheck(*flags); });
   check.add_option("file", flags->file, "the database")->type_name("FILE")->required();
   check.add_flag("--json", flags->json, "print one JSON value");
   CLI::App& snapshot = line.AddCommand(
@@ -263,7 +262,7 @@ void AddDbCommands(CommandLine& line) {
       {.name = "snapshot",
        .description = "Copy it as it is now, into a new file",
        .examples = "loopfleet db snapshot loopfleet.db \"backup-$(date -I).db\""},
-      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunSnapshot(*flags); });
+      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunSnapshot(*flags); });
   snapshot.add_option("file", flags->file, "the database")->type_name("FILE")->required();
   snapshot.add_option("to", flags->to, "the copy; must not be there yet")
       ->type_name("TO")
@@ -276,7 +275,7 @@ void AddDbCommands(CommandLine& line) {
                       "becomes STORAGE_CORRUPT. No coordinator may be running on it",
        .examples =
            "loopfleet db snapshot loopfleet.db before.db\nloopfleet db repair loopfleet.db"},
-      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunRepair(*flags); });
+      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunRepair(*flags); });
   repair.add_option("file", flags->file, "the database")->type_name("FILE")->required();
   repair.add_flag("--json", flags->json, "print one JSON value");
 }

@@ -86,7 +86,7 @@ void AddDoctorCommand(CommandLine& line) {
        .description = "What about this machine spoils measurements, and what mends it (no cluster)",
        .examples = "loopfleet doctor\nloopfleet doctor --json | jq '.[] | select(.severity == "
                    "\"problem\")'"},
-      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunDoctor(*flags); });
+      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunDoctor(*flags); });
   doctor.add_flag("--json", flags->json, "print one JSON array");
   doctor.add_option("--core", flags->core, "that kernels are timed on (default: the last)")
       ->check(CLI::Range(0, 65'535))

@@ -122,7 +122,7 @@ Result<Made> MakePeer(const fs::path& dir, Role role, const std::string& name,
   LF_TRY_VOID(wire::WritePublicKeyFile(wire::CoordinatorPublicFile(dir), coordinator));
   LF_TRY_VOID(
       wire::WritePublicKeyFile(authorized, {.role = role, .name = name, .key = made.key},
-                               flags.replace ? wire::IfThere::kReplace : wire::IfThere::kFail));
+                               flags.replace ? wire::IfExists::kReplace : wire::IfExists::kFail));
   made.authorized_file = authorized;
   return made;
 }
@@ -217,7 +217,7 @@ void AddKeygenCommand(CommandLine& line) {
                    "loopfleet keygen --role worker --name node7 --out node7-keys --authorize keys\n"
                    "loopfleet keygen --name alice --authorize keys --replace\n"
                    "rm keys/authorized/clients/alice.key    revokes a key, at once"},
-      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunKeygen(*flags); });
+      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunKeygen(*flags); });
   app.add_option("--role", flags->role, "client (default), worker, admin or coordinator")
       ->type_name("ROLE");
   app.add_option("--name", flags->name,

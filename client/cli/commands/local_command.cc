@@ -23,7 +23,7 @@ namespace loopfleet::client {
 namespace {
 
 // The longest time until the end of a daemon is noticed.
-constexpr timespec kGlance{.tv_sec = 0, .tv_nsec = 100'000'000};
+constexpr timespec kPollInterval{.tv_sec = 0, .tv_nsec = 100'000'000};
 // How long a command may take to end after SIGTERM or SIGHUP.
 constexpr auto kCommandGrace = std::chrono::seconds(10);
 
@@ -56,7 +56,7 @@ class SignalQueue {
   };
   std::optional<Signal> Next() {
     siginfo_t info{};
-    const int number = ::sigtimedwait(&set_, &info, &kGlance);
+    const int number = ::sigtimedwait(&set_, &info, &kPollInterval);
     if (number < 0 || number == SIGCHLD) return std::nullopt;
     return Signal{.number = number, .from_terminal = info.si_code == SI_KERNEL};
   }
@@ -68,7 +68,7 @@ class SignalQueue {
 // Reports daemons that have ended. False: the coordinator is one of them.
 bool TellDeaths(LocalCluster& cluster) {
   bool coordinator_lives = true;
-  for (const auto& death : cluster.TakeDeaths()) {
+  for (const auto& death : cluster.TakeExits()) {
     fmt::print(stderr, "loopfleet: the {} {}{}\n", death.daemon, ToString(death.status),
                death.last_lines);
     if (death.is_coordinator) coordinator_lives = false;
@@ -172,7 +172,7 @@ void AddLocalCommand(CommandLine& line) {
                    "loopfleet local --db results.db -- python3 train.py\n"
                    "The command finds the cluster by LOOPFLEET_ADDRESS, LOOPFLEET_WORKER_ADDRESS,\n"
                    "LOOPFLEET_HTTP and LOOPFLEET_DB; its exit code is the exit code."},
-      CommandLine::Talks::kToNobody,
+      CommandLine::Talks::kOffline,
       [flags](const CommandRun& run) { return RunLocal(*flags, run); });
   app.add_option("--workers", flags->workers, "how many CPU workers (default 1)")
       ->check(CLI::Range(0, 1024));

@@ -151,7 +151,7 @@ Parsed<AgentWalk> StartWalk(const ReplayRequest& request, Benchmark benchmark) {
       cursor >= 0 && cursor < static_cast<std::int64_t>(nodes.size()) &&
       nodes[static_cast<std::size_t>(cursor)].kind == looptree::TreeNode::Kind::kLoop;
   if (!is_loop && cursor != 0) {
-    return Malformed(fmt::format("\"start_cursor\" {} is no loop of the tree", cursor));
+    return Malformed(fmt::format("\"start_cursor\" {} is not a loop of the tree", cursor));
   }
   return AgentWalk(benchmark, request.rules, static_cast<TreeRef>(cursor));
 }

@@ -74,7 +74,7 @@ void AddReplayCommand(CommandLine& line) {
            "echo '{\"uri\": \"benchmark://mm-v0/mm64_64_64\", \"actions\": [\"down\"], \\\n"
            "       \"observations\": [\"loops_tensor\"], \"max_loops\": 10}' | loopfleet replay\n"
            "loopfleet replay --list-observations"},
-      CommandLine::Talks::kToNobody,
+      CommandLine::Talks::kOffline,
       [flags](const CommandRun&) { return RunReplayCommand(*flags); });
   auto* list = app.add_flag("--list-observations", flags->list_observations,
                             "print the names that \"observations\" may have, and what they are");

@@ -41,7 +41,7 @@ std::vector<std::string_view> Split(std::string_view text, char separator, std::
 
 Status CheckLabels(const std::vector<std::string>& labels) {
   for (const std::string& label : labels) {
-    if (const auto why = SenselessLabel(label)) {
+    if (const auto why = ValidateLabel(label)) {
       return Fail(ErrorKind::kInvalid, fmt::format("--labels '{}': {}", label, *why));
     }
   }

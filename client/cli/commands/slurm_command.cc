@@ -30,7 +30,7 @@ namespace {
 // retry by themselves.
 constexpr std::chrono::seconds kSlurmPatience{120};
 // Interval for asking Slurm whether draining workers have ended.
-constexpr std::chrono::milliseconds kReleaseGlance{500};
+constexpr std::chrono::milliseconds kReleasePollInterval{500};
 
 struct SlurmFlags {
   SlurmRequest request;
@@ -283,7 +283,7 @@ Result<Released> Release(const TaskChoice& choice, std::chrono::seconds within) 
       return Fail(ErrorKind::kClosed,
                   "the workers go on draining; run this again to wait for them");
     }
-    std::this_thread::sleep_for(kReleaseGlance);
+    std::this_thread::sleep_for(kReleasePollInterval);
   }
 }
 
@@ -315,7 +315,7 @@ void AddSlurmCommand(CommandLine& line, CLI::App& noun) {
            "  --coordinator tcp://head:5571 --worker-keys ~/keys/worker\n"
            "Further flags of the workers go into their environment (LOOPFLEET_WORKER_...),\n"
            "further options of sbatch into --sbatch."},
-      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunSlurm(*flags); });
+      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunSlurm(*flags); });
   slurm.add_option("--workers", request.workers, "how many")
       ->check(CLI::Range(1, kMostSlurmWorkers))
       ->required();
@@ -367,7 +367,7 @@ void AddFleetCommands(CommandLine& line) {
   const auto flags = std::make_shared<FleetFlags>();
   CLI::App& list = line.AddCommand(
       noun, {.name = "list", .description = "Your allocations, as Slurm sees them", .examples = {}},
-      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunList(*flags); });
+      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunList(*flags); });
   list.add_flag("--json", flags->json, "print one JSON array");
   CLI::App& status = line.AddCommand(
       noun,
@@ -382,7 +382,7 @@ void AddFleetCommands(CommandLine& line) {
       {.name = "release",
        .description = "Give workers back: each finishes what it runs, and what waits is not begun",
        .examples = "loopfleet fleet release 123\nloopfleet fleet release 123_4 --within 600"},
-      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunRelease(*flags); });
+      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunRelease(*flags); });
   release
       .add_option("--within", flags->within_s, "cancel what has not ended by then (default 120)")
       ->type_name("SECONDS")

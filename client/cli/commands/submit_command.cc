@@ -77,7 +77,7 @@ Answer<void> SubmitLines(const SubmitFlags& flags, std::istream& stream, Client&
   submission.batch = writer.batch();
   if (!sent) {
     // The accepted jobs will run: close the batch, so that it can finish.
-    client.AllowGoodbye(kGoodbyeLimit);
+    client.AllowFinalCalls(kGoodbyeLimit);
     if (submission.batch) static_cast<void>(writer.Finish());
     return sent;
   }

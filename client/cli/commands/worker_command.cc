@@ -155,7 +155,7 @@ std::string Myself() {
   return fmt::format("{}@{}", user != nullptr ? user->pw_name : std::to_string(::getuid()), host);
 }
 
-int RunSetDrain(const WorkerFlags& flags, const CommandRun& run, wire::DrainWish wish) {
+int RunSetDrain(const WorkerFlags& flags, const CommandRun& run, wire::DrainAction wish) {
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
   const auto list = client->ListWorkers();
@@ -178,7 +178,7 @@ int RunSetDrain(const WorkerFlags& flags, const CommandRun& run, wire::DrainWish
 }
 
 void AddDrainCommand(CommandLine& line, CLI::App& noun, const std::shared_ptr<WorkerFlags>& flags,
-                     const CommandText& text, wire::DrainWish wish) {
+                     const CommandText& text, wire::DrainAction wish) {
   CLI::App& verb = line.AddCommand(
       noun, text, CommandLine::Talks::kToCoordinator,
       [flags, wish](const CommandRun& run) { return RunSetDrain(*flags, run, wish); });
@@ -186,7 +186,7 @@ void AddDrainCommand(CommandLine& line, CLI::App& noun, const std::shared_ptr<Wo
                   "a host (all its workers, also those started later), or one worker's name or id")
       ->required()
       ->type_name("WORKER");
-  if (wish == wire::DrainWish::kDrain) {
+  if (wish == wire::DrainAction::kDrain) {
     verb.add_option("--reason", flags->reason, "shown by worker list and show")->type_name("TEXT");
   }
   verb.add_flag("--json", flags->json, "print one JSON array: the workers that it concerns");
@@ -219,12 +219,12 @@ void AddWorkerCommands(CommandLine& line) {
                   {.name = "drain",
                    .description = "Let workers finish what they have begun and take nothing new",
                    .examples = "loopfleet worker drain build-7 --reason 'new memory'"},
-                  wire::DrainWish::kDrain);
+                  wire::DrainAction::kDrain);
   AddDrainCommand(line, noun, flags,
                   {.name = "resume",
                    .description = "End a drain",
                    .examples = "loopfleet worker resume build-7"},
-                  wire::DrainWish::kResume);
+                  wire::DrainAction::kResume);
 }
 
 }  // namespace loopfleet::client

@@ -264,7 +264,7 @@ class Client:
                 try:
                     item = arrived.get(timeout=_left(deadline))
                 except queue.Empty:
-                    raise DeadlineExceeded("the given time is over; jobs that had not run were cancelled") from None
+                    raise DeadlineExceeded("timed out; jobs that had not run were cancelled") from None
                 if isinstance(item, list):
                     for place, outcome in item:
                         yield places[place], outcome

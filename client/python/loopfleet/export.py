@@ -71,7 +71,7 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
     split = split or Split()
     folder = Path(folder)
     if folder.exists():
-        raise LoopfleetError(f"{folder} is there already: an export replaces nothing")
+        raise LoopfleetError(f"{folder} already exists; exports never overwrite")
     folder.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:

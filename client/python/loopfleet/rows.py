@@ -158,7 +158,7 @@ def _is_damaged(found: sqlite3.Row, damaged: dict[str, set[str]]) -> bool:
 
 def _corrupt(found: sqlite3.Row, damaged: dict[str, set[str]]) -> Row:
     row: Row = {"batch": found["batch"], "index": found["index"], "status": "STORAGE_CORRUPT", "actions": [],
-                "samples_ns": [], "sample_flags": [], "message": "its row in the database is not what was written"}
+                "samples_ns": [], "sample_flags": [], "message": "its row in the database is damaged"}
     if f"{found['batch']}.{found['index']}" not in damaged.get("jobs", ()):
         row.update(benchmark=found["benchmark"], ir=found["ir"], tag=found["tag"], actions=_names(found["actions"]))
     return _finished(row)

@@ -147,12 +147,12 @@ struct Step {
 
   Checked<State> operator()(Dummy) const { return state; }
 
-  Checked<State> NotOfThisDialect() const {
+  Checked<State> WrongDialect() const {
     return std::unexpected(CheckDialect(action, Dialect::kAgent).error());
   }
-  Checked<State> operator()(ToggleMode) const { return NotOfThisDialect(); }
-  Checked<State> operator()(ToggleThread) const { return NotOfThisDialect(); }
-  Checked<State> operator()(IdleSplit) const { return NotOfThisDialect(); }
+  Checked<State> operator()(ToggleMode) const { return WrongDialect(); }
+  Checked<State> operator()(ToggleThread) const { return WrongDialect(); }
+  Checked<State> operator()(IdleSplit) const { return WrongDialect(); }
   Checked<State> operator()(Undo) const {
     LF_CHECK(false, "undo is the walk's, not a step");
     return state;
@@ -168,14 +168,14 @@ std::size_t BytesOf(const LoopTree& tree) {
   return bytes;
 }
 
-bool OnlyMoves(const Action& action) {
+bool IsMove(const Action& action) {
   return std::holds_alternative<Up>(action) || std::holds_alternative<Down>(action) ||
          std::holds_alternative<Dummy>(action);
 }
 
 Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
                        const Action& action) {
-  const bool anywhere = OnlyMoves(action) || std::holds_alternative<MergeAllLoops>(action);
+  const bool anywhere = IsMove(action) || std::holds_alternative<MergeAllLoops>(action);
   if (!anywhere && !IsLoop(state.tree, state.cursor)) {
     return Illegal(action, "the cursor is not on a loop");
   }
@@ -234,7 +234,7 @@ Checked<void> AgentWalk::Apply(const Action& action) {
 
 std::uint64_t AgentWalk::CostOf(const Action& action) const {
   const std::uint64_t nodes = state_.tree.nodes().size();
-  if (OnlyMoves(action)) return 1;
+  if (IsMove(action)) return 1;
   return std::holds_alternative<MergeAllLoops>(action) ? nodes * nodes : nodes;
 }
 

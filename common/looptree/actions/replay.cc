@@ -55,7 +55,7 @@ Checked<void> WalkBudget::Spend(std::uint64_t nodes) {
     return {};
   }
   return Reject(RejectionCode::kLimitActions,
-                fmt::format("so many actions on so large a tree build more than {} tree nodes in "
+                fmt::format("the actions build more than {} tree nodes in "
                             "all",
                             most_));
 }

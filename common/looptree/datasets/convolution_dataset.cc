@@ -87,9 +87,10 @@ std::string ShapeName(const Shape& shape) {
 Checked<Benchmark> OpenAny(std::string_view member, const Limits& limits) {
   const auto shape = ParseShape(member);
   if (!shape) {
-    return NoMember(member,
-                    "it must be conv<N>_<C>_<H>_<W>__<M>_<C>_<KH>_<KW> with sizes of at least 1,"
-                    " the same C twice, KH <= H and KW <= W");
+    return RejectMember(
+        member,
+        "it must be conv<N>_<C>_<H>_<W>__<M>_<C>_<KH>_<KW> with sizes of at least 1,"
+        " the same C twice, KH <= H and KW <= W");
   }
   return OpenShape(*shape, LoopsOf(*shape), limits);
 }
@@ -147,7 +148,7 @@ Checked<Benchmark> OpenGrid(std::string_view member, const Limits& limits) {
     if (names.back() == member) return OpenAny(member, limits);
   }
   const std::vector<std::string_view> candidates(names.begin(), names.end());
-  return NoMember(
+  return RejectMember(
       member,
       fmt::format("it is none of the {} shapes (benchmark://conv-v0/ has any shape)", names.size()),
       Nearest(member, candidates).value_or(""));
@@ -168,11 +169,12 @@ Checked<Benchmark> OpenPermutation(std::string_view member, const Limits& limits
     order = ParsePermutation(member.substr(kPermutedName.size() + 1), loops.size());
   }
   if (!order) {
-    return NoMember(member,
-                    fmt::format("it must be {}_<order> with each digit from 0 to {} once: the loops"
-                                " n, c, ho, wo, kh, kw, m from the outermost in",
-                                kPermutedName, loops.size() - 1),
-                    PermutationMember(0));
+    return RejectMember(
+        member,
+        fmt::format("it must be {}_<order> with each digit from 0 to {} once: the loops"
+                    " n, c, ho, wo, kh, kw, m from the outermost in",
+                    kPermutedName, loops.size() - 1),
+        PermutationMember(0));
   }
   Loops permuted;
   for (std::size_t i = 0; i < loops.size(); ++i) permuted[i] = loops[(*order)[i]];

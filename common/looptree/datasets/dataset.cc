@@ -125,8 +125,8 @@ std::string RandomBenchmark(std::span<const Dataset> datasets, SplitMix64& rando
   return DatasetMember(dataset, random.Below(dataset.size));
 }
 
-std::unexpected<Rejection> NoMember(std::string_view member, std::string_view why,
-                                    std::string_view nearest) {
+std::unexpected<Rejection> RejectMember(std::string_view member, std::string_view why,
+                                        std::string_view nearest) {
   return Reject(RejectionCode::kInvalidBenchmark,
                 fmt::format("{}: {}{}{}", Quoted(member), why,
                             nearest.empty() ? "" : "; nearest: ", nearest));

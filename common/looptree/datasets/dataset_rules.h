@@ -30,8 +30,8 @@ std::span<const DatasetRules> ProgramDatasets();      // program-v0
 std::span<const DatasetRules> AllDatasets();          // in the order of Datasets()
 
 // The rejection of an open function: the member, the reason, and the nearest valid member if known.
-std::unexpected<Rejection> NoMember(std::string_view member, std::string_view why,
-                                    std::string_view nearest = {});
+std::unexpected<Rejection> RejectMember(std::string_view member, std::string_view why,
+                                        std::string_view nearest = {});
 
 // "64_96_128" as `count` sizes >= 1; nullopt if it is anything else.
 std::optional<std::vector<std::int64_t>> ParseSizes(std::string_view text, std::size_t count);

@@ -54,7 +54,7 @@ std::string MatrixName(const MatrixSizes& sizes) {
 
 Checked<Benchmark> OpenAny(std::string_view member, const Limits& limits) {
   const auto sizes = ParseMatrixName(member);
-  if (!sizes) return NoMember(member, "it must be mm<M>_<N>_<K> with sizes of at least 1");
+  if (!sizes) return RejectMember(member, "it must be mm<M>_<N>_<K> with sizes of at least 1");
   return OpenPlain(*sizes, limits);
 }
 
@@ -90,7 +90,7 @@ Checked<Benchmark> OpenRange(std::string_view member, const Limits& limits) {
                                                   .n = kRange.Nearest(sizes->n),
                                                   .k = kRange.Nearest(sizes->k)})
                                     : "";
-  return NoMember(
+  return RejectMember(
       member,
       fmt::format("it must be mm<M>_<N>_<K> with sizes {}, {}, ... {} (benchmark://mm-v0/"
                   " has matrix products of any size)",
@@ -127,11 +127,12 @@ Checked<Benchmark> OpenPermutation(std::string_view member, const Limits& limits
     order = ParsePermutation(member.substr(kSet.name.size() + 1), kSet.count);
   }
   if (!order) {
-    return NoMember(member,
-                    fmt::format("it must be {}_<order> with each digit from 0 to {} once: the loops"
-                                " from the outermost in",
-                                kSet.name, kSet.count - 1),
-                    PermutationMember<kSet>(0));
+    return RejectMember(
+        member,
+        fmt::format("it must be {}_<order> with each digit from 0 to {} once: the loops"
+                    " from the outermost in",
+                    kSet.name, kSet.count - 1),
+        PermutationMember<kSet>(0));
   }
   std::vector<ProgramBuilder::Loop> loops;
   for (const std::size_t loop : *order) loops.push_back(kSet.loops[loop]);

@@ -123,15 +123,15 @@ Checked<Benchmark> OpenProgram(std::string_view member, const Limits& limits) {
       all += fmt::format("{}{}{}", all.empty() ? "" : ", ", known.name, known.sizes);
     }
     const auto letters = member.substr(0, member.find_first_of("0123456789"));
-    return NoMember(member, fmt::format("it must be one of {}", all),
-                    Nearest(letters, names).value_or(""));
+    return RejectMember(member, fmt::format("it must be one of {}", all),
+                        Nearest(letters, names).value_or(""));
   }
   const auto sizes = ParseSizes(member.substr(family->name.size()), family->count);
   const bool fits = family->write != Convolve || !sizes || (*sizes)[1] <= (*sizes)[0];
   if (!sizes || !fits) {
-    return NoMember(member,
-                    fmt::format("it must be {}{} with sizes of at least 1{}", family->name,
-                                family->sizes, family->write == Convolve ? " and K <= N" : ""));
+    return RejectMember(member,
+                        fmt::format("it must be {}{} with sizes of at least 1{}", family->name,
+                                    family->sizes, family->write == Convolve ? " and K <= N" : ""));
   }
   ProgramBuilder builder;
   family->write(*sizes, builder);

@@ -20,8 +20,8 @@ template <Target kTarget>
 Checked<Benchmark> OpenVectorAdd(std::string_view member, const Limits& limits) {
   const auto length = ParseInteger(member);
   if (!length || *length < 1 || *length > kMaxVectorLength) {
-    return NoMember(member, fmt::format("the vector length must be a whole number from 1 to {}",
-                                        kMaxVectorLength));
+    return RejectMember(member, fmt::format("the vector length must be a whole number from 1 to {}",
+                                            kMaxVectorLength));
   }
   auto program = std::make_shared<Program>();
   program->dims = {{"a", *length}};

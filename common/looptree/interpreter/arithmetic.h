@@ -32,7 +32,7 @@ Number Binary(Op op, Number a, Number b) {
     case Op::kDivide: return a / b;
     case Op::kMin: return b < a ? b : a;
     case Op::kMax: return a < b ? b : a;
-    default: LF_CHECK(false, "{} has no two operands", OpName(op));
+    default: LF_CHECK(false, "{} is not a binary operation", OpName(op));
   }
 }
 

@@ -54,7 +54,7 @@ class Evaluator {
   Evaluator(const Program& program, std::span<const Tensor> inputs)
       : program_(program),
         inputs_(program.nodes.size()),
-        facts_(ProgramFacts::OfAdmitted(program)),
+        facts_(ProgramFacts::OfValid(program)),
         stored_(program.nodes.size()) {
     LF_CHECK(inputs.size() == program.inputs.size(), "{} inputs for {}", inputs.size(),
              program.inputs.size());

@@ -136,7 +136,7 @@ void ApplyBinary(Op op, Operand a, Operand b, LaneResult result) {
     case Op::kMax:
       return each([](double x, double y) { return Binary(Op::kMax, x, y); },
                   [](double, double, double e, double, double f) { return std::max(e, f); });
-    default: LF_CHECK(false, "{} has no two operands", OpName(op));
+    default: LF_CHECK(false, "{} is not a binary operation", OpName(op));
   }
 }
 

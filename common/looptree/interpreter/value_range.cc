@@ -13,7 +13,7 @@ namespace {
 constexpr double kLargestExact = 0x1p24;
 
 // The result is one of the operands, or its negative.
-bool OnlyMoves(Op op) {
+bool IsMove(Op op) {
   switch (op) {
     case Op::kRead:
     case Op::kWrite:
@@ -28,7 +28,7 @@ bool OnlyMoves(Op op) {
 }
 
 bool KeepsIntegers(Op op) {
-  return OnlyMoves(op) || op == Op::kAdd || op == Op::kSubtract || op == Op::kMultiply;
+  return IsMove(op) || op == Op::kAdd || op == Op::kSubtract || op == Op::kMultiply;
 }
 
 class Ranges {
@@ -117,7 +117,7 @@ class Ranges {
     }
     if (node.op == Op::kConstant) return range;
     const bool small_integer = range.integer && range.magnitude <= kLargestExact;
-    range.exact &= OnlyMoves(node.op) || small_integer;
+    range.exact &= IsMove(node.op) || small_integer;
     return range;
   }
 

@@ -25,7 +25,7 @@ std::string_view OpName(Op op) {
   return kOpNames[number];
 }
 
-bool CountsAsWork(Op op) {
+bool IsArithmetic(Op op) {
   return op != Op::kRead && op != Op::kWrite && op != Op::kView && op != Op::kCopy &&
          op != Op::kConstant;
 }

@@ -35,7 +35,7 @@ enum class Op : std::uint8_t {
 };
 
 std::string_view OpName(Op op);  // "multiply", as in tree text
-bool CountsAsWork(Op op);        // false for read, write, view, copy, constant
+bool IsArithmetic(Op op);        // false for read, write, view, copy, constant
 
 struct Dim {
   std::string name;

@@ -294,7 +294,7 @@ Checked<void> CollectCosts(const Program& program, const Limits& limits, Program
                     fmt::format("{} runs over more than {} points", NodeText(program, id),
                                 limits.flop_count));
     }
-    if (CountsAsWork(node.op)) facts.flop_count += static_cast<std::uint64_t>(*points);
+    if (IsArithmetic(node.op)) facts.flop_count += static_cast<std::uint64_t>(*points);
     if (facts.flop_count > limits.flop_count) {
       return Reject(RejectionCode::kLimitFlops,
                     fmt::format("the program needs more than {} flop", limits.flop_count));
@@ -337,7 +337,7 @@ Checked<std::shared_ptr<const ProgramFacts>> ProgramFacts::Of(const Program& pro
   return facts;
 }
 
-std::shared_ptr<const ProgramFacts> ProgramFacts::OfAdmitted(const Program& program) {
+std::shared_ptr<const ProgramFacts> ProgramFacts::OfValid(const Program& program) {
   const std::vector<double> priorities(program.nodes.size(), 0.0);
   Limits limits;
   limits.flop_count = limits.footprint_bytes = std::numeric_limits<std::uint64_t>::max();

@@ -36,7 +36,7 @@ struct ProgramFacts {
                                                          std::span<const double> priorities,
                                                          const Limits& limits);
   // For a program that was accepted before, under any limits. Aborts if it is invalid.
-  static std::shared_ptr<const ProgramFacts> OfAdmitted(const Program& program);
+  static std::shared_ptr<const ProgramFacts> OfValid(const Program& program);
 };
 
 }  // namespace loopfleet::looptree

@@ -252,8 +252,7 @@ class IrParser {
         return Invalid(fmt::format("node {} (view) must have one input", id));
       }
       for (const DimId dim : program_.nodes[node.inputs[0]].dims) {
-        if (dim >= program_.dims.size())
-          return Invalid("a node names a dimension that is not there");
+        if (dim >= program_.dims.size()) return Invalid("a node names an unknown dimension");
       }
       LF_TRY(node.view,
              SolveView(constraints_[id], program_.nodes[node.inputs[0]].dims, node.dims, program_));

@@ -96,7 +96,7 @@ std::uint64_t LoopTree::ScratchBytes() const {
 std::uint64_t FlopCount(const Program& program) {
   std::uint64_t count = 0;
   for (NodeId id = 0; id < program.nodes.size(); ++id) {
-    if (!CountsAsWork(program.nodes[id].op)) continue;
+    if (!IsArithmetic(program.nodes[id].op)) continue;
     auto points = static_cast<std::uint64_t>(program.ElementCount(id));
     for (const DimId dim : program.ReducedDims(id)) {
       points *= static_cast<std::uint64_t>(program.dims[dim].size);

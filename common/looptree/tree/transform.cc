@@ -23,7 +23,7 @@ std::string LoopText(const LoopTree& tree, TreeRef loop) {
 
 void CheckLoop(const LoopTree& tree, TreeRef loop) {
   LF_CHECK(loop < tree.nodes().size() && tree.nodes()[loop].kind == TreeNode::Kind::kLoop,
-           "L{} is no loop", loop);
+           "L{} is not a loop", loop);
 }
 
 bool IsInside(const LoopTree& tree, TreeRef inner, TreeRef outer) {
@@ -224,7 +224,7 @@ Checked<LoopTree> RemoveLoop(const LoopTree& tree, TreeRef loop, const Limits& l
   CheckLoop(tree, loop);
   const TreeNode& node = tree.nodes()[loop];
   if (node.size != 1 || node.tail != 0) {
-    return Illegal(fmt::format("{} cannot be removed: it goes round more than once; merge it",
+    return Illegal(fmt::format("{} cannot be removed: it has more than one iteration; merge it",
                                LoopText(tree, loop)));
   }
   bool only = false;  // it is some operation's only loop over its dimension

@@ -124,9 +124,9 @@ class TreeBuilder {
   Checked<void> CheckSkipped(NodeId id) const {
     const Op op = program_.nodes[id].op;
     if (op == Op::kRead || op == Op::kView || op == Op::kConstant) return {};
-    return Reject(RejectionCode::kInvalidBenchmark,
-                  fmt::format("{} has no loops; only reads and views may go without",
-                              NodeText(program_, id)));
+    return Reject(
+        RejectionCode::kInvalidBenchmark,
+        fmt::format("{} has no loops; only reads and views may have none", NodeText(program_, id)));
   }
 
   Checked<void> ReserveLoops() {

@@ -48,7 +48,7 @@ void WriteContent(const SubmitJobs& submit, schema::SubmitJobs::Builder builder)
 JobSpec ReadJobOfList(schema::JobSpec::Reader reader, unsigned index) {
   try {
     JobSpec spec = ReadJobSpec(reader);
-    if (auto unreadable = UnreadableTag(spec)) throw Refusal{*std::move(unreadable)};
+    if (auto unreadable = CheckTag(spec)) throw Refusal{*std::move(unreadable)};
     return spec;
   } catch (Refusal& refusal) {
     refusal.failure.message = fmt::format("job {}: {}", index, refusal.failure.message);
@@ -87,14 +87,14 @@ ListBatches ReadListBatches(std::uint32_t max_batches) {
 
 void WriteSetDrain(const SetDrain& set, schema::SetDrain::Builder builder) {
   builder.setTarget(TextOf(FactText(set.target)));
-  builder.setDrain(set.wish == DrainWish::kDrain);
+  builder.setDrain(set.wish == DrainAction::kDrain);
   builder.setReason(TextOf(FactText(set.reason)));
   builder.setBy(TextOf(FactText(set.by)));
 }
 
 SetDrain ReadSetDrain(schema::SetDrain::Reader reader) {
   SetDrain set{.target = ReadFact(reader.getTarget(), "the target of a drain"),
-               .wish = reader.getDrain() ? DrainWish::kDrain : DrainWish::kResume,
+               .wish = reader.getDrain() ? DrainAction::kDrain : DrainAction::kResume,
                .reason = ReadFact(reader.getReason(), "the reason of a drain"),
                .by = ReadFact(reader.getBy(), "who drains")};
   if (set.target.empty()) RefuseMalformed("a drain of nothing: name a host or a worker");

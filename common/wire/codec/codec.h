@@ -74,6 +74,6 @@ std::size_t EncodedSize(const FleetEvent& event);
 std::optional<Failure> OutOfBounds(const JobSpec& spec);
 // Why a submission of this job is refused although it is within bounds: its tag is not JSON, which
 // all readers of tags expect. Jobs accepted by earlier versions may have such a tag.
-std::optional<Failure> UnreadableTag(const JobSpec& spec);
+std::optional<Failure> CheckTag(const JobSpec& spec);
 
 }  // namespace loopfleet::wire

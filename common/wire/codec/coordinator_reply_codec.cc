@@ -33,12 +33,12 @@ constexpr EnumTable kQuarantineCauses{
     "cause of a quarantine",
     std::array{
         std::pair{schema::QuarantineCause::NONE, QuarantineCause::kNone},
-        std::pair{schema::QuarantineCause::SOME_CANARY, QuarantineCause::kSomeCanary},
+        std::pair{schema::QuarantineCause::SOME_CANARY, QuarantineCause::kUnspecifiedCanary},
         std::pair{schema::QuarantineCause::ARITHMETIC_CANARY, QuarantineCause::kArithmeticCanary},
         std::pair{schema::QuarantineCause::SECOND_CACHE_CANARY,
                   QuarantineCause::kSecondCacheCanary},
         std::pair{schema::QuarantineCause::MEMORY_CANARY, QuarantineCause::kMemoryCanary},
-        std::pair{schema::QuarantineCause::RESERVED_AUDITS, QuarantineCause::kSomeCanary}}};
+        std::pair{schema::QuarantineCause::RESERVED_AUDITS, QuarantineCause::kUnspecifiedCanary}}};
 
 // Labels given by hand, and labels from the hardware, which may be as long as facts.
 constexpr TextListBounds kWorkerLabels{.entries = 2 * kMaxLabels, .entry_bytes = 768};

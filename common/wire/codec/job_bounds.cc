@@ -82,7 +82,7 @@ std::optional<Failure> OutOfBounds(const JobSpec& spec) {
   return std::nullopt;
 }
 
-std::optional<Failure> UnreadableTag(const JobSpec& spec) {
+std::optional<Failure> CheckTag(const JobSpec& spec) {
   if (spec.tag.empty() || nlohmann::json::accept(spec.tag)) return std::nullopt;
   return Malformed("tag is not JSON text");
 }

@@ -18,15 +18,16 @@ constexpr EnumTable kOnIllegals{"on_illegal",
                                            std::pair{schema::OnIllegal::SKIP, OnIllegal::kSkip}}};
 
 constexpr EnumTable kDeviceWishes{
-    "device", std::array{std::pair{schema::DeviceWish::BY_BENCHMARK, DeviceWish::kByBenchmark},
-                         std::pair{schema::DeviceWish::CPU, DeviceWish::kCpu},
-                         std::pair{schema::DeviceWish::CUDA, DeviceWish::kCuda},
-                         std::pair{schema::DeviceWish::ANY, DeviceWish::kAny}}};
+    "device",
+    std::array{std::pair{schema::DeviceRequest::BY_BENCHMARK, DeviceRequest::kByBenchmark},
+               std::pair{schema::DeviceRequest::CPU, DeviceRequest::kCpu},
+               std::pair{schema::DeviceRequest::CUDA, DeviceRequest::kCuda},
+               std::pair{schema::DeviceRequest::ANY, DeviceRequest::kAny}}};
 
 constexpr EnumTable kFreshnesses{
     "freshness",
-    std::array{std::pair{schema::Freshness::STORED_MAY_ANSWER, Freshness::kStoredMayAnswer},
-               std::pair{schema::Freshness::MEASURE_ANEW, Freshness::kMeasureAnew}}};
+    std::array{std::pair{schema::Freshness::STORED_MAY_ANSWER, Freshness::kAllowStored},
+               std::pair{schema::Freshness::MEASURE_ANEW, Freshness::kMeasureAgain}}};
 
 using OptionalDialect = std::optional<looptree::Dialect>;
 constexpr EnumTable kDialects{

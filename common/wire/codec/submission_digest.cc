@@ -134,7 +134,7 @@ std::string OfFields(const SubmitJobs& submit) {
 
 std::string SubmissionDigest(const SubmitJobs& submit) { return OfFields(submit); }
 
-std::string SubmissionDigestLike(std::string_view kept, const SubmitJobs& submit) {
+std::string SubmissionDigestOfSameKind(std::string_view kept, const SubmitJobs& submit) {
   return kept.starts_with(kFieldsMark) && kept.size() % 2 == 1 ? OfFields(submit)
                                                                : ContentDigest(submit);
 }

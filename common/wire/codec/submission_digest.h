@@ -14,6 +14,6 @@ namespace loopfleet::wire {
 std::string SubmissionDigest(const SubmitJobs& submit);
 
 // The digest of `submit`, of the same kind as `kept`.
-std::string SubmissionDigestLike(std::string_view kept, const SubmitJobs& submit);
+std::string SubmissionDigestOfSameKind(std::string_view kept, const SubmitJobs& submit);
 
 }  // namespace loopfleet::wire

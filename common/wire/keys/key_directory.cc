@@ -24,8 +24,8 @@ Status CheckDirectory(const fs::path& dir) {
   struct stat info{};
   if (::stat(dir.c_str(), &info) != 0) {
     const int why = errno;
-    return Fail(KindOfReadError(why), fmt::format("cannot read the keys directory {}: {}",
-                                                  dir.native(), std::strerror(why)));
+    return Fail(ReadErrorKind(why), fmt::format("cannot read the keys directory {}: {}",
+                                                dir.native(), std::strerror(why)));
   }
   if (!S_ISDIR(info.st_mode)) {
     return Fail(ErrorKind::kInvalid, fmt::format("{} is not a directory of keys", dir.native()));
@@ -53,14 +53,14 @@ Result<std::vector<std::string>> NamesIn(const fs::path& dir, std::string_view s
     if (name.ends_with(suffix) && !name.starts_with('.')) names.push_back(std::move(name));
   }
   if (error) {
-    return Fail(KindOfReadError(error.value()),
+    return Fail(ReadErrorKind(error.value()),
                 fmt::format("cannot list {}: {}", dir.native(), error.message()));
   }
   std::ranges::sort(names);
   return names;
 }
 
-std::string HowToMake(const fs::path& dir, Role role) {
+std::string KeygenHint(const fs::path& dir, Role role) {
   return fmt::format(
       "`loopfleet keygen --role {} --out {} --authorize COORDINATORS_KEYS` makes one", NameOf(role),
       dir.native());
@@ -113,11 +113,11 @@ Result<PeerKeys> LoadPeerKeys(const fs::path& dir, std::span<const Role> accepte
   LF_TRY(const std::vector<std::string> secrets, NamesIn(dir, kSecretSuffix));
   if (secrets.empty()) {
     return Fail(ErrorKind::kNotFound, fmt::format("no *.key_secret is in {}: {}", dir.native(),
-                                                  HowToMake(dir, accepted.front())));
+                                                  KeygenHint(dir, accepted.front())));
   }
   if (secrets.size() > 1) {
     return Fail(ErrorKind::kInvalid,
-                fmt::format("{} secret keys are in {} ({}), and it is not clear which is meant: "
+                fmt::format("{} secret keys are in {} ({}), expected exactly one: "
                             "keep each in a directory of its own",
                             secrets.size(), dir.native(), fmt::join(secrets, ", ")));
   }
@@ -127,7 +127,7 @@ Result<PeerKeys> LoadPeerKeys(const fs::path& dir, std::span<const Role> accepte
     return Fail(ErrorKind::kInvalid,
                 fmt::format("{} is the key of a {}, and a {}'s is needed: {}", path.native(),
                             NameOf(secret.role), RolesIn(accepted),
-                            HowToMake("OTHER_DIR", accepted.front())));
+                            KeygenHint("OTHER_DIR", accepted.front())));
   }
   auto coordinator = LoadPublicKeyFile(CoordinatorPublicFile(dir), Role::kCoordinator);
   if (!coordinator && coordinator.error().kind == ErrorKind::kNotFound) {

@@ -104,7 +104,7 @@ Result<PublicKeyFile> PublicPart(const Fields& fields, Role fallback) {
 
 std::unexpected<Error> CannotRead(const std::filesystem::path& path) {
   const int why = errno;
-  return Fail(KindOfReadError(why),
+  return Fail(ReadErrorKind(why),
               fmt::format("cannot read {}: {}", path.native(), std::strerror(why)));
 }
 
@@ -182,13 +182,13 @@ Status CannotWrite(const std::filesystem::path& path) {
 // Writes a draft, whose hidden name no loader reads, then links it to `path`, which fails if the
 // file exists, or renames it, which replaces the file.
 Status WriteFile(const std::filesystem::path& path, std::string_view text, mode_t mode,
-                 IfThere if_there) {
+                 IfExists if_there) {
   const std::filesystem::path draft =
       path.parent_path() / fmt::format(".{}.{}", path.filename().native(), ::getpid());
   ::unlink(draft.c_str());  // left by a process that was killed
   const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file) return CannotWrite(path);
-  const auto name_it = if_there == IfThere::kFail ? ::link : ::rename;
+  const auto name_it = if_there == IfExists::kFail ? ::link : ::rename;
   const bool written =
       ::fchmod(file.get(), mode) == 0 &&  // regardless of the umask
       ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
@@ -206,9 +206,9 @@ Status WriteFile(const std::filesystem::path& path, std::string_view text, mode_
 }
 
 constexpr std::string_view kSecretHead =
-    "# Secret key of loopfleet (a ZeroMQ CURVE certificate). Give it to nobody; mode 0600.\n";
+    "# Secret key of loopfleet (a ZeroMQ CURVE certificate). Keep it secret; mode 0600.\n";
 constexpr std::string_view kPublicHead =
-    "# Public key of loopfleet (a ZeroMQ CURVE certificate). May be given to anybody.\n";
+    "# Public key of loopfleet (a ZeroMQ CURVE certificate). Safe to share.\n";
 
 std::string Body(Role role, std::string_view name, const PublicKey& key) {
   return fmt::format(
@@ -218,7 +218,7 @@ std::string Body(Role role, std::string_view name, const PublicKey& key) {
 
 }  // namespace
 
-ErrorKind KindOfReadError(int why) {
+ErrorKind ReadErrorKind(int why) {
   if (why == EMFILE || why == ENFILE || why == ENOMEM) return ErrorKind::kSystem;
   return why == ENOENT ? ErrorKind::kNotFound : ErrorKind::kInvalid;
 }
@@ -289,14 +289,14 @@ Result<SecretKeyFile> LoadSecretKeyFile(const std::filesystem::path& path, Role 
 }
 
 Status WritePublicKeyFile(const std::filesystem::path& path, const PublicKeyFile& file,
-                          IfThere if_there) {
+                          IfExists if_there) {
   return WriteFile(path, FormatPublicKeyFile(file), 0644, if_there);
 }
 
 Status WriteSecretKeyFile(const std::filesystem::path& path, const SecretKeyFile& file) {
   Wiped wiped;
   wiped.text = FormatSecretKeyFile(file);
-  return WriteFile(path, wiped.text, 0600, IfThere::kFail);
+  return WriteFile(path, wiped.text, 0600, IfExists::kFail);
 }
 
 }  // namespace loopfleet::wire

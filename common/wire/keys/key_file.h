@@ -44,7 +44,7 @@ std::string FormatSecretKeyFile(const SecretKeyFile& file);
 
 // The kind of an errno from opening or reading. kSystem: descriptors or memory ran out, which says
 // nothing about the file; kNotFound; else kInvalid, which lasts until the file is fixed.
-ErrorKind KindOfReadError(int why);
+ErrorKind ReadErrorKind(int why);
 
 // Errors: kNotFound, kInvalid (mode, owner, not a plain file, not readable), kCorrupt, kSystem.
 Result<PublicKeyFile> LoadPublicKeyFile(const std::filesystem::path& path, Role fallback);
@@ -52,9 +52,9 @@ Result<SecretKeyFile> LoadSecretKeyFile(const std::filesystem::path& path, Role 
 
 // Atomic: the file ends up complete and on disk, or unchanged. kExists: secret keys are never
 // overwritten, public keys only with kReplace.
-enum class IfThere { kFail, kReplace };
+enum class IfExists { kFail, kReplace };
 Status WritePublicKeyFile(const std::filesystem::path& path, const PublicKeyFile& file,
-                          IfThere if_there = IfThere::kFail);
+                          IfExists if_there = IfExists::kFail);
 Status WriteSecretKeyFile(const std::filesystem::path& path, const SecretKeyFile& file);
 
 }  // namespace loopfleet::wire

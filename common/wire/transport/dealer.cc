@@ -70,7 +70,7 @@ struct Dealer::Impl {
     monitor.connect(name);
   }
 
-  void HearMonitor() {
+  void DrainMonitorEvents() {
     while (monitor) {
       // An event has two parts: its number (16 bits) and value, then the endpoint.
       std::size_t count = 0;
@@ -83,7 +83,7 @@ struct Dealer::Impl {
         was_connected = true;
       } else {
         failure = event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ? HandshakeFailure::kKeyRefused
-                                                           : HandshakeFailure::kNotSpoken;
+                                                           : HandshakeFailure::kProtocolMismatch;
       }
     }
   }
@@ -135,12 +135,12 @@ std::optional<std::string> Dealer::Receive() {
 }
 
 std::optional<Dealer::HandshakeFailure> Dealer::TakeHandshakeFailure() {
-  impl_->HearMonitor();
+  impl_->DrainMonitorEvents();
   return std::exchange(impl_->failure, std::nullopt);
 }
 
-bool Dealer::TakeReconnected() {
-  impl_->HearMonitor();
+bool Dealer::ConsumeReconnect() {
+  impl_->DrainMonitorEvents();
   return std::exchange(impl_->is_reconnected, false);
 }
 

@@ -20,7 +20,7 @@ class Dealer {
   struct Options {
     // This peer's keys, and the key that the coordinator must have. Copied.
     const PeerKeys* keys = nullptr;
-    // Enables TakeHandshakeFailure() and TakeReconnected(). Costs two more sockets.
+    // Enables TakeHandshakeFailure() and ConsumeReconnect(). Costs two more sockets.
     bool watch_handshake = false;
   };
   // Connects in the background. Reconnects by itself, with a few attempts a second.
@@ -39,13 +39,14 @@ class Dealer {
   // Why a handshake has failed since the last call; nullopt: none failed. ZeroMQ does not retry
   // after that: make a new Dealer.
   enum class HandshakeFailure : std::uint8_t {
-    kKeyRefused,  // the other side speaks CURVE, too, and does not admit this key
-    kNotSpoken,   // one side uses keys and the other does not, or its key is not the expected one
+    kKeyRefused,        // the other side speaks CURVE, too, and does not admit this key
+    kProtocolMismatch,  // one side uses keys and the other does not, or its key is not the expected
+                        // one
   };
   std::optional<HandshakeFailure> TakeHandshakeFailure();
   // Whether the connection was lost and restored since the last call. To the Router, later messages
   // come from an unknown peer; the Router may be that of another process.
-  bool TakeReconnected();
+  bool ConsumeReconnect();
 
   void* handle();          // ZeroMQ's, for the Poller
   void* monitor_handle();  // nullptr: handshakes are not watched

@@ -26,7 +26,7 @@ constexpr std::string_view kWithoutKeys =
 enum class Side { kListen, kConnect };
 
 // The commands that set up keys.
-std::string_view HowToUseKeys(Side side) {
+std::string_view KeysHint(Side side) {
   return side == Side::kListen
              ? "make keys with `loopfleet keygen --role coordinator --out KEYS` and, for each "
                "peer, `loopfleet keygen --role worker --name NAME --out NAME-keys --authorize "
@@ -81,7 +81,7 @@ Result<Endpoint> ParseTcp(std::string_view text, Side side, Protection protectio
   if (protection == Protection::kNone) {
     return Fail(ErrorKind::kInvalid, fmt::format("endpoint '{}' is not on an IPv4 loopback "
                                                  "address: {}; {}",
-                                                 text, kWithoutKeys, HowToUseKeys(side)));
+                                                 text, kWithoutKeys, KeysHint(side)));
   }
   if (bracketed ? IsIpv6(endpoint.host) : IsIpv4(endpoint.host)) return endpoint;
   if (side == Side::kConnect && !bracketed && IsHostName(endpoint.host)) return endpoint;

@@ -61,7 +61,7 @@ Result<Router> Router::Bind(Context& context, std::string_view endpoint, const O
     auto impl = std::make_unique<Impl>(options);
     impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::router);
     SetCommonOptions(impl->socket, parsed, options.max_unread_messages,
-                     options.max_unreceived_messages, options.max_standstill);
+                     options.max_unreceived_messages, options.stall_timeout);
     impl->authenticator = options.authenticator;
     impl->door = options.door;
     if (options.authenticator != nullptr) {

@@ -33,7 +33,7 @@ class Router {
     int max_unreceived_messages = 64;
     // A TCP peer that reads nothing for this long although data waits for it is disconnected, and
     // so is one whose machine does not answer.
-    std::chrono::milliseconds max_standstill{60'000};
+    std::chrono::milliseconds stall_timeout{60'000};
     // Only peers that it authorizes are admitted; nullptr: no keys. Outlives the router.
     Authenticator* authenticator = nullptr;
     Door door = Door::kClients;

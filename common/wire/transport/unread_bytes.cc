@@ -22,7 +22,7 @@ bool UnreadBytes::HasRoom(const std::string& peer, std::size_t frame_bytes) cons
 }
 
 zmq::message_t UnreadBytes::Take(const std::string& peer, std::string frame) {
-  if (peers_.size() >= forget_at_) ForgetThoseWithNothing();
+  if (peers_.size() >= prune_threshold_) PruneIdlePeers();
   std::shared_ptr<Count>& of_peer = peers_[peer];
   if (of_peer == nullptr) of_peer = std::make_shared<Count>(0);
   const std::size_t bytes = frame.size() + kMessageBytes;
@@ -44,9 +44,9 @@ void UnreadBytes::GiveBack(void* /*data*/, void* pending) noexcept {
 
 // Keeps peers_ small although peers come and go. Doubling the threshold makes the amortized cost of
 // each peer constant.
-void UnreadBytes::ForgetThoseWithNothing() {
+void UnreadBytes::PruneIdlePeers() {
   std::erase_if(peers_, [](const auto& entry) { return entry.second->load() == 0; });
-  forget_at_ = std::max<std::size_t>(1024, 2 * peers_.size());
+  prune_threshold_ = std::max<std::size_t>(1024, 2 * peers_.size());
 }
 
 }  // namespace loopfleet::wire

@@ -38,12 +38,12 @@ class UnreadBytes {
   struct Pending;  // owned by a message
 
   static void GiveBack(void* data, void* pending) noexcept;
-  void ForgetThoseWithNothing();
+  void PruneIdlePeers();
 
   const std::size_t limit_;
   std::shared_ptr<Count> all_ = std::make_shared<Count>(0);
   std::unordered_map<std::string, std::shared_ptr<Count>> peers_;
-  std::size_t forget_at_ = 1024;  // entries of peers_
+  std::size_t prune_threshold_ = 1024;  // entries of peers_
 };
 
 }  // namespace loopfleet::wire

@@ -79,8 +79,8 @@ struct SendToWorker {
 };
 
 enum class WhenFull : std::uint8_t {
-  kRefuse,     // when the disk is full: PersistRefused
-  kKeepTrying  // wait for room; later tokens of this kind wait behind it
+  kRefuse,  // when the disk is full: PersistRefused
+  kRetry    // wait for room; later tokens of this kind wait behind it
 };
 
 // Write these in one transaction, then send Persisted(token). Tokens are written in ascending
@@ -88,7 +88,7 @@ enum class WhenFull : std::uint8_t {
 struct Persist {
   Token token = 0;
   std::vector<storage::Write> writes;
-  WhenFull when_full = WhenFull::kKeepTrying;
+  WhenFull when_full = WhenFull::kRetry;
 };
 
 // For metrics and the log; nothing depends on it.

@@ -127,7 +127,7 @@ struct WorkerUnreachable {
   std::vector<LeaseId> undelivered;  // leases in the messages that could not be sent
 };
 
-// The writes of this token, and of all earlier kKeepTrying tokens, are on disk.
+// The writes of this token, and of all earlier kRetry tokens, are on disk.
 struct Persisted {
   Token token = 0;
 };

@@ -180,7 +180,7 @@ void EnterJob(Transaction& tx, JobId id, AdmittedJob job, Instant accepted_at) {
   const Nanos waited = tx.now.instant - accepted_at;
   const Instant expires_at = ExpiryOf(job.spec, accepted_at);
   const auto* measure = std::get_if<ToMeasure>(&job.admission);
-  const bool shares = measure != nullptr && job.spec.freshness != Freshness::kMeasureAnew;
+  const bool shares = measure != nullptr && job.spec.freshness != Freshness::kMeasureAgain;
   if (auto* failure = std::get_if<Failure>(&job.admission)) {
     Ending ending = FailedBy(std::move(*failure), Verdict::kAboutThisJob);
     MakeOutcome(tx, {.id = id, .ending = std::move(ending)});

@@ -80,7 +80,8 @@ std::optional<Failure> CheckCapacity(const State& state, const Batch* batch, std
 std::optional<Failure> Validate(const State& state, const Uuid& client,
                                 const std::optional<BatchId>& append_to) {
   if (state.service == Service::kDraining) {
-    return Failure{.code = FailureCode::kShuttingDown, .message = "the coordinator is going down"};
+    return Failure{.code = FailureCode::kShuttingDown,
+                   .message = "the coordinator is shutting down"};
   }
   if (append_to && OpenBatchOf(state, client, *append_to) == nullptr) {
     return Failure{

@@ -123,7 +123,7 @@ std::string WhyNobodyIsReady(const State& state, const Demand& demand, Instant n
 std::string WhyQueued(const State& state, const Demand& demand, Instant now,
                       const wire::JobExplanation& explanation) {
   if (state.service == Service::kDraining)
-    return "the coordinator is going down: it will be measured when it is back";
+    return "the coordinator is shutting down: it will be measured when it is back";
   if (now < state.grants_from) {
     return fmt::format(
         "the coordinator was started a moment ago and waits {} for its workers to come back",

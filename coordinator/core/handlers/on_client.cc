@@ -238,7 +238,7 @@ void OnKeysRevoked(Transaction& tx, const KeysRevoked& event) {
     tx.state.clients.ForgetAsker(peer);
     tx.state.batches.ForgetCancelAsker(peer);
   }
-  tx.state.long_polls.RemoveThoseWith(event.keys);  // these connections may have sent no hello
+  tx.state.long_polls.RemoveByKeys(event.keys);  // these connections may have sent no hello
   RemoveWorkersWith(tx, event.keys);
 }
 

@@ -60,12 +60,12 @@ void OnSetDrain(Transaction& tx, const Asker& asker, const wire::SetDrain& set) 
   const bool stands = state.drains.contains(set.target);
   bool names_somebody = false;
   for (const auto& [id, worker] : state.workers.all()) names_somebody |= Names(set.target, worker);
-  if (set.wish == wire::DrainWish::kResume && !stands && !names_somebody) {
+  if (set.wish == wire::DrainAction::kResume && !stands && !names_somebody) {
     return Refuse(tx, asker, FailureCode::kNotFound,
                   fmt::format("'{}' is neither a drained target nor a worker or its host{}",
                               set.target, Suggestion(state, set)));
   }
-  if (set.wish == wire::DrainWish::kDrain && !stands) {
+  if (set.wish == wire::DrainAction::kDrain && !stands) {
     if (!names_somebody) {
       return Refuse(tx, asker, FailureCode::kNotFound,
                     fmt::format("'{}' is no worker, and no worker's host{}", set.target,
@@ -78,7 +78,7 @@ void OnSetDrain(Transaction& tx, const Asker& asker, const wire::SetDrain& set) 
   }
   // Resuming a worker that is not drained changes nothing: the request may be a repeat whose first
   // reply got lost.
-  if (set.wish == wire::DrainWish::kResume) {
+  if (set.wish == wire::DrainAction::kResume) {
     state.drains.erase(set.target);
     tx.writes.push_back(storage::WorkersResumed{.target = set.target});
   } else {

@@ -25,7 +25,7 @@ Asker AskerOf(const Submission& submission) {
 void ExpectAnswers(Transaction& tx, const std::vector<AdmittedJob>& jobs) {
   for (const AdmittedJob& job : jobs) {
     const auto* measure = std::get_if<ToMeasure>(&job.admission);
-    if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAnew) continue;
+    if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAgain) continue;
     tx.state.single_flight.Expect(QuestionOf(job.spec, *measure));
   }
   tx.state.arriving_jobs += jobs.size();
@@ -34,7 +34,7 @@ void ExpectAnswers(Transaction& tx, const std::vector<AdmittedJob>& jobs) {
 void ForgetAnswers(Transaction& tx, const std::vector<AdmittedJob>& jobs) {
   for (const AdmittedJob& job : jobs) {
     const auto* measure = std::get_if<ToMeasure>(&job.admission);
-    if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAnew) continue;
+    if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAgain) continue;
     tx.state.single_flight.Forget(QuestionOf(job.spec, *measure));
   }
   tx.state.arriving_jobs -= jobs.size();
@@ -97,9 +97,9 @@ void StartAccepting(Transaction& tx, Batch& batch, Submission submission) {
       write.jobs.push_back(job.spec);
     }
     const auto* measure = std::get_if<ToMeasure>(&job.admission);
-    write.replayed.push_back(
-        measure == nullptr ? std::nullopt
-                           : std::optional(storage::ReplayedTo{measure->tree, measure->placement}));
+    write.replayed.push_back(measure == nullptr ? std::nullopt
+                                                : std::optional(storage::ReplayResult{
+                                                      measure->tree, measure->placement}));
   }
   if (!first) batch.accepting = Accepting::kAppend;
   const std::uint32_t first_index = batch.job_count;

@@ -253,7 +253,7 @@ void Distrust(Transaction& tx, Worker& worker, Nanos doubted) {
     if (measured.reported_at < tx.now.instant - doubted) continue;
     const Placement placement = std::get<ToMeasure>(measured.job.admission).placement;
     if (!state.workers.HasReady(DemandOf(measured.job.spec, placement))) continue;
-    measured.job.spec.freshness = Freshness::kMeasureAnew;
+    measured.job.spec.freshness = Freshness::kMeasureAgain;
     anew.push_back(std::move(measured.job));
   }
   worker.in_doubt.clear();
@@ -338,7 +338,7 @@ void PutInDoubt(Evaluation& evaluation, const std::string& doubt) {
   if (evaluation.ok()) {
     std::get<Measurement>(evaluation.verdict).grade = Grade::kC;
   } else if (auto& failure = std::get<Failure>(evaluation.verdict);
-             storage::IsOfTime(failure.code)) {
+             storage::DependsOnTime(failure.code)) {
     failure.message += fmt::format("; in doubt: {}", doubt);
   }
 }

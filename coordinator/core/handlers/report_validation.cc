@@ -64,7 +64,7 @@ std::optional<std::string> WhyNotOfItsSamples(const Measurement& m) {
   if (!AreEqual(1 + m.spread, 1 + spread)) {
     return fmt::format("its spread is {}, its interval's is {}", m.spread, spread);
   }
-  if (m.spread > kWidestSpread) {
+  if (m.spread > kMaxSpread) {
     return fmt::format("its interval is {} of its median to each side, which is no figure",
                        m.spread);
   }
@@ -72,7 +72,7 @@ std::optional<std::string> WhyNotOfItsSamples(const Measurement& m) {
     return fmt::format("its grade is {}, and a spread of {} is worth {}", GradeName(m.grade),
                        m.spread, GradeName(GradeOf(m.spread)));
   }
-  const std::vector<double> counted = CountedSamples(m);
+  const std::vector<double> counted = UsedSamples(m);
   if (counted.empty()) return "each of its samples was preempted";
   const std::size_t middle = counted.size() / 2;
   const double median =
@@ -110,7 +110,7 @@ std::optional<std::string> WhyTooQuick(const Evaluation& evaluation, const Worke
   }
   const WorkDone work{.flop_count = evaluation.flop_count,
                       .threads = evaluation.conditions->threads};
-  auto failure = WhyImpossible(evaluation.measurement(), work, risen ? *risen : said);
+  auto failure = CheckPlausible(evaluation.measurement(), work, risen ? *risen : said);
   if (!failure) return std::nullopt;
   return std::move(failure->message);
 }

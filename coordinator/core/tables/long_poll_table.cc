@@ -63,7 +63,7 @@ void LongPollTable::RemovePeer(const PeerId& peer) {
   }
 }
 
-void LongPollTable::RemoveThoseWith(const std::set<KeyText>& keys) {
+void LongPollTable::RemoveByKeys(const std::set<KeyText>& keys) {
   for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
     const auto next = std::next(waiter);
     if (keys.contains(waiter->second.key)) Take(waiter);

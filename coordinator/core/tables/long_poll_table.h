@@ -34,7 +34,7 @@ class LongPollTable {
   std::vector<Waiter> TakeAllOf(BatchId batch);
   std::vector<Waiter> TakeExpired(Instant now);
   void RemovePeer(const PeerId& peer);
-  void RemoveThoseWith(const std::set<KeyText>& keys);
+  void RemoveByKeys(const std::set<KeyText>& keys);
 
   bool Contains(const Asker& asker) const { return waiters_.contains(asker); }
   std::size_t CountOf(const Uuid& client) const;

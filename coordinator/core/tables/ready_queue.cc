@@ -122,7 +122,7 @@ std::optional<JobId> ReadyQueue::PopFor(const Supply& supply) {
   return Pop(supply, [](const Demand&) { return true; });
 }
 
-std::optional<JobId> ReadyQueue::PopFor(const Supply& supply, const IsWanted& is_wanted) {
+std::optional<JobId> ReadyQueue::PopFor(const Supply& supply, const HasWaiters& is_wanted) {
   return Pop(supply, is_wanted);
 }
 

@@ -81,8 +81,8 @@ class ReadyQueue {
   // The next job that this worker may run; nullopt if there is none.
   std::optional<JobId> PopFor(const Supply& supply);
   // Considers only the wanted demands.
-  using IsWanted = std::function<bool(const Demand&)>;
-  std::optional<JobId> PopFor(const Supply& supply, const IsWanted& is_wanted);
+  using HasWaiters = std::function<bool(const Demand&)>;
+  std::optional<JobId> PopFor(const Supply& supply, const HasWaiters& is_wanted);
   // A job of this client took this long; its next jobs are expected to take as long.
   void Took(const Uuid& client, Nanos duration);
 

@@ -22,8 +22,9 @@ WorkerState StateOf(const Worker& worker) {
 
 Quarantine QuarantineOf(const Worker& worker) {
   if (worker.canary != wire::CanaryState::kDrifting) return {};
-  return {.cause = worker.drifting ? CauseOf(*worker.drifting) : QuarantineCause::kSomeCanary,
-          .canary_ratio = worker.canary_ratio};
+  return {
+      .cause = worker.drifting ? CauseOf(*worker.drifting) : QuarantineCause::kUnspecifiedCanary,
+      .canary_ratio = worker.canary_ratio};
 }
 
 Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Instant now) {

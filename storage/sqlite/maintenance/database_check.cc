@@ -98,7 +98,7 @@ class Checker {
   }
 
   // The second checksum of a row of an earlier version is NULL.
-  static bool IsWhatWasWritten(Query& row, const Table& table, std::string& key) {
+  static bool ChecksumsMatch(Query& row, const Table& table, std::string& key) {
     bool matches = true;
     bool first = true;
     for (const Column& column : table.columns) {
@@ -132,7 +132,7 @@ class Checker {
       if (!more || !*more) return {};
       ++checked.rows;
       std::string key;
-      if (IsWhatWasWritten(row, table, key)) continue;
+      if (ChecksumsMatch(row, table, key)) continue;
       ++checked.damaged;
       Found(table.name, key, "not what was written");
     }
@@ -147,7 +147,7 @@ class Checker {
       std::int64_t since = 1;  // first schema version that it applies to
     };
     constexpr Rule kRules[] = {
-        {"jobs", "a batch has another number of jobs than it says",
+        {"jobs", "job count does not match the batch",
          "SELECT id FROM batches WHERE job_count <> "
          "(SELECT count(*) FROM jobs WHERE batch = id)"},
         {"outcomes", "a batch has another number of outcomes than it says",
@@ -160,7 +160,7 @@ class Checker {
          "WHERE result IS NOT NULL AND result NOT IN (SELECT id FROM results)"},
         {"results", "ids have a gap",
          "SELECT 0 FROM (SELECT count(*) AS n, max(id) AS m FROM results) WHERE n <> m"},
-        {"requests", "a batch without its request",
+        {"requests", "batch has no request",
          "SELECT id FROM batches WHERE id NOT IN (SELECT batch FROM requests)"},
         {"batches", "jobs of a batch that is not there",
          "SELECT DISTINCT batch FROM jobs WHERE batch NOT IN (SELECT id FROM batches)"},

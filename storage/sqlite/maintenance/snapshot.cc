@@ -48,8 +48,7 @@ Status TakeSnapshot(const std::filesystem::path& from, const std::filesystem::pa
   LF_TRY(const auto source, Connection::Open(from, Access::kReadOnly, kBusyWait));
   LF_TRY_VOID(CheckOrigin(*source));
   if (std::filesystem::exists(to, error)) {
-    return Fail(ErrorKind::kExists,
-                fmt::format("{} is there already: name a new file", to.string()));
+    return Fail(ErrorKind::kExists, fmt::format("{} already exists: name a new file", to.string()));
   }
   // A name of its own for each process and call.
   static std::atomic<std::uint64_t> last_number = 0;

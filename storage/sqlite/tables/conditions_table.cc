@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxRemembered = 4096;
 
 // Columns of version 2, after the first checksum.
-void AddLaterFacts(Query& query, const HardwareFacts& facts) {
+void AddPeaks(Query& query, const HardwareFacts& facts) {
   query.Add(facts.peaks.flop_per_second)
       .Add(facts.peaks.read_bytes_per_second)
       .Add(facts.peaks.triad_bytes_per_second);
@@ -68,7 +68,7 @@ Result<std::int64_t> ConditionsTable::InternHardware(const HardwareFacts& facts)
       AND peak_flop_per_second = ? AND read_bytes_per_second = ?
       AND triad_bytes_per_second = ?)sql"));
   AddFacts(query, facts);
-  AddLaterFacts(query, facts);
+  AddPeaks(query, facts);
   LF_TRY(const auto known, FindId(query));
   if (known) return *known;
   LF_TRY(const std::int64_t id,
@@ -79,7 +79,7 @@ Result<std::int64_t> ConditionsTable::InternHardware(const HardwareFacts& facts)
   insert.Add(id);
   AddFacts(insert, facts);
   insert.AddChecksum();
-  AddLaterFacts(insert, facts);
+  AddPeaks(insert, facts);
   LF_TRY_VOID(insert.AddChecksum().Run());
   return id;
 }
@@ -158,8 +158,8 @@ Result<HardwareFacts> ConditionsTable::FindHardware(std::int64_t id) {
   facts.peaks.flop_per_second = row.Double();
   facts.peaks.read_bytes_per_second = row.Double();
   facts.peaks.triad_bytes_per_second = row.Double();
-  const bool is_of_version_1 = row.IsNull() && facts.peaks == DevicePeaks{};
-  if (!is_of_version_1 && !row.ChecksumMatches()) return Damaged("hardware", id);
+  const bool is_version_1 = row.IsNull() && facts.peaks == DevicePeaks{};
+  if (!is_version_1 && !row.ChecksumMatches()) return Damaged("hardware", id);
   return facts;
 }
 

@@ -30,8 +30,8 @@ std::optional<Placement> ParsePlacement(std::string_view text) {
 }
 
 // Reads the columns of version 3; all NULL in a row of an earlier version.
-Result<std::optional<ReplayedTo>> ReadReplayed(Query& row, JobId job) {
-  ReplayedTo replayed;
+Result<std::optional<ReplayResult>> ReadReplayed(Query& row, JobId job) {
+  ReplayResult replayed;
   const auto key = row.Blob();
   const bool is_known = key.size() == replayed.tree.bytes.size();
   if (is_known) std::memcpy(replayed.tree.bytes.data(), key.data(), key.size());
@@ -68,7 +68,7 @@ Result<UnfinishedJob> ReadRow(Query& row, JobId id) {
 }  // namespace
 
 Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
-                        const std::optional<ReplayedTo>& replayed) {
+                        const std::optional<ReplayResult>& replayed) {
   const auto* uri = std::get_if<looptree::BenchmarkUri>(&spec.source);
   const auto* ir = std::get_if<looptree::IrText>(&spec.source);
   LF_TRY(const auto options, OptionsText(spec, accepted_at));

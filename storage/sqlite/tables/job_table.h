@@ -20,7 +20,7 @@ class JobTable {
   // The row is written by Flush(), or sooner. kInvalid: an option that JSON cannot hold (a number
   // that is not finite, a text that is not UTF-8).
   Status Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
-                const std::optional<ReplayedTo>& replayed);
+                const std::optional<ReplayResult>& replayed);
   Status Flush() { return rows_.Flush(); }
   void Forget() { rows_.Forget(); }  // the transaction was rolled back
 

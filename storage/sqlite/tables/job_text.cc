@@ -29,9 +29,9 @@ constexpr std::array kOnIllegal = {Name{looptree::OnIllegal::kReject, "reject"},
                                    Name{looptree::OnIllegal::kSkip, "skip"}};
 constexpr std::array kDialects = {Name{looptree::Dialect::kSimple, "simple"},
                                   Name{looptree::Dialect::kAgent, "agent"}};
-constexpr std::array kDevices = {Name{DeviceWish::kByBenchmark, "by_benchmark"},
-                                 Name{DeviceWish::kCpu, "cpu"}, Name{DeviceWish::kCuda, "cuda"},
-                                 Name{DeviceWish::kAny, "any"}};
+constexpr std::array kDevices = {
+    Name{DeviceRequest::kByBenchmark, "by_benchmark"}, Name{DeviceRequest::kCpu, "cpu"},
+    Name{DeviceRequest::kCuda, "cuda"}, Name{DeviceRequest::kAny, "any"}};
 constexpr std::array kCaches = {Name{CacheState::kWarm, "warm"}, Name{CacheState::kCold, "cold"}};
 
 template <class E, std::size_t N>
@@ -104,11 +104,11 @@ Result<std::string> Dump(const json& value) {
   try {
     return value.dump();
   } catch (const json::exception& error) {
-    return Fail(ErrorKind::kInvalid, fmt::format("a text of a job is not UTF-8: {}", error.what()));
+    return Fail(ErrorKind::kInvalid, fmt::format("job text is not valid UTF-8: {}", error.what()));
   }
 }
 
-constexpr std::string_view kFreshAlone = R"({"fresh":true})";
+constexpr std::string_view kOnlyFresh = R"({"fresh":true})";
 
 bool HasOnlyDefaults(const JobSpec& spec, Freshness freshness) {
   static const JobSpec kDefaults;
@@ -136,7 +136,7 @@ void SetOption(const std::string& name, const json& value, StoredOptions& stored
   else if (name == "device")
     spec.device = ValueOf(kDevices, value);
   else if (name == "fresh")
-    spec.freshness = value.get<bool>() ? Freshness::kMeasureAnew : Freshness::kStoredMayAnswer;
+    spec.freshness = value.get<bool>() ? Freshness::kMeasureAgain : Freshness::kAllowStored;
   else if (name == "priority")
     spec.priority = value.get<std::int32_t>();
   else if (name == "threads")
@@ -192,8 +192,8 @@ Result<std::vector<looptree::Action>> ParseActionsText(std::string_view text) {
 Result<std::optional<std::string>> OptionsText(const JobSpec& spec, WallTime accepted_at) {
   static const JobSpec kDefaults;
   // Nearly all jobs have one of these, and building JSON costs more than writing the row.
-  if (HasOnlyDefaults(spec, Freshness::kStoredMayAnswer)) return std::nullopt;
-  if (HasOnlyDefaults(spec, Freshness::kMeasureAnew)) return std::string(kFreshAlone);
+  if (HasOnlyDefaults(spec, Freshness::kAllowStored)) return std::nullopt;
+  if (HasOnlyDefaults(spec, Freshness::kMeasureAgain)) return std::string(kOnlyFresh);
   for (const double number : {spec.precision, spec.budget_ms, spec.deadline_s, spec.max_age_s}) {
     if (!std::isfinite(number)) {
       return Fail(ErrorKind::kInvalid, fmt::format("an option of a job is {}", number));
@@ -212,7 +212,7 @@ Result<std::optional<std::string>> OptionsText(const JobSpec& spec, WallTime acc
   set("merge_all_first", spec.merge_all_first, kDefaults.merge_all_first, itself);
   if (spec.dialect) options["dialect"] = TextOf(kDialects, *spec.dialect);
   set("device", spec.device, kDefaults.device, name_in(kDevices));
-  if (spec.freshness == Freshness::kMeasureAnew) options["fresh"] = true;
+  if (spec.freshness == Freshness::kMeasureAgain) options["fresh"] = true;
   set("priority", spec.priority, kDefaults.priority, itself);
   set("threads", spec.threads, kDefaults.threads, itself);
   set("cache", spec.cache, kDefaults.cache, name_in(kCaches));
@@ -230,8 +230,8 @@ Result<std::optional<std::string>> OptionsText(const JobSpec& spec, WallTime acc
 }
 
 Status ParseOptionsText(std::string_view text, StoredOptions& stored) {
-  if (text == kFreshAlone) {
-    stored.spec.freshness = Freshness::kMeasureAnew;
+  if (text == kOnlyFresh) {
+    stored.spec.freshness = Freshness::kMeasureAgain;
     return {};
   }
   try {

@@ -29,7 +29,7 @@ std::vector<double> SamplesOf(std::span<const std::uint8_t> bytes) {
 
 // Hashes everything in an evaluation but its tree key and stages. Tells the measurements of one
 // tree apart, so that an answer from the store is not stored again.
-std::int64_t ContentOf(const Evaluation& evaluation, ConditionsId conditions) {
+std::int64_t ContentHash(const Evaluation& evaluation, ConditionsId conditions) {
   const Measurement& measurement = evaluation.measurement();
   const double figures[] = {measurement.elapsed_ns,       measurement.elapsed_low_ns,
                             measurement.elapsed_high_ns,  measurement.elapsed_min_ns,
@@ -57,7 +57,7 @@ std::int64_t ContentOf(const Evaluation& evaluation, ConditionsId conditions) {
 // Ids to fetch at a time; nearly always the first row answers.
 constexpr std::size_t kCandidates = 8;
 // Entries of each cache. A full cache is cleared.
-constexpr std::size_t kMaxSame = 65'536;
+constexpr std::size_t kMaxIdentities = 65'536;
 constexpr std::size_t kMaxAnswers = 16'384;  // about 1 KiB each
 
 // Checks the table's CHECK constraints, which the writer disables: here they cost less per row.
@@ -90,7 +90,7 @@ bool IsPreciseEnough(const Measurement& measurement, double precision) {
          (measurement.grade != Grade::kC || precision > kWidestGradeB);
 }
 
-bool IsGoodEnough(const StoredResult& result, const ResultKey& key) {
+bool SatisfiesKey(const StoredResult& result, const ResultKey& key) {
   return IsPreciseEnough(result.evaluation.measurement(), key.precision) &&
          result.measured_at >= key.measured_since;
 }
@@ -171,7 +171,7 @@ void KeepSamples(std::uint32_t left, Measurement& measurement) {
 
 }  // namespace
 
-bool IsAbout(const Evaluation& evaluation, const ResultKey& key) {
+bool Matches(const Evaluation& evaluation, const ResultKey& key) {
   if (!evaluation.conditions || !evaluation.tree_key) return false;
   const Conditions& conditions = *evaluation.conditions;
   return *evaluation.tree_key == key.tree &&
@@ -185,7 +185,7 @@ void ResultTable::Forget() {
   thinned_rows_.Forget();
   added_.clear();
   next_id_.reset();
-  same_.clear();
+  id_by_identity_.clear();
 }
 
 Result<ResultId> ResultTable::NextId() {
@@ -202,7 +202,7 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   LF_TRY(const auto no_effect, ListText(evaluation.no_effect));
   LF_TRY(const ResultId id, NextId());
   const Identity identity{.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
-                          .content = ContentOf(evaluation, conditions)};
+                          .content = ContentHash(evaluation, conditions)};
   rows_.Add(id)
       .Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
       .Add(identity.content)
@@ -228,16 +228,17 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
 }
 
 void ResultTable::Remember(const Identity& identity, ResultId id) {
-  if (same_.size() >= kMaxSame) same_.clear();
-  same_.insert_or_assign(identity, id);
+  if (id_by_identity_.size() >= kMaxIdentities) id_by_identity_.clear();
+  id_by_identity_.insert_or_assign(identity, id);
 }
 
 Result<std::optional<ResultId>> ResultTable::FindSame(const Evaluation& evaluation) {
   if (!evaluation.tree_key || !evaluation.conditions) return std::nullopt;
   LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
   const Identity identity{.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
-                          .content = ContentOf(evaluation, conditions)};
-  if (const auto known = same_.find(identity); known != same_.end()) return known->second;
+                          .content = ContentHash(evaluation, conditions)};
+  if (const auto known = id_by_identity_.find(identity); known != id_by_identity_.end())
+    return known->second;
   auto found = FindStoredSame(identity);
   // If damage hides the row, the same figures are stored twice.
   if (!found && found.error().kind == ErrorKind::kCorrupt) return std::nullopt;
@@ -303,7 +304,7 @@ Result<StoredAnswer> ResultTable::FindLatest(const ResultKey& key) {
   const std::uint32_t generation = keys_.Generation(hash);
   if (const auto known = answers_.find(hash);
       known != answers_.end() && known->second.generation == generation &&
-      IsAbout(known->second.result->evaluation, key) && IsGoodEnough(*known->second.result, key)) {
+      Matches(known->second.result->evaluation, key) && SatisfiesKey(*known->second.result, key)) {
     return known->second.result;
   }
   return FindStored(key, hash, generation);
@@ -320,7 +321,7 @@ Result<StoredAnswer> ResultTable::FindStored(const ResultKey& key, ResultHash ha
       LF_TRY(StoredResult found, Find(id));
       const auto result = std::make_shared<const StoredResult>(std::move(found));
       // Hashes may collide: the row decides.
-      if (!IsAbout(result->evaluation, key)) continue;
+      if (!Matches(result->evaluation, key)) continue;
       LF_TRY(const bool is_suspect, IsSuspect(id));
       if (is_suspect) continue;
       // Only the newest is cached: an older one may do for this request and not for the next.
@@ -328,7 +329,7 @@ Result<StoredAnswer> ResultTable::FindStored(const ResultKey& key, ResultHash ha
         if (answers_.size() >= kMaxAnswers) answers_.clear();
         answers_.insert_or_assign(hash, Answer{.generation = generation, .result = result});
       }
-      if (IsGoodEnough(*result, key)) return result;
+      if (SatisfiesKey(*result, key)) return result;
     }
     below = ids.back();
   }
@@ -352,7 +353,7 @@ Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule
   thinned_rows_.Copy(row, 2);  // id, tree_key
   row.Skip();                  // content: recomputed, so that FindSame still finds the row
   const ConditionsId conditions = row.Int64();
-  thinned_rows_.Add(ContentOf(stored.evaluation, conditions)).Add(conditions);
+  thinned_rows_.Add(ContentHash(stored.evaluation, conditions)).Add(conditions);
   thinned_rows_.Copy(row, 8);  // elapsed_ns .. iterations
   row.Skip();
   row.Skip();

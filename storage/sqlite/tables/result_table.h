@@ -25,7 +25,7 @@ namespace loopfleet::storage {
 inline constexpr std::uint64_t kSampleBytes = sizeof(double) + sizeof(std::uint8_t);
 
 // Whether the evaluation has the tree and the conditions of the key.
-bool IsAbout(const Evaluation& evaluation, const ResultKey& key);
+bool Matches(const Evaluation& evaluation, const ResultKey& key);
 
 class ResultTable {
  public:
@@ -99,7 +99,7 @@ class ResultTable {
   std::vector<ResultKeys::Entry> added_;  // writer only
   std::optional<ResultId> next_id_;       // writer only; empty: read from the table
   // Writer only: rows written or found recently, so that many equal answers take one search.
-  std::unordered_map<Identity, ResultId, IdentityHash> same_;
+  std::unordered_map<Identity, ResultId, IdentityHash> id_by_identity_;
   // Reader only: the newest trusted result of recently requested tuples, valid while its generation
   // is current.
   struct Answer {

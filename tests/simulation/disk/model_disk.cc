@@ -95,8 +95,8 @@ struct ModelDisk::Writer {
     const bool is_known =
         !outcome.evaluation.ok() && outcome.evaluation.tree_key && outcome.evaluation.conditions &&
         outcome.source == OutcomeSource::kMeasured &&
-        storage::AnswersAgain(outcome.evaluation.failure().code) &&
-        !(finished.in_doubt && storage::IsOfTime(outcome.evaluation.failure().code));
+        storage::IsCacheable(outcome.evaluation.failure().code) &&
+        !(finished.in_doubt && storage::DependsOnTime(outcome.evaluation.failure().code));
     if (is_known) state.failed[*outcome.evaluation.tree_key].push_back(outcome.job);
     return {};
   }
@@ -119,7 +119,7 @@ struct ModelDisk::Writer {
       std::erase_if(jobs, [&](JobId job) {
         const Outcome& outcome = state.outcomes.at(job);
         return outcome.worker == suspected.worker && outcome.finished_at >= suspected.since &&
-               storage::IsOfTime(outcome.evaluation.failure().code);
+               storage::DependsOnTime(outcome.evaluation.failure().code);
       });
     }
     return {};
@@ -197,7 +197,7 @@ coordinator::AdmittedJob ModelDisk::Admit(JobSpec spec,
     return {.spec = std::move(spec), .admission = std::move(*failure)};
   }
   const auto measure = std::get<coordinator::ToMeasure>(replayed);
-  if (spec.freshness == Freshness::kMeasureAnew) {
+  if (spec.freshness == Freshness::kMeasureAgain) {
     return {.spec = std::move(spec), .admission = measure};
   }
   for (const auto* known : {&state_.measured, &state_.failed}) {

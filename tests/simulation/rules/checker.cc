@@ -169,10 +169,10 @@ void Checker::Answered(const Asked& asked, const wire::WorkerList& list) {
   if (!asked.was_greeted) return Violate("strangers are refused", set->target);
   const bool is_latest = latest_drain_[set->target] == asked.key;
   if (!is_latest) return;
-  if (set->wish == wire::DrainWish::kDrain) orders_.drained_hosts.insert(set->target);
+  if (set->wish == wire::DrainAction::kDrain) orders_.drained_hosts.insert(set->target);
   for (const wire::WorkerInfo& info : list.workers) {
     const bool is_drained = info.drain && info.drain->target == set->target;
-    if (is_drained != (set->wish == wire::DrainWish::kDrain)) {
+    if (is_drained != (set->wish == wire::DrainAction::kDrain)) {
       Violate("drains are shown as they are", fmt::format("{} on {}", info.name, set->target));
     }
   }
@@ -304,7 +304,7 @@ void Checker::CheckMeasured(const Outcome& outcome, const JobSpec& spec,
   Obey(leases_.doubts().Measured(outcome, view.report.lease),
        "what is measured in quarantine is in doubt");
   if (outcome.source != OutcomeSource::kMeasured) {
-    if (spec.freshness == Freshness::kMeasureAnew) {
+    if (spec.freshness == Freshness::kMeasureAgain) {
       Violate("fresh jobs are measured", fmt::format("job {}", outcome.job));
     }
     const auto& hardware = view.report.evaluation.conditions->hardware;
@@ -330,7 +330,7 @@ void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
   const auto replayed = JobPool::Replay(spec);
   const Placement placement = std::get<coordinator::ToMeasure>(replayed).placement;
   const bool is_calm = !mix_.has_faults();
-  if (outcome.source == OutcomeSource::kStored && spec.freshness == Freshness::kMeasureAnew) {
+  if (outcome.source == OutcomeSource::kStored && spec.freshness == Freshness::kMeasureAgain) {
     Violate("fresh jobs are measured", fmt::format("job {}", outcome.job));
   }
   bool is_explained = false;
@@ -382,7 +382,7 @@ bool Checker::AllFinished() {
 }
 
 void Checker::CheckTheEnd() {
-  Obey(rules_.OutOfTurn(Instant::max()), "jobs run in their turn, where they may");
+  Obey(rules_.CheckOrder(Instant::max()), "jobs run in their turn, where they may");
   for (const storage::StoredBatch& batch : disk_.AllBatches()) {
     std::set<std::uint64_t> sequences;
     std::uint32_t failed = 0;

@@ -27,7 +27,7 @@ class DoubtRules {
   }
   // Also true if the worker reported steady canaries before min_drift was over: it may still be in
   // quarantine.
-  bool MayDrift(const Uuid& worker) const { return drifts_since_.contains(worker); }
+  bool MayBeInQuarantine(const Uuid& worker) const { return drifts_since_.contains(worker); }
   // The worker holds this lease now.
   void Has(const Uuid& worker, LeaseId lease);
 

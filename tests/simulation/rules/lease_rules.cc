@@ -57,7 +57,7 @@ bool LeaseRules::IsSilent(Instant now, const Uuid& worker) {
 }
 
 bool LeaseRules::TakesJobs(const Uuid& worker) {
-  return !workers_[worker].is_draining && !doubts_.MayDrift(worker);
+  return !workers_[worker].is_draining && !doubts_.MayBeInQuarantine(worker);
 }
 
 void LeaseRules::Doubt(LeaseId id) {
@@ -112,7 +112,7 @@ void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessag
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
     worker.is_draining = heartbeat->drain == wire::DrainState::kDraining;
     if (worker.peer == peer && !is_silent) HeardCanaries(now, worker, *heartbeat);
-    if (worker.is_draining || doubts_.MayDrift(id->second)) rules_.Trouble(id->second);
+    if (worker.is_draining || doubts_.MayBeInQuarantine(id->second)) rules_.Trouble(id->second);
     for (const auto& [lease, view] : leases_) {
       if (view.worker == id->second &&
           std::ranges::find(heartbeat->held, lease) == heartbeat->held.end()) {
@@ -286,8 +286,8 @@ void LeaseRules::Granted(Instant now, const PeerId& peer, const wire::Lease& lea
   Obey(doubts_.Granted(lease, worker.facts,
                        NameOfAnotherFor(now, at->second, stored->spec, measure->placement)),
        "quarantine is respected");
-  const auto binds =
-      doubts_.MayDrift(at->second) ? QueueRules::Binds::kNothing : QueueRules::Binds::kAffinity;
+  const auto binds = doubts_.MayBeInQuarantine(at->second) ? QueueRules::Binds::kNothing
+                                                           : QueueRules::Binds::kAffinity;
   Obey(rules_.Granted(now, lease, worker.facts, binds,
                       [&](const Uuid& other) { return now - workers_[other].heard > Patience(); }),
        "jobs run in their turn, where they may");
@@ -350,7 +350,7 @@ std::string LeaseRules::NameOfAnotherFor(Instant now, const Uuid& worker, const 
   if (mix_[Fault::kOperator] > 0) return {};  // it may be drained
   for (const auto& [id, other] : workers_) {
     if (id == worker || other.peer.empty() || other.is_draining) continue;
-    if (now - other.heard > Patience() || doubts_.MayDrift(id)) continue;
+    if (now - other.heard > Patience() || doubts_.MayBeInQuarantine(id)) continue;
     const bool has_labels = std::ranges::all_of(spec.labels, [&](const std::string& label) {
       return std::ranges::find(other.facts.labels, label) != other.facts.labels.end();
     });

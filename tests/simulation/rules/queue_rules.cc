@@ -46,7 +46,7 @@ void QueueRules::WillAccept(Instant now, const storage::JobsAccepted& accepted) 
 }
 
 bool QueueRules::IsPlain(const JobSpec& spec) const {
-  if (spec.freshness != Freshness::kMeasureAnew || spec.deadline_s != 0 || !spec.labels.empty() ||
+  if (spec.freshness != Freshness::kMeasureAgain || spec.deadline_s != 0 || !spec.labels.empty() ||
       !spec.affinity.empty()) {
     return false;
   }
@@ -90,14 +90,14 @@ QueueRules::Broken QueueRules::MayRun(Instant now, const wire::Lease& lease,
   return std::nullopt;
 }
 
-QueueRules::Broken QueueRules::OutOfTurn(Instant now) const {
+QueueRules::Broken QueueRules::CheckOrder(Instant now) const {
   for (const Suspicion& suspicion : suspicions_) {
     if (suspicion.at < now) return suspicion.text;
   }
   return std::nullopt;
 }
 
-void QueueRules::TookItsTurn(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker,
+void QueueRules::RecordGrant(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker,
                              Binds binds) {
   std::erase_if(suspicions_, [&](const Suspicion& suspicion) {
     return suspicion.waiting == lease.job && lease.lease < suspicion.lease;

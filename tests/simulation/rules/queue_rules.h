@@ -41,7 +41,7 @@ class QueueRules {
   template <class IsSilent>
   Broken Granted(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker,
                  Binds binds, const IsSilent& is_silent) {
-    if (Broken broken = OutOfTurn(now)) return broken;
+    if (Broken broken = CheckOrder(now)) return broken;
     if (Broken broken = MayRun(now, lease, worker)) return broken;
     const auto bound = affinities_.find(lease.spec.affinity);
     const bool may_move = bound == affinities_.end() || bound->second.worker == worker.worker ||
@@ -56,12 +56,12 @@ class QueueRules {
       }
       affinities_[lease.spec.affinity] = {worker.worker, troubles_[worker.worker]};
     }
-    TookItsTurn(now, lease, worker, binds);
+    RecordGrant(now, lease, worker, binds);
     return std::nullopt;
   }
   // Checks the leases of earlier moments. Leases of one moment are sent worker by worker, so they
   // are complete only later; their ids give the order in which they were granted.
-  Broken OutOfTurn(Instant now) const;
+  Broken CheckOrder(Instant now) const;
   Broken Finished(const Outcome& outcome, const JobSpec& spec) const;
   // The coordinator writes this outcome. `takes_jobs`: whether a worker is neither drained nor
   // drifting.
@@ -98,7 +98,7 @@ class QueueRules {
   };
 
   Broken MayRun(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker) const;
-  void TookItsTurn(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker,
+  void RecordGrant(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker,
                    Binds binds);
   bool IsPlain(const JobSpec& spec) const;
 

@@ -122,7 +122,7 @@ class RecordingClient {
                      "benchmark://mm-v0/mm{}_{}_{}", 1 + random_.Below(settings_.sizes),
                      1 + random_.Below(settings_.sizes), 1 + random_.Below(settings_.sizes))},
                  .tag = TagOf(batch, index)};
-    if (random_.Below(5) == 0) spec.freshness = Freshness::kMeasureAnew;
+    if (random_.Below(5) == 0) spec.freshness = Freshness::kMeasureAgain;
     return spec;
   }
 

@@ -307,7 +307,7 @@ Status StubWorker::Reconnect() {
 }
 
 void StubWorker::Step(const Clock& clock) {
-  if (dealer_->TakeReconnected()) protocol_.ConnectedAgain(clock.Now());
+  if (dealer_->ConsumeReconnect()) protocol_.ConnectedAgain(clock.Now());
   while (const auto frame = dealer_->Receive()) {
     auto command = wire::DecodeWorkerCommand(*frame);
     LF_CHECK(command.has_value(), "{}", command.error().message);

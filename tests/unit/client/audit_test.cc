@@ -100,14 +100,14 @@ TEST(Audit, AWitnessIsItsKeyWhateverItCallsItself) {
 TEST(Audit, TheNextWitnessIsAnotherHostThatMeasuresTheSame) {
   const AuditCase audit = CaseOn("a");
   SplitMix64 random(1);
-  const auto next = [&](wire::WorkerInfo worker, SameHost same_host = SameHost::kIsNoWitness) {
+  const auto next = [&](wire::WorkerInfo worker, SameHost same_host = SameHost::kNotAllowed) {
     const wire::WorkerList list{.workers = {WorkerOn("a"), std::move(worker)}};
     const auto* found = NextWitness(audit, list, same_host, random);
     return found == nullptr ? std::string() : found->hardware.host;
   };
   EXPECT_EQ(next(WorkerOn("b")), "b");
   EXPECT_EQ(next(WorkerOn("a")), "");
-  EXPECT_EQ(next(WorkerOn("a"), SameHost::kMayDo), "a");
+  EXPECT_EQ(next(WorkerOn("a"), SameHost::kAllowed), "a");
   auto other = WorkerOn("b");
   other.hardware.hardware_class = "cpu:y";
   EXPECT_EQ(next(other), "");
@@ -124,9 +124,9 @@ TEST(Audit, OfTwoHostsThatDisagreeNeitherIsAskedAgain) {
   ASSERT_TRUE(AddOpinion(audit, Took("b", 2000), Keys::kNone));
   SplitMix64 random(1);
   wire::WorkerList list{.workers = {WorkerOn("a"), WorkerOn("b")}};
-  EXPECT_EQ(NextWitness(audit, list, SameHost::kMayDo, random), nullptr);
+  EXPECT_EQ(NextWitness(audit, list, SameHost::kAllowed, random), nullptr);
   list.workers.push_back(WorkerOn("c"));
-  EXPECT_EQ(NextWitness(audit, list, SameHost::kMayDo, random)->hardware.host, "c");
+  EXPECT_EQ(NextWitness(audit, list, SameHost::kAllowed, random)->hardware.host, "c");
 }
 
 TEST(Audit, ItsJobIsTheSameQuestionForOneHost) {
@@ -141,8 +141,8 @@ TEST(Audit, ItsJobIsTheSameQuestionForOneHost) {
                      .outcome = Took("a", 1000)};
   const JobSpec spec = AuditJob(CaseOf(info, Keys::kInUse).value(), WorkerOn("b", "node2"));
   EXPECT_EQ(spec.source, info.spec.source);
-  EXPECT_EQ(spec.freshness, Freshness::kMeasureAnew);
-  EXPECT_EQ(spec.device, DeviceWish::kCpu);
+  EXPECT_EQ(spec.freshness, Freshness::kMeasureAgain);
+  EXPECT_EQ(spec.device, DeviceRequest::kCpu);
   EXPECT_EQ(spec.labels, (std::vector<std::string>{"host=b", "key=node2"}));
   EXPECT_EQ(spec.threads, 2U);
   EXPECT_EQ(spec.precision, 0.02);
@@ -217,13 +217,14 @@ TEST(Audit, ACutAgreesWithWhatIsNotQuickerThanItsBound) {
 TEST(Audit, OfThreeTheOneThatTwoContradictIsOdd) {
   const Opinion a = Said(Took("a", 1000));
   const Opinion b = Said(Took("b", 1010));
-  EXPECT_EQ(OddOne(std::vector{a, b}), std::nullopt);
-  EXPECT_EQ(OddOne(std::vector{a, Said(Took("c", 700)), b}), (Odd{1, OddKind::kQuicker}));
-  EXPECT_EQ(OddOne(std::vector{Said(Took("c", 1500)), a, b}), (Odd{0, OddKind::kSlower}));
-  EXPECT_EQ(OddOne(std::vector{a, b, Said(Failed("c", FailureCode::kRunCrash))}),
+  EXPECT_EQ(FindOutlier(std::vector{a, b}), std::nullopt);
+  EXPECT_EQ(FindOutlier(std::vector{a, Said(Took("c", 700)), b}), (Odd{1, OddKind::kQuicker}));
+  EXPECT_EQ(FindOutlier(std::vector{Said(Took("c", 1500)), a, b}), (Odd{0, OddKind::kSlower}));
+  EXPECT_EQ(FindOutlier(std::vector{a, b, Said(Failed("c", FailureCode::kRunCrash))}),
             (Odd{2, OddKind::kOther}));
-  EXPECT_EQ(OddOne(std::vector{a, Said(Took("b", 1500)), Said(Took("c", 2000))}), std::nullopt);
-  EXPECT_EQ(OddOne(std::vector{a, b, b}), std::nullopt);
+  EXPECT_EQ(FindOutlier(std::vector{a, Said(Took("b", 1500)), Said(Took("c", 2000))}),
+            std::nullopt);
+  EXPECT_EQ(FindOutlier(std::vector{a, b, b}), std::nullopt);
 }
 
 TEST(Audit, TheOddOneIsInDoubtElseAllThatDisagree) {

@@ -178,7 +178,7 @@ TEST(ClientTest, SaysWhatTheTimeWasSpentOn) {
   ASSERT_TRUE(client.has_value()) << client.error().message;
   // On a slow machine even the first reply may miss a short limit; then retry with a longer one.
   for (Nanos limit = 200ms; limit < 60s; limit *= 4) {
-    client->AllowGoodbye(limit);  // a deadline
+    client->AllowFinalCalls(limit);  // a deadline
     const auto list = client->ListWorkers();
     ASSERT_FALSE(list.has_value());
     ASSERT_EQ(list.error().kind, ErrorKind::kTimeout);

@@ -102,7 +102,7 @@ TEST(OutcomeJsonTest, GivesAFailureNoFigures) {
   const Json json = OutcomeJson(outcome);
   EXPECT_EQ(json["status"], "failed");
   EXPECT_EQ(json["error"]["code"], "RUN_CRASH");
-  EXPECT_EQ(json["error"]["message"], "the kernel was ended by a signal") << "never an empty text";
+  EXPECT_EQ(json["error"]["message"], "a signal killed the kernel") << "never an empty text";
   EXPECT_EQ(json["error"]["signal"], 11);
   EXPECT_EQ(json["error"]["retryable"], false);
   EXPECT_TRUE(json["error"].at("action_index").is_null());

@@ -10,9 +10,7 @@ namespace {
 
 JobSpec Spec(std::string uri) { return JobSpec{.source = looptree::BenchmarkUri{std::move(uri)}}; }
 
-TEST(JobSpec, DefaultsMakeSense) {
-  EXPECT_FALSE(SenselessField(Spec("benchmark://mm-v0/mm8_8_8")));
-}
+TEST(JobSpec, DefaultsMakeSense) { EXPECT_FALSE(ValidateSpec(Spec("benchmark://mm-v0/mm8_8_8"))); }
 
 TEST(JobSpec, ValuesWithoutAMeaningAreRefusedByName) {
   struct Case {
@@ -22,7 +20,7 @@ TEST(JobSpec, ValuesWithoutAMeaningAreRefusedByName) {
   const std::vector<Case> cases = {
       {"threads", [](JobSpec& s) { s.threads = 0; }},
       {"threads", [](JobSpec& s) { s.threads = kMostThreads + 1; }},
-      {"precision", [](JobSpec& s) { s.precision = kFinestPrecision / 2; }},
+      {"precision", [](JobSpec& s) { s.precision = kMinPrecision / 2; }},
       {"precision", [](JobSpec& s) { s.precision = -0.01; }},
       {"precision", [](JobSpec& s) { s.precision = 1; }},
       {"budget_ms", [](JobSpec& s) { s.budget_ms = 0.01; }},
@@ -39,7 +37,7 @@ TEST(JobSpec, ValuesWithoutAMeaningAreRefusedByName) {
   for (const Case& c : cases) {
     JobSpec spec = Spec("benchmark://mm-v0/mm8_8_8");
     c.set(spec);
-    const auto failure = SenselessField(spec);
+    const auto failure = ValidateSpec(spec);
     ASSERT_TRUE(failure) << c.field;
     EXPECT_EQ(failure->code, FailureCode::kMalformed);
     EXPECT_NE(failure->message.find("'" + c.field + "'"), std::string::npos) << failure->message;
@@ -55,7 +53,7 @@ TEST(JobSpec, ValuesWithoutAMeaningAreRefusedByName) {
   good.labels = {"quiet", "isa=avx512"};
   good.affinity = "episode 7";
   good.deadline_s = 60;
-  EXPECT_FALSE(SenselessField(good));
+  EXPECT_FALSE(ValidateSpec(good));
 }
 
 TEST(JobSpec, ReplayGivesTheTree) {
@@ -86,11 +84,11 @@ TEST(JobSpec, ContradictingDialectIsRefused) {
 
 TEST(JobSpec, PlacementFollowsTheBenchmarkUnlessTheJobSaysOtherwise) {
   using looptree::Target;
-  EXPECT_EQ(PlacementOf(DeviceWish::kByBenchmark, Target::kCpu), Placement::kCpu);
-  EXPECT_EQ(PlacementOf(DeviceWish::kByBenchmark, Target::kCuda), Placement::kCuda);
-  EXPECT_EQ(PlacementOf(DeviceWish::kCpu, Target::kCuda), Placement::kCpu);
-  EXPECT_EQ(PlacementOf(DeviceWish::kCuda, Target::kCpu), Placement::kCuda);
-  EXPECT_EQ(PlacementOf(DeviceWish::kAny, Target::kCuda), Placement::kAny);
+  EXPECT_EQ(PlacementOf(DeviceRequest::kByBenchmark, Target::kCpu), Placement::kCpu);
+  EXPECT_EQ(PlacementOf(DeviceRequest::kByBenchmark, Target::kCuda), Placement::kCuda);
+  EXPECT_EQ(PlacementOf(DeviceRequest::kCpu, Target::kCuda), Placement::kCpu);
+  EXPECT_EQ(PlacementOf(DeviceRequest::kCuda, Target::kCpu), Placement::kCuda);
+  EXPECT_EQ(PlacementOf(DeviceRequest::kAny, Target::kCuda), Placement::kAny);
 }
 
 }  // namespace

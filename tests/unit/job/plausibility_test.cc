@@ -13,33 +13,33 @@ HardwareFacts Device() {
 }
 
 TEST(PlausibilityTest, UpToThePeakAndItsMarginIsPossible) {
-  EXPECT_FALSE(WhyImpossible({.elapsed_ns = 10}, {.flop_count = 1'000}, Device()));
-  EXPECT_FALSE(WhyImpossible({.elapsed_ns = 10}, {.flop_count = 1'099}, Device()));
+  EXPECT_FALSE(CheckPlausible({.elapsed_ns = 10}, {.flop_count = 1'000}, Device()));
+  EXPECT_FALSE(CheckPlausible({.elapsed_ns = 10}, {.flop_count = 1'099}, Device()));
 }
 
 TEST(PlausibilityTest, AboveItIsRefused) {
-  const auto failure = WhyImpossible({.elapsed_ns = 10}, {.flop_count = 1'200}, Device());
+  const auto failure = CheckPlausible({.elapsed_ns = 10}, {.flop_count = 1'200}, Device());
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, FailureCode::kUnstableTiming);
   EXPECT_NE(failure->message.find("120 GFLOP/s"), std::string::npos) << failure->message;
 }
 
 TEST(PlausibilityTest, EachThreadHasAPeak) {
-  EXPECT_FALSE(WhyImpossible({.elapsed_ns = 10}, {.flop_count = 2'000, .threads = 2}, Device()));
-  EXPECT_TRUE(WhyImpossible({.elapsed_ns = 10}, {.flop_count = 3'000, .threads = 2}, Device()));
+  EXPECT_FALSE(CheckPlausible({.elapsed_ns = 10}, {.flop_count = 2'000, .threads = 2}, Device()));
+  EXPECT_TRUE(CheckPlausible({.elapsed_ns = 10}, {.flop_count = 3'000, .threads = 2}, Device()));
 }
 
 TEST(PlausibilityTest, WhatWasNotMeasuredRefusesNothing) {
   EXPECT_FALSE(
-      WhyImpossible({.elapsed_ns = 1}, {.flop_count = 1'000'000, .output_bytes = 1ULL << 40}, {}));
+      CheckPlausible({.elapsed_ns = 1}, {.flop_count = 1'000'000, .output_bytes = 1ULL << 40}, {}));
 }
 
 TEST(PlausibilityTest, BandwidthOnlyWhereMemoryMustHaveBeenWritten) {
   // Any rate is possible within the caches.
-  EXPECT_FALSE(WhyImpossible({.elapsed_ns = 1}, {.output_bytes = 64ULL << 20}, Device()));
+  EXPECT_FALSE(CheckPlausible({.elapsed_ns = 1}, {.output_bytes = 64ULL << 20}, Device()));
   // 192 MiB beyond the caches in 1 ms would be 200 GB/s.
-  EXPECT_TRUE(WhyImpossible({.elapsed_ns = 1e6}, {.output_bytes = 256ULL << 20}, Device()));
-  EXPECT_FALSE(WhyImpossible({.elapsed_ns = 8e6}, {.output_bytes = 256ULL << 20}, Device()));
+  EXPECT_TRUE(CheckPlausible({.elapsed_ns = 1e6}, {.output_bytes = 256ULL << 20}, Device()));
+  EXPECT_FALSE(CheckPlausible({.elapsed_ns = 8e6}, {.output_bytes = 256ULL << 20}, Device()));
 }
 
 }  // namespace

@@ -14,15 +14,15 @@
 namespace loopfleet::worker {
 namespace {
 
-std::expected<WorkerConfig, NoStart> Parse(std::vector<const char*> arguments) {
+std::expected<WorkerConfig, StartupExit> Parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "loopfleet-worker");
   return ParseWorkerOptions(static_cast<int>(arguments.size()), arguments.data());
 }
 
-NoStart Refusal(std::vector<const char*> arguments) {
+StartupExit Refusal(std::vector<const char*> arguments) {
   const auto config = Parse(std::move(arguments));
   EXPECT_FALSE(config);
-  return config ? NoStart{} : config.error();
+  return config ? StartupExit{} : config.error();
 }
 
 TEST(WorkerOptionsTest, Defaults) {
@@ -66,7 +66,7 @@ TEST(WorkerOptionsTest, TheSandboxMayBeRequired) {
 // Otherwise the coordinator would refuse to read the hello, and the worker would repeat it
 // endlessly.
 TEST(WorkerOptionsTest, LabelsAreText) {
-  const NoStart refused = Refusal({"--labels", "quiet,\xff\xfe"});
+  const StartupExit refused = Refusal({"--labels", "quiet,\xff\xfe"});
   EXPECT_EQ(refused.exit_code, kExitBadConfig);
   EXPECT_NE(refused.text.find("UTF-8"), std::string::npos) << refused.text;
   EXPECT_EQ(Parse({"--labels", "gro\xc3\x9f"}).value().labels.size(), 1U);
@@ -78,21 +78,21 @@ TEST(WorkerOptionsTest, LabelsAreAList) {
   const std::string long_one(kMostLabelBytes + 1, 'l');
   for (const char* wrong :
        {"isa=avx512", "quiet,host=n1", "device=cuda", "key=n1", long_one.c_str()}) {
-    const NoStart refused = Refusal({"--labels", wrong});
+    const StartupExit refused = Refusal({"--labels", wrong});
     EXPECT_EQ(refused.exit_code, kExitBadConfig) << wrong;
     EXPECT_NE(refused.text.find("--labels"), std::string::npos) << refused.text;
   }
 }
 
 TEST(WorkerOptionsTest, HelpIsNoMistake) {
-  const NoStart help = Refusal({"--help"});
+  const StartupExit help = Refusal({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_NE(help.text.find("--coordinator"), std::string::npos);
 }
 
 TEST(WorkerOptionsTest, WhatThisVersionCannotDoIsRefusedByName) {
   for (const char* device : {"tpu", "cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0 ", "cuda:64"}) {
-    const NoStart refused = Refusal({"--device", device});
+    const StartupExit refused = Refusal({"--device", device});
     EXPECT_EQ(refused.exit_code, kExitBadConfig) << device;
     EXPECT_NE(refused.text.find("cuda:0"), std::string::npos) << refused.text;
   }

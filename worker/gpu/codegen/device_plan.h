@@ -78,11 +78,11 @@ struct TileMapping {
   Nest nest;
   TileAxis x;  // the axis along which the result is contiguous, if any
   TileAxis y;
-  std::vector<TileAxis> others;  // a block has one element of each
-  std::vector<LoopId> reduced;   // outermost first
-  std::int64_t depth = 1;        // steps of the innermost reduced loop between two barriers
-  bool whole_depth = false;      // that loop's extent is always a multiple of depth
-  std::int64_t in_a_row = 1;     // steps that are unrolled; divides depth
+  std::vector<TileAxis> others;     // a block has one element of each
+  std::vector<LoopId> reduced;      // outermost first
+  std::int64_t depth = 1;           // steps of the innermost reduced loop between two barriers
+  bool whole_depth = false;         // that loop's extent is always a multiple of depth
+  std::int64_t unrolled_steps = 1;  // steps that are unrolled; divides depth
   std::vector<StagedOperand> staged;
   std::int64_t shared_elements = 0;
   std::int64_t blocks = 1;

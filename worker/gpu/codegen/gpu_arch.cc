@@ -17,7 +17,7 @@ Result<GpuArch> ParseGpuArch(std::string_view text) {
                      end == digits.data() + digits.size() && arch.number < 1000;
   if (!whole) {
     return Fail(ErrorKind::kInvalid,
-                fmt::format("'{}' is no GPU architecture: write sm_80, sm_90 or sm_100", text));
+                fmt::format("'{}' is not a GPU architecture: use sm_80, sm_90 or sm_100", text));
   }
   if (arch < kOldestArch) {
     return Fail(ErrorKind::kInvalid,

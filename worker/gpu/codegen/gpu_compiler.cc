@@ -44,7 +44,8 @@ Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeMachine(GpuArch arch) {
       target->createTargetMachine(kTriple, arch.Name(), "", llvm::TargetOptions(),
                                   llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::None);
   if (machine == nullptr) {
-    return Fail(ErrorKind::kUnavailable, fmt::format("LLVM makes no PTX for {}", arch.Name()));
+    return Fail(ErrorKind::kUnavailable,
+                fmt::format("LLVM cannot generate PTX for {}", arch.Name()));
   }
   return std::unique_ptr<llvm::LLVMTargetMachine>(static_cast<llvm::LLVMTargetMachine*>(machine));
 }

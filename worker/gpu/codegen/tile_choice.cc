@@ -16,7 +16,7 @@ constexpr std::int64_t kLeastReuse = 8;        // fewest uses per element that p
 constexpr std::int64_t kMostOperations = 128;  // for one thread's points, in one step
 // Most points of one thread in unrolled steps: eight steps of the largest tile. Keeps the loop
 // overhead small.
-constexpr std::int64_t kWorkInARow = 512;
+constexpr std::int64_t kMaxUnrolledWork = 512;
 constexpr std::int64_t kMostGrid = (std::int64_t{1} << 31) - 1;  // CUDA's limit on blocks
 
 // A dim that the nest does not reduce over.
@@ -110,11 +110,11 @@ std::int64_t DepthOf(const PlanLoop& loop) {
   return kMostDepth;
 }
 
-std::int64_t StepsInARow(const TileMapping& tile) {
+std::int64_t UnrolledSteps(const TileMapping& tile) {
   if (!tile.whole_depth) return 1;
   std::int64_t steps = tile.depth;
   const std::int64_t work = tile.x.each * tile.y.each;
-  while (steps > 1 && (tile.depth % steps != 0 || steps * work > kWorkInARow)) --steps;
+  while (steps > 1 && (tile.depth % steps != 0 || steps * work > kMaxUnrolledWork)) --steps;
   return steps;
 }
 
@@ -172,7 +172,7 @@ void ChooseStaged(const KernelPlan& plan, TileMapping& tile) {
   tile.depth = DepthOf(innermost);
   tile.whole_depth = std::ranges::all_of(
       innermost.extents, [&](std::int64_t extent) { return extent % tile.depth == 0; });
-  tile.in_a_row = StepsInARow(tile);
+  tile.unrolled_steps = UnrolledSteps(tile);
   for (const Statement& statement : tile.nest.body->statements) {
     for (const Operand& operand : statement.operands) {
       if (const auto* access = std::get_if<Access>(&operand)) AddStaged(plan, tile, *access);

@@ -124,18 +124,19 @@ void TileEmitter::RunStaged(LoopId innermost) {
     const auto* known = llvm::dyn_cast<llvm::ConstantInt>(goes_on);
     if (known == nullptr || known->isOne()) walk_.If(goes_on, [&] { fetch(next); });
     Value* steps = tile_.whole_depth ? depth : Smaller(depth, builder_.CreateSub(extent, start));
-    const std::int64_t in_a_row = tile_.in_a_row;
-    const auto unroll = in_a_row > 1 ? DeviceWalk::Unroll::kNever : DeviceWalk::Unroll::kNo;
-    walk_.Count(walk_.Constant(0), steps, walk_.Constant(in_a_row), unroll, [&](Value* first) {
-      thread_shared_.clear();
-      for (std::int64_t i = 0; i < in_a_row; ++i) {
-        Value* at = builder_.CreateAdd(first, walk_.Constant(i));
-        const auto entered = walk_.Enter(innermost, builder_.CreateAdd(start, at));
-        const Depth here{.first = first, .constant = i};
-        Step(&here);
-        walk_.Leave(entered);
-      }
-    });
+    const std::int64_t unrolled_steps = tile_.unrolled_steps;
+    const auto unroll = unrolled_steps > 1 ? DeviceWalk::Unroll::kNever : DeviceWalk::Unroll::kNo;
+    walk_.Count(walk_.Constant(0), steps, walk_.Constant(unrolled_steps), unroll,
+                [&](Value* first) {
+                  thread_shared_.clear();
+                  for (std::int64_t i = 0; i < unrolled_steps; ++i) {
+                    Value* at = builder_.CreateAdd(first, walk_.Constant(i));
+                    const auto entered = walk_.Enter(innermost, builder_.CreateAdd(start, at));
+                    const Depth here{.first = first, .constant = i};
+                    Step(&here);
+                    walk_.Leave(entered);
+                  }
+                });
   });
 }
 

@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kMost{500};
 
 }  // namespace
 
-std::expected<void, Failure> AwaitClocks(
+std::expected<void, Failure> WarmUpClocks(
     const GpuDevice& device, const std::function<std::expected<double, Failure>()>& batch) {
   const std::chrono::nanoseconds start = device.Now();
   double last = 0;

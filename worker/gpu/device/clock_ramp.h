@@ -12,7 +12,7 @@ namespace loopfleet::worker {
 
 // Runs `batch`, which returns its nanoseconds, until two in a row agree and at least 50 ms have
 // passed; for half a second at most.
-std::expected<void, Failure> AwaitClocks(
+std::expected<void, Failure> WarmUpClocks(
     const GpuDevice& device, const std::function<std::expected<double, Failure>()>& batch);
 
 }  // namespace loopfleet::worker

@@ -217,7 +217,7 @@ std::string NameOf(CudaCode code) {
     case CudaCode::kOutOfMemory: what = "out of memory"; break;
     case CudaCode::kNotInitialized: what = "driver not initialised"; break;
     case CudaCode::kDeinitialized: what = "driver shutting down"; break;
-    case CudaCode::kStubLibrary: what = "a stub library stands in the driver's place"; break;
+    case CudaCode::kStubLibrary: what = "a stub library instead of the driver"; break;
     case CudaCode::kDeviceUnavailable: what = "device not available"; break;
     case CudaCode::kContextIsDestroyed: what = "context destroyed"; break;
     case CudaCode::kNotSupported: what = "not supported"; break;
@@ -229,7 +229,7 @@ std::string NameOf(CudaCode code) {
     case CudaCode::kEccUncorrectable: what = "uncorrectable memory error"; break;
     case CudaCode::kInvalidPtx: what = "invalid PTX"; break;
     case CudaCode::kUnsupportedPtxVersion: what = "PTX newer than the driver"; break;
-    case CudaCode::kNoPtxCompiler: what = "the driver has no compiler of PTX here"; break;
+    case CudaCode::kNoPtxCompiler: what = "the driver has no PTX compiler"; break;
     case CudaCode::kNotFound: what = "no such name"; break;
     case CudaCode::kNotReady: what = "not ready"; break;
     case CudaCode::kIllegalAddress: what = "illegal address"; break;

@@ -101,7 +101,7 @@ class DeviceSampling {
       // If launches take longer than the kernel, runs launched one by one measure the launches.
       if (!result_.is_batched && run_ns < kLaunchBoundNs && runs_ >= 8 * result_.copies) {
         const int together = kMostInGraph / result_.copies * result_.copies;
-        LF_TRY(result_.is_batched, device_.HandOverTogether(kernel_, together));
+        LF_TRY(result_.is_batched, device_.BatchRuns(kernel_, together));
         if (result_.is_batched) {
           runs_ = together;
           continue;
@@ -117,7 +117,7 @@ class DeviceSampling {
   }
 
   std::expected<void, Failure> Ramp() {
-    LF_TRY_VOID(AwaitClocks(device_, [&] { return TimeBatch(); }));
+    LF_TRY_VOID(WarmUpClocks(device_, [&] { return TimeBatch(); }));
     LF_TRY_VOID(TimeBatch(ramped_));
     throttle_ = ramped_.throttle_reasons;
     return {};
@@ -127,7 +127,7 @@ class DeviceSampling {
     LF_TRY(const double ns, TimeBatch(result_.after));
     const std::uint64_t before = throttle_;
     throttle_ = result_.after.throttle_reasons;
-    const bool is_throttled = ((before | throttle_) & kHeldBack) != 0;
+    const bool is_throttled = ((before | throttle_) & kThrottledReasons) != 0;
     Samples& samples = result_.samples;
     // The event clock has a resolution of 0.5 us. A batch that ends in the same tick reads as 0,
     // which is not a valid time.
@@ -151,7 +151,7 @@ class DeviceSampling {
       result_.samples.end = SamplingEnd::kCut;
       return false;
     }
-    if (accepted_.size() < policy_.least_samples) return spent_ns < policy_.patience_ns;
+    if (accepted_.size() < policy_.min_samples) return spent_ns < policy_.patience_ns;
     if (accepted_.size() >= policy_.most_samples || spent_ns >= policy_.budget_ns) return false;
     return MedianWithInterval(accepted_).spread() > policy_.precision;
   }

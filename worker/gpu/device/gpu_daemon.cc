@@ -180,7 +180,7 @@ Status RunGpuWorker(const WorkerConfig& config) {
                         .metrics = metrics,
                         .clock = clock},
                        conditions, [&] { wakeup.Signal(); });
-  registry.BeforeText([&] { pipeline.SettleDuty(); });
+  registry.OnScrape([&] { pipeline.SettleDuty(); });
   wire::WorkerHello hello = MakeHello(config, conditions, 1);
   // No core is set aside: a busy or slow host delays launches, which the device's clock shows.
   hello.hindrances = FindHindrances({}, isolation);

@@ -274,7 +274,7 @@ std::expected<int, Failure> GpuDevice::AddCopies(Loaded& kernel, int copies) {
   return static_cast<int>(kernel.copies_.size());
 }
 
-std::expected<bool, Failure> GpuDevice::HandOverTogether(Loaded& kernel, int runs) {
+std::expected<bool, Failure> GpuDevice::BatchRuns(Loaded& kernel, int runs) {
   std::vector<CudaDriver::Launch> launches;
   for (int run = 0; run < runs; ++run) {
     const auto copy = static_cast<std::size_t>(run) % kernel.copies_.size();

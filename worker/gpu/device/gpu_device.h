@@ -85,7 +85,7 @@ class GpuDevice {
   // Returns the number of copies.
   std::expected<int, Failure> AddCopies(Loaded& kernel, int copies);
   // Submits later runs this many at a time, a multiple of the copies. False: this driver cannot.
-  std::expected<bool, Failure> HandOverTogether(Loaded& kernel, int runs);
+  std::expected<bool, Failure> BatchRuns(Loaded& kernel, int runs);
   // Called once, after everything is submitted and while the device is busy.
   using Meanwhile = std::function<void()>;
   // Nanoseconds of `runs` runs in a row, a multiple of those submitted together.

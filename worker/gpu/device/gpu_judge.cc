@@ -12,7 +12,7 @@ namespace loopfleet::worker {
 
 SamplingPolicy GpuPolicyFor(const JobSpec& spec) {
   constexpr std::uint64_t kNsPerMs = 1'000'000;
-  SamplingPolicy policy{.least_samples = 5,
+  SamplingPolicy policy{.min_samples = 5,
                         .min_repetition_ns = 2 * kNsPerMs,
                         .precision = 0.0075,
                         .least_timed_ns = 0,
@@ -48,7 +48,7 @@ std::expected<Measurement, Failure> JudgeSamples(const DeviceSamples& samples, c
   MeasurementRounds rounds(spec, {.fewest = 1});
   rounds.Add(samples.samples);
   LF_TRY(Measurement measurement, rounds.Summarise(kNoReferenceClock));
-  if (std::optional<Failure> failure = WhyImpossible(measurement, work, hardware)) {
+  if (std::optional<Failure> failure = CheckPlausible(measurement, work, hardware)) {
     return std::unexpected(*std::move(failure));
   }
   measurement.device = samples.state;

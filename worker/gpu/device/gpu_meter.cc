@@ -78,7 +78,7 @@ std::expected<double, Failure> QuickestNs(const GpuDevice& device, const TimeRun
     if (ns >= kEnoughNs || runs >= 1 << 16) break;
     runs *= 2;
   }
-  LF_TRY_VOID(AwaitClocks(device, [&] { return time(runs); }));
+  LF_TRY_VOID(WarmUpClocks(device, [&] { return time(runs); }));
   double best = 0;
   for (int i = 0; i < kTries; ++i) {
     LF_TRY(const double ns, time(runs));

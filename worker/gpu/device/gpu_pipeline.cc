@@ -149,7 +149,7 @@ std::optional<GpuPipeline::Prepared> GpuPipeline::Prepare(Preparer& preparer,
 // them are the device's.
 void GpuPipeline::NoteFault(const Failure& failure) {
   ++faults_;
-  log::Warning("device.fault in_a_row={} message=\"{}\"", faults_, failure.message);
+  log::Warning("device.fault unrolled_steps={} message=\"{}\"", faults_, failure.message);
   if (faults_ >= options_.most_faults) {
     const std::string reason =
         fmt::format("the device failed {} times in a row, at last: {}", faults_, failure.message);

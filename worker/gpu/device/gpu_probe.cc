@@ -158,7 +158,7 @@ Result<GpuProbe> Decode(const std::string& bytes) {
                             &probe.no_sensors, &probe.canary_code}) {
     *text = reader.GetText();
   }
-  if (!reader.AtEnd()) return Fail(ErrorKind::kCorrupt, "the probe of the device said nonsense");
+  if (!reader.AtEnd()) return Fail(ErrorKind::kCorrupt, "malformed reply from the device probe");
   return probe;
 }
 

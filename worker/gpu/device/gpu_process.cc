@@ -27,8 +27,8 @@ template <class Reply>
 std::expected<Reply, Failure> GpuProcess::Ask(const GpuRequest& request, std::span<const int> fds,
                                               Nanos limit) {
   if (!child_) {
-    return std::unexpected(Failure{.code = FailureCode::kDeviceFault,
-                                   .message = "this worker has no process on its device"});
+    return std::unexpected(
+        Failure{.code = FailureCode::kDeviceFault, .message = "the device child is not running"});
   }
   const Instant deadline = Now() + limit;
   const auto ended = [&](const ExitReason& end) {

@@ -25,7 +25,7 @@ struct SensorReading {
 
 // The reasons that run a kernel slower than the device can: power, heat, the power brake. An idle
 // device or a clock set by the administrator does not count.
-inline constexpr std::uint64_t kHeldBack = 0x04 | 0x08 | 0x20 | 0x40 | 0x80;
+inline constexpr std::uint64_t kThrottledReasons = 0x04 | 0x08 | 0x20 | 0x40 | 0x80;
 // "software power cap, hardware slowdown"; empty for 0.
 std::string ThrottleText(std::uint64_t reasons);
 

@@ -28,12 +28,12 @@ class CommandLineTest : public ::testing::Test {
                      });
     CLI::App& walk =
         line_.AddCommand(noun, {.name = "walk", .description = "A verb", .examples = {}},
-                         CommandLine::Talks::kToNobody, [](const CommandRun&) { return 43; });
+                         CommandLine::Talks::kOffline, [](const CommandRun&) { return 43; });
     walk.add_flag("--slowly");
     walk.add_option("--length");
     CLI::App& local =
         line_.AddCommand(line_.root(), {.name = "local", .description = "x", .examples = {}},
-                         CommandLine::Talks::kToNobody, [this](const CommandRun& run) {
+                         CommandLine::Talks::kOffline, [this](const CommandRun& run) {
                            seen_ = run;
                            return 44;
                          });

@@ -41,7 +41,7 @@ Evaluation Measured(std::uint8_t tree, DeviceKind device) {
           .conditions = ConditionsOf(device)};
 }
 
-AdmittedJob Admitted(const JobWish& wish) {
+AdmittedJob Admitted(const JobSetup& wish) {
   AdmittedJob job{.spec = {.source = looptree::BenchmarkUri{fmt::format("tree {}", wish.tree)},
                            .freshness = wish.freshness,
                            .priority = wish.priority,
@@ -201,11 +201,11 @@ void Harness::ClientHello(const PeerId& peer, std::uint8_t client) {
   ASSERT_TRUE(TakeReply<wire::Welcome>(peer, number));
 }
 
-std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs) {
+std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobSetup> jobs) {
   return Submit(peer, std::move(jobs), Sent{.request = ++last_request_});
 }
 
-std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs, Sent sent) {
+std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobSetup> jobs, Sent sent) {
   Submission submission{.peer = peer,
                         .key = keys[peer],
                         .number = ++last_number_,
@@ -214,7 +214,7 @@ std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs, Sen
                         .append_to = sent.append_to,
                         .end = sent.end};
   admitted_[submission.digest].clear();  // a repeated request replaces its jobs
-  for (const JobWish& wish : jobs) {
+  for (const JobSetup& wish : jobs) {
     submission.jobs.push_back(Admitted(wish));
     admitted_[submission.digest].push_back(submission.jobs.back().admission);
   }
@@ -314,7 +314,7 @@ void Harness::RefuseWrites(FailureCode code) {
   std::swap(waiting, unwritten);
   std::deque<Persist> kept;
   for (Persist& persist : waiting) {
-    if (persist.when_full == WhenFull::kKeepTrying) {
+    if (persist.when_full == WhenFull::kRetry) {
       kept.push_back(std::move(persist));
     } else {
       Give(PersistRefused{.token = persist.token, .failure = {.code = code, .message = "no room"}});

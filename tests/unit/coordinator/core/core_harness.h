@@ -47,10 +47,10 @@ class FakeDisk {
 
 inline constexpr std::uint64_t kFlopCount = 100;  // the same for every program
 
-struct JobWish {
+struct JobSetup {
   std::uint8_t tree = 0;
   Placement placement = Placement::kCpu;
-  Freshness freshness = Freshness::kStoredMayAnswer;
+  Freshness freshness = Freshness::kAllowStored;
   std::optional<Failure> invalid;  // the failure that admission finds
   bool stored = false;             // the store has the result
   std::uint32_t threads = 1;
@@ -73,8 +73,8 @@ class Harness {
     wire::BatchEnd end = wire::BatchEnd::kComplete;
     std::string content;  // what the digest covers
   };
-  std::uint64_t Submit(const PeerId& peer, std::vector<JobWish> jobs, Sent sent);
-  std::uint64_t Submit(const PeerId& peer, std::vector<JobWish> jobs);  // a fresh request id
+  std::uint64_t Submit(const PeerId& peer, std::vector<JobSetup> jobs, Sent sent);
+  std::uint64_t Submit(const PeerId& peer, std::vector<JobSetup> jobs);  // a fresh request id
   std::uint64_t Ask(const PeerId& peer, ClientQuestion question);
   struct Hello {
     std::uint32_t credit = 1;

@@ -256,7 +256,7 @@ TEST(CoreQueue, DifferentDemandsOfOneWorkerAreBounded) {
   h.Submit("c", {{.tree = 1, .affinity = "episode"}});
   h.Write();
   ASSERT_EQ(h.TakeLeases("w").size(), 1U);
-  std::vector<JobWish> jobs;
+  std::vector<JobSetup> jobs;
   for (const std::string& label : labels) {
     jobs.push_back({.tree = static_cast<std::uint8_t>(10 + jobs.size()),
                     .labels = {label},
@@ -341,7 +341,7 @@ TEST(CoreQueue, WhoIsThereForADemandIsLookedAtWhenSomethingChanges) {
   constexpr std::uint8_t kDemands = 40;
   Queue h;
   h.WorkerHello("w", 50);
-  std::vector<JobWish> wishes;
+  std::vector<JobSetup> wishes;
   for (std::uint8_t i = 0; i < kDemands; ++i) {
     wishes.push_back({.tree = i, .labels = {fmt::format("label {}", i)}});
   }

@@ -345,7 +345,7 @@ TEST(Core, FreshJobsAndOtherPlacementsAreMeasuredThemselves) {
   Harness h;
   h.ClientHello("c", 1);
   h.Submit("c", {{.tree = 7},
-                 {.tree = 7, .freshness = Freshness::kMeasureAnew},
+                 {.tree = 7, .freshness = Freshness::kMeasureAgain},
                  {.tree = 7, .placement = Placement::kAny}});
   h.Write();
   h.WorkerHello("w", 50, {.credit = 9});

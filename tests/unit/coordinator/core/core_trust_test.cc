@@ -120,7 +120,7 @@ TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
   const auto leases = h.TakeLeases("x");
   ASSERT_EQ(leases.size(), 1U);
   EXPECT_EQ(leases[0].job.batch, BatchId{2});
-  EXPECT_EQ(leases[0].spec.freshness, Freshness::kMeasureAnew);
+  EXPECT_EQ(leases[0].spec.freshness, Freshness::kMeasureAgain);
   EXPECT_EQ(leases[0].spec.source, doubted.spec.source);
   h.ReportEvaluation("x", leases[0], h.GoodEvaluation(doubted));
   h.Write();

@@ -151,10 +151,10 @@ class Storm {
 
   BatchId AnyBatch() { return BatchId{1 + random_.Below(h_.disk.batches.size() + 2)}; }
 
-  JobWish AnyJob() {
-    JobWish wish{.tree = static_cast<std::uint8_t>(random_.Below(6))};
+  JobSetup AnyJob() {
+    JobSetup wish{.tree = static_cast<std::uint8_t>(random_.Below(6))};
     wish.placement = static_cast<Placement>(random_.Below(3));
-    if (Chance(5)) wish.freshness = Freshness::kMeasureAnew;
+    if (Chance(5)) wish.freshness = Freshness::kMeasureAgain;
     if (Chance(8)) wish.invalid = Failure{.code = FailureCode::kInvalidAction};
     if (Chance(8)) wish.stored = true;
     return wish;
@@ -167,8 +167,8 @@ class Storm {
       h_.Submit(peer, jobs, sent);
       return;
     }
-    std::vector<JobWish> jobs(random_.Below(5));
-    for (JobWish& job : jobs) job = AnyJob();
+    std::vector<JobSetup> jobs(random_.Below(5));
+    for (JobSetup& job : jobs) job = AnyJob();
     Harness::Sent sent{.request = ++requests_};
     if (Chance(3)) sent.append_to = AnyBatch();
     if (Chance(3)) sent.end = wire::BatchEnd::kMoreFollows;
@@ -268,7 +268,7 @@ class Storm {
   SplitMix64 random_;
   Harness h_;
   std::vector<StormWorker> workers_;
-  std::vector<std::pair<std::vector<JobWish>, Harness::Sent>> sent_;
+  std::vector<std::pair<std::vector<JobSetup>, Harness::Sent>> sent_;
   std::map<JobId, int> granted_;
   std::map<JobId, int> unrun_;
   std::uint8_t requests_ = 0;

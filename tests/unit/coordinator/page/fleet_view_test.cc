@@ -166,7 +166,7 @@ TEST_F(OverviewTest, APoolSaysWhyItIdles) {
   snapshot_.unserved = {"no worker for it (label 'x') is there"};
   EXPECT_EQ(View()["pools"][0]["why_idle"], "no worker for it (label 'x') is there");
   snapshot_.is_draining = true;
-  EXPECT_EQ(View()["pools"][0]["why_idle"], "the coordinator is going down");
+  EXPECT_EQ(View()["pools"][0]["why_idle"], "the coordinator is shutting down");
   const Json pool = View()["pools"][0];
   EXPECT_EQ(pool["ready"], 2);
   EXPECT_EQ(pool["busy"], 1);

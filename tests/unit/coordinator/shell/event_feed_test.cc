@@ -43,7 +43,7 @@ TEST(EventFeed, NumbersAndDatesWhatHappened) {
 
 TEST(EventFeed, AFloodOfBatchesDoesNotDrownWhatHappenedToWorkers) {
   HandClock clock;
-  EventFeed feed(clock, {.most_of_batches = 3, .most_others = 2});
+  EventFeed feed(clock, {.max_batch_events = 3, .most_others = 2});
   feed.Add({.kind = "lost"});
   for (std::uint64_t i = 1; i <= 100; ++i) feed.Add({.kind = "batch", .batch = BatchId{i}});
   feed.Add({.kind = "joined"});

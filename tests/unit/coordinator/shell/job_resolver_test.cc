@@ -39,7 +39,7 @@ TEST(ReplayMemory, RecallsWhatAnEarlierRunFoundOut) {
   JobSpec spec = MatrixProduct(16);
   spec.actions = {Split{2}};
   const auto at_first = std::get<ToMeasure>(memory.Replay(spec));
-  const storage::ReplayedTo stored{.tree = at_first.tree, .placement = at_first.placement};
+  const storage::ReplayResult stored{.tree = at_first.tree, .placement = at_first.placement};
   const ToMeasure later = ReplayMemory(1 << 20).Recall(stored, spec);
   EXPECT_EQ(later.tree, at_first.tree);
   EXPECT_EQ(later.placement, at_first.placement);
@@ -59,7 +59,7 @@ TEST(ReplayMemory, TellsRequestsApartByAllThatReplayingDependsOn) {
   EXPECT_NE(plain, by_2);
   EXPECT_NE(by_2, by_4);
   EXPECT_NE(by_4, swapped);
-  spec.device = DeviceWish::kCuda;
+  spec.device = DeviceRequest::kCuda;
   EXPECT_EQ(std::get<ToMeasure>(memory.Replay(spec)).placement, Placement::kCuda);
   spec.dialect = looptree::Dialect::kSimple;
   EXPECT_TRUE(std::holds_alternative<Failure>(memory.Replay(spec)));

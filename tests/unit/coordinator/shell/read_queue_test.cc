@@ -71,7 +71,7 @@ TEST(ReadQueue, WhoseKeyIsRevokedGetsNothingMore) {
   ASSERT_FALSE(queue.Add(PageFor(1, 1, "gone")));
   ASSERT_FALSE(queue.Add(PageFor(2, 2, "good")));
   ASSERT_FALSE(queue.Add(PageFor(1, 3, "good")));
-  queue.RemoveThoseWith({"gone"});
+  queue.RemoveByKeys({"gone"});
   EXPECT_EQ(TakeAll(queue), (std::vector<std::uint64_t>{3, 2}));
 }
 

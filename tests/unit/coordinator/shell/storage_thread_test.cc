@@ -106,9 +106,9 @@ TEST_F(StorageThreadTest, OldSamplesGoWhileItIdles) {
   const WallTime now = clock.WallNow();
   // This thread's first pass may end before these are written, so the next thread thins them.
   thread->Write(ToPersist(1, Acceptance(1, 10), WhenFull::kRefuse));
-  thread->Write(ToPersist(2, Measured(1, now - std::chrono::days(31)), WhenFull::kKeepTrying));
+  thread->Write(ToPersist(2, Measured(1, now - std::chrono::days(31)), WhenFull::kRetry));
   thread->Write(ToPersist(3, Acceptance(2, 10), WhenFull::kRefuse));
-  thread->Write(ToPersist(4, Measured(2, now - std::chrono::days(29)), WhenFull::kKeepTrying));
+  thread->Write(ToPersist(4, Measured(2, now - std::chrono::days(29)), WhenFull::kRetry));
   Events(4);
   thread.reset();
   thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup, std::chrono::days(30));
@@ -122,7 +122,7 @@ TEST_F(StorageThreadTest, OldSamplesGoWhileItIdles) {
 TEST_F(StorageThreadTest, SamplesAreKeptForEverUnlessSaidOtherwise) {
   Open(0);
   thread->Write(ToPersist(1, Acceptance(1, 10), WhenFull::kRefuse));
-  thread->Write(ToPersist(2, Measured(1, WallTime{}), WhenFull::kKeepTrying));
+  thread->Write(ToPersist(2, Measured(1, WallTime{}), WhenFull::kRetry));
   Events(2);
   thread.reset();
   thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup);
@@ -150,7 +150,7 @@ TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {
   ASSERT_TRUE(full);
   // A write that is too large and must not be refused waits, while others are still refused.
   const Token kept = ++token;
-  thread->Write(ToPersist(kept, Acceptance(token, 60'000), WhenFull::kKeepTrying));
+  thread->Write(ToPersist(kept, Acceptance(token, 60'000), WhenFull::kRetry));
   const Token other = ++token;
   thread->Write(ToPersist(other, Acceptance(token, 60'000), WhenFull::kRefuse));
   const Event event = Events(1).at(0);
@@ -199,11 +199,11 @@ void ExpectToOutlast(loopfleet::DiskFault fault) {
       } else {
         ++accepted;
       }
-      thread.Write(ToPersist(2, Failed(1), WhenFull::kKeepTrying));  // a running worker's report
+      thread.Write(ToPersist(2, Failed(1), WhenFull::kRetry));  // a running worker's report
       if (next().empty()) disk.Mend();
       Await("the report", [&] { return !thread.trouble().has_value(); });
       disk.Mend();
-      thread.Write(ToPersist(3, Acceptance(3, 10), WhenFull::kKeepTrying));
+      thread.Write(ToPersist(3, Acceptance(3, 10), WhenFull::kRetry));
       Await("what comes after", [&] {
         for (const Event& event : thread.TakeEvents()) {
           const auto* persisted = std::get_if<Persisted>(&event);
@@ -242,19 +242,19 @@ TEST_F(StorageThreadTest, WhatIsWrongIsSaidAsItIs) {
     auto on_it = storage::Store::Open(fresh.path() / "test.db").value();
     disk.FailAt(disk.operations() + 1, fault, CrashVfs::Lasting::kUntilMended);
     StorageThread writer(*on_it, metrics, clock, wakeup);
-    writer.Write(ToPersist(1, Acceptance(1, 10), WhenFull::kKeepTrying));
+    writer.Write(ToPersist(1, Acceptance(1, 10), WhenFull::kRetry));
     Await("the trouble", [&] { return writer.trouble().has_value(); });
     EXPECT_EQ(writer.trouble(), kind);
     EXPECT_FALSE(writer.fatal());
     Health health(clock);
     health.LoopTurned(clock.Now());
-    health.StorageHas(writer.trouble());
+    health.SetStorageError(writer.trouble());
     const std::vector<std::string> reasons = health.Reasons();
     ASSERT_FALSE(reasons.empty());
     EXPECT_NE(reasons.back().find(part), std::string::npos) << reasons.back();
     disk.Mend();
     Await("the end of it", [&] { return !writer.trouble().has_value(); });
-    health.StorageHas(writer.trouble());
+    health.SetStorageError(writer.trouble());
     for (const std::string& reason : health.Reasons()) {
       EXPECT_EQ(reason.find("database"), std::string::npos) << reason;
     }
@@ -263,7 +263,7 @@ TEST_F(StorageThreadTest, WhatIsWrongIsSaidAsItIs) {
 
 TEST_F(StorageThreadTest, WhatContradictsTheDatabaseIsFatal) {
   Open(0);
-  thread->Write(ToPersist(1, Failed(7), WhenFull::kKeepTrying));  // of a job never accepted
+  thread->Write(ToPersist(1, Failed(7), WhenFull::kRetry));  // of a job never accepted
   Await("the end", [&] { return thread->fatal().has_value(); });
   EXPECT_EQ(thread->fatal()->kind, ErrorKind::kInvalid);
 }

@@ -37,7 +37,7 @@ TEST(WriteBacklog, WhatWaitsSharesATransaction) {
 TEST(WriteBacklog, ATransactionIsBounded) {
   WriteBacklog backlog;
   for (const Token token : {1, 2, 3}) {
-    backlog.Add(ToPersist(token, WriteBacklog::kMaxRowsPerCommit / 2, WhenFull::kKeepTrying));
+    backlog.Add(ToPersist(token, WriteBacklog::kMaxRowsPerCommit / 2, WhenFull::kRetry));
   }
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{1, 2}));
   EXPECT_EQ(backlog.Applied().size(), 2u);
@@ -46,9 +46,9 @@ TEST(WriteBacklog, ATransactionIsBounded) {
 
 TEST(WriteBacklog, WithoutRoomWhatMayBeIsRefusedAndTheRestKeepsItsWrites) {
   WriteBacklog backlog;
-  backlog.Add(ToPersist(1, 1, WhenFull::kKeepTrying));
+  backlog.Add(ToPersist(1, 1, WhenFull::kRetry));
   backlog.Add(ToPersist(2, 1, WhenFull::kRefuse));
-  backlog.Add(ToPersist(3, 1, WhenFull::kKeepTrying));
+  backlog.Add(ToPersist(3, 1, WhenFull::kRetry));
   (void)backlog.StartGroup();
   const std::vector<Event> refused =
       backlog.NoRoom({.kind = ErrorKind::kFull, .message = "no room"});

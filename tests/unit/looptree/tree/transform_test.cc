@@ -141,7 +141,7 @@ TEST(Transform, WhatCannotBeAddedOrRemoved) {
     return tree ? "" : tree.error().message;
   };
   EXPECT_EQ(message(RemoveLoop(start, 1)),
-            "L1 (for k in 5) cannot be removed: it goes round more than once; merge it");
+            "L1 (for k in 5) cannot be removed: it has more than one iteration; merge it");
   EXPECT_EQ(message(RemoveLoop(start, 0)),
             "L0 (for m in 1) cannot be removed: it is an operation's only loop over m");
   EXPECT_EQ(message(AddLoop(start, 5, 1)), "no operation inside L5 (for n in 6) runs over k");

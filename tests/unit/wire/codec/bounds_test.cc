@@ -59,11 +59,11 @@ TEST(Bounds, ATagIsJsonWhereItIsSubmitted) {
   JobSpec spec = GoodSpec();
   for (const char* good : {"", "7", "null", R"({"a": [1, "b"]})", "\"text\" "}) {
     spec.tag = good;
-    EXPECT_EQ(UnreadableTag(spec), std::nullopt) << good;
+    EXPECT_EQ(CheckTag(spec), std::nullopt) << good;
   }
   for (const char* bad : {"text", "{", " ", "{} {}", "\"", "'a'", "NaN"}) {
     spec.tag = bad;
-    const auto refusal = UnreadableTag(spec);
+    const auto refusal = CheckTag(spec);
     ASSERT_TRUE(refusal.has_value()) << bad;
     EXPECT_EQ(refusal->code, FailureCode::kMalformed);
     const SubmitJobs submit{

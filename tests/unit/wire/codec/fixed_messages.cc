@@ -59,7 +59,7 @@ Measurement FixedMeasurement() {
 
 Failure FixedFailure() {
   return {.code = FailureCode::kRunCrash,
-          .message = "the kernel was ended by SIGSEGV – see the worker's log",
+          .message = "the kernel was killed by SIGSEGV – see the worker's log",
           .action_index = 3,
           .signal = 11};
 }
@@ -129,8 +129,8 @@ JobSpec FixedSpec() {
   spec.on_illegal = looptree::OnIllegal::kSkip;
   spec.merge_all_first = true;
   spec.dialect = looptree::Dialect::kSimple;
-  spec.device = DeviceWish::kAny;
-  spec.freshness = Freshness::kMeasureAnew;
+  spec.device = DeviceRequest::kAny;
+  spec.freshness = Freshness::kMeasureAgain;
   spec.tag = R"({"run": "é"})";
   spec.priority = -3;
   spec.threads = 4;
@@ -192,7 +192,7 @@ Named<ClientRequest> FixedRequests() {
       {"request_set_drain",
        {.number = 10,
         .message = SetDrain{.target = "bench-1",
-                            .wish = DrainWish::kDrain,
+                            .wish = DrainAction::kDrain,
                             .reason = "new memory",
                             .by = "ada@desk"}}},
       {"request_list_outcomes",

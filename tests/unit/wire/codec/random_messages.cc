@@ -72,7 +72,7 @@ JobSpec RandomMessages::Spec() {
   spec.on_illegal = Pick<looptree::OnIllegal>(2);
   spec.merge_all_first = Flip();
   if (Flip()) spec.dialect = Pick<looptree::Dialect>(2);
-  spec.device = Pick<DeviceWish>(4);
+  spec.device = Pick<DeviceRequest>(4);
   spec.freshness = Pick<Freshness>(2);
   spec.tag = nlohmann::json(Text(60)).dump();
   spec.priority = static_cast<std::int32_t>(Number32());
@@ -364,7 +364,7 @@ ClientRequest RandomMessages::Request(std::size_t kind) {
       case 8: return ExplainJob{.job = Job()};
       case 9:
         return SetDrain{.target = "a host",
-                        .wish = Flip() ? DrainWish::kDrain : DrainWish::kResume,
+                        .wish = Flip() ? DrainAction::kDrain : DrainAction::kResume,
                         .reason = Text(),
                         .by = Text()};
       case 10:

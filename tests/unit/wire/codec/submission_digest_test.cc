@@ -22,9 +22,9 @@ TEST(SubmissionDigest, IsOfTheContentAlone) {
 // A digest stored by an earlier version is compared with that version's kind of digest.
 TEST(SubmissionDigest, IsOfTheKindThatWasKept) {
   const std::string old = ContentDigest(Submission());
-  EXPECT_EQ(SubmissionDigestLike(old, Submission()), old);
+  EXPECT_EQ(SubmissionDigestOfSameKind(old, Submission()), old);
   const std::string own = SubmissionDigest(Submission());
-  EXPECT_EQ(SubmissionDigestLike(own, Submission()), own);
+  EXPECT_EQ(SubmissionDigestOfSameKind(own, Submission()), own);
   EXPECT_NE(old, own);
 }
 
@@ -43,8 +43,8 @@ TEST(SubmissionDigest, EveryPartOfTheContentCounts) {
       [](JobSpec& job) { job.on_illegal = looptree::OnIllegal::kReject; },
       [](JobSpec& job) { job.merge_all_first = !job.merge_all_first; },
       [](JobSpec& job) { job.dialect.reset(); },
-      [](JobSpec& job) { job.device = DeviceWish::kByBenchmark; },
-      [](JobSpec& job) { job.freshness = Freshness::kStoredMayAnswer; },
+      [](JobSpec& job) { job.device = DeviceRequest::kByBenchmark; },
+      [](JobSpec& job) { job.freshness = Freshness::kAllowStored; },
       [](JobSpec& job) { job.tag += " "; },
       [](JobSpec& job) { job.priority += 1; },
       [](JobSpec& job) { job.threads += 1; },

@@ -168,7 +168,7 @@ TEST_F(CurveTest, APeerThatExpectsAnotherCoordinator) {
   for (const Door door : {Door::kClients, Door::kWorkers}) {
     const KeyPair& own = door == Door::kClients ? alice_ : node_;
     ExpectRefused(door, Connect(door, own, KeyPair::Generate().public_key),
-                  Dealer::HandshakeFailure::kNotSpoken);
+                  Dealer::HandshakeFailure::kProtocolMismatch);
   }
 }
 
@@ -176,7 +176,7 @@ TEST_F(CurveTest, AConnectionThatIsThereAgainIsTold) {
   Dealer dealer = Connect(Door::kWorkers, node_);
   ASSERT_EQ(dealer.Send("before"), SendResult::kSent);
   ASSERT_TRUE(Next(*workers_).has_value());
-  EXPECT_FALSE(dealer.TakeReconnected());
+  EXPECT_FALSE(dealer.ConsumeReconnect());
   const std::string endpoint = workers_->endpoint();
   workers_.reset();
   ASSERT_TRUE(Eventually([&] {  // the port is freed in the background
@@ -185,7 +185,7 @@ TEST_F(CurveTest, AConnectionThatIsThereAgainIsTold) {
     if (again) workers_.emplace(*std::move(again));
     return again.has_value();
   }));
-  EXPECT_TRUE(Eventually([&] { return dealer.TakeReconnected(); }));
+  EXPECT_TRUE(Eventually([&] { return dealer.ConsumeReconnect(); }));
   ASSERT_EQ(dealer.Send("after"), SendResult::kSent);
   const auto after = Next(*workers_);
   ASSERT_TRUE(after.has_value());
@@ -197,7 +197,7 @@ TEST_F(CurveTest, APeerWithoutKeys) {
   for (const Door door : {Door::kClients, Door::kWorkers}) {
     auto dealer = Dealer::Connect(peers_, At(door).endpoint(), {.watch_handshake = true});
     ASSERT_TRUE(dealer.has_value());
-    ExpectRefused(door, *std::move(dealer), Dealer::HandshakeFailure::kNotSpoken);
+    ExpectRefused(door, *std::move(dealer), Dealer::HandshakeFailure::kProtocolMismatch);
   }
 }
 
@@ -210,8 +210,9 @@ TEST_F(CurveTest, APeerWithKeysAndASocketWithout) {
       Dealer::Connect(peers_, router->endpoint(), {.keys = &keys, .watch_handshake = true});
   ASSERT_TRUE(dealer.has_value());
   ASSERT_EQ(dealer->Send("secret"), SendResult::kSent);
-  ASSERT_TRUE(Eventually(
-      [&] { return dealer->TakeHandshakeFailure() == Dealer::HandshakeFailure::kNotSpoken; }));
+  ASSERT_TRUE(Eventually([&] {
+    return dealer->TakeHandshakeFailure() == Dealer::HandshakeFailure::kProtocolMismatch;
+  }));
   auto plain = Dealer::Connect(peers_, router->endpoint());
   ASSERT_TRUE(plain.has_value());
   ASSERT_EQ(plain->Send("in the open"), SendResult::kSent);

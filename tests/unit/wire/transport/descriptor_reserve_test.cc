@@ -35,7 +35,7 @@ class FewDescriptors {
   rlimit before_{};
 };
 
-bool IsSomebodyInQueue(int listener) {
+bool HasPendingConnection(int listener) {
   pollfd queue{.fd = listener, .events = POLLIN, .revents = 0};
   return ::poll(&queue, 1, 0) > 0;
 }
@@ -99,7 +99,7 @@ TEST_F(DescriptorReserveTest, HangsUpWithoutADescriptorLeft) {
   const auto taken = TakeAllDescriptors();
   const Status done = reserve.HangUpOnQueue();
   ASSERT_TRUE(done.has_value()) << done.error().message;
-  EXPECT_FALSE(IsSomebodyInQueue(listener_.get()));
+  EXPECT_FALSE(HasPendingConnection(listener_.get()));
   EXPECT_EQ(CountHungUpOn(), kPeers);
 }
 
@@ -131,7 +131,7 @@ TEST_F(DescriptorReserveTest, SomebodyWhoAcceptsMeanwhileDoesNotStopIt) {
     while (!is_done) EXPECT_LT(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC), 0);
   });
   EXPECT_TRUE(reserve.HangUpOnQueue().has_value());
-  EXPECT_FALSE(IsSomebodyInQueue(listener_.get()));
+  EXPECT_FALSE(HasPendingConnection(listener_.get()));
   is_done = true;
 }
 

@@ -131,7 +131,7 @@ TEST(Socket, AConnectionThatIsThereAgainIsTold) {
     auto dealer = Dealer::Connect(peers, endpoint, {.watch_handshake = true});
     ASSERT_TRUE(dealer.has_value());
     ExpectExchange(*router, *dealer);
-    EXPECT_FALSE(dealer->TakeReconnected()) << "it is the first one";
+    EXPECT_FALSE(dealer->ConsumeReconnect()) << "it is the first one";
     router.reset();
     context = std::make_unique<Context>();  // destroying the old one closes its sockets
     router = BindRouter(*context, endpoint);
@@ -139,9 +139,9 @@ TEST(Socket, AConnectionThatIsThereAgainIsTold) {
     poller.Add(*dealer);
     EXPECT_TRUE(Eventually([&] {
       poller.Wait(kPatience);  // ends with a result of a handshake
-      return dealer->TakeReconnected();
+      return dealer->ConsumeReconnect();
     }));
-    EXPECT_FALSE(dealer->TakeReconnected()) << "told once";
+    EXPECT_FALSE(dealer->ConsumeReconnect()) << "told once";
     ExpectExchange(*router, *dealer);
   }
 }
@@ -210,7 +210,7 @@ TEST(Socket, APeerThatDoesNotReadWouldBlock) {
 }
 
 // Receives the hello of `peer`, which then never reads a byte. Returns its id.
-PeerId MeetOneWhoNeverReads(Router& router, RawPeer& peer) {
+PeerId AcceptSilentPeer(Router& router, RawPeer& peer) {
   peer.ShakeHands();
   peer.WriteFrame("hello", RawPeer::More::kNone);
   const auto received = Next(router);
@@ -226,7 +226,7 @@ TEST(Socket, WhatWaitsForAPeerIsBoundedInBytes) {
   const std::string frame(kMaxMessageBytes, 'x');
   {
     RawPeer silent(router.endpoint());
-    const PeerId peer = MeetOneWhoNeverReads(router, silent);
+    const PeerId peer = AcceptSilentPeer(router, silent);
     // The kernel takes some megabytes, with delays.
     int full_in_a_row = 0;
     ASSERT_TRUE(Eventually([&] {
@@ -258,7 +258,7 @@ TEST(Socket, WhatWaitsForAllPeersIsBoundedInBytes) {
   std::vector<std::unique_ptr<RawPeer>> silent;
   for (std::size_t i = 1; i <= 20; ++i) {
     silent.push_back(std::make_unique<RawPeer>(router.endpoint()));
-    const PeerId peer = MeetOneWhoNeverReads(router, *silent.back());
+    const PeerId peer = AcceptSilentPeer(router, *silent.back());
     int full_in_a_row = 0;
     ASSERT_TRUE(Eventually([&] {
       const bool is_full = router.Send(peer, frame) == SendResult::kWouldBlock;
@@ -274,10 +274,10 @@ TEST(Socket, WhatWaitsForAllPeersIsBoundedInBytes) {
 TEST(Socket, APeerThatTakesNothingForLongIsHungUpOn) {
   Context context;
   Router router =
-      BindRouter(context, "tcp://127.0.0.1:0", {.max_unread_bytes = 8 << 20, .max_standstill = 1s});
+      BindRouter(context, "tcp://127.0.0.1:0", {.max_unread_bytes = 8 << 20, .stall_timeout = 1s});
   const std::string frame(kMaxMessageBytes, 'x');
   RawPeer silent(router.endpoint());
-  const PeerId peer = MeetOneWhoNeverReads(router, silent);
+  const PeerId peer = AcceptSilentPeer(router, silent);
   EXPECT_TRUE(Eventually([&] { return router.Send(peer, frame) == SendResult::kUnreachable; }));
   EXPECT_TRUE(Eventually([&] {
     router.Receive();
@@ -354,9 +354,9 @@ TEST(Socket, DealersNoticeThatACableWasPulled) {
 
 TEST(Socket, ARouterNoticesThatACableWasPulled) {
   Context context;
-  Router router = BindRouter(context, "tcp://127.0.0.1:0", {.max_standstill = 1s});
+  Router router = BindRouter(context, "tcp://127.0.0.1:0", {.stall_timeout = 1s});
   RawPeer silent(router.endpoint());
-  const PeerId peer = MeetOneWhoNeverReads(router, silent);
+  const PeerId peer = AcceptSilentPeer(router, silent);
   silent.Vanish();
   std::this_thread::sleep_for(4s);  // no message is sent
   router.Receive();                 // a socket notices closed connections only when it is used

@@ -24,7 +24,7 @@ TEST_P(Fuzz, EqualsTheInterpreter) {
     fuzz.isa = isas[i % isas.size()];
     const int refused = check.refused();
     ASSERT_EQ(check.Check(fuzz), "")
-        << "case " << i << ", to be had again with: echo '" << ToLine(fuzz) << "' | fuzz_case";
+        << "case " << i << ", reproduce with: echo '" << ToLine(fuzz) << "' | fuzz_case";
     compared += check.refused() == refused ? 1 : 0;
   }
   EXPECT_LT(check.refused(), kCasesInShard / 4) << "too many are not compared at all";

@@ -55,7 +55,7 @@ TEST_P(Parallel, EqualsTheInterpreter) {
       const auto outputs = runner.Run(*kernel, inputs, problems);
       problems += Difference(outputs, reference) + Difference(outputs, interpreted, reference);
     }
-    ASSERT_EQ(problems, "") << "to be had again with: echo '" << ToLine(fuzz) << "' | fuzz_case\n"
+    ASSERT_EQ(problems, "") << "reproduce with: echo '" << ToLine(fuzz) << "' | fuzz_case\n"
                             << looptree::TreeText(tree, {});
   }
   EXPECT_GT(split, kTrees / 2);

@@ -85,7 +85,7 @@ Program Reductions() {
 }
 
 // The article's example: sums only the positive products.
-Program PositiveProducts() {
+Program SumOfPositiveProducts() {
   ProgramBuilder b;
   const DimId m = b.Dim("m", 33);
   const DimId n = b.Dim("n", 12);
@@ -292,7 +292,7 @@ std::vector<ZooProgram> ProgramZoo() {
           {"Pointwise", Pointwise()},
           {"Transpose", Transpose()},
           {"Reductions", Reductions()},
-          {"PositiveProducts", PositiveProducts()},
+          {"SumOfPositiveProducts", SumOfPositiveProducts()},
           {"Convolution1d", Convolution1d()},
           {"Convolution2d", Convolution2d()},
           {"ViewOfIntermediate", ViewOfIntermediate()},

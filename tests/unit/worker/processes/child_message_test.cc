@@ -69,10 +69,10 @@ TEST(ChildMessageTest, ExecutorRequestsComeBack) {
   EXPECT_EQ(std::get<RunRequest>(*ran).call.arena, 7U);
   EXPECT_EQ(std::get<RunRequest>(*ran).time_limit_s, 11U);
 
-  const TimeRequest time{.policy = {.least_samples = 3, .min_repetition_ns = 4}, .time_limit_s = 5};
+  const TimeRequest time{.policy = {.min_samples = 3, .min_repetition_ns = 4}, .time_limit_s = 5};
   const auto timed = DecodeExecutorRequest(Encode(ExecutorRequest(time)));
   ASSERT_TRUE(timed);
-  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.least_samples, 3U);
+  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.min_samples, 3U);
   EXPECT_EQ(std::get<TimeRequest>(*timed).policy.min_repetition_ns, 4U);
 }
 

@@ -35,7 +35,7 @@ class ChildrenFixture : public testing::Test {
     auto compiler = std::make_shared<std::unique_ptr<Compiler>>();
     auto linker = std::make_shared<std::unique_ptr<CodeLinker>>();
     programs_.prepare = [this, compiler, linker] {
-      LF_CHECK(code_->LeaveWritingToParent().has_value(), "the code arena");
+      LF_CHECK(code_->MakeExecutable().has_value(), "the code arena");
       *compiler = backend_.make_compiler();
       *linker = backend_.make_linker();
     };

@@ -18,10 +18,10 @@ namespace loopfleet::worker {
 namespace {
 
 // Takes exactly three samples, even on the busiest host.
-constexpr SamplingPolicy kShort{.least_samples = 3,
+constexpr SamplingPolicy kShort{.min_samples = 3,
                                 .most_samples = 3,
                                 .min_repetition_ns = 1000,
-                                .hopeless_samples = 1000,
+                                .give_up_after = 1000,
                                 .max_samples = 3};
 
 class ExecutorProcessTest : public ChildrenFixture {
@@ -131,7 +131,7 @@ TEST_F(ExecutorProcessTest, AnswersComeInTheOrderOfTheQuestions) {
     calls.push_back(CallOf(1024, workload));
     places.push_back(*std::exchange(place_, std::nullopt));
     SamplingPolicy policy = kShort;
-    policy.least_samples = policy.most_samples = policy.max_samples =
+    policy.min_samples = policy.most_samples = policy.max_samples =
         static_cast<std::uint32_t>(i + 1);
     executor_->Begin(calls.back(), policy, std::chrono::milliseconds(1));
     if (calls.size() < 4) continue;

@@ -18,12 +18,11 @@ class TimingSlotTest : public ChildrenFixture {
   static SlotLock Lock() {
     return SlotLock::Open(monitoring::AllowedProcessors().value().back()).value();
   }
-  Result<DeviceReading> Measure(Nanos patience, bool is_told_to_end = false) {
+  Result<DeviceReading> Measure(Nanos patience, bool should_stop = false) {
     ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
     SlotLock lock = Lock();
-    return MeasureDeviceAlone(
-        executor, lock, HardwareFacts{.l3_bytes = 1 << 20},
-        {.patience = patience, .is_told_to_end = [=] { return is_told_to_end; }});
+    return MeasureDeviceAlone(executor, lock, HardwareFacts{.l3_bytes = 1 << 20},
+                              {.patience = patience, .should_stop = [=] { return should_stop; }});
   }
   const std::atomic<bool> never_{false};
 };
@@ -56,7 +55,7 @@ TEST_F(TimingSlotTest, CanariesHaveTheirTurnBesideANeighbourThatAlwaysWantsTheCo
     for (SlotLock lock = Lock(); !stop;) {
       if (!lock.Acquire(kPatience, stop)) continue;
       is_busy = true;
-      while (!stop && !lock.IsWanted()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      while (!stop && !lock.HasWaiters()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       is_busy = false;
       lock.Release();
     }

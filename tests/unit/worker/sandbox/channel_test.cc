@@ -44,15 +44,15 @@ TEST_F(ChannelTest, SilenceEndsAtTheDeadline) {
 TEST_F(ChannelTest, NapsEndWithAMessageOrTheDeadlineOrTheOtherSide) {
   constexpr Nanos kNap = std::chrono::microseconds(100);
   const Instant deadline = In(std::chrono::milliseconds(5));
-  far_.WaitInNaps(kNap, deadline);
+  far_.PollUntilReadable(kNap, deadline);
   EXPECT_GE(Instant(std::chrono::steady_clock::now()), deadline);
   EXPECT_FALSE(far_.IsReadable());
   std::thread sender([&] { EXPECT_TRUE(near_.Send("x", In(kLong))); });
-  far_.WaitInNaps(kNap, In(kLong));
+  far_.PollUntilReadable(kNap, In(kLong));
   sender.join();
   EXPECT_EQ(far_.Receive(In(kLong), 100).value(), "x");
   near_ = Channel();
-  far_.WaitInNaps(kNap, In(kLong));
+  far_.PollUntilReadable(kNap, In(kLong));
   EXPECT_EQ(far_.Receive(In(kLong), 100).error().kind, ErrorKind::kClosed);
 }
 
@@ -133,7 +133,7 @@ TEST_F(ChannelTest, WhatWasReadAheadIsReadable) {
   EXPECT_TRUE(far_.IsReadable());
   const Result<Channel::Message> second = far_.ReceiveWithFds(1000);
   EXPECT_EQ(second->bytes, "second");
-  EXPECT_FALSE(second->was_waited_for);
+  EXPECT_FALSE(second->had_to_wait);
   EXPECT_FALSE(far_.IsReadable());
 }
 
@@ -142,7 +142,7 @@ TEST_F(ChannelTest, WhatWasWaitedForSaysSo) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_TRUE(near_.Send("late", In(kLong)));
   });
-  EXPECT_TRUE(far_.ReceiveWithFds(1000, In(kLong))->was_waited_for);
+  EXPECT_TRUE(far_.ReceiveWithFds(1000, In(kLong))->had_to_wait);
   sender.join();
 }
 

@@ -10,7 +10,7 @@ namespace {
 using std::chrono::seconds;
 
 struct Watched {
-  CanaryWatch watch;
+  CanaryDriftDetector watch;
   Instant now{seconds(1'000)};
   void Observe(double arithmetic, double cache = 200, double memory = 3'000'000, int times = 1) {
     for (int i = 0; i < times; ++i) {

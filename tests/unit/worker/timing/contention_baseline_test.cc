@@ -48,14 +48,14 @@ TEST(ContentionBaselineTest, OneQuietMomentInSixIsEnough) {
 // A worker that starts beside a permanent neighbour never sees its core quiet.
 TEST(OnQuietCoreTest, NoQuietCoreIsBetweenTwoUnitsAndOne) {
   constexpr double kTwoUnits = 5'000;
-  EXPECT_EQ(OnQuietCore(5'100, kTwoUnits), 5'100);
-  EXPECT_EQ(OnQuietCore(4'400, kTwoUnits), 4'400);  // a misjudged clock: kept as learned
+  EXPECT_EQ(QuietCoreCycles(5'100, kTwoUnits), 5'100);
+  EXPECT_EQ(QuietCoreCycles(4'400, kTwoUnits), 4'400);  // a misjudged clock: kept as learned
   for (const double contended : {5'300.0, 6'000.0, 8'300.0, 9'700.0}) {
-    EXPECT_EQ(OnQuietCore(contended, kTwoUnits), 5'150) << contended;
+    EXPECT_EQ(QuietCoreCycles(contended, kTwoUnits), 5'150) << contended;
   }
-  EXPECT_EQ(OnQuietCore(10'200, kTwoUnits), 10'200);
-  EXPECT_EQ(OnQuietCore(13'000, kTwoUnits), 10'300);
-  EXPECT_EQ(OnQuietCore(13'000, 0), 13'000);  // unknown
+  EXPECT_EQ(QuietCoreCycles(10'200, kTwoUnits), 10'200);
+  EXPECT_EQ(QuietCoreCycles(13'000, kTwoUnits), 10'300);
+  EXPECT_EQ(QuietCoreCycles(13'000, 0), 13'000);  // unknown
 }
 
 TEST(ContentionBaselineTest, SenselessReadingsAreLeftOut) {

@@ -55,7 +55,7 @@ TEST_F(DeviceHealthTest, ACoreThatShowsMoreThanAtTheStartIsBelieved) {
   EXPECT_FALSE(IsPlausible(1.5));
   // The raised peak is reported with the figure.
   const double at_start = watch_.hardware().peaks.flop_per_second;
-  EXPECT_NEAR(watch_.AsShown(watch_.hardware()).peaks.flop_per_second, 1.25 * at_start,
+  EXPECT_NEAR(watch_.WithObservedPeaks(watch_.hardware()).peaks.flop_per_second, 1.25 * at_start,
               0.01 * at_start);
 }
 
@@ -63,14 +63,14 @@ TEST_F(DeviceHealthTest, ANeighbourAtTheStartIsNotTakenForQuiet) {
   DeviceReading reading = kReading;
   reading.probe_cycles.assign(32, 8'300);
   EXPECT_EQ(DeviceHealth({}, reading, {}).PolicyFor(MeasurementRounds({}, {})).quiet_cycles, 8'300);
-  EXPECT_TRUE(DeviceHealth({}, reading, {}).WasEverQuiet());
+  EXPECT_TRUE(DeviceHealth({}, reading, {}).HasSeenQuiet());
   reading.least_probe_cycles = 5'000;
   DeviceHealth watch({}, reading, {});
   EXPECT_LT(watch.PolicyFor(MeasurementRounds({}, {})).quiet_cycles, 5'300);
-  EXPECT_FALSE(watch.WasEverQuiet());
+  EXPECT_FALSE(watch.HasSeenQuiet());
   for (int i = 0; i < 32; ++i) watch.Observe(Samples{.probe_cycles = 5'150});
   EXPECT_EQ(watch.PolicyFor(MeasurementRounds({}, {})).quiet_cycles, 5'150);
-  EXPECT_TRUE(watch.WasEverQuiet());
+  EXPECT_TRUE(watch.HasSeenQuiet());
 }
 
 TEST_F(DeviceHealthTest, CanariesAreDueAnIntervalAfterTheLast) {

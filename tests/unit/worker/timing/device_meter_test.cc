@@ -77,10 +77,10 @@ TEST(HostCoreProbeTest, TakesTimeAndKeepsItsSteps) {
 TEST(HostCoreProbeTest, WaitsForAQuietCoreAsLongAsItIsTold) {
   const SystemStopwatch stopwatch;
   HostCoreProbe probe(CoreKernelsFor("baseline"), stopwatch, 1'234);
-  EXPECT_TRUE(probe.BecomesQuiet(1e18, 0));  // any probe is quicker than that
+  EXPECT_TRUE(probe.WaitUntilQuiet(1e18, 0));  // any probe is quicker than that
   constexpr std::uint64_t kPatience = 200'000;
   const std::uint64_t start = stopwatch.NowNs();
-  EXPECT_FALSE(probe.BecomesQuiet(0, kPatience));
+  EXPECT_FALSE(probe.WaitUntilQuiet(0, kPatience));
   EXPECT_GE(stopwatch.NowNs() - start, kPatience);
 }
 

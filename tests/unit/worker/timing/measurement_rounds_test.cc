@@ -68,7 +68,7 @@ TEST(MeasurementRoundsTest, ALookThatIsEvenlySlowIsFoundAndLeftOut) {
     EXPECT_LT(m->elapsed_high_ns, 101);
     EXPECT_EQ(m->samples_ns.size(), 15U);  // nothing is thrown away
     EXPECT_EQ(AcceptedSamples(*m), 10U);
-    EXPECT_EQ(std::ranges::count(m->sample_flags, std::uint8_t{kSampleApart}), 5);
+    EXPECT_EQ(std::ranges::count(m->sample_flags, std::uint8_t{kSampleOutlierRound}), 5);
   }
 }
 
@@ -322,10 +322,10 @@ TEST(MeasurementRoundsTest, AQuietMomentIsWaitedForWithinTheBudget) {
 }
 
 TEST(MeasurementRoundsTest, WhatIsLikelyIsForTheFirstLook) {
-  MeasurementRounds rounds({}, {.likely_run_ns = 777});
-  EXPECT_DOUBLE_EQ(rounds.NextPolicy().likely_run_ns, 777);
+  MeasurementRounds rounds({}, {.estimated_run_ns = 777});
+  EXPECT_DOUBLE_EQ(rounds.NextPolicy().estimated_run_ns, 777);
   rounds.Add(QuietLook(100));
-  EXPECT_DOUBLE_EQ(rounds.NextPolicy().likely_run_ns, 0);
+  EXPECT_DOUBLE_EQ(rounds.NextPolicy().estimated_run_ns, 0);
   EXPECT_EQ(rounds.NextPolicy().iterations, 12U);
 }
 
@@ -334,7 +334,7 @@ TEST(MeasurementRoundsTest, ColdLooksHaveFourRunsEach) {
       MeasurementRounds({.threads = 2, .cache = CacheState::kCold}, {}).NextPolicy();
   EXPECT_EQ(policy.threads, 2U);  // the caches of their cores are evicted
   EXPECT_EQ(policy.cache, CacheState::kCold);
-  EXPECT_EQ(policy.least_samples, 4U);
+  EXPECT_EQ(policy.min_samples, 4U);
   EXPECT_EQ(policy.least_timed_ns, 0U);
 }
 

@@ -80,7 +80,7 @@ TEST(SamplerTest, WhatAnEarlierLookFoundIsNotFoundAgain) {
 TEST(SamplerTest, WhatIsLikelyIsOneRepetitionIfItIsTrue) {
   ScriptedCore core{.run_ns = 5'000};
   SamplingPolicy policy = WithBaseline();
-  policy.likely_run_ns = 5'100;
+  policy.estimated_run_ns = 5'100;
   const Samples samples = core.Take(policy);
   EXPECT_EQ(samples.iterations, 13U);
   EXPECT_EQ(samples.ns.size(), 5U);
@@ -92,7 +92,7 @@ TEST(SamplerTest, WhatIsNearlyARepetitionIsOne) {
   for (const double likely_ns : {0.0, 50'000.0}) {
     ScriptedCore core{.run_ns = 50'000};
     SamplingPolicy policy = WithBaseline();
-    policy.likely_run_ns = likely_ns;
+    policy.estimated_run_ns = likely_ns;
     EXPECT_EQ(core.Take(policy).iterations, 1U) << likely_ns;
   }
 }
@@ -101,7 +101,7 @@ TEST(SamplerTest, WhatIsLikelyIsNotBelieved) {
   for (const double likely_ns : {1e-9, 900.0, 50'000.0, 1e12}) {
     ScriptedCore core{.run_ns = 5'000};
     SamplingPolicy policy = WithBaseline();
-    policy.likely_run_ns = likely_ns;
+    policy.estimated_run_ns = likely_ns;
     const Samples samples = core.Take(policy);
     EXPECT_GE(samples.iterations * 5'000, 48'000U) << likely_ns;
     EXPECT_LE(samples.iterations, 20 * 13U) << likely_ns;
@@ -205,7 +205,7 @@ TEST(SamplerTest, ColdRunsWaitForNobody) {
 TEST(SamplerTest, WithoutAKnownLevelTheQuickestProbeIsTheLevel) {
   ScriptedCore core;
   core.slowdown = [](std::uint64_t now) { return now < 1'250'000 ? 1.3 : 1.0; };
-  const Samples samples = core.Take({.hopeless_samples = 1000});
+  const Samples samples = core.Take({.give_up_after = 1000});
   EXPECT_GE(CountOf(samples, kSampleContended), 1U);  // flagged once a quicker probe shows it
   EXPECT_GE(CountOf(samples, kSampleAccepted), 5U);
 }

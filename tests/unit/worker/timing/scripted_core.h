@@ -38,7 +38,7 @@ class ScriptedCore {
     Watch watch(*this);
     Probe probe(*this);
     Kernel kernel(*this);
-    return TakeSamples(policy, {.stopwatch = watch, .probe = probe}, kernel);
+    return SampleRound(policy, {.stopwatch = watch, .probe = probe}, kernel);
   }
 
  private:
@@ -50,7 +50,7 @@ class ScriptedCore {
   struct Probe final : CoreProbe {
     explicit Probe(ScriptedCore& its) : core(its) {}
     std::uint64_t ThroughputNs() override { return core.Spend(core.probe_ns); }
-    bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) override {
+    bool WaitUntilQuiet(double quiet_ns, std::uint64_t patience_ns) override {
       const std::uint64_t start = core.now;
       do {
         if (static_cast<double>(ThroughputNs()) <= quiet_ns) return true;

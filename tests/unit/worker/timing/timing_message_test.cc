@@ -17,7 +17,7 @@ Samples SomeSamples() {
 }
 
 TEST(TimingMessageTest, PolicyRoundTrips) {
-  const SamplingPolicy policy{.least_samples = 1,
+  const SamplingPolicy policy{.min_samples = 1,
                               .most_samples = 2,
                               .min_repetition_ns = 3,
                               .precision = 0.5,
@@ -25,7 +25,7 @@ TEST(TimingMessageTest, PolicyRoundTrips) {
                               .budget_ns = 6,
                               .patience_ns = 7,
                               .quiet_wait_ns = 18,
-                              .hopeless_samples = 15,
+                              .give_up_after = 15,
                               .max_iterations = 8,
                               .max_samples = 9,
                               .iterations = 16,

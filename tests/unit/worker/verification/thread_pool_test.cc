@@ -77,7 +77,7 @@ TEST(ThreadPool, OnEachIsOnceOnEachThread) {
     for (int round = 0; round < 500; ++round) {
       std::mutex mutex;
       std::multiset<std::thread::id> seen;
-      pool.OnEach(threads, [&] {
+      pool.RunOnEach(threads, [&] {
         std::lock_guard lock(mutex);
         seen.insert(std::this_thread::get_id());
       });

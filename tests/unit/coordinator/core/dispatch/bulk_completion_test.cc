@@ -17,9 +17,9 @@ constexpr std::uint32_t kJobs = 95;
 
 Limits InPieces() { return {.max_endings_per_event = kPiece}; }
 
-std::vector<JobWish> Equal() { return std::vector<JobWish>(kJobs, {.tree = 7}); }
-std::vector<JobWish> Different() {
-  std::vector<JobWish> jobs;
+std::vector<JobSetup> Equal() { return std::vector<JobSetup>(kJobs, {.tree = 7}); }
+std::vector<JobSetup> Different() {
+  std::vector<JobSetup> jobs;
   for (std::uint32_t i = 0; i < kJobs; ++i) jobs.push_back({.tree = static_cast<std::uint8_t>(i)});
   return jobs;
 }

@@ -30,7 +30,7 @@ TEST(Core, AWorkerOfShortJobsIsRefilledInOneMessage) {
   Harness h;
   h.ClientHello("c", 1);
   h.WorkerHello("w", 50, {.credit = 16});
-  std::vector<JobWish> jobs;
+  std::vector<JobSetup> jobs;
   for (std::uint8_t tree = 1; tree <= 40; ++tree) jobs.push_back({.tree = tree});
   h.Submit("c", jobs);
   h.Write();

@@ -17,7 +17,7 @@ wire::SetDrain Drain(std::string target) {
   return {.target = std::move(target), .reason = "new memory", .by = "ada"};
 }
 wire::SetDrain Resume(std::string target) {
-  return {.target = std::move(target), .wish = wire::DrainWish::kResume, .by = "ada"};
+  return {.target = std::move(target), .wish = wire::DrainAction::kResume, .by = "ada"};
 }
 
 struct TwoHosts : Harness {

@@ -46,7 +46,7 @@ class DatabaseCheckTest : public ScratchDatabase {
     for (std::uint64_t id = 1; id <= kBatches; ++id) {
       const auto n = static_cast<std::uint8_t>(id);
       JobsAccepted accepted = SomeBatch(id, {PlainSpec(2), FullSpec(), PlainSpec(4), PlainSpec(5)});
-      accepted.replayed.assign(4, ReplayedTo{.tree = SomeKey(n)});
+      accepted.replayed.assign(4, ReplayResult{.tree = SomeKey(n)});
       JobFinished first{
           SomeOutcome({.batch = id, .index = 0, .sequence = 1}, PlainSpec(2), SomeMeasurement(n))};
       if (IsThinned(id)) first.outcome.finished_at = WallTime(std::chrono::days(1));

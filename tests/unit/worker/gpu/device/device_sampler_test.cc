@@ -43,7 +43,7 @@ class DeviceSamplerTest : public ::testing::Test {
     kernel_.launches = {{.symbol = "twice", .blocks = 1, .threads = 4}};
     kernel_.buffers = {{.role = BufferSpec::Role::kInput, .element_count = 4},
                        {.role = BufferSpec::Role::kOutput, .element_count = 4}};
-    policy_.least_samples = 5;
+    policy_.min_samples = 5;
     policy_.min_repetition_ns = 2'000'000;
     policy_.budget_ns = 100'000'000;
     policy_.patience_ns = 500'000'000;

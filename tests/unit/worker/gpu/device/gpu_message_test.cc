@@ -72,7 +72,7 @@ TEST(GpuMessage, RequestsComeBackAsTheyWere) {
   EXPECT_EQ(back.inputs.buffers, run.inputs.buffers);
   EXPECT_TRUE(std::holds_alternative<GpuCheckRequest>(
       *DecodeGpuRequest(Encode(GpuRequest{GpuCheckRequest{}}))));
-  const GpuTimeRequest time{.policy = {.least_samples = 9}};
+  const GpuTimeRequest time{.policy = {.min_samples = 9}};
   EXPECT_EQ(std::get<GpuTimeRequest>(*DecodeGpuRequest(Encode(GpuRequest{time}))).policy,
             time.policy);
 }

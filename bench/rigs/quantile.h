@@ -1,5 +1,5 @@
 #pragma once
-// AtShare: a quantile of the values: 0.5 is the median, 0.99 the 99th percentile, 1 the maximum.
+// Quantile: a quantile of the values: 0.5 is the median, 0.99 the 99th percentile, 1 the maximum.
 // NaN if `values` is empty.
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace loopfleet::bench {
 
-inline double AtShare(std::vector<double> values, double share) {
+inline double Quantile(std::vector<double> values, double share) {
   if (values.empty()) return std::nan("");
   std::ranges::sort(values);
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
