@@ -136,7 +136,7 @@ struct EvaluationColumns {
 
   conditionsTable @25 :List(Conditions);
   failures @26 :List(RowFailure);       # one for each row whose status is not 0, by ascending row
-  noEffect @27 :List(RowNotes);         # annotations that changed nothing; by ascending row
+  noEffect @27 :List(RowNotes);         # annotations that changed nothing or were followed in part; by ascending row
 
   # Clock of the core right before and right after the timing; 0: not measured. Empty: an older sender.
   clockBeforeMhz @28 :List(Float64);

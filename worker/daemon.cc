@@ -134,9 +134,11 @@ Result<Isolation> FindIsolation(const WorkerConfig& config) {
 }
 
 std::uint32_t PreparerCount(const WorkerConfig& config, const monitoring::CorePlan& cores) {
-  constexpr std::size_t kMost = 4;  // more than one slot needs
+  // More than one slot needs. One more than there are cores, so that a job that compiles, verifies
+  // or computes its reference for long does not keep the others from the slot.
+  constexpr std::size_t kMost = 4;
   if (config.preparers > 0) return config.preparers;
-  return static_cast<std::uint32_t>(std::clamp<std::size_t>(cores.others.size(), 1, kMost));
+  return static_cast<std::uint32_t>(std::min(cores.others.size() + 1, kMost));
 }
 
 // The children of one preparing thread.

@@ -23,7 +23,7 @@ struct WorkerConfig {
   std::vector<std::string> labels;                   // that jobs may demand
   std::optional<int> cuda_device;                    // its number; none: kernels run on the CPU
   std::uint32_t slots = 1;                           // kernels timed at once; only 1 works
-  std::chrono::milliseconds compile_limit{10'000};   // of one kernel
+  std::chrono::milliseconds compile_limit{2'000};    // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel
   std::uint32_t max_threads = 0;                     // that a kernel may use; 0: one for each core
   // Of computing a program's reference, once for each program.
@@ -39,8 +39,8 @@ struct WorkerConfig {
   std::uint32_t credit_per_slot = 88;
   std::size_t max_prepared = 4;                     // kernels compiled and verified ahead
   Nanos canary_interval = std::chrono::seconds(2);  // DeviceHealth::Options::canary_interval
-  // Threads that prepare kernels, each with children of its own; 0: one for each core beside the
-  // slot's, 1 to 4.
+  // Threads that prepare kernels, each with children of its own; 0: one more than there are cores
+  // beside the slot's, at most 4.
   std::uint32_t preparers = 0;
   std::size_t workload_cache_bytes = std::size_t{512} << 20;
   std::uint64_t compiler_private_bytes = std::uint64_t{2} << 30;

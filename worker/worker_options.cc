@@ -27,7 +27,7 @@ struct RawOptions {
   std::string device = "cpu";
   std::string log_level = "info";
   std::string sandbox = "any";
-  std::int64_t compile_limit_ms = 10'000;
+  std::int64_t compile_limit_ms = 2'000;
   std::int64_t run_limit_ms = 10'000;
   std::string config_file;
 };

@@ -20,13 +20,17 @@ using looptree::Action;
 
 constexpr std::uint64_t kMostDraws = 20'000;
 
-// Actions that change the tree, and those that move the cursor to the next change.
-std::vector<Action> Drawable() {
+std::vector<Action> ActionsOf(ActionPool pool) {
   std::vector<Action> actions = {looptree::Up{}, looptree::Down{}, looptree::SwapUp{},
                                  looptree::SwapDown{}};
   for (const std::int64_t factor : {2, 4, 8, 16, 32, 64}) {
     actions.emplace_back(looptree::Split{.factor = factor});
   }
+  if (pool == ActionPool::kReorder) return actions;
+  for (const std::int64_t factor : {5, 128, 256}) {
+    actions.emplace_back(looptree::Split{.factor = factor});
+  }
+  actions.insert(actions.end(), {looptree::Merge{}, looptree::Unroll{}, looptree::Dummy{}});
   return actions;
 }
 
@@ -46,16 +50,19 @@ std::vector<JobSpec> DrawWalks(const CorpusOptions& options) {
                                       : looptree::Source(looptree::IrText{options.ir});
   const auto benchmark = looptree::OpenBenchmark(source);
   LF_CHECK(benchmark.has_value(), "{}", benchmark.error().message);
-  const std::vector<Action> drawable = Drawable();
+  const std::vector<Action> pool = ActionsOf(options.pool);
   SplitMix64 random(options.seed);
   std::set<looptree::TreeKey> seen;
   std::vector<JobSpec> walks;
   for (std::uint64_t drawn = 0; walks.size() < options.walks && drawn < kMostDraws; ++drawn) {
-    looptree::AgentWalk walk(*benchmark, looptree::RuleSet::kStructural);
-    JobSpec spec{.source = source, .tag = options.tag};
+    const auto rules = options.pool == ActionPool::kAgent && drawn % 2 == 1
+                           ? looptree::RuleSet::kLoopNest
+                           : looptree::RuleSet::kStructural;
+    looptree::AgentWalk walk(*benchmark, rules);
+    JobSpec spec{.source = source, .rules = rules, .tag = options.tag};
     const std::uint64_t length = 1 + random.Below(options.max_actions);
     while (spec.actions.size() < length) {
-      const std::vector<Action> legal = LegalOnes(walk, drawable);
+      const std::vector<Action> legal = LegalOnes(walk, pool);
       if (legal.empty()) break;
       const Action& action = legal[random.Below(legal.size())];
       // Legal, but beyond a limit of the tree: the walk ends here.

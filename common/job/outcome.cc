@@ -13,6 +13,10 @@ std::string_view OutcomeSourceName(OutcomeSource source) {
   LF_CHECK(false, "outcome source {}", static_cast<int>(source));
 }
 
+bool IsPartial(std::string_view note) {
+  return note.find(" unroll: ") != note.npos && note.find(" of ") != note.npos;
+}
+
 std::string_view OutcomeLabel(const Evaluation& evaluation) {
   return evaluation.ok() ? "ok" : InfoOf(evaluation.failure().code).name;
 }

@@ -38,9 +38,11 @@ struct Evaluation {
   std::uint64_t flop_count = 0;  // of one iteration
   // Known once a worker has had the job.
   std::optional<Conditions> conditions;
-  std::uint64_t scratch_bytes = 0;     // intermediates; inputs and outputs not counted
-  std::string code_hash;               // hex digest of the object code; "" if none was made
-  std::vector<std::string> no_effect;  // annotations that changed nothing: "L3 vectorize"
+  std::uint64_t scratch_bytes = 0;  // intermediates; inputs and outputs not counted
+  std::string code_hash;            // hex digest of the object code; "" if none was made
+  // Annotations that changed nothing ("L3 vectorize") or were followed in part ("L3 unroll: 16 of
+  // 256").
+  std::vector<std::string> notes;
   StageDurations stages;
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
 
@@ -70,6 +72,9 @@ struct Outcome {
   std::string tag;
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
+
+// Whether one of Evaluation::notes says that an annotation was followed in part.
+bool IsPartial(std::string_view note);
 
 // The name that metrics count an outcome under: "ok", or the failure code's name.
 std::string_view OutcomeLabel(const Evaluation& evaluation);

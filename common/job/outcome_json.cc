@@ -123,6 +123,14 @@ Json HardwareJson(const HardwareFacts& facts) {
               {"triad_gb_per_second", rate(facts.peaks.triad_bytes_per_second)}};
 }
 
+void AddNotes(const std::vector<std::string>& notes, Json& json) {
+  json["no_effect"] = Json::array();
+  json["effects"] = Json::array();
+  for (const std::string& note : notes) {
+    json[IsPartial(note) ? "effects" : "no_effect"].push_back(note);
+  }
+}
+
 Json OutcomeJson(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   Json json;
@@ -143,7 +151,7 @@ Json OutcomeJson(const Outcome& outcome) {
   json["worker"] = outcome.worker.empty() ? Json(nullptr) : Json(outcome.worker);
   AddConditions(json, evaluation);
   json["scratch_bytes"] = evaluation.conditions ? Json(evaluation.scratch_bytes) : Json(nullptr);
-  json["no_effect"] = evaluation.no_effect;
+  AddNotes(evaluation.notes, json);
   json["stages_ns"] = StagesJson(evaluation.stages);
   json["tag"] = TagJson(outcome.tag);
   return json;

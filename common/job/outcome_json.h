@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <vector>
 
 #include "common/job/outcome.h"
 
@@ -16,6 +17,8 @@ using Json = nlohmann::ordered_json;
 Json OutcomeJson(const Outcome& outcome);
 Json FailureJson(const Failure& failure);
 Json HardwareJson(const HardwareFacts& facts);
+// Adds "no_effect" and "effects": Evaluation::notes, those followed in part apart.
+void AddNotes(const std::vector<std::string>& notes, Json& json);
 
 // One line. Replaces bytes that are not UTF-8 instead of throwing.
 std::string Dump(const Json& json);

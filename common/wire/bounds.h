@@ -39,7 +39,7 @@ inline constexpr std::size_t kMaxLabelBytes =
 inline constexpr std::size_t kMaxFactBytes = 512;  // names, hardware and compiler facts
 inline constexpr std::size_t kMaxFailureTextBytes = 4096;
 inline constexpr std::size_t kMaxSamples = 4096;  // of one measurement
-inline constexpr std::size_t kMaxNotes = 256;     // Evaluation::no_effect
+inline constexpr std::size_t kMaxNotes = 256;     // Evaluation::notes
 inline constexpr std::size_t kMaxNoteBytes = 64;
 inline constexpr std::size_t kMaxCodeHashBytes = 128;
 

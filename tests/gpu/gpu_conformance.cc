@@ -52,14 +52,14 @@ constexpr int kNothingTested = 77;
 
 // ---- random trees
 
-// Empty if the device computes the reference, or if the tree is refused with LIMIT_UNROLL.
+// Empty if the device computes the reference.
 std::string CheckTree(const DeviceBench& bench, const looptree::LoopTree& tree,
                       const std::vector<looptree::Tensor>& inputs,
                       const looptree::Reference& reference, int& refused) {
   const auto kernel = bench.compiler.Compile(tree);
   if (!kernel.has_value()) {
     ++refused;
-    return kernel.error().code == FailureCode::kLimitUnroll ? "" : kernel.error().message;
+    return kernel.error().message;
   }
   const auto code = CodeFor(bench, *kernel);
   if (!code) return code.error().message;

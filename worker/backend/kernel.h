@@ -38,8 +38,8 @@ struct Kernel {
   std::string object;  // relocatable object file of the host, defining kKernelSymbol
   std::vector<BufferSpec> buffers;
   std::uint64_t scratch_bytes = 0;
-  std::uint32_t threads = 1;           // that share its parallel loops; 1: it has none
-  std::vector<std::string> no_effect;  // annotations that changed nothing: "L3 vectorize"
+  std::uint32_t threads = 1;       // that share its parallel loops; 1: it has none
+  std::vector<std::string> notes;  // see Evaluation::notes
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
@@ -59,7 +59,7 @@ struct CodeImage {
 class Compiler {
  public:
   virtual ~Compiler() = default;
-  // COMPILE_ERROR, LIMIT_UNROLL, LIMIT_FOOTPRINT or UNSUPPORTED if the tree cannot be compiled.
+  // COMPILE_ERROR, LIMIT_FOOTPRINT or UNSUPPORTED if the tree cannot be compiled.
   virtual std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                                  const CompileOptions& options = {}) = 0;
 };

@@ -143,13 +143,6 @@ BlockEmitter::Values BlockEmitter::InitialValues(const Work& work) {
   return values;
 }
 
-bool BlockEmitter::Unrolls(LoopId id) {
-  const PlanLoop& loop = plan_.loops[id];
-  if (loop.annotation != looptree::Annotation::kUnroll) return false;
-  if (state_.ConstantExtent(loop.dim) > loop.step) effective_.insert(*loop.ref);
-  return true;
-}
-
 Value* BlockEmitter::RoundedDown(Value* extent, std::int64_t power_of_two) {
   return builder_.CreateAnd(extent, state_.Constant(-power_of_two));
 }
@@ -158,7 +151,7 @@ BlockEmitter::Values BlockEmitter::EmitReduced(const Work& work, std::size_t lev
                                                const Values& accumulators) {
   const LoopId loop = work.block.reduced[level];
   if (level + 1 < work.block.reduced.size()) {
-    return state_.RunWhole(loop, Unrolls(loop), accumulators, [&](Value*, const Values& inside) {
+    return state_.RunWhole(loop, accumulators, [&](Value*, const Values& inside) {
       return EmitReduced(work, level + 1, inside);
     });
   }
@@ -175,7 +168,6 @@ BlockEmitter::Values BlockEmitter::EmitInterleaved(const Work& work, std::int64_
   const std::size_t slots = work.slots.size();
   const std::int64_t copies = CopiesFor(slots, loop.extents.front() / step,
                                         SingleLoads(*work.nest.body, id, work.block.reduce_width));
-  const bool unroll = Unrolls(id);
   Value* extent = state_.extent(loop.dim);
   Value* interleaved = RoundedDown(extent, copies * step);
 
@@ -193,7 +185,7 @@ BlockEmitter::Values BlockEmitter::EmitInterleaved(const Work& work, std::int64_
                                  .limit = limit,
                                  .step = count * step,
                                  .may_be_empty = true,
-                                 .unroll = unroll};
+                                 .unroll = state_.AsksForUnrolling(id)};
     return state_.Run(range, carried, [&](Value*, const Values& inside) {
       Values next;
       for (std::int64_t copy = 0; copy < count; ++copy) {
@@ -233,7 +225,7 @@ BlockEmitter::Values BlockEmitter::EmitReducedLanes(const Work& work, const Valu
                                 .limit = extent,
                                 .step = 1,
                                 .may_be_empty = true,
-                                .unroll = Unrolls(id)};
+                                .unroll = state_.AsksForUnrolling(id)};
     const Lanes one{};
     scalars = state_.Run(rest, scalars, [&](Value*, const Values& inside) {
       return EmitTile(work, {}, &one, inside);

@@ -60,7 +60,6 @@ class BlockEmitter {
                   Values accumulators);
   void StoreResults(const Work& work, const Values& accumulators);
   Lanes ReducingLanes(const Work& work) const;
-  bool Unrolls(LoopId loop);
   llvm::Value* RoundedDown(llvm::Value* extent, std::int64_t power_of_two);
 
   llvm::IRBuilderBase& builder_;

@@ -9,9 +9,7 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
-#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "common/base/check.h"
@@ -46,12 +44,11 @@ class CpuCompiler::Impl {
   std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                          const CompileOptions& options) {
     LF_TRY(const Emitted emitted, Emit(tree, options));
-    return Kernel{
-        .object = ObjectOf(*emitted.module),
-        .buffers = BufferSpecsOf(emitted.plan),
-        .scratch_bytes = emitted.plan.scratch_bytes,
-        .threads = emitted.plan.threads,
-        .no_effect = AnnotationsWithoutEffect(tree, emitted.effective, emitted.not_parallel)};
+    return Kernel{.object = ObjectOf(*emitted.module),
+                  .buffers = BufferSpecsOf(emitted.plan),
+                  .scratch_bytes = emitted.plan.scratch_bytes,
+                  .threads = emitted.plan.threads,
+                  .notes = AnnotationNotes(tree, emitted.effects)};
   }
 
   std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,
@@ -73,8 +70,7 @@ class CpuCompiler::Impl {
   struct Emitted {
     KernelPlan plan;
     std::unique_ptr<llvm::Module> module;
-    std::set<looptree::TreeRef> effective;                  // loops of the tree
-    std::map<looptree::TreeRef, std::string> not_parallel;  // likewise
+    AnnotationEffects effects;  // on the loops of the tree
   };
 
   std::expected<Emitted, Failure> Emit(const looptree::LoopTree& tree,
@@ -87,15 +83,15 @@ class CpuCompiler::Impl {
       // Strips can make intermediates larger. Beyond the limit, the tree stays uncut.
       if (auto cut_plan = PlanKernel(cut->tree, limits)) {
         Emitted emitted = EmitPlan(*std::move(cut_plan));
-        std::set<looptree::TreeRef> effective = cut->effective;
-        for (looptree::TreeRef ref : emitted.effective) effective.insert(cut->origins[ref]);
-        emitted.effective = std::move(effective);
-        emitted.not_parallel = not_parallel;
+        AnnotationEffects effects = WithOriginalLoops(emitted.effects, cut->origins);
+        effects.effective.insert(cut->effective.begin(), cut->effective.end());
+        effects.reasons.insert(not_parallel.begin(), not_parallel.end());
+        emitted.effects = std::move(effects);
         return emitted;
       }
     }
     Emitted emitted = EmitPlan(std::move(plan));
-    emitted.not_parallel = not_parallel;
+    emitted.effects.reasons.insert(not_parallel.begin(), not_parallel.end());
     return emitted;
   }
 
@@ -125,13 +121,13 @@ class CpuCompiler::Impl {
     module->setTargetTriple(machine_->getTargetTriple().str());
     WriteDirectly(plan);
     PackPanels(plan, shape_, limits_.footprint_bytes);
-    std::set<looptree::TreeRef> effective = EmitKernel(plan, shape_, *module);
+    AnnotationEffects effects = EmitKernel(plan, shape_, *module);
 #ifndef NDEBUG
     std::string problem;
     llvm::raw_string_ostream stream(problem);
     LF_CHECK(!llvm::verifyModule(*module, &stream), "bad IR: {}", problem);
 #endif
-    return {std::move(plan), std::move(module), std::move(effective), {}};
+    return {std::move(plan), std::move(module), std::move(effects)};
   }
 
   const PlanLimits limits_;

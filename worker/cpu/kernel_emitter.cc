@@ -1,5 +1,6 @@
 #include "worker/cpu/kernel_emitter.h"
 
+#include <llvm/IR/ConstantFolder.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/IRBuilder.h>
@@ -37,11 +38,11 @@ class Emitter {
  public:
   // `parallel_for`: null in a kernel for one thread.
   Emitter(llvm::IRBuilderBase& builder, const KernelPlan& plan, const VectorShape& shape,
-          const Values& buffers, Value* parallel_for)
+          const Values& buffers, Value* parallel_for, Unroller& unroller)
       : builder_(builder),
         plan_(plan),
         shape_(shape),
-        state_(builder, plan, buffers),
+        state_(builder, plan, buffers, unroller),
         bodies_(builder, state_),
         blocks_(builder, plan, shape, state_, effective_),
         parallel_(builder, plan, state_, parallel_for) {}
@@ -66,13 +67,13 @@ class Emitter {
   Value* IsVariant(const Tile& tile);
   void EmitInnermost(const Nest& nest);
   bool Vectorises(const Nest& nest, LoopId loop);
-  void EmitPieces(const Nest& nest, LoopId loop, std::int64_t extent);
+  // The vectors of the elements from `start`, a multiple of the vectors' width, up to `extent`.
+  void EmitPieces(const Nest& nest, LoopId loop, std::int64_t extent, std::int64_t start);
   void EmitVectors(const Nest& nest, LoopId loop, Value* extent);
   void EmitScalars(const Nest& nest, LoopId loop, Value* start, Value* limit);
   void EmitLanes(const Nest& nest, std::int64_t offset, const Lanes& lanes);
   bool HasUnevenLanes(const Nest& nest, LoopId loop) const;
   bool Streams(const Nest& nest, LoopId loop) const;
-  bool Unrolls(LoopId loop);
 
   llvm::IRBuilderBase& builder_;
   const KernelPlan& plan_;
@@ -124,15 +125,8 @@ void Emitter::EmitBody(const Body& body) {
   builder_.SetInsertPoint(skip);
 }
 
-bool Emitter::Unrolls(LoopId id) {
-  const PlanLoop& loop = plan_.loops[id];
-  if (loop.annotation != Annotation::kUnroll) return false;
-  if (state_.ConstantExtent(loop.dim) > loop.step) effective_.insert(*loop.ref);
-  return true;
-}
-
 void Emitter::EmitEachIteration(LoopId loop, const std::function<void()>& emit) {
-  state_.RunWhole(loop, Unrolls(loop), {}, [&](Value*, const Values&) {
+  state_.RunWhole(loop, {}, [&](Value*, const Values&) {
     emit();
     return Values{};
   });
@@ -317,8 +311,22 @@ void Emitter::EmitInnermost(const Nest& nest) {
   const std::int64_t known = state_.ConstantExtent(dim);
   const std::int64_t straight = CallsIn(*nest.body) == 0 ? kStraightLineVectors : 1;
   const std::int64_t lanes = ShapeAlong(*nest.body, id, shape_).lanes;
-  if (known > 0 && (known / lanes <= straight || Unrolls(id))) {
-    EmitPieces(nest, id, known);
+  if (known > 0 && known / lanes <= straight) {
+    EmitPieces(nest, id, known, 0);
+  } else if (known > 0 && state_.AsksForUnrolling(id)) {
+    const std::int64_t whole = known / lanes * lanes;
+    const LoopState::Range vectors{.loop = id,
+                                   .start = state_.Constant(0),
+                                   .limit = state_.Constant(whole),
+                                   .step = lanes,
+                                   .may_be_empty = false,
+                                   .unroll = true};
+    const auto width = static_cast<unsigned>(lanes);
+    state_.Run(vectors, {}, [&](Value*, const Values&) {
+      EmitLanes(nest, 0, {.width = width, .active = width, .loop = id, .mask = nullptr});
+      return Values{};
+    });
+    EmitPieces(nest, id, known, whole);
   } else {
     EmitVectors(nest, id, extent);
   }
@@ -333,8 +341,9 @@ void Emitter::EmitLanes(const Nest& nest, std::int64_t offset, const Lanes& lane
   bodies_.Emit(*nest.body, {{loop, offset}}, used, cache);
 }
 
-void Emitter::EmitPieces(const Nest& nest, LoopId loop, std::int64_t extent) {
+void Emitter::EmitPieces(const Nest& nest, LoopId loop, std::int64_t extent, std::int64_t start) {
   for (const Piece& piece : PiecesOf(extent, ShapeAlong(*nest.body, loop, shape_))) {
+    if (piece.offset < start) continue;
     EmitLanes(nest, piece.offset,
               {.width = piece.width,
                .active = piece.active,
@@ -397,7 +406,7 @@ void Emitter::EmitScalars(const Nest& nest, LoopId loop, Value* start, Value* li
                                .limit = limit,
                                .step = 1,
                                .may_be_empty = true,
-                               .unroll = Unrolls(loop)};
+                               .unroll = state_.AsksForUnrolling(loop)};
   state_.Run(range, {}, [&](Value*, const Values&) {
     EmitLanes(nest, 0, Lanes{});
     return Values{};
@@ -442,12 +451,14 @@ Value* ParallelForOf(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value
   return builder.CreateLoad(pointer, slot);
 }
 
-}  // namespace
-
-std::set<TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
-                             llvm::Module& module) {
+// Emits the kernel once, into an empty module. Returns the loops whose annotation changed the code,
+// but for unrolling.
+std::set<TreeRef> EmitOnce(const KernelPlan& plan, const VectorShape& shape, Unroller& unroller,
+                           llvm::Module& module) {
   llvm::LLVMContext& context = module.getContext();
-  llvm::IRBuilder<> builder(context);
+  llvm::IRBuilder<llvm::ConstantFolder, llvm::IRBuilderCallbackInserter> builder(
+      context, llvm::ConstantFolder(),
+      llvm::IRBuilderCallbackInserter([&](llvm::Instruction*) { unroller.CountInstruction(); }));
   auto* type = llvm::FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);
   auto* function =
       llvm::Function::Create(type, llvm::Function::ExternalLinkage, kKernelSymbol, module);
@@ -456,16 +467,32 @@ std::set<TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
   const Values buffers = BufferStarts(builder, plan, function->getArg(0));
   Value* parallel_for =
       plan.threads > 1 ? ParallelForOf(builder, plan, function->getArg(0)) : nullptr;
-  Emitter emitter(builder, plan, shape, buffers, parallel_for);
+  Emitter emitter(builder, plan, shape, buffers, parallel_for, unroller);
   emitter.EmitSteps(plan.steps);
   // Non-temporal stores are not ordered with other stores.
   if (emitter.streamed()) builder.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
   builder.CreateRetVoid();
-  std::set<TreeRef> effective = emitter.effective();
-  for (const PlanLoop& loop : plan.loops) {
-    if (loop.parallel && loop.ref.has_value()) effective.insert(*loop.ref);
+  return emitter.effective();
+}
+
+}  // namespace
+
+AnnotationEffects EmitKernel(const KernelPlan& plan, const VectorShape& shape,
+                             llvm::Module& module) {
+  Unroller unroller(plan);
+  if (unroller.IsNeeded()) {
+    llvm::Module measured("measured", module.getContext());
+    measured.setDataLayout(module.getDataLayout());
+    EmitOnce(plan, shape, unroller, measured);
+    unroller.Choose();
   }
-  return effective;
+  AnnotationEffects effects{
+      .effective = EmitOnce(plan, shape, unroller, module), .partly = {}, .reasons = {}};
+  for (const PlanLoop& loop : plan.loops) {
+    if (loop.parallel && loop.ref.has_value()) effects.effective.insert(*loop.ref);
+  }
+  AddUnrolling(plan, unroller, effects);
+  return effects;
 }
 
 }  // namespace loopfleet::worker

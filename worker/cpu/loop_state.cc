@@ -21,10 +21,19 @@ std::optional<std::int64_t> ConstantOf(const Value* value) {
   return constant == nullptr ? std::nullopt : std::optional(constant->getSExtValue());
 }
 
+std::int64_t Iterations(std::int64_t extent, std::int64_t step) {
+  return (extent + step - 1) / step;
+}
+
 }  // namespace
 
-LoopState::LoopState(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Values& buffers)
-    : builder_(builder), plan_(plan), offsets_(plan.loops.size()), users_(plan.loops.size()) {
+LoopState::LoopState(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Values& buffers,
+                     Unroller& unroller)
+    : builder_(builder),
+      plan_(plan),
+      unroller_(unroller),
+      offsets_(plan.loops.size()),
+      users_(plan.loops.size()) {
   for (std::int64_t size : plan.dim_sizes) extents_.push_back(Constant(size));
   AddUsers(plan.steps, buffers);
 }
@@ -94,11 +103,54 @@ LoopState::Values LoopState::Run(const Range& range, const Values& carried,
   const std::optional<std::int64_t> limit = ConstantOf(range.limit);
   if (start.has_value() && limit.has_value()) {
     if (*start >= *limit) return carried;
-    if (range.unroll || *limit - *start <= range.step) {
+    if (*limit - *start <= range.step) {
       return RunUnrolled(range, *start, *limit, carried, iteration);
     }
   }
-  return RunRolled(range, carried, iteration);
+  if (!range.unroll) return RunRolled(range, carried, iteration);
+  const PlanLoop& loop = plan_.loops[range.loop];
+  if (start.has_value() && limit.has_value()) {
+    const std::int64_t iterations = Iterations(*limit - *start, range.step);
+    const std::int64_t copies =
+        unroller_.Copies(range.loop, iterations, std::max<std::int64_t>(1, range.step / loop.step));
+    if (copies == iterations) return RunUnrolled(range, *start, *limit, carried, iteration);
+    if (copies > 1) {
+      return RunPartlyUnrolled(range, *start, *limit, copies, carried, iteration);
+    }
+  }
+  const std::int64_t most = Iterations(loop.extents.front(), range.step);
+  return RunRolled(range, carried, [&](Value* offset, const Values& inside) {
+    unroller_.EnterIteration(range.loop, most);
+    Values results = iteration(offset, inside);
+    unroller_.LeaveIteration();
+    return results;
+  });
+}
+
+LoopState::Values LoopState::RunPartlyUnrolled(const Range& range, std::int64_t start,
+                                               std::int64_t limit, std::int64_t copies,
+                                               const Values& carried, const Iteration& iteration) {
+  const std::int64_t step = range.step * copies;
+  Value* middle = Constant(start + (limit - start) / step * step);
+  Range main = range;
+  main.limit = middle;
+  main.step = step;
+  main.unroll = false;
+  const Values results = Run(main, carried, [&](Value* offset, const Values& inside) {
+    const Values here = AddressesOfUsers(range.loop);
+    Values values = inside;
+    for (std::int64_t i = 0; i < copies; ++i) {
+      Value* ahead = Constant(i * range.step);
+      SetAddressesOfUsers(range.loop, MovedAddresses(range.loop, here, ahead));
+      values = iteration(builder_.CreateAdd(offset, ahead), values);
+    }
+    SetAddressesOfUsers(range.loop, here);
+    return values;
+  });
+  Range rest = range;
+  rest.start = middle;
+  rest.unroll = false;
+  return Run(rest, results, iteration);
 }
 
 LoopState::Values LoopState::RunUnrolled(const Range& range, std::int64_t start, std::int64_t limit,
@@ -185,7 +237,7 @@ Value* LoopState::InnerExtent(const PlanLoop& loop, Value* extent, Value* offset
   return builder_.CreateSelect(builder_.CreateICmpSLT(left, step), left, step);
 }
 
-LoopState::Values LoopState::RunWhole(LoopId id, bool unroll, const Values& carried,
+LoopState::Values LoopState::RunWhole(LoopId id, const Values& carried,
                                       const Iteration& iteration) {
   const PlanLoop& loop = plan_.loops[id];
   Value* extent = extents_[loop.dim];
@@ -194,7 +246,7 @@ LoopState::Values LoopState::RunWhole(LoopId id, bool unroll, const Values& carr
                     .limit = extent,
                     .step = loop.step,
                     .may_be_empty = false,
-                    .unroll = unroll};
+                    .unroll = AsksForUnrolling(id)};
   Values results = Run(range, carried, [&](Value* offset, const Values& inside) {
     extents_[loop.dim] = InnerExtent(loop, extent, offset);
     offsets_[id] = offset;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "worker/lowering/kernel_plan.h"
+#include "worker/lowering/unroller.h"
 
 namespace llvm {
 class IRBuilderBase;
@@ -27,7 +28,8 @@ class LoopState {
   using Iteration = std::function<Values(llvm::Value* offset, const Values& carried)>;
 
   // `buffers`: the start of each plan buffer.
-  LoopState(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Values& buffers);
+  LoopState(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Values& buffers,
+            Unroller& unroller);
 
   // The elements left to the next loop over `dim`: a constant unless an enclosing loop has a tail.
   llvm::Value* extent(looptree::DimId dim) const { return extents_[dim]; }
@@ -48,12 +50,16 @@ class LoopState {
     llvm::Value* limit = nullptr;
     std::int64_t step = 1;
     bool may_be_empty = false;  // false: start is known to be less than limit
-    bool unroll = false;        // only if start and limit are constants
+    bool unroll = false;        // as far as the unroller allows, if start and limit are constants
   };
   Values Run(const Range& range, const Values& carried, const Iteration& iteration);
 
-  // Emits a loop of the plan over all that is left of its dim. Sets the extent for inner loops.
-  Values RunWhole(LoopId loop, bool unroll, const Values& carried, const Iteration& iteration);
+  // Emits a loop of the plan over all that is left of its dim, unrolled if it is annotated so. Sets
+  // the extent for inner loops.
+  Values RunWhole(LoopId loop, const Values& carried, const Iteration& iteration);
+  bool AsksForUnrolling(LoopId loop) const {
+    return plan_.loops[loop].annotation == looptree::Annotation::kUnroll;
+  }
 
   // A part of a loop, as offsets from the loop's start.
   struct Bounds {
@@ -90,6 +96,9 @@ class LoopState {
   llvm::Value* InnerExtent(const PlanLoop& loop, llvm::Value* extent, llvm::Value* offset) const;
   Values RunUnrolled(const Range& range, std::int64_t start, std::int64_t limit, Values carried,
                      const Iteration& iteration);
+  // Writes out `copies` iterations in each iteration of a loop. Those left over follow as a loop.
+  Values RunPartlyUnrolled(const Range& range, std::int64_t start, std::int64_t limit,
+                           std::int64_t copies, const Values& carried, const Iteration& iteration);
   Values RunRolled(const Range& range, const Values& carried, const Iteration& iteration);
   Values AddressesOfUsers(LoopId loop) const;
   void SetAddressesOfUsers(LoopId loop, const Values& addresses);
@@ -97,6 +106,7 @@ class LoopState {
 
   llvm::IRBuilderBase& builder_;
   const KernelPlan& plan_;
+  Unroller& unroller_;
   Values extents_;                              // by DimId
   Values offsets_;                              // by LoopId
   Values addresses_;                            // by access, in the order of the plan

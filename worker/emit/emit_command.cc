@@ -17,6 +17,7 @@
 
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
+#include "common/job/outcome_json.h"
 #include "common/looptree/tree/key.h"
 #include "worker/backend/code_hash.h"
 #include "worker/cpu/cpu_compiler.h"
@@ -146,7 +147,7 @@ std::string FactsText(const looptree::LoopTree& tree, const Kernel& kernel) {
     facts["buffers"].push_back(
         {{"role", RoleName(buffer.role)}, {"elements", buffer.element_count}});
   }
-  facts["no_effect"] = kernel.no_effect;
+  AddNotes(kernel.notes, facts);
   return facts.dump() + "\n";
 }
 
@@ -190,7 +191,7 @@ std::string GpuFactsText(const looptree::LoopTree& tree, const GpuKernel& kernel
     facts["buffers"].push_back(
         {{"role", RoleName(buffer.role)}, {"elements", buffer.element_count}});
   }
-  facts["no_effect"] = kernel.no_effect;
+  AddNotes(kernel.notes, facts);
   return facts.dump() + "\n";
 }
 

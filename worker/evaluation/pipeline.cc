@@ -10,6 +10,12 @@
 #include "worker/evaluation/job_rebuild.h"
 
 namespace loopfleet::worker {
+namespace {
+
+constexpr Nanos kLongRun = MeasurementRounds::Options{}.first_wait;
+
+}  // namespace
+
 Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions conditions,
                    std::function<void()> on_finished)
     : options_(options),
@@ -102,7 +108,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
   step.emplace(account_.duty(), DutyCycle::Stage::kVerify);
   const Kernel& kernel = compiled->kernel;
   evaluation.scratch_bytes = kernel.scratch_bytes;
-  evaluation.no_effect = kernel.no_effect;
+  evaluation.notes = kernel.notes;
   evaluation.code_hash = CodeHash(kernel.object);
 
   std::uint64_t output_bytes = 0;
@@ -136,7 +142,9 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
                   .call = std::move(call),
                   .run_took = verified->run_took,
                   .waits_since = done,
-                  .rounds = MeasurementRounds(lease.spec, {.estimated_run_ns = verified->run_ns})};
+                  .rounds = MeasurementRounds(
+                      lease.spec, {.estimated_run_ns = verified->run_ns,
+                                   .expects_long_runs = verified->run_took >= kLongRun})};
 }
 
 std::expected<std::shared_ptr<GuardedBuffers>, Failure> Pipeline::GuardedBuffersFor(

@@ -1,6 +1,5 @@
 #pragma once
-// AnnotationEffects: which annotations of a tree changed nothing, in the words of a result's
-// `no_effect`.
+// AnnotationEffects: what became of the annotations of a tree.
 
 #include <map>
 #include <set>
@@ -8,12 +7,28 @@
 #include <vector>
 
 #include "common/looptree/tree/loop_tree.h"
+#include "worker/lowering/kernel_plan.h"
+#include "worker/lowering/unroller.h"
 
 namespace loopfleet::worker {
 
-// "L3 vectorize", followed by the reason if one is known: "L3 thread: %5 reduces over it".
-std::vector<std::string> AnnotationsWithoutEffect(
-    const looptree::LoopTree& tree, const std::set<looptree::TreeRef>& effective,
-    const std::map<looptree::TreeRef, std::string>& reasons);
+struct AnnotationEffects {
+  std::set<looptree::TreeRef> effective;             // loops whose annotation changed the code
+  std::map<looptree::TreeRef, std::string> partly;   // of these: how far, "16 of 256"
+  std::map<looptree::TreeRef, std::string> reasons;  // of the others, if one is known
+};
+
+// Adds what `unroller` did in the second emission of `plan`.
+void AddUnrolling(const KernelPlan& plan, const Unroller& unroller, AnnotationEffects& effects);
+
+// With `origins[ref]` for each loop: what a rewritten tree's effects are on the tree that it was
+// made of.
+AnnotationEffects WithOriginalLoops(const AnnotationEffects& effects,
+                                    const std::vector<looptree::TreeRef>& origins);
+
+// For each loop whose annotation changed nothing or was followed in part: "L3 vectorize", "L3
+// thread: %5 reduces over it", "L3 unroll: 16 of 256".
+std::vector<std::string> AnnotationNotes(const looptree::LoopTree& tree,
+                                         const AnnotationEffects& effects);
 
 }  // namespace loopfleet::worker

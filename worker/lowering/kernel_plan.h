@@ -24,7 +24,6 @@ using LoopId = std::uint32_t;    // index into KernelPlan::loops
 
 struct PlanLimits {
   std::uint64_t footprint_bytes = looptree::Limits{}.footprint_bytes;
-  std::uint64_t unrolled_bodies = 8192;
   // Threads that parallel loops are split over; 1: they run as ordinary loops.
   std::uint32_t threads = 1;
   // Where the intermediates private to a thread lie.
@@ -128,7 +127,7 @@ struct KernelPlan {
   std::map<looptree::TreeRef, std::string> not_parallel;
 };
 
-// LIMIT_FOOTPRINT or LIMIT_UNROLL.
+// Failure: LIMIT_FOOTPRINT.
 std::expected<KernelPlan, Failure> PlanKernel(const looptree::LoopTree& tree,
                                               const PlanLimits& limits = {});
 // Splits these loops, whatever is annotated.

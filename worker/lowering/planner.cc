@@ -72,7 +72,6 @@ class Planner {
     PlaceIntermediates();
     LF_TRY_VOID(CheckFootprint());
     AddLoops();
-    LF_TRY_VOID(CheckUnrolling());
     plan_.steps = StepsUnder(std::nullopt);
     return std::move(plan_);
   }
@@ -87,7 +86,6 @@ class Planner {
   ScratchNeed NeedOf(const PlanBuffer& buffer) const;
   std::expected<void, Failure> CheckFootprint() const;
   void AddLoops();
-  std::expected<void, Failure> CheckUnrolling() const;
   std::vector<Step> StepsUnder(std::optional<TreeRef> parent);
   void AddToBody(const Leaf& leaf, Body& body);
   Statement StatementOf(const Leaf& leaf) const;
@@ -290,26 +288,6 @@ void Planner::AddLoops() {
     loop_ids_[ref] = static_cast<LoopId>(plan_.loops.size());
     plan_.loops.push_back(std::move(loop));
   }
-}
-
-std::expected<void, Failure> Planner::CheckUnrolling() const {
-  std::uint64_t bodies = 0;
-  for (const auto& [node, leaf] : leaves_) {
-    std::uint64_t copies = 1;
-    for (TreeRef ref : leaf.around) {
-      const PlanLoop& loop = plan_.loops[LoopIdOf(ref)];
-      if (loop.annotation != Annotation::kUnroll) continue;
-      copies *= static_cast<std::uint64_t>((loop.extents.front() + loop.step - 1) / loop.step);
-      // Capped just beyond the limit: the true number might overflow.
-      copies = std::min(copies, limits_.unrolled_bodies + 1);
-    }
-    if (copies > 1) bodies += copies;  // an operation under no unrolled loop costs nothing
-  }
-  if (bodies <= limits_.unrolled_bodies) return {};
-  return Fails(
-      FailureCode::kLimitUnroll,
-      fmt::format("the unrolled loops make {} or more copies of operations; {} are allowed", bodies,
-                  limits_.unrolled_bodies));
 }
 
 std::vector<Step> Planner::StepsUnder(std::optional<TreeRef> parent) {

@@ -24,7 +24,7 @@ struct CSourceOptions {
   PlanLimits limits;
 };
 
-// The same tree always gives the same text. LIMIT_FOOTPRINT or LIMIT_UNROLL, as in every backend.
+// The same tree always gives the same text. LIMIT_FOOTPRINT, as in every backend.
 std::expected<std::string, Failure> CSourceOf(const looptree::LoopTree& tree,
                                               const CSourceOptions& options = {});
 

@@ -66,8 +66,8 @@ CompiledKernel GetKernel(ByteReader& reader) {
   }
   kernel.scratch_bytes = reader.Get<std::uint64_t>();
   kernel.threads = reader.Get<std::uint32_t>();
-  kernel.no_effect.resize(reader.GetCount(wire::kMaxNotes));
-  for (std::string& annotation : kernel.no_effect) {
+  kernel.notes.resize(reader.GetCount(wire::kMaxNotes));
+  for (std::string& annotation : kernel.notes) {
     annotation = reader.GetText().substr(0, wire::kMaxNoteBytes);
   }
   return compiled;
@@ -125,8 +125,8 @@ std::string EncodeCompileReply(const CompileReply& reply) {
   }
   writer.Put(kernel.scratch_bytes);
   writer.Put(kernel.threads);
-  writer.Put(std::uint64_t{kernel.no_effect.size()});
-  for (const std::string& annotation : kernel.no_effect) writer.PutText(annotation);
+  writer.Put(std::uint64_t{kernel.notes.size()});
+  for (const std::string& annotation : kernel.notes) writer.PutText(annotation);
   return writer.Take();
 }
 

@@ -17,11 +17,8 @@ CompileReply Answer(const CompileRequest& request, const looptree::LoopTree& tre
   Result<CodeImage> code =
       linker.LinkAt(kernel.object, request.code_address, request.max_code_bytes);
   if (code) return CompiledKernel{.kernel = std::move(kernel), .code = *std::move(code)};
-  // Only unrolled loops make that much code.
-  const bool too_long = code.error().kind == ErrorKind::kFull;
   return std::unexpected(
-      Failure{.code = too_long ? FailureCode::kLimitUnroll : FailureCode::kCompileError,
-              .message = std::move(code).error().message});
+      Failure{.code = FailureCode::kCompileError, .message = std::move(code).error().message});
 }
 
 }  // namespace

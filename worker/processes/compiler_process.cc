@@ -81,7 +81,7 @@ std::expected<CompileReply, ExitReason> CompilerProcess::TryRequest(const Compil
   if (const Status sent = child_->channel().Send(Encode(request), deadline); !sent) {
     return replaced(EndChild(*child_, sent.error().kind));
   }
-  const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxCompileReplyBytes);
+  const Result<std::string> bytes = child_->ReceiveReply(deadline, kMaxCompileReplyBytes);
   if (!bytes) return replaced(EndChild(*child_, bytes.error().kind));
   std::optional<CompileReply> reply = DecodeCompileReply(*bytes);
   if (!reply) {
@@ -89,6 +89,7 @@ std::expected<CompileReply, ExitReason> CompilerProcess::TryRequest(const Compil
     return replaced(call ? EndChild(*child_, *call) : EndChild(*child_, ErrorKind::kCorrupt));
   }
   has_answered_ = true;
+  if (child_->gives_way()) child_.reset();
   return *std::move(reply);
 }
 

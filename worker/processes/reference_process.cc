@@ -37,9 +37,10 @@ std::expected<std::vector<bool>, Failure> ReferenceProcess::Compute(const looptr
   if (const Status sent = child_->channel().Send(Encode(request), deadline, fds); !sent) {
     return Replaced(EndChild(*child_, sent.error().kind));
   }
-  const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxReferenceReplyBytes);
+  const Result<std::string> bytes = child_->ReceiveReply(deadline, kMaxReferenceReplyBytes);
   if (!bytes) return Replaced(EndChild(*child_, bytes.error().kind));
   const std::optional<ReferenceReply> reply = DecodeReferenceReply(*bytes);
+  if (reply && child_->gives_way()) child_.reset();
   if (reply && !reply->refusal.empty()) {
     return std::unexpected(Failure{.code = FailureCode::kUnsupported, .message = reply->refusal});
   }

@@ -184,6 +184,12 @@ void Channel::PollUntilReadable(Nanos nap, Instant deadline) const {
   }
 }
 
+bool Channel::AwaitReadable(Instant deadline) {
+  if (ahead_at_ < ahead_end_) return true;
+  const Status waited = WaitFor(POLLIN, deadline);
+  return waited || waited.error().kind != ErrorKind::kTimeout;
+}
+
 bool Channel::IsReadable() const {
   if (ahead_at_ < ahead_end_) return true;
   pollfd item{fd_.get(), POLLIN, 0};

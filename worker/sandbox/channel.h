@@ -46,6 +46,8 @@ class Channel {
 
   // Bytes can be received without waiting, or the peer closed the channel.
   bool IsReadable() const;
+  // Waits until IsReadable or the deadline. False: the deadline passed.
+  bool AwaitReadable(Instant deadline);
   // Waits until IsReadable or the deadline, checking once per `nap`. For callers in no hurry: it
   // costs the sender nothing, while waking a side that waits in Receive costs it 12 us
   // (docs/MEASUREMENT.md).

@@ -27,6 +27,8 @@ namespace loopfleet::worker {
 // The daemon's handle on a child. The destructor kills the child if it still runs.
 class ChildProcess {
  public:
+  static constexpr std::chrono::milliseconds kOwnShare{50};
+
   ChildProcess(pid_t pid, Channel channel, UniqueFd pidfd, UniqueFd status);
   ChildProcess(ChildProcess&&) noexcept = default;
   ChildProcess& operator=(ChildProcess&& other) noexcept;
@@ -35,6 +37,11 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   Channel& channel() { return channel_; }
   void Kill();
+  // Receives a reply. A child that works for longer than kOwnShare runs at a low priority from then
+  // on, so that it takes a tenth of a core from children whose work is short, and has to be
+  // replaced afterwards: gives_way().
+  Result<std::string> ReceiveReply(Instant deadline, std::size_t max_bytes);
+  bool gives_way() const { return gives_way_; }
   // The status that waitpid gave the fork server. kTimeout: the child still runs. kClosed: the fork
   // server ended.
   Result<int> WaitUntilEnded(Instant deadline);
@@ -44,6 +51,7 @@ class ChildProcess {
   Channel channel_;
   UniqueFd pidfd_;
   UniqueFd status_;
+  bool gives_way_ = false;
 };
 
 // What a child does after it is confined. `run` ends when the channel is closed, and returns the

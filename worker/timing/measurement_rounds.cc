@@ -48,13 +48,14 @@ MeasurementRounds::MeasurementRounds(const JobSpec& spec, const Options& options
     : spec_(spec), options_(options) {}
 
 double MeasurementRounds::SpentNs() const {
-  return std::accumulate(rounds_.begin(), rounds_.end(), 0.0,
-                         [](double sum, const Round& look) { return sum + TotalNs(look.samples); });
+  return std::accumulate(rounds_.begin(), rounds_.end(), 0.0, [](double sum, const Round& round) {
+    return sum + TotalNs(round.samples);
+  });
 }
 
 std::size_t MeasurementRounds::sample_count() const {
   std::size_t count = 0;
-  for (const Round& look : rounds_) count += look.samples.ns.size();
+  for (const Round& round : rounds_) count += round.samples.ns.size();
   return count;
 }
 
@@ -80,6 +81,7 @@ SamplingPolicy MeasurementRounds::NextPolicy() const {
     policy.precision = kGradeASpread;
     policy.most_samples = kMostSamplesOfLook;
     policy.budget_ns = kLookBudgetNs;
+    policy.min_samples = options_.expects_long_runs ? kLeastAccepted : policy.min_samples;
   }
   if (spec_.budget_ms > 0) budget = static_cast<std::uint64_t>(spec_.budget_ms * kNsPerMs);
   if (budget > 0) {
@@ -97,25 +99,43 @@ SamplingPolicy MeasurementRounds::NextPolicy() const {
   return policy;
 }
 
+bool MeasurementRounds::IsLong(const Samples& samples) const {
+  if (samples.ns.empty() || samples.iterations != 1) return false;
+  const auto quickest = std::ranges::min(samples.ns);
+  return quickest >= static_cast<double>(options_.first_wait.count());
+}
+
 void MeasurementRounds::Add(Samples samples, double reference_mhz) {
-  Round look{.samples = std::move(samples)};
-  look.clock_mhz = ClockOf(look.samples);
-  look.to_reference = ToReference(look.clock_mhz, reference_mhz);
-  std::vector<double> contended_ns;
-  for (std::size_t i = 0; i < look.samples.ns.size(); ++i) {
-    const std::uint8_t flags = look.samples.flags[i];
-    if (flags == kSampleAccepted) look.accepted_ns.push_back(look.samples.ns[i]);
-    if (flags == kSampleContended) contended_ns.push_back(look.samples.ns[i]);
-  }
   constexpr std::size_t kLeast = 2;
-  const bool is_clear = look.accepted_ns.size() >= kLeast;
-  const std::vector<double>& counted = is_clear ? look.accepted_ns : contended_ns;
-  if (counted.size() >= kLeast && !ClockMoved(look.samples)) {
-    look.worth = is_clear ? Round::Worth::kClear : Round::Worth::kConfirm;
-    look.median_ns = MedianWithInterval(counted).median;
-    look.median = look.median_ns * (look.clock_mhz > 0 ? look.clock_mhz / kMhzPerPerNs : 1);
+  if (samples.end == SamplingEnd::kCut || !IsLong(samples)) {
+    return AddRound(std::move(samples), reference_mhz, kLeast);
   }
-  rounds_.push_back(std::move(look));
+  for (std::size_t i = 0; i < samples.ns.size(); ++i) {
+    Samples one = samples;
+    one.ns = {samples.ns[i]};
+    one.flags = {samples.flags[i]};
+    AddRound(std::move(one), reference_mhz, 1);
+  }
+}
+
+void MeasurementRounds::AddRound(Samples samples, double reference_mhz, std::size_t least) {
+  Round round{.samples = std::move(samples)};
+  round.clock_mhz = ClockOf(round.samples);
+  round.to_reference = ToReference(round.clock_mhz, reference_mhz);
+  std::vector<double> contended_ns;
+  for (std::size_t i = 0; i < round.samples.ns.size(); ++i) {
+    const std::uint8_t flags = round.samples.flags[i];
+    if (flags == kSampleAccepted) round.accepted_ns.push_back(round.samples.ns[i]);
+    if (flags == kSampleContended) contended_ns.push_back(round.samples.ns[i]);
+  }
+  const bool is_clear = round.accepted_ns.size() >= least;
+  const std::vector<double>& counted = is_clear ? round.accepted_ns : contended_ns;
+  if (counted.size() >= least && !ClockMoved(round.samples)) {
+    round.worth = is_clear ? Round::Worth::kClear : Round::Worth::kConfirm;
+    round.median_ns = MedianWithInterval(counted).median;
+    round.median = round.median_ns * (round.clock_mhz > 0 ? round.clock_mhz / kMhzPerPerNs : 1);
+  }
+  rounds_.push_back(std::move(round));
 }
 
 std::vector<std::size_t> MeasurementRounds::Agreeing() const {
@@ -146,12 +166,12 @@ std::vector<std::size_t> MeasurementRounds::Agreeing() const {
 
 // A much quicker round shows that all agreeing rounds were disturbed alike, as by a neighbour that
 // no probe sees. It has to be quicker in wall time too, which a misjudged clock does not affect.
-bool MeasurementRounds::IsRefutedBy(const Round& look,
+bool MeasurementRounds::IsRefutedBy(const Round& round,
                                     const std::vector<std::size_t>& agreeing) const {
   constexpr double kSurely = 0.97;
   return std::ranges::all_of(agreeing, [&](std::size_t k) {
-    return look.median < kSurely * rounds_[k].median &&
-           look.median_ns < kSurely * rounds_[k].median_ns;
+    return round.median < kSurely * rounds_[k].median &&
+           round.median_ns < kSurely * rounds_[k].median_ns;
   });
 }
 
@@ -160,29 +180,29 @@ double MeasurementRounds::TargetSpread() const {
 }
 
 bool MeasurementRounds::IsCut() const {
-  const auto is_shown = [&](const Round& look) {
+  const auto is_shown = [&](const Round& round) {
     constexpr std::size_t kLeast = 2;  // accepted samples: an executor may have sent anything
-    return look.samples.end == SamplingEnd::kCut &&
-           (look.accepted_ns.size() >= kLeast || ProvesCut(look));
+    return round.samples.end == SamplingEnd::kCut &&
+           (round.accepted_ns.size() >= kLeast || ProvesCut(round));
   };
   if (rounds_.empty() || !std::ranges::all_of(rounds_, is_shown)) return false;
   return rounds_.size() >= 2 || ProvesCut(rounds_.front());
 }
 
-bool MeasurementRounds::ProvesCut(const Round& look) const {
+bool MeasurementRounds::ProvesCut(const Round& round) const {
   constexpr double kBeyondDoubt = 2;
   constexpr std::size_t kLeast = 2;
   const auto bound = static_cast<double>(spec_.cut_above_ns);
   const auto is_above = [&](double ns, double factor) {
-    return ns * look.to_reference > factor * bound;
+    return ns * round.to_reference > factor * bound;
   };
-  if (is_above(QuickestUnpreempted(look.samples), kMostContention)) return true;
-  return look.accepted_ns.size() >= kLeast &&
-         is_above(MedianWithInterval(look.accepted_ns).low, kBeyondDoubt);
+  if (is_above(QuickestUnpreempted(round.samples), kMostContention)) return true;
+  return round.accepted_ns.size() >= kLeast &&
+         is_above(MedianWithInterval(round.accepted_ns).low, kBeyondDoubt);
 }
 
 std::optional<Nanos> MeasurementRounds::NextIn() const {
-  LF_CHECK(!rounds_.empty(), "no look yet");
+  LF_CHECK(!rounds_.empty(), "no round yet");
   if (IsCut()) return std::nullopt;
   if (rounds_.size() < options_.fewest) return options_.first_wait;
   const double spent = SpentNs();
@@ -210,7 +230,7 @@ bool MeasurementRounds::IsEnough() const {
 }
 
 std::expected<Measurement, Failure> MeasurementRounds::Summarise(double reference_mhz) const {
-  LF_CHECK(!rounds_.empty(), "no look yet");
+  LF_CHECK(!rounds_.empty(), "no round yet");
   const std::vector<std::size_t> agreeing = Agreeing();
   Measurement measurement;
   measurement.iterations_per_sample = rounds_.front().samples.iterations;
@@ -221,17 +241,17 @@ std::expected<Measurement, Failure> MeasurementRounds::Summarise(double referenc
   double highest = 0;
   double clocks = 0;
   for (std::size_t i = 0; i < rounds_.size(); ++i) {
-    const Round& look = rounds_[i];
-    const Samples& samples = look.samples;
+    const Round& round = rounds_[i];
+    const Samples& samples = round.samples;
     const bool counts = agreeing.empty() || std::ranges::find(agreeing, i) != agreeing.end();
-    const double scale = ToReference(look.clock_mhz, reference_mhz);
+    const double scale = ToReference(round.clock_mhz, reference_mhz);
     slowdown = std::max(slowdown, samples.slowdown);
     if (counts) {
       measurement.clock_before_mhz += samples.clock_before_mhz;
       measurement.clock_after_mhz += samples.clock_after_mhz;
       ++clocks;
-      if (!look.accepted_ns.empty()) {
-        const double median = MedianWithInterval(look.accepted_ns).median * scale;
+      if (!round.accepted_ns.empty()) {
+        const double median = MedianWithInterval(round.accepted_ns).median * scale;
         lowest = lowest == 0 ? median : std::min(lowest, median);
         highest = std::max(highest, median);
       }

@@ -42,6 +42,8 @@ class MeasurementRounds {
     Nanos first_wait = std::chrono::milliseconds(5);
     double agreement = 0.01;      // of the medians, relative difference
     double estimated_run_ns = 0;  // SamplingPolicy::estimated_run_ns of the first round
+    // A run takes about as long as first_wait or longer, so one round can be enough.
+    bool expects_long_runs = false;
     // No further round once two or more have taken this long in all.
     Nanos long_enough = std::chrono::seconds(1);
   };
@@ -51,6 +53,7 @@ class MeasurementRounds {
   // device.
   SamplingPolicy NextPolicy() const;
   // `reference_mhz`: the clock at which the job's bound is stated; 0: the bound is wall time.
+  // Long repetitions of one round are as far apart as two rounds, so each counts as a round.
   void Add(Samples samples, double reference_mhz = 0);
   bool is_empty() const { return rounds_.empty(); }
 
@@ -82,6 +85,10 @@ class MeasurementRounds {
     double median_ns = 0;  // the same in wall time
   };
 
+  // With at least `least` samples that count, the round has a median.
+  void AddRound(Samples samples, double reference_mhz, std::size_t least);
+  // Whether a repetition takes as long as the wait between two rounds.
+  bool IsLong(const Samples& samples) const;
   double SpentNs() const;  // in all samples
   // Whether the figure of the agreeing rounds is narrow enough, or one more round would not make it
   // so.
@@ -90,10 +97,10 @@ class MeasurementRounds {
   // none of these is clear, or if a single round was so much quicker that all of these must have
   // been disturbed.
   std::vector<std::size_t> Agreeing() const;
-  bool IsRefutedBy(const Round& look, const std::vector<std::size_t>& agreeing) const;
+  bool IsRefutedBy(const Round& round, const std::vector<std::size_t>& agreeing) const;
   double TargetSpread() const;
   // Whether this round alone proves it.
-  bool ProvesCut(const Round& look) const;
+  bool ProvesCut(const Round& round) const;
 
   const JobSpec spec_;
   const Options options_;

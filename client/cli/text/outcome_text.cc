@@ -79,8 +79,8 @@ std::string MeasurementText(const JobSpec& spec, const Outcome& outcome) {
     text += fmt::format("thinned since: {} of the {} samples are kept\n",
                         measurement.samples_ns.size(), SampleCount(measurement));
   }
-  for (const std::string& note : evaluation.no_effect) {
-    text += fmt::format("without effect: {}\n", note);
+  for (const std::string& note : evaluation.notes) {
+    text += fmt::format("{}: {}\n", IsPartial(note) ? "followed in part" : "without effect", note);
   }
   text += fmt::format("job {}: {}\n", outcome.job, OriginText(outcome));
   if (evaluation.conditions) {

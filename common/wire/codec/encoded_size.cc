@@ -80,7 +80,7 @@ std::size_t EncodedSize(const Evaluation& evaluation) {
   std::size_t bytes = kRowBytes + VerdictBytes(evaluation) +
                       std::min(TextBytes(evaluation.code_hash), kMaxCodeHashBytes + 8);
   if (evaluation.conditions) bytes += ConditionsBytes(*evaluation.conditions);
-  for (const std::string& note : evaluation.no_effect) {
+  for (const std::string& note : evaluation.notes) {
     bytes += kPointerBytes + std::min(TextBytes(note), kMaxNoteBytes + 8);
   }
   return bytes;

@@ -228,11 +228,11 @@ void WriteFailures(Rows rows, Columns::Builder builder) {
 
 void WriteNoEffect(Rows rows, Columns::Builder builder) {
   const auto noted =
-      std::count_if(rows.begin(), rows.end(), [](auto* row) { return !row->no_effect.empty(); });
+      std::count_if(rows.begin(), rows.end(), [](auto* row) { return !row->notes.empty(); });
   auto list = builder.initNoEffect(static_cast<unsigned>(noted));
   std::uint32_t next = 0;
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    const auto& notes = rows[i]->no_effect;
+    const auto& notes = rows[i]->notes;
     if (notes.empty()) continue;
     LF_CHECK(notes.size() <= kMaxNotes, "{} annotations without effect", notes.size());
     list[next].setRow(i);
@@ -431,7 +431,7 @@ void ReadNoEffect(Columns::Reader reader, EvaluationColumns& columns) {
       RefuseMalformed("rows of 'noEffect' do not ascend within the rows");
     }
     last = entry.getRow();
-    columns.no_effect.emplace_back(
+    columns.notes.emplace_back(
         entry.getRow(),
         ReadTexts(entry.getNotes(), {.entries = kMaxNotes, .entry_bytes = kMaxNoteBytes},
                   "noEffect"));

@@ -77,7 +77,7 @@ Evaluation EvaluationColumns::Row(std::uint32_t row) const {
   if (const Conditions* found = conditions_of(row)) evaluation.conditions = *found;
   evaluation.scratch_bytes = scratch_bytes[row];
   evaluation.code_hash = code_hash[row];
-  if (const auto* notes = Find(no_effect, row)) evaluation.no_effect = *notes;
+  if (const auto* found = Find(notes, row)) evaluation.notes = *found;
   evaluation.stages = stages[row];
   return evaluation;
 }
@@ -119,7 +119,7 @@ void EvaluationColumns::Append(const Evaluation& evaluation) {
                                              : 0);
   code_hash.Append(evaluation.code_hash);
   stages.push_back(evaluation.stages);
-  if (!evaluation.no_effect.empty()) no_effect.emplace_back(row, evaluation.no_effect);
+  if (!evaluation.notes.empty()) notes.emplace_back(row, evaluation.notes);
 }
 
 void OutcomeColumns::Append(const Outcome& outcome) {

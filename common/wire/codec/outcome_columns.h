@@ -48,7 +48,7 @@ struct EvaluationColumns {
   std::vector<StageDurations> stages;
   // By ascending row. Each failed row has an entry in `failures`.
   std::vector<std::pair<std::uint32_t, Failure>> failures;
-  std::vector<std::pair<std::uint32_t, std::vector<std::string>>> no_effect;
+  std::vector<std::pair<std::uint32_t, std::vector<std::string>>> notes;
   std::vector<std::pair<std::uint32_t, DeviceState>> device_states;
   std::vector<std::pair<std::uint32_t, Thinned>> thinned;
 

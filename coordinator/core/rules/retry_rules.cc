@@ -18,7 +18,7 @@ constexpr std::array kRules = {
     // The limits on compiling are in wall time and memory of a host that does other work, too. One
     // retry tells a busy moment from a tree that is too large; each attempt may cost the whole
     // limit.
-    RetryRule{kCompileTimeout, 2, Where::kRatherElsewhere, "a busy host compiles slowly"},
+    RetryRule{kCompileTimeout, 2, Where::kOnlyElsewhere, "a busy host compiles slowly"},
     RetryRule{kCompileOom, 2, Where::kRatherElsewhere, "others may have had the memory"},
     RetryRule{kRunOom, 2, Where::kRatherElsewhere, "others may have had the memory"},
     // A kernel is the same on every worker of a class. Two verdicts that disagree tell a faulty

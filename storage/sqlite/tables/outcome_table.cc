@@ -71,12 +71,12 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   LF_TRY(const auto result, ResultOf(outcome));
   std::optional<ConditionsId> conditions;
-  std::optional<std::string> no_effect;
+  std::optional<std::string> notes;
   if (!result && evaluation.conditions) {
     LF_TRY(conditions, conditions_.Intern(*evaluation.conditions));
   }
   if (!result) {
-    LF_TRY(no_effect, ListText(evaluation.no_effect));
+    LF_TRY(notes, ListText(evaluation.notes));
   }
   RowFeed& rows = result ? measured_rows_ : rows_;
   rows.Add(outcome.job.batch.value)
@@ -102,7 +102,7 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
         .Add(evaluation.flop_count)
         .Add(evaluation.scratch_bytes)
         .Add(evaluation.code_hash)
-        .Add(no_effect);
+        .Add(notes);
   }
   return rows.AddChecksum().EndRow();
 }
@@ -195,7 +195,7 @@ Result<OutcomeTable::Row> OutcomeTable::Read(Query& query) {
   evaluation.flop_count = query.Int<std::uint64_t>();
   evaluation.scratch_bytes = query.Int<std::uint64_t>();
   evaluation.code_hash = query.Text();
-  const auto no_effect = query.OptionalText();
+  const auto notes = query.OptionalText();
   if (!query.ChecksumMatches()) return Damaged("outcomes", NameOf(outcome));
 
   if (!source || (!row.result && !code)) {
@@ -206,8 +206,8 @@ Result<OutcomeTable::Row> OutcomeTable::Read(Query& query) {
   }
   outcome.source = *source;
   if (code) failure.code = *code;
-  if (no_effect) {
-    LF_TRY(evaluation.no_effect, ParseListText(*no_effect));
+  if (notes) {
+    LF_TRY(evaluation.notes, ParseListText(*notes));
   }
   evaluation.verdict = std::move(failure);
   return row;

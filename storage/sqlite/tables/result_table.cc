@@ -50,7 +50,7 @@ std::int64_t ContentHash(const Evaluation& evaluation, ConditionsId conditions) 
   add(measurement.samples_ns.data(), measurement.samples_ns.size() * sizeof(double));
   add(measurement.sample_flags.data(), measurement.sample_flags.size());
   add(evaluation.code_hash.data(), evaluation.code_hash.size());
-  for (const std::string& text : evaluation.no_effect) add(text.data(), text.size());
+  for (const std::string& text : evaluation.notes) add(text.data(), text.size());
   return static_cast<std::int64_t>(hash);
 }
 
@@ -199,7 +199,7 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   LF_TRY_VOID(CheckMeasurement(outcome));
   LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
-  LF_TRY(const auto no_effect, ListText(evaluation.no_effect));
+  LF_TRY(const auto notes, ListText(evaluation.notes));
   LF_TRY(const ResultId id, NextId());
   const Identity identity{.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
                           .content = ContentHash(evaluation, conditions)};
@@ -211,7 +211,7 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   rows_.Add(evaluation.flop_count)
       .Add(evaluation.scratch_bytes)
       .Add(evaluation.code_hash)
-      .Add(no_effect)
+      .Add(notes)
       .Add(outcome.worker)
       .Add(outcome.finished_at.time_since_epoch().count())
       .AddChecksum()
@@ -274,14 +274,14 @@ Result<StoredResult> ResultTable::ReadRow(Query& row, ResultId id) {
   evaluation.flop_count = row.Int<std::uint64_t>();
   evaluation.scratch_bytes = row.Int<std::uint64_t>();
   evaluation.code_hash = row.Text();
-  const auto no_effect = row.OptionalText();
+  const auto notes = row.OptionalText();
   result.worker = row.Text();
   result.measured_at = WallTime(Nanos(row.Int64()));
   if (!row.ChecksumMatches()) return Damaged("results", id);
   LF_TRY_VOID(ReadClocks(row, id, std::get<Measurement>(evaluation.verdict)));
   LF_TRY_VOID(ReadThinned(row, id, std::get<Measurement>(evaluation.verdict)));
-  if (no_effect) {
-    LF_TRY(evaluation.no_effect, ParseListText(*no_effect));
+  if (notes) {
+    LF_TRY(evaluation.notes, ParseListText(*notes));
   }
   LF_TRY(evaluation.conditions, conditions_.Find(conditions));
   if (evaluation.conditions->hardware.device == DeviceKind::kCuda) {

@@ -84,7 +84,7 @@ Evaluation SomeMeasurement(std::uint8_t number) {
       .conditions = SomeConditions(),
       .scratch_bytes = 4096,
       .code_hash = "0123abcd",
-      .no_effect = {"L3 vectorize", "L1 unroll"}};
+      .notes = {"L3 vectorize", "L1 unroll"}};
   for (const Stage stage : kStages) evaluation.stages[stage] = Nanos(100 + static_cast<int>(stage));
   return evaluation;
 }

@@ -31,7 +31,7 @@ TEST(WorkerOptionsTest, Defaults) {
   EXPECT_EQ(config.http, "127.0.0.1:0");
   EXPECT_EQ(config.slots, 1U);
   EXPECT_EQ(config.run_limit, std::chrono::seconds(10));
-  EXPECT_EQ(config.compile_limit, std::chrono::seconds(10));
+  EXPECT_EQ(config.compile_limit, std::chrono::seconds(2));
 }
 
 TEST(WorkerOptionsTest, FlagsAboveEnvironmentAboveFile) {

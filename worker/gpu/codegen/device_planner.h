@@ -11,7 +11,7 @@
 
 namespace loopfleet::worker {
 
-// Failures: LIMIT_FOOTPRINT, LIMIT_UNROLL.
+// Failure: LIMIT_FOOTPRINT.
 std::expected<DevicePlan, Failure> PlanDevice(const looptree::LoopTree& tree,
                                               const PlanLimits& limits = {});
 

@@ -100,8 +100,12 @@ void ForbidUnrolling(llvm::BranchInst& again) {
 }  // namespace
 
 DeviceWalk::DeviceWalk(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Stage& stage,
-                       const Values& buffers)
-    : builder_(builder), plan_(plan), stage_(stage), offsets_(plan.loops.size()) {
+                       const Values& buffers, Unroller& unroller)
+    : builder_(builder),
+      plan_(plan),
+      stage_(stage),
+      unroller_(unroller),
+      offsets_(plan.loops.size()) {
   for (std::int64_t size : plan.dim_sizes) extents_.push_back(Constant(size));
   if (const auto* loop = std::get_if<LoopStep>(&stage.step->what)) {
     AddAccesses(loop->prepare, buffers);
@@ -189,6 +193,7 @@ void DeviceWalk::Count(Value* start, Value* limit, Value* step, Unroll unroll,
   const auto first = ConstantOf(start);
   const auto end = ConstantOf(limit);
   const auto by = ConstantOf(step);
+  if (first && end && *first >= *end) return;
   if (first && end && by && (unroll == Unroll::kYes || *end - *first <= *by)) {
     for (std::int64_t i = *first; i < *end; i += *by) iteration(Constant(i));
     return;
@@ -218,17 +223,41 @@ void DeviceWalk::Count(Value* start, Value* limit, Value* step, Unroll unroll,
 
 void DeviceWalk::RunLoop(LoopId id, const std::function<void()>& iteration) {
   const PlanLoop& loop = plan_.loops[id];
-  const bool unroll =
-      stage_.unrolled.contains(id) || loop.annotation == looptree::Annotation::kUnroll;
-  const bool asked_for = loop.annotation == looptree::Annotation::kUnroll && loop.ref.has_value();
-  const auto extent = ConstantOf(extents_[loop.dim]);
-  if (asked_for && extent.has_value() && *extent > loop.step) effective_.insert(*loop.ref);
-  Count(Constant(0), extents_[loop.dim], Constant(loop.step), unroll ? Unroll::kYes : Unroll::kNo,
-        [&](Value* offset) {
-          const Entered entered = Enter(id, offset);
-          iteration();
-          Leave(entered);
-        });
+  Value* extent = extents_[loop.dim];
+  const Iteration enter = [&](Value* offset) {
+    const Entered entered = Enter(id, offset);
+    iteration();
+    Leave(entered);
+  };
+  const auto run = [&](Unroll unroll, const Iteration& each) {
+    Count(Constant(0), extent, Constant(loop.step), unroll, each);
+  };
+  if (stage_.unrolled.contains(id)) return run(Unroll::kYes, enter);
+  if (loop.annotation != looptree::Annotation::kUnroll) return run(Unroll::kNo, enter);
+  const auto known = ConstantOf(extent);
+  if (known.has_value() && *known > loop.step) {
+    const std::int64_t iterations = (*known + loop.step - 1) / loop.step;
+    const std::int64_t copies = unroller_.Copies(id, iterations, 1);
+    if (copies == iterations) return run(Unroll::kYes, enter);
+    if (copies > 1) return CountPartlyUnrolled(*known, loop.step, copies, enter);
+  }
+  const std::int64_t most = MostIterations(plan_, id);
+  run(Unroll::kNo, [&](Value* offset) {
+    unroller_.EnterIteration(id, most);
+    enter(offset);
+    unroller_.LeaveIteration();
+  });
+}
+
+void DeviceWalk::CountPartlyUnrolled(std::int64_t extent, std::int64_t step, std::int64_t copies,
+                                     const Iteration& iteration) {
+  const std::int64_t middle = extent / (step * copies) * (step * copies);
+  Count(Constant(0), Constant(middle), Constant(step * copies), Unroll::kNo, [&](Value* offset) {
+    for (std::int64_t i = 0; i < copies; ++i) {
+      iteration(builder_.CreateAdd(offset, Constant(i * step)));
+    }
+  });
+  Count(Constant(middle), Constant(extent), Constant(step), Unroll::kNo, iteration);
 }
 
 void DeviceWalk::If(Value* condition, const std::function<void()>& then) {

@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "worker/gpu/codegen/device_plan.h"
 #include "worker/lowering/kernel_plan.h"
+#include "worker/lowering/unroller.h"
 
 namespace llvm {
 class IRBuilderBase;
@@ -30,7 +30,7 @@ class DeviceWalk {
   // `buffers`: the start of each plan buffer; null for a buffer that the stage does not use or that
   // is in stage.registers.
   DeviceWalk(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Stage& stage,
-             const Values& buffers);
+             const Values& buffers, Unroller& unroller);
 
   // ---- loops
   llvm::Value* Constant(std::int64_t value) const;  // i32
@@ -44,7 +44,7 @@ class DeviceWalk {
   };
   Entered Enter(LoopId loop, llvm::Value* offset);
   void Leave(const Entered& entered);
-  // Emits the whole loop serially.
+  // Emits the whole loop serially, unrolled if it is annotated so, as far as the unroller allows.
   void RunLoop(LoopId loop, const std::function<void()>& iteration);
   // for (i = start; i < limit; i += step). Unrolled if the numbers are constants and the loop has
   // only one iteration or `unroll` is kYes. kNever: the assembler must not unroll it either.
@@ -60,9 +60,6 @@ class DeviceWalk {
   // `number`. Returns the condition that it exists. Null: always.
   llvm::Value* EnterNumbered(const std::vector<const LoopStep*>& loops, llvm::Value* number,
                              std::vector<Entered>& entered);
-
-  // Loops annotated `unroll` that were unrolled.
-  const std::set<looptree::TreeRef>& effective() const { return effective_; }
 
   // ---- memory
   llvm::Value* Pointer(const Access& access, std::int64_t elements = 0) const;
@@ -100,6 +97,11 @@ class DeviceWalk {
     llvm::Value* pointer = nullptr;  // null: registers
     std::int64_t elements = 0;
   };
+  using Iteration = std::function<void(llvm::Value* offset)>;
+  // Writes out `copies` of the iterations below `extent` in each iteration of a loop. Those left
+  // over follow as a loop.
+  void CountPartlyUnrolled(std::int64_t extent, std::int64_t step, std::int64_t copies,
+                           const Iteration& iteration);
   void AddAccesses(const std::vector<Step>& steps, const Values& buffers);
   void AddAccess(const Access& access, const Values& buffers);
   // offset * stride, 64 bits wide, for an offset below `limit`.
@@ -109,13 +111,13 @@ class DeviceWalk {
   llvm::IRBuilderBase& builder_;
   const KernelPlan& plan_;
   const Stage& stage_;
+  Unroller& unroller_;
   Values extents_;  // by DimId
   Values offsets_;  // by LoopId
   std::map<const Access*, Place> places_;
   std::map<LoopId, std::vector<std::pair<const Access*, std::int64_t>>> users_;
   std::map<std::pair<BufferId, std::int64_t>, llvm::Value*> registers_;
   Values variables_;
-  std::set<looptree::TreeRef> effective_;
 };
 
 }  // namespace loopfleet::worker

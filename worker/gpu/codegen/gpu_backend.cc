@@ -27,7 +27,7 @@ class ImageCompiler final : public Compiler {
         .buffers = std::move(kernel.buffers),
         .scratch_bytes = kernel.scratch_bytes,
         .threads = 1,
-        .no_effect = std::move(kernel.no_effect)};
+        .notes = std::move(kernel.notes)};
   }
 
  private:

@@ -66,8 +66,7 @@ class GpuCompiler::Impl {
                      .launches = {},
                      .buffers = BufferSpecsOf(emitted.device),
                      .scratch_bytes = emitted.device.scratch_bytes,
-                     .no_effect = AnnotationsWithoutEffect(tree, emitted.effective,
-                                                           emitted.device.plan.not_parallel)};
+                     .notes = AnnotationNotes(tree, emitted.effects)};
     for (std::uint32_t i = 0; i < emitted.device.stages.size(); ++i) {
       const Stage& stage = emitted.device.stages[i];
       kernel.launches.push_back(
@@ -88,7 +87,7 @@ class GpuCompiler::Impl {
   struct Emitted {
     DevicePlan device;
     std::unique_ptr<llvm::Module> module;
-    std::set<looptree::TreeRef> effective;
+    AnnotationEffects effects;
   };
 
   std::expected<Emitted, Failure> Emit(const looptree::LoopTree& tree) {
@@ -97,13 +96,13 @@ class GpuCompiler::Impl {
     auto module = std::make_unique<llvm::Module>("loopfleet", *context_);
     module->setDataLayout(machine_->createDataLayout());
     module->setTargetTriple(kTriple);
-    auto effective = EmitDevice(device, *abi_, *module);
+    AnnotationEffects effects = EmitDevice(device, *abi_, *module);
 #ifndef NDEBUG
     std::string problem;
     llvm::raw_string_ostream stream(problem);
     LF_CHECK(!llvm::verifyModule(*module, &stream), "bad IR: {}", problem);
 #endif
-    return Emitted{std::move(device), std::move(module), std::move(effective)};
+    return Emitted{std::move(device), std::move(module), std::move(effects)};
   }
 
   const PlanLimits limits_;

@@ -17,7 +17,7 @@
 namespace loopfleet::worker {
 
 // Changes whenever the code made for some tree may change: stored results are looked up by it.
-inline constexpr const char* kGpuLoweringRevision = "gpu-4";
+inline constexpr const char* kGpuLoweringRevision = "gpu-5";
 
 struct GpuCompilerOptions {
   GpuArch arch;  // of the device; the PTX is for PtxArchFor(arch)
@@ -30,7 +30,7 @@ class GpuCompiler {
   static Result<std::unique_ptr<GpuCompiler>> Create(const GpuCompilerOptions& options);
   ~GpuCompiler();
 
-  // Failures: LIMIT_UNROLL, LIMIT_FOOTPRINT.
+  // Failure: LIMIT_FOOTPRINT.
   std::expected<GpuKernel, Failure> Compile(const looptree::LoopTree& tree);
   // The LLVM IR that the PTX is made from, for people.
   std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree);

@@ -26,7 +26,7 @@ struct GpuKernel {
   std::vector<GpuLaunch> launches;
   std::vector<BufferSpec> buffers;
   std::uint64_t scratch_bytes = 0;
-  std::vector<std::string> no_effect;  // annotations that changed nothing
+  std::vector<std::string> notes;  // see Evaluation::notes
 };
 
 }  // namespace loopfleet::worker

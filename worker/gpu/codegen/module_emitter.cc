@@ -1,5 +1,6 @@
 #include "worker/gpu/codegen/module_emitter.h"
 
+#include <llvm/IR/ConstantFolder.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
@@ -22,15 +23,20 @@ struct Overloaded : Fs... {
 class StageFunctionEmitter {
  public:
   StageFunctionEmitter(const DevicePlan& device, const Stage& stage, DeviceAbi& abi,
-                       llvm::Function* function)
+                       Unroller& unroller, llvm::Function* function)
       : device_(device),
         stage_(stage),
         abi_(abi),
+        unroller_(unroller),
         function_(function),
-        builder_(llvm::BasicBlock::Create(function->getContext(), "entry", function)) {}
+        builder_(function->getContext(), llvm::ConstantFolder(),
+                 llvm::IRBuilderCallbackInserter(
+                     [this](llvm::Instruction*) { unroller_.CountInstruction(); })) {
+    builder_.SetInsertPoint(llvm::BasicBlock::Create(function->getContext(), "entry", function));
+  }
 
-  std::set<looptree::TreeRef> Emit() {
-    DeviceWalk walk(builder_, device_.plan, stage_, Buffers());
+  void Emit() {
+    DeviceWalk walk(builder_, device_.plan, stage_, Buffers(), unroller_);
     if (const auto* tile = std::get_if<TileMapping>(&stage_.mapping)) {
       TileEmitter(builder_, abi_, device_.plan, *tile, walk).Emit();
     } else {
@@ -43,7 +49,6 @@ class StageFunctionEmitter {
     }
     builder_.CreateRetVoid();
     walk.PromoteVariables();
-    return walk.effective();
   }
 
  private:
@@ -109,9 +114,28 @@ class StageFunctionEmitter {
   const DevicePlan& device_;
   const Stage& stage_;
   DeviceAbi& abi_;
+  Unroller& unroller_;
   llvm::Function* function_;
-  llvm::IRBuilder<> builder_;
+  llvm::IRBuilder<llvm::ConstantFolder, llvm::IRBuilderCallbackInserter> builder_;
 };
+
+void EmitStages(const DevicePlan& device, DeviceAbi& abi, Unroller& unroller,
+                llvm::Module& module) {
+  const auto buffers = static_cast<std::uint32_t>(BufferSpecsOf(device).size());
+  std::uint32_t inputs = 0;
+  for (const PlanBuffer& buffer : device.plan.buffers) {
+    inputs += buffer.role == BufferSpec::Role::kInput ? 1 : 0;
+  }
+  std::vector<llvm::Function*> functions;
+  for (std::uint32_t i = 0; i < device.stages.size(); ++i) {
+    const Stage& stage = device.stages[i];
+    functions.push_back(abi.AddStage(
+        module,
+        {.stage = i, .buffers = buffers, .inputs = inputs, .block_threads = stage.block_threads}));
+    StageFunctionEmitter(device, stage, abi, unroller, functions.back()).Emit();
+  }
+  abi.Finish(module, functions, buffers);
+}
 
 }  // namespace
 
@@ -129,24 +153,19 @@ std::vector<BufferSpec> BufferSpecsOf(const DevicePlan& device) {
   return specs;
 }
 
-std::set<looptree::TreeRef> EmitDevice(const DevicePlan& device, DeviceAbi& abi,
-                                       llvm::Module& module) {
-  std::set<looptree::TreeRef> effective = device.effective;
-  const auto buffers = static_cast<std::uint32_t>(BufferSpecsOf(device).size());
-  std::uint32_t inputs = 0;
-  for (const PlanBuffer& buffer : device.plan.buffers) {
-    inputs += buffer.role == BufferSpec::Role::kInput ? 1 : 0;
+AnnotationEffects EmitDevice(const DevicePlan& device, DeviceAbi& abi, llvm::Module& module) {
+  Unroller unroller(device.plan);
+  if (unroller.IsNeeded()) {
+    llvm::Module measured("measured", module.getContext());
+    measured.setDataLayout(module.getDataLayout());
+    EmitStages(device, abi, unroller, measured);
+    unroller.Choose();
   }
-  std::vector<llvm::Function*> functions;
-  for (std::uint32_t i = 0; i < device.stages.size(); ++i) {
-    const Stage& stage = device.stages[i];
-    functions.push_back(abi.AddStage(
-        module,
-        {.stage = i, .buffers = buffers, .inputs = inputs, .block_threads = stage.block_threads}));
-    effective.merge(StageFunctionEmitter(device, stage, abi, functions.back()).Emit());
-  }
-  abi.Finish(module, functions, buffers);
-  return effective;
+  EmitStages(device, abi, unroller, module);
+  AnnotationEffects effects{
+      .effective = device.effective, .partly = {}, .reasons = device.plan.not_parallel};
+  AddUnrolling(device.plan, unroller, effects);
+  return effects;
 }
 
 }  // namespace loopfleet::worker

@@ -2,11 +2,9 @@
 // ModuleEmitter: emits a DevicePlan as LLVM functions, one per stage, for the machine that the
 // DeviceAbi describes.
 
-#include <set>
-
-#include "common/looptree/tree/loop_tree.h"
 #include "worker/gpu/codegen/device_abi.h"
 #include "worker/gpu/codegen/device_plan.h"
+#include "worker/lowering/annotation_effects.h"
 
 namespace llvm {
 class Module;
@@ -14,9 +12,8 @@ class Module;
 
 namespace loopfleet::worker {
 
-// Returns the loops whose annotation changed the code.
-std::set<looptree::TreeRef> EmitDevice(const DevicePlan& device, DeviceAbi& abi,
-                                       llvm::Module& module);
+// Returns what became of the annotations.
+AnnotationEffects EmitDevice(const DevicePlan& device, DeviceAbi& abi, llvm::Module& module);
 
 // The buffers that a caller must pass, in this order: inputs, outputs, one scratch area if any.
 std::vector<BufferSpec> BufferSpecsOf(const DevicePlan& device);

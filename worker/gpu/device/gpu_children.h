@@ -20,7 +20,7 @@ struct GpuChildrenOptions {
   GpuCanary canary;  // with the code that the device loads
   Isolation isolation = Isolation::kSeccomp;
   std::chrono::milliseconds run_limit{10'000};
-  std::chrono::milliseconds compile_limit{10'000};
+  std::chrono::milliseconds compile_limit{2'000};
   std::uint64_t compiler_private_bytes = std::uint64_t{2} << 30;
   std::uint64_t reference_private_bytes = std::uint64_t{16} << 30;
 };

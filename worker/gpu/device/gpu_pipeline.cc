@@ -110,7 +110,7 @@ std::optional<GpuPipeline::Prepared> GpuPipeline::Prepare(Preparer& preparer,
   step.emplace(account_.duty(), DutyCycle::Stage::kVerify);
   const Kernel& kernel = compiled->kernel;
   evaluation.scratch_bytes = kernel.scratch_bytes;
-  evaluation.no_effect = kernel.no_effect;
+  evaluation.notes = kernel.notes;
   evaluation.code_hash = CodeHash(kernel.object);
   if (const std::uint64_t scratch = BytesOf(kernel.buffers, BufferSpec::Role::kScratch);
       scratch > options_.max_scratch_bytes) {

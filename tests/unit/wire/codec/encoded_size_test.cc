@@ -104,7 +104,7 @@ TEST(EncodedSize, TheLargestJobInfoFitsOneMessage) {
   measurement.sample_flags.assign(kMaxSamples, 0);
   outcome.evaluation.verdict = measurement;
   outcome.evaluation.code_hash.assign(kMaxCodeHashBytes, 'c');
-  outcome.evaluation.no_effect.assign(kMaxNotes, std::string(kMaxNoteBytes, 'n'));
+  outcome.evaluation.notes.assign(kMaxNotes, std::string(kMaxNoteBytes, 'n'));
   outcome.evaluation.conditions =
       Conditions{.hardware = {.hardware_class = fact,
                               .model = fact,

@@ -77,7 +77,7 @@ Evaluation MeasuredEvaluation() {
                         .conditions = FixedConditions(),
                         .scratch_bytes = 256,
                         .code_hash = "0123abcd",
-                        .no_effect = {"L3 vectorize", "L1 unroll"},
+                        .notes = {"L3 vectorize", "L1 unroll"},
                         .stages = {}};
   std::int64_t nanos = 1000;
   for (const Stage stage : kStages) evaluation.stages[stage] = Nanos(nanos++);

@@ -183,7 +183,7 @@ Evaluation RandomMessages::AnEvaluation() {
   if (Flip()) evaluation.conditions = SomeConditions();
   evaluation.scratch_bytes = random_.Next();
   evaluation.code_hash = Text();
-  for (std::size_t i = Below(3); i > 0; --i) evaluation.no_effect.push_back(Text(12));
+  for (std::size_t i = Below(3); i > 0; --i) evaluation.notes.push_back(Text(12));
   evaluation.stages = Stages();
   return evaluation;
 }

@@ -94,7 +94,7 @@ TEST(CpuCompiler, DescribesBuffers) {
 TEST(CpuCompiler, ThreadHasNoEffectYet) {
   const auto kernel = Make()->Compile(Open("benchmark://loop_tool-cpu-v0/100"));
   ASSERT_TRUE(kernel.has_value());
-  EXPECT_EQ(kernel->no_effect, std::vector<std::string>{"L0 thread"});
+  EXPECT_EQ(kernel->notes, std::vector<std::string>{"L0 thread"});
 }
 
 TEST(CpuCompiler, AnnotationsThatChangeNothingAreNamed) {
@@ -105,17 +105,17 @@ TEST(CpuCompiler, AnnotationsThatChangeNothingAreNamed) {
   // n is vectorised anyway, in both nests.
   const auto vectorized = compiler->Compile(Annotated(plain, "n", Annotation::kVectorize));
   EXPECT_TRUE(vectorized->object == object);
-  EXPECT_EQ(vectorized->no_effect, (std::vector<std::string>{"L2 vectorize", "L5 vectorize"}));
+  EXPECT_EQ(vectorized->notes, (std::vector<std::string>{"L2 vectorize", "L5 vectorize"}));
 
   // k is a loop unless it is unrolled.
   const auto unrolled = compiler->Compile(Annotated(plain, "k", Annotation::kUnroll));
   EXPECT_TRUE(unrolled->object != object);
-  EXPECT_EQ(unrolled->no_effect, std::vector<std::string>{});
+  EXPECT_EQ(unrolled->notes, std::vector<std::string>{});
 
   // k takes the lanes if asked to.
   const auto lanes = compiler->Compile(Annotated(plain, "k", Annotation::kVectorize));
   EXPECT_TRUE(lanes->object != object);
-  EXPECT_EQ(lanes->no_effect, std::vector<std::string>{});
+  EXPECT_EQ(lanes->notes, std::vector<std::string>{});
 }
 
 TEST(CpuCompiler, AnnotatedTreesAreRight) {
@@ -130,13 +130,32 @@ TEST(CpuCompiler, AnnotatedTreesAreRight) {
   EXPECT_EQ(runner.checked(), 9);
 }
 
-TEST(CpuCompiler, RefusesToUnrollTooFar) {
-  const LoopTree tree =
-      Annotated(Annotated(Open("benchmark://mm-v0/mm128_128_128"), "k", Annotation::kUnroll), "n",
-                Annotation::kUnroll);
-  const auto kernel = Make()->Compile(tree);
-  ASSERT_FALSE(kernel.has_value());
-  EXPECT_EQ(kernel.error().code, FailureCode::kLimitUnroll);
+TEST(CpuCompiler, UnrollsAsFarAsTheCodeBudgetAllows) {
+  const LoopTree plain = Open("benchmark://mm-v0/mm256_256_257");
+  const auto compiler = Make();
+  const auto kernel = compiler->Compile(Annotated(plain, "k", Annotation::kUnroll));
+  ASSERT_TRUE(kernel.has_value());
+  ASSERT_EQ(kernel->notes.size(), 1U);
+  EXPECT_TRUE(kernel->notes[0].starts_with("L1 unroll: ")) << kernel->notes[0];
+  EXPECT_TRUE(kernel->notes[0].ends_with(" of 257")) << kernel->notes[0];
+  EXPECT_LT(kernel->object.size(), 64U << 10);
+  // All loops, so that no budget holds all of them.
+  LoopTree all = plain;
+  for (const char* dim : {"m", "k", "n"}) all = Annotated(all, dim, Annotation::kUnroll);
+  const auto bounded = compiler->Compile(all);
+  ASSERT_TRUE(bounded.has_value());
+  EXPECT_LT(bounded->object.size(), 128U << 10);
+}
+
+TEST(CpuCompiler, PartlyUnrolledTreesAreRight) {
+  KernelRunner runner(CpuIsa::kHost);
+  for (const char* uri : {"benchmark://mm-v0/mm33_100_131", "benchmark://program-v0/chain97_203",
+                          "benchmark://program-v0/reduce_add70_301"}) {
+    const LoopTree plain = Open(uri);
+    for (const char* dim : {"m", "k", "n"}) {
+      EXPECT_EQ(runner.Check(Annotated(plain, dim, Annotation::kUnroll)), "") << uri << " " << dim;
+    }
+  }
 }
 
 TEST(CpuCompiler, RefusesTooLargeAFootprint) {

@@ -17,14 +17,12 @@ class FuzzCheck {
 
   // Empty if the result matches both the reference and the interpreter.
   std::string Check(const FuzzCase& fuzz);
-  int refused() const { return refused_; }  // cases that the compiler refused
 
  private:
   std::string CheckInC(const looptree::LoopTree& tree, const CachedReference::Known& known);
 
   KernelRunners runners_;
   CachedReference references_;
-  int refused_ = 0;
 };
 
 }  // namespace loopfleet::worker

@@ -31,10 +31,7 @@ std::vector<Tensor> KernelRunner::Run(const Kernel& kernel, const std::vector<Te
 
 std::string KernelRunner::Check(const LoopTree& tree, std::uint64_t seed, Oracles oracles) {
   const auto kernel = compiler_->Compile(tree);
-  if (!kernel.has_value()) {
-    if (kernel.error().code == FailureCode::kLimitUnroll) return "";
-    return kernel.error().message + "\n" + TreeText(tree, {});
-  }
+  if (!kernel.has_value()) return kernel.error().message + "\n" + TreeText(tree, {});
   ++checked_;
   const std::vector<Tensor> inputs = SmallIntegers(tree.program(), seed);
   std::string problems;

@@ -35,7 +35,7 @@ class KernelRunner {
                                     std::string& problems);
   // The oracles for the results: the program's reference, or the interpreted tree as well.
   enum class Oracles { kProgram, kBoth };
-  // Empty if the compiled tree gives the reference result, or if it is refused with LIMIT_UNROLL.
+  // Empty if the compiled tree gives the reference result.
   std::string Check(const looptree::LoopTree& tree, std::uint64_t seed = 1,
                     Oracles oracles = Oracles::kProgram);
   int checked() const { return checked_; }  // trees that were compiled

@@ -182,7 +182,7 @@ TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
       {Fault::kCompilerHang, FailureCode::kCompileTimeout},
       {Fault::kRefused, FailureCode::kUnsupported},
       {Fault::kNotLinkable, FailureCode::kCompileError},
-      {Fault::kLongCode, FailureCode::kLimitUnroll},
+      {Fault::kLongCode, FailureCode::kCompileError},
       {Fault::kHugeScratch, FailureCode::kLimitFootprint},
   };
   std::uint64_t id = 0;

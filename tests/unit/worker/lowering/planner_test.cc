@@ -122,18 +122,6 @@ TEST(Planner, ValuesUsedOnlyInTheirBodyHaveNoBuffer) {
   EXPECT_EQ(access.terms, (std::vector<AccessTerm>{{k.loop, 48}, {n.loop, 1}}));
 }
 
-TEST(Planner, CountsUnrolledBodies) {
-  std::vector<LoopSpec> loops = {Loop(kM, 33), Loop(kK, 16), Loop(kN, 48)};
-  loops[1].annotation = looptree::Annotation::kUnroll;
-  loops[2].annotation = looptree::Annotation::kUnroll;
-  const LoopTree tree = MatrixProduct(loops, {Loop(kM, 33), Loop(kN, 48)});
-  const std::uint64_t bodies = 2 * 16 * 48;  // product and sum; the write is not unrolled
-  EXPECT_TRUE(PlanKernel(tree, {.unrolled_bodies = bodies}).has_value());
-  const auto refused = PlanKernel(tree, {.unrolled_bodies = bodies - 1});
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, FailureCode::kLimitUnroll);
-}
-
 TEST(Planner, ScratchStartsOnCacheLines) {
   SplitMix64 random(5);
   for (const ZooProgram& zoo : ProgramZoo()) {

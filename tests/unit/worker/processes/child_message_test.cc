@@ -18,7 +18,7 @@ CompiledKernel SomeKernel() {
                                  {.role = BufferSpec::Role::kOutput, .element_count = 3},
                                  {.role = BufferSpec::Role::kScratch, .element_count = 99}},
                      .scratch_bytes = 396,
-                     .no_effect = {"L3 vectorize"}},
+                     .notes = {"L3 vectorize"}},
           .code = {.bytes = std::string("\x90\0\xc3", 3), .entry = 2}};
 }
 

@@ -117,7 +117,7 @@ TEST_F(CompilerProcessTest, AKernelThatCannotBeLinkedCostsNoChild) {
   const Failure failure = FailureOf(Fault::kNotLinkable);
   EXPECT_EQ(failure.code, FailureCode::kCompileError);
   EXPECT_EQ(failure.message, "an unknown symbol");
-  EXPECT_EQ(FailureOf(Fault::kLongCode).code, FailureCode::kLimitUnroll);
+  EXPECT_EQ(FailureOf(Fault::kLongCode).code, FailureCode::kCompileError);
   ExpectToWork();
   EXPECT_TRUE(restarts_.empty());
 }

@@ -37,8 +37,17 @@ class OutcomeRepairTest : public ScratchDatabase {
     EXPECT_TRUE(repair) << repair.error().message;
     return repair ? *std::move(repair) : OutcomeRepair{};
   }
-  // Expects all outcomes of batch 1, in order and without a gap. Returns the lost ones.
-  std::vector<OutcomePlace> ReadLost(std::size_t finished) {
+  static std::vector<std::uint64_t> SequencesOf(const std::vector<OutcomePlace>& places) {
+    std::vector<std::uint64_t> sequences;
+    for (const OutcomePlace& place : places) {
+      EXPECT_EQ(place.batch, BatchId{1});
+      sequences.push_back(place.sequence);
+    }
+    return sequences;
+  }
+  // Expects all outcomes of batch 1, in order and without a gap. Returns the sequences of the lost
+  // ones.
+  std::vector<std::uint64_t> ReadLost(std::size_t finished) {
     std::vector<Outcome> all;
     const auto reader = OpenReader();
     while (true) {
@@ -48,12 +57,12 @@ class OutcomeRepairTest : public ScratchDatabase {
       all.insert(all.end(), more->begin(), more->end());
     }
     EXPECT_EQ(all.size(), finished);
-    std::vector<OutcomePlace> lost;
+    std::vector<std::uint64_t> lost;
     for (std::uint32_t i = 0; i < all.size(); ++i) {
       EXPECT_EQ(all[i].job, (JobId{{1}, i}));
       EXPECT_EQ(all[i].sequence, i + 1);
       if (all[i].evaluation.failure().code == FailureCode::kStorageCorrupt) {
-        lost.push_back({.batch = {1}, .sequence = i + std::uint64_t{1}});
+        lost.push_back(i + std::uint64_t{1});
       }
     }
     return lost;
@@ -91,14 +100,14 @@ TEST_F(OutcomeRepairTest, ADamagedPageLosesItsOwnRowsAndNoOthers) {
     EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results"), kFinished);
 
     const auto store = OpenStore();
-    EXPECT_EQ(ReadLost(kFinished), repair.lost);
+    EXPECT_EQ(ReadLost(kFinished), SequencesOf(repair.lost));
     EXPECT_EQ(OpenReader()->FindBatch({1}).value()->failed, kFinished);
     EXPECT_EQ(store->Recover().value().jobs.size(), kJobs - kFinished + 1);
     std::vector<Write> writes{Finish(2, 0)};
     for (std::uint32_t i = kFinished; i < kJobs; ++i) writes.push_back(Finish(1, i));
     const Status applied = store->Apply(writes);
     EXPECT_TRUE(applied) << applied.error().message;
-    EXPECT_EQ(ReadLost(kJobs), repair.lost);
+    EXPECT_EQ(ReadLost(kJobs), SequencesOf(repair.lost));
     EXPECT_TRUE(store->Recover().value().jobs.empty());
   }
 }

@@ -32,16 +32,13 @@ class EmulatedDevice {
       const looptree::LoopTree& tree, const std::vector<looptree::Tensor>& inputs,
       std::uint64_t seed, std::string& problems);
 
-  // Empty if the result matches the reference and the interpreter, or if the tree is refused with
-  // LIMIT_UNROLL.
+  // Empty if the result matches the reference and the interpreter.
   std::string Check(const looptree::LoopTree& tree, const std::vector<looptree::Tensor>& inputs,
                     const looptree::Reference& reference, std::uint64_t seed);
-  int refused() const { return refused_; }
 
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
-  int refused_ = 0;
 };
 
 }  // namespace loopfleet::worker

@@ -40,12 +40,12 @@ class PtxExecution : public ::testing::Test {
     device_ = *std::move(device);
     compiler_ = GpuCompiler::Create({.arch = kArch, .limits = {}}).value();
   }
-  // Empty if the tree gives the reference result, or if it is refused with LIMIT_UNROLL.
+  // Empty if the tree gives the reference result.
   std::string Check(const looptree::LoopTree& tree, const std::vector<looptree::Tensor>& inputs,
                     const looptree::Reference& reference) {
     const auto kernel = compiler_->Compile(tree);
     if (!kernel) {
-      return kernel.error().code == FailureCode::kLimitUnroll ? "" : kernel.error().message;
+      return kernel.error().message;
     }
     const auto loaded = device_->Load(*kernel, kernel->ptx);
     if (!loaded) return loaded.error().message + "\n" + kernel->ptx;
