@@ -119,14 +119,14 @@ Status Serve(const CoordinatorOptions& options) {
   FleetRecord record(clock, {.version = LOOPFLEET_VERSION});
   Observer observer(metrics, record);
   StorageQueries answers(*reader);
-  Admitter admitter(*reader, metrics, clock);
+  JobResolver resolver(*reader, metrics, clock);
   StorageThread storage(*store, metrics, clock, wakeup,
                         std::chrono::days(options.keep_samples_days));
   EffectRunner runner(clients, workers, storage, answers, observer);
   SnapshotBoard board;
   EventLoop loop({.core = core,
                   .runner = runner,
-                  .admitter = admitter,
+                  .resolver = resolver,
                   .reader = *reader,
                   .storage = storage,
                   .clients = clients,

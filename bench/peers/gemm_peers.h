@@ -1,5 +1,5 @@
 #pragma once
-// The libraries that matrix products are compared with: Debian's packages, each on one thread.
+// Libraries that our matrix products are benchmarked against: Debian's packages, one thread each.
 
 #include <functional>
 #include <memory>

@@ -52,10 +52,10 @@ Instant AcceptedAt(const Transaction& tx, const Recovered::Job& job) {
 void EnterRecovered(Transaction& tx, std::vector<Recovered::Job> jobs) {
   for (Recovered::Job& job : jobs) {
     // A job that failed to resolve ends with that failure, even in a cancelled batch.
-    if (IsCancelled(tx.state, job.id) && !std::holds_alternative<Failure>(job.job.admission)) {
-      job.job.admission = CancelledFailure();
+    if (IsCancelled(tx.state, job.id) && !std::holds_alternative<Failure>(job.job.resolution)) {
+      job.job.resolution = CancelledFailure();
     }
-    if (const auto* measure = std::get_if<ToMeasure>(&job.job.admission);
+    if (const auto* measure = std::get_if<ToMeasure>(&job.job.resolution);
         measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAgain) {
       tx.state.single_flight.Expect(QuestionOf(job.job.spec, *measure));
     }
@@ -67,7 +67,7 @@ void EnterRecovered(Transaction& tx, std::vector<Recovered::Job> jobs) {
 
 void EnterDamaged(Transaction& tx, const std::vector<JobId>& damaged) {
   for (const JobId id : damaged) {
-    AdmittedJob job{.admission = Failure{
+    ResolvedJob job{.resolution = Failure{
                         .code = FailureCode::kStorageCorrupt,
                         .message = fmt::format("what job {} asked can no longer be read", id)}};
     EnterJob(tx, id, std::move(job), tx.now.instant);

@@ -212,7 +212,7 @@ SiteReply FleetPage::Api(const monitoring::SiteRequest& request) {
     if (stream == nullptr) {
       return Refusal(
           503, "BUSY",
-          fmt::format("{} pages are watched live already, that is the most", feed_.max_watchers()));
+          fmt::format("{} pages are watched live already (the limit)", feed_.max_watchers()));
     }
     return {.content_type = "text/event-stream", .stream = std::move(stream)};
   }

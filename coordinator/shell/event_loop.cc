@@ -38,9 +38,9 @@ void EventLoop::Recover(storage::Recovery recovery) {
   LF_FAILPOINT("coordinator.recovered");
 }
 
-Recovered::Job EventLoop::AdmitRecovered(storage::UnfinishedJob job) {
+Recovered::Job EventLoop::ResolveRecovered(storage::UnfinishedJob job) {
   return {.id = job.job,
-          .job = parts_.admitter.Readmit(std::move(job.spec), job.replayed),
+          .job = parts_.resolver.ResolveRecovered(std::move(job.spec), job.replayed),
           .accepted_at = job.accepted_at};
 }
 
@@ -56,7 +56,7 @@ Status EventLoop::RecoverSomeJobs() {
         "they end as STORAGE_CORRUPT",
         event.damaged.size(), event.damaged.front(), event.damaged.back());
   }
-  for (storage::UnfinishedJob& job : jobs) event.jobs.push_back(AdmitRecovered(std::move(job)));
+  for (storage::UnfinishedJob& job : jobs) event.jobs.push_back(ResolveRecovered(std::move(job)));
   if (to_recover_->at_end()) {
     event.part = JobsRecovered::Part::kLast;
     to_recover_.reset();
@@ -77,7 +77,7 @@ void EventLoop::RecoverEarly(const wire::WorkerMessage& message) {
     if (parts_.core.Has(id)) continue;
     auto job = to_recover_->ReadOutOfOrder(id);
     // An unreadable job is handled when RecoverSomeJobs reaches it.
-    if (job && *job) event.jobs.push_back(AdmitRecovered(**std::move(job)));
+    if (job && *job) event.jobs.push_back(ResolveRecovered(**std::move(job)));
   }
   if (!event.jobs.empty()) Give(std::move(event));
 }
@@ -197,7 +197,7 @@ void EventLoop::Serve(RequestQueue& requests) {
 void EventLoop::ServeClients() {
   Instant until = parts_.clock.Now() + kMaxTimePerTurn;
   while (!requests_.empty() && parts_.clock.Now() < until) Serve(requests_);
-  until = parts_.clock.Now() + kMaxAdmittingPerTurn;
+  until = parts_.clock.Now() + kMaxResolvingPerTurn;
   while (MaySubmit() && parts_.clock.Now() < until) Serve(submissions_);
 }
 
@@ -290,7 +290,7 @@ void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
     const StoredConditions conditions(parts_.core.state());
     event.jobs.reserve(submit.jobs.size());
     for (JobSpec& spec : submit.jobs) {
-      event.jobs.push_back(parts_.admitter.Admit(std::move(spec), conditions));
+      event.jobs.push_back(parts_.resolver.Resolve(std::move(spec), conditions));
     }
   }
   LF_FAILPOINT("coordinator.submission_admitted");

@@ -34,7 +34,7 @@ class EventLoop {
   struct Parts {
     Core& core;
     EffectRunner& runner;
-    Admitter& admitter;
+    JobResolver& resolver;
     storage::StoreReader& reader;
     StorageThread& storage;
     wire::Router& clients;
@@ -65,7 +65,7 @@ class EventLoop {
   // Of clients. ZeroMQ takes one message of each connection in turn, and a client may have many
   // connections.
   static constexpr int kMaxRequestsPerTurn = 1'024;
-  static constexpr std::chrono::milliseconds kMaxAdmittingPerTurn{5};  // or one submission
+  static constexpr std::chrono::milliseconds kMaxResolvingPerTurn{5};  // or one submission
   // While this many jobs are on their way to disk, further submissions wait here, where clients
   // take turns, and not for the disk, which writes in order of arrival.
   static constexpr std::size_t kMaxJobsOnTheirWay = 5'000;
@@ -80,7 +80,7 @@ class EventLoop {
   Status RecoverSomeJobs();
   // Reads the jobs that a worker's hello lists as held, before the core sees the hello.
   void RecoverEarly(const wire::WorkerMessage& message);
-  Recovered::Job AdmitRecovered(storage::UnfinishedJob job);
+  Recovered::Job ResolveRecovered(storage::UnfinishedJob job);
   void GiveStorageEvents();
   void ReceiveFromClients();
   void Queue(wire::Received request);

@@ -105,31 +105,32 @@ const ReplayMemory::Replayed& ReplayMemory::Remember(std::string content, Replay
   return current_.insert_or_assign(std::move(content), std::move(replayed)).first->second;
 }
 
-AdmittedJob Admitter::Admit(JobSpec spec, const StoredConditions& conditions) {
+ResolvedJob JobResolver::Resolve(JobSpec spec, const StoredConditions& conditions) {
   if (auto senseless = ValidateSpec(spec)) {
-    return {.spec = std::move(spec), .admission = *std::move(senseless)};
+    return {.spec = std::move(spec), .resolution = *std::move(senseless)};
   }
   const ReplayMemory::Replayed& replayed = memory_.Replay(spec);
   if (const auto* failure = std::get_if<Failure>(&replayed)) {
-    return {.spec = std::move(spec), .admission = *failure};
+    return {.spec = std::move(spec), .resolution = *failure};
   }
   const ToMeasure measure = std::get<ToMeasure>(replayed);
   if (spec.freshness == Freshness::kAllowStored) {
     if (auto stored = Lookup(spec, measure, conditions)) {
-      return {.spec = std::move(spec), .admission = std::move(stored)};
+      return {.spec = std::move(spec), .resolution = std::move(stored)};
     }
   }
-  return {.spec = std::move(spec), .admission = measure};
+  return {.spec = std::move(spec), .resolution = measure};
 }
 
-AdmittedJob Admitter::Readmit(JobSpec spec, const std::optional<storage::ReplayResult>& stored) {
-  if (!stored) return Admit(std::move(spec), {});
+ResolvedJob JobResolver::ResolveRecovered(JobSpec spec,
+                                          const std::optional<storage::ReplayResult>& stored) {
+  if (!stored) return Resolve(std::move(spec), {});
   const ToMeasure measure = memory_.Recall(*stored, spec);
-  return {.spec = std::move(spec), .admission = measure};
+  return {.spec = std::move(spec), .resolution = measure};
 }
 
-storage::StoredAnswer Admitter::Lookup(const JobSpec& spec, const ToMeasure& measure,
-                                       const StoredConditions& conditions) {
+storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ToMeasure& measure,
+                                          const StoredConditions& conditions) {
   // The earliest acceptable time of measurement; the epoch: any.
   WallTime measured_since{};
   if (spec.max_age_s > 0) {

@@ -65,15 +65,15 @@ class ReplayMemory {
 
 // Admits jobs: validates, replays and looks up stored answers. Reads from storage; used by one
 // thread.
-class Admitter {
+class JobResolver {
  public:
-  Admitter(storage::StoreReader& reader, monitoring::CoordinatorMetrics& metrics,
-           const Clock& clock)
+  JobResolver(storage::StoreReader& reader, monitoring::CoordinatorMetrics& metrics,
+              const Clock& clock)
       : reader_(reader), metrics_(metrics), clock_(clock) {}
 
-  AdmittedJob Admit(JobSpec spec, const StoredConditions& conditions);
+  ResolvedJob Resolve(JobSpec spec, const StoredConditions& conditions);
   // For a job that an earlier run accepted. No worker is connected yet, so nothing is looked up.
-  AdmittedJob Readmit(JobSpec spec, const std::optional<storage::ReplayResult>& stored);
+  ResolvedJob ResolveRecovered(JobSpec spec, const std::optional<storage::ReplayResult>& stored);
 
  private:
   storage::StoredAnswer Lookup(const JobSpec& spec, const ToMeasure& measure,

@@ -16,15 +16,14 @@ const Payer& PayerOf(const ReadQueue::Read& read) {
 std::optional<Failure> ReadQueue::Add(Read read) {
   const Uuid client = PayerOf(read).client;
   if (queue_.size_of(client) >= limits_.max_reads_per_client) {
-    return Failure{
-        .code = FailureCode::kQuotaExceeded,
-        .message = fmt::format("{} pages are to be read for this client, that is the most",
-                               limits_.max_reads_per_client)};
+    return Failure{.code = FailureCode::kQuotaExceeded,
+                   .message = fmt::format("{} pages are to be read for this client (the limit)",
+                                          limits_.max_reads_per_client)};
   }
   if (queue_.size() >= limits_.max_reads) {
     return Failure{
         .code = FailureCode::kBusy,
-        .message = fmt::format("{} pages are to be read, that is the most", limits_.max_reads)};
+        .message = fmt::format("{} pages are to be read (the limit)", limits_.max_reads)};
   }
   queue_.Push(client, std::move(read));
   return std::nullopt;

@@ -110,10 +110,10 @@ void SimulatedCoordinator::Recover(storage::Recovery recovery) {
   for (storage::UnfinishedJob& job : recovery.jobs) {
     event.jobs.push_back({.id = job.job,
                           .job = job.replayed
-                                     ? coordinator::AdmittedJob{.spec = job.spec,
-                                                                .admission = JobPool::Recall(
+                                     ? coordinator::ResolvedJob{.spec = job.spec,
+                                                                .resolution = JobPool::Recall(
                                                                     *job.replayed, job.spec)}
-                                     : disk_->Admit(std::move(job.spec), {}),
+                                     : disk_->Resolve(std::move(job.spec), {}),
                           .accepted_at = job.accepted_at});
   }
   // A random part is recovered at once; the rest follows piece by piece, as in the real shell.
@@ -211,7 +211,7 @@ void SimulatedCoordinator::OnSubmit(const PeerId& peer, std::uint64_t number,
   if (client && !event.seen && !event.no_room) {
     const coordinator::StoredConditions conditions(core_->state());
     for (JobSpec& spec : submit.jobs) {
-      event.jobs.push_back(disk_->Admit(std::move(spec), conditions));
+      event.jobs.push_back(disk_->Resolve(std::move(spec), conditions));
     }
   }
   Give(std::move(event));

@@ -1,6 +1,6 @@
 #pragma once
-// Protocol: what a worker sends to its coordinator, and when. A state machine without sockets,
-// threads or a clock of its own, so the same code runs in the daemon
+// Protocol: what a worker sends to its coordinator (hello, heartbeats, reports), and when. A state
+// machine without sockets, threads or a clock of its own, so the same code runs in the daemon
 // (worker/coordinator_link/connection.h) and in the simulation (tests/simulation). One thread at a
 // time.
 

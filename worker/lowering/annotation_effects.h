@@ -1,5 +1,5 @@
 #pragma once
-// AnnotationEffects: what became of the annotations of a tree.
+// AnnotationEffects: which annotations of a tree took effect, how far, and why others did not.
 
 #include <map>
 #include <set>

@@ -20,8 +20,8 @@ namespace loopfleet::worker {
 
 // In instructions of the emitter's intermediate language, before machine code is made of them.
 struct UnrollLimits {
-  std::uint64_t loop = 512;     // all copies of one loop's body
-  std::uint64_t kernel = 2048;  // the whole kernel
+  std::uint64_t loop = 256;     // all copies of one loop's body
+  std::uint64_t kernel = 1024;  // the whole kernel
 };
 
 class Unroller {

@@ -37,9 +37,8 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   Channel& channel() { return channel_; }
   void Kill();
-  // Receives a reply. A child that works for longer than kOwnShare runs at a low priority from then
-  // on, so that it takes a tenth of a core from children whose work is short, and has to be
-  // replaced afterwards: gives_way().
+  // Receives a reply. A child that is busy for longer than kOwnShare gets a low priority, so that
+  // short work keeps nine tenths of a core. Replace it afterwards: gives_way().
   Result<std::string> ReceiveReply(Instant deadline, std::size_t max_bytes);
   bool gives_way() const { return gives_way_; }
   // The status that waitpid gave the fork server. kTimeout: the child still runs. kClosed: the fork

@@ -1,5 +1,5 @@
 #pragma once
-// Isolation: how far kernels and compilers are kept from the rest of the host. The rest of
+// SyscallFilter: how far kernels and compilers are kept from the rest of the host. The rest of
 // confinement (confinement.h) works on every host; this part depends on what the host supports.
 
 #include <cstdint>

@@ -218,9 +218,9 @@ std::optional<Nanos> MeasurementRounds::NextIn() const {
 bool MeasurementRounds::IsEnough() const {
   const auto clear =
       static_cast<std::size_t>(std::ranges::count(rounds_, Round::Worth::kClear, &Round::worth));
-  if (clear >= options_.most_scattered) return true;
   const auto figure = Summarise(kMhzPerPerNs);  // in cycles, as in Agreeing
   if (!figure || AcceptedSamples(*figure) < kLeastAccepted) return false;
+  if (clear >= options_.most_scattered) return true;
   if (figure->spread <= TargetSpread()) return true;
   if (spec_.precision > 0) return false;
   // Intervals shrink with the root of the number of samples.

@@ -1,8 +1,8 @@
 #pragma once
 // Sampler: takes one round of a kernel by a fixed policy (docs/MEASUREMENT.md). It times
-// repetitions: batches of runs so long that reading the clock does not matter. A sample is the time
-// of a repetition divided by its runs. A probe runs before and after each repetition; if it finds
-// the core contended, the repetitions beside it do not count. MeasurementRounds
+// repetitions: batches long enough that the cost of reading the clock is negligible. A sample is
+// the time of a repetition divided by its runs. A probe runs before and after each repetition; if
+// it finds the core contended, the repetitions beside it do not count. MeasurementRounds
 // (worker/timing/measurement_rounds.h) combines several rounds.
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace loopfleet::worker {
 
 // The rules of one round.
 struct SamplingPolicy {
-  // The fewest accepted samples, as long as the patience lasts, and the most.
+  // Bounds on accepted samples. The minimum no longer holds after `patience_ns`.
   std::uint32_t min_samples = 2;
   std::uint32_t most_samples = 15;
   std::uint64_t min_repetition_ns = 60'000;

@@ -4,8 +4,8 @@
 // forbid new threads; they sleep between kernels.
 //
 // A loop is cut into one equal part per thread, part i meant for thread i, so that the same core
-// does the same work in each run. When the caller has finished its own part, it takes over those
-// that have not begun: a core that is busy with something else delays nothing. Belongs to the
+// does the same work in each run. When the caller has finished its own part, it takes over
+// the parts that have not begun, so a busy core does not delay the loop. Belongs to the
 // thread that made it; runs one loop at a time.
 
 #include <atomic>

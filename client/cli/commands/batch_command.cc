@@ -126,7 +126,7 @@ void AddBatchCommands(CommandLine& line) {
   AddVerb(line, noun, {.name = "show", .description = "One batch", .examples = {}}, flags, RunShow);
   AddVerb(line, noun,
           {.name = "wait",
-           .description = "Stay until the last outcome of a batch is in",
+           .description = "Wait for a batch to finish",
            .examples = "loopfleet batch wait 12 --timeout 60\nloopfleet batch wait last --jsonl"},
           flags, RunWait)
       .add_flag("--jsonl", flags->jsonl,

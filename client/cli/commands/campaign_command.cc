@@ -81,7 +81,7 @@ void AddCampaignCommands(CommandLine& line) {
           CommandLine::Talks::kToCoordinator);
   AddVerb(line, noun,
           {.name = "show",
-           .description = "How far a campaign is",
+           .description = "Show campaign progress",
            .examples = "loopfleet campaign show matmuls.toml"},
           CommandLine::Talks::kOffline);
 }

@@ -1,4 +1,5 @@
-// `loopfleet status`, `top` and `events`: the fleet now, live, and its recent events.
+// `loopfleet status`, `top` and `events`: the fleet now, live, and its recent events. The numbers
+// come from the coordinator's FleetRecord (coordinator/shell/fleet_record.h).
 
 #include <fmt/format.h>
 
@@ -149,12 +150,12 @@ void AddWatchCommands(CommandLine& line) {
   CLI::App& top = line.AddCommand(
       line.root(),
       {.name = "top",
-       .description = "The fleet, live: workers, batches, events (q leaves; once, into a pipe)",
+       .description = "The fleet, live: workers, batches, events (q quits; prints once when piped)",
        .examples = "loopfleet top --interval 0.5"},
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunTop(*flags, run); });
-  top.add_flag("--once", flags->once, "print it once and leave");
-  top.add_option("--interval", flags->interval_s, "between two looks (default 1)")
+  top.add_flag("--once", flags->once, "print once and exit");
+  top.add_option("--interval", flags->interval_s, "refresh interval (default 1)")
       ->check(CLI::Range(0.1, 3600.0))
       ->type_name("SECONDS");
   CLI::App& events = line.AddCommand(
@@ -164,9 +165,9 @@ void AddWatchCommands(CommandLine& line) {
        .examples = "loopfleet events --follow --json | jq -r .kind"},
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunEvents(*flags, run); });
-  events.add_flag("--follow,-f", flags->follow, "go on until Ctrl-C, over restarts too");
+  events.add_flag("--follow,-f", flags->follow, "follow until Ctrl-C, across restarts");
   events.add_flag("--json", flags->json, "print one JSON object a line");
-  events.add_option("--count", flags->count, "leave after so many")->type_name("N");
+  events.add_option("--count", flags->count, "stop after N events")->type_name("N");
 }
 
 }  // namespace loopfleet::client

@@ -78,7 +78,7 @@ Json BatchJson(const BatchInfo& info) {
               {"failed", info.failed},
               {"from_store", info.from_store},
               {"client", info.client.ToString()},
-              {"is_audit", info.client.is_nil()}};
+              {"is_internal", info.client.is_nil()}};
 }
 
 }  // namespace loopfleet::wire

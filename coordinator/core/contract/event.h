@@ -43,11 +43,11 @@ struct ToMeasure {
   std::uint64_t flop_count = 0;  // of one run; 0: unknown
 };
 // To be measured by a worker, answered from the store, or over at once (INVALID_ACTION, say).
-using JobResolver = std::variant<ToMeasure, storage::StoredAnswer, Failure>;
+using Resolution = std::variant<ToMeasure, storage::StoredAnswer, Failure>;
 
-struct AdmittedJob {
+struct ResolvedJob {
   JobSpec spec;
-  JobResolver admission;
+  Resolution resolution;
 };
 
 // ---- events
@@ -56,7 +56,7 @@ struct AdmittedJob {
 struct Recovered {
   struct Job {
     JobId id;
-    AdmittedJob job;
+    ResolvedJob job;
     std::optional<WallTime> accepted_at;  // only of a job with a deadline
   };
   std::uint64_t epoch = 1;
@@ -89,7 +89,7 @@ struct Submission {
   std::string digest;
   std::optional<BatchId> append_to;
   wire::BatchEnd end = wire::BatchEnd::kComplete;
-  std::vector<AdmittedJob> jobs;
+  std::vector<ResolvedJob> jobs;
   // The request was accepted before; `jobs` may be empty then.
   std::optional<storage::StoredRequest> seen;
   // From Core::CheckRoomFor. `jobs` is empty then, because they were not resolved.

@@ -176,19 +176,19 @@ Ending FailedBy(Failure failure, Verdict verdict) {
   return ending;
 }
 
-void EnterJob(Transaction& tx, JobId id, AdmittedJob job, Instant accepted_at) {
+void EnterJob(Transaction& tx, JobId id, ResolvedJob job, Instant accepted_at) {
   const Nanos waited = tx.now.instant - accepted_at;
   const Instant expires_at = ExpiryOf(job.spec, accepted_at);
-  const auto* measure = std::get_if<ToMeasure>(&job.admission);
+  const auto* measure = std::get_if<ToMeasure>(&job.resolution);
   const bool shares = measure != nullptr && job.spec.freshness != Freshness::kMeasureAgain;
-  if (auto* failure = std::get_if<Failure>(&job.admission)) {
+  if (auto* failure = std::get_if<Failure>(&job.resolution)) {
     Ending ending = FailedBy(std::move(*failure), Verdict::kAboutThisJob);
     MakeOutcome(tx, {.id = id, .ending = std::move(ending)});
   } else if (expires_at <= tx.now.instant) {  // it expired on its way to disk
     if (shares) tx.state.single_flight.Forget(QuestionOf(job.spec, *measure));
     MakeOutcome(tx,
                 {.id = id, .ending = FailedBy(ExpiredFailure(job.spec), Verdict::kAboutThisJob)});
-  } else if (auto* stored = std::get_if<storage::StoredAnswer>(&job.admission)) {
+  } else if (auto* stored = std::get_if<storage::StoredAnswer>(&job.resolution)) {
     MakeSharedOutcome(tx, {.id = id, .queued = waited}, std::move(*stored));
   } else {
     EnterToMeasure(tx, {.id = id,

@@ -154,10 +154,10 @@ bool BindAffinity(Transaction& tx, const Job& job, const Worker& worker) {
   return true;
 }
 
-void BindStored(Transaction& tx, const std::vector<AdmittedJob>& jobs) {
+void BindStored(Transaction& tx, const std::vector<ResolvedJob>& jobs) {
   State& state = tx.state;
-  for (const AdmittedJob& job : jobs) {
-    const auto* stored = std::get_if<storage::StoredAnswer>(&job.admission);
+  for (const ResolvedJob& job : jobs) {
+    const auto* stored = std::get_if<storage::StoredAnswer>(&job.resolution);
     const std::string& affinity = job.spec.affinity;
     if (stored == nullptr || affinity.empty()) continue;
     if (!state.affinities.WorkerOf(affinity).is_nil()) continue;

@@ -46,7 +46,7 @@ LinePlace LinePlaceOf(const State& state, const Job& job);
 bool BindAffinity(Transaction& tx, const Job& job, const Worker& worker);
 // For jobs answered from the store: binds their affinity, if it is not bound, to the worker that
 // measured the answer.
-void BindStored(Transaction& tx, const std::vector<AdmittedJob>& jobs);
+void BindStored(Transaction& tx, const std::vector<ResolvedJob>& jobs);
 // Releases affinities whose worker is gone, drains or is quarantined: their jobs go to another
 // worker.
 void ReleaseAffinities(Transaction& tx);

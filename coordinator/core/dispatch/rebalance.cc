@@ -20,8 +20,9 @@ bool IsIdle(const Worker& worker) {
 // Its recent time per job, times the jobs that it holds. An unknown time counts as long.
 bool IsLoaded(const Worker& worker, const Limits& limits) {
   if (worker.running.size() < 2) return false;
-  return worker.job_took == Nanos{0} ||
-         worker.job_took * static_cast<std::int64_t>(worker.running.size()) > limits.retract_work;
+  return worker.job_took.value() == Nanos{0} ||
+         worker.job_took.value() * static_cast<std::int64_t>(worker.running.size()) >
+             limits.retract_work;
 }
 
 bool IsWaitedFor(const Transaction& tx, const Worker& worker) {

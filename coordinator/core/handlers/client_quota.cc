@@ -21,15 +21,15 @@ std::optional<Failure> WhyOverQuota(const State& state, const Uuid& client, cons
     return Failure{.code = FailureCode::kQuotaExceeded, .message = std::move(message)};
   };
   if (load.jobs + jobs > limits.max_unfinished_jobs_per_client) {
-    return over(fmt::format("{} jobs of this client are unfinished, {} is the most", load.jobs,
+    return over(fmt::format("{} jobs of this client are unfinished (limit {})", load.jobs,
                             limits.max_unfinished_jobs_per_client));
   }
   if (load.bytes + bytes > limits.max_unfinished_bytes_per_client) {
-    return over(fmt::format("the unfinished jobs of this client take {} bytes, {} is the most",
+    return over(fmt::format("the unfinished jobs of this client take {} bytes (limit {})",
                             load.bytes, limits.max_unfinished_bytes_per_client));
   }
   if (batch == nullptr && load.batches >= limits.max_unfinished_batches_per_client) {
-    return over(fmt::format("{} batches of this client are unfinished, that is the most",
+    return over(fmt::format("{} batches of this client are unfinished (the limit)",
                             limits.max_unfinished_batches_per_client));
   }
   return std::nullopt;
@@ -55,12 +55,12 @@ std::optional<Failure> CheckCapacity(const State& state, const Batch* batch, std
   const Limits& limits = state.limits;
   if (state.UnfinishedJobs() + jobs > limits.max_unfinished_jobs) {
     return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} jobs are unfinished, {} is the most",
+                   .message = fmt::format("{} jobs are unfinished (limit {})",
                                           state.UnfinishedJobs(), limits.max_unfinished_jobs)};
   }
   if (batch == nullptr && state.batches.size() >= limits.max_unfinished_batches) {
     return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} batches are unfinished, that is the most",
+                   .message = fmt::format("{} batches are unfinished (the limit)",
                                           limits.max_unfinished_batches)};
   }
   const std::size_t in_batch = batch == nullptr ? 0 : batch->job_count;

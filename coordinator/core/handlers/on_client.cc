@@ -90,13 +90,12 @@ struct QuestionVisitor {
     if (!state.long_polls.Contains(asker)) {
       if (state.long_polls.CountOf(payer) >= state.limits.max_waiters_per_client) {
         return Refuse(tx, asker, FailureCode::kQuotaExceeded,
-                      fmt::format("{} requests of this client are waiting, that is the most",
+                      fmt::format("{} requests of this client are waiting (the limit)",
                                   state.limits.max_waiters_per_client));
       }
       if (state.long_polls.size() >= state.limits.max_waiters) {
-        return Refuse(
-            tx, asker, FailureCode::kBusy,
-            fmt::format("{} requests are waiting, that is the most", state.limits.max_waiters));
+        return Refuse(tx, asker, FailureCode::kBusy,
+                      fmt::format("{} requests are waiting (the limit)", state.limits.max_waiters));
       }
     }
     state.long_polls.Add(std::move(waiter));

@@ -73,7 +73,7 @@ void OnSetDrain(Transaction& tx, const Asker& asker, const wire::SetDrain& set) 
     }
     if (state.drains.size() >= state.limits.max_drains) {
       return Refuse(tx, asker, FailureCode::kBusy,
-                    fmt::format("{} targets are drained, that is the most", state.drains.size()));
+                    fmt::format("{} targets are drained (the limit)", state.drains.size()));
     }
   }
   // Resuming a worker that is not drained changes nothing: the request may be a repeat whose first

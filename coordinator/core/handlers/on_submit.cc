@@ -22,18 +22,18 @@ Asker AskerOf(const Submission& submission) {
 }
 
 // Keeps the questions of jobs on their way to disk in flight.
-void ExpectAnswers(Transaction& tx, const std::vector<AdmittedJob>& jobs) {
-  for (const AdmittedJob& job : jobs) {
-    const auto* measure = std::get_if<ToMeasure>(&job.admission);
+void ExpectAnswers(Transaction& tx, const std::vector<ResolvedJob>& jobs) {
+  for (const ResolvedJob& job : jobs) {
+    const auto* measure = std::get_if<ToMeasure>(&job.resolution);
     if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAgain) continue;
     tx.state.single_flight.Expect(QuestionOf(job.spec, *measure));
   }
   tx.state.arriving_jobs += jobs.size();
 }
 
-void ForgetAnswers(Transaction& tx, const std::vector<AdmittedJob>& jobs) {
-  for (const AdmittedJob& job : jobs) {
-    const auto* measure = std::get_if<ToMeasure>(&job.admission);
+void ForgetAnswers(Transaction& tx, const std::vector<ResolvedJob>& jobs) {
+  for (const ResolvedJob& job : jobs) {
+    const auto* measure = std::get_if<ToMeasure>(&job.resolution);
     if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAgain) continue;
     tx.state.single_flight.Forget(QuestionOf(job.spec, *measure));
   }
@@ -72,7 +72,7 @@ std::size_t MostBoundDemands(const State& state) {
 Failure TooManyDemands(const Limits& limits) {
   return {.code = FailureCode::kQuotaExceeded,
           .message = fmt::format("jobs wait with {} combinations of device, threads and labels, "
-                                 "that is the most: ask for fewer different ones at a time",
+                                 "the limit: ask for fewer different ones at a time",
                                  limits.max_demands)};
 }
 
@@ -89,14 +89,14 @@ void StartAccepting(Transaction& tx, Batch& batch, Submission submission) {
   write.jobs.reserve(submission.jobs.size());
   write.replayed.reserve(submission.jobs.size());
   const std::uint64_t bytes = MemoryBytesOf(submission.jobs);
-  for (AdmittedJob& job : submission.jobs) {
-    if (std::holds_alternative<storage::StoredAnswer>(job.admission)) {
+  for (ResolvedJob& job : submission.jobs) {
+    if (std::holds_alternative<storage::StoredAnswer>(job.resolution)) {
       const double deadline_s = job.spec.deadline_s;
       write.jobs.push_back(std::exchange(job.spec, {.deadline_s = deadline_s}));
     } else {
       write.jobs.push_back(job.spec);
     }
-    const auto* measure = std::get_if<ToMeasure>(&job.admission);
+    const auto* measure = std::get_if<ToMeasure>(&job.resolution);
     write.replayed.push_back(measure == nullptr ? std::nullopt
                                                 : std::optional(storage::ReplayResult{
                                                       measure->tree, measure->placement}));
@@ -180,7 +180,7 @@ void OnSubmission(Transaction& tx, Submission submission) {
   StartAccepting(tx, *batch, std::move(submission));
 }
 
-void SubmitInternalBatch(Transaction& tx, std::vector<AdmittedJob> jobs) {
+void SubmitInternalBatch(Transaction& tx, std::vector<ResolvedJob> jobs) {
   State& state = tx.state;
   if (jobs.empty() || CheckCapacity(state, nullptr, jobs.size())) return;
   Batch& batch = state.batches.Add(

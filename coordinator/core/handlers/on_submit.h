@@ -10,7 +10,7 @@ namespace loopfleet::coordinator {
 void OnSubmission(Transaction& tx, Submission submission);
 
 // Submits a batch of the coordinator itself, without a reply. Dropped if there is no room for it.
-void SubmitInternalBatch(Transaction& tx, std::vector<AdmittedJob> jobs);
+void SubmitInternalBatch(Transaction& tx, std::vector<ResolvedJob> jobs);
 
 // Storage has answered: the jobs of one message were accepted or refused.
 void OnAcceptanceDurable(Transaction& tx, AcceptanceCommit commit);

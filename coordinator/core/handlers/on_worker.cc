@@ -189,7 +189,7 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
     Failure failure{
         .code = FailureCode::kQuotaExceeded,
         .message = fmt::format("workers of {} kinds (hardware class, compiler, policy) are "
-                               "registered with this key already, that is the most",
+                               "registered with this key already (the limit)",
                                state.limits.max_kinds_per_key)};
     return RefuseWorker(tx, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
@@ -248,10 +248,10 @@ void Distrust(Transaction& tx, Worker& worker, Nanos doubted) {
   if (!taken.empty()) {
     Send(tx, *worker.peer, wire::Revoke{.leases = {taken.begin(), taken.end()}});
   }
-  std::vector<AdmittedJob> anew;
+  std::vector<ResolvedJob> anew;
   for (MeasuredJob& measured : worker.in_doubt) {
     if (measured.reported_at < tx.now.instant - doubted) continue;
-    const Placement placement = std::get<ToMeasure>(measured.job.admission).placement;
+    const Placement placement = std::get<ToMeasure>(measured.job.resolution).placement;
     if (!state.workers.HasReady(DemandOf(measured.job.spec, placement))) continue;
     measured.job.spec.freshness = Freshness::kMeasureAgain;
     anew.push_back(std::move(measured.job));
@@ -327,7 +327,7 @@ Nanos TimeInWorker(const StageDurations& stages) {
 void RememberInDoubt(Transaction& tx, Worker& worker, Job job) {
   const ToMeasure measure = ToMeasureOf(job);
   MeasuredJob measured{.reported_at = tx.now.instant,
-                       .job = {.spec = std::move(job.spec), .admission = measure}};
+                       .job = {.spec = std::move(job.spec), .resolution = measure}};
   measured.job.spec.tag.clear();  // its reply has been made
   worker.in_doubt.push_back(std::move(measured));
   if (worker.in_doubt.size() > tx.limits().max_remeasured) worker.in_doubt.pop_front();
@@ -351,7 +351,7 @@ Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation ev
   ++worker.finished_jobs;
   const auto why = WhyImplausible(evaluation, job, worker);
   if (!why) {
-    state.workers.JobTook(worker, TimeInWorker(evaluation.stages));
+    worker.job_took.Add(TimeInWorker(evaluation.stages));
   } else {
     tx.effects.push_back(Observation{
         ReportWasImplausible{.worker = worker.facts.name, .job = job.id, .reason = *why}});

@@ -12,9 +12,9 @@
 
 namespace loopfleet::coordinator {
 
-inline std::uint64_t MemoryBytesOf(const std::vector<AdmittedJob>& jobs) {
+inline std::uint64_t MemoryBytesOf(const std::vector<ResolvedJob>& jobs) {
   std::uint64_t bytes = 0;
-  for (const AdmittedJob& job : jobs) bytes += MemoryBytesOf(job.spec);
+  for (const ResolvedJob& job : jobs) bytes += MemoryBytesOf(job.spec);
   return bytes;
 }
 

@@ -28,7 +28,7 @@
 #include "coordinator/core/tables/retry_table.h"
 #include "coordinator/core/tables/single_flight_table.h"
 #include "coordinator/core/tables/unschedulable_table.h"
-#include "coordinator/core/tables/wall_history.h"
+#include "coordinator/core/tables/wall_clock_history.h"
 #include "coordinator/core/tables/worker_registry.h"
 
 namespace loopfleet::coordinator {
@@ -93,7 +93,7 @@ struct State {
   ClientTable clients;
   ClientUsageTable usage;
   LongPollTable long_polls;
-  WallHistory wall;
+  WallClockHistory wall;
   PendingCommits commits;
 
   // Including jobs on their way to disk and jobs still to be read.

@@ -28,7 +28,7 @@ struct AcceptanceCommit {
   std::uint32_t first_index = 0;
   wire::BatchEnd end = wire::BatchEnd::kComplete;
   // Jobs whose answer is known keep only the deadline of their specs, the one field still needed.
-  std::vector<AdmittedJob> jobs;
+  std::vector<ResolvedJob> jobs;
   std::uint64_t bytes = 0;  // charged for these jobs
   Instant arrived_at{};
 };

@@ -171,18 +171,19 @@ void ReadyQueue::Rest(Lane& lane) {
 }
 
 std::uint64_t ReadyQueue::WeightOf(const Lane& lane) const {
-  if (lane.expected == Nanos{0} || typical_ == Nanos{0}) return 1;
-  return std::clamp<std::uint64_t>(
-      static_cast<std::uint64_t>((lane.expected + typical_ / 2) / typical_), 1, kMostWeight);
+  const Nanos expected = lane.run_time.value();
+  const Nanos typical = run_time_.value();
+  if (expected == Nanos{0} || typical == Nanos{0}) return 1;
+  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>((expected + typical / 2) / typical),
+                                   1, kMostWeight);
 }
 
 void ReadyQueue::Took(const Uuid& client, Nanos duration) {
-  const auto learn = [&](Nanos& expected) {
-    expected = expected == Nanos{0} ? duration : expected + (duration - expected) / 8;
-  };
   if (duration <= Nanos{0}) return;
-  learn(typical_);
-  if (const auto lane = lanes_.find(client); lane != lanes_.end()) learn(lane->second.expected);
+  run_time_.Add(duration);
+  if (const auto lane = lanes_.find(client); lane != lanes_.end()) {
+    lane->second.run_time.Add(duration);
+  }
 }
 
 // ---- inspection

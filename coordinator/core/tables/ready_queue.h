@@ -33,6 +33,7 @@
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
 #include "coordinator/core/rules/placement.h"
+#include "coordinator/core/tables/run_time_estimate.h"
 
 namespace loopfleet::coordinator {
 
@@ -145,7 +146,7 @@ class ReadyQueue {
   struct Lane {
     Uuid client;
     std::uint64_t next_turn = 0;  // at the earliest
-    Nanos expected{0};            // duration of one of its jobs; 0: unknown
+    RunTimeEstimate run_time;     // of its jobs
     std::size_t queued = 0;
     std::vector<Shelf*> shelves;
   };
@@ -169,7 +170,7 @@ class ReadyQueue {
   std::map<Uuid, Lane> lanes_;
   // Lanes with nothing queued whose next turn has not come yet: at most as many as turns may pass.
   std::set<std::pair<std::uint64_t, Uuid>> resting_;
-  Nanos typical_{0};  // duration of a job of any client; 0: unknown
+  RunTimeEstimate run_time_;  // of all jobs
   std::uint64_t turn_ = 0;
   std::uint64_t last_stamp_ = 0;
   std::int64_t next_back_ = 0;

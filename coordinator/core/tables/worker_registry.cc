@@ -119,12 +119,6 @@ void WorkerRegistry::EndReservation(Worker& worker) {
   if (worker.rank == 0) Rerank(worker);
 }
 
-void WorkerRegistry::JobTook(Worker& worker, Nanos time) {
-  constexpr int kRemembered = 8;  // jobs, approximately
-  worker.job_took =
-      worker.job_took == Nanos{0} ? time : worker.job_took + (time - worker.job_took) / kRemembered;
-}
-
 void WorkerRegistry::Remove(const Uuid& id) {
   const auto entry = workers_.find(id);
   LF_CHECK(entry != workers_.end(), "worker {} is not here", id.ToString());
@@ -209,7 +203,7 @@ std::size_t WorkerRegistry::CountIn(WorkerState state) const {
 bool WorkerRegistry::IsCandidate(const Worker& worker) const {
   if (worker.state != WorkerState::kReady || !worker.peer || worker.reservation) return false;
   const std::uint32_t worth =
-      WorthSending(refill_, {.job_took = worker.job_took, .credit = worker.facts.credit});
+      WorthSending(refill_, {.job_took = worker.job_took.value(), .credit = worker.facts.credit});
   return worker.FreeCredit() >= (worker.is_refilled ? 1 : worth);
 }
 

@@ -28,12 +28,13 @@
 #include "common/wire/message.h"
 #include "coordinator/core/contract/event.h"
 #include "coordinator/core/rules/placement.h"
+#include "coordinator/core/tables/run_time_estimate.h"
 
 namespace loopfleet::coordinator {
 
 struct MeasuredJob {
   Instant reported_at{};
-  AdmittedJob job;
+  ResolvedJob job;
 };
 
 struct Worker {
@@ -65,7 +66,7 @@ struct Worker {
     bool has_begun = false;  // until then, its other jobs still have to end
   };
   std::optional<Reservation> reservation;
-  Nanos job_took{0};        // recent average per job; 0: unknown
+  RunTimeEstimate job_took;
   Instant asked_back_at{};  // when some of its leases were asked back; unset: they were returned
   bool is_refilled = true;  // it is being given leases until its credit is used up
   std::uint64_t rank = 0;   // among the candidates; 0: not a candidate
@@ -117,7 +118,6 @@ class WorkerRegistry {
   void RemoveRunning(Worker& worker, LeaseId lease);
   void Reserve(Worker& worker, JobId job);
   void EndReservation(Worker& worker);
-  void JobTook(Worker& worker, Nanos time);
   // The least free credit for which it is worth sending leases (Limits::refill_...).
   void SetRefill(const Refill& refill) { refill_ = refill; }
   void Remove(const Uuid& worker);

@@ -32,8 +32,8 @@ class Disk {
   virtual void FailNextApply(Dice& dice) = 0;  // EIO
 
   // ---- what the event loop reads
-  virtual coordinator::AdmittedJob Admit(JobSpec spec,
-                                         const coordinator::StoredConditions& conditions) = 0;
+  virtual coordinator::ResolvedJob Resolve(JobSpec spec,
+                                           const coordinator::StoredConditions& conditions) = 0;
   virtual Result<std::optional<storage::StoredRequest>> FindRequest(const Uuid& client,
                                                                     const Uuid& request) = 0;
   virtual wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch) = 0;

@@ -190,22 +190,22 @@ Status ModelDisk::Apply(std::span<const storage::Write> writes) {
   return {};
 }
 
-coordinator::AdmittedJob ModelDisk::Admit(JobSpec spec,
-                                          const coordinator::StoredConditions& conditions) {
+coordinator::ResolvedJob ModelDisk::Resolve(JobSpec spec,
+                                            const coordinator::StoredConditions& conditions) {
   auto replayed = JobPool::Replay(spec);
   if (auto* failure = std::get_if<Failure>(&replayed)) {
-    return {.spec = std::move(spec), .admission = std::move(*failure)};
+    return {.spec = std::move(spec), .resolution = std::move(*failure)};
   }
   const auto measure = std::get<coordinator::ToMeasure>(replayed);
   if (spec.freshness == Freshness::kMeasureAgain) {
-    return {.spec = std::move(spec), .admission = measure};
+    return {.spec = std::move(spec), .resolution = measure};
   }
   for (const auto* known : {&state_.measured, &state_.failed}) {
     if (auto stored = FindIn(*known, spec, measure, conditions)) {
-      return {.spec = std::move(spec), .admission = std::move(stored)};
+      return {.spec = std::move(spec), .resolution = std::move(stored)};
     }
   }
-  return {.spec = std::move(spec), .admission = measure};
+  return {.spec = std::move(spec), .resolution = measure};
 }
 
 storage::StoredAnswer ModelDisk::FindIn(const Known& known, const JobSpec& spec,

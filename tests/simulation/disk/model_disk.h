@@ -19,8 +19,8 @@ class ModelDisk final : public Disk {
   void SetFull(bool full) override { is_full_ = full; }
   void FailNextApply(Dice&) override { fails_next_ = true; }
 
-  coordinator::AdmittedJob Admit(JobSpec spec,
-                                 const coordinator::StoredConditions& conditions) override;
+  coordinator::ResolvedJob Resolve(JobSpec spec,
+                                   const coordinator::StoredConditions& conditions) override;
   Result<std::optional<storage::StoredRequest>> FindRequest(const Uuid& client,
                                                             const Uuid& request) override;
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch) override;

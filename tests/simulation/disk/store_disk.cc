@@ -63,14 +63,14 @@ Status StoreDisk::OpenAll() {
                               "WHERE integrity_check <> 'ok'"));
     if (damaged != 0) return Fail(ErrorKind::kCorrupt, "the database is damaged");
   }
-  admitter_ = std::make_unique<coordinator::Admitter>(*reader_, Metrics(), kClock);
+  resolver_ = std::make_unique<coordinator::JobResolver>(*reader_, Metrics(), kClock);
   answers_ = std::make_unique<coordinator::StorageQueries>(*reader_);
   return {};
 }
 
 void StoreDisk::Close() {
   answers_.reset();
-  admitter_.reset();
+  resolver_.reset();
   reader_.reset();
   store_.reset();
 }
@@ -95,9 +95,9 @@ Status StoreDisk::Apply(std::span<const storage::Write> writes) {
   return applied;
 }
 
-coordinator::AdmittedJob StoreDisk::Admit(JobSpec spec,
-                                          const coordinator::StoredConditions& conditions) {
-  return admitter_->Admit(std::move(spec), conditions);
+coordinator::ResolvedJob StoreDisk::Resolve(JobSpec spec,
+                                            const coordinator::StoredConditions& conditions) {
+  return resolver_->Resolve(std::move(spec), conditions);
 }
 
 Result<std::optional<storage::StoredRequest>> StoreDisk::FindRequest(const Uuid& client,

@@ -30,8 +30,8 @@ class StoreDisk final : public Disk {
     files_.FailAt(files_.operations() + 1 + dice.Index(8), DiskFault::kIoError);
   }
 
-  coordinator::AdmittedJob Admit(JobSpec spec,
-                                 const coordinator::StoredConditions& conditions) override;
+  coordinator::ResolvedJob Resolve(JobSpec spec,
+                                   const coordinator::StoredConditions& conditions) override;
   Result<std::optional<storage::StoredRequest>> FindRequest(const Uuid& client,
                                                             const Uuid& request) override;
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch) override;
@@ -53,7 +53,7 @@ class StoreDisk final : public Disk {
   std::filesystem::path directory_;  // for the lock file, which is a real one
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<storage::StoreReader> reader_;
-  std::unique_ptr<coordinator::Admitter> admitter_;
+  std::unique_ptr<coordinator::JobResolver> resolver_;
   std::unique_ptr<coordinator::StorageQueries> answers_;
 };
 

@@ -20,9 +20,9 @@ class DiskBug : public Disk {
   Status Apply(std::span<const storage::Write> writes) override { return disk_.Apply(writes); }
   void SetFull(bool full) override { disk_.SetFull(full); }
   void FailNextApply(Dice& dice) override { disk_.FailNextApply(dice); }
-  coordinator::AdmittedJob Admit(JobSpec spec,
-                                 const coordinator::StoredConditions& conditions) override {
-    return disk_.Admit(std::move(spec), conditions);
+  coordinator::ResolvedJob Resolve(JobSpec spec,
+                                   const coordinator::StoredConditions& conditions) override {
+    return disk_.Resolve(std::move(spec), conditions);
   }
   Result<std::optional<storage::StoredRequest>> FindRequest(const Uuid& client,
                                                             const Uuid& request) override {

@@ -320,8 +320,8 @@ std::vector<PlantedBugInfo> PlantedMessageBugs() {
        })},
       {"ignore_placement", "jobs for CUDA go to any worker",
        Make<EventBug<Submission>>(+[](Submission& submission, const Core&) {
-         for (coordinator::AdmittedJob& job : submission.jobs) {
-           if (auto* measure = std::get_if<coordinator::ToMeasure>(&job.admission)) {
+         for (coordinator::ResolvedJob& job : submission.jobs) {
+           if (auto* measure = std::get_if<coordinator::ToMeasure>(&job.resolution)) {
              measure->placement = Placement::kAny;
            }
          }

@@ -41,8 +41,8 @@ Evaluation Measured(std::uint8_t tree, DeviceKind device) {
           .conditions = ConditionsOf(device)};
 }
 
-AdmittedJob Admitted(const JobSetup& wish) {
-  AdmittedJob job{.spec = {.source = looptree::BenchmarkUri{fmt::format("tree {}", wish.tree)},
+ResolvedJob Admitted(const JobSetup& wish) {
+  ResolvedJob job{.spec = {.source = looptree::BenchmarkUri{fmt::format("tree {}", wish.tree)},
                            .freshness = wish.freshness,
                            .priority = wish.priority,
                            .threads = wish.threads,
@@ -51,12 +51,12 @@ AdmittedJob Admitted(const JobSetup& wish) {
                            .precision = wish.precision,
                            .deadline_s = wish.deadline_s}};
   if (wish.invalid) {
-    job.admission = *wish.invalid;
+    job.resolution = *wish.invalid;
   } else if (wish.stored) {
-    job.admission = std::make_shared<const storage::StoredResult>(storage::StoredResult{
+    job.resolution = std::make_shared<const storage::StoredResult>(storage::StoredResult{
         .evaluation = Measured(wish.tree, DeviceKind::kCpu), .worker = "earlier"});
   } else {
-    job.admission = ToMeasure{
+    job.resolution = ToMeasure{
         .tree = TreeNamed(wish.tree), .placement = wish.placement, .flop_count = kFlopCount};
   }
   return job;
@@ -216,7 +216,7 @@ std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobSetup> jobs, Se
   admitted_[submission.digest].clear();  // a repeated request replaces its jobs
   for (const JobSetup& wish : jobs) {
     submission.jobs.push_back(Admitted(wish));
-    admitted_[submission.digest].push_back(submission.jobs.back().admission);
+    admitted_[submission.digest].push_back(submission.jobs.back().resolution);
   }
   if (const auto client = core->ClientOf(peer, keys[peer])) {
     submission.seen = disk.FindRequest(*client, submission.request_id);
@@ -260,8 +260,8 @@ void Harness::Heartbeat(const PeerId& peer, std::vector<LeaseId> held, wire::Dra
 }
 
 Evaluation Harness::GoodEvaluation(const wire::Lease& lease) const {
-  const JobResolver& admission = disk.admissions.at(lease.job);
-  const auto& measure = std::get<ToMeasure>(admission);
+  const Resolution& resolution = disk.admissions.at(lease.job);
+  const auto& measure = std::get<ToMeasure>(resolution);
   const DeviceKind device =
       measure.placement == Placement::kCuda ? DeviceKind::kCuda : DeviceKind::kCpu;
   Evaluation evaluation = Measured(measure.tree.bytes[0], device);

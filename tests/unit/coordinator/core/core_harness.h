@@ -31,7 +31,7 @@ class FakeDisk {
   std::optional<storage::StoredRequest> FindRequest(const Uuid& client, const Uuid& request) const;
 
   std::map<JobId, JobSpec> jobs;
-  std::map<JobId, JobResolver> admissions;  // as the harness admitted them
+  std::map<JobId, Resolution> admissions;  // as the harness admitted them
   std::map<JobId, WallTime> accepted_at;
   std::map<JobId, Outcome> outcomes;
   std::map<BatchId, storage::StoredBatch> batches;
@@ -139,7 +139,7 @@ class Harness {
 
   std::uint64_t last_number_ = 0;
   std::uint8_t last_request_ = 100;
-  std::map<std::string, std::vector<JobResolver>> admitted_;  // by digest
+  std::map<std::string, std::vector<Resolution>> admitted_;  // by digest
 };
 
 template <class T>

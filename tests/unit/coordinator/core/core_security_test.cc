@@ -228,7 +228,7 @@ TEST(CoreQuota, JobsOfOneClient) {
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->failure.code, FailureCode::kQuotaExceeded);
   EXPECT_GT(refused->retry_after_ms, 0u);
-  EXPECT_NE(refused->failure.message.find("5 is the most"), std::string::npos)
+  EXPECT_NE(refused->failure.message.find("limit 5"), std::string::npos)
       << refused->failure.message;
   // Other clients have their own quota, and two jobs still fit.
   for (const char* client : {"a", "b"}) {

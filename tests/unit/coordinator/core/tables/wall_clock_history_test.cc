@@ -1,4 +1,4 @@
-#include "coordinator/core/tables/wall_history.h"
+#include "coordinator/core/tables/wall_clock_history.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class WallHistoryTest : public testing::Test {
+class WallClockHistoryTest : public testing::Test {
  protected:
   void Pass(Nanos time) {
     now.instant += time;
@@ -23,17 +23,17 @@ class WallHistoryTest : public testing::Test {
   WallTime Earliest(Nanos ago) const { return history.EarliestSince(now.instant - ago); }
 
   Moment now{.instant = Instant(seconds(1000)), .wall = WallTime(seconds(1'700'000'000))};
-  WallHistory history;
+  WallClockHistory history;
 };
 
-TEST_F(WallHistoryTest, AClockThatIsNotSet) {
+TEST_F(WallClockHistoryTest, AClockThatIsNotSet) {
   history.Note(now);
   EXPECT_EQ(Earliest(seconds(5)), now.wall - seconds(5)) << "also of before";
   Pass(seconds(60));
   EXPECT_EQ(Earliest(seconds(5)), now.wall - seconds(5));
 }
 
-TEST_F(WallHistoryTest, AClockThatIsSetForwardShowedLessBefore) {
+TEST_F(WallClockHistoryTest, AClockThatIsSetForwardShowedLessBefore) {
   history.Note(now);
   Pass(seconds(10));
   Jump(hours(1));
@@ -42,7 +42,7 @@ TEST_F(WallHistoryTest, AClockThatIsSetForwardShowedLessBefore) {
   EXPECT_EQ(Earliest(seconds(15)), now.wall - hours(1) - seconds(15));
 }
 
-TEST_F(WallHistoryTest, AClockThatIsSetBackShowsLessSince) {
+TEST_F(WallClockHistoryTest, AClockThatIsSetBackShowsLessSince) {
   history.Note(now);
   Pass(seconds(10));
   const WallTime before = now.wall;
@@ -51,7 +51,7 @@ TEST_F(WallHistoryTest, AClockThatIsSetBackShowsLessSince) {
   EXPECT_EQ(Earliest(seconds(15)), before - seconds(5) - hours(1)) << "what came later counts, too";
 }
 
-TEST_F(WallHistoryTest, OnlySoManyJumpsAreRemembered) {
+TEST_F(WallClockHistoryTest, OnlySoManyJumpsAreRemembered) {
   history.Note(now);
   const WallTime first = now.wall;
   for (int i = 0; i < 1000; ++i) {

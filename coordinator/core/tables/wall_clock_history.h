@@ -1,6 +1,6 @@
 #pragma once
-// WallHistory: how the wall clock was set over time. Stored rows have wall-clock timestamps, and
-// the clock may be set forward or back, so finding the rows written since some moment takes its
+// WallClockHistory: how the wall clock was set over time. Stored rows have wall-clock timestamps,
+// and the clock may be set forward or back, so finding the rows written since some moment takes its
 // history. Part of the core's state: it reads no clock.
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace loopfleet::coordinator {
 
-class WallHistory {
+class WallClockHistory {
  public:
   void Note(Moment now);  // at every event; moments do not decrease
   // The earliest wall time with which a row written at `then` or later may be stamped: `then` by
