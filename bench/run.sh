@@ -10,7 +10,8 @@ list() {
 codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every loop order beside cc -O3, the best of a
              search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
              [--only latency,orders,threads,strides,best,article,add] [--seconds 60]
-evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen, and Halide's JIT
+evaluations  fresh, verified evaluations per second of one worker over two corpora (all actions; moves, swaps and splits), beside
+             cc -O3 + dlopen and Halide's JIT
              [--compiled-before [--cores 1] [--rounds 3]]: beside itself without compiling
 flood        how long a client waits while another one sends all that it can
 interactive  how long one job waits behind a million of another client [QUEUED [JOBS]]

@@ -41,6 +41,8 @@ constexpr std::array kDevices = {Choice{"cpu", DeviceRequest::kCpu},
                                  Choice{"any", DeviceRequest::kAny}};
 constexpr std::array kCaches = {Choice{"warm", CacheState::kWarm},
                                 Choice{"cold", CacheState::kCold}};
+constexpr std::array kMinGrades = {Choice{"A", Grade::kA}, Choice{"B", Grade::kB},
+                                   Choice{"C", Grade::kC}, Choice{"D", Grade::kD}};
 
 template <class T, std::size_t N>
 std::string_view NameOf(const std::array<Choice<T>, N>& choices, T value) {
@@ -199,6 +201,7 @@ void ReadConditions(FieldReader& fields, JobSpec& spec) {
   fields.Whole<std::uint64_t>("cut_above_ns", spec.cut_above_ns, 0);
   fields.Amount("deadline_s", spec.deadline_s);
   fields.Amount("max_age_s", spec.max_age_s);
+  fields.OneOf("min_grade", kMinGrades, spec.min_grade);
 }
 
 void ReadSource(FieldReader& fields, JobSpec& spec) {
@@ -287,6 +290,7 @@ std::string JobLine(const JobSpec& spec) {
   if (spec.deadline_s != plain.deadline_s) line["deadline_s"] = spec.deadline_s;
   if (spec.freshness == Freshness::kMeasureAgain) line["fresh"] = true;
   if (spec.max_age_s != plain.max_age_s) line["max_age_s"] = spec.max_age_s;
+  if (spec.min_grade != plain.min_grade) line["min_grade"] = NameOf(kMinGrades, spec.min_grade);
   if (!spec.tag.empty()) {
     auto tag = nlohmann::ordered_json::parse(spec.tag, nullptr, /*allow_exceptions=*/false);
     line["tag"] = tag.is_discarded() ? nlohmann::ordered_json(spec.tag) : std::move(tag);

@@ -16,11 +16,11 @@ namespace loopfleet::client {
 
 inline constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
 
-inline constexpr std::array<std::string_view, 20> kJobFields = {
+inline constexpr std::array<std::string_view, 21> kJobFields = {
     "benchmark",       "ir",        "actions",   "dialect",      "rules",      "on_illegal",
     "merge_all_first", "device",    "labels",    "affinity",     "threads",    "cache",
     "priority",        "precision", "budget_ms", "cut_above_ns", "deadline_s", "fresh",
-    "max_age_s",       "tag"};
+    "max_age_s",       "min_grade", "tag"};
 
 // A line that is not a valid job, with the fields that could be read: enough for an outcome.
 struct RejectedJob {

@@ -108,5 +108,6 @@ struct JobSpec {
   cutAboveNs @16 :UInt64;      # stop timing, with CUT, once it is slower than this; 0: never
   deadlineS @17 :Float64;      # seconds from acceptance until EXPIRED; 0: none
   maxAgeS @18 :Float64;        # greatest age of a stored result, seconds; 0: any age
+  minGrade @19 :UInt8;         # the worst grade that is a figure: 1 A, 2 B, 3 C; 0: any
   # Float64 fields: not-a-number and infinities are refused.
 }

@@ -136,7 +136,7 @@ struct EvaluationColumns {
 
   conditionsTable @25 :List(Conditions);
   failures @26 :List(RowFailure);       # one for each row whose status is not 0, by ascending row
-  noEffect @27 :List(RowNotes);         # annotations that changed nothing or were followed in part; by ascending row
+  noEffect @27 :List(RowNotes);         # annotations without effect, or followed in part; ascending
 
   # Clock of the core right before and right after the timing; 0: not measured. Empty: an older sender.
   clockBeforeMhz @28 :List(Float64);
@@ -147,6 +147,13 @@ struct EvaluationColumns {
 
   # One for each measured row with removed samples; by ascending row. None in reports.
   thinned @31 :List(RowThinned);
+
+  # Rows whose figure is that of a kernel with the same machine code, measured by the same worker;
+  # ascending. An older reader sees measured rows.
+  sameCode @32 :List(UInt32);
+
+  # Rows of grade D, whose grade above is c; ascending. An older reader sees grade C.
+  gradeD @33 :List(UInt32);
 }
 
 enum OutcomeSource {

@@ -19,7 +19,9 @@ BriefOutcome Read(Query& query) {
   brief.finished_at = WallTime(Nanos(query.Int64()));
   brief.took = Nanos(query.Int64());
   brief.measure = Nanos(query.Int64());
-  brief.is_measured = query.Text() == OutcomeSourceName(OutcomeSource::kMeasured);
+  const std::string_view source = query.Text();
+  brief.is_measured =
+      source == OutcomeSourceName(OutcomeSource::kMeasured) || source == kSameCodeSource;
   const auto code = query.OptionalInt64();
   std::string message(query.Text());
   brief.benchmark = query.Text();

@@ -204,7 +204,8 @@ struct ResultKey {
   CacheState cache = CacheState::kWarm;
   std::string policy;
   // How good and how new it has to be.
-  double precision = 0;       // largest spread accepted; 0: any
+  double precision = 0;  // largest spread accepted; 0: any
+  Grade min_grade = Grade::kD;
   WallTime measured_since{};  // oldest measurement accepted; the epoch: any
 };
 

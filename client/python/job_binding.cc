@@ -65,6 +65,18 @@ Job SimpleJob(std::string benchmark, const std::vector<std::string>& names) {
                       .actions = *std::move(actions)}};
 }
 
+bool IsSameCode(const OutcomeRow& o) {
+  return o.page->source[o.row] == OutcomeSource::kMeasured && o.figures().same_code[o.row];
+}
+// The index into loopfleet.SOURCES.
+std::uint8_t SourceNumber(const OutcomeRow& o) {
+  constexpr std::uint8_t kSameCode = 3;
+  return IsSameCode(o) ? kSameCode : static_cast<std::uint8_t>(o.page->source[o.row]);
+}
+std::string_view SourceNameOf(const OutcomeRow& o) {
+  return IsSameCode(o) ? kSameCodeSource : OutcomeSourceName(o.page->source[o.row]);
+}
+
 double Gflops(const OutcomeRow& outcome) {
   const wire::EvaluationColumns& figures = outcome.figures();  // failed: NaN
   return static_cast<double>(figures.flop_count[outcome.row]) / figures.elapsed_ns[outcome.row];
@@ -248,7 +260,7 @@ nb::dict ColumnsOf(const Rows& rows) {
   dict["clock_after_mhz"] = clock(&Figures::clock_after_mhz);
   AddSamples(rows, dict);
   AddTreeKeys(rows, dict);
-  dict["source"] = GatherPlaces<std::uint8_t>(rows, &Places::source);
+  dict["source"] = Gather<std::uint8_t>(rows, &SourceNumber);
   dict["attempts"] = GatherPlaces<std::uint32_t>(rows, &Places::attempts);
   dict["threads"] = Gather<std::uint32_t>(rows, [](const OutcomeRow& o) {
     const Conditions* conditions = o.figures().conditions_of(o.row);
@@ -338,8 +350,7 @@ void BindOutcome(nb::module_& module) {
                    })
       .def_prop_ro("peak_gflops", &PeakGflops, "The device's measured peak; 0: not known.")
       .def_prop_ro(
-          "source",
-          [](const OutcomeRow& o) { return std::string(OutcomeSourceName(o.page->source[o.row])); },
+          "source", [](const OutcomeRow& o) { return std::string(SourceNameOf(o)); },
           "\"measured\", \"stored\" or \"coalesced\".")
       .def_prop_ro("attempts", [](const OutcomeRow& o) { return o.page->attempts[o.row]; })
       .def_prop_ro("worker",
@@ -358,7 +369,7 @@ void BindOutcome(nb::module_& module) {
         if (!o.ok()) return fmt::format("<Outcome {}: {}>", StatusOf(o), MessageOf(o));
         return fmt::format("<Outcome {:.4g} GFLOP/s, {:.4g} ns, grade {}, {}>", Gflops(o),
                            o.figures().elapsed_ns[o.row], GradeName(o.figures().grade[o.row]),
-                           OutcomeSourceName(o.page->source[o.row]));
+                           SourceNameOf(o));
       });
 }
 

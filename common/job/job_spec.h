@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/job/failure.h"
+#include "common/job/measurement.h"
 #include "common/looptree/actions/action.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/datasets/benchmark.h"
@@ -48,6 +49,7 @@ struct JobSpec {
   std::uint64_t cut_above_ns = 0;  // CUT once an iteration certainly takes longer; 0: never cut
   double deadline_s = 0;           // from acceptance until EXPIRED; 0: none
   double max_age_s = 0;            // limit for a stored result that answers; 0: any age
+  Grade min_grade = Grade::kD;     // a worse figure is UNSTABLE_TIMING
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

@@ -15,6 +15,7 @@ std::string_view GradeName(Grade grade) {
     case Grade::kA: return "A";
     case Grade::kB: return "B";
     case Grade::kC: return "C";
+    case Grade::kD: return "D";
   }
   LF_CHECK(false, "grade {}", static_cast<int>(grade));
 }
@@ -22,7 +23,8 @@ std::string_view GradeName(Grade grade) {
 Grade GradeOf(double spread) {
   constexpr double kGradeBSpread = 0.05;
   if (spread <= kGradeASpread) return Grade::kA;
-  return spread <= kGradeBSpread ? Grade::kB : Grade::kC;
+  if (spread <= kGradeBSpread) return Grade::kB;
+  return spread <= kMaxSpread ? Grade::kC : Grade::kD;
 }
 
 std::vector<std::string> ThrottleReasons(std::uint64_t reasons) {
@@ -64,6 +66,7 @@ std::vector<double> UsedSamples(const Measurement& measurement) {
         is_accepted ? flag_of(i) == kSampleAccepted : (flag_of(i) & kSamplePreempted) == 0;
     if (counts) counted.push_back(measurement.samples_ns[i]);
   }
+  if (counted.empty()) counted = measurement.samples_ns;
   std::ranges::sort(counted);
   return counted;
 }

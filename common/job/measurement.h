@@ -1,6 +1,7 @@
 #pragma once
 // Measurement: how long one iteration of a verified kernel takes, and how far to trust that figure.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,14 +16,18 @@ namespace loopfleet {
 enum class Grade : std::uint8_t {
   kA,  // within 1 %
   kB,  // within 5 %
-  kC,  // worse
+  kC,  // wider, or too few samples were accepted
+  kD,  // no more than an order of magnitude: wider than kMaxSpread, or every sample was preempted.
+       // Answers no later job
 };
+inline constexpr std::array kAllGrades = {Grade::kA, Grade::kB, Grade::kC, Grade::kD};
 std::string_view GradeName(Grade grade);  // "A"
 inline constexpr double kGradeASpread = 0.01;
 Grade GradeOf(double spread);  // the best grade that this spread allows
-// A measurement with a wider spread says nothing: UNSTABLE_TIMING.
+// A measurement with a wider spread is of grade D.
 inline constexpr double kMaxSpread = 0.5;
-// With fewer accepted samples, the figures are over all samples that were not preempted.
+// With fewer accepted samples, the figures are over all samples that were not preempted; if there
+// are none, over all.
 inline constexpr std::size_t kLeastAccepted = 3;
 
 // Bits of a sample's flag.
@@ -58,7 +63,7 @@ struct Thinned {
 // wall time. See docs/MEASUREMENT.md.
 struct Measurement {
   // Nanoseconds per iteration, over the accepted samples; over all samples that were not preempted
-  // if fewer than three were accepted (then the grade is C).
+  // if fewer than three were accepted (then the grade is C or D).
   double elapsed_ns = 0;      // median
   double elapsed_low_ns = 0;  // order-statistic interval round the median, about 95 %
   double elapsed_high_ns = 0;

@@ -17,6 +17,11 @@ bool IsPartial(std::string_view note) {
   return note.find(" unroll: ") != note.npos && note.find(" of ") != note.npos;
 }
 
+std::string_view SourceText(const Outcome& outcome) {
+  const bool is_same = outcome.source == OutcomeSource::kMeasured && outcome.evaluation.same_code;
+  return is_same ? kSameCodeSource : OutcomeSourceName(outcome.source);
+}
+
 std::string_view OutcomeLabel(const Evaluation& evaluation) {
   return evaluation.ok() ? "ok" : InfoOf(evaluation.failure().code).name;
 }

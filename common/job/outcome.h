@@ -43,6 +43,8 @@ struct Evaluation {
   // Annotations that changed nothing ("L3 vectorize") or were followed in part ("L3 unroll: 16 of
   // 256").
   std::vector<std::string> notes;
+  // The figure is that of a kernel with the same machine code, measured by the same worker.
+  bool same_code = false;
   StageDurations stages;
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
 
@@ -57,6 +59,7 @@ enum class OutcomeSource : std::uint8_t {
   kCoalesced,  // an equal job was under way; both get its answer
 };
 std::string_view OutcomeSourceName(OutcomeSource source);  // "measured"
+inline constexpr std::string_view kSameCodeSource = "same_code";
 
 struct Outcome {
   JobId job;
@@ -75,6 +78,9 @@ struct Outcome {
 
 // Whether one of Evaluation::notes says that an annotation was followed in part.
 bool IsPartial(std::string_view note);
+
+// For people: the source, or "same_code" for a measured outcome with that flag.
+std::string_view SourceText(const Outcome& outcome);
 
 // The name that metrics count an outcome under: "ok", or the failure code's name.
 std::string_view OutcomeLabel(const Evaluation& evaluation);

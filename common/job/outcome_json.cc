@@ -146,7 +146,7 @@ Json OutcomeJson(const Outcome& outcome) {
   // Null: the job failed before any worker had it.
   const bool nobody_had_it =
       outcome.source == OutcomeSource::kMeasured && !evaluation.ok() && outcome.attempts == 0;
-  json["source"] = nobody_had_it ? Json(nullptr) : Json(OutcomeSourceName(outcome.source));
+  json["source"] = nobody_had_it ? Json(nullptr) : Json(SourceText(outcome));
   json["attempts"] = outcome.attempts;
   json["worker"] = outcome.worker.empty() ? Json(nullptr) : Json(outcome.worker);
   AddConditions(json, evaluation);

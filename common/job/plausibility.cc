@@ -41,4 +41,14 @@ std::optional<Failure> CheckPlausible(const Measurement& measurement, const Work
   return std::nullopt;
 }
 
+std::optional<Failure> CheckGrade(const Measurement& measurement, Grade min_grade) {
+  if (measurement.grade <= min_grade) return std::nullopt;
+  return Failure{.code = FailureCode::kUnstableTiming,
+                 .message = fmt::format("the figure is of grade {}, and the job asks for {} at "
+                                        "least: {:.4g} ns, between {:.4g} and {:.4g}",
+                                        GradeName(measurement.grade), GradeName(min_grade),
+                                        measurement.elapsed_ns, measurement.elapsed_low_ns,
+                                        measurement.elapsed_high_ns)};
+}
+
 }  // namespace loopfleet

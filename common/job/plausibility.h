@@ -27,4 +27,7 @@ struct WorkDone {
 std::optional<Failure> CheckPlausible(const Measurement& measurement, const WorkDone& work,
                                       const HardwareFacts& hardware);
 
+// UNSTABLE_TIMING for a figure whose grade is worse than the job accepts.
+std::optional<Failure> CheckGrade(const Measurement& measurement, Grade min_grade);
+
 }  // namespace loopfleet

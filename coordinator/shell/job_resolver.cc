@@ -146,6 +146,7 @@ storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ToMeasure& 
                                      .cache = spec.cache,
                                      .policy = kind.policy,
                                      .precision = spec.precision,
+                                     .min_grade = spec.min_grade,
                                      .measured_since = measured_since});
     if (!found) {
       metrics_.DamagedRows(found.error().kind == ErrorKind::kCorrupt ? 1 : 0);

@@ -257,6 +257,13 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::filesystem::path
   return connection;
 }
 
+Status Connection::RunOnSchema(const char* sql) {
+  sqlite3_db_config(database_, SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
+  const Status done = Run(sql);
+  sqlite3_db_config(database_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  return done;
+}
+
 Connection::~Connection() {
   for (const auto& [sql, statement] : statements_) sqlite3_finalize(statement);
   sqlite3_close(database_);

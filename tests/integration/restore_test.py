@@ -110,7 +110,7 @@ def overwrite_last_outcomes(database):
 
 class Repair(unittest.TestCase):
     def test_damaged_outcomes_stop_the_coordinator_and_a_command_repairs_them(self):
-        jobs = [{"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["splt_4"], "tag": i} for i in range(600)]
+        jobs = [{"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["swap_up"], "tag": i} for i in range(600)]
         with Fleet(workers=0) as f:
             _, outcomes = f.submit(jobs)
             self.assertEqual(len(outcomes), len(jobs))

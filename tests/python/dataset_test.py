@@ -258,7 +258,7 @@ def test_an_export_appears_whole_or_not_at_all(tmp_path):
         export(rows(), tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "there").mkdir()
-    with pytest.raises(loopfleet.LoopfleetError, match="replaces nothing"):
+    with pytest.raises(loopfleet.LoopfleetError, match="never overwrite"):
         export([], tmp_path / "there")
     with pytest.raises(loopfleet.LoopfleetError, match="nearest: parquet"):
         export([], tmp_path / "x", format="parqet")

@@ -61,7 +61,7 @@ monitoring::WorkerLabels MetricLabels(std::span<const ChildRole> children) {
   for (std::size_t i = 0; i < kActivities; ++i) {
     labels.activities.emplace_back(ActivityName(static_cast<Activity>(i)));
   }
-  for (const Grade grade : {Grade::kA, Grade::kB, Grade::kC}) {
+  for (const Grade grade : kAllGrades) {
     labels.grades.emplace_back(GradeName(grade));
   }
   return labels;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/job/plausibility.h"
 #include "worker/backend/code_hash.h"
 #include "worker/evaluation/job_rebuild.h"
 
@@ -110,6 +111,11 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
   evaluation.scratch_bytes = kernel.scratch_bytes;
   evaluation.notes = kernel.notes;
   evaluation.code_hash = CodeHash(kernel.object);
+  if (auto known = measured_.Find(replayed->tree.program(), lease.spec, evaluation, compiled_at)) {
+    evaluation.verdict = *std::move(known);
+    evaluation.same_code = true;
+    return std::nullopt;
+  }
 
   std::uint64_t output_bytes = 0;
   for (const BufferSpec& buffer : kernel.buffers) {
@@ -258,7 +264,7 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
   }
 }
 
-std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, Timed timed) {
+std::expected<std::optional<Nanos>, Failure> Pipeline::AddRound(Prepared& done, Timed timed) {
   // Before the second round, and after each later one, everything the kernel writes is poisoned.
   // The output is thus known to be right after timing.
   if (!done.rounds.is_empty()) LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
@@ -290,6 +296,9 @@ std::expected<Measurement, Failure> Pipeline::Judge(const Prepared& done) const 
   const bool is_disturbed = done.spec.threads > 1 && !done.had_all_cores;
   if (is_disturbed && measurement.grade == Grade::kA) measurement.grade = Grade::kB;
   measurement.grade = std::max(measurement.grade, options_.best_grade);
+  if (auto too_coarse = CheckGrade(measurement, done.spec.min_grade)) {
+    return std::unexpected(*std::move(too_coarse));
+  }
   return measurement;
 }
 
@@ -308,7 +317,7 @@ void Pipeline::TimeLoop() {
       FillSlot(on_slot);
     }
     const std::expected<std::optional<Nanos>, Failure> next_in =
-        timed ? TakeLook(done, *std::move(timed)) : std::unexpected(timed.error());
+        timed ? AddRound(done, *std::move(timed)) : std::unexpected(timed.error());
     if (next_in && *next_in) {
       account_.duty().KernelWasJudged(DutyCycle::Worth::kFigure);  // this round will be part of one
       done.call.arena->Poison();
@@ -322,6 +331,7 @@ void Pipeline::TimeLoop() {
       evaluation.verdict = *std::move(measured);
       HardwareFacts& hardware = evaluation.conditions->hardware;
       hardware = parts_.device.WithObservedPeaks(std::move(hardware));
+      measured_.Add(done.call.workload->program, done.spec, evaluation, parts_.clock.Now());
     } else {
       evaluation.verdict = std::move(measured).error();
     }

@@ -1,7 +1,8 @@
 #pragma once
 // Pipeline: takes leases, returns reports. Preparing threads work ahead: they rebuild the tree,
 // have it compiled, run it once and verify its output. One timing thread owns the timing slot. The
-// number of prepared jobs is bounded; nothing is timed ahead. A kernel is measured in several
+// number of prepared jobs is bounded; nothing is timed ahead. A kernel whose machine code was
+// measured before is not measured again (measured_code.h). A kernel is measured in several
 // rounds (worker/timing/measurement_rounds.h), and other kernels use the slot between them.
 
 #include <chrono>
@@ -21,6 +22,7 @@
 #include "monitoring/metrics.h"
 #include "worker/coordinator_link/lease_book.h"
 #include "worker/coordinator_link/lease_runner.h"
+#include "worker/evaluation/measured_code.h"
 #include "worker/evaluation/preparations.h"
 #include "worker/evaluation/slot_account.h"
 #include "worker/processes/compiler_process.h"
@@ -105,11 +107,12 @@ class Pipeline final : public LeaseRunner {
   std::optional<Prepared> NextForSlot(Patience patience);
   void RunCanariesIfDue();
   // The time to wait before the next round; nullopt: enough rounds were measured.
-  std::expected<std::optional<Nanos>, Failure> TakeLook(Prepared& done, Timed timed);
+  std::expected<std::optional<Nanos>, Failure> AddRound(Prepared& done, Timed timed);
   std::expected<Measurement, Failure> Judge(const Prepared& done) const;
   // Starts prepared kernels; waits for one if the slot is empty.
   void FillSlot(std::deque<Prepared>& on_slot);
-  // nullopt: the job has already failed; the failure is in `evaluation`.
+  // nullopt: the job is done; its failure, or the figure of a kernel with the same code, is in
+  // `evaluation`.
   std::optional<Prepared> Prepare(Preparer& preparer, const wire::Lease& lease,
                                   Evaluation& evaluation);
   struct Verified {
@@ -132,6 +135,7 @@ class Pipeline final : public LeaseRunner {
   GuardedBufferPool arenas_;
   SlotAccount account_;
   Preparations preparations_;
+  MeasuredCode measured_;
 
   std::multimap<Instant, Prepared> again_;  // by due time; the timing thread's
   BoundedQueue<Prepared> prepared_;

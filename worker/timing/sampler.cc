@@ -258,8 +258,8 @@ class Sampling {
     if (timed_ns_ < static_cast<double>(policy_.least_timed_ns)) return true;
     if (policy_.precision <= 0) return false;
     // Sorting all samples after each one would cost more than it saves.
-    if (accepted_.size() < next_look_) return true;
-    next_look_ = accepted_.size() + 1 + accepted_.size() / 16;
+    if (accepted_.size() < next_check_) return true;
+    next_check_ = accepted_.size() + 1 + accepted_.size() / 16;
     return MedianWithInterval(accepted_).spread() > policy_.precision;
   }
 
@@ -289,8 +289,8 @@ class Sampling {
   std::vector<double> accepted_;  // of samples_.ns
   std::size_t unpreempted_ = 0;
   std::size_t contended_ = 0;
-  double timed_ns_ = 0;        // in accepted repetitions
-  std::size_t next_look_ = 0;  // accepted samples at which the interval is checked
+  double timed_ns_ = 0;         // in accepted repetitions
+  std::size_t next_check_ = 0;  // accepted samples at which the interval is checked
   std::uint64_t started_at_ = 0;
   std::uint64_t reading_ns_ = 0;
   std::uint64_t preemptions_ = 0;  // after the last repetition

@@ -28,6 +28,7 @@ struct EvalFlags {
   std::optional<std::uint32_t> threads;
   std::string cache;
   std::optional<double> precision;
+  std::string min_grade;
   std::optional<double> budget_ms;
   std::optional<std::uint64_t> cut_above_ns;
   std::optional<double> max_age_s;
@@ -80,6 +81,7 @@ Entry MakeEntry(const EvalFlags& flags, const char* source_field, const std::str
   if (flags.threads) line["threads"] = *flags.threads;
   if (!flags.cache.empty()) line["cache"] = flags.cache;
   if (flags.precision) line["precision"] = *flags.precision;
+  if (!flags.min_grade.empty()) line["min_grade"] = flags.min_grade;
   if (flags.budget_ms) line["budget_ms"] = *flags.budget_ms;
   if (flags.cut_above_ns) line["cut_above_ns"] = *flags.cut_above_ns;
   if (flags.max_age_s) line["max_age_s"] = *flags.max_age_s;
@@ -217,6 +219,9 @@ void AddEvalCommand(CommandLine& line) {
   app.add_option("--precision", flags->precision,
                  "stop as soon as the interval is this narrow, half of it, relative: 0.01 is 1 %")
       ->type_name("SHARE");
+  app.add_option("--min-grade", flags->min_grade,
+                 "fail with UNSTABLE_TIMING rather than give a figure of a worse grade")
+      ->check(CLI::IsMember({"A", "B", "C", "D"}));
   app.add_option("--budget-ms", flags->budget_ms, "milliseconds that timing may take")
       ->type_name("MS");
   app.add_option("--cut-above-ns", flags->cut_above_ns,

@@ -16,6 +16,9 @@ std::string OriginText(const Outcome& outcome) {
   const std::string worker = outcome.worker.empty() ? "a worker" : outcome.worker;
   switch (outcome.source) {
     case OutcomeSource::kMeasured:
+      if (outcome.evaluation.same_code) {
+        return fmt::format("same machine code as a kernel that {} measured before", worker);
+      }
       return fmt::format("measured by {}, attempt {}", worker, outcome.attempts);
     case OutcomeSource::kStored:
       return fmt::format("answered from the store, measured by {}", worker);

@@ -22,7 +22,8 @@ def _names(actions: Actions) -> list[str]:
 def job(benchmark: str | None = None, actions: Actions = (), **fields: Any) -> Job:
     """One job. ``fields`` are those of a job line: ``ir``, ``dialect``, ``rules``, ``on_illegal``,
     ``merge_all_first``, ``device``, ``labels``, ``affinity``, ``threads``, ``cache``, ``priority``,
-    ``precision``, ``budget_ms``, ``cut_above_ns``, ``deadline_s``, ``fresh``, ``max_age_s``, ``tag``.
+    ``precision``, ``budget_ms``, ``cut_above_ns``, ``deadline_s``, ``fresh``, ``max_age_s``, ``min_grade``,
+    ``tag``.
 
     Raises JobError, which states the invalid field or action and the nearest valid one.
     """

@@ -14,8 +14,8 @@ from ._core import Outcome
 FAILURE_NAMES: dict[int, str] = {number: name for number, name, _, _ in _core.failure_codes()}
 FAILURE_NUMBERS: dict[str, int] = {name: number for number, name in FAILURE_NAMES.items()}
 RETRYABLE = frozenset(name for _, name, retryable, _ in _core.failure_codes() if retryable)
-GRADES = ("A", "B", "C")
-SOURCES = ("measured", "stored", "coalesced")
+GRADES = ("A", "B", "C", "D")
+SOURCES = ("measured", "stored", "coalesced", "same_code")
 
 
 class _Column:

@@ -91,7 +91,8 @@ void WriteVerdicts(Rows rows, Columns::Builder builder) {
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
     status.set(i, StatusOf(*rows[i]));
     if (!rows[i]->ok()) continue;
-    grade.set(i, static_cast<std::uint8_t>(kGrades.ToWire(rows[i]->measurement().grade)));
+    const Grade said = std::min(rows[i]->measurement().grade, Grade::kC);  // D: WriteGradeD
+    grade.set(i, static_cast<std::uint8_t>(kGrades.ToWire(said)));
     iterations.set(i, rows[i]->measurement().iterations_per_sample);
   }
   for (const NumberColumn& column : kTimeColumns) {
@@ -100,6 +101,24 @@ void WriteVerdicts(Rows rows, Columns::Builder builder) {
       list.set(i, rows[i]->ok() ? rows[i]->measurement().*column.member : kNoTime);
     }
   }
+}
+
+// The numbers of the rows for which `holds`.
+template <class Holds>
+std::vector<std::uint32_t> RowsWhere(Rows rows, Holds holds) {
+  std::vector<std::uint32_t> numbers;
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (rows[i]->ok() && holds(*rows[i])) numbers.push_back(i);
+  }
+  return numbers;
+}
+
+void WriteMarks(Rows rows, Columns::Builder builder) {
+  const auto same_code = RowsWhere(rows, [](const Evaluation& row) { return row.same_code; });
+  builder.setSameCode(kj::arrayPtr(same_code.data(), same_code.size()));
+  const auto grade_d =
+      RowsWhere(rows, [](const Evaluation& row) { return row.measurement().grade == Grade::kD; });
+  builder.setGradeD(kj::arrayPtr(grade_d.data(), grade_d.size()));
 }
 
 void WriteSamples(Rows rows, Columns::Builder builder) {
@@ -424,6 +443,28 @@ void ReadThinned(Columns::Reader reader, EvaluationColumns& columns) {
   }
 }
 
+// Calls `mark` for each row of a list that has to ascend within the measured rows.
+template <class Mark>
+void ReadMarks(capnp::List<std::uint32_t>::Reader list, const EvaluationColumns& columns,
+               std::string_view name, Mark mark) {
+  std::int64_t last = -1;
+  for (const std::uint32_t row : list) {
+    if (row >= columns.rows() || std::int64_t{row} <= last || !columns.ok(row)) {
+      RefuseMalformed(fmt::format("rows of '{}' do not ascend within the measured rows", name));
+    }
+    last = row;
+    mark(row);
+  }
+}
+
+void ReadMarks(Columns::Reader reader, EvaluationColumns& columns) {
+  columns.same_code.assign(columns.rows(), false);
+  ReadMarks(reader.getSameCode(), columns, "sameCode",
+            [&](std::uint32_t row) { columns.same_code[row] = true; });
+  ReadMarks(reader.getGradeD(), columns, "gradeD",
+            [&](std::uint32_t row) { columns.grade[row] = Grade::kD; });
+}
+
 void ReadNoEffect(Columns::Reader reader, EvaluationColumns& columns) {
   std::int64_t last = -1;
   for (const auto entry : reader.getNoEffect()) {
@@ -453,6 +494,7 @@ void WriteEvaluations(Rows rows, Columns::Builder builder) {
   WriteNoEffect(rows, builder);
   WriteDeviceStates(rows, builder);
   WriteThinned(rows, builder);
+  WriteMarks(rows, builder);
 }
 
 EvaluationColumns ReadEvaluationColumns(Columns::Reader reader) {
@@ -468,6 +510,7 @@ EvaluationColumns ReadEvaluationColumns(Columns::Reader reader) {
   ReadConditionsTable(reader, columns);
   ReadStages(reader, columns);
   ReadClocks(reader, columns);
+  ReadMarks(reader, columns);
   ReadFailures(reader, columns);
   ReadNoEffect(reader, columns);
   ReadDeviceStates(reader, columns);

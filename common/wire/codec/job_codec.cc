@@ -76,6 +76,8 @@ void WriteLaterFields(const JobSpec& spec, schema::JobSpec::Builder builder) {
   builder.setCutAboveNs(spec.cut_above_ns);
   builder.setDeadlineS(spec.deadline_s);
   builder.setMaxAgeS(spec.max_age_s);
+  const bool any_grade = spec.min_grade == Grade::kD;
+  builder.setMinGrade(any_grade ? 0 : static_cast<std::uint8_t>(spec.min_grade) + 1);
 }
 
 void ReadLaterFields(schema::JobSpec::Reader reader, JobSpec& spec) {
@@ -89,6 +91,9 @@ void ReadLaterFields(schema::JobSpec::Reader reader, JobSpec& spec) {
   spec.cut_above_ns = reader.getCutAboveNs();
   spec.deadline_s = reader.getDeadlineS();
   spec.max_age_s = reader.getMaxAgeS();
+  const std::uint8_t grade = reader.getMinGrade();
+  if (grade > kAllGrades.size()) RefuseMalformed(fmt::format("minGrade is {}", grade));
+  spec.min_grade = grade == 0 ? Grade::kD : kAllGrades[grade - 1];
 }
 
 // The actions without a parameter, by union member. A table, because a page has tens of thousands.

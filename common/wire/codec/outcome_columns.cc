@@ -78,6 +78,7 @@ Evaluation EvaluationColumns::Row(std::uint32_t row) const {
   evaluation.scratch_bytes = scratch_bytes[row];
   evaluation.code_hash = code_hash[row];
   if (const auto* found = Find(notes, row)) evaluation.notes = *found;
+  evaluation.same_code = same_code[row];
   evaluation.stages = stages[row];
   return evaluation;
 }
@@ -119,6 +120,7 @@ void EvaluationColumns::Append(const Evaluation& evaluation) {
                                              : 0);
   code_hash.Append(evaluation.code_hash);
   stages.push_back(evaluation.stages);
+  same_code.push_back(evaluation.same_code);
   if (!evaluation.notes.empty()) notes.emplace_back(row, evaluation.notes);
 }
 

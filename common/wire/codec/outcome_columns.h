@@ -51,6 +51,7 @@ struct EvaluationColumns {
   std::vector<std::pair<std::uint32_t, std::vector<std::string>>> notes;
   std::vector<std::pair<std::uint32_t, DeviceState>> device_states;
   std::vector<std::pair<std::uint32_t, Thinned>> thinned;
+  std::vector<bool> same_code;
 
   std::uint32_t rows() const { return static_cast<std::uint32_t>(status.size()); }
   bool ok(std::uint32_t row) const { return status[row] == 0; }

@@ -80,7 +80,7 @@ void AppendJob(const JobSpec& job, ContentText& content) {
   // A new field of JobSpec must be added here: this does not compile without it.
   const auto& [source, actions, rules, on_illegal, merge_all_first, dialect, device, freshness, tag,
                priority, threads, cache, labels, affinity, precision, budget_ms, cut_above_ns,
-               deadline_s, max_age_s] = job;
+               deadline_s, max_age_s, min_grade] = job;
   content.Append(std::holds_alternative<looptree::IrText>(source) ? std::uint8_t{2}
                                                                   : std::uint8_t{1});
   content.Text(
@@ -109,6 +109,7 @@ void AppendJob(const JobSpec& job, ContentText& content) {
   content.Field(17, cut_above_ns, kUnset.cut_above_ns);
   content.Field(18, deadline_s, kUnset.deadline_s);
   content.Field(19, max_age_s, kUnset.max_age_s);
+  content.Field(20, min_grade, kUnset.min_grade);
 }
 
 std::string OfFields(const SubmitJobs& submit) {

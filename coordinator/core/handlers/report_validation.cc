@@ -64,16 +64,14 @@ std::optional<std::string> WhyNotOfItsSamples(const Measurement& m) {
   if (!AreEqual(1 + m.spread, 1 + spread)) {
     return fmt::format("its spread is {}, its interval's is {}", m.spread, spread);
   }
-  if (m.spread > kMaxSpread) {
-    return fmt::format("its interval is {} of its median to each side, which is no figure",
-                       m.spread);
-  }
   if (m.grade < GradeOf(m.spread)) {
     return fmt::format("its grade is {}, and a spread of {} is worth {}", GradeName(m.grade),
                        m.spread, GradeName(GradeOf(m.spread)));
   }
+  const bool all_preempted = std::ranges::all_of(
+      m.sample_flags, [](std::uint8_t flags) { return (flags & kSamplePreempted) != 0; });
+  if (all_preempted && m.grade != Grade::kD) return "each of its samples was preempted";
   const std::vector<double> counted = UsedSamples(m);
-  if (counted.empty()) return "each of its samples was preempted";
   const std::size_t middle = counted.size() / 2;
   const double median =
       counted.size() % 2 == 1 ? counted[middle] : (counted[middle - 1] + counted[middle]) / 2;

@@ -12,6 +12,7 @@ Question QuestionOf(const JobSpec& spec, const ToMeasure& admission) {
           .threads = spec.threads,
           .cache = spec.cache,
           .precision = spec.precision,
+          .min_grade = spec.min_grade,
           .budget_ms = spec.budget_ms,
           .cut_above_ns = spec.cut_above_ns,
           .labels = DemandOf(spec, admission.placement).labels,

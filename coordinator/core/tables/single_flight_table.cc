@@ -29,6 +29,7 @@ std::size_t QuestionHash::operator()(const Question& question) const noexcept {
   hash = Mixed(hash, question.threads);
   hash = Mixed(hash, static_cast<std::uint64_t>(question.cache));
   hash = Mixed(hash, std::hash<double>{}(question.precision));
+  hash = Mixed(hash, static_cast<std::uint64_t>(question.min_grade));
   hash = Mixed(hash, std::hash<double>{}(question.budget_ms));
   hash = Mixed(hash, question.cut_above_ns);
   for (const std::string& label : question.labels) {

@@ -41,14 +41,15 @@
 namespace loopfleet::coordinator {
 
 // Two jobs with equal questions may share a measurement. Covers the conditions that a job may
-// choose, and the requested precision, so that a request for less precision does not replace one
-// for more.
+// choose, and the requested precision and grade, so that a request for less precision does not
+// replace one for more.
 struct Question {
   looptree::TreeKey tree;
   Placement placement = Placement::kCpu;
   std::uint32_t threads = 1;
   CacheState cache = CacheState::kWarm;
   double precision = 0;
+  Grade min_grade = Grade::kD;
   double budget_ms = 0;
   std::uint64_t cut_above_ns = 0;
   std::vector<std::string> labels;  // ascending, none twice

@@ -121,7 +121,7 @@ export function WorkerPage({ id, turn }: { id: string; turn: unknown }) {
               ["Measurements looked at", <Figure value={noise.measured} />],
               ["Spread, median", <Figure value={noise.spread} as={percent} />],
               ["Time to measure, median", <Figure value={noise.measure_ms} unit="ms" />],
-              ...["A", "B", "C"].map((grade): [string, preact.ComponentChildren] => [
+              ...["A", "B", "C", "D"].map((grade): [string, preact.ComponentChildren] => [
                 `Grade ${grade}`,
                 <Figure value={noise.grades[grade] ?? 0} />,
               ]),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -17,11 +18,12 @@
 #include "storage/sqlite/tables/outcome_table.h"
 #include "storage/sqlite/tables/result_table.h"
 #include "storage/sqlite/writer_lock.h"
-#include "storage/store.h"
 
 namespace loopfleet::storage {
 namespace {
 
+constexpr std::chrono::milliseconds kLockWait{1000};
+constexpr std::chrono::milliseconds kBusyWait{5000};
 constexpr int kColumns = 25;  // of `outcomes`, the checksum included
 
 // Reads the row to its checksum, and goes back to its beginning.

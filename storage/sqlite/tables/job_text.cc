@@ -33,6 +33,8 @@ constexpr std::array kDevices = {
     Name{DeviceRequest::kByBenchmark, "by_benchmark"}, Name{DeviceRequest::kCpu, "cpu"},
     Name{DeviceRequest::kCuda, "cuda"}, Name{DeviceRequest::kAny, "any"}};
 constexpr std::array kCaches = {Name{CacheState::kWarm, "warm"}, Name{CacheState::kCold, "cold"}};
+constexpr std::array kGradeNames = {Name{Grade::kA, "A"}, Name{Grade::kB, "B"},
+                                    Name{Grade::kC, "C"}, Name{Grade::kD, "D"}};
 
 template <class E, std::size_t N>
 std::string_view TextOf(const std::array<Name<E>, N>& names, E value) {
@@ -116,9 +118,10 @@ bool HasOnlyDefaults(const JobSpec& spec, Freshness freshness) {
     // By position, so that this does not compile when JobSpec grows.
     const auto& [source, actions, rules, on_illegal, merge_all_first, dialect, device, fresh, tag,
                  priority, threads, cache, labels, affinity, precision, budget_ms, cut_above_ns,
-                 deadline_s, max_age_s] = of;
+                 deadline_s, max_age_s, min_grade] = of;
     return std::tie(rules, on_illegal, merge_all_first, dialect, device, priority, threads, cache,
-                    labels, affinity, precision, budget_ms, cut_above_ns, deadline_s, max_age_s);
+                    labels, affinity, precision, budget_ms, cut_above_ns, deadline_s, max_age_s,
+                    min_grade);
   };
   return spec.freshness == freshness && options(spec) == options(kDefaults);
 }
@@ -159,6 +162,8 @@ void SetOption(const std::string& name, const json& value, StoredOptions& stored
     stored.accepted_at = WallTime(Nanos(value.get<std::int64_t>()));
   else if (name == "max_age_s")
     spec.max_age_s = value.get<double>();
+  else if (name == "min_grade")
+    spec.min_grade = ValueOf(kGradeNames, value);
   else
     throw std::invalid_argument(name);
 }
@@ -224,6 +229,7 @@ Result<std::optional<std::string>> OptionsText(const JobSpec& spec, WallTime acc
   set("deadline_s", spec.deadline_s, kDefaults.deadline_s, itself);
   if (spec.deadline_s != 0) options["accepted_at_ns"] = accepted_at.time_since_epoch().count();
   set("max_age_s", spec.max_age_s, kDefaults.max_age_s, itself);
+  set("min_grade", spec.min_grade, kDefaults.min_grade, name_in(kGradeNames));
   if (options.is_null()) return std::nullopt;
   LF_TRY(std::string text, Dump(options));
   return text;

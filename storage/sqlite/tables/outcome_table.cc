@@ -82,7 +82,7 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
   rows.Add(outcome.job.batch.value)
       .Add(outcome.sequence)
       .Add(outcome.job.index)
-      .Add(OutcomeSourceName(outcome.source))
+      .Add(SourceText(outcome))
       .Add(result)
       .Add(outcome.attempts)
       .Add(outcome.worker)
@@ -174,7 +174,9 @@ Result<OutcomeTable::Row> OutcomeTable::Read(Query& query) {
   outcome.job.batch.value = query.Int<std::uint64_t>();
   outcome.sequence = query.Int<std::uint64_t>();
   outcome.job.index = query.Int<std::uint32_t>();
-  const auto source = ParseSource(query.Text());
+  const std::string_view source_text = query.Text();
+  row.same_code = source_text == kSameCodeSource;
+  const auto source = row.same_code ? OutcomeSource::kMeasured : ParseSource(source_text);
   row.result = query.OptionalInt64();
   outcome.attempts = query.Int<std::uint32_t>();
   outcome.worker = query.Text();
@@ -241,6 +243,7 @@ Result<Outcome> OutcomeTable::Finish(Row row) {
                                                  .message = resolved.error().message},
                               .stages = row.outcome.evaluation.stages};
   }
+  row.outcome.evaluation.same_code = row.same_code && row.outcome.evaluation.ok();
   return std::move(row.outcome);
 }
 

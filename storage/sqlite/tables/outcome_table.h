@@ -53,6 +53,7 @@ class OutcomeTable {
     Outcome outcome;
     std::optional<ResultId> result;
     std::optional<ConditionsId> conditions;  // of a failure only
+    bool same_code = false;                  // Evaluation::same_code
   };
   static Result<Row> Read(Query& query);
 

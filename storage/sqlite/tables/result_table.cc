@@ -91,12 +91,13 @@ bool IsPreciseEnough(const Measurement& measurement, double precision) {
 }
 
 bool SatisfiesKey(const StoredResult& result, const ResultKey& key) {
-  return IsPreciseEnough(result.evaluation.measurement(), key.precision) &&
-         result.measured_at >= key.measured_since;
+  const Measurement& measurement = result.evaluation.measurement();
+  return measurement.grade != Grade::kD && measurement.grade <= key.min_grade &&
+         IsPreciseEnough(measurement, key.precision) && result.measured_at >= key.measured_since;
 }
 
 std::optional<Grade> ParseGrade(std::string_view text) {
-  for (const Grade grade : {Grade::kA, Grade::kB, Grade::kC}) {
+  for (const Grade grade : kAllGrades) {
     if (GradeName(grade) == text) return grade;
   }
   return std::nullopt;

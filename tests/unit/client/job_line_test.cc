@@ -27,7 +27,7 @@ TEST(JobLineTest, ReadsEveryField) {
           "on_illegal": "skip", "merge_all_first": true, "device": "cuda", "labels": ["big", "new"],
           "affinity": "run1", "threads": 2, "cache": "cold", "priority": -3, "precision": 0.01,
           "budget_ms": 10, "cut_above_ns": 5000, "deadline_s": 60, "fresh": true, "max_age_s": 7.5,
-          "tag": {"step": [1, 2]}})");
+          "min_grade": "B", "tag": {"step": [1, 2]}})");
   ASSERT_TRUE(spec.has_value()) << spec.error().failure.message;
   EXPECT_EQ(*spec, (JobSpec{.source = looptree::IrText{"v:a\n"},
                             .actions = {looptree::Down{}, looptree::Split{.factor = 16}},
@@ -47,7 +47,8 @@ TEST(JobLineTest, ReadsEveryField) {
                             .budget_ms = 10,
                             .cut_above_ns = 5000,
                             .deadline_s = 60,
-                            .max_age_s = 7.5}));
+                            .max_age_s = 7.5,
+                            .min_grade = Grade::kB}));
   // JobLine writes a line that parses to the same job.
   EXPECT_EQ(ParseJobLine(JobLine(*spec)).value(), *spec);
 }

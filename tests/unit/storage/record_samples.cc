@@ -31,7 +31,8 @@ JobSpec FullSpec() {
           .budget_ms = 12.5,
           .cut_above_ns = 18'000'000'000'000'000'000ULL,
           .deadline_s = 60.25,
-          .max_age_s = 1e9};
+          .max_age_s = 1e9,
+          .min_grade = Grade::kB};
 }
 
 TreeKey SomeKey(std::uint8_t number) {

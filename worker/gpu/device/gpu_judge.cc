@@ -52,7 +52,12 @@ std::expected<Measurement, Failure> JudgeSamples(const DeviceSamples& samples, c
     return std::unexpected(*std::move(failure));
   }
   measurement.device = samples.state;
-  if (samples.was_shared || truth == DeviceTruth::kFake) measurement.grade = Grade::kC;
+  if (samples.was_shared || truth == DeviceTruth::kFake) {
+    measurement.grade = std::max(measurement.grade, Grade::kC);
+  }
+  if (auto too_coarse = CheckGrade(measurement, spec.min_grade)) {
+    return std::unexpected(*std::move(too_coarse));
+  }
   return measurement;
 }
 

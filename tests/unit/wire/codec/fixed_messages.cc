@@ -59,7 +59,7 @@ Measurement FixedMeasurement() {
 
 Failure FixedFailure() {
   return {.code = FailureCode::kRunCrash,
-          .message = "the kernel was killed by SIGSEGV – see the worker's log",
+          .message = "the kernel was ended by SIGSEGV – see the worker's log",
           .action_index = 3,
           .signal = 11};
 }

@@ -85,6 +85,7 @@ JobSpec RandomMessages::Spec() {
   spec.cut_above_ns = random_.Next();
   spec.deadline_s = Real();
   spec.max_age_s = Real();
+  spec.min_grade = kAllGrades[Below(kAllGrades.size())];
   return spec;
 }
 
@@ -104,7 +105,7 @@ Measurement RandomMessages::AMeasurement() {
                           .elapsed_min_ns = Real(),
                           .elapsed_mean_ns = Real(),
                           .spread = Real(),
-                          .grade = Pick<Grade>(3),
+                          .grade = Pick<Grade>(4),
                           .iterations_per_sample = random_.Next()};
   for (std::size_t i = Below(20); i > 0; --i) {
     measurement.samples_ns.push_back(Real());
@@ -184,6 +185,7 @@ Evaluation RandomMessages::AnEvaluation() {
   evaluation.scratch_bytes = random_.Next();
   evaluation.code_hash = Text();
   for (std::size_t i = Below(3); i > 0; --i) evaluation.notes.push_back(Text(12));
+  evaluation.same_code = evaluation.ok() && Flip();
   evaluation.stages = Stages();
   return evaluation;
 }

@@ -57,6 +57,7 @@ TEST(SubmissionDigest, EveryPartOfTheContentCounts) {
       [](JobSpec& job) { job.cut_above_ns += 1; },
       [](JobSpec& job) { job.deadline_s *= 2; },
       [](JobSpec& job) { job.max_age_s *= 2; },
+      [](JobSpec& job) { job.min_grade = Grade::kA; },
   };
   for (const auto& change : changes) change(different.emplace_back(Submission()).jobs[0]);
   for (std::size_t i = 0; i < different.size(); ++i) {

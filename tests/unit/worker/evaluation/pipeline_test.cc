@@ -49,15 +49,16 @@ class PipelineTest : public ChildrenFixture {
   void TearDown() override { pipeline_.reset(); }
 
   void Start(Pipeline::Options options) {
+    Start(options, {{.compiler = *compiler_, .reference = *reference_, .verifier = *verifier_}});
+  }
+  void Start(Pipeline::Options options, std::vector<Pipeline::Preparer> preparers) {
     pipeline_.reset();  // also stops its slot for good
     slot_ = std::make_unique<TimingSlot>(
         TimingSlot::Options{},
         SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(), *executor_, clock_);
     pipeline_ = std::make_unique<Pipeline>(
         options,
-        Pipeline::Parts{.preparers = {{.compiler = *compiler_,
-                                       .reference = *reference_,
-                                       .verifier = *verifier_}},
+        Pipeline::Parts{.preparers = std::move(preparers),
                         .slot = *slot_,
                         .device = device_,
                         .code = *code_,
@@ -210,6 +211,42 @@ TEST_F(PipelineTest, AKernelThatLoopsAfterItsAnswerCostsNoOtherItsTurn) {
   ASSERT_FALSE(evaluations.at(1).ok());
   EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kRunCrash);
   EXPECT_TRUE(evaluations.at(2).ok()) << evaluations.at(2).failure().message;
+}
+
+// With two preparing threads, one compilation that takes as long as it may holds up no other job.
+TEST_F(PipelineTest, ASlowCompilationKeepsNoOtherJobFromTheSlot) {
+  constexpr std::chrono::seconds kSlow{5};
+  constexpr std::size_t kOthers = 20;
+  const RestartListener ignore = [](ChildRole, ExitReason::Cause) {};
+  CompilerProcess compilers[] = {{*fork_server_, kSlow, ignore}, {*fork_server_, kSlow, ignore}};
+  ReferenceProcess reference(*fork_server_, std::chrono::seconds(60), ignore);
+  ExecutorProcess verifier(*fork_server_, {.role = ChildRole::kVerifier, .run_limit = kHangLimit},
+                           ignore);
+  Start({}, {{.compiler = compilers[0], .reference = *reference_, .verifier = *verifier_},
+             {.compiler = compilers[1], .reference = reference, .verifier = verifier}});
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, static_cast<std::int64_t>(Fault::kCompilerHang))));
+  for (std::uint64_t id = 2; id < 2 + kOthers; ++id) {
+    wire::Lease lease = LeaseOf(id, 1024);
+    lease.spec.freshness = Freshness::kMeasureAgain;
+    ASSERT_TRUE(pipeline_->Accept(lease));
+  }
+  EXPECT_FALSE(Collect(kOthers).contains(1)) << "the others came after the slow one";
+  EXPECT_EQ(Collect(1).at(1).failure().code, FailureCode::kCompileTimeout);
+  pipeline_.reset();
+}
+
+TEST_F(PipelineTest, AKernelMeasuredBeforeIsNotMeasuredAgain) {
+  const auto first = Evaluate({LeaseOf(1, 1024)});
+  ASSERT_TRUE(first.at(1).ok()) << first.at(1).failure().message;
+  EXPECT_FALSE(first.at(1).same_code);
+  if (first.at(1).measurement().grade > Grade::kB) GTEST_SKIP() << "the host is too busy";
+  const auto second = Evaluate({LeaseOf(2, 1024)});
+  EXPECT_TRUE(second.at(2).same_code);
+  EXPECT_EQ(second.at(2).measurement(), first.at(1).measurement());
+  EXPECT_EQ(second.at(2).stages[Stage::kMeasure], Nanos{0});
+  wire::Lease fresh = LeaseOf(3, 1024);
+  fresh.spec.freshness = Freshness::kMeasureAgain;
+  EXPECT_FALSE(Evaluate({fresh}).at(3).same_code);
 }
 
 TEST_F(PipelineTest, AWrongKernelIsNeverTimed) {

@@ -40,9 +40,9 @@ TEST(Unroller, TheLargestPowerOfTwoThatFits) {
     std::uint64_t loop, kernel;
     std::int64_t copies;
   };
-  for (const Case& c : {Case{33, 512, 2048, 16},   // 16 copies, and one for the rest
-                        Case{32, 511, 2048, 16},   // 32 would fill 512
-                        Case{256, 512, 100, 4},    // the kernel is the limit
+  for (const Case& c : {Case{33, 512, 2048, 16},    // 16 copies, and one for the rest
+                        Case{32, 511, 2048, 16},    // 32 would fill 512
+                        Case{256, 512, 100, 4},     // the kernel is the limit
                         Case{256, 20, 2048, 1}}) {  // not even two
     const KernelPlan plan = PlanOf({c.iterations});
     Unroller unroller(plan);

@@ -185,7 +185,7 @@ TEST_F(ExecutorProcessTest, AnElementLeftOutIsFound) {
 TEST_F(ExecutorProcessTest, WritingBesideTheBuffersIsFound) {
   const Failure failure = CheckFailure(Fault::kBeside);
   EXPECT_EQ(failure.code, FailureCode::kWrongOutput);
-  EXPECT_NE(failure.message.find("beside"), std::string::npos) << failure.message;
+  EXPECT_NE(failure.message.find("outside"), std::string::npos) << failure.message;
 }
 
 TEST_F(ExecutorProcessTest, WritingAPageBesideTheBuffersIsACrash) {

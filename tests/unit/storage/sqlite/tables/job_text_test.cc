@@ -57,7 +57,7 @@ TEST(JobText, OptionNamesStay) {
       R"({"accepted_at_ns":1700000000000000001,"affinity":"same,worker","budget_ms":12.5,"cache":"cold",)"
       R"("cut_above_ns":18000000000000000000,"deadline_s":60.25,"device":"any",)"
       R"("dialect":"simple","fresh":true,"labels":["gpu","a \"quoted\" one"],)"
-      R"("max_age_s":1000000000.0,"merge_all_first":true,"on_illegal":"skip",)"
+      R"("max_age_s":1000000000.0,"merge_all_first":true,"min_grade":"B","on_illegal":"skip",)"
       R"("precision":0.01,"priority":-3,"rules":"loop_nest_58","threads":7})");
 }
 

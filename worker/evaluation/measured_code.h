@@ -1,0 +1,49 @@
+#pragma once
+// MeasuredCode: the figures of kernels that this worker has measured, by their machine code. Two
+// trees of one program often become the same code; then the second one needs neither verification
+// nor timing, and has the figure of the first (`source: same_code`). Safe from any thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "common/base/clock.h"
+#include "common/job/job_spec.h"
+#include "common/job/outcome.h"
+#include "common/looptree/program/program.h"
+
+namespace loopfleet::worker {
+
+class MeasuredCode {
+ public:
+  explicit MeasuredCode(std::size_t max_kernels = 4'096) : max_kernels_(max_kernels) {}
+
+  // The figure that answers the job of `evaluation`, whose kernel is compiled. None: it has to be
+  // measured, because there is none, it is not as precise or as new as the job asks for, it is
+  // stated at another reference clock, or the job is `fresh`.
+  std::optional<Measurement> Find(const looptree::Program& program, const JobSpec& spec,
+                                  const Evaluation& evaluation, Instant now) const;
+  // `evaluation` was measured just now. Kept if its grade is A or B.
+  void Add(const looptree::Program& program, const JobSpec& spec, const Evaluation& evaluation,
+           Instant now);
+
+ private:
+  struct Entry {
+    looptree::Program program;
+    Measurement measurement;
+    double reference_mhz = 0;  // HardwareFacts::clock_mhz, that its times are stated at
+    Instant measured_at{};
+  };
+  static std::string KeyOf(const std::string& code_hash, const JobSpec& spec);
+
+  const std::size_t max_kernels_;
+  mutable std::mutex mutex_;  // guards all below
+  std::unordered_map<std::string, Entry> entries_;
+  std::deque<std::string> oldest_first_;  // the keys of entries_
+};
+
+}  // namespace loopfleet::worker
