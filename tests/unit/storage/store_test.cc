@@ -77,6 +77,36 @@ TEST_F(StoreTest, AnswersFromTheStoreRoundTrip) {
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE source = 'stored'"), 2);
 }
 
+TEST_F(StoreTest, SameCodeAndGradeDRoundTrip) {
+  Evaluation same = SomeMeasurement(1);
+  same.same_code = true;
+  Evaluation coarse = SomeMeasurement(2);
+  std::get<Measurement>(coarse.verdict).grade = Grade::kD;
+  const JobSpec spec = PlainSpec(3);
+  const std::vector<Write> writes{
+      SomeBatch(1, {spec, spec}),
+      JobFinished{SomeOutcome({.batch = 1, .index = 0, .sequence = 1}, spec, same)},
+      JobFinished{SomeOutcome({.batch = 1, .index = 1, .sequence = 2}, spec, coarse)}};
+  const Status applied = store_->Apply(writes);
+  ASSERT_TRUE(applied) << applied.error().message;
+  const auto reader = OpenReader();
+  const auto outcomes = reader->ReadOutcomes({1}, 0, 10).value();
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_TRUE(outcomes[0].evaluation.same_code);
+  EXPECT_FALSE(outcomes[1].evaluation.same_code);
+  EXPECT_EQ(outcomes[1].evaluation.measurement().grade, Grade::kD);
+  EXPECT_TRUE(*reader->FindResult(KeyFor(same)));
+  EXPECT_FALSE(*reader->FindResult(KeyFor(coarse))) << "grade D answers no later job";
+  storage::ResultKey better = KeyFor(same);
+  better.min_grade = Grade::kA;
+  EXPECT_FALSE(*reader->FindResult(better)) << "it is of grade B";
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE source = 'same_code'"), 1);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_best WHERE grade = 'D'"), 0);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM pragma_integrity_check "
+                         "WHERE integrity_check <> 'ok'"),
+            0);
+}
+
 // A GPU's sensor readings are stored with its results; without readings no row is written.
 TEST_F(StoreTest, StatesOfDevicesRoundTrip) {
   const std::vector<JobSpec> specs = {PlainSpec(4), PlainSpec(5), PlainSpec(6)};

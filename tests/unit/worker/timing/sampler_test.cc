@@ -22,7 +22,7 @@ std::expected<Measurement, Failure> Figure(const Samples& samples, double refere
 }
 
 // The policy of a job's first round.
-SamplingPolicy FirstLook(const JobSpec& spec) {
+SamplingPolicy FirstRound(const JobSpec& spec) {
   SamplingPolicy policy = MeasurementRounds(spec, {}).NextPolicy();
   policy.quiet_cycles = kQuietCycles;
   return policy;
@@ -282,26 +282,26 @@ TEST(SamplerTest, DriftWithinAMeasurementWidensTheInterval) {
 TEST(SamplerTest, PrecisionGoesOnForLong) {
   ScriptedCore noisy;
   noisy.extra_ns = [](std::size_t repetition) { return repetition * 7 % 11 * 600; };  // 0 to 10 %
-  const Samples many = noisy.Take(FirstLook({.precision = 0.01}));
+  const Samples many = noisy.Take(FirstRound({.precision = 0.01}));
   EXPECT_GT(many.ns.size(), 10U);
   EXPECT_LE(Figure(many)->spread, 0.01);
 
   ScriptedCore again;
   again.extra_ns = noisy.extra_ns;
-  EXPECT_LE(again.Take(FirstLook({.precision = 0.1})).ns.size(), 6U);
+  EXPECT_LE(again.Take(FirstRound({.precision = 0.1})).ns.size(), 6U);
 }
 
-TEST(SamplerTest, HalfOfTheJobsBudgetBoundsTheFirstLook) {
+TEST(SamplerTest, HalfOfTheJobsBudgetBoundsTheFirstRound) {
   ScriptedCore core;
   core.extra_ns = [](std::size_t repetition) { return repetition * 7 % 11 * 6'000; };  // scatters
   const std::uint64_t start = core.now;
-  core.Take(FirstLook({.precision = 0.001, .budget_ms = 2}));
+  core.Take(FirstRound({.precision = 0.001, .budget_ms = 2}));
   EXPECT_LE(core.now - start, 1'400'000U);
 }
 
 TEST(SamplerTest, CutsEarlyWhatIsSurelySlower) {
   ScriptedCore core{.run_ns = 2'000'000};
-  SamplingPolicy policy = FirstLook({.cut_above_ns = 1'000'000});
+  SamplingPolicy policy = FirstRound({.cut_above_ns = 1'000'000});
   const Samples samples = core.Take(policy);
   EXPECT_EQ(samples.end, SamplingEnd::kCut);
   EXPECT_EQ(samples.ns.size(), 2U);
@@ -310,37 +310,37 @@ TEST(SamplerTest, CutsEarlyWhatIsSurelySlower) {
 TEST(SamplerTest, ContentionAloneCutsNothing) {
   ScriptedCore core{.run_ns = 900'000};
   core.slowdown = [](std::uint64_t) { return 1.5; };  // 1.35 ms a run, and contended
-  SamplingPolicy policy = FirstLook({.cut_above_ns = 1'000'000});
+  SamplingPolicy policy = FirstRound({.cut_above_ns = 1'000'000});
   EXPECT_EQ(core.Take(policy).end, SamplingEnd::kDone);
 }
 
 TEST(SamplerTest, WhatNoContentionExplainsIsCutOnAContendedCore) {
   ScriptedCore core{.run_ns = 900'000};
   core.slowdown = [](std::uint64_t) { return 1.5; };
-  const Samples samples = core.Take(FirstLook({.cut_above_ns = 100'000}));  // 13.5 times
+  const Samples samples = core.Take(FirstRound({.cut_above_ns = 100'000}));  // 13.5 times
   EXPECT_EQ(samples.end, SamplingEnd::kCut);
   EXPECT_EQ(samples.ns.size(), 2U);
-  EXPECT_EQ(core.Take(FirstLook({.cut_above_ns = 200'000})).end, SamplingEnd::kDone);
+  EXPECT_EQ(core.Take(FirstRound({.cut_above_ns = 200'000})).end, SamplingEnd::kDone);
 }
 
 TEST(SamplerTest, WhatIsNearTheBoundIsMeasured) {
   ScriptedCore core{.run_ns = 1'005'000};
   core.extra_ns = [](std::size_t repetition) { return repetition % 2 * 20'000; };
-  SamplingPolicy policy = FirstLook({.cut_above_ns = 1'010'000});
+  SamplingPolicy policy = FirstRound({.cut_above_ns = 1'010'000});
   EXPECT_EQ(core.Take(policy).end, SamplingEnd::kDone);
 }
 
 TEST(SamplerTest, TheBoundIsAtTheReferenceClock) {
   ScriptedCore core{.run_ns = 900'000};
   core.clock_mhz = [](std::uint64_t) { return 1500.0; };  // 1.8 ms of wall time
-  SamplingPolicy policy = FirstLook({.cut_above_ns = 1'000'000});
+  SamplingPolicy policy = FirstRound({.cut_above_ns = 1'000'000});
   policy.reference_mhz = 3000;
   EXPECT_EQ(core.Take(policy).end, SamplingEnd::kDone);
 }
 
 TEST(SamplerTest, ColdRunsAreSingleAndEvictedBefore) {
   ScriptedCore core;
-  SamplingPolicy policy = FirstLook({.cache = CacheState::kCold});
+  SamplingPolicy policy = FirstRound({.cache = CacheState::kCold});
   const Samples samples = core.Take(policy);
   EXPECT_EQ(samples.iterations, 1U);
   EXPECT_EQ(core.evictions, samples.ns.size());
