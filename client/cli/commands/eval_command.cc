@@ -219,8 +219,7 @@ void AddEvalCommand(CommandLine& line) {
   app.add_option("--precision", flags->precision,
                  "stop as soon as the interval is this narrow, half of it, relative: 0.01 is 1 %")
       ->type_name("SHARE");
-  app.add_option("--min-grade", flags->min_grade,
-                 "fail with UNSTABLE_TIMING rather than give a figure of a worse grade")
+  app.add_option("--min-grade", flags->min_grade, "fail rather than give a figure of a worse grade")
       ->check(CLI::IsMember({"A", "B", "C", "D"}));
   app.add_option("--budget-ms", flags->budget_ms, "milliseconds that timing may take")
       ->type_name("MS");
