@@ -88,8 +88,8 @@ def main():
     print(f"{len(outcomes)} jobs, {trees} distinct trees, every output verified before it was timed")
     fresh = sources["measured"]
     rate = f": {fresh / fresh_seconds:.0f} fresh evaluations per second" if fresh else ""
-    print(f"{fresh} measured now{rate}; {sources['stored'] + sources['coalesced']} answered from the "
-          "store")
+    print(f"{fresh} measured now{rate}; {sources['same_code']} with the machine code of one of these; "
+          f"{sources['stored'] + sources['coalesced']} answered from the store")
     for code, count in failures.most_common():
         print(f"{count} failed with {code}")
     print(f"database: {arguments.database}")

@@ -351,7 +351,7 @@ void BindOutcome(nb::module_& module) {
       .def_prop_ro("peak_gflops", &PeakGflops, "The device's measured peak; 0: not known.")
       .def_prop_ro(
           "source", [](const OutcomeRow& o) { return std::string(SourceNameOf(o)); },
-          "\"measured\", \"stored\" or \"coalesced\".")
+          "\"measured\", \"same_code\", \"stored\" or \"coalesced\".")
       .def_prop_ro("attempts", [](const OutcomeRow& o) { return o.page->attempts[o.row]; })
       .def_prop_ro("worker",
                    [](const OutcomeRow& o) {
