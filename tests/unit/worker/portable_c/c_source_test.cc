@@ -6,9 +6,12 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <ranges>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/looptree/actions/action.h"
 #include "common/looptree/text/text.h"
 #include "tests/support/paths.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
@@ -54,6 +57,15 @@ void ExpectRight(const std::vector<Case>& cases) {
     problems += Difference(outputs, looptree::Interpret(cases[i].tree, inputs), reference);
     ASSERT_EQ(problems, "") << cases[i].line << "\n" << files[i].text;
   }
+}
+
+// Expects the text of tests/golden/portable_c/NAME.c, and the right result.
+void ExpectGolden(const std::string& name, const LoopTree& tree) {
+  const std::string text = CSourceOf(tree).value();
+  const std::string golden = LOOPFLEET_SOURCE_DIR "/tests/golden/portable_c/" + name + ".c";
+  if (std::getenv("LOOPFLEET_WRITE_GOLDEN") != nullptr) WriteFile(golden, text);
+  EXPECT_EQ(text, ReadFile(golden)) << "if it is meant to change: LOOPFLEET_WRITE_GOLDEN=1";
+  ExpectRight({{tree, name, 1}});
 }
 
 class CSourceFuzz : public ::testing::TestWithParam<int> {};
@@ -118,11 +130,39 @@ TEST(CSource, ReadsLikeTheTree) {
   schedule[result].loops = {{m, 4, 1}, {n, 1, 16}, {n, 32}, {m, 8}};
   const auto tree =
       LoopTree::Build(std::make_shared<looptree::Program>(b.program()), schedule).value();
-  const std::string text = CSourceOf(tree).value();
-  const std::string golden = LOOPFLEET_SOURCE_DIR "/tests/golden/portable_c/positive_products.c";
-  if (std::getenv("LOOPFLEET_WRITE_GOLDEN") != nullptr) WriteFile(golden, text);
-  EXPECT_EQ(text, ReadFile(golden)) << "if it is meant to change: LOOPFLEET_WRITE_GOLDEN=1";
-  ExpectRight({{tree, "the article's", 1}});
+  ExpectGolden("positive_products", tree);
+}
+
+// What the lowering makes of splits, tails, orders, reductions, views and scopes, as text.
+TEST(CSource, PlansAreAsTheyWere) {
+  struct Golden {
+    const char* name;
+    const char* uri;
+    const char* actions;
+  };
+  for (const Golden& golden :
+       {Golden{"matmul", "benchmark://mm-v0/mm33_48_16", ""},
+        Golden{"matmul_split_with_tail", "benchmark://mm-v0/mm33_48_16", "split_8"},
+        Golden{"matmul_two_tails", "benchmark://mm-v0/mm33_48_16", "split_8,down,split_3"},
+        Golden{"matmul_k_outermost", "benchmark://mm-v0/mm33_48_16", "swap_down"},
+        Golden{"matmul_k_innermost", "benchmark://mm-v0/mm33_48_16", "down,swap_down"},
+        Golden{"matmul_tiled", "benchmark://mm-v0/mm32_48_16",
+               "split_8,down,swap_down,swap_down,down,split_4"},
+        Golden{"convolution", "benchmark://conv-v0/conv1_2_6_6__3_2_3_3", ""},
+        Golden{"bias", "benchmark://program-v0/mmbias12_20_8", "split_4"},
+        Golden{"two_products", "benchmark://program-v0/twomm8_6_4_10", ""},
+        Golden{"chain", "benchmark://program-v0/chain6_10", "merge"},
+        Golden{"row_sums", "benchmark://program-v0/reduce_add10_7", "swap_down"},
+        Golden{"shift", "benchmark://program-v0/shift6_9", ""}}) {
+    JobSpec job{.source = looptree::BenchmarkUri{golden.uri},
+                .on_illegal = looptree::OnIllegal::kSkip};
+    std::vector<std::string> names;
+    for (const auto part : std::views::split(std::string_view(golden.actions), ',')) {
+      if (!part.empty()) names.emplace_back(part.begin(), part.end());
+    }
+    job.actions = looptree::ParseActions(names).value();
+    ExpectGolden(golden.name, ReplayJob(job).value().tree);
+  }
 }
 
 }  // namespace
