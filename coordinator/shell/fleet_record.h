@@ -37,7 +37,8 @@ class FleetRecord {
   // The same value as in the metrics; updated about once a second.
   void SetOldestQueued(std::optional<Nanos> since_epoch) { oldest_queued_ = since_epoch; }
 
-  // Adds this record's counts and events to `known`, the core's part of the reply.
+  // Adds this record's counts and events to `known`, the core's part of the reply: queue, leases
+  // and workers (ShowFleet in core/handlers/on_client.cc).
   wire::FleetInfo Complete(wire::FleetInfo known, const wire::ShowFleet& question) const;
 
  private:

@@ -1,7 +1,8 @@
 #pragma once
 // Resolves a job before it is accepted: is it valid, which tree does it lead to, where may it run,
-// is its answer stored? An invalid job is not refused: it gets its failure as its outcome, and the
-// other jobs of its batch run.
+// is its answer stored? A stored answer travels with the job, and EnterJob
+// (core/dispatch/job_lifecycle.h) ends the job with it. An invalid job is not refused: it gets its
+// failure as its outcome, and the other jobs of its batch run.
 //
 // Replay is deterministic (looptree::Replay), so its results are cached by request.
 

@@ -1,5 +1,6 @@
 #pragma once
-// Liveness: tells observers whether a loop is still running. Safe from any thread.
+// Liveness: tells observers whether a loop is still running. Safe from any thread. Nothing is sent:
+// the heartbeats to the coordinator are protocol.h.
 
 #include <atomic>
 

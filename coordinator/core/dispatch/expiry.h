@@ -1,5 +1,6 @@
 #pragma once
-// Ends jobs whose time has run out.
+// Ends jobs whose time has run out. (EnterJob in job_lifecycle.h ends one whose time ran out before
+// it entered the queue.)
 
 #include "coordinator/core/state/state.h"
 

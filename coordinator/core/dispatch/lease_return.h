@@ -1,7 +1,7 @@
 #pragma once
 // What happens to a job whose lease ends without a report: its worker gave it back, dropped it, or
 // was lost with it. Called by on_worker.cc when a worker falls silent (LoseSilentWorkers), says
-// goodbye or cannot be reached.
+// goodbye, or jobs could not be delivered to it (OnWorkerUnreachable).
 
 #include <cstdint>
 #include <set>

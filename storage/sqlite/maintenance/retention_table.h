@@ -1,6 +1,6 @@
 #pragma once
-// RetentionTable: what was removed from old results, and by which rule: one row for each pass
-// (storage/sqlite/maintenance/thinning.h) that changed anything.
+// RetentionTable: runs a pass over old results (storage/sqlite/maintenance/thinning.h) and keeps
+// one row for each pass that changed anything: what was removed, and by which rule.
 
 #include "common/base/clock.h"
 #include "common/base/result.h"

@@ -1,8 +1,9 @@
 #pragma once
 // Thinning: retention of raw samples. Removes the samples of old results, all or all but every
 // N-th. What was computed from them (median, interval, grade, provenance, number of samples) stays.
-// A pass visits the results in short steps (Store::Thin). Each step is atomic on disk, together
-// with the pass's row of `retention`, so a pass may end anywhere.
+// A pass visits the results in short steps: Store::Thin calls RetentionTable::Step, which walks the
+// rows, and ResultTable::Thin removes the samples. Each step is atomic on disk, together with the
+// pass's row of `retention`, so a pass may end anywhere.
 //
 // A damaged result is skipped and stays as it is. A result with no more samples than the rule keeps
 // is not changed: a rule may be applied any number of times.
