@@ -116,8 +116,8 @@ Status Serve(const CoordinatorOptions& options) {
   wire::Wakeup wakeup;
 
   Core core({.limits = options.limits, .name = NameOfThisProcess()});
-  FleetRecord record(clock, {.version = LOOPFLEET_VERSION});
-  Observer observer(metrics, record);
+  FleetStatus status(clock, {.version = LOOPFLEET_VERSION});
+  Observer observer(metrics, status);
   StorageQueries answers(*reader);
   JobResolver resolver(*reader, metrics, clock);
   StorageThread storage(*store, metrics, clock, wakeup,
@@ -155,7 +155,7 @@ Status Serve(const CoordinatorOptions& options) {
                                         .audience = options.page_audience,
                                         .host_names = PageNames(options)},
                                        registry, [&] { return health.Reasons(); }));
-  record.SetHttp(http->address());
+  status.SetHttp(http->address());
   std::unique_ptr<monitoring::HttpServer> metrics_server;  // none unless asked for
   if (!options.metrics.empty()) {
     LF_TRY(metrics_server,

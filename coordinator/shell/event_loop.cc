@@ -33,7 +33,7 @@ void EventLoop::Recover(storage::Recovery recovery) {
   if (event.jobs_to_come > 0) to_recover_ = parts_.reader.ReadUnfinished(event.batches);
   log::Info("coordinator.recovered epoch={} batches={} jobs_to_come={}", event.epoch,
             event.batches.size(), event.jobs_to_come);
-  parts_.observer.record().Recovered(event.epoch, event.batches.size(), event.jobs_to_come);
+  parts_.observer.status().Recovered(event.epoch, event.batches.size(), event.jobs_to_come);
   Give(std::move(event));
   LF_FAILPOINT("coordinator.recovered");
 }
@@ -98,7 +98,7 @@ Status EventLoop::Run() {
     if (stop_requested_ && !stopping) {
       stopping = true;
       parts_.health.Stopping();
-      parts_.observer.record().Stopping();
+      parts_.observer.status().Stopping();
       stop_by = parts_.clock.Now() + kStopLimit;
       Give(DrainRequested{});
     }
@@ -332,7 +332,7 @@ void EventLoop::TickIfDue() {
   }
   const auto trouble = parts_.storage.trouble();
   parts_.health.SetStorageError(trouble);
-  parts_.observer.record().SetStorageFull(trouble == ErrorKind::kFull);
+  parts_.observer.status().SetStorageFull(trouble == ErrorKind::kFull);
 }
 
 void EventLoop::CountMalformed() {

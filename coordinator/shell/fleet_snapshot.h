@@ -1,7 +1,7 @@
 #pragma once
 // FleetSnapshot: a copy of the core's view of the fleet at one moment, so that readers never block
 // the event loop. SnapshotBoard: holds the newest snapshot, which the event loop puts there and any
-// thread may take. For the page; `loopfleet status` reads FleetRecord (fleet_record.h).
+// thread may take. For the page; `loopfleet status` reads FleetStatus (fleet_status.h).
 
 #include <array>
 #include <chrono>

@@ -13,21 +13,21 @@ namespace {
 
 struct ObservationVisitor {
   monitoring::CoordinatorMetrics& metrics;
-  FleetRecord& record;
+  FleetStatus& status;
 
   void operator()(const JobsWereAccepted& accepted) const {
     metrics.JobsSubmitted(accepted.count);
-    record.Accepted(accepted);
+    status.Accepted(accepted);
   }
 
-  void operator()(const BatchWasFinished& finished) const { record.BatchFinished(finished); }
+  void operator()(const BatchWasFinished& finished) const { status.BatchFinished(finished); }
 
   void operator()(const JobsWereFinished& finished) const {
     for (const FinishedJob& job : finished.jobs) Count(job);
   }
 
   void Count(const FinishedJob& finished) const {
-    record.Finished(finished);
+    status.Finished(finished);
     metrics.JobCompleted(finished.failure ? loopfleet::InfoOf(*finished.failure).name : "ok");
     // A failure that no worker reported has no source.
     const bool nobody_had_it = finished.failure && finished.source == OutcomeSource::kMeasured &&
@@ -53,7 +53,7 @@ struct ObservationVisitor {
   }
 
   void operator()(const WorkerChanged& changed) const {
-    record.Changed(changed);
+    status.Changed(changed);
     if (!changed.quarantine) {
       log::Info("worker.{} worker={} leases={}", NameOf(changed.change), changed.name,
                 changed.leases);
@@ -66,14 +66,14 @@ struct ObservationVisitor {
   }
 
   void operator()(const ReportWasImplausible& report) const {
-    record.Implausible(report);
+    status.Implausible(report);
     log::Warning("report.implausible worker={} job={} reason={}", report.worker, report.job,
                  report.reason);
   }
 
   void operator()(const WorkersDisagreed& disagreed) const {
     metrics.WorkersDisagreed();
-    record.Disagreed(disagreed);
+    status.Disagreed(disagreed);
     log::Warning("workers.disagree job={} failed_on={} code={} measured_on={}", disagreed.job,
                  disagreed.failed, loopfleet::InfoOf(disagreed.code).name, disagreed.measured);
   }
@@ -106,7 +106,7 @@ monitoring::CoordinatorLabels AllLabels() {
 }
 
 void Observer::Observe(const Observation& observation) {
-  std::visit(ObservationVisitor{metrics_, record_}, observation);
+  std::visit(ObservationVisitor{metrics_, status_}, observation);
   tally_.Count(observation);
 }
 
@@ -127,7 +127,7 @@ void Observer::ShowOldestQueued(const Core& core, Moment now) {
   std::optional<Nanos> accepted_at;
   if (oldest) accepted_at = now.wall.time_since_epoch() - (now.instant - *oldest);
   metrics_.SetOldestQueued(accepted_at);
-  record_.SetOldestQueued(accepted_at);
+  status_.SetOldestQueued(accepted_at);
 }
 
 void Observer::ShowFleet(const Core& core, Moment now) {

@@ -4,7 +4,7 @@
 
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/core.h"
-#include "coordinator/shell/fleet_record.h"
+#include "coordinator/shell/fleet_status.h"
 #include "coordinator/shell/tally.h"
 #include "monitoring/metrics.h"
 
@@ -15,19 +15,19 @@ monitoring::CoordinatorLabels AllLabels();
 
 class Observer {
  public:
-  Observer(monitoring::CoordinatorMetrics& metrics, FleetRecord& record)
-      : metrics_(metrics), record_(record) {}
+  Observer(monitoring::CoordinatorMetrics& metrics, FleetStatus& status)
+      : metrics_(metrics), status_(status) {}
 
   void Observe(const Observation& observation);
   void ShowFleet(const Core& core, Moment now);
-  FleetRecord& record() { return record_; }
+  FleetStatus& status() { return status_; }
   const Tally& tally() const { return tally_; }
 
  private:
   void ShowOldestQueued(const Core& core, Moment now);
 
   monitoring::CoordinatorMetrics& metrics_;
-  FleetRecord& record_;
+  FleetStatus& status_;
   Tally tally_;
   Instant next_look_at_queue_{};
 };

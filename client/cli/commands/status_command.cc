@@ -1,5 +1,5 @@
 // `loopfleet status`, `top` and `events`: the fleet now, live, and its recent events. The numbers
-// come from the coordinator's FleetRecord (coordinator/shell/fleet_record.h).
+// come from the coordinator's FleetStatus (coordinator/shell/fleet_status.h).
 
 #include <fmt/format.h>
 

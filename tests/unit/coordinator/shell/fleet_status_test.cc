@@ -1,4 +1,4 @@
-#include "coordinator/shell/fleet_record.h"
+#include "coordinator/shell/fleet_status.h"
 
 #include <gtest/gtest.h>
 
@@ -11,30 +11,30 @@ std::vector<std::string> KindsOf(const wire::FleetInfo& fleet) {
   return kinds;
 }
 
-class FleetRecordTest : public testing::Test {
+class FleetStatusTest : public testing::Test {
  protected:
-  wire::FleetInfo Look() const { return record_.Complete({.epoch = 3}, {.max_events = 1'000}); }
+  wire::FleetInfo Look() const { return status_.Complete({.epoch = 3}, {.max_events = 1'000}); }
 
   const SystemClock clock_;
-  FleetRecord record_{clock_, {.version = "1.2.3"}};
+  FleetStatus status_{clock_, {.version = "1.2.3"}};
 };
 
-TEST_F(FleetRecordTest, CountsJobsByWhatBecameOfThem) {
-  record_.SetHttp("127.0.0.1:9");
-  record_.Accepted(
+TEST_F(FleetStatusTest, CountsJobsByWhatBecameOfThem) {
+  status_.SetHttp("127.0.0.1:9");
+  status_.Accepted(
       {.count = 4, .batch = BatchId{1}, .batch_jobs = 4, .end = wire::BatchEnd::kMoreFollows});
-  record_.Accepted({.count = 1,
+  status_.Accepted({.count = 1,
                     .first_index = 4,
                     .batch = BatchId{1},
                     .batch_jobs = 5,
                     .end = wire::BatchEnd::kMoreFollows});
-  record_.Accepted({.count = 2, .first_index = 5, .batch = BatchId{1}, .batch_jobs = 7});
-  record_.Accepted({.count = 1});  // an internal batch
-  record_.Finished({});
-  record_.Finished({.source = OutcomeSource::kStored});
-  record_.Finished({.source = OutcomeSource::kCoalesced});
-  record_.Finished({.failure = FailureCode::kRunCrash});
-  record_.Finished({.failure = FailureCode::kRunCrash, .source = OutcomeSource::kStored});
+  status_.Accepted({.count = 2, .first_index = 5, .batch = BatchId{1}, .batch_jobs = 7});
+  status_.Accepted({.count = 1});  // an internal batch
+  status_.Finished({});
+  status_.Finished({.source = OutcomeSource::kStored});
+  status_.Finished({.source = OutcomeSource::kCoalesced});
+  status_.Finished({.failure = FailureCode::kRunCrash});
+  status_.Finished({.failure = FailureCode::kRunCrash, .source = OutcomeSource::kStored});
   const wire::FleetInfo fleet = Look();
   EXPECT_EQ(fleet.epoch, 3U);  // the core's fields are unchanged
   EXPECT_EQ(fleet.version, "1.2.3");
@@ -51,19 +51,19 @@ TEST_F(FleetRecordTest, CountsJobsByWhatBecameOfThem) {
   EXPECT_EQ(fleet.events[1].count, 7U);
 }
 
-TEST_F(FleetRecordTest, TellsWhatHappened) {
-  record_.Recovered(3, 1, 20);
-  record_.Changed({.change = WorkerChange::kJoined, .name = "w"});
-  record_.Changed({.change = WorkerChange::kLost, .name = "w", .leases = 4});
-  record_.BatchFinished({.batch = BatchId{9}, .jobs = 20});
-  record_.BatchFinished({.batch = BatchId{10}, .jobs = 2, .cancelled = true});
-  record_.Implausible({.worker = "w", .job = {}, .reason = "too quick"});
-  record_.Disagreed({.failed = "w", .measured = "v", .job = {}});
-  record_.SetStorageFull(false);  // unchanged
-  record_.SetStorageFull(true);
-  record_.SetStorageFull(true);
-  record_.SetStorageFull(false);
-  record_.Stopping();
+TEST_F(FleetStatusTest, TellsWhatHappened) {
+  status_.Recovered(3, 1, 20);
+  status_.Changed({.change = WorkerChange::kJoined, .name = "w"});
+  status_.Changed({.change = WorkerChange::kLost, .name = "w", .leases = 4});
+  status_.BatchFinished({.batch = BatchId{9}, .jobs = 20});
+  status_.BatchFinished({.batch = BatchId{10}, .jobs = 2, .cancelled = true});
+  status_.Implausible({.worker = "w", .job = {}, .reason = "too quick"});
+  status_.Disagreed({.failed = "w", .measured = "v", .job = {}});
+  status_.SetStorageFull(false);  // unchanged
+  status_.SetStorageFull(true);
+  status_.SetStorageFull(true);
+  status_.SetStorageFull(false);
+  status_.Stopping();
   const wire::FleetInfo fleet = Look();
   EXPECT_EQ(KindsOf(fleet),
             (std::vector<std::string>{"coordinator.started", "worker.joined", "worker.lost",

@@ -1,4 +1,4 @@
-#include "coordinator/shell/fleet_record.h"
+#include "coordinator/shell/fleet_status.h"
 
 #include <fmt/format.h>
 
@@ -47,17 +47,17 @@ std::string_view NameOf(WorkerChange change) {
   LF_CHECK(false, "worker change {}", static_cast<int>(change));
 }
 
-FleetRecord::FleetRecord(const Clock& clock, const Options& options)
+FleetStatus::FleetStatus(const Clock& clock, const Options& options)
     : clock_(clock), version_(options.version), started_at_(clock.WallNow()), events_(clock) {}
 
-void FleetRecord::Recovered(std::uint64_t epoch, std::size_t batches, std::size_t jobs) {
+void FleetStatus::Recovered(std::uint64_t epoch, std::size_t batches, std::size_t jobs) {
   events_.Add({.kind = "coordinator.started",
                .count = jobs,
                .text = fmt::format("start number {}; {} jobs of {} batches were unfinished", epoch,
                                    jobs, batches)});
 }
 
-void FleetRecord::Accepted(const JobsWereAccepted& accepted) {
+void FleetStatus::Accepted(const JobsWereAccepted& accepted) {
   accepted_ += accepted.count;
   if (!accepted.batch) return;  // an internal batch
   if (accepted.end == wire::BatchEnd::kComplete) {
@@ -67,7 +67,7 @@ void FleetRecord::Accepted(const JobsWereAccepted& accepted) {
   }
 }
 
-void FleetRecord::Finished(const FinishedJob& finished) {
+void FleetStatus::Finished(const FinishedJob& finished) {
   ++finished_;
   if (finished.failure) {
     ++failures_[*finished.failure];
@@ -76,39 +76,39 @@ void FleetRecord::Finished(const FinishedJob& finished) {
   }
 }
 
-void FleetRecord::BatchFinished(const BatchWasFinished& finished) {
+void FleetStatus::BatchFinished(const BatchWasFinished& finished) {
   events_.Add({.kind = finished.cancelled ? "batch.cancelled" : "batch.finished",
                .batch = finished.batch,
                .count = finished.jobs});
 }
 
-void FleetRecord::Changed(const WorkerChanged& changed) {
+void FleetStatus::Changed(const WorkerChanged& changed) {
   events_.Add({.kind = fmt::format("worker.{}", NameOf(changed.change)),
                .subject = changed.name,
                .count = changed.leases,
                .text = TextOf(changed)});
 }
 
-void FleetRecord::Implausible(const ReportWasImplausible& report) {
+void FleetStatus::Implausible(const ReportWasImplausible& report) {
   events_.Add({.kind = "report.implausible", .subject = report.worker, .text = report.reason});
 }
 
-void FleetRecord::Disagreed(const WorkersDisagreed& disagreed) {
+void FleetStatus::Disagreed(const WorkersDisagreed& disagreed) {
   events_.Add({.kind = "workers.disagreed",
                .subject = disagreed.failed,
                .text = fmt::format("{} of job {}, which {} measured", InfoOf(disagreed.code).name,
                                    disagreed.job, disagreed.measured)});
 }
 
-void FleetRecord::SetStorageFull(bool full) {
+void FleetStatus::SetStorageFull(bool full) {
   if (std::exchange(storage_full_, full) == full) return;
   events_.Add({.kind = full ? "storage.full" : "storage.has_room",
                .text = full ? "no room on the disk of the database: nothing is accepted" : ""});
 }
 
-void FleetRecord::Stopping() { events_.Add({.kind = "coordinator.stopping"}); }
+void FleetStatus::Stopping() { events_.Add({.kind = "coordinator.stopping"}); }
 
-wire::FleetInfo FleetRecord::Complete(wire::FleetInfo fleet,
+wire::FleetInfo FleetStatus::Complete(wire::FleetInfo fleet,
                                       const wire::ShowFleet& question) const {
   fleet.started_at = started_at_;
   fleet.now = clock_.WallNow();

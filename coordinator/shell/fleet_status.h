@@ -1,5 +1,5 @@
 #pragma once
-// FleetRecord: counts since this coordinator started, and the fleet's events, for `loopfleet
+// FleetStatus: counts since this coordinator started, and the fleet's events, for `loopfleet
 // status`, `top` and `events`. Fed by the Observer. Belongs to the event loop's thread.
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace loopfleet::coordinator {
 
-class FleetRecord {
+class FleetStatus {
  public:
   struct Options {
     std::string version;
   };
-  FleetRecord(const Clock& clock, const Options& options);
+  FleetStatus(const Clock& clock, const Options& options);
 
   void SetHttp(std::string address) { http_ = std::move(address); }
   void Recovered(std::uint64_t epoch, std::size_t batches, std::size_t jobs);
@@ -37,8 +37,8 @@ class FleetRecord {
   // The same value as in the metrics; updated about once a second.
   void SetOldestQueued(std::optional<Nanos> since_epoch) { oldest_queued_ = since_epoch; }
 
-  // Adds this record's counts and events to `known`, the core's part of the reply: queue, leases
-  // and workers (ShowFleet in core/handlers/on_client.cc).
+  // Adds this coordinator's counts and events to `known`, the core's part of the reply: queue,
+  // leases and workers (ShowFleet in core/handlers/on_client.cc).
   wire::FleetInfo Complete(wire::FleetInfo known, const wire::ShowFleet& question) const;
 
  private:
