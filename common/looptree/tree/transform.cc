@@ -38,9 +38,9 @@ constexpr std::size_t kAbsent = SIZE_MAX;
 std::size_t PositionOf(const LoopTree& tree, NodeId node, TreeRef loop) {
   const TreeNode& sought = tree.nodes()[loop];
   const auto equal = [&](TreeRef own) {
-    const TreeNode& node = tree.nodes()[own];
-    return node.dim == sought.dim && node.dim_depth == sought.dim_depth &&
-           node.size == sought.size && node.tail == sought.tail;
+    const TreeNode& other = tree.nodes()[own];
+    return other.dim == sought.dim && other.dim_depth == sought.dim_depth &&
+           other.size == sought.size && other.tail == sought.tail;
   };
   const auto loops = tree.LoopsOf(node);
   const auto at = std::ranges::find_if(loops, equal);
