@@ -1,8 +1,9 @@
 #pragma once
 // SampleRetention: deletes the raw samples of old results, as --keep-samples-days sets, in short
 // steps: back to back while there is nothing to write, otherwise one a second. Each pass is
-// recorded in the database (storage/sqlite/maintenance/thinning.h) and in the log. Belongs to the
-// storage thread.
+// recorded in the database (storage/sqlite/maintenance/thinning.h) and in the log. `loopfleet db
+// thin` does the same at once; for both, ResultTable::Thin (storage/sqlite/tables/result_table.h)
+// removes the samples. Belongs to the storage thread.
 
 #include <chrono>
 #include <optional>
