@@ -9,9 +9,7 @@
 // thread.
 
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <string>
 #include <vector>
 
 #include "worker/lowering/kernel_plan.h"
@@ -53,7 +51,6 @@ class Unroller {
   };
   // The loops that ask for unrolling and have more than one iteration, where that was most.
   const std::map<LoopId, Written>& written() const { return written_; }
-  std::uint64_t instruction_count() const { return count_; }
 
  private:
   // One place where a loop that asks for unrolling is emitted.
