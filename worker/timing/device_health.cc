@@ -71,10 +71,9 @@ std::expected<Measurement, Failure> DeviceHealth::Judge(const MeasurementRounds&
                                                         const JobSpec& spec, const WorkDone& work,
                                                         const HardwareFacts& hardware) const {
   if (rounds.IsCut()) return std::unexpected(CutFailure(rounds, spec));
-  std::expected<Measurement, Failure> measurement = rounds.Summarise(hardware.clock_mhz);
-  if (!measurement) return measurement;
+  Measurement measurement = rounds.Summarise(hardware.clock_mhz);
   if (std::optional<Failure> failure =
-          CheckPlausible(*measurement, work, WithObservedPeaks(hardware))) {
+          CheckPlausible(measurement, work, WithObservedPeaks(hardware))) {
     return std::unexpected(*std::move(failure));
   }
   return measurement;

@@ -1,7 +1,5 @@
 #include "worker/timing/measurement_rounds.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -219,18 +217,18 @@ std::optional<Nanos> MeasurementRounds::NextIn() const {
 bool MeasurementRounds::IsEnough() const {
   const auto clear =
       static_cast<std::size_t>(std::ranges::count(rounds_, Round::Worth::kClear, &Round::worth));
-  const auto figure = Summarise(kMhzPerPerNs);  // in cycles, as in Agreeing
-  if (!figure || AcceptedSamples(*figure) < kLeastAccepted) return false;
+  const Measurement figure = Summarise(kMhzPerPerNs);  // in cycles, as in Agreeing
+  if (AcceptedSamples(figure) < kLeastAccepted) return false;
   if (clear >= options_.most_scattered) return true;
-  if (figure->spread <= TargetSpread()) return true;
+  if (figure.spread <= TargetSpread()) return true;
   if (spec_.precision > 0) return false;
   // Intervals shrink with the root of the number of samples.
   const double with_another =
       std::sqrt(static_cast<double>(clear) / (static_cast<double>(clear) + 1));
-  return figure->spread * with_another > TargetSpread();
+  return figure.spread * with_another > TargetSpread();
 }
 
-std::expected<Measurement, Failure> MeasurementRounds::Summarise(double reference_mhz) const {
+Measurement MeasurementRounds::Summarise(double reference_mhz) const {
   LF_CHECK(!rounds_.empty(), "no round yet");
   const std::vector<std::size_t> agreeing = Agreeing();
   Measurement measurement;

@@ -6,13 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/job/failure.h"
 #include "common/job/job_spec.h"
 #include "common/job/measurement.h"
 #include "worker/timing/sampler.h"
@@ -65,9 +63,8 @@ class MeasurementRounds {
   // show it, or one shows twice the bound (ten times if the core was contended).
   bool IsCut() const;
   std::size_t sample_count() const;
-  // The figure, with times at the reference clock (0: wall times), or UNSTABLE_TIMING. Call after
-  // Add.
-  std::expected<Measurement, Failure> Summarise(double reference_mhz) const;
+  // The figure, with times at the reference clock (0: wall times). Call after Add.
+  Measurement Summarise(double reference_mhz) const;
 
  private:
   struct Round {

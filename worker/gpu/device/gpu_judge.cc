@@ -47,7 +47,7 @@ std::expected<Measurement, Failure> JudgeSamples(const DeviceSamples& samples, c
   // One round is enough: nothing else runs on the device, or was_shared tells that it did.
   MeasurementRounds rounds(spec, {.fewest = 1});
   rounds.Add(samples.samples);
-  LF_TRY(Measurement measurement, rounds.Summarise(kNoReferenceClock));
+  Measurement measurement = rounds.Summarise(kNoReferenceClock);
   if (std::optional<Failure> failure = CheckPlausible(measurement, work, hardware)) {
     return std::unexpected(*std::move(failure));
   }
