@@ -14,7 +14,10 @@ std::string_view OutcomeSourceName(OutcomeSource source) {
 }
 
 bool IsPartial(std::string_view note) {
-  return note.find(" unroll: ") != note.npos && note.find(" of ") != note.npos;
+  constexpr std::string_view kColon = ": ";
+  const std::size_t detail = note.rfind(kColon);  // "16 of 256", or a reason in words
+  return detail != note.npos &&
+         note.find_first_not_of("0123456789 of", detail + kColon.size()) == note.npos;
 }
 
 std::string_view SourceText(const Outcome& outcome) {
