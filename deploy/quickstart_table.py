@@ -25,6 +25,8 @@ class Benchmark:
         self.trees.add(outcome["tree_key"])
         if not outcome["actions"]:
             self.default = outcome
+        if outcome["grade"] == "D":
+            return  # no more than an order of magnitude; v_best leaves it out, too
         if self.best is None or outcome["gflop_per_second"] > self.best["gflop_per_second"]:
             self.best = outcome
 
