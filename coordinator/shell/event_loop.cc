@@ -103,8 +103,8 @@ Status EventLoop::Run() {
       Give(DrainRequested{});
     }
     ServeHandshakes();
-    wire::Received nobody;
-    ApplyKeyChanges(nobody);  // even without a message: revoked peers are sent nothing more
+    wire::Received no_message;
+    ApplyKeyChanges(no_message);  // even without a message: revoked peers are sent nothing more
     GiveStorageEvents();
     ReceiveFromClients();
     ServeClients();

@@ -248,16 +248,16 @@ void Distrust(Transaction& tx, Worker& worker, Nanos doubted) {
   if (!taken.empty()) {
     Send(tx, *worker.peer, wire::Revoke{.leases = {taken.begin(), taken.end()}});
   }
-  std::vector<ResolvedJob> anew;
+  std::vector<ResolvedJob> again;
   for (MeasuredJob& measured : worker.in_doubt) {
     if (measured.reported_at < tx.now.instant - doubted) continue;
     const Placement placement = std::get<ToMeasure>(measured.job.resolution).placement;
     if (!state.workers.HasReady(DemandOf(measured.job.spec, placement))) continue;
     measured.job.spec.freshness = Freshness::kMeasureAgain;
-    anew.push_back(std::move(measured.job));
+    again.push_back(std::move(measured.job));
   }
   worker.in_doubt.clear();
-  SubmitInternalBatch(tx, std::move(anew));
+  SubmitInternalBatch(tx, std::move(again));
 }
 
 void OnCanaries(Transaction& tx, Worker& worker, const wire::Heartbeat& heartbeat) {
