@@ -2,7 +2,6 @@
 // BlockEmitter: emits a register block. Reduced loops stay loops, every other loop of the block is
 // unrolled, and the accumulators stay in registers from its start to its end. Used by one thread.
 
-#include <set>
 #include <vector>
 
 #include "worker/cpu/body_emitter.h"
@@ -14,13 +13,8 @@ namespace loopfleet::worker {
 class BlockEmitter {
  public:
   BlockEmitter(llvm::IRBuilderBase& builder, const KernelPlan& plan, const VectorShape& shape,
-               LoopState& state, std::set<looptree::TreeRef>& effective)
-      : builder_(builder),
-        plan_(plan),
-        shape_(shape),
-        state_(state),
-        bodies_(builder, state),
-        effective_(effective) {}
+               LoopState& state)
+      : builder_(builder), plan_(plan), shape_(shape), state_(state), bodies_(builder, state) {}
 
   // The initial value of the accumulators.
   enum class Start { kIdentity, kMemory };
@@ -67,7 +61,6 @@ class BlockEmitter {
   const VectorShape& shape_;
   LoopState& state_;
   BodyEmitter bodies_;
-  std::set<looptree::TreeRef>& effective_;
 };
 
 }  // namespace loopfleet::worker

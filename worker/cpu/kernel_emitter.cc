@@ -23,11 +23,14 @@ namespace {
 using llvm::Value;
 using looptree::Annotation;
 using looptree::DimId;
-using looptree::TreeRef;
 using Values = LoopState::Values;
 
 // Most copies of a register block, one for each combination of extents that tails can leave.
 constexpr std::size_t kMaxBlockVariants = 4;
+
+// Larger ones made no kernel of bench/corpus/agent_walks.jsonl faster, and take longer to compile.
+constexpr UnrollLimits kUnrollLimits{.loop = 64, .kernel = 512};
+
 class Emitter {
  public:
   // `parallel_for`: null in a kernel for one thread.
@@ -38,12 +41,13 @@ class Emitter {
         shape_(shape),
         state_(builder, plan, buffers, unroller),
         bodies_(builder, state_),
-        blocks_(builder, plan, shape, state_, effective_),
-        vectors_(builder, plan, shape, state_, effective_),
+        blocks_(builder, plan, shape, state_),
+        vectors_(builder, plan, shape, state_, effects_.effective),
         parallel_(builder, plan, state_, parallel_for) {}
 
   void EmitSteps(const std::vector<Step>& steps);
-  const std::set<TreeRef>& effective() const { return effective_; }
+  // But for those of `unroll`, which the unroller knows.
+  const AnnotationEffects& effects() const { return effects_; }
   bool streamed() const { return vectors_.streamed(); }
 
  private:
@@ -66,7 +70,7 @@ class Emitter {
   const VectorShape& shape_;
   LoopState state_;
   BodyEmitter bodies_;
-  std::set<TreeRef> effective_;
+  AnnotationEffects effects_;
   BlockEmitter blocks_;
   VectorLoopEmitter vectors_;
   ParallelEmitter parallel_;
@@ -189,10 +193,14 @@ void Emitter::EmitVariant(const Nest& nest, std::size_t level, const Tile& tile)
   const std::optional<RegisterBlock> block = BlockAt(plan_, nest, level, tile, shape_);
   const LoopStep& outermost = *nest.loops[level];
   if (block.has_value()) {
-    if (block->chosen_by_annotation) {
-      for (const LoopStep* step : nest.loops) {
-        const PlanLoop& loop = plan_.loops[step->loop];
-        if (loop.annotation == Annotation::kVectorize) effective_.insert(*loop.ref);
+    for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+      const LoopId id = nest.loops[i]->loop;
+      const PlanLoop& loop = plan_.loops[id];
+      if (block->chosen_by_annotation && loop.annotation == Annotation::kVectorize) {
+        effects_.effective.insert(*loop.ref);
+      }
+      if (i > level && loop.annotation == Annotation::kUnroll && !nest.Reduces(id)) {
+        effects_.reasons.emplace(*loop.ref, "a register block writes it out anyway");
       }
     }
     const bool whole = outermost.loop == nest.reduction()->reduced.front();
@@ -276,9 +284,9 @@ Value* ParallelForOf(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value
   return builder.CreateLoad(pointer, slot);
 }
 
-// Emits the kernel once, into an empty module. Returns the loops whose annotation changed the code,
-// but for unrolling.
-std::set<TreeRef> EmitOnce(const KernelPlan& plan, const VectorShape& shape, Unroller& unroller,
+// Emits the kernel once, into an empty module. Returns what became of its annotations, but for what
+// the unroller did.
+AnnotationEffects EmitOnce(const KernelPlan& plan, const VectorShape& shape, Unroller& unroller,
                            llvm::Module& module) {
   llvm::LLVMContext& context = module.getContext();
   llvm::IRBuilder<llvm::ConstantFolder, llvm::IRBuilderCallbackInserter> builder(
@@ -297,7 +305,7 @@ std::set<TreeRef> EmitOnce(const KernelPlan& plan, const VectorShape& shape, Unr
   // Non-temporal stores are not ordered with other stores.
   if (emitter.streamed()) builder.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
   builder.CreateRetVoid();
-  return emitter.effective();
+  return emitter.effects();
 }
 
 }  // namespace
@@ -309,10 +317,9 @@ AnnotationEffects EmitKernel(const KernelPlan& plan, const VectorShape& shape,
     llvm::Module measured("measured", module.getContext());
     measured.setDataLayout(module.getDataLayout());
     EmitOnce(plan, shape, unroller, measured);
-    unroller.Choose();
+    unroller.Choose(kUnrollLimits);
   }
-  AnnotationEffects effects{
-      .effective = EmitOnce(plan, shape, unroller, module), .partly = {}, .reasons = {}};
+  AnnotationEffects effects = EmitOnce(plan, shape, unroller, module);
   for (const PlanLoop& loop : plan.loops) {
     if (loop.parallel && loop.ref.has_value()) effects.effective.insert(*loop.ref);
   }

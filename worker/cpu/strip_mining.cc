@@ -114,9 +114,7 @@ std::vector<Chooser::Columns> Chooser::CandidatesOf(const Nest& nest) const {
   for (std::size_t depth = 0; depth < path_.size(); ++depth) {
     const LoopId id = path_[depth]->loop;
     const PlanLoop& loop = plan_.loops[id];
-    const bool plain =
-        loop.annotation == Annotation::kNone || loop.annotation == Annotation::kVectorize;
-    if (!plain || loop.step != 1 || loop.extents.front() < 2) continue;
+    if (loop.parallel || loop.step != 1 || loop.extents.front() < 2) continue;
     const bool reduces = nest.Reduces(id);
     if (reduces && depth + 1 < path_.size() &&
         std::any_of(path_.begin() + static_cast<std::ptrdiff_t>(depth) + 1, path_.end(),
@@ -332,7 +330,7 @@ CutLoops WithCut(std::span<const LoopSpec> loops, std::span<const TreeRef> refs,
     if (i == at) {  // the loop over the strips
       loop.size = loops[at].size / cut.width;
       loop.tail = loops[at].size % cut.width;
-      if (loop.annotation == Annotation::kVectorize) loop.annotation = Annotation::kNone;
+      loop.annotation = Annotation::kNone;
     }
     push(loop, i);
   };
@@ -348,6 +346,7 @@ CutLoops WithCut(std::span<const LoopSpec> loops, std::span<const TreeRef> refs,
   if (at < refs.size()) {
     LoopSpec strip = loops[at];
     strip.size = cut.width;
+    if (strip.annotation == Annotation::kThread) strip.annotation = Annotation::kNone;
     push(strip, at);
   }
   return result;

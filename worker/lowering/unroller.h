@@ -18,8 +18,8 @@ namespace loopfleet::worker {
 
 // In instructions of the emitter's intermediate language, before machine code is made of them.
 struct UnrollLimits {
-  std::uint64_t loop = 256;     // all copies of one loop's body
-  std::uint64_t kernel = 1024;  // the whole kernel
+  std::uint64_t loop = 0;    // all copies of one loop's body
+  std::uint64_t kernel = 0;  // the whole kernel
 };
 
 class Unroller {
@@ -42,7 +42,7 @@ class Unroller {
   // All iterations of a loop are written out if they fit, else the largest power of two that does.
   // They fit if all copies of the body take at most `limits.loop` instructions wherever the loop is
   // emitted, and the kernel at most `limits.kernel`.
-  void Choose(const UnrollLimits& limits = {});
+  void Choose(const UnrollLimits& limits);
 
   // ---- after the second emission
   struct Written {

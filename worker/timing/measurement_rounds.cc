@@ -207,11 +207,16 @@ std::optional<Nanos> MeasurementRounds::NextIn() const {
   const double spent = SpentNs();
   if (rounds_.size() >= options_.most || sample_count() >= kMostSamples ||
       (spec_.budget_ms > 0 && spent >= spec_.budget_ms * kNsPerMs) ||
-      spent >= static_cast<double>(options_.long_enough.count())) {
+      spent >= static_cast<double>(LongEnough().count())) {
     return std::nullopt;
   }
   if (!Agreeing().empty() && IsEnough()) return std::nullopt;
   return options_.first_wait * (std::int64_t{1} << (rounds_.size() - 1));
+}
+
+Nanos MeasurementRounds::LongEnough() const {
+  const bool asks = spec_.precision > 0 || spec_.budget_ms > 0 || spec_.min_grade < Grade::kD;
+  return asks ? options_.long_enough_if_asked : options_.long_enough;
 }
 
 bool MeasurementRounds::IsEnough() const {

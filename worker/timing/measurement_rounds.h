@@ -42,8 +42,10 @@ class MeasurementRounds {
     double estimated_run_ns = 0;  // SamplingPolicy::estimated_run_ns of the first round
     // A run takes about as long as first_wait or longer, so one round can be enough.
     bool expects_long_runs = false;
-    // No further round once two or more have taken this long in all.
-    Nanos long_enough = std::chrono::seconds(1);
+    // No further round once two or more have taken this long in all; the first is for jobs that ask
+    // for no precision, budget or grade, so that slow kernels need few runs.
+    Nanos long_enough = std::chrono::milliseconds(10);
+    Nanos long_enough_if_asked = std::chrono::seconds(1);
   };
   MeasurementRounds(const JobSpec& spec, const Options& options);
 
@@ -87,6 +89,7 @@ class MeasurementRounds {
   // Whether a repetition takes as long as the wait between two rounds.
   bool IsLong(const Samples& samples) const;
   double SpentNs() const;  // in all samples
+  Nanos LongEnough() const;
   // Whether the figure of the agreeing rounds is narrow enough, or one more round would not make it
   // so.
   bool IsEnough() const;

@@ -15,6 +15,9 @@ namespace {
 
 using llvm::Value;
 
+// A thread of a GPU runs its instructions in order, so it gains from longer bodies than a CPU does.
+constexpr UnrollLimits kUnrollLimits{.loop = 256, .kernel = 1024};
+
 template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
@@ -159,7 +162,7 @@ AnnotationEffects EmitDevice(const DevicePlan& device, DeviceAbi& abi, llvm::Mod
     llvm::Module measured("measured", module.getContext());
     measured.setDataLayout(module.getDataLayout());
     EmitStages(device, abi, unroller, measured);
-    unroller.Choose();
+    unroller.Choose(kUnrollLimits);
   }
   EmitStages(device, abi, unroller, module);
   AnnotationEffects effects{

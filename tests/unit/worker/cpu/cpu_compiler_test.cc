@@ -108,10 +108,17 @@ TEST(CpuCompiler, AnnotationsThatChangeNothingAreNamed) {
   EXPECT_EQ(vectorized->notes, (std::vector<std::string>{"L2 vectorize", "L5 vectorize"}));
 
   // k is a loop unless it is unrolled.
-  const LoopTree shallow = Open("benchmark://mm-v0/mm16_8_24");
+  const LoopTree shallow = Open("benchmark://mm-v0/mm16_8_4");
   const auto unrolled = compiler->Compile(Annotated(shallow, "k", Annotation::kUnroll));
   EXPECT_TRUE(unrolled->object != compiler->Compile(shallow)->object);
   EXPECT_EQ(unrolled->notes, std::vector<std::string>{});
+
+  // n is written out as vectors, whether it asks or not.
+  const auto columns = compiler->Compile(Annotated(plain, "n", Annotation::kUnroll));
+  EXPECT_TRUE(columns->object == object);
+  EXPECT_EQ(columns->notes,
+            (std::vector<std::string>{"L2 unroll: a register block writes it out anyway",
+                                      "L5 unroll"}));
 
   // k takes the lanes if asked to.
   const auto lanes = compiler->Compile(Annotated(plain, "k", Annotation::kVectorize));
@@ -132,13 +139,13 @@ TEST(CpuCompiler, AnnotatedTreesAreRight) {
 }
 
 TEST(CpuCompiler, UnrollsAsFarAsTheCodeBudgetAllows) {
-  const LoopTree plain = Open("benchmark://mm-v0/mm256_256_257");
+  const LoopTree plain = Open("benchmark://mm-v0/mm256_16_257");
   const auto compiler = Make();
   const auto kernel = compiler->Compile(Annotated(plain, "k", Annotation::kUnroll));
   ASSERT_TRUE(kernel.has_value());
   ASSERT_EQ(kernel->notes.size(), 1U);
   EXPECT_TRUE(kernel->notes[0].starts_with("L1 unroll: ")) << kernel->notes[0];
-  EXPECT_TRUE(kernel->notes[0].ends_with(" of 257")) << kernel->notes[0];
+  EXPECT_TRUE(kernel->notes[0].ends_with(" of 256")) << kernel->notes[0];
   EXPECT_LT(kernel->object.size(), 64U << 10);
   // All loops, so that no budget holds all of them.
   LoopTree all = plain;

@@ -76,15 +76,22 @@ TEST(StripMining, TakesAReductionInwardsWhereNothingFits) {
   EXPECT_EQ(Cut(Tree("benchmark://mm-v0/mm64_64_16", "down,split_4,swap_up"), kAvx512), "");
 }
 
-// m n k with n unrolled: another loop may be vectorised, but n is not cut.
-TEST(StripMining, LeavesUnrolledLoopsAlone) {
+// m n k, where n is the columns, whether it asks to be unrolled or not.
+TEST(StripMining, CutsALoopThatAsksForUnrolling) {
   const std::string cut =
-      Cut(Tree("benchmark://mm-v0/mm8_16_16", "down,swap_down,up,unroll"), kAvx512);
-  EXPECT_EQ(cut.find("n'"), std::string::npos) << cut;
+      Cut(Tree("benchmark://mm-v0/mm8_256_16", "down,swap_down,up,unroll"), kAvx512);
+  EXPECT_EQ(cut, Cut(Tree("benchmark://mm-v0/mm8_256_16", "down,swap_down"), kAvx512));
+  EXPECT_NE(cut, "");
+}
+
+// The outermost loop is annotated `thread`, but the kernel is for one.
+TEST(StripMining, CutsALoopThatIsNotSplitOverThreads) {
+  EXPECT_EQ(Cut(Tree("benchmark://loop_tool-cpu-v0/1000", ""), kAvx512),
+            "a15r40 a'1 a''1 a'''64 a''1 a'''64 a''1 a'''64 a''1 a'''64");
 }
 
 TEST(StripMining, LeavesPointwiseLoopsThatAreInOrder) {
-  EXPECT_EQ(Cut(Tree("benchmark://loop_tool-cpu-v0/1000", ""), kAvx512), "");
+  EXPECT_EQ(Cut(Tree("benchmark://program-v0/chain97_203", ""), kAvx512), "");
 }
 
 }  // namespace

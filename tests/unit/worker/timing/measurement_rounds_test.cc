@@ -240,8 +240,11 @@ TEST(MeasurementRoundsTest, ThreeLongRunsThatAgreeAreEnough) {
   EXPECT_FALSE(rounds.NextIn());
   EXPECT_EQ(rounds.Summarise(kMhz).grade, Grade::kA);
 
-  // One is apart: two are too few, so another round is taken.
-  MeasurementRounds apart({}, {.expects_long_runs = true});
+  // One is apart: two are too few, so another round is taken if the job asks for a grade.
+  MeasurementRounds few({}, {.expects_long_runs = true});
+  few.Add(of({7.01, 7.30, 7.00}));
+  EXPECT_FALSE(few.NextIn());
+  MeasurementRounds apart({.min_grade = Grade::kB}, {.expects_long_runs = true});
   apart.Add(of({7.01, 7.30, 7.00}));
   EXPECT_TRUE(apart.NextIn());
   apart.Add(of({7.02, 7.01, 7.00}));
