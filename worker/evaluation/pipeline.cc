@@ -13,7 +13,7 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr Nanos kLongRun = MeasurementRounds::Options{}.first_wait;
+constexpr Nanos kFirstWait = MeasurementRounds::Options{}.first_wait;
 
 }  // namespace
 
@@ -93,8 +93,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
       RebuildJob(lease.spec,
                  {.device = DeviceKind::kCpu,
                   .max_threads = options_.max_threads,
-                  .max_tensor_bytes = options_.max_tensor_bytes,
-                  .max_flop_count = options_.max_flop_count},
+                  .max_tensor_bytes = options_.max_tensor_bytes},
                  evaluation);
   if (!replayed) return fail(replayed.error());
   const Instant rebuilt = parts_.clock.Now();
@@ -150,7 +149,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
                   .waits_since = done,
                   .rounds = MeasurementRounds(
                       lease.spec, {.estimated_run_ns = verified->run_ns,
-                                   .expects_long_runs = verified->run_took >= kLongRun})};
+                                   .expects_long_runs = verified->run_took >= kFirstWait})};
 }
 
 std::expected<std::shared_ptr<GuardedBuffers>, Failure> Pipeline::GuardedBuffersFor(
@@ -164,8 +163,8 @@ std::expected<std::shared_ptr<GuardedBuffers>, Failure> Pipeline::GuardedBuffers
   }
   if (elements > options_.max_written_bytes / sizeof(float)) {
     return std::unexpected(
-        Failure{.code = FailureCode::kLimitFootprint,
-                .message = fmt::format("outputs and scratch need {} bytes, the limit is {}",
+        Failure{.code = FailureCode::kRunOom,
+                .message = fmt::format("outputs and scratch need {} bytes, this worker allows {}",
                                        elements * sizeof(float), options_.max_written_bytes)});
   }
   auto arena = arenas_.Take(LayOut(counts, workload.layout.buffers.size()));
@@ -208,13 +207,20 @@ std::optional<Pipeline::Prepared> Pipeline::NextForSlot(Patience patience) {
     const Instant now = parts_.clock.Now();
     Nanos wait = options_.idle_wait;
     if (!again_.empty()) {
-      const auto first = again_.begin();
-      if (first->first <= now) {
+      auto first = again_.begin();
+      Instant due = first->first;
+      if (due > now && patience == Patience::kWait) {
+        // The core has nothing else to do, so no round is waited for longer than a second one is.
+        first = std::ranges::min_element(
+            again_, {}, [](const auto& entry) { return entry.second.waits_since; });
+        due = std::min(due, first->second.waits_since + kFirstWait);
+      }
+      if (due <= now) {
         Prepared next = std::move(first->second);
         again_.erase(first);
         return next;
       }
-      wait = std::min(wait, first->first - now);
+      wait = std::min(wait, due - now);
     }
     const bool is_full = again_.size() >= options_.max_again;
     if (patience == Patience::kNow) return is_full ? std::nullopt : prepared_.TryPop();
