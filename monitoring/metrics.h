@@ -115,7 +115,7 @@ struct WorkerLabels {
   std::vector<std::string> children;         // "compiler", "executor"
   std::vector<std::string> restart_reasons;  // "crash", "timeout", ...
   std::vector<std::string> activities = {};  // of the timing slot: "idle", "wait", ...
-  std::vector<std::string> grades = {};      // "A", "B", "C"
+  std::vector<std::string> grades = {};      // "A", "B", "C", "D"
 };
 
 class WorkerMetrics {

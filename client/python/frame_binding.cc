@@ -72,9 +72,18 @@ nb::bytes EncodeFetch(std::uint64_t number, std::uint64_t batch, std::uint64_t a
                              .batch = BatchId{batch}, .after_sequence = after, .wait_ms = wait_ms});
 }
 
-nb::object FailureOf(const Job& job) {
+std::optional<Failure> RefusalOf(const JobSpec& spec) {
+  const auto replayed = ReplayJob(spec);
+  if (!replayed) return replayed.error();
+  const auto placement = PlaceJob(spec.device, replayed->benchmark.target,
+                                  looptree::FlopCount(replayed->tree.program()));
+  return placement ? std::nullopt : std::optional(placement.error());
+}
+
+nb::object FailureOf(const Job& job, bool replay) {
   auto failure = wire::OutOfBounds(job.spec);
   if (!failure) failure = ValidateSpec(job.spec);
+  if (!failure && replay) failure = RefusalOf(job.spec);
   if (!failure) return nb::none();
   return nb::make_tuple(std::string(InfoOf(failure->code).name), failure->message,
                         failure->action_index);
@@ -273,8 +282,9 @@ void BindFrames(nb::module_& module) {
              "(number, kind, content). JobError MALFORMED.");
   module.def("encode_page", &EncodePage, "number"_a, "batch"_a, "outcomes"_a,
              "most_samples"_a = wire::kMaxSamples);
-  module.def("failure_of", &FailureOf, "job"_a,
-             "(code, message, action_index) of why a coordinator would refuse it, or None.");
+  module.def("failure_of", &FailureOf, "job"_a, "replay"_a = false,
+             "(code, message, action_index) of why a coordinator would refuse it, or None. What only "
+             "replaying its actions shows is found only with `replay`.");
   module.attr("MAX_JOBS_PER_MESSAGE") = wire::kMaxJobsPerMessage;
 }
 

@@ -83,4 +83,15 @@ std::expected<looptree::Replayed, Failure> ReplayJob(const JobSpec& spec);
 enum class Placement : std::uint8_t { kCpu, kCuda, kAny };
 Placement PlacementOf(DeviceRequest wish, looptree::Target target);
 
+// The most work of one run that a worker can verify within its limits. One GPU run of the same job
+// takes less time, so it may be ten times as much.
+constexpr std::uint64_t MostFlops(DeviceKind device) {
+  return device == DeviceKind::kCuda ? 1'000'000'000'000 : 100'000'000'000;
+}
+
+// PlacementOf a job of so much work: kCuda instead of kAny if it is too much for a CPU.
+// LIMIT_FLOPS: it is too much for every device that the job may run on.
+std::expected<Placement, Failure> PlaceJob(DeviceRequest wish, looptree::Target target,
+                                           std::uint64_t flop_count);
+
 }  // namespace loopfleet

@@ -41,9 +41,12 @@ std::string ContentOf(const JobSpec& spec) {
 ReplayMemory::Replayed ReplayNow(const JobSpec& spec) {
   auto replayed = ReplayJob(spec);
   if (!replayed) return std::move(replayed).error();
+  const std::uint64_t flop_count = looptree::FlopCount(replayed->tree.program());
+  auto placement = PlaceJob(spec.device, replayed->benchmark.target, flop_count);
+  if (!placement) return std::move(placement).error();
   return ToMeasure{.tree = looptree::KeyOf(replayed->tree),
-                   .placement = PlacementOf(spec.device, replayed->benchmark.target),
-                   .flop_count = looptree::FlopCount(replayed->tree.program())};
+                   .placement = *placement,
+                   .flop_count = flop_count};
 }
 
 }  // namespace

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import loopfleet
-from loopfleet import campaign, export as export_command
+from loopfleet import _core, campaign, export as export_command
 from loopfleet.export import check, export
+from loopfleet.jobs import make_job
 from loopfleet.rows import FIELDS, program_of, row_of, rows_of_batches, rows_of_file
 from loopfleet.splits import PARTS, Split
 
@@ -298,6 +299,17 @@ def test_points_follow_from_the_specification(spec):
     assert {len(point.actions) for point in first} >= {0, 6}
     text = json.dumps([(point.benchmark, point.actions) for point in first])
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "3e99921c8267776d", "a golden value: they never change"
+
+
+def test_a_benchmark_that_cannot_be_measured_is_drawn_again():
+    spec = campaign.Spec("conv", 200, ["benchmark://conv_test-v0"], max_length=1)
+    drawn = {point.benchmark for point in campaign.points(spec)}
+    refused = {_core.dataset_member("benchmark://conv_test-v0", member) for member in range(19)} - drawn
+    assert drawn and not any(_core.failure_of(make_job(benchmark), replay=True) for benchmark in drawn)
+    assert refused and all(_core.failure_of(make_job(benchmark), replay=True) for benchmark in refused)
+    too_much = campaign.Spec("big", 10, ["benchmark://mm-v0/mm4096_4096_4096"])
+    with pytest.raises(loopfleet.LoopfleetError, match="LIMIT_FLOPS"):
+        campaign.check(too_much)
 
 
 def test_a_bad_specification_names_the_nearest_key(tmp_path):

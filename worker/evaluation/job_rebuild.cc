@@ -10,9 +10,7 @@
 namespace loopfleet::worker {
 namespace {
 
-std::optional<Failure> WrongDevice(const JobSpec& spec, const looptree::Benchmark& benchmark,
-                                   DeviceKind device) {
-  const Placement placement = PlacementOf(spec.device, benchmark.target);
+std::optional<Failure> WrongDevice(Placement placement, DeviceKind device) {
   if (placement == Placement::kCuda && device != DeviceKind::kCuda) {
     return Failure{.code = FailureCode::kNoMatchingWorker,
                    .message = "the job asks for a CUDA device; this worker has a CPU only"};
@@ -44,7 +42,9 @@ std::expected<looptree::Replayed, Failure> RebuildJob(const JobSpec& spec, const
   LF_TRY(looptree::Replayed replayed, ReplayJob(spec));
   evaluation.tree_key = looptree::KeyOf(replayed.tree);
   evaluation.flop_count = looptree::FlopCount(replayed.tree.program());
-  if (std::optional<Failure> failure = WrongDevice(spec, replayed.benchmark, limits.device)) {
+  LF_TRY(const Placement placement,
+         PlaceJob(spec.device, replayed.benchmark.target, evaluation.flop_count));
+  if (std::optional<Failure> failure = WrongDevice(placement, limits.device)) {
     return std::unexpected(*std::move(failure));
   }
   if (const std::uint64_t bytes = looptree::TensorBytes(replayed.tree.program());
@@ -52,12 +52,6 @@ std::expected<looptree::Replayed, Failure> RebuildJob(const JobSpec& spec, const
     return fail(FailureCode::kRunOom,
                 fmt::format("inputs and outputs take {} bytes, this worker allows {}", bytes,
                             limits.max_tensor_bytes));
-  }
-  if (evaluation.flop_count > limits.max_flop_count) {
-    return fail(FailureCode::kLimitFlops,
-                fmt::format("one run is {} flop; this worker verifies outputs, and so takes jobs, "
-                            "up to {}",
-                            evaluation.flop_count, limits.max_flop_count));
   }
   return replayed;
 }

@@ -16,7 +16,6 @@ struct JobLimits {
   DeviceKind device = DeviceKind::kCpu;  // this worker's device
   std::uint32_t max_threads = 1;         // of a kernel
   std::uint64_t max_tensor_bytes = 0;    // inputs and outputs of a job
-  std::uint64_t max_flop_count = 0;      // of one run
 };
 
 // Records what it learns in `evaluation`, which already has conditions: threads and cache as the

@@ -45,9 +45,6 @@ class Pipeline final : public LeaseRunner {
     Grade best_grade = Grade::kA;              // the best that this host allows (grade_limit.h)
     std::chrono::milliseconds idle_wait{500};  // between checks whether canaries are due
     std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // inputs and outputs of a job
-    // For one run of a job: what a kernel of 10 GFLOP/s does within the usual run limit. The
-    // reference run has a limit of its own.
-    std::uint64_t max_flop_count = 100'000'000'000;
     std::uint64_t max_written_bytes = std::uint64_t{2} << 30;  // outputs and scratch of a job
     WorkloadCache::Options workloads;
     GuardedBufferPool::Options arenas;

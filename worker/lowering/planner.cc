@@ -247,11 +247,15 @@ void Planner::PlaceIntermediates() {
 
 std::expected<void, Failure> Planner::CheckFootprint() const {
   std::uint64_t total = plan_.scratch_bytes;  // sizes were checked when the tree was built
+  std::uint64_t padding = 0;                  // it had none there
   for (const PlanBuffer& buffer : plan_.buffers) {
-    if (buffer.role == BufferSpec::Role::kScratch) continue;
+    if (buffer.role == BufferSpec::Role::kScratch) {
+      padding += kScratchAlignment;
+      continue;
+    }
     total += static_cast<std::uint64_t>(buffer.element_count) * sizeof(float);
   }
-  if (total <= limits_.footprint_bytes) return {};
+  if (total <= limits_.footprint_bytes + padding) return {};
   return Fails(FailureCode::kLimitFootprint,
                fmt::format("the tensors and intermediates need {} bytes; {} are allowed", total,
                            limits_.footprint_bytes));
@@ -429,7 +433,18 @@ Step Planner::InitialiserOf(const Leaf& leaf, const Statement& statement) {
 }  // namespace
 
 std::expected<KernelPlan, Failure> PlanKernel(const LoopTree& tree, const PlanLimits& limits) {
-  return PlanKernel(tree, limits, limits.threads < 2 ? ParallelLoops{} : FindParallelLoops(tree));
+  if (limits.threads < 2) return PlanKernel(tree, limits, ParallelLoops{});
+  ParallelLoops parallel = FindParallelLoops(tree);
+  auto plan = PlanKernel(tree, limits, parallel);
+  if (plan.has_value()) return plan;
+  // Each thread has its own intermediates. A tree that was accepted has room for one thread's.
+  for (const std::vector<TreeRef>& group : parallel.groups) {
+    for (const TreeRef loop : group) {
+      parallel.refused.emplace(loop, "the intermediates of all threads need too much memory");
+    }
+  }
+  parallel.groups.clear();
+  return PlanKernel(tree, limits, std::move(parallel));
 }
 
 std::expected<KernelPlan, Failure> PlanKernel(const LoopTree& tree, const PlanLimits& limits,

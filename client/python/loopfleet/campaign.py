@@ -32,6 +32,7 @@ from .toml_file import read_toml
 
 _SEAL, _OUTCOMES = "campaign.json", "outcomes.jsonl"  # files in a campaign's folder
 _WINDOW = 1000  # points in flight, which an interruption repeats
+_MOST_DRAWS = 1000  # from one data set for one point
 _KINDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false",
           "list[str]": "a list of texts"}  # types of a specification's fields
 
@@ -126,7 +127,7 @@ def points_at(spec: Spec, index: int) -> list[Point]:
     rng = np.random.Generator(np.random.Philox(key=[spec.seed, index]))
     chosen = spec.benchmarks[int(rng.integers(len(spec.benchmarks)))]
     if _is_data_set(chosen):
-        chosen = _core.random_benchmark([chosen], int(rng.integers(1 << 62)))
+        chosen = _drawn(spec, chosen, rng)
     walk = _walk(spec, chosen)
     for _ in range(int(rng.integers(spec.min_length, spec.max_length + 1))):
         legal = np.flatnonzero(walk.mask())
@@ -135,6 +136,24 @@ def points_at(spec: Spec, index: int) -> list[Point]:
         walk.step(int(legal[int(rng.integers(len(legal)))]))
     copies = spec.paired_times if rng.random() < spec.paired_share else 1
     return [Point(index, copy, chosen, walk.history, copies) for copy in range(copies)]
+
+
+def _drawn(spec: Spec, data_set: str, rng: np.random.Generator) -> str:
+    """A random benchmark of the data set. One that needs too much memory or work is drawn again."""
+    refused = None
+    for _ in range(_MOST_DRAWS):
+        drawn = _core.random_benchmark([data_set], int(rng.integers(1 << 62)))
+        refused = _refusal(spec, drawn)
+        if refused is None:
+            return drawn
+    raise LoopfleetError(f"campaign: {data_set}: none of {_MOST_DRAWS} benchmarks can be measured; the last, "
+                         f"{drawn}: {refused}")
+
+
+def _refusal(spec: Spec, benchmark: str) -> str | None:
+    """Why no walk on the benchmark can be measured."""
+    refused = _core.failure_of(make_job(job_of(spec, Point(0, 0, benchmark, []))), replay=True)
+    return refused and f"{refused[0]}: {refused[1]}"
 
 
 def _is_data_set(benchmark: str) -> bool:
@@ -152,13 +171,13 @@ def check(spec: Spec) -> None:
     rule or label."""
     for benchmark in spec.benchmarks:
         try:
-            drawn = _core.random_benchmark([benchmark], 0) if _is_data_set(benchmark) else benchmark
+            drawn = _drawn(spec, benchmark, np.random.default_rng(0)) if _is_data_set(benchmark) else benchmark
             _walk(spec, drawn)
-            wrong = _core.failure_of(make_job(job_of(spec, Point(0, 0, drawn, []))))
+            wrong = _refusal(spec, drawn)
         except (JobError, ValueError) as error:
             raise LoopfleetError(f"campaign: {benchmark}: {error}") from error
         if wrong is not None:
-            raise LoopfleetError(f"campaign: {benchmark}: {wrong[0]}: {wrong[1]}")
+            raise LoopfleetError(f"campaign: {benchmark}: {wrong}")
 
 
 def hosts_of(spec: Spec, workers: list[dict[str, Any]]) -> list[str]:

@@ -91,5 +91,19 @@ TEST(JobSpec, PlacementFollowsTheBenchmarkUnlessTheJobSaysOtherwise) {
   EXPECT_EQ(PlacementOf(DeviceRequest::kAny, Target::kCuda), Placement::kAny);
 }
 
+TEST(JobSpec, TooMuchWorkForADeviceIsRefusedOrGoesToAnother) {
+  using looptree::Target;
+  const std::uint64_t most_cpu = MostFlops(DeviceKind::kCpu);
+  const std::uint64_t most_cuda = MostFlops(DeviceKind::kCuda);
+  EXPECT_EQ(PlaceJob(DeviceRequest::kCpu, Target::kCpu, most_cpu), Placement::kCpu);
+  EXPECT_EQ(PlaceJob(DeviceRequest::kCpu, Target::kCpu, most_cpu + 1).error().code,
+            FailureCode::kLimitFlops);
+  EXPECT_EQ(PlaceJob(DeviceRequest::kAny, Target::kCpu, most_cpu), Placement::kAny);
+  EXPECT_EQ(PlaceJob(DeviceRequest::kAny, Target::kCpu, most_cpu + 1), Placement::kCuda);
+  EXPECT_EQ(PlaceJob(DeviceRequest::kByBenchmark, Target::kCuda, most_cuda), Placement::kCuda);
+  EXPECT_EQ(PlaceJob(DeviceRequest::kAny, Target::kCpu, most_cuda + 1).error().code,
+            FailureCode::kLimitFlops);
+}
+
 }  // namespace
 }  // namespace loopfleet

@@ -95,8 +95,7 @@ std::optional<GpuPipeline::Prepared> GpuPipeline::Prepare(Preparer& preparer,
       RebuildJob(lease.spec,
                  {.device = DeviceKind::kCuda,
                   .max_threads = 1,
-                  .max_tensor_bytes = options_.max_tensor_bytes,
-                  .max_flop_count = options_.max_flop_count},
+                  .max_tensor_bytes = options_.max_tensor_bytes},
                  evaluation);
   if (!replayed) return fail(replayed.error());
   const Instant rebuilt = parts_.clock.Now();
@@ -114,8 +113,8 @@ std::optional<GpuPipeline::Prepared> GpuPipeline::Prepare(Preparer& preparer,
   evaluation.code_hash = CodeHash(kernel.object);
   if (const std::uint64_t scratch = BytesOf(kernel.buffers, BufferSpec::Role::kScratch);
       scratch > options_.max_scratch_bytes) {
-    return fail({.code = FailureCode::kLimitFootprint,
-                 .message = fmt::format("scratch needs {} bytes, the limit is {}", scratch,
+    return fail({.code = FailureCode::kRunOom,
+                 .message = fmt::format("scratch needs {} bytes, this worker allows {}", scratch,
                                         options_.max_scratch_bytes)});
   }
   auto workload = workloads_.Get(

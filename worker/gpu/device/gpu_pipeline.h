@@ -35,8 +35,6 @@ class GpuPipeline final : public LeaseRunner {
     std::size_t max_prepared = 4;  // jobs compiled and waiting for the device
     std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // inputs and outputs of a job
     std::uint64_t max_scratch_bytes = std::uint64_t{2} << 30;
-    // Operations in one run of a job. In practice the reference's own time limit bounds them.
-    std::uint64_t max_flop_count = 1'000'000'000'000;
     std::uint64_t max_code_bytes = std::uint64_t{32} << 20;
     // Consecutive device faults, in jobs and checks, after which the device is given up. One more
     // than the attempts of a job, so that a single job cannot cause it.

@@ -32,6 +32,15 @@ TEST(ReplayMemory, SaysWhatReplayingSays) {
   }
 }
 
+// 1.4 x 10^11 flop: too many for a CPU, and known before any worker is asked.
+TEST(ReplayMemory, RefusesTooMuchWork) {
+  ReplayMemory memory(1 << 20);
+  JobSpec spec = {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm4096_4096_4096"}};
+  EXPECT_EQ(std::get<Failure>(memory.Replay(spec)).code, FailureCode::kLimitFlops);
+  spec.device = DeviceRequest::kAny;
+  EXPECT_EQ(std::get<ToMeasure>(memory.Replay(spec)).placement, Placement::kCuda);
+}
+
 // After a restart the flop count of a job's program is known for any of its trees, so a report
 // about another program is detected.
 TEST(ReplayMemory, RecallsWhatAnEarlierRunFoundOut) {

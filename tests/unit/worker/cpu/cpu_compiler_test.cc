@@ -116,9 +116,8 @@ TEST(CpuCompiler, AnnotationsThatChangeNothingAreNamed) {
   // n is written out as vectors, whether it asks or not.
   const auto columns = compiler->Compile(Annotated(plain, "n", Annotation::kUnroll));
   EXPECT_TRUE(columns->object == object);
-  EXPECT_EQ(columns->notes,
-            (std::vector<std::string>{"L2 unroll: a register block writes it out anyway",
-                                      "L5 unroll"}));
+  EXPECT_EQ(columns->notes, (std::vector<std::string>{
+                                "L2 unroll: a register block writes it out anyway", "L5 unroll"}));
 
   // k takes the lanes if asked to.
   const auto lanes = compiler->Compile(Annotated(plain, "k", Annotation::kVectorize));

@@ -99,5 +99,17 @@ TEST(ParallelKernel, SaysWhyALoopIsNotSplit) {
   EXPECT_EQ(reduced->notes, std::vector<std::string>{"L1 thread: %3 reduces over it"});
 }
 
+// Each thread has its own row of sums: 64 of them do not fit beside the tensors, one does.
+TEST(ParallelKernel, RunsOnOneThreadWhereAllNeedTooMuchMemory) {
+  const LoopTree tree = Annotated("benchmark://mm-v0/mm32_16_16", {0});
+  const auto compiler = CpuCompiler::Create({.limits = {.footprint_bytes = 6000}}).value();
+  const auto kernel = compiler->Compile(tree, {.threads = 64});
+  ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
+  EXPECT_EQ(kernel->threads, 1U);
+  EXPECT_EQ(kernel->notes,
+            std::vector<std::string>{
+                "L0 thread: the intermediates of all threads need too much memory"});
+}
+
 }  // namespace
 }  // namespace loopfleet::worker

@@ -27,7 +27,7 @@ class PipelineTest : public ChildrenFixture {
         .stages = {"replay", "compile", "verify", "measure", "slot_overhead"},
         .children = {"compiler", "verifier", "executor"},
         .restart_reasons = RestartReasons(),
-        .grades = {"A", "B", "C"}};
+        .grades = {"A", "B", "C", "D"}};
     for (std::size_t i = 0; i < kSlotSteps; ++i) {
       labels.stages.emplace_back(SlotStepLabel(static_cast<SlotStep>(i)));
     }
@@ -184,7 +184,7 @@ TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
       {Fault::kRefused, FailureCode::kUnsupported},
       {Fault::kNotLinkable, FailureCode::kCompileError},
       {Fault::kLongCode, FailureCode::kCompileError},
-      {Fault::kHugeScratch, FailureCode::kLimitFootprint},
+      {Fault::kHugeScratch, FailureCode::kRunOom},
   };
   std::uint64_t id = 0;
   std::vector<wire::Lease> leases;
@@ -311,10 +311,11 @@ TEST_F(PipelineTest, TensorsBeyondTheBoundAreNotEvenMade) {
 }
 
 TEST_F(PipelineTest, WorkBeyondWhatCanBeVerifiedIsRefused) {
-  Start({.max_flop_count = 1000});
-  const auto evaluations = Evaluate({LeaseOf(1, 1024), LeaseOf(2, 16)});
-  EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kLimitFlops);
-  EXPECT_TRUE(evaluations.at(2).ok()) << evaluations.at(2).failure().message;
+  Start({});
+  wire::Lease too_much = LeaseOf(1, 1024);
+  too_much.spec.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm4096_4096_4096"};
+  ASSERT_TRUE(pipeline_->Accept(too_much));
+  EXPECT_EQ(Collect(1).at(1).failure().code, FailureCode::kLimitFlops);
 }
 
 TEST_F(PipelineTest, NeverHoldsMoreThanItsBoundNorOneLeaseTwice) {
