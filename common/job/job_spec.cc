@@ -106,13 +106,12 @@ std::expected<Placement, Failure> PlaceJob(DeviceRequest wish, looptree::Target 
   const Placement placement = PlacementOf(wish, target);
   const DeviceKind strongest = placement == Placement::kCpu ? DeviceKind::kCpu : DeviceKind::kCuda;
   if (flop_count > MostFlops(strongest)) {
-    return std::unexpected(
-        Failure{.code = FailureCode::kLimitFlops,
-                .message = fmt::format("one run is {} flop; outputs are verified, so a job on {} may "
-                                       "have {}",
-                                       flop_count,
-                                       strongest == DeviceKind::kCpu ? "a CPU" : "a GPU",
-                                       MostFlops(strongest))});
+    return std::unexpected(Failure{
+        .code = FailureCode::kLimitFlops,
+        .message = fmt::format("one run is {} flop; outputs are verified, so a job on {} may "
+                               "have {}",
+                               flop_count, strongest == DeviceKind::kCpu ? "a CPU" : "a GPU",
+                               MostFlops(strongest))});
   }
   const bool is_too_much = placement == Placement::kAny && flop_count > MostFlops(DeviceKind::kCpu);
   return is_too_much ? Placement::kCuda : placement;

@@ -44,9 +44,8 @@ ReplayMemory::Replayed ReplayNow(const JobSpec& spec) {
   const std::uint64_t flop_count = looptree::FlopCount(replayed->tree.program());
   auto placement = PlaceJob(spec.device, replayed->benchmark.target, flop_count);
   if (!placement) return std::move(placement).error();
-  return ToMeasure{.tree = looptree::KeyOf(replayed->tree),
-                   .placement = *placement,
-                   .flop_count = flop_count};
+  return ToMeasure{
+      .tree = looptree::KeyOf(replayed->tree), .placement = *placement, .flop_count = flop_count};
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class Pipeline final : public LeaseRunner {
     std::uint32_t max_threads = 1;             // of a kernel
     Grade best_grade = Grade::kA;              // the best that this host allows (grade_limit.h)
     std::chrono::milliseconds idle_wait{500};  // between checks whether canaries are due
-    std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // inputs and outputs of a job
+    std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;   // inputs and outputs of a job
     std::uint64_t max_written_bytes = std::uint64_t{2} << 30;  // outputs and scratch of a job
     WorkloadCache::Options workloads;
     GuardedBufferPool::Options arenas;

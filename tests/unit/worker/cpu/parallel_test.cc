@@ -106,9 +106,8 @@ TEST(ParallelKernel, RunsOnOneThreadWhereAllNeedTooMuchMemory) {
   const auto kernel = compiler->Compile(tree, {.threads = 64});
   ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
   EXPECT_EQ(kernel->threads, 1U);
-  EXPECT_EQ(kernel->notes,
-            std::vector<std::string>{
-                "L0 thread: the intermediates of all threads need too much memory"});
+  EXPECT_EQ(kernel->notes, std::vector<std::string>{
+                               "L0 thread: the intermediates of all threads need too much memory"});
 }
 
 }  // namespace
