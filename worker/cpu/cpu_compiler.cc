@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/cpu/join_splits.h"
 #include "worker/cpu/kernel_emitter.h"
 #include "worker/cpu/object_cache.h"
 #include "worker/cpu/object_writer.h"
@@ -75,6 +76,15 @@ class CpuCompiler::Impl {
 
   std::expected<Emitted, Failure> Emit(const looptree::LoopTree& tree,
                                        const CompileOptions& options) {
+    const std::optional<JoinedTree> joined = JoinSplits(tree);
+    if (!joined) return EmitJoined(tree, options);
+    LF_TRY(Emitted emitted, EmitJoined(joined->tree, options));
+    emitted.effects = WithOriginalLoops(emitted.effects, joined->origins);
+    return emitted;
+  }
+
+  std::expected<Emitted, Failure> EmitJoined(const looptree::LoopTree& tree,
+                                             const CompileOptions& options) {
     PlanLimits limits = limits_;
     limits.threads = options.threads;
     LF_TRY(KernelPlan plan, PlanKernel(tree, limits));

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "worker/cpu/leaf_loops.h"
 #include "worker/lowering/loop_nest.h"
 
 namespace loopfleet::worker {
@@ -350,26 +351,6 @@ CutLoops WithCut(std::span<const LoopSpec> loops, std::span<const TreeRef> refs,
     push(strip, at);
   }
   return result;
-}
-
-// The operations with leaves, in execution order.
-std::vector<NodeId> LeavesOf(const LoopTree& tree) {
-  std::vector<NodeId> leaves;
-  for (const TreeNode& node : tree.nodes()) {
-    if (node.kind == TreeNode::Kind::kOperation) leaves.push_back(node.node);
-  }
-  return leaves;
-}
-
-// True if every loop enclosing the leaf is one of its own.
-bool StandsInOwnLoops(const LoopTree& tree, NodeId node) {
-  return tree.LoopsOf(node).size() == tree.nodes()[*tree.LeafOf(node)].depth;
-}
-
-std::size_t SharedLoops(const LoopTree& tree, NodeId a, NodeId b) {
-  const std::span<const TreeRef> left = tree.LoopsOf(a);
-  const std::span<const TreeRef> right = tree.LoopsOf(b);
-  return static_cast<std::size_t>(std::ranges::mismatch(left, right).in1 - left.begin());
 }
 
 class Cutter {

@@ -1,0 +1,20 @@
+#pragma once
+// How the leaves of a tree stand in its loops: what a rewriting of the tree has to keep.
+
+#include <cstddef>
+#include <vector>
+
+#include "common/looptree/tree/loop_tree.h"
+
+namespace loopfleet::worker {
+
+// The operations with leaves, in execution order.
+std::vector<looptree::NodeId> LeavesOf(const looptree::LoopTree& tree);
+
+// True if every loop enclosing the leaf is one of its own.
+bool StandsInOwnLoops(const looptree::LoopTree& tree, looptree::NodeId node);
+
+// The number of loops that enclose both leaves.
+std::size_t SharedLoops(const looptree::LoopTree& tree, looptree::NodeId a, looptree::NodeId b);
+
+}  // namespace loopfleet::worker
