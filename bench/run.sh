@@ -7,6 +7,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 list() {
   cat <<'LIST'
+alone        one evaluation at a time: how long until its figure is there, and whether it has the same one in a batch, beside
+             cc -O3 + dlopen [--jobs 100]
 codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every loop order beside cc -O3, the best of a
              search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
              [--only latency,orders,threads,strides,best,article,add] [--seconds 60]
@@ -40,6 +42,7 @@ name=$1
 shift
 case "$name" in
   --list) list; exit 0 ;;
+  alone) targets=(bench_alone loopfleet-coordinator loopfleet-worker) ;;
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations bench_compiled_before_worker loopfleet-coordinator loopfleet-worker) ;;
   timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;

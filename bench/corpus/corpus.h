@@ -13,11 +13,6 @@
 namespace loopfleet::bench {
 
 // The actions that walks are drawn from.
-enum class Actions {
-  kReorder,   // moves, swaps and splits
-  kAllAgent,  // the sixteen of the original, in turns under both rule sets
-};
-
 enum class ActionPool {
   kReorder,  // moves, swaps and splits, under the rules `structural`
   kAgent,    // the sixteen of the original, in turns under `structural` and `loop_nest`
@@ -31,7 +26,6 @@ struct CorpusOptions {
   std::uint32_t max_actions = 20;
   std::uint64_t seed = 1;
   ActionPool pool = ActionPool::kReorder;
-  Actions actions = Actions::kReorder;
 };
 // Aborts if the benchmark does not exist. Returns fewer than `walks` if the program has fewer
 // reachable trees.

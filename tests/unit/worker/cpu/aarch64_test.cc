@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "tests/support/paths.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
@@ -21,7 +23,11 @@ using looptree::Tensor;
 
 constexpr const char* kCrossCompiler = "aarch64-linux-gnu-gcc";
 constexpr const char* kEmulator = "qemu-aarch64-static -L /usr/aarch64-linux-gnu";
-constexpr std::size_t kTrees = 40;
+// LOOPFLEET_AARCH64_TREES asks for more: each takes 0.2 s.
+std::size_t TreeCount() {
+  const char* wanted = std::getenv("LOOPFLEET_AARCH64_TREES");
+  return wanted == nullptr ? 40 : std::stoul(wanted);
+}
 
 class AArch64 : public ::testing::Test {
  protected:
@@ -42,7 +48,7 @@ class AArch64 : public ::testing::Test {
                           LOOPFLEET_SOURCE_DIR "/tests/unit/worker/cpu/aarch64_driver.c"));
     ASSERT_TRUE(built.has_value()) << built.error().message;
     FuzzCases fuzz(0xaa64);
-    while (cases_.size() < kTrees) {
+    while (cases_.size() < TreeCount()) {
       const FuzzCase one = fuzz.Next();
       const auto replayed = ReplayJob(one.job);
       ASSERT_TRUE(replayed.has_value());
