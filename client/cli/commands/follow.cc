@@ -29,6 +29,7 @@ int FollowBatch(Client& client, const FollowOptions& options, BatchSummary& summ
   const auto on_page = [&](const wire::OutcomePage& page) {
     for (const Outcome& outcome : page.outcomes) {
       Count(outcome, summary);
+      options.on_outcome(outcome);
       if (options.output == OutcomeOutput::kJsonl) {
         Json json = OutcomeJson(outcome);
         json["index"] = options.index_of(outcome.job.index);

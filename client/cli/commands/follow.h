@@ -20,6 +20,7 @@ struct FollowOptions {
   OutcomeOutput output = OutcomeOutput::kNone;
   // The "index" printed for a job: its position in its batch, or in its input file.
   std::function<std::uint64_t(std::uint32_t)> index_of = [](std::uint32_t index) { return index; };
+  std::function<void(const Outcome&)> on_outcome = [](const Outcome&) {};
 };
 
 struct BatchSummary {

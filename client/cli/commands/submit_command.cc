@@ -13,6 +13,8 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/text/line_reader.h"
 #include "client/cli/text/outcome_text.h"
+#include "client/cli/text/table.h"
+#include "client/confirmation.h"
 #include "client/job_line.h"
 #include "client/outcome_json.h"
 
@@ -26,7 +28,9 @@ struct SubmitFlags {
   bool wait = false;
   bool jsonl = false;
   bool json = false;
+  std::size_t confirm = 0;  // the best of each benchmark to measure again
 };
+constexpr std::size_t kMostConfirmed = 1'000;
 
 // Which lines became jobs of the batch, and how many did not.
 struct Submission {
@@ -100,6 +104,44 @@ int ReportPartial(const CallError& error, const Submission& submission) {
   return code;
 }
 
+std::string ActionsText(const std::vector<looptree::Action>& actions) {
+  std::string text;
+  for (const looptree::Action& action : actions) {
+    text += (text.empty() ? "" : ",") + looptree::ActionName(action);
+  }
+  return text;
+}
+
+double Gflops(const Confirmed& one, double elapsed_ns) {
+  return elapsed_ns > 0 ? static_cast<double>(one.winner.flop_count) / elapsed_ns : 0;
+}
+
+std::string ConfirmedText(const std::vector<Confirmed>& confirmed) {
+  Table table({"BENCHMARK", "GFLOP/S AT FIRST", "CONFIRMED", "TOO GOOD BY", "ACTIONS"});
+  for (const Confirmed& one : confirmed) {
+    const bool is_known = !one.again_ns.empty();
+    table.Add({SourceText(one.winner.benchmark),
+               fmt::format("{:.1f}", Gflops(one, one.winner.elapsed_ns)),
+               is_known ? fmt::format("{:.1f}", Gflops(one, one.elapsed_ns())) : "no figure",
+               is_known ? fmt::format("{:.1f} %", 100 * one.bias()) : "-",
+               ActionsText(one.winner.actions)});
+  }
+  return table.Text();
+}
+
+Json ConfirmedJson(const std::vector<Confirmed>& confirmed) {
+  Json list = Json::array();
+  for (const Confirmed& one : confirmed) {
+    list.push_back({{"job", fmt::format("{}", one.winner.job)},
+                    {"benchmark", SourceText(one.winner.benchmark)},
+                    {"actions", ActionsText(one.winner.actions)},
+                    {"elapsed_ns", one.winner.elapsed_ns},
+                    {"confirmed_ns", one.again_ns.empty() ? Json(nullptr) : Json(one.elapsed_ns())},
+                    {"again_ns", one.again_ns}});
+  }
+  return list;
+}
+
 int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
   std::ifstream opened;
   if (flags.file != "-") {
@@ -121,22 +163,36 @@ int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
     fmt::print(stderr, "no jobs in '{}'\n", flags.file);
   }
   BatchSummary summary;
+  Winners winners(flags.confirm);
+  std::vector<Confirmed> confirmed;
   int code = kExitOk;
-  if (submission.batch && (flags.wait || flags.jsonl)) {
+  const bool waits = flags.wait || flags.jsonl || flags.confirm > 0;
+  if (submission.batch && waits) {
     code =
         FollowBatch(*client,
                     {.batch = submission.batch,
                      .output = flags.jsonl ? OutcomeOutput::kJsonl : OutcomeOutput::kNone,
-                     .index_of = [&](std::uint32_t job) { return submission.line_of_job.at(job); }},
+                     .index_of = [&](std::uint32_t job) { return submission.line_of_job.at(job); },
+                     .on_outcome = [&](const Outcome& outcome) { winners.Add(outcome); }},
                     summary);
-    if (code == kExitOk || code == kExitFailed) fmt::print(stderr, "{}\n", SummaryText(summary));
+    if (code != kExitOk && code != kExitFailed) return code;
+    fmt::print(stderr, "{}\n", SummaryText(summary));
+  }
+  if (flags.confirm > 0) {
+    auto again = Confirm(*client, winners.Take());
+    if (!again) return Report(again.error());
+    confirmed = *std::move(again);
+    if (!flags.json) {
+      fmt::print(flags.jsonl ? stderr : stdout, "{}", ConfirmedText(confirmed));
+    }
   }
   if (flags.json) {
     Json json = {{"batch", submission.batch ? Json(submission.batch.value) : Json(nullptr)},
                  {"jobs", submission.line_of_job.size()},
                  {"bad_lines", submission.bad_lines}};
-    if (flags.wait) json["ok"] = summary.ok;
-    if (flags.wait) json["failed"] = summary.failed;
+    if (waits) json["ok"] = summary.ok;
+    if (waits) json["failed"] = summary.failed;
+    if (flags.confirm > 0) json["confirmed"] = ConfirmedJson(confirmed);
     fmt::print("{}\n", Dump(json));
   }
   return code == kExitOk && submission.bad_lines > 0 ? kExitFailed : code;
@@ -152,6 +208,7 @@ void AddSubmitCommand(CommandLine& line) {
                        .description = "Send jobs, one JSON object a line, as one batch",
                        .examples = "loopfleet submit jobs.jsonl --wait\n"
                                    "loopfleet submit jobs.jsonl --wait --jsonl > outcomes.jsonl\n"
+                                   "loopfleet submit jobs.jsonl --confirm 5\n"
                                    "echo '{\"benchmark\": \"benchmark://mm-v0/mm64_64_64\", "
                                    "\"actions\": [\"split_16\"]}' \\\n"
                                    "  | loopfleet submit - --wait --jsonl"},
@@ -164,6 +221,12 @@ void AddSubmitCommand(CommandLine& line) {
   auto* jsonl =
       app.add_flag("--jsonl", flags->jsonl,
                    "print each outcome as a line of JSON when it is there (means --wait)");
+  app.add_option(
+         "--confirm", flags->confirm,
+         "when all outcomes are in, measure the K best of each benchmark three times more, in "
+         "turns, and say by how much their first figures were too good (means --wait)")
+      ->type_name("K")
+      ->check(CLI::Range(std::size_t{1}, kMostConfirmed));
   app.add_flag("--json", flags->json, "print the batch and its counts as one JSON object")
       ->excludes(jsonl);
 }
