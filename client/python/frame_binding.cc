@@ -282,10 +282,9 @@ void BindFrames(nb::module_& module) {
              "(number, kind, content). JobError MALFORMED.");
   module.def("encode_page", &EncodePage, "number"_a, "batch"_a, "outcomes"_a,
              "most_samples"_a = wire::kMaxSamples);
-  module.def(
-      "failure_of", &FailureOf, "job"_a, "replay"_a = false,
-      "(code, message, action_index) of why a coordinator would refuse it, or None. What only "
-      "replaying its actions shows is found only with `replay`.");
+  module.def("failure_of", &FailureOf, "job"_a, "replay"_a = false,
+             "(code, message, action_index) of why a coordinator would refuse it, or None. With "
+             "`replay`, also applies the actions and checks the work.");
   module.attr("MAX_JOBS_PER_MESSAGE") = wire::kMaxJobsPerMessage;
 }
 

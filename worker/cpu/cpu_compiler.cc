@@ -76,10 +76,11 @@ class CpuCompiler::Impl {
 
   std::expected<Emitted, Failure> Emit(const looptree::LoopTree& tree,
                                        const CompileOptions& options) {
-    const std::optional<JoinedTree> joined = JoinSplits(tree);
+    const std::optional<JoinedTree> joined = JoinSplits(tree, options.threads);
     if (!joined) return EmitJoined(tree, options);
     LF_TRY(Emitted emitted, EmitJoined(joined->tree, options));
     emitted.effects = WithOriginalLoops(emitted.effects, joined->origins);
+    ShareEffects(joined->outermost, emitted.effects);
     return emitted;
   }
 
@@ -90,8 +91,10 @@ class CpuCompiler::Impl {
     LF_TRY(KernelPlan plan, PlanKernel(tree, limits));
     const auto not_parallel = plan.not_parallel;
     if (const std::optional<StripMinedTree> cut = StripMine(tree, plan, shape_)) {
-      // Strips can make intermediates larger. Beyond the limit, the tree stays uncut.
-      if (auto cut_plan = PlanKernel(cut->tree, limits)) {
+      // Strips can make intermediates larger. Where threads or the limit do not allow that, the
+      // tree stays uncut.
+      auto cut_plan = PlanKernel(cut->tree, limits);
+      if (cut_plan.has_value() && cut_plan->threads == plan.threads) {
         Emitted emitted = EmitPlan(*std::move(cut_plan));
         AnnotationEffects effects = WithOriginalLoops(emitted.effects, cut->origins);
         effects.effective.insert(cut->effective.begin(), cut->effective.end());

@@ -22,7 +22,8 @@ using looptree::TreeRef;
 
 class Joiner {
  public:
-  explicit Joiner(const LoopTree& tree) : tree_(tree), leaves_(LeavesOf(tree)) {
+  Joiner(const LoopTree& tree, std::uint32_t threads)
+      : tree_(tree), leaves_(LeavesOf(tree)), has_threads_(threads > 1) {
     for (const looptree::Node& node : tree.program().nodes) {
       if (!node.dims.empty()) side_by_side_.insert(node.dims.back());
     }
@@ -38,7 +39,10 @@ class Joiner {
     KeepApart(schedule);
     auto tree = tree_.WithSchedule(std::move(schedule));
     if (!tree.has_value() || !HasSameShape(*tree)) return std::nullopt;
-    JoinedTree result{.tree = *std::move(tree), .origins = {}};
+    JoinedTree result{.tree = *std::move(tree), .origins = {}, .outermost = {}};
+    for (TreeRef ref = 0; ref < joins_outer_.size(); ++ref) {
+      result.outermost.push_back(joins_outer_[ref] ? result.outermost[ref - 1] : ref);
+    }
     result.origins.resize(result.tree.nodes().size());
     for (const NodeId node : leaves_) {
       const std::span<const TreeRef> refs = result.tree.LoopsOf(node);
@@ -48,6 +52,18 @@ class Joiner {
   }
 
  private:
+  bool StaysApart(const TreeNode& loop) const {
+    return has_threads_ && loop.annotation == Annotation::kThread;
+  }
+
+  // What a loop asks for that is joined of one that asks for `a` and one that asks for `b`.
+  static Annotation Both(Annotation a, Annotation b) {
+    for (const Annotation asked : {Annotation::kVectorize, Annotation::kUnroll}) {
+      if (a == asked || b == asked) return asked;
+    }
+    return Annotation::kNone;
+  }
+
   // Whether the loop stands right inside one over the same dim.
   bool StandsInItsOwn(TreeRef ref) const {
     const std::span<const TreeNode> nodes = tree_.nodes();
@@ -55,7 +71,7 @@ class Joiner {
     if (loop.kind != TreeNode::Kind::kLoop || loop.parent == looptree::kNoParent) return false;
     const TreeNode& outer = nodes[loop.parent];
     return loop.dim == outer.dim && loop.end == outer.end && ref == loop.parent + 1 &&
-           loop.annotation == Annotation::kNone && outer.annotation == Annotation::kNone;
+           !StaysApart(loop) && !StaysApart(outer);
   }
 
   // Whether the loop becomes one with the loop that it stands in.
@@ -92,6 +108,7 @@ class Joiner {
         const TreeNode& first = tree_.nodes()[origins_[node].back()];
         joined.back().size = first.size * first.inner + first.tail;
         joined.back().tail = 0;
+        joined.back().annotation = Both(joined.back().annotation, loops[i].annotation);
         joined.back().reusable = joined.back().reusable && loops[i].reusable;
       }
     }
@@ -133,6 +150,7 @@ class Joiner {
 
   const LoopTree& tree_;
   const std::vector<NodeId> leaves_;
+  const bool has_threads_;
   std::set<DimId> side_by_side_;   // dims along which the elements of some value lie
   std::vector<bool> joins_outer_;  // by TreeRef
   std::map<NodeId, std::vector<TreeRef>> origins_;
@@ -140,6 +158,8 @@ class Joiner {
 
 }  // namespace
 
-std::optional<JoinedTree> JoinSplits(const LoopTree& tree) { return Joiner(tree).Make(); }
+std::optional<JoinedTree> JoinSplits(const LoopTree& tree, std::uint32_t threads) {
+  return Joiner(tree, threads).Make();
+}
 
 }  // namespace loopfleet::worker

@@ -4,6 +4,7 @@
 // and not moved gets the code of a loop that was not split. docs/LOWERING.md, "Splits", says which
 // splits are kept, because they tell later steps something. A pure function.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -15,9 +16,12 @@ struct JoinedTree {
   looptree::LoopTree tree;
   // By loop of `tree`: the original loop, the outermost one of those that were joined.
   std::vector<looptree::TreeRef> origins;
+  // By original loop: the outermost one of those that it was joined with; itself if with none.
+  std::vector<looptree::TreeRef> outermost;
 };
 
-// nullopt: there is nothing to join. Loops with an annotation are left as they are.
-std::optional<JoinedTree> JoinSplits(const looptree::LoopTree& tree);
+// nullopt: there is nothing to join. A joined loop asks for what any of its parts asked for; with
+// several `threads`, loops that are annotated `thread` are left as they are.
+std::optional<JoinedTree> JoinSplits(const looptree::LoopTree& tree, std::uint32_t threads = 1);
 
 }  // namespace loopfleet::worker

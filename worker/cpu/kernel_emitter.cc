@@ -46,7 +46,7 @@ class Emitter {
         parallel_(builder, plan, state_, parallel_for) {}
 
   void EmitSteps(const std::vector<Step>& steps);
-  // But for those of `unroll`, which the unroller knows.
+  // Without the loops that were unrolled, which the unroller knows.
   const AnnotationEffects& effects() const { return effects_; }
   bool streamed() const { return vectors_.streamed(); }
 
@@ -200,7 +200,8 @@ void Emitter::EmitVariant(const Nest& nest, std::size_t level, const Tile& tile)
         effects_.effective.insert(*loop.ref);
       }
       if (i > level && loop.annotation == Annotation::kUnroll && !nest.Reduces(id)) {
-        effects_.reasons.emplace(*loop.ref, "a register block writes it out anyway");
+        effects_.reasons.emplace(*loop.ref,
+                                 "a register block writes it out anyway, as far as it fits");
       }
     }
     const bool whole = outermost.loop == nest.reduction()->reduced.front();
@@ -284,8 +285,8 @@ Value* ParallelForOf(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value
   return builder.CreateLoad(pointer, slot);
 }
 
-// Emits the kernel once, into an empty module. Returns what became of its annotations, but for what
-// the unroller did.
+// Emits the kernel once, into an empty module. Returns what became of its annotations, without what
+// `unroller` knows.
 AnnotationEffects EmitOnce(const KernelPlan& plan, const VectorShape& shape, Unroller& unroller,
                            llvm::Module& module) {
   llvm::LLVMContext& context = module.getContext();

@@ -210,7 +210,10 @@ std::optional<Pipeline::Prepared> Pipeline::NextForSlot(Patience patience) {
       auto first = again_.begin();
       Instant due = first->first;
       if (due > now && patience == Patience::kWait) {
-        // The core has nothing else to do, so no round is waited for longer than a second one is.
+        if (again_.size() < options_.max_again) {
+          if (std::optional<Prepared> next = prepared_.TryPop()) return next;
+        }
+        // The core has nothing else to do, so every round waits only as long as the second one.
         first = std::ranges::min_element(
             again_, {}, [](const auto& entry) { return entry.second.waits_since; });
         due = std::min(due, first->second.waits_since + kFirstWait);

@@ -26,6 +26,16 @@ std::string NoteOf(const looptree::LoopTree& tree, TreeRef loop,
                                  : fmt::format("L{} {}: {}", loop, name, detail->second);
 }
 
+void AddLoops(const std::vector<Step>& steps, std::set<LoopId>& loops) {
+  for (const Step& step : steps) {
+    const auto* loop = std::get_if<LoopStep>(&step.what);
+    if (loop == nullptr) continue;
+    loops.insert(loop->loop);
+    AddLoops(loop->prepare, loops);
+    AddLoops(loop->steps, loops);
+  }
+}
+
 }  // namespace
 
 void AddUnrolling(const KernelPlan& plan, const Unroller& unroller, AnnotationEffects& effects) {
@@ -33,12 +43,26 @@ void AddUnrolling(const KernelPlan& plan, const Unroller& unroller, AnnotationEf
     const auto& ref = plan.loops[id].ref;
     if (!ref) continue;
     if (written.copies == 1) {
-      effects.reasons.emplace(*ref, "one iteration fills the code budget");
+      effects.reasons.emplace(*ref, "the code budget has no room for two iterations");
       continue;
     }
     effects.effective.insert(*ref);
     if (written.copies < written.iterations) {
       effects.partly.emplace(*ref, fmt::format("{} of {}", written.copies, written.iterations));
+    }
+  }
+  std::set<LoopId> run;
+  AddLoops(plan.steps, run);
+  for (LoopId id = 0; id < plan.loops.size(); ++id) {
+    const PlanLoop& loop = plan.loops[id];
+    if (!loop.ref || loop.annotation != Annotation::kUnroll ||
+        effects.effective.contains(*loop.ref)) {
+      continue;
+    }
+    if (!run.contains(id)) {
+      effects.reasons.emplace(*loop.ref, "its results are written where they are computed");
+    } else if (loop.extents.size() > 1) {
+      effects.reasons.emplace(*loop.ref, "it has not always as many iterations");
     }
   }
 }
@@ -50,6 +74,20 @@ AnnotationEffects WithOriginalLoops(const AnnotationEffects& effects,
   for (const auto& [ref, how_far] : effects.partly) original.partly.emplace(origins[ref], how_far);
   for (const auto& [ref, why] : effects.reasons) original.reasons.emplace(origins[ref], why);
   return original;
+}
+
+void ShareEffects(const std::vector<TreeRef>& outermost, AnnotationEffects& effects) {
+  for (TreeRef ref = 0; ref < outermost.size(); ++ref) {
+    const TreeRef first = outermost[ref];
+    if (first == ref) continue;
+    if (effects.effective.contains(first)) effects.effective.insert(ref);
+    if (const auto how_far = effects.partly.find(first); how_far != effects.partly.end()) {
+      effects.partly.emplace(ref, how_far->second);
+    }
+    if (const auto why = effects.reasons.find(first); why != effects.reasons.end()) {
+      effects.reasons.emplace(ref, why->second);
+    }
+  }
 }
 
 std::vector<std::string> AnnotationNotes(const looptree::LoopTree& tree,

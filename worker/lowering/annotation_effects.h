@@ -26,6 +26,10 @@ void AddUnrolling(const KernelPlan& plan, const Unroller& unroller, AnnotationEf
 AnnotationEffects WithOriginalLoops(const AnnotationEffects& effects,
                                     const std::vector<looptree::TreeRef>& origins);
 
+// Where `outermost[loop]` is not the loop itself: what became of it is what became of that one, as
+// they were made one loop.
+void ShareEffects(const std::vector<looptree::TreeRef>& outermost, AnnotationEffects& effects);
+
 // For each loop whose annotation changed nothing or was followed in part: "L3 vectorize", "L3
 // thread: %5 reduces over it", "L3 unroll: 16 of 256".
 std::vector<std::string> AnnotationNotes(const looptree::LoopTree& tree,

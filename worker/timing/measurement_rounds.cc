@@ -216,7 +216,9 @@ std::optional<Nanos> MeasurementRounds::NextIn() const {
 
 Nanos MeasurementRounds::LongEnough() const {
   const bool asks = spec_.precision > 0 || spec_.budget_ms > 0 || spec_.min_grade < Grade::kD;
-  return asks ? options_.long_enough_if_asked : options_.long_enough;
+  const bool has_clear =
+      std::ranges::find(rounds_, Round::Worth::kClear, &Round::worth) != rounds_.end();
+  return asks || !has_clear ? options_.longest : options_.long_enough;
 }
 
 bool MeasurementRounds::IsEnough() const {

@@ -18,11 +18,11 @@
 namespace loopfleet::worker {
 
 // The name of the default policy: 2 to 5 rounds of 5 to 20 repetitions of 60 us. It ends when two
-// rounds agree, unless a third could make the figure grade A. Stored results are looked up by this
-// name, so a new name invalidates all of them. Change it only when a figure means something else:
-// another statistic, other work in the timed region, another state of the caches, another clock.
-// Rules that decide when to begin a round, how long to wait or when to stop (precision and budget
-// among them), and what the probes cost, keep the name.
+// rounds agree, unless a third could make the figure grade A, or when enough time is spent. Stored
+// results are looked up by this name, so a new name invalidates all of them. Change it only when a
+// figure means something else: another statistic, other work in the timed region, another state of
+// the caches, another clock. Rules that decide when to begin a round, how long to wait or when to
+// stop (precision and budget among them), and what the probes cost, keep the name.
 inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v5";
 
 class MeasurementRounds {
@@ -36,16 +36,18 @@ class MeasurementRounds {
     // for, or so little too much for grade A that a third round is likely to be enough.
     std::size_t most_scattered = 3;
     // Before the second round; each further wait is twice as long. Most disturbances last less than
-    // 5 ms (docs/research/timing_experiments.md); all waits together take 75 ms.
+    // 5 ms (docs/research/timing_experiments.md); all waits together take 75 ms, or 20 ms
+    // if nothing else wants the core.
     Nanos first_wait = std::chrono::milliseconds(5);
     double agreement = 0.01;      // of the medians, relative difference
     double estimated_run_ns = 0;  // SamplingPolicy::estimated_run_ns of the first round
     // A run takes about as long as first_wait or longer, so one round can be enough.
     bool expects_long_runs = false;
-    // No further round once two or more have taken this long in all; the first is for jobs that ask
-    // for no precision, budget or grade, so that slow kernels need few runs.
+    // No further round once two or more have taken this long in all and one of them is clear, so
+    // that slow kernels need few runs. Not for jobs that ask for a precision, budget or grade.
     Nanos long_enough = std::chrono::milliseconds(10);
-    Nanos long_enough_if_asked = std::chrono::seconds(1);
+    // No further round once two or more have taken this long in all.
+    Nanos longest = std::chrono::seconds(1);
   };
   MeasurementRounds(const JobSpec& spec, const Options& options);
 

@@ -144,7 +144,7 @@ def _drawn(spec: Spec, data_set: str, rng: np.random.Generator) -> str:
     for _ in range(_MOST_DRAWS):
         drawn = _core.random_benchmark([data_set], int(rng.integers(1 << 62)))
         refused = _refusal(spec, drawn)
-        if refused is None:
+        if refused is None or not refused.startswith("LIMIT_"):
             return drawn
     raise LoopfleetError(f"campaign: {data_set}: none of {_MOST_DRAWS} benchmarks can be measured; the last, "
                          f"{drawn}: {refused}")

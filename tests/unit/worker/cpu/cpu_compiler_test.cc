@@ -116,8 +116,23 @@ TEST(CpuCompiler, AnnotationsThatChangeNothingAreNamed) {
   // n is written out as vectors, whether it asks or not.
   const auto columns = compiler->Compile(Annotated(plain, "n", Annotation::kUnroll));
   EXPECT_TRUE(columns->object == object);
-  EXPECT_EQ(columns->notes, (std::vector<std::string>{
-                                "L2 unroll: a register block writes it out anyway", "L5 unroll"}));
+  EXPECT_EQ(columns->notes,
+            (std::vector<std::string>{
+                "L2 unroll: a register block writes it out anyway, as far as it fits",
+                "L5 unroll: its results are written where they are computed"}));
+
+  // A split that was not moved changes nothing, whatever its loops ask for.
+  const LoopTree split =
+      looptree::Replay(looptree::BenchmarkUri{"benchmark://mm-v0/mm16_8_64"},
+                       looptree::ParseActionList("down,down,split_2,unroll").value())
+          .value()
+          .tree;
+  const auto joined = compiler->Compile(split);
+  EXPECT_TRUE(joined->object == object);
+  EXPECT_EQ(joined->notes,
+            (std::vector<std::string>{
+                "L2 unroll: a register block writes it out anyway, as far as it fits",
+                "L3 unroll: a register block writes it out anyway, as far as it fits"}));
 
   // k takes the lanes if asked to.
   const auto lanes = compiler->Compile(Annotated(plain, "k", Annotation::kVectorize));

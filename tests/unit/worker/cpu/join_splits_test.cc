@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/looptree/actions/walk.h"
+#include "common/looptree/tree/key.h"
 #include "common/looptree/tree/transform.h"
 
 namespace loopfleet::worker {
@@ -57,8 +58,38 @@ TEST(JoinSplits, LeavesWhatTellsLaterStepsSomething) {
   EXPECT_EQ(Joined(Tree("benchmark://mm-v0/mm8_64_16", "down,split_4")), "");
   // The whole sum is innermost.
   EXPECT_EQ(Joined(Tree("benchmark://mm-v0/mm8_64_16", "down,swap_down,split_4")), "m8 n64 k16");
-  // What asks for something.
-  EXPECT_EQ(Joined(Tree("benchmark://mm-v0/mm8_512_16", "down,down,split_2,unroll")), "");
+}
+
+TEST(JoinSplits, AsksForWhatItsPartsAskFor) {
+  using looptree::Annotation;
+  const LoopTree split = Tree("benchmark://mm-v0/mm8_512_16", "down,down,split_2");
+  const auto joined = [&](Annotation outer, Annotation inner, std::uint32_t threads) {
+    const LoopTree tree = looptree::Annotate(split, {{{2, outer}, {3, inner}}}).value();
+    const auto made = JoinSplits(tree, threads);
+    return made.has_value() ? std::optional(made->tree.nodes()[2].annotation) : std::nullopt;
+  };
+  EXPECT_EQ(joined(Annotation::kNone, Annotation::kNone, 1), Annotation::kNone);
+  EXPECT_EQ(joined(Annotation::kUnroll, Annotation::kNone, 1), Annotation::kUnroll);
+  EXPECT_EQ(joined(Annotation::kNone, Annotation::kUnroll, 1), Annotation::kUnroll);
+  EXPECT_EQ(joined(Annotation::kUnroll, Annotation::kVectorize, 1), Annotation::kVectorize);
+  EXPECT_EQ(joined(Annotation::kThread, Annotation::kNone, 1), Annotation::kNone);
+  EXPECT_EQ(joined(Annotation::kThread, Annotation::kNone, 2), std::nullopt);
+}
+
+// chain: operations one after another in the same loops over m and n.
+TEST(JoinSplits, JoinsLoopsThatOperationsShare) {
+  const LoopTree tree = Tree("benchmark://program-v0/chain8_96", "down,split_4");
+  const auto joined = JoinSplits(tree);
+  ASSERT_TRUE(joined.has_value());
+  EXPECT_EQ(looptree::KeyOf(joined->tree),
+            looptree::KeyOf(Tree("benchmark://program-v0/chain8_96", "")));
+}
+
+// The write's n equals the joined n, but stays a loop of its own.
+TEST(JoinSplits, KeepsNestsApart) {
+  const auto joined = JoinSplits(Tree("benchmark://mm-v0/mm8_512_16", "down,down,split_2"));
+  EXPECT_EQ(looptree::KeyOf(joined->tree),
+            looptree::KeyOf(Tree("benchmark://mm-v0/mm8_512_16", "")));
 }
 
 // 7 = 3 * 2 + 1 runs before the next 7, but by single elements.

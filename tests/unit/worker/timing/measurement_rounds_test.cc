@@ -244,6 +244,12 @@ TEST(MeasurementRoundsTest, ThreeLongRunsThatAgreeAreEnough) {
   MeasurementRounds few({}, {.expects_long_runs = true});
   few.Add(of({7.01, 7.30, 7.00}));
   EXPECT_FALSE(few.NextIn());
+  // Three that are contended say nothing: they are taken again at another moment.
+  Samples contended = of({7.01, 7.30, 7.00});
+  contended.flags.assign(3, kSampleContended);
+  MeasurementRounds again({}, {.expects_long_runs = true});
+  again.Add(contended);
+  EXPECT_TRUE(again.NextIn());
   MeasurementRounds apart({.min_grade = Grade::kB}, {.expects_long_runs = true});
   apart.Add(of({7.01, 7.30, 7.00}));
   EXPECT_TRUE(apart.NextIn());
