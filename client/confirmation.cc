@@ -23,13 +23,13 @@ std::string TextOf(const looptree::Source& source) {
 void Winners::Add(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   if (most_ == 0 || !evaluation.ok() || evaluation.measurement().grade == Grade::kD ||
-      !evaluation.conditions || !evaluation.tree_key) {
+      !evaluation.conditions) {
     return;
   }
   const double elapsed_ns = evaluation.measurement().elapsed_ns;
   std::vector<Entry>& best =
       entries_[{TextOf(outcome.benchmark), evaluation.conditions->hardware.hardware_class}];
-  const auto same = std::ranges::find(best, *evaluation.tree_key, &Entry::tree);
+  const auto same = std::ranges::find(best, evaluation.code_hash, &Entry::code_hash);
   if (same != best.end()) {
     if (same->winner.elapsed_ns <= elapsed_ns) return;
     best.erase(same);
@@ -41,7 +41,7 @@ void Winners::Add(const Outcome& outcome) {
                                   .actions = outcome.actions,
                                   .flop_count = evaluation.flop_count,
                                   .elapsed_ns = elapsed_ns},
-                       .tree = *evaluation.tree_key});
+                       .code_hash = evaluation.code_hash});
   if (best.size() > most_) best.pop_back();
 }
 

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,8 +23,8 @@ struct Winner {
   double elapsed_ns = 0;  // the figure that it won by
 };
 
-// The quickest trees of each program on each class of hardware, at most `most` of each. A figure of
-// grade D does not win.
+// The quickest kernels of each program on each class of hardware, at most `most` of each. Trees
+// that became the same machine code are one kernel. A figure of grade D does not win.
 class Winners {
  public:
   explicit Winners(std::size_t most) : most_(most) {}
@@ -37,7 +36,7 @@ class Winners {
   using Contest = std::pair<std::string, std::string>;  // the benchmark's text, the hardware class
   struct Entry {
     Winner winner;
-    looptree::TreeKey tree;
+    std::string code_hash;
   };
   const std::size_t most_;
   std::map<Contest, std::vector<Entry>> entries_;  // the quickest first

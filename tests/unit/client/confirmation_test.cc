@@ -8,14 +8,12 @@
 namespace loopfleet::client {
 namespace {
 
-Outcome Took(std::uint32_t index, double ns, std::uint8_t tree, Grade grade = Grade::kA,
+Outcome Took(std::uint32_t index, double ns, const std::string& code, Grade grade = Grade::kA,
              const std::string& uri = "benchmark://mm-v0/mm4_4_4") {
   Outcome outcome{.job = {BatchId{1}, index}, .benchmark = looptree::BenchmarkUri{uri}};
   outcome.evaluation.verdict = Measurement{.elapsed_ns = ns, .grade = grade};
   outcome.evaluation.conditions = Conditions{.hardware = {.hardware_class = "cpu:x"}};
-  looptree::TreeKey key{};
-  key.bytes[0] = tree;
-  outcome.evaluation.tree_key = key;
+  outcome.evaluation.code_hash = code;
   outcome.evaluation.flop_count = 128;
   return outcome;
 }
@@ -26,28 +24,28 @@ std::vector<std::uint32_t> JobsOf(const Winners& winners) {
   return jobs;
 }
 
-TEST(Winners, AreTheQuickestTreesOfEachBenchmark) {
+TEST(Winners, AreTheQuickestKernelsOfEachBenchmark) {
   Winners winners(2);
-  winners.Add(Took(0, 300, 1));
-  winners.Add(Took(1, 100, 2));
-  winners.Add(Took(2, 200, 3));
-  winners.Add(Took(3, 500, 4, Grade::kA, "benchmark://mm-v0/mm8_8_8"));
+  winners.Add(Took(0, 300, "1"));
+  winners.Add(Took(1, 100, "2"));
+  winners.Add(Took(2, 200, "3"));
+  winners.Add(Took(3, 500, "4", Grade::kA, "benchmark://mm-v0/mm8_8_8"));
   EXPECT_EQ(JobsOf(winners), (std::vector<std::uint32_t>{1, 2, 3}));
 }
 
-TEST(Winners, HaveOnePlaceForEachTree) {
+TEST(Winners, HaveOnePlaceForEachKernel) {
   Winners winners(2);
-  winners.Add(Took(0, 300, 1));
-  winners.Add(Took(1, 100, 2));
-  winners.Add(Took(2, 90, 2));
-  winners.Add(Took(3, 95, 2));
+  winners.Add(Took(0, 300, "1"));
+  winners.Add(Took(1, 100, "2"));
+  winners.Add(Took(2, 90, "2"));
+  winners.Add(Took(3, 95, "2"));
   EXPECT_EQ(JobsOf(winners), (std::vector<std::uint32_t>{2, 0}));
 }
 
 TEST(Winners, HaveAFigureThatCanBeTrusted) {
   Winners winners(2);
-  winners.Add(Took(0, 10, 1, Grade::kD));
-  Outcome failed = Took(1, 10, 2);
+  winners.Add(Took(0, 10, "1", Grade::kD));
+  Outcome failed = Took(1, 10, "2");
   failed.evaluation.verdict = Failure{.code = FailureCode::kRunCrash};
   winners.Add(failed);
   EXPECT_EQ(JobsOf(winners), std::vector<std::uint32_t>{});
