@@ -53,7 +53,7 @@ struct Confirmed {
 // Measures each winner `turns` times more, fresh, as its job asked: all once, then all again. Waits
 // for the outcomes.
 Answer<std::vector<Confirmed>> Confirm(Client& client, std::vector<Winner> winners,
-                                       std::size_t turns = 3);
+                                       std::size_t turns);
 
 // The median over those that were measured again; 0 if none was.
 double MedianBias(const std::vector<Confirmed>& confirmed);

@@ -31,6 +31,7 @@ struct SubmitFlags {
   std::size_t confirm = 0;  // the best of each benchmark to measure again
 };
 constexpr std::size_t kMostConfirmed = 1'000;
+constexpr std::size_t kTurns = 3;  // of the measurements that confirm
 
 // Which lines became jobs of the batch, and how many did not.
 struct Submission {
@@ -179,12 +180,16 @@ int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
     fmt::print(stderr, "{}\n", SummaryText(summary));
   }
   if (flags.confirm > 0) {
-    auto again = Confirm(*client, winners.Take());
+    std::vector<Winner> best = winners.Take();
+    fmt::print(stderr, "measuring the best again: {} kernels, {} times\n", best.size(), kTurns);
+    auto again = Confirm(*client, std::move(best), kTurns);
     if (!again) return Report(again.error());
     confirmed = *std::move(again);
     if (!flags.json) {
       fmt::print(flags.jsonl ? stderr : stdout, "{}", ConfirmedText(confirmed));
     }
+    fmt::print(stderr, "their first figures were too good by {:.1f} % (median)\n",
+               100 * MedianBias(confirmed));
   }
   if (flags.json) {
     Json json = {{"batch", submission.batch ? Json(submission.batch.value) : Json(nullptr)},
