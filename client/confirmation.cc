@@ -6,11 +6,12 @@
 namespace loopfleet::client {
 namespace {
 
+// At least one value.
 double MedianOf(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+  std::ranges::sort(values);
+  const std::size_t upper = values.size() / 2;
+  const std::size_t lower = (values.size() - 1) / 2;
+  return (values[lower] + values[upper]) / 2;
 }
 
 std::string TextOf(const looptree::Source& source) {
@@ -45,48 +46,48 @@ void Winners::Add(const Outcome& outcome) {
   if (best.size() > most_) best.pop_back();
 }
 
-std::vector<Winner> Winners::Take() const {
+std::vector<Winner> Winners::Sorted() const {
   std::vector<Winner> winners;
-  for (const auto& [contest, best] : entries_) {
+  for (const auto& [group, best] : entries_) {
     for (const Entry& entry : best) winners.push_back(entry.winner);
   }
   return winners;
 }
 
-double Confirmed::elapsed_ns() const { return MedianOf(again_ns); }
+double Confirmed::elapsed_ns() const { return remeasured_ns.empty() ? 0 : MedianOf(remeasured_ns); }
 
 double Confirmed::bias() const {
-  return again_ns.empty() ? 0 : elapsed_ns() / winner.elapsed_ns - 1;
+  return remeasured_ns.empty() ? 0 : elapsed_ns() / winner.elapsed_ns - 1;
 }
 
-Answer<std::vector<Confirmed>> Confirm(Client& client, std::vector<Winner> winners,
-                                       std::size_t turns) {
-  std::vector<Confirmed> confirmed;
-  std::vector<JobSpec> once;
+Answer<Confirmation> Confirm(Client& client, std::vector<Winner> winners, std::size_t repeats) {
+  Confirmation confirmation;
+  std::vector<JobSpec> round;
   for (Winner& winner : winners) {
     LF_TRY(wire::JobInfo info, client.ShowJob(winner.job));
     info.spec.freshness = Freshness::kMeasureAgain;
     info.spec.cut_above_ns = 0;
-    once.push_back(std::move(info.spec));
-    confirmed.push_back({.winner = std::move(winner), .again_ns = {}});
+    round.push_back(std::move(info.spec));
+    confirmation.winners.push_back({.winner = std::move(winner), .remeasured_ns = {}});
   }
   std::vector<JobSpec> jobs;
-  for (std::size_t turn = 0; turn < turns; ++turn)
-    jobs.insert(jobs.end(), once.begin(), once.end());
-  if (jobs.empty()) return confirmed;
-  LF_TRY_VOID(client.Evaluate(jobs, [&](const Outcome& outcome) {
+  for (std::size_t i = 0; i < repeats; ++i) jobs.insert(jobs.end(), round.begin(), round.end());
+  if (jobs.empty()) return confirmation;
+  LF_TRY(const wire::BatchInfo info, client.Evaluate(jobs, [&](const Outcome& outcome) {
     if (!outcome.evaluation.ok()) return;
-    confirmed[outcome.job.index % once.size()].again_ns.push_back(
+    confirmation.winners[outcome.job.index % round.size()].remeasured_ns.push_back(
         outcome.evaluation.measurement().elapsed_ns);
   }));
-  return confirmed;
+  confirmation.batch = info.batch;
+  return confirmation;
 }
 
-double MedianBias(const std::vector<Confirmed>& confirmed) {
+std::optional<double> MedianBias(const std::vector<Confirmed>& confirmed) {
   std::vector<double> biases;
   for (const Confirmed& one : confirmed) {
-    if (!one.again_ns.empty()) biases.push_back(one.bias());
+    if (!one.remeasured_ns.empty()) biases.push_back(one.bias());
   }
+  if (biases.empty()) return std::nullopt;
   return MedianOf(std::move(biases));
 }
 

@@ -1,11 +1,12 @@
 #pragma once
-// Confirmation: the best figures of a batch, measured again. The best of many figures is in part
-// the luckiest of many, so it is too good. Figures of the same kernels that are measured for their
-// own sake are not, whatever they turn out to be.
+// Confirmation: the best figures of a batch, measured again. The quickest of many measurements is
+// in part the luckiest, so its figure is biased. Measuring a fixed set of kernels again has no such
+// bias.
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,32 +31,36 @@ class Winners {
   explicit Winners(std::size_t most) : most_(most) {}
   void Add(const Outcome& outcome);
   // By benchmark, the quickest first.
-  std::vector<Winner> Take() const;
+  std::vector<Winner> Sorted() const;
 
  private:
-  using Contest = std::pair<std::string, std::string>;  // the benchmark's text, the hardware class
+  using GroupKey = std::pair<std::string, std::string>;  // the benchmark's text, the hardware class
   struct Entry {
     Winner winner;
     std::string code_hash;
   };
   const std::size_t most_;
-  std::map<Contest, std::vector<Entry>> entries_;  // the quickest first
+  std::map<GroupKey, std::vector<Entry>> entries_;  // the quickest first
 };
 
 struct Confirmed {
   Winner winner;
-  std::vector<double> again_ns;  // of the new measurements, in turns; one that failed is missing
-  double elapsed_ns() const;     // their median; 0: none
-  // By how much the first figure was too good: 0.02 is 2 % more GFLOP/s than the new ones.
+  std::vector<double> remeasured_ns;  // without the measurements that failed
+  double elapsed_ns() const;          // their median; 0: none
+  // By how much the first figure was too good: 0.02 is 2 % more GFLOP/s than the median. 0: none.
   double bias() const;
 };
+struct Confirmation {
+  BatchId batch;  // of the new measurements; 0: none, as there were no winners
+  std::vector<Confirmed> winners;
+};
 
-// Measures each winner `turns` times more, fresh, as its job asked: all once, then all again. Waits
-// for the outcomes.
-Answer<std::vector<Confirmed>> Confirm(Client& client, std::vector<Winner> winners,
-                                       std::size_t turns);
+// Measures each winner `repeats` times more, never from the store and without `cut_above_ns`, else
+// as its job says. In rounds over all winners, so that drift affects all alike. Blocks until the
+// outcomes are in.
+Answer<Confirmation> Confirm(Client& client, std::vector<Winner> winners, std::size_t repeats);
 
-// The median over those that were measured again; 0 if none was.
-double MedianBias(const std::vector<Confirmed>& confirmed);
+// The median over the winners that were measured again. nullopt: none was.
+std::optional<double> MedianBias(const std::vector<Confirmed>& confirmed);
 
 }  // namespace loopfleet::client

@@ -1,6 +1,6 @@
 // One evaluation at a time, as a person at an editor or a single environment asks for it: how long
-// until its figure is there, and whether the figure is the one that the schedule has in a batch. Of
-// bench/corpus/agent_walks.jsonl, through a real coordinator and worker, everything fresh.
+// until its figure is there, and whether it is the figure that the schedule has in a batch. Uses
+// bench/corpus/agent_walks.jsonl, a real coordinator and a real worker; everything is fresh.
 //
 //   bench_alone [--jobs 100]
 
@@ -79,12 +79,12 @@ Status RunGroup(const std::string& group, const Jobs& jobs) {
     alone.latency_ms.push_back(MillisecondsSince(start));
   }
   LF_TRY(const std::vector<double> peer, PeerLatencies(jobs));
-  std::vector<double> apart;  // of the two figures of a schedule
+  std::vector<double> difference;  // relative, of the two figures of a schedule
   std::vector<double> ratio;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (batch.elapsed_ns[i] <= 0 || alone.elapsed_ns[i] <= 0) continue;
     ratio.push_back(alone.elapsed_ns[i] / batch.elapsed_ns[i]);
-    apart.push_back(std::abs(ratio.back() - 1));
+    difference.push_back(std::abs(ratio.back() - 1));
   }
   Print({.bench = "alone",
          .name = group + ", one at a time",
@@ -101,8 +101,8 @@ Status RunGroup(const std::string& group, const Jobs& jobs) {
                      {"grades", alone.grades},
                      {"grades_in_batch", batch.grades},
                      {"alone_to_batch_median", Quantile(ratio, 0.5)},
-                     {"apart_p50", Quantile(apart, 0.5)},
-                     {"apart_p90", Quantile(apart, 0.9)}}});
+                     {"difference_p50", Quantile(difference, 0.5)},
+                     {"difference_p90", Quantile(difference, 0.9)}}});
   return {};
 }
 

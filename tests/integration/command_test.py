@@ -112,13 +112,16 @@ class CommandTest(unittest.TestCase):
         self.assertEqual([one["benchmark"] for one in said["confirmed"]],
                          ["benchmark://mm-v0/mm16_16_16"] * 2 + ["benchmark://mm-v0/mm24_16_16"] * 2)
         for one in said["confirmed"]:
-            self.assertEqual(len(one["again_ns"]), 3, one)
-            self.assertEqual(one["confirmed_ns"], sorted(one["again_ns"])[1])
-            self.assertNotIn(one["elapsed_ns"], one["again_ns"], "these were measured, not looked up")
+            self.assertEqual(len(one["remeasured_ns"]), 3, one)
+            self.assertEqual(one["confirmed_ns"], sorted(one["remeasured_ns"])[1])
+            self.assertNotIn(one["elapsed_ns"], one["remeasured_ns"], "these were measured, not looked up")
         table = self.cluster.command("submit", "-", "--confirm", "1", stdin=jobs)
         self.assertEqual(table.returncode, 0, table.stderr)
         self.assertRegex(table.stdout, r"BENCHMARK +GFLOP/S AT FIRST +CONFIRMED +TOO GOOD BY +ACTIONS")
         self.assertEqual(len(table.stdout.splitlines()), 3)
+        nothing = self.cluster.command("submit", "-", "--confirm", "1", stdin="")
+        self.assertEqual((nothing.returncode, nothing.stdout), (0, ""))
+        self.assertIn("nothing to confirm", nothing.stderr)
 
     def test_the_code_of_a_row_can_be_read_and_rebuilt(self):
         actions = ["split_4", "down", "swap_down"]

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "worker/cpu/join_splits.h"
 #include "worker/cpu/kernel_emitter.h"
 #include "worker/cpu/object_cache.h"
 #include "worker/cpu/object_writer.h"
@@ -22,6 +21,7 @@
 #include "worker/cpu/target.h"
 #include "worker/lowering/annotation_effects.h"
 #include "worker/lowering/direct_writes.h"
+#include "worker/lowering/join_splits.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -201,7 +201,7 @@ void Emitter::EmitVariant(const Nest& nest, std::size_t level, const Tile& tile)
       }
       if (i > level && loop.annotation == Annotation::kUnroll && !nest.Reduces(id)) {
         effects_.reasons.emplace(*loop.ref,
-                                 "a register block writes it out anyway, as far as it fits");
+                                 "a register block unrolls it anyway, as far as registers allow");
       }
     }
     const bool whole = outermost.loop == nest.reduction()->reduced.front();

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "worker/cpu/leaf_loops.h"
+#include "worker/lowering/leaf_loops.h"
 #include "worker/lowering/loop_nest.h"
 
 namespace loopfleet::worker {
@@ -365,7 +365,7 @@ class Cutter {
       origins_[node].assign(refs.begin(), refs.end());
       for (const Cut& cut : cuts) {
         if (!IsUnder(node, cut.top())) continue;
-        if (!StandsInOwnLoops(tree_, node)) return std::nullopt;
+        if (!HasOnlyOwnLoops(tree_, node)) return std::nullopt;
         CutLoops made = WithCut(schedule[node].loops, refs, cut);
         schedule[node].loops = std::move(made.loops);
         origins_[node] = std::move(made.origins);
@@ -415,7 +415,7 @@ class Cutter {
     if (LeavesOf(made) != leaves_) return false;
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
       const NodeId node = leaves_[i];
-      if (is_changed_.contains(node) && !StandsInOwnLoops(made, node)) return false;
+      if (is_changed_.contains(node) && !HasOnlyOwnLoops(made, node)) return false;
       if (!is_changed_.contains(node) &&
           made.nodes()[*made.LeafOf(node)].depth != tree_.nodes()[*tree_.LeafOf(node)].depth) {
         return false;

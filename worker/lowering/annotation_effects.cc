@@ -62,7 +62,7 @@ void AddUnrolling(const KernelPlan& plan, const Unroller& unroller, AnnotationEf
     if (!run.contains(id)) {
       effects.reasons.emplace(*loop.ref, "its results are written where they are computed");
     } else if (loop.extents.size() > 1) {
-      effects.reasons.emplace(*loop.ref, "it has not always as many iterations");
+      effects.reasons.emplace(*loop.ref, "its iteration count varies");
     }
   }
 }

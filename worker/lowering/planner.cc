@@ -247,7 +247,7 @@ void Planner::PlaceIntermediates() {
 
 std::expected<void, Failure> Planner::CheckFootprint() const {
   std::uint64_t total = plan_.scratch_bytes;  // sizes were checked when the tree was built
-  std::uint64_t padding = 0;                  // it had none there
+  std::uint64_t padding = 0;                  // Build() counted none
   for (const PlanBuffer& buffer : plan_.buffers) {
     if (buffer.role == BufferSpec::Role::kScratch) {
       padding += kScratchAlignment;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -31,7 +32,7 @@ struct SubmitFlags {
   std::size_t confirm = 0;  // the best of each benchmark to measure again
 };
 constexpr std::size_t kMostConfirmed = 1'000;
-constexpr std::size_t kTurns = 3;  // of the measurements that confirm
+constexpr std::size_t kRepeats = 3;  // measurements that confirm a winner
 
 // Which lines became jobs of the batch, and how many did not.
 struct Submission {
@@ -105,27 +106,26 @@ int ReportPartial(const CallError& error, const Submission& submission) {
   return code;
 }
 
-std::string ActionsText(const std::vector<looptree::Action>& actions) {
-  std::string text;
-  for (const looptree::Action& action : actions) {
-    text += (text.empty() ? "" : ",") + looptree::ActionName(action);
-  }
-  return text;
+std::vector<std::string> NamesOf(const std::vector<looptree::Action>& actions) {
+  std::vector<std::string> names;
+  for (const looptree::Action& action : actions) names.push_back(looptree::ActionName(action));
+  return names;
 }
 
-double Gflops(const Confirmed& one, double elapsed_ns) {
-  return elapsed_ns > 0 ? static_cast<double>(one.winner.flop_count) / elapsed_ns : 0;
+double Gflops(const Winner& winner, double elapsed_ns) {
+  return static_cast<double>(winner.flop_count) / elapsed_ns;
 }
 
 std::string ConfirmedText(const std::vector<Confirmed>& confirmed) {
   Table table({"BENCHMARK", "GFLOP/S AT FIRST", "CONFIRMED", "TOO GOOD BY", "ACTIONS"});
   for (const Confirmed& one : confirmed) {
-    const bool is_known = !one.again_ns.empty();
+    const bool is_known = !one.remeasured_ns.empty();
+    const std::vector<std::string> actions = NamesOf(one.winner.actions);
     table.Add({SourceText(one.winner.benchmark),
-               fmt::format("{:.1f}", Gflops(one, one.winner.elapsed_ns)),
-               is_known ? fmt::format("{:.1f}", Gflops(one, one.elapsed_ns())) : "no figure",
-               is_known ? fmt::format("{:.1f} %", 100 * one.bias()) : "-",
-               ActionsText(one.winner.actions)});
+               fmt::format("{:.1f}", Gflops(one.winner, one.winner.elapsed_ns)),
+               is_known ? fmt::format("{:.1f}", Gflops(one.winner, one.elapsed_ns())) : "no figure",
+               is_known ? fmt::format("{:.2f} %", 100 * one.bias()) : "-",
+               actions.empty() ? "-" : fmt::format("{}", fmt::join(actions, ","))});
   }
   return table.Text();
 }
@@ -133,14 +133,37 @@ std::string ConfirmedText(const std::vector<Confirmed>& confirmed) {
 Json ConfirmedJson(const std::vector<Confirmed>& confirmed) {
   Json list = Json::array();
   for (const Confirmed& one : confirmed) {
+    const bool is_known = !one.remeasured_ns.empty();
     list.push_back({{"job", fmt::format("{}", one.winner.job)},
                     {"benchmark", SourceText(one.winner.benchmark)},
-                    {"actions", ActionsText(one.winner.actions)},
+                    {"actions", NamesOf(one.winner.actions)},
                     {"elapsed_ns", one.winner.elapsed_ns},
-                    {"confirmed_ns", one.again_ns.empty() ? Json(nullptr) : Json(one.elapsed_ns())},
-                    {"again_ns", one.again_ns}});
+                    {"confirmed_ns", is_known ? Json(one.elapsed_ns()) : Json(nullptr)},
+                    {"bias", is_known ? Json(one.bias()) : Json(nullptr)},
+                    {"remeasured_ns", one.remeasured_ns}});
   }
   return list;
+}
+
+// Measures the winners again and prints what that shows; exit code as for a batch.
+int ConfirmWinners(const SubmitFlags& flags, Client& client, std::vector<Winner> best,
+                   std::vector<Confirmed>& confirmed) {
+  if (best.empty()) {
+    fmt::print(stderr, "nothing to confirm\n");
+    return kExitOk;
+  }
+  fmt::print(stderr, "measuring the best again, {} times each: {}\n", kRepeats, best.size());
+  auto confirmation = Confirm(client, std::move(best), kRepeats);
+  if (!confirmation) return Report(confirmation.error());
+  confirmed = std::move(confirmation->winners);
+  if (!flags.json) fmt::print(flags.jsonl ? stderr : stdout, "{}", ConfirmedText(confirmed));
+  if (const auto bias = MedianBias(confirmed)) {
+    fmt::print(stderr, "batch {}: the first figures were too good by {:.2f} % (median)\n",
+               confirmation->batch, 100 * *bias);
+  }
+  const bool has_all = std::ranges::none_of(
+      confirmed, [](const Confirmed& one) { return one.remeasured_ns.empty(); });
+  return has_all ? kExitOk : kExitFailed;
 }
 
 int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
@@ -180,16 +203,9 @@ int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
     fmt::print(stderr, "{}\n", SummaryText(summary));
   }
   if (flags.confirm > 0) {
-    std::vector<Winner> best = winners.Take();
-    fmt::print(stderr, "measuring the best again: {} kernels, {} times\n", best.size(), kTurns);
-    auto again = Confirm(*client, std::move(best), kTurns);
-    if (!again) return Report(again.error());
-    confirmed = *std::move(again);
-    if (!flags.json) {
-      fmt::print(flags.jsonl ? stderr : stdout, "{}", ConfirmedText(confirmed));
-    }
-    fmt::print(stderr, "their first figures were too good by {:.1f} % (median)\n",
-               100 * MedianBias(confirmed));
+    const int again = ConfirmWinners(flags, *client, winners.Sorted(), confirmed);
+    if (again != kExitOk && again != kExitFailed) return again;
+    if (code == kExitOk) code = again;
   }
   if (flags.json) {
     Json json = {{"batch", submission.batch ? Json(submission.batch.value) : Json(nullptr)},
@@ -228,8 +244,9 @@ void AddSubmitCommand(CommandLine& line) {
                    "print each outcome as a line of JSON when it is there (means --wait)");
   app.add_option(
          "--confirm", flags->confirm,
-         "when all outcomes are in, measure the K best of each benchmark three times more, in "
-         "turns, and say by how much their first figures were too good (means --wait)")
+         "when all outcomes are in, measure the K quickest kernels of each benchmark three times "
+         "more and say by how much their first figures were too good: a table, or \"confirmed\" "
+         "with --json (means --wait)")
       ->type_name("K")
       ->check(CLI::Range(std::size_t{1}, kMostConfirmed));
   app.add_flag("--json", flags->json, "print the batch and its counts as one JSON object")

@@ -20,7 +20,7 @@ Outcome Took(std::uint32_t index, double ns, const std::string& code, Grade grad
 
 std::vector<std::uint32_t> JobsOf(const Winners& winners) {
   std::vector<std::uint32_t> jobs;
-  for (const Winner& winner : winners.Take()) jobs.push_back(winner.job.index);
+  for (const Winner& winner : winners.Sorted()) jobs.push_back(winner.job.index);
   return jobs;
 }
 
@@ -52,14 +52,19 @@ TEST(Winners, HaveAFigureThatCanBeTrusted) {
 }
 
 TEST(Confirmed, SaysByHowMuchTheFirstFigureWasTooGood) {
-  const Confirmed one{.winner = {.elapsed_ns = 100}, .again_ns = {104, 500, 103}};
+  const Confirmed one{.winner = {.elapsed_ns = 100}, .remeasured_ns = {104, 500, 103}};
   EXPECT_DOUBLE_EQ(one.elapsed_ns(), 104);
   EXPECT_NEAR(one.bias(), 0.04, 1e-12);
-  const Confirmed none{.winner = {.elapsed_ns = 100}, .again_ns = {}};
+  const Confirmed none{.winner = {.elapsed_ns = 100}, .remeasured_ns = {}};
   EXPECT_EQ(none.elapsed_ns(), 0);
   EXPECT_EQ(none.bias(), 0);
-  const Confirmed other{.winner = {.elapsed_ns = 100}, .again_ns = {101}};
-  EXPECT_NEAR(MedianBias({none, other}), 0.01, 1e-12);
+  const Confirmed other{.winner = {.elapsed_ns = 100}, .remeasured_ns = {101}};
+  EXPECT_NEAR(MedianBias({none, other}).value(), 0.01, 1e-12);
+  EXPECT_EQ(MedianBias({none}), std::nullopt);
+  // Of an even number: the mean of the two in the middle.
+  const Confirmed two{.winner = {.elapsed_ns = 100}, .remeasured_ns = {103, 105}};
+  EXPECT_DOUBLE_EQ(two.elapsed_ns(), 104);
+  EXPECT_NEAR(MedianBias({other, two}).value(), 0.025, 1e-12);
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST(CpuCompiler, AnnotationsThatChangeNothingAreNamed) {
   EXPECT_TRUE(columns->object == object);
   EXPECT_EQ(columns->notes,
             (std::vector<std::string>{
-                "L2 unroll: a register block writes it out anyway, as far as it fits",
+                "L2 unroll: a register block unrolls it anyway, as far as registers allow",
                 "L5 unroll: its results are written where they are computed"}));
 
   // A split that was not moved changes nothing, whatever its loops ask for.
@@ -131,8 +131,8 @@ TEST(CpuCompiler, AnnotationsThatChangeNothingAreNamed) {
   EXPECT_TRUE(joined->object == object);
   EXPECT_EQ(joined->notes,
             (std::vector<std::string>{
-                "L2 unroll: a register block writes it out anyway, as far as it fits",
-                "L3 unroll: a register block writes it out anyway, as far as it fits"}));
+                "L2 unroll: a register block unrolls it anyway, as far as registers allow",
+                "L3 unroll: a register block unrolls it anyway, as far as registers allow"}));
 
   // k takes the lanes if asked to.
   const auto lanes = compiler->Compile(Annotated(plain, "k", Annotation::kVectorize));

@@ -1,4 +1,4 @@
-#include "worker/cpu/join_splits.h"
+#include "worker/lowering/join_splits.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 #pragma once
-// How the leaves of a tree stand in its loops: what a rewriting of the tree has to keep.
+// Which loops enclose the leaves of a tree, and which they share: what a rewriting has to keep.
 
 #include <cstddef>
 #include <vector>
@@ -12,7 +12,7 @@ namespace loopfleet::worker {
 std::vector<looptree::NodeId> LeavesOf(const looptree::LoopTree& tree);
 
 // True if every loop enclosing the leaf is one of its own.
-bool StandsInOwnLoops(const looptree::LoopTree& tree, looptree::NodeId node);
+bool HasOnlyOwnLoops(const looptree::LoopTree& tree, looptree::NodeId node);
 
 // The number of loops that enclose both leaves.
 std::size_t SharedLoops(const looptree::LoopTree& tree, looptree::NodeId a, looptree::NodeId b);

@@ -1,4 +1,4 @@
-#include "worker/cpu/join_splits.h"
+#include "worker/lowering/join_splits.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "worker/cpu/leaf_loops.h"
+#include "worker/lowering/leaf_loops.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -25,7 +25,7 @@ class Joiner {
   Joiner(const LoopTree& tree, std::uint32_t threads)
       : tree_(tree), leaves_(LeavesOf(tree)), has_threads_(threads > 1) {
     for (const looptree::Node& node : tree.program().nodes) {
-      if (!node.dims.empty()) side_by_side_.insert(node.dims.back());
+      if (!node.dims.empty()) contiguous_dims_.insert(node.dims.back());
     }
     for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
       joins_outer_.push_back(JoinsOuter(ref));
@@ -56,16 +56,16 @@ class Joiner {
     return has_threads_ && loop.annotation == Annotation::kThread;
   }
 
-  // What a loop asks for that is joined of one that asks for `a` and one that asks for `b`.
-  static Annotation Both(Annotation a, Annotation b) {
+  // The annotation of a loop joined from loops annotated `a` and `b`.
+  static Annotation MergedAnnotation(Annotation a, Annotation b) {
     for (const Annotation asked : {Annotation::kVectorize, Annotation::kUnroll}) {
       if (a == asked || b == asked) return asked;
     }
     return Annotation::kNone;
   }
 
-  // Whether the loop stands right inside one over the same dim.
-  bool StandsInItsOwn(TreeRef ref) const {
+  // Whether the loop is directly inside a loop over the same dim.
+  bool IsDirectlyInsideSameDim(TreeRef ref) const {
     const std::span<const TreeNode> nodes = tree_.nodes();
     const TreeNode& loop = nodes[ref];
     if (loop.kind != TreeNode::Kind::kLoop || loop.parent == looptree::kNoParent) return false;
@@ -77,17 +77,17 @@ class Joiner {
   // Whether the loop becomes one with the loop that it stands in.
   bool JoinsOuter(TreeRef ref) const {
     const std::span<const TreeNode> nodes = tree_.nodes();
-    if (!StandsInItsOwn(ref) || !side_by_side_.contains(nodes[ref].dim)) return false;
+    if (!IsDirectlyInsideSameDim(ref) || !contiguous_dims_.contains(nodes[ref].dim)) return false;
     // Only a loop over single elements has its tail at the end, wherever the splits had theirs.
     TreeRef innermost = ref;
-    while (StandsInItsOwn(innermost + 1)) ++innermost;
+    while (IsDirectlyInsideSameDim(innermost + 1)) ++innermost;
     if (nodes[innermost].inner != 1) return false;
     const auto inside = nodes.subspan(innermost + 1, nodes[ref].end - innermost - 1);
     const bool holds_loops =
         std::ranges::find(inside, TreeNode::Kind::kLoop, &TreeNode::kind) != inside.end();
     return std::ranges::all_of(inside, [&](const TreeNode& node) {
       return node.kind == TreeNode::Kind::kLoop ||
-             (StandsInOwnLoops(tree_, node.node) &&
+             (HasOnlyOwnLoops(tree_, node.node) &&
               !(holds_loops && Reduces(node.node, nodes[ref].dim)));
     });
   }
@@ -108,7 +108,7 @@ class Joiner {
         const TreeNode& first = tree_.nodes()[origins_[node].back()];
         joined.back().size = first.size * first.inner + first.tail;
         joined.back().tail = 0;
-        joined.back().annotation = Both(joined.back().annotation, loops[i].annotation);
+        joined.back().annotation = MergedAnnotation(joined.back().annotation, loops[i].annotation);
         joined.back().reusable = joined.back().reusable && loops[i].reusable;
       }
     }
@@ -139,7 +139,7 @@ class Joiner {
     if (LeavesOf(made) != leaves_) return false;
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
       const NodeId node = leaves_[i];
-      if (StandsInOwnLoops(tree_, node) != StandsInOwnLoops(made, node)) return false;
+      if (HasOnlyOwnLoops(tree_, node) != HasOnlyOwnLoops(made, node)) return false;
       if (i == 0) continue;
       if (SharedLoops(made, leaves_[i - 1], node) != SharedOnceJoined(leaves_[i - 1], node)) {
         return false;
@@ -151,8 +151,8 @@ class Joiner {
   const LoopTree& tree_;
   const std::vector<NodeId> leaves_;
   const bool has_threads_;
-  std::set<DimId> side_by_side_;   // dims along which the elements of some value lie
-  std::vector<bool> joins_outer_;  // by TreeRef
+  std::set<DimId> contiguous_dims_;  // the innermost dim of each value
+  std::vector<bool> joins_outer_;    // by TreeRef
   std::map<NodeId, std::vector<TreeRef>> origins_;
 };
 

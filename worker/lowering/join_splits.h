@@ -20,8 +20,9 @@ struct JoinedTree {
   std::vector<looptree::TreeRef> outermost;
 };
 
-// nullopt: there is nothing to join. A joined loop asks for what any of its parts asked for; with
-// several `threads`, loops that are annotated `thread` are left as they are.
+// `threads`: how many the kernel may use. The joined loop is `vectorize` if any part was, else
+// `unroll` if any was. `thread` is dropped for one thread; with several, such loops are not joined.
+// nullopt: there is nothing to join, or joining would change which loops operations share.
 std::optional<JoinedTree> JoinSplits(const looptree::LoopTree& tree, std::uint32_t threads = 1);
 
 }  // namespace loopfleet::worker

@@ -1,4 +1,4 @@
-#include "worker/cpu/leaf_loops.h"
+#include "worker/lowering/leaf_loops.h"
 
 #include <algorithm>
 #include <span>
@@ -18,7 +18,7 @@ std::vector<NodeId> LeavesOf(const LoopTree& tree) {
   return leaves;
 }
 
-bool StandsInOwnLoops(const LoopTree& tree, NodeId node) {
+bool HasOnlyOwnLoops(const LoopTree& tree, NodeId node) {
   return tree.LoopsOf(node).size() == tree.nodes()[*tree.LeafOf(node)].depth;
 }
 
