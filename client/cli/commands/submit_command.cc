@@ -12,9 +12,9 @@
 #include "client/cli/commands/follow.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/text/confirmation_text.h"
 #include "client/cli/text/line_reader.h"
 #include "client/cli/text/outcome_text.h"
-#include "client/cli/text/table.h"
 #include "client/confirmation.h"
 #include "client/job_line.h"
 #include "client/outcome_json.h"
@@ -104,45 +104,6 @@ int ReportPartial(const CallError& error, const Submission& submission) {
         submission.batch, submission.batch, submission.batch);
   }
   return code;
-}
-
-std::vector<std::string> NamesOf(const std::vector<looptree::Action>& actions) {
-  std::vector<std::string> names;
-  for (const looptree::Action& action : actions) names.push_back(looptree::ActionName(action));
-  return names;
-}
-
-double Gflops(const Winner& winner, double elapsed_ns) {
-  return static_cast<double>(winner.flop_count) / elapsed_ns;
-}
-
-std::string ConfirmedText(const std::vector<Confirmed>& confirmed) {
-  Table table({"BENCHMARK", "GFLOP/S AT FIRST", "CONFIRMED", "TOO GOOD BY", "ACTIONS"});
-  for (const Confirmed& one : confirmed) {
-    const bool is_known = !one.remeasured_ns.empty();
-    const std::vector<std::string> actions = NamesOf(one.winner.actions);
-    table.Add({SourceText(one.winner.benchmark),
-               fmt::format("{:.1f}", Gflops(one.winner, one.winner.elapsed_ns)),
-               is_known ? fmt::format("{:.1f}", Gflops(one.winner, one.elapsed_ns())) : "no figure",
-               is_known ? fmt::format("{:.2f} %", 100 * one.bias()) : "-",
-               actions.empty() ? "-" : fmt::format("{}", fmt::join(actions, ","))});
-  }
-  return table.Text();
-}
-
-Json ConfirmedJson(const std::vector<Confirmed>& confirmed) {
-  Json list = Json::array();
-  for (const Confirmed& one : confirmed) {
-    const bool is_known = !one.remeasured_ns.empty();
-    list.push_back({{"job", fmt::format("{}", one.winner.job)},
-                    {"benchmark", SourceText(one.winner.benchmark)},
-                    {"actions", NamesOf(one.winner.actions)},
-                    {"elapsed_ns", one.winner.elapsed_ns},
-                    {"confirmed_ns", is_known ? Json(one.elapsed_ns()) : Json(nullptr)},
-                    {"bias", is_known ? Json(one.bias()) : Json(nullptr)},
-                    {"remeasured_ns", one.remeasured_ns}});
-  }
-  return list;
 }
 
 // Measures the winners again and prints what that shows; exit code as for a batch.
