@@ -15,7 +15,7 @@ namespace {
 
 using llvm::Value;
 
-// A thread of a GPU runs its instructions in order, so it gains from longer bodies than a CPU does.
+// What the CPU had, too, until smaller limits were measured there; no GPU has measured any.
 constexpr UnrollLimits kUnrollLimits{.loop = 256, .kernel = 1024};
 
 template <class... Fs>
