@@ -21,7 +21,14 @@ struct WorkerMessage {
     reports @3 :Reports;
     goodbye @4 :List(UInt64);  # lease ids returned unrun; the worker's last message; at most 4,096
     returned @5 :List(UInt64);  # lease ids returned unrun, in answer to giveBack; at most 4,096
+    codeLookup @6 :CodeLookup;  # only to coordinators with the capability code-lookup
   }
+}
+
+struct CodeLookup {
+  # Asks whether the store has a figure of this machine code, so that the job need not be timed.
+  lease @0 :UInt64;     # under which the code was compiled
+  codeHash @1 :Text;    # hex digest of the object code; 1 to 128 bytes
 }
 
 struct HeldLease {
@@ -95,7 +102,14 @@ struct WorkerCommand {
     refused @7 :Client.Refused;
     giveBack @8 :List(UInt64);        # lease ids: the worker returns those that have not started
                                       # (`returned`); only to workers with the capability give-back
+    codeLookupAnswer @9 :CodeLookupAnswer;
   }
+}
+
+struct CodeLookupAnswer {
+  lease @0 :UInt64;
+  found @1 :Outcome.EvaluationColumns;  # one row, a measurement; no row: the store has none that is as
+                                        # good and as new as the job asks for
 }
 
 struct WorkerWelcome {

@@ -64,6 +64,10 @@ Result<StoredAnswer> StoreReader::FindResult(const ResultKey& key) {
   return impl_->results.FindLatest(key);
 }
 
+Result<StoredAnswer> StoreReader::FindSameCode(const std::string& code_hash, const ResultKey& key) {
+  return impl_->results.FindSameCode(code_hash, key);
+}
+
 Result<StoredAnswer> StoreReader::FindFailure(const FailureQuery& question) {
   if (impl_->own_keys != nullptr) {
     LF_TRY_VOID(impl_->own_keys->failures().Load(*impl_->connection, impl_->conditions));

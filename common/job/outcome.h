@@ -43,7 +43,8 @@ struct Evaluation {
   // Annotations that changed nothing ("L3 vectorize") or were followed in part ("L3 unroll: 16 of
   // 256").
   std::vector<std::string> notes;
-  // The figure is that of a kernel with the same machine code, measured by the same worker.
+  // The figure is that of a kernel with the same machine code, measured before by this worker, or
+  // by another one of its class and found in the store.
   bool same_code = false;
   StageDurations stages;
   friend bool operator==(const Evaluation&, const Evaluation&) = default;

@@ -430,8 +430,17 @@ struct Returned {
   friend bool operator==(const Returned&, const Returned&) = default;
 };
 
+// Asks whether the store has a figure of this machine code, so that the job need not be timed.
+// Answered with CodeLookupAnswer. Sent only to coordinators with kCodeLookupCapability.
+struct CodeLookup {
+  LeaseId lease;          // under which the code was compiled
+  std::string code_hash;  // Evaluation::code_hash; 1 to kMaxCodeHashBytes
+  friend bool operator==(const CodeLookup&, const CodeLookup&) = default;
+};
+inline constexpr std::string_view kCodeLookupCapability = "code-lookup";
+
 using WorkerMessage =
-    std::variant<WorkerHello, Heartbeat, Reports, Goodbye, Returned, UnknownMember>;
+    std::variant<WorkerHello, Heartbeat, Reports, Goodbye, Returned, CodeLookup, UnknownMember>;
 
 // ---- coordinator -> worker ----------------------------------------------------------------------
 
@@ -489,7 +498,15 @@ struct HelloWanted {
   friend bool operator==(const HelloWanted&, const HelloWanted&) = default;
 };
 
+// The answer to a CodeLookup: the newest stored evaluation with the same machine code, hardware
+// class, compiler, policy, threads and cache state that is as good and as new as the job asks for.
+struct CodeLookupAnswer {
+  LeaseId lease;
+  std::optional<Evaluation> found;  // always with a measurement
+  friend bool operator==(const CodeLookupAnswer&, const CodeLookupAnswer&) = default;
+};
+
 using WorkerCommand = std::variant<WorkerWelcome, Leases, ReportsStored, Revoke, HeartbeatAnswer,
-                                   HelloWanted, Refused, GiveBack, UnknownMember>;
+                                   HelloWanted, Refused, GiveBack, CodeLookupAnswer, UnknownMember>;
 
 }  // namespace loopfleet::wire

@@ -94,6 +94,11 @@ void EffectRunner::Do(SendToWorker effect) {
   }
 }
 
+// If it cannot be sent, the worker's patience ends and it measures.
+void EffectRunner::Do(const AnswerCodeLookup& effect) {
+  Send(effect.peer, answers_.Answer(effect));
+}
+
 void EffectRunner::Do(Persist effect) {
   LF_FAILPOINT("coordinator.before_persist");
   storage_.Write(std::move(effect));

@@ -42,6 +42,7 @@ class EffectRunner {
   void Do(SendJob effect);
   void Do(SendFleet effect);
   void Do(SendToWorker effect);
+  void Do(const AnswerCodeLookup& effect);
   void Do(Persist effect);
   void Do(const Observation& observation);
 

@@ -142,6 +142,16 @@ wire::CoordinatorMessage StorageQueries::Answer(const wire::ExplainJob& explain,
   return ExplainFinished(id, std::move((*job)->outcome));
 }
 
+wire::CodeLookupAnswer StorageQueries::Answer(const AnswerCodeLookup& question) {
+  wire::CodeLookupAnswer answer{.lease = question.lookup.lease};
+  const auto found = reader_.FindSameCode(question.lookup.code_hash, question.key);
+  if (!found || *found == nullptr) return answer;
+  const storage::StoredResult& result = **found;
+  if (!question.measured_by.empty() && result.worker != question.measured_by) return answer;
+  answer.found = result.evaluation;
+  return answer;
+}
+
 wire::CoordinatorMessage StorageQueries::Job(JobId id, const std::optional<LiveJob>& live) {
   auto job = reader_.ReadJob(id);
   if (!job) return Unreadable(job.error());

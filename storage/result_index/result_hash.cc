@@ -22,11 +22,24 @@ ResultHash HashOfConditions(std::string_view hardware_class, const CompilerFacts
   return XXH3_64bits_withSeed(numbers, sizeof numbers, hash);
 }
 
+ResultHash HashOfConditions(const ResultKey& key) {
+  return HashOfConditions(key.hardware_class, key.compiler, key.threads, key.cache, key.policy);
+}
+
+std::span<const std::uint8_t> BytesOf(std::string_view text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
 }  // namespace
 
-ResultHash HashOf(const ResultKey& key) {
-  return HashOf(key.tree.bytes, HashOfConditions(key.hardware_class, key.compiler, key.threads,
-                                                 key.cache, key.policy));
+ResultHash HashOf(const ResultKey& key) { return HashOf(key.tree.bytes, HashOfConditions(key)); }
+
+ResultHash HashOfCode(std::string_view code_hash, const ResultKey& key) {
+  return HashOf(BytesOf(code_hash), HashOfConditions(key));
+}
+
+ResultHash HashOfCode(std::string_view code_hash, const Conditions& conditions) {
+  return HashOf(BytesOf(code_hash), HashOf(conditions));
 }
 
 ResultHash HashOf(const looptree::TreeKey& tree, const Conditions& conditions) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "storage/record.h"
 
@@ -14,6 +15,9 @@ using ResultHash = std::uint64_t;
 // Covers every field that ResultKey compares for equality: all but precision and age.
 ResultHash HashOf(const ResultKey& key);
 ResultHash HashOf(const looptree::TreeKey& tree, const Conditions& conditions);
+// With the machine code in place of the tree.
+ResultHash HashOfCode(std::string_view code_hash, const ResultKey& key);
+ResultHash HashOfCode(std::string_view code_hash, const Conditions& conditions);
 
 // The same in two steps: of the conditions, then of a tree's key under them.
 ResultHash HashOf(const Conditions& conditions);

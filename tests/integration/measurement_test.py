@@ -56,6 +56,24 @@ class MeasurementTest(unittest.TestCase):
             again = self.outcome("--precision", str(finer))
             self.assertNotEqual(again["samples_ns"], first["samples_ns"])
 
+    def test_a_new_worker_finds_the_same_machine_code_in_the_store(self):
+        for _ in range(fleet.MEASURING_TRIES):
+            first = self.outcome("--fresh")
+            if first["grade"] <= "B":
+                break
+        else:
+            self.skipTest("the host is too busy for a figure of grade B")
+        self.cluster.workers.pop().stop()
+        self.cluster.start_worker()
+        # To vectorize the innermost loop, which is vectorized anyway, changes the tree and not the code.
+        same = self.outcome("--actions", "down,down,vectorize")
+        self.assertEqual(same["source"], "same_code")
+        self.assertNotEqual(same["tree_key"], first["tree_key"])
+        self.assertEqual(same["compiler"]["code_hash"], first["compiler"]["code_hash"])
+        self.assertEqual(same["samples_ns"], first["samples_ns"])
+        self.assertEqual(self.outcome("--actions", "down,down,vectorize")["source"], "stored")
+        self.assertEqual(self.outcome("--actions", "down,down,unroll", "--fresh")["source"], "measured")
+
     def test_what_was_measured_beside_it_is_said(self):
         outcome = self.outcome("--fresh")
         self.assertEqual(len(outcome["samples_ns"]), len(outcome["sample_flags"]))

@@ -98,6 +98,12 @@ std::string Leases(const char* what, const std::vector<LeaseId>& leases) {
 }
 std::string TextOf(const wire::Goodbye& m) { return Leases("goodbye(", m.returned); }
 std::string TextOf(const wire::Returned& m) { return Leases("returned(", m.leases); }
+std::string TextOf(const wire::CodeLookup& m) {
+  return fmt::format("code lookup({:x} {})", m.lease.value, m.code_hash);
+}
+std::string TextOf(const wire::CodeLookupAnswer& m) {
+  return fmt::format("code lookup answer({:x} {})", m.lease.value, m.found ? "found" : "none");
+}
 std::string TextOf(const wire::GiveBack& m) { return Leases("give back(", m.leases); }
 std::string TextOf(const wire::WorkerWelcome& m) {
   return fmt::format("welcome(epoch {})", m.epoch);

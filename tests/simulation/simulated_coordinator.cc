@@ -295,6 +295,12 @@ struct SimulatedCoordinator::Doer {
     self.parts_.checker.FoundUnreachable(effect.peer, unreachable.undelivered);
     next.push_back(std::move(unreachable));
   }
+  // Simulated kernels have no machine code, so none is found.
+  void operator()(const coordinator::AnswerCodeLookup& effect) const {
+    coordinator::SendToWorker answer{
+        .peer = effect.peer, .command = wire::CodeLookupAnswer{.lease = effect.lookup.lease}};
+    (*this)(answer);
+  }
   void operator()(coordinator::Persist& effect) const {
     for (const storage::Write& write : effect.writes) {
       self.parts_.checker.WillWrite(self.parts_.agenda.now(), write);

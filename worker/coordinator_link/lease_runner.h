@@ -25,6 +25,9 @@ class LeaseRunner {
   virtual std::vector<wire::Report> TakeFinished() = 0;
   // Accepted, not dropped, and not yet taken as finished.
   virtual std::vector<wire::HeldLease> Held() const = 0;
+  // Questions to the store about machine code, for runners that have some. Each gets one Answer.
+  virtual std::vector<wire::CodeLookup> TakeCodeLookups() { return {}; }
+  virtual void Answer(wire::CodeLookupAnswer) {}
 };
 
 }  // namespace loopfleet::worker

@@ -28,6 +28,9 @@ struct Protocol::Hearer {
     self.next_heartbeat_ = now;
     self.ResendPending();
     self.is_registered_ = true;
+    self.answers_code_lookups_ =
+        std::ranges::find(welcome.capabilities, wire::kCodeLookupCapability) !=
+        welcome.capabilities.end();
     return {};
   }
 
@@ -95,6 +98,11 @@ struct Protocol::Hearer {
     return {};
   }
 
+  Status operator()(wire::CodeLookupAnswer answer) const {
+    self.runner_.Answer(std::move(answer));
+    return {};
+  }
+
   Status operator()(const wire::UnknownMember& unknown) const {
     log::Warning("coordinator.unknown_message member={}", unknown.member);
     return {};
@@ -125,6 +133,7 @@ Result<Protocol::Phase> Protocol::Step(Instant now) {
   LF_TRY_VOID(NoticeSilence(now));
   SendHelloIfDue(now);
   SendReturned();
+  SendCodeLookups();
   SendHeartbeatIfDue(now);
   SendReports(now);
   if (!is_draining_ || !IsDrained(now)) return Phase::kGoesOn;
@@ -172,6 +181,14 @@ void Protocol::TakeFinished(Instant now) {
 void Protocol::SendReturned() {
   if (given_back_.empty() || !is_registered_) return;
   if (line_.Send(wire::Returned{.leases = given_back_})) given_back_.clear();
+}
+
+// Not lingering: a kernel waits for the answer.
+void Protocol::SendCodeLookups() {
+  for (const wire::CodeLookup& lookup : runner_.TakeCodeLookups()) {
+    const bool sent = is_registered_ && answers_code_lookups_ && line_.Send(lookup);
+    if (!sent) runner_.Answer({.lease = lookup.lease});
+  }
 }
 
 // Whether finished reports should wait briefly for those about to finish: one message costs the

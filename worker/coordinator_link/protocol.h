@@ -79,6 +79,7 @@ class Protocol {
   Status OnRevoked(Instant now);
   void TakeFinished(Instant now);
   void SendReturned();
+  void SendCodeLookups();
   bool Lingers(Instant now) const;
   void SendReports(Instant now);
   void ResendPending();
@@ -96,6 +97,7 @@ class Protocol {
   wire::WorkerHello hello_;
 
   bool is_registered_ = false;
+  bool answers_code_lookups_ = false;  // the coordinator of the last welcome does
   Instant next_hello_{};
   Instant next_heartbeat_{};
   Instant last_heard_{};

@@ -14,23 +14,28 @@ bool IsCutOff(const JobSpec& spec, const Measurement& measurement) {
 
 }  // namespace
 
+bool AnswersJob(const Measurement& measurement, double reference_mhz, const JobSpec& spec,
+                const Evaluation& evaluation) {
+  if (spec.freshness != Freshness::kAllowStored) return false;
+  if (reference_mhz != evaluation.conditions->hardware.clock_mhz) return false;
+  if (spec.precision > 0 && measurement.spread > spec.precision) return false;
+  if (measurement.grade > spec.min_grade) return false;
+  return !IsCutOff(spec, measurement);  // it gets its CUT by being measured
+}
+
 std::string MeasuredCode::KeyOf(const std::string& code_hash, const JobSpec& spec) {
   return fmt::format("{} {} {}", code_hash, spec.threads, static_cast<int>(spec.cache));
 }
 
 std::optional<Measurement> MeasuredCode::Find(const looptree::Program& program, const JobSpec& spec,
                                               const Evaluation& evaluation, Instant now) const {
-  if (spec.freshness != Freshness::kAllowStored) return std::nullopt;
   std::lock_guard lock(mutex_);
   const auto found = entries_.find(KeyOf(evaluation.code_hash, spec));
   if (found == entries_.end() || !(found->second.program == program)) return std::nullopt;
-  if (found->second.reference_mhz != evaluation.conditions->hardware.clock_mhz) return std::nullopt;
   const Measurement& measurement = found->second.measurement;
   const double age_s = std::chrono::duration<double>(now - found->second.measured_at).count();
   if (spec.max_age_s > 0 && age_s > spec.max_age_s) return std::nullopt;
-  if (spec.precision > 0 && measurement.spread > spec.precision) return std::nullopt;
-  if (measurement.grade > spec.min_grade) return std::nullopt;
-  if (IsCutOff(spec, measurement)) return std::nullopt;  // it gets its CUT by being measured
+  if (!AnswersJob(measurement, found->second.reference_mhz, spec, evaluation)) return std::nullopt;
   return measurement;
 }
 

@@ -18,13 +18,17 @@
 
 namespace loopfleet::worker {
 
+// Whether a kernel's figure may answer a job whose kernel has the same machine code: the job is not
+// `fresh`, and the figure is as good as it asks for and stated at the job's reference clock.
+bool AnswersJob(const Measurement& measurement, double reference_mhz, const JobSpec& spec,
+                const Evaluation& evaluation);
+
 class MeasuredCode {
  public:
   explicit MeasuredCode(std::size_t max_kernels = 4'096) : max_kernels_(max_kernels) {}
 
-  // The figure that answers the job of `evaluation`, whose kernel is compiled. None: it has to be
-  // measured, because there is none, it is not as precise or as new as the job asks for, it is
-  // stated at another reference clock, or the job is `fresh`.
+  // The figure that answers the job of `evaluation`, whose kernel is compiled. None: there is none,
+  // it is too old, or it does not answer the job (AnswersJob).
   std::optional<Measurement> Find(const looptree::Program& program, const JobSpec& spec,
                                   const Evaluation& evaluation, Instant now) const;
   // `evaluation` was measured just now. Kept if its grade is A or B.

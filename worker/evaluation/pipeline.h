@@ -2,7 +2,9 @@
 // Pipeline: takes leases, returns reports. Preparing threads work ahead: they rebuild the tree,
 // have it compiled, run it once and verify its output. One timing thread owns the timing slot. The
 // number of prepared jobs is bounded; nothing is timed ahead. A kernel whose machine code was
-// measured before is not measured again (measured_code.h). A kernel is measured in several
+// measured before is not measured again: the worker remembers (measured_code.h), or the
+// coordinator's store does (code_lookups.h), and is asked while the kernel is verified. A kernel is
+// measured in several
 // rounds (worker/timing/measurement_rounds.h), and other kernels use the slot between them.
 
 #include <chrono>
@@ -20,6 +22,7 @@
 #include "common/base/clock.h"
 #include "common/job/outcome.h"
 #include "monitoring/metrics.h"
+#include "worker/coordinator_link/code_lookups.h"
 #include "worker/coordinator_link/lease_book.h"
 #include "worker/coordinator_link/lease_runner.h"
 #include "worker/evaluation/measured_code.h"
@@ -44,6 +47,8 @@ class Pipeline final : public LeaseRunner {
     std::uint32_t max_threads = 1;             // of a kernel
     Grade best_grade = Grade::kA;              // the best that this host allows (grade_limit.h)
     std::chrono::milliseconds idle_wait{500};  // between checks whether canaries are due
+    // How long a verified kernel waits for the answer of the store, before it is measured.
+    std::chrono::milliseconds lookup_patience{20};
     std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;   // inputs and outputs of a job
     std::uint64_t max_written_bytes = std::uint64_t{2} << 30;  // outputs and scratch of a job
     WorkloadCache::Options workloads;
@@ -64,9 +69,10 @@ class Pipeline final : public LeaseRunner {
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
   };
-  // `on_finished` is called, on any of its threads, whenever there is a report to collect.
+  // `on_output` is called, on any of its threads, whenever there is a report or a code lookup to
+  // collect.
   Pipeline(const Options& options, const Parts& parts, Conditions conditions,
-           std::function<void()> on_finished);
+           std::function<void()> on_output);
   ~Pipeline() override;  // waits for the steps in progress, each within its limit
 
   bool Accept(wire::Lease lease) override;
@@ -75,6 +81,8 @@ class Pipeline final : public LeaseRunner {
   std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override;
   std::vector<wire::Report> TakeFinished() override;
   std::vector<wire::HeldLease> Held() const override;
+  std::vector<wire::CodeLookup> TakeCodeLookups() override { return code_lookups_.TakeAsked(); }
+  void Answer(wire::CodeLookupAnswer answer) override { code_lookups_.Answer(std::move(answer)); }
 
   // Brings the metrics of the slot's time up to date. Safe from any thread.
   void SettleDuty() { account_.duty().Settle(); }
@@ -112,6 +120,9 @@ class Pipeline final : public LeaseRunner {
   // `evaluation`.
   std::optional<Prepared> Prepare(Preparer& preparer, const wire::Lease& lease,
                                   Evaluation& evaluation);
+  // The store's figure of the same machine code, if it answers the job.
+  std::optional<Measurement> AwaitStored(CodeLookups::Question& question, const JobSpec& spec,
+                                         const Evaluation& evaluation) const;
   struct Verified {
     Nanos run_took;     // of the verified run, including the request
     double run_ns = 0;  // ExecutorProcess::FindRunNs; 0: unknown
@@ -126,13 +137,14 @@ class Pipeline final : public LeaseRunner {
   const Options options_;
   Parts parts_;
   const Conditions conditions_;
-  const std::function<void()> on_finished_;
+  const std::function<void()> on_output_;
   LeaseBook leases_;
   WorkloadCache workloads_;
   GuardedBufferPool arenas_;
   SlotAccount account_;
   Preparations preparations_;
   MeasuredCode measured_;
+  CodeLookups code_lookups_;
 
   std::multimap<Instant, Prepared> again_;  // by due time; the timing thread's
   BoundedQueue<Prepared> prepared_;

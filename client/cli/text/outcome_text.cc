@@ -17,7 +17,7 @@ std::string OriginText(const Outcome& outcome) {
   switch (outcome.source) {
     case OutcomeSource::kMeasured:
       if (outcome.evaluation.same_code) {
-        return fmt::format("same machine code as a kernel that {} measured before", worker);
+        return "same machine code as a kernel measured before";
       }
       return fmt::format("measured by {}, attempt {}", worker, outcome.attempts);
     case OutcomeSource::kStored:

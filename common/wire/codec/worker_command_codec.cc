@@ -1,6 +1,7 @@
 // Coordinator to worker.
 
 #include "common/wire/codec/codec.h"
+#include "common/wire/codec/evaluation_codec.h"
 #include "common/wire/codec/hello_codec.h"
 #include "common/wire/codec/job_codec.h"
 #include "schema/worker.capnp.h"
@@ -47,6 +48,25 @@ Leases ReadLeases(capnp::List<schema::Lease>::Reader list) {
   return leases;
 }
 
+void WriteCodeLookupAnswer(const CodeLookupAnswer& answer,
+                           schema::CodeLookupAnswer::Builder builder) {
+  builder.setLease(answer.lease.value);
+  std::vector<const Evaluation*> rows;
+  if (answer.found) rows.push_back(&*answer.found);
+  WriteEvaluations(rows, builder.initFound());
+}
+
+CodeLookupAnswer ReadCodeLookupAnswer(schema::CodeLookupAnswer::Reader reader) {
+  if (reader.getLease() == 0) RefuseMalformed("a lease has the id 0");
+  CodeLookupAnswer answer{.lease = LeaseId{reader.getLease()}};
+  std::vector<Evaluation> rows = ReadEvaluations(reader.getFound());
+  if (rows.size() > 1) RefuseMalformed(fmt::format("{} evaluations for one lease", rows.size()));
+  if (rows.empty()) return answer;
+  if (!rows.front().ok()) RefuseMalformed("a failure for a kernel with the same machine code");
+  answer.found = std::move(rows.front());
+  return answer;
+}
+
 struct CommandWriter {
   schema::WorkerCommand::Builder builder;
   void operator()(const WorkerWelcome& welcome) { WriteWelcome(welcome, builder.initWelcome()); }
@@ -68,6 +88,9 @@ struct CommandWriter {
   void operator()(const GiveBack& back) {
     WriteIds<LeaseId>(back.leases, builder.initGiveBack(static_cast<unsigned>(back.leases.size())));
   }
+  void operator()(const CodeLookupAnswer& answer) {
+    WriteCodeLookupAnswer(answer, builder.initCodeLookupAnswer());
+  }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
 
@@ -88,6 +111,8 @@ WorkerCommand ReadCommand(schema::WorkerCommand::Reader reader) {
     case schema::WorkerCommand::GIVE_BACK:
       return GiveBack{.leases = ReadLeaseIds(reader.getGiveBack())};
     case schema::WorkerCommand::REFUSED: return ReadRefused(reader.getRefused());
+    case schema::WorkerCommand::CODE_LOOKUP_ANSWER:
+      return ReadCodeLookupAnswer(reader.getCodeLookupAnswer());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

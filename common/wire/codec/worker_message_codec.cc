@@ -152,6 +152,19 @@ Reports ReadReports(schema::Reports::Reader reader) {
   return reports;
 }
 
+void WriteCodeLookup(const CodeLookup& lookup, schema::CodeLookup::Builder builder) {
+  builder.setLease(lookup.lease.value);
+  builder.setCodeHash(TextOf(lookup.code_hash));
+}
+
+CodeLookup ReadCodeLookup(schema::CodeLookup::Reader reader) {
+  CodeLookup lookup{
+      .lease = ReadLeaseId(reader.getLease()),
+      .code_hash = ReadText(reader.getCodeHash(), kMaxCodeHashBytes, "the code hash")};
+  if (lookup.code_hash.empty()) RefuseMalformed("a code lookup without a code hash");
+  return lookup;
+}
+
 struct MessageWriter {
   schema::WorkerMessage::Builder builder;
   void operator()(const WorkerHello& hello) { WriteHello(hello, builder.initHello()); }
@@ -167,6 +180,7 @@ struct MessageWriter {
     WriteIds<LeaseId>(returned.leases,
                       builder.initReturned(static_cast<unsigned>(returned.leases.size())));
   }
+  void operator()(const CodeLookup& lookup) { WriteCodeLookup(lookup, builder.initCodeLookup()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
 
@@ -182,6 +196,7 @@ WorkerMessage ReadMessage(schema::WorkerMessage::Reader reader) {
     case schema::WorkerMessage::RETURNED:
       return Returned{.leases = ReadIds<LeaseId>(reader.getReturned(), kMaxLeasesPerMessage,
                                                  "the returned leases")};
+    case schema::WorkerMessage::CODE_LOOKUP: return ReadCodeLookup(reader.getCodeLookup());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

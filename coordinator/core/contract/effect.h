@@ -78,6 +78,15 @@ struct SendToWorker {
   wire::WorkerCommand command;
 };
 
+// Answer a worker's code lookup with the newest stored measurement of this machine code that
+// matches `key` (its tree does not count), or with none.
+struct AnswerCodeLookup {
+  PeerId peer;
+  wire::CodeLookup lookup;
+  storage::ResultKey key;
+  std::string measured_by;  // accept only a figure of the worker of this name; "": of any worker
+};
+
 enum class WhenFull : std::uint8_t {
   kRefuse,  // when the disk is full: PersistRefused
   kRetry    // wait for room; later tokens of this kind wait behind it
@@ -157,7 +166,7 @@ using Observation = std::variant<JobsWereAccepted, JobsWereFinished, BatchWasFin
                                  ReportWasImplausible, WorkersDisagreed, JobWasRetried>;
 
 using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendFleet,
-                            SendToWorker, Persist, Observation>;
+                            SendToWorker, AnswerCodeLookup, Persist, Observation>;
 using Effects = std::vector<Effect>;
 
 }  // namespace loopfleet::coordinator

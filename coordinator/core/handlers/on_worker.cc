@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -216,6 +217,7 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
        wire::WorkerWelcome{
            .epoch = state.epoch,
            .heartbeat_ms = static_cast<std::uint32_t>(state.limits.heartbeat.count()),
+           .capabilities = {std::string(wire::kCodeLookupCapability)},
            .reference_mhz = worker.facts.hardware.clock_mhz});
   Reconcile(tx, worker, held, is_repeated ? ArrivedBy(tx, worker) : worker.running);
   ApplyDrains(tx, worker);
@@ -410,6 +412,37 @@ void OnGoodbye(Transaction& tx, Worker& worker, const wire::Goodbye& goodbye) {
   tx.state.workers.Remove(worker.id());
 }
 
+// The oldest measurement that a job accepts which has to be at most this old; 0: of any age.
+WallTime MeasuredSince(WallTime now, double max_age_s) {
+  if (max_age_s <= 0) return {};
+  const double now_s = std::chrono::duration<double>(now.time_since_epoch()).count();
+  return WallTime(std::chrono::duration_cast<Nanos>(
+      std::chrono::duration<double>(std::max(now_s - max_age_s, 0.0))));
+}
+
+void OnCodeLookup(Transaction& tx, const Worker& worker, wire::CodeLookup lookup) {
+  const LeaseRecord* lease = tx.state.leases.Find(lookup.lease);
+  const bool is_running =
+      lease != nullptr && lease->worker == worker.id() && lease->stage == LeaseStage::kRunning;
+  const JobSpec* spec = is_running ? &tx.state.jobs.At(lease->job).spec : nullptr;
+  if (spec == nullptr || spec->freshness != Freshness::kAllowStored) {
+    return Send(tx, *worker.peer, wire::CodeLookupAnswer{.lease = lookup.lease});
+  }
+  const WorkerKind kind = KindOf(worker.facts);
+  tx.effects.push_back(
+      AnswerCodeLookup{.peer = *worker.peer,
+                       .lookup = std::move(lookup),
+                       .key = {.hardware_class = kind.hardware_class,
+                               .compiler = kind.compiler,
+                               .threads = spec->threads,
+                               .cache = spec->cache,
+                               .policy = kind.policy,
+                               .precision = spec->precision,
+                               .min_grade = spec->min_grade,
+                               .measured_since = MeasuredSince(tx.now.wall, spec->max_age_s)},
+                       .measured_by = spec->affinity.empty() ? std::string() : worker.facts.name});
+}
+
 struct MessageVisitor {
   Transaction& tx;
   const PeerId& peer;
@@ -427,6 +460,9 @@ struct MessageVisitor {
   }
   void operator()(const wire::Returned& returned) const {
     if (Worker* worker = Known()) OnReturned(tx, *worker, returned);
+  }
+  void operator()(wire::CodeLookup lookup) const {
+    if (const Worker* worker = Known()) OnCodeLookup(tx, *worker, std::move(lookup));
   }
   void operator()(const wire::UnknownMember& unknown) const {
     Failure failure{

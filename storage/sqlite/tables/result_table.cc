@@ -96,6 +96,13 @@ bool SatisfiesKey(const StoredResult& result, const ResultKey& key) {
          IsPreciseEnough(measurement, key.precision) && result.measured_at >= key.measured_since;
 }
 
+// Whether it may answer other trees with its machine code. A copied figure may not: it is older
+// than its row.
+bool AnswersSameCode(const Evaluation& evaluation) {
+  return !evaluation.same_code && !evaluation.code_hash.empty() &&
+         evaluation.measurement().grade <= Grade::kB;
+}
+
 std::optional<Grade> ParseGrade(std::string_view text) {
   for (const Grade grade : kAllGrades) {
     if (GradeName(grade) == text) return grade;
@@ -173,16 +180,21 @@ void KeepSamples(std::uint32_t left, Measurement& measurement) {
 }  // namespace
 
 bool Matches(const Evaluation& evaluation, const ResultKey& key) {
-  if (!evaluation.conditions || !evaluation.tree_key) return false;
+  return evaluation.tree_key && *evaluation.tree_key == key.tree &&
+         MatchesConditions(evaluation, key);
+}
+
+bool MatchesConditions(const Evaluation& evaluation, const ResultKey& key) {
+  if (!evaluation.conditions) return false;
   const Conditions& conditions = *evaluation.conditions;
-  return *evaluation.tree_key == key.tree &&
-         conditions.hardware.hardware_class == key.hardware_class &&
+  return conditions.hardware.hardware_class == key.hardware_class &&
          conditions.compiler == key.compiler && conditions.threads == key.threads &&
          conditions.cache == key.cache && conditions.policy == key.policy;
 }
 
 void ResultTable::Forget() {
   rows_.Forget();
+  code_rows_.Forget();
   thinned_rows_.Forget();
   added_.clear();
   next_id_.reset();
@@ -222,6 +234,10 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   LF_TRY_VOID(rows_.EndRow());
   if (const auto& device = evaluation.measurement().device) {
     LF_TRY_VOID(states_.Insert(id, *device));
+  }
+  if (AnswersSameCode(evaluation)) {
+    code_rows_.Add(HashOfCode(evaluation.code_hash, *evaluation.conditions)).Add(id);
+    LF_TRY_VOID(code_rows_.EndRow());
   }
   added_.push_back({identity.hash, id});
   Remember(identity, id);
@@ -334,6 +350,25 @@ Result<StoredAnswer> ResultTable::FindStored(const ResultKey& key, ResultHash ha
     }
     below = ids.back();
   }
+}
+
+Result<StoredAnswer> ResultTable::FindSameCode(const std::string& code_hash, const ResultKey& key) {
+  ResultId id = 0;
+  {
+    LF_TRY(Query row, connection_.Start("SELECT result FROM code_results WHERE code = ?"));
+    row.Add(HashOfCode(code_hash, key));
+    LF_TRY(const bool found, row.Next());
+    if (!found) return nullptr;
+    id = row.Int64();
+  }
+  LF_TRY(StoredResult result, Find(id));
+  const Evaluation& evaluation = result.evaluation;
+  // Hashes may collide: the row decides. A thinned row no longer has the samples of its figure.
+  const bool is_same = evaluation.code_hash == code_hash && MatchesConditions(evaluation, key);
+  if (!is_same || !SatisfiesKey(result, key) || evaluation.measurement().thinned) return nullptr;
+  LF_TRY(const bool is_suspect, IsSuspect(id));
+  if (is_suspect) return nullptr;
+  return std::make_shared<const StoredResult>(std::move(result));
 }
 
 Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule& rule,

@@ -26,6 +26,8 @@ inline constexpr std::uint64_t kSampleBytes = sizeof(double) + sizeof(std::uint8
 
 // Whether the evaluation has the tree and the conditions of the key.
 bool Matches(const Evaluation& evaluation, const ResultKey& key);
+// Whether it has its conditions.
+bool MatchesConditions(const Evaluation& evaluation, const ResultKey& key);
 
 class ResultTable {
  public:
@@ -37,6 +39,7 @@ class ResultTable {
   Result<ResultId> Insert(const Outcome& outcome);
   Status Flush() {
     LF_TRY_VOID(rows_.Flush());
+    LF_TRY_VOID(code_rows_.Flush());
     return thinned_rows_.Flush();
   }
   // The row that holds the same evaluation, if any.
@@ -46,6 +49,8 @@ class ResultTable {
   Result<StoredResult> Find(ResultId id);
   // The newest result for the key that is precise and new enough. Suspect ones do not count.
   Result<StoredAnswer> FindLatest(const ResultKey& key);  // none: null
+  // As StoreReader::FindSameCode.
+  Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key);
 
   // Flags results as suspect. Once that is durable, ResultKeys::Invalidate() makes every reader
   // search again.
@@ -93,6 +98,7 @@ class ResultTable {
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO results SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"
                 "c13,c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,NULL,NULL,NULL,NULL FROM row_feed"};
+  RowFeed code_rows_{connection_, "REPLACE INTO code_results SELECT c0,c1 FROM row_feed"};
   RowFeed thinned_rows_{connection_,
                         "REPLACE INTO results SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,c13,"
                         "c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,c24,c25,c26,c27 FROM row_feed"};

@@ -185,15 +185,17 @@ void Harness::Give(Event event) {
 }
 
 void Harness::Note(Effect effect) {
-  std::visit(Overloaded{[&](ReplyToClient& reply) { replies.push_back(std::move(reply)); },
-                        [&](SendOutcomes& page) { pages.push_back(std::move(page)); },
-                        [&](AnswerFromStorage& answer) { from_storage.push_back(answer); },
-                        [&](SendJob& job) { shown_jobs.push_back(std::move(job)); },
-                        [&](SendFleet& fleet) { shown_fleets.push_back(std::move(fleet)); },
-                        [&](SendToWorker& command) { commands.push_back(std::move(command)); },
-                        [&](Persist& persist) { unwritten.push_back(std::move(persist)); },
-                        [&](Observation& one) { observations.push_back(std::move(one)); }},
-             effect);
+  std::visit(
+      Overloaded{[&](ReplyToClient& reply) { replies.push_back(std::move(reply)); },
+                 [&](SendOutcomes& page) { pages.push_back(std::move(page)); },
+                 [&](AnswerFromStorage& answer) { from_storage.push_back(answer); },
+                 [&](SendJob& job) { shown_jobs.push_back(std::move(job)); },
+                 [&](SendFleet& fleet) { shown_fleets.push_back(std::move(fleet)); },
+                 [&](SendToWorker& command) { commands.push_back(std::move(command)); },
+                 [&](AnswerCodeLookup& lookup) { code_lookups.push_back(std::move(lookup)); },
+                 [&](Persist& persist) { unwritten.push_back(std::move(persist)); },
+                 [&](Observation& one) { observations.push_back(std::move(one)); }},
+      effect);
 }
 
 void Harness::ClientHello(const PeerId& peer, std::uint8_t client) {

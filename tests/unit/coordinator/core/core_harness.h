@@ -131,6 +131,7 @@ class Harness {
   std::vector<SendFleet> shown_fleets;
   std::vector<Observation> observations;
   std::vector<SendToWorker> commands;
+  std::vector<AnswerCodeLookup> code_lookups;
   std::deque<Persist> unwritten;
 
  private:

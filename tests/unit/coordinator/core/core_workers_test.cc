@@ -8,6 +8,35 @@
 namespace loopfleet::coordinator {
 namespace {
 
+// ---- code lookups ----
+
+TEST(Core, TheStoreIsSearchedForTheCodeOfALease) {
+  OneLease h;
+  h.Say("w", wire::CodeLookup{.lease = h.lease.lease, .code_hash = "ab12"});
+  ASSERT_EQ(h.code_lookups.size(), 1u);
+  const AnswerCodeLookup& lookup = h.code_lookups[0];
+  const Conditions conditions = *h.GoodEvaluation(h.lease).conditions;
+  EXPECT_EQ(lookup.peer, "w");
+  EXPECT_EQ(lookup.lookup.code_hash, "ab12");
+  EXPECT_EQ(lookup.key.hardware_class, conditions.hardware.hardware_class);
+  EXPECT_EQ(lookup.key.compiler, conditions.compiler);
+  EXPECT_EQ(lookup.key.policy, conditions.policy);
+  EXPECT_EQ(lookup.key.measured_since, WallTime{}) << "the job accepts any age";
+  EXPECT_EQ(lookup.measured_by, "") << "the job has no affinity";
+}
+
+TEST(Core, NoCodeIsSearchedForALeaseThatIsNotTheWorkersOrForAFreshJob) {
+  OneLease h;
+  h.WorkerHello("x", 51);
+  h.Say("x", wire::CodeLookup{.lease = h.lease.lease, .code_hash = "ab12"});
+  h.Say("w", wire::CodeLookup{.lease = LeaseId{h.lease.lease.value + 1000}, .code_hash = "ab12"});
+  h.Report("w", h.lease);
+  h.Say("w", wire::CodeLookup{.lease = h.lease.lease, .code_hash = "ab12"});
+  EXPECT_TRUE(h.code_lookups.empty());
+  EXPECT_FALSE(h.TakeCommand<wire::CodeLookupAnswer>("x").value().found);
+  EXPECT_FALSE(h.TakeCommand<wire::CodeLookupAnswer>("w").value().found);
+}
+
 // ---- faulty workers ----
 
 TEST(Core, ASilentWorkerIsLostAndItsJobGoesToAnother) {

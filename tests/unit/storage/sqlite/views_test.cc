@@ -78,6 +78,23 @@ TEST_F(ViewsTest, Best) {
             (std::vector<std::string>{"benchmark://mm-v0/mm64_64_4|524.288|split_16|2"}));
 }
 
+// A lucky first figure does not count once the kernel is measured again.
+TEST_F(ViewsTest, BestIsTheMedianOfAKernelMeasuredSeveralTimes) {
+  JobSpec fast = PlainSpec(4);
+  fast.actions = {looptree::Split{16}};
+  std::vector<Write> again = {SomeBatch(2, {fast, fast, fast})};
+  for (std::uint32_t index = 0; index < 3; ++index) {
+    Evaluation slower = SomeMeasurement(2);
+    std::get<Measurement>(slower.verdict).elapsed_ns = 2000 + 100 * index;
+    slower.same_code = index == 2;  // a copy of another figure is no measurement
+    again.push_back(JobFinished{
+        SomeOutcome({.batch = 2, .index = index, .sequence = index + 1U}, fast, slower)});
+  }
+  ASSERT_TRUE(OpenStore()->Apply(again));
+  EXPECT_EQ(Rows("SELECT actions, elapsed_ns, measurements, outcomes FROM v_best", 4),
+            (std::vector<std::string>{"split_16|2000.0|3|4"}));
+}
+
 // The schema itself refuses contradictions from any writer.
 TEST_F(ViewsTest, AFailureHasNoTime) {
   const auto connection = OpenByHand();

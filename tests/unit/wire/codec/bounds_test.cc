@@ -144,6 +144,11 @@ TEST(Bounds, OfWorkerMessages) {
   ExpectMalformed(Heartbeat{.held = std::vector(kMaxLeasesPerMessage + 1, LeaseId{1})},
                   "held leases has 4097 entries");
   ExpectMalformed(Goodbye{.returned = {LeaseId{0}}}, "id 0");
+  ExpectMalformed(CodeLookup{.lease = LeaseId{0}, .code_hash = "ab"}, "id 0");
+  ExpectMalformed(CodeLookup{.lease = LeaseId{1}}, "without a code hash");
+  ExpectMalformed(
+      CodeLookup{.lease = LeaseId{1}, .code_hash = std::string(kMaxCodeHashBytes + 1, 'c')},
+      "code hash");
 }
 
 // A bad measurement never looks like a good one (promise I11).
@@ -173,9 +178,15 @@ TEST(Bounds, OfMeasurements) {
 }
 
 TEST(Bounds, OfCommands) {
-  const auto decoded = DecodeWorkerCommand(Encode(WorkerCommand{WorkerWelcome{.heartbeat_ms = 0}}));
-  ASSERT_FALSE(decoded.has_value());
-  EXPECT_EQ(decoded.error().code, FailureCode::kMalformed);
+  Evaluation failed;
+  failed.verdict = Failure{.code = FailureCode::kRunCrash};
+  for (const WorkerCommand& command : std::initializer_list<WorkerCommand>{
+           WorkerWelcome{.heartbeat_ms = 0}, CodeLookupAnswer{.lease = LeaseId{0}},
+           CodeLookupAnswer{.lease = LeaseId{1}, .found = failed}}) {
+    const auto decoded = DecodeWorkerCommand(Encode(command));
+    ASSERT_FALSE(decoded.has_value());
+    EXPECT_EQ(decoded.error().code, FailureCode::kMalformed);
+  }
 }
 
 }  // namespace

@@ -343,6 +343,7 @@ Named<WorkerMessage> FixedWorkerMessages() {
                            {.lease = LeaseId{78}, .job = job, .evaluation = FailedEvaluation()}}}},
       {"worker_goodbye", Goodbye{.returned = {LeaseId{79}}}},
       {"worker_returned", Returned{.leases = {LeaseId{79}, LeaseId{80}}}},
+      {"worker_code_lookup", CodeLookup{.lease = LeaseId{79}, .code_hash = "0123abcd"}},
   };
 }
 
@@ -361,6 +362,8 @@ Named<WorkerCommand> FixedWorkerCommands() {
       {"command_hello_wanted", HelloWanted{}},
       {"command_refused", Refused{.failure = FixedFailure(), .retry_after_ms = 1500}},
       {"command_give_back", GiveBack{.leases = {LeaseId{79}, LeaseId{80}}}},
+      {"command_code_lookup_answer",
+       CodeLookupAnswer{.lease = LeaseId{79}, .found = MeasuredEvaluation()}},
   };
 }
 

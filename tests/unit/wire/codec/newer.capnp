@@ -101,7 +101,8 @@ struct WorkerMessage {
     reports @3 :Worker.Reports;
     goodbye @4 :List(UInt64);
     returned @5 :List(UInt64);
-    progress @6 :UInt64;     # new
+    codeLookup @6 :Worker.CodeLookup;
+    progress @7 :UInt64;     # new
   }
 }
 
@@ -116,6 +117,7 @@ struct WorkerCommand {
     helloWanted @6 :Void;
     refused @7 :Client.Refused;
     giveBack @8 :List(UInt64);
-    remeasure @9 :Void;      # new
+    codeLookupAnswer @9 :Worker.CodeLookupAnswer;
+    remeasure @10 :Void;     # new
   }
 }

@@ -44,7 +44,7 @@ TEST(NewerPeer, UnknownWorkerMessage) {
   builder.initRoot<newer_schema::WorkerMessage>().setProgress(1);
   const auto decoded = DecodeWorkerMessage(FrameOf(builder));
   ASSERT_TRUE(decoded.has_value());
-  EXPECT_EQ(std::get<UnknownMember>(*decoded).member, 6u);
+  EXPECT_EQ(std::get<UnknownMember>(*decoded).member, 7u);
 }
 
 TEST(NewerPeer, UnknownWorkerCommand) {
@@ -52,7 +52,7 @@ TEST(NewerPeer, UnknownWorkerCommand) {
   builder.initRoot<newer_schema::WorkerCommand>().setRemeasure();
   const auto decoded = DecodeWorkerCommand(FrameOf(builder));
   ASSERT_TRUE(decoded.has_value());
-  EXPECT_EQ(std::get<UnknownMember>(*decoded).member, 9u);
+  EXPECT_EQ(std::get<UnknownMember>(*decoded).member, 10u);
 }
 
 // A submission of two jobs; `fill` gets the second one.

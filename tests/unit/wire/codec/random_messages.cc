@@ -484,6 +484,7 @@ WorkerMessage RandomMessages::Message(std::size_t kind) {
     }
     case 3: return Goodbye{.returned = LeaseIds()};
     case 4: return Returned{.leases = LeaseIds()};
+    case 5: return CodeLookup{.lease = LeaseId{random_.Next() | 1}, .code_hash = Text() + "0"};
     default: LF_CHECK(false, "no worker message of kind {}", kind);
   }
 }
@@ -510,6 +511,15 @@ WorkerCommand RandomMessages::Command(std::size_t kind) {
     case 5: return HelloWanted{};
     case 6: return Refused{.failure = AFailure(), .retry_after_ms = Number32()};
     case 7: return GiveBack{.leases = LeaseIds()};
+    case 8: {
+      CodeLookupAnswer answer{.lease = LeaseId{random_.Next() | 1}};
+      if (Flip()) {
+        do {
+          answer.found = AnEvaluation();
+        } while (!answer.found->ok());
+      }
+      return answer;
+    }
     default: LF_CHECK(false, "no worker command of kind {}", kind);
   }
 }

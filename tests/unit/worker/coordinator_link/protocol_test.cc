@@ -25,8 +25,12 @@ class ListedRunner final : public LeaseRunner {
   }
   std::vector<wire::Report> TakeFinished() override { return std::exchange(finished, {}); }
   std::vector<wire::HeldLease> Held() const override { return held; }
+  std::vector<wire::CodeLookup> TakeCodeLookups() override { return std::exchange(lookups, {}); }
+  void Answer(wire::CodeLookupAnswer answer) override { answers.push_back(std::move(answer)); }
   std::vector<wire::Report> finished;
   std::vector<wire::HeldLease> held;
+  std::vector<wire::CodeLookup> lookups;
+  std::vector<wire::CodeLookupAnswer> answers;
 };
 
 class RecordedLine final : public Protocol::Line {
@@ -107,6 +111,29 @@ TEST_F(ProtocolTest, AnUnansweredReportIsSentAgainMoreAndMoreRarely) {
   Hear(wire::ReportsStored{.leases = {{1}}});
   Pass(seconds(600));
   EXPECT_TRUE(TakeReports().empty());
+}
+
+TEST_F(ProtocolTest, ACodeLookupIsSentAtOnceAndItsAnswerHandedOn) {
+  Hear(wire::WorkerWelcome{.heartbeat_ms = 1000,
+                           .capabilities = {std::string(wire::kCodeLookupCapability)}});
+  Step();
+  line.sent.clear();
+  runner.lookups = {{.lease = {1}, .code_hash = "ab"}};
+  Step();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::CodeLookup>(line.sent[0]).code_hash, "ab");
+  EXPECT_TRUE(runner.answers.empty());
+  Hear(wire::CodeLookupAnswer{.lease = {1}});
+  EXPECT_EQ(runner.answers.size(), 1U);
+}
+
+TEST_F(ProtocolTest, ACoordinatorWithoutCodeLookupsIsNotAskedAndNothingWaits) {
+  runner.lookups = {{.lease = {1}, .code_hash = "ab"}};
+  Step();
+  EXPECT_TRUE(line.sent.empty());
+  ASSERT_EQ(runner.answers.size(), 1U);
+  EXPECT_EQ(runner.answers[0].lease, LeaseId{1});
+  EXPECT_FALSE(runner.answers[0].found);
 }
 
 // A moment without authorized keys must not end a fleet.

@@ -249,6 +249,43 @@ TEST_F(PipelineTest, AKernelMeasuredBeforeIsNotMeasuredAgain) {
   EXPECT_FALSE(Evaluate({fresh}).at(3).same_code);
 }
 
+// The store knows the machine code: the kernel is verified here, and not timed.
+TEST_F(PipelineTest, AKernelThatTheStoreKnowsIsVerifiedAndNotMeasured) {
+  const auto answer_with = [&](double elapsed_ns, double clock_mhz) {
+    wire::CodeLookupAnswer answer;
+    while (answer.lease == LeaseId{}) {
+      for (const wire::CodeLookup& lookup : pipeline_->TakeCodeLookups())
+        answer.lease = lookup.lease;
+      std::this_thread::yield();
+    }
+    Measurement known{.elapsed_ns = elapsed_ns,
+                      .elapsed_low_ns = elapsed_ns,
+                      .elapsed_high_ns = elapsed_ns,
+                      .elapsed_min_ns = elapsed_ns,
+                      .elapsed_mean_ns = elapsed_ns};
+    answer.found = Evaluation{.verdict = known, .conditions = Conditions{}};
+    answer.found->conditions->hardware.clock_mhz = clock_mhz;
+    pipeline_->Answer(std::move(answer));
+  };
+  Start({.lookup_patience = std::chrono::seconds(60)});
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, 1024)));
+  answer_with(1234.5, device_.hardware().clock_mhz);
+  const Evaluation stored = Collect(1).at(1);
+  ASSERT_TRUE(stored.ok()) << stored.failure().message;
+  EXPECT_TRUE(stored.same_code);
+  EXPECT_EQ(stored.measurement().elapsed_ns, 1234.5);
+  EXPECT_GT(stored.stages[Stage::kVerify], Nanos{0});
+  EXPECT_EQ(stored.stages[Stage::kMeasure], Nanos{0});
+
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(2, 1024)));
+  answer_with(1234.5, device_.hardware().clock_mhz + 100);
+  EXPECT_FALSE(Collect(1).at(2).same_code) << "it is stated at another clock";
+
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(3, static_cast<std::int64_t>(Fault::kWrongOutput))));
+  answer_with(1234.5, device_.hardware().clock_mhz);
+  EXPECT_FALSE(Collect(1).at(3).ok()) << "no figure makes a wrong kernel right";
+}
+
 TEST_F(PipelineTest, AWrongKernelIsNeverTimed) {
   ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, static_cast<std::int64_t>(Fault::kWrongOutput))));
   const auto evaluations = Collect(1);
