@@ -40,6 +40,7 @@ void Winners::Add(const Outcome& outcome) {
   best.insert(slower, {.winner = {.job = outcome.job,
                                   .benchmark = outcome.benchmark,
                                   .actions = outcome.actions,
+                                  .hardware_class = evaluation.conditions->hardware.hardware_class,
                                   .flop_count = evaluation.flop_count,
                                   .elapsed_ns = elapsed_ns},
                        .code_hash = evaluation.code_hash});
@@ -74,9 +75,13 @@ Answer<Confirmation> Confirm(Client& client, std::vector<Winner> winners, std::s
   for (std::size_t i = 0; i < repeats; ++i) jobs.insert(jobs.end(), round.begin(), round.end());
   if (jobs.empty()) return confirmation;
   LF_TRY(const wire::BatchInfo info, client.Evaluate(jobs, [&](const Outcome& outcome) {
-    if (!outcome.evaluation.ok()) return;
-    confirmation.winners[outcome.job.index % round.size()].remeasured_ns.push_back(
-        outcome.evaluation.measurement().elapsed_ns);
+    const Evaluation& evaluation = outcome.evaluation;
+    Confirmed& one = confirmation.winners[outcome.job.index % round.size()];
+    if (!evaluation.ok() || !evaluation.conditions ||
+        evaluation.conditions->hardware.hardware_class != one.winner.hardware_class) {
+      return;
+    }
+    one.remeasured_ns.push_back(evaluation.measurement().elapsed_ns);
   }));
   confirmation.batch = info.batch;
   return confirmation;

@@ -20,6 +20,7 @@ struct Winner {
   JobId job;
   looptree::Source benchmark;
   std::vector<looptree::Action> actions;
+  std::string hardware_class;
   std::uint64_t flop_count = 0;
   double elapsed_ns = 0;  // the figure that it won by
 };
@@ -45,8 +46,9 @@ class Winners {
 
 struct Confirmed {
   Winner winner;
-  std::vector<double> remeasured_ns;  // without the measurements that failed
-  double elapsed_ns() const;          // their median; 0: none
+  // Without the measurements that failed, and those on another class of hardware.
+  std::vector<double> remeasured_ns;
+  double elapsed_ns() const;  // their median; 0: none
   // By how much the first figure was too good: 0.02 is 2 % more GFLOP/s than the median. 0: none.
   double bias() const;
 };
