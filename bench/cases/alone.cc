@@ -16,11 +16,11 @@
 
 #include "bench/corpus/corpus.h"
 #include "bench/peers/c_peer.h"
-#include "bench/rigs/quantile.h"
 #include "bench/rigs/result_line.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "client/scratch_dir.h"
+#include "common/base/quantile.h"
 
 namespace loopfleet::bench {
 namespace {

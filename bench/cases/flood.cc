@@ -14,12 +14,12 @@
 #include <variant>
 #include <vector>
 
-#include "bench/rigs/quantile.h"
 #include "bench/rigs/queue_rig.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/stub_workers.h"
 #include "client/request_id.h"
 #include "common/base/check.h"
+#include "common/base/quantile.h"
 #include "common/wire/codec/codec.h"
 
 namespace loopfleet::bench {

@@ -20,12 +20,12 @@
 #include <thread>
 #include <vector>
 
-#include "bench/rigs/quantile.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/round_trips.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "common/base/check.h"
+#include "common/base/quantile.h"
 #include "common/looptree/tree/key.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/transport/poller.h"

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "bench/rigs/quantile.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/timing_core.h"
 #include "common/base/check.h"
+#include "common/base/quantile.h"
 #include "common/looptree/datasets/benchmark.h"
 #include "monitoring/host/core_plan.h"
 #include "worker/cpu/cpu_compiler.h"

@@ -17,10 +17,10 @@
 
 #include "bench/rigs/metrics_page.h"
 #include "bench/rigs/page_crowd.h"
-#include "bench/rigs/quantile.h"
 #include "bench/rigs/queue_rig.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/stub_workers.h"
+#include "common/base/quantile.h"
 
 namespace loopfleet::bench {
 namespace {

@@ -264,6 +264,20 @@ class Doctor(unittest.TestCase):
                 self.assertTrue(finding["mend"], finding)
 
 
+    def test_it_measures_how_well_figures_repeat_here(self):
+        done = self.run_doctor("--measure", "1", "--json")
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        finding = json.loads(done.stdout)[-1]
+        self.assertEqual(finding["check"], "repeatability")
+        figures = finding["figures"]
+        self.assertGreaterEqual(figures["starts"], 3)
+        # 12 kernels in a batch, and the same 12 one at a time.
+        self.assertEqual(figures["figures"] + figures["failed"], 24 * figures["starts"])
+        self.assertAlmostEqual(sum(grade["share"] for grade in figures["grades"].values()), 1)
+        self.assertGreater(figures["latency_p50_ms"], 0)
+        self.assertIn(f"{figures['starts']} starts", finding["why"])
+
+
 class Completion(unittest.TestCase):
     def script(self, shell):
         return subprocess.run([fleet.program("loopfleet"), "completion", shell], text=True,

@@ -1,13 +1,22 @@
-// `loopfleet doctor`: finds settings of this machine that spoil measurements, and how to fix them.
+// `loopfleet doctor`: finds settings of this machine that spoil measurements, and how to fix them;
+// measures, if asked, how well figures repeat here.
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/cli/command_line.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/text/host_trial_text.h"
+#include "client/cli/text/progress_bar.h"
+#include "client/host_trial.h"
+#include "client/local_cluster.h"
 #include "client/outcome_json.h"
 #include "monitoring/host/core_plan.h"
 #include "monitoring/host/host_inspection.h"
@@ -20,6 +29,7 @@ using monitoring::Severity;
 
 struct DoctorFlags {
   bool json = false;
+  double measure_s = 0;  // 0: only look
   int core = -1;
   std::string root;
 };
@@ -43,7 +53,7 @@ std::string FindingText(const Finding& finding) {
   return text;
 }
 
-int RunDoctor(const DoctorFlags& flags) {
+std::vector<Finding> Inspect(const DoctorFlags& flags) {
   monitoring::InspectionOptions options;
   if (flags.core >= 0) options.core = flags.core;
   if (flags.root.empty()) {  // the processors that a worker started here would have
@@ -52,20 +62,51 @@ int RunDoctor(const DoctorFlags& flags) {
   const monitoring::HostFiles files =
       flags.root.empty() ? monitoring::HostFiles()
                          : monitoring::HostFiles(flags.root + "/proc", flags.root + "/sys");
-  const std::vector<Finding> findings = monitoring::InspectHost(files, options);
-  std::size_t problems = 0;
-  std::size_t notices = 0;
+  return monitoring::InspectHost(files, options);
+}
+
+Result<TrialReport> Measure(double seconds) {
+  constexpr std::uint32_t kSteps = 1'000;
+  ProgressBar bar;
+  const auto trial = RunTrial(
+      {.programs = OwnDirectory(),
+       .duration = std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(seconds)),
+       .on_progress = [&](double share) {
+         bar.Show({.done = static_cast<std::uint32_t>(share * kSteps), .total = kSteps});
+       }});
+  if (!trial) return std::unexpected(trial.error());
+  return Assess(*trial);
+}
+
+Json FindingJson(const Finding& finding) {
+  return {{"check", finding.check},
+          {"severity", monitoring::NameOf(finding.severity)},
+          {"what", finding.what},
+          {"why", finding.why},
+          {"mend", finding.mend.empty() ? Json(nullptr) : Json(finding.mend)}};
+}
+
+int RunDoctor(const DoctorFlags& flags) {
+  std::vector<Finding> findings = Inspect(flags);
   Json array = Json::array();
   for (const Finding& finding : findings) {
-    if (finding.severity == Severity::kProblem) ++problems;
-    if (finding.severity == Severity::kNotice) ++notices;
     if (!flags.json) fmt::print("{}", FindingText(finding));
-    array.push_back({{"check", finding.check},
-                     {"severity", monitoring::NameOf(finding.severity)},
-                     {"what", finding.what},
-                     {"why", finding.why},
-                     {"mend", finding.mend.empty() ? Json(nullptr) : Json(finding.mend)}});
+    array.push_back(FindingJson(finding));
   }
+  if (flags.measure_s > 0) {
+    std::fflush(stdout);
+    const auto report = Measure(flags.measure_s);
+    if (!report) {
+      fmt::print(stderr, "loopfleet: {}\n", report.error().message);
+      return kExitFailed;
+    }
+    findings.push_back(FindingOf(*report));
+    if (!flags.json) fmt::print("{}", FindingText(findings.back()));
+    array.push_back(FindingJson(findings.back()));
+    array.back()["figures"] = TrialJson(*report);
+  }
+  const auto problems = std::ranges::count(findings, Severity::kProblem, &Finding::severity);
+  const auto notices = std::ranges::count(findings, Severity::kNotice, &Finding::severity);
   if (flags.json) {
     fmt::print("{}\n", Dump(array));
   } else {
@@ -84,16 +125,28 @@ void AddDoctorCommand(CommandLine& line) {
       line.root(),
       {.name = "doctor",
        .description = "What about this machine spoils measurements, and what mends it (no cluster)",
-       .examples = "loopfleet doctor\nloopfleet doctor --json | jq '.[] | select(.severity == "
+       .examples = "loopfleet doctor\nloopfleet doctor --measure\nloopfleet doctor --json | jq "
+                   "'.[] | select(.severity == "
                    "\"problem\")'"},
       CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunDoctor(*flags); });
   doctor.add_flag("--json", flags->json, "print one JSON array");
+  auto* const measure =
+      doctor
+          .add_option(
+              "--measure", flags->measure_s,
+              "also measure how well figures of this host repeat, for about so many seconds "
+              "(60 if none are given), with workers of its own")
+          ->expected(0, 1)
+          ->default_str("60")
+          ->check(CLI::Range(1.0, 86'400.0))
+          ->type_name("[SECONDS]");
   doctor.add_option("--core", flags->core, "that kernels are timed on (default: the last)")
       ->check(CLI::Range(0, 65'535))
       ->type_name("N");
   doctor
       .add_option("--root", flags->root,
                   "look at DIR/proc and DIR/sys instead: another machine's copy")
+      ->excludes(measure)
       ->type_name("DIR");
 }
 

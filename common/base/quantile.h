@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace loopfleet::bench {
+namespace loopfleet {
 
 inline double Quantile(std::vector<double> values, double share) {
   if (values.empty()) return std::nan("");
@@ -15,4 +15,4 @@ inline double Quantile(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
-}  // namespace loopfleet::bench
+}  // namespace loopfleet

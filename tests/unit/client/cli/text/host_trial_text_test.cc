@@ -1,0 +1,46 @@
+#include "client/cli/text/host_trial_text.h"
+
+#include <gtest/gtest.h>
+
+namespace loopfleet::client {
+namespace {
+
+using monitoring::Severity;
+
+TrialFigure Figure(std::size_t start, double elapsed_ns, Grade grade = Grade::kA,
+                   bool is_alone = false) {
+  return {.start = start,
+          .is_alone = is_alone,
+          .elapsed_ns = elapsed_ns,
+          .low_ns = 0.98 * elapsed_ns,
+          .high_ns = 1.02 * elapsed_ns,
+          .grade = grade};
+}
+
+TEST(HostTrialText, SaysWhichDifferenceTheHostShows) {
+  const auto finding = [](double other, Grade grade) {
+    return FindingOf(Assess(
+        {.figures = {Figure(0, 100), Figure(1, other, grade), Figure(2, 100, Grade::kA, true)},
+         .latencies_ms = {9},
+         .peaks = {100, 100}}));
+  };
+  const monitoring::Finding good = finding(101, Grade::kA);
+  EXPECT_EQ(good.severity, Severity::kGood) << good.why;
+  EXPECT_NE(good.what.find("differ by 1.0 % or more"), std::string::npos) << good.what;
+  EXPECT_EQ(finding(130, Grade::kB).severity, Severity::kProblem);
+  EXPECT_EQ(finding(130, Grade::kC).severity, Severity::kNotice)
+      << "a third of the figures is of C";
+  const monitoring::Finding none = FindingOf(Assess({.figures = {Figure(0, 100)}, .failed = 2}));
+  EXPECT_EQ(none.severity, Severity::kProblem);
+  EXPECT_NE(none.why.find("2 evaluations failed"), std::string::npos) << none.why;
+}
+
+TEST(HostTrialText, JsonHasNullWhereThereWereNoPairs) {
+  const Json json = TrialJson(Assess({.figures = {Figure(0, 100)}}));
+  EXPECT_TRUE(json["coverage"].is_null());
+  EXPECT_TRUE(json["grades"]["A"]["differences"].is_null());
+  EXPECT_EQ(json["grades"]["A"]["share"], 1.0);
+}
+
+}  // namespace
+}  // namespace loopfleet::client

@@ -1,0 +1,46 @@
+#include "client/host_trial.h"
+
+#include <gtest/gtest.h>
+
+namespace loopfleet::client {
+namespace {
+
+TrialFigure Figure(std::size_t kernel, std::size_t start, double elapsed_ns,
+                   Grade grade = Grade::kA, bool is_alone = false) {
+  return {.kernel = kernel,
+          .start = start,
+          .is_alone = is_alone,
+          .elapsed_ns = elapsed_ns,
+          .low_ns = 0.98 * elapsed_ns,
+          .high_ns = 1.02 * elapsed_ns,
+          .grade = grade};
+}
+
+TEST(HostTrial, ComparesFiguresOfOneKernelFromDifferentStarts) {
+  const TrialReport report = Assess({.figures = {Figure(0, 0, 100), Figure(0, 1, 101),
+                                                 Figure(0, 1, 500, Grade::kC), Figure(1, 0, 900)}});
+  EXPECT_EQ(report.figures, 4u);
+  EXPECT_EQ(report.starts, 2u);
+  ASSERT_EQ(report.agreement.at(Grade::kA).pairs, 1u);
+  EXPECT_NEAR(report.agreement.at(Grade::kA).p95, 0.01, 1e-12);
+  ASSERT_EQ(report.agreement.at(Grade::kC).pairs, 1u);
+  EXPECT_NEAR(report.agreement.at(Grade::kC).p50, 4, 1e-12);
+  EXPECT_EQ(report.good.pairs, 1u);
+  EXPECT_DOUBLE_EQ(report.good_share, 0.75);
+  EXPECT_DOUBLE_EQ(report.coverage, 0.5) << "of the two pairs, those within 2 % hold each other";
+}
+
+TEST(HostTrial, ComparesAloneWithBatchByKernel) {
+  const TrialReport report =
+      Assess({.figures = {Figure(0, 0, 100), Figure(0, 0, 103, Grade::kA, true), Figure(1, 0, 200),
+                          Figure(1, 0, 202, Grade::kA, true), Figure(2, 0, 7)},
+              .latencies_ms = {9, 11, 30},
+              .peaks = {99, 100, 102}});
+  EXPECT_NEAR(report.alone_to_batch_p50, 0.01, 1e-12);
+  EXPECT_NEAR(report.alone_to_batch_max, 0.03, 1e-12);
+  EXPECT_EQ(report.latency_p50_ms, 11);
+  EXPECT_NEAR(report.peak_range, 0.03, 1e-12);
+}
+
+}  // namespace
+}  // namespace loopfleet::client
