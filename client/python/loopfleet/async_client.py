@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ._core import Outcome
 from .client import Client
+from .confirmation import REPEATS, Confirmation, Winners
 from .errors import DeadlineExceeded, of_ticket
 from .jobs import Actions, JobLike, make_jobs
 from .results import ResultBatch
@@ -97,6 +98,11 @@ class AsyncClient:
         finally:
             if not ended:
                 cancel()
+
+    async def confirm(self, jobs: Iterable[JobLike], results: Sequence[Outcome], *, most: int = 5,
+                      repeats: int = REPEATS, timeout: float | None = None) -> Confirmation:
+        winners = Winners(jobs, results, most)
+        return winners.confirmed(await self.evaluate_many(winners.jobs(repeats), timeout=timeout))
 
     async def send(self, jobs: Iterable[JobLike]) -> list[int]:
         """Starts jobs whose outcomes recv() returns; returns their tickets."""

@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one from Python 3.11 on
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from . import _core
 from ._core import Job, Outcome
 from .batch import Batch
+from .confirmation import REPEATS, Confirmation, Winners
 from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused, of_ticket
 from .io_thread import IoThread
 from .jobs import Actions, JobLike, make_jobs
@@ -82,6 +83,17 @@ class Client:
         """Yields (index in ``jobs``, outcome) as each finishes. Leaving the loop early cancels the
         rest."""
         return self._stream(list(jobs), timeout)
+
+    def confirm(self, jobs: Iterable[JobLike], results: Sequence[Outcome], *, most: int = 5, repeats: int = REPEATS,
+                timeout: float | None = None) -> Confirmation:
+        """Measures the ``most`` quickest kernels of each benchmark and hardware class ``repeats``
+        times more, in rounds over all, and waits for it. Shows by how much their first figures were
+        too good.
+
+        ``results`` is what evaluate_many(jobs) returned; ValueError if it is of other jobs. Trees
+        with the same machine code are one kernel; a figure of grade D does not win."""
+        winners = Winners(jobs, results, most)
+        return winners.confirmed(self.evaluate_many(winners.jobs(repeats), timeout=timeout))
 
     def submit(self, benchmark: str | None = None, actions: Actions = (), **fields: Any) -> Future[Outcome]:
         """Starts one job. Jobs submitted in quick succession form one batch."""

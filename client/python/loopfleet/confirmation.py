@@ -1,0 +1,132 @@
+"""Confirmation: kernels measured again, and how far their first figures were off. The quickest of
+many measurements is in part the luckiest, so its figure is biased; measuring a fixed set of kernels
+again has no such bias. The rules are those of `loopfleet submit --confirm`."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ._core import JobError, Outcome
+from .jobs import JobLike, make_job
+
+REPEATS = 3  # measurements that confirm a figure
+
+Answer = dict[str, Any]  # Outcome.to_dict(), or a line of a campaign's outcomes
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """A kernel measured again. Times are nanoseconds of one run."""
+
+    benchmark: str              # URI, or IR text
+    actions: list[str]
+    elapsed_ns: float           # its first figure
+    remeasured_ns: list[float]  # without failures, and without figures of other hardware classes
+
+    @classmethod
+    def of(cls, first: Answer, again: Iterable[Answer]) -> Confirmed:
+        same = [answer["elapsed_ns"] for answer in again
+                if answer["status"] == "ok" and _group(answer) == _group(first)]
+        return cls(_group(first)[0], first["actions"], first["elapsed_ns"], same)
+
+    @property
+    def confirmed_ns(self) -> float | None:
+        """The median of the new figures; None: there is none."""
+        return statistics.median(self.remeasured_ns) if self.remeasured_ns else None
+
+    @property
+    def bias(self) -> float | None:
+        """By how much the first figure was too good: 0.02 is 2 % more GFLOP/s than the median of
+        the new ones. None: there is none."""
+        return self.confirmed_ns / self.elapsed_ns - 1 if self.remeasured_ns else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in `loopfleet submit --confirm K --json`, without ``job``."""
+        return {"benchmark": self.benchmark, "actions": self.actions, "elapsed_ns": self.elapsed_ns,
+                "confirmed_ns": self.confirmed_ns, "bias": self.bias, "remeasured_ns": self.remeasured_ns}
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Kernels measured again."""
+
+    kernels: list[Confirmed]
+
+    @property
+    def bias(self) -> float | None:
+        """The median bias; None: no kernel has a new figure."""
+        return statistics.median(biases) if (biases := self._biases()) else None
+
+    def deviation(self, share: float) -> float | None:
+        """The quantile at ``share`` (0.5: the median) of the biases without their signs. None: no
+        kernel has a new figure."""
+        return float(np.quantile(np.abs(biases), share)) if (biases := self._biases()) else None
+
+    def _biases(self) -> list[float]:
+        return [kernel.bias for kernel in self.kernels if kernel.bias is not None]
+
+
+def kernels_by_speed(answers: Iterable[tuple[Key, Answer]]) -> dict[tuple[str, str], list[Key]]:
+    """(benchmark, hardware class) -> the keys of its kernels, the quickest first. Trees that became
+    the same machine code are one kernel. Failures and figures of grade D are left out."""
+    quickest: dict[tuple[str, str], dict[str, tuple[float, Key]]] = {}
+    for key, answer in answers:
+        if answer["status"] != "ok" or answer["grade"] == "D" or answer["hardware"] is None:
+            continue
+        kernels = quickest.setdefault(_group(answer), {})
+        code, found = answer["compiler"]["code_hash"], (answer["elapsed_ns"], key)
+        kernels[code] = min(found, kernels.get(code, found))
+    return {group: [key for _, key in sorted(quickest[group].values())] for group in sorted(quickest)}
+
+
+def _group(answer: Answer) -> tuple[str, str]:
+    return answer["benchmark"] or answer["ir"], answer["hardware"]["class"]
+
+
+class Winners:
+    """The ``most`` quickest kernels of each benchmark and hardware class, by benchmark, the
+    quickest first.
+
+    ``results[i]`` is the outcome of ``jobs[i]``; ValueError if it is not."""
+
+    def __init__(self, jobs: Iterable[JobLike], results: Sequence[Outcome], most: int):
+        jobs = list(jobs)
+        if len(jobs) != len(results):
+            raise ValueError(f"{len(jobs)} jobs, but {len(results)} results; give the jobs that the results are of")
+        if most < 1:
+            raise ValueError(f"'most' must be at least 1, not {most}")
+        answers = {place: outcome.to_dict() for place, outcome in enumerate(results) if outcome.ok}
+        places = [place for kernels in kernels_by_speed(answers.items()).values() for place in kernels[:most]]
+        self._first = [answers[place] for place in places]
+        self._again = [_repeated(jobs[place], answers[place], place) for place in places]
+
+    def jobs(self, repeats: int) -> list[dict[str, Any]]:
+        """``repeats`` rounds over all winners, so that drift affects all alike."""
+        if repeats < 1:
+            raise ValueError(f"'repeats' must be at least 1, not {repeats}")
+        return self._again * repeats
+
+    def confirmed(self, results: Sequence[Outcome]) -> Confirmation:
+        """What the outcomes of jobs() show."""
+        answers, count = [outcome.to_dict() for outcome in results], len(self._first)
+        return Confirmation([Confirmed.of(first, answers[place::count]) for place, first in enumerate(self._first)])
+
+
+def _repeated(job: JobLike, answer: Answer, place: int) -> dict[str, Any]:
+    """The fields of ``job``, whose outcome is ``answer``, to be measured whatever the store has, and
+    never cut."""
+    try:
+        fields = json.loads(make_job(job).line)
+    except JobError:  # a job without a figure
+        fields = {}
+    if any(fields.get(name) != answer.get(name) for name in ("benchmark", "ir", "actions")):
+        raise ValueError(f"results[{place}] is not the outcome of jobs[{place}]")
+    fields.pop("cut_above_ns", None)
+    return {**fields, "fresh": True}
