@@ -15,8 +15,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,9 +28,11 @@ from .actions import LOOPTOOL_ACTIONS, SIMPLE_ACTIONS
 from .client import Client
 from .errors import CoordinatorUnavailable, DeadlineExceeded, LoopfleetError
 from .jobs import make_job
+from .remeasurement import Answers, Key, Picks, Remeasurement
 from .toml_file import read_toml
 
-_SEAL, _OUTCOMES = "campaign.json", "outcomes.jsonl"  # files in a campaign's folder
+# Files in a campaign's folder.
+_SEAL, _OUTCOMES, _REMEASURED = "campaign.json", "outcomes.jsonl", "remeasured.jsonl"
 _WINDOW = 1000  # points in flight, which an interruption repeats
 _MOST_DRAWS = 1000  # from one data set for one point
 _KINDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false",
@@ -60,6 +62,7 @@ class Spec:
     cut_above_ns: int = 0
     paired_share: float = 0.0        # share of points measured `paired_times` times, on several workers
     paired_times: int = 2
+    confirm_share: float = 0.0       # share of points measured again at the end, with as many winners
 
     def __post_init__(self) -> None:
         def need(good: bool, what: str) -> None:
@@ -75,11 +78,15 @@ class Spec:
         need(0 <= self.min_length <= self.max_length <= 1000,
              f"lengths must be 0 <= min_length <= max_length <= 1000, not {self.min_length} and {self.max_length}")
         need(0 <= self.paired_share <= 1, f"paired_share must be from 0 to 1, not {self.paired_share}")
+        need(0 <= self.confirm_share <= 1, f"confirm_share must be from 0 to 1, not {self.confirm_share}")
         need(self.paired_times >= 2, f"paired_times must be at least 2, not {self.paired_times}")
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        """Of all fields but ``confirm_share``, which changes no point: it may be given later."""
+        given = asdict(self)
+        del given["confirm_share"]
+        return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
 
 
 def _is_of(kind: str, value: Any) -> bool:
@@ -104,17 +111,19 @@ def read_spec(path: str | Path) -> Spec:
 
 @dataclass(frozen=True)
 class Point:
-    """One measurement; a paired point has several copies."""
+    """One measurement; a paired point has several copies, a point measured again several
+    rounds."""
 
     index: int
     copy: int
     benchmark: str
     actions: list[str]
     copies: int = 1
+    round: int = 0  # 0: the first measurement
 
     @property
-    def key(self) -> tuple[int, int]:
-        return self.index, self.copy
+    def key(self) -> tuple[int, int, int]:
+        return self.index, self.copy, self.round
 
 
 def points(spec: Spec) -> Iterator[Point]:
@@ -210,16 +219,21 @@ def job_of(spec: Spec, point: Point, hosts: Sequence[str] = ()) -> dict[str, Any
         made["tag"]["copies"] = point.copies
     if point.copies > 1 and len(hosts) > 1:
         made["labels"] = [*spec.labels, f"host={hosts[(point.index + point.copy) % len(hosts)]}"]
+    if point.round > 0:
+        made["fresh"] = True
+        made.pop("cut_above_ns", None)
+        made["tag"]["round"] = point.round
     return made
 
 
 class Log:
-    """A campaign's outcomes: one JSON line per point, in the campaign's folder. Each point appears
-    once; a line cut by an interruption is removed. Locked by one process at a time."""
+    """A campaign's outcomes: one JSON line per point, in a file of the campaign's folder. Each
+    point appears once; a line cut by an interruption is removed. Locked by one process at a
+    time."""
 
-    def __init__(self, folder: Path, spec: Spec):
+    def __init__(self, folder: Path, spec: Spec, name: str = _OUTCOMES):
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = open(folder / _OUTCOMES, "ab+")  # noqa: SIM115 - lives as long as the campaign
+        self._file = open(folder / name, "ab+")  # noqa: SIM115 - lives as long as the campaign
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -244,7 +258,8 @@ class Log:
             return
         self.done.add(point.key)
         self.failed += not outcome.ok
-        row = {"point": point.index, "copy": point.copy, "outcome": outcome.to_dict()}
+        row = {"point": point.index, "copy": point.copy, **({"round": point.round} if point.round else {}),
+               "outcome": outcome.to_dict()}
         self._file.write(json.dumps(row, separators=(",", ":")).encode() + b"\n")
         self._file.flush()
 
@@ -281,16 +296,16 @@ def _check_seal(folder: Path, spec: Spec) -> bool:
                          "specification): give another folder, or restore the specification")
 
 
-def _answered(file: IO[bytes]) -> tuple[set[tuple[int, int]], int, int]:
+def _answered(file: IO[bytes]) -> tuple[set[tuple[int, int, int]], int, int]:
     """(points with an outcome, how many of them failed, bytes up to the end of the last whole
     line)."""
-    done: set[tuple[int, int]] = set()
+    done: set[tuple[int, int, int]] = set()
     failed = whole = 0
     for line in file:
         if not line.endswith(b"\n"):
             break
         row = json.loads(line)
-        done.add((row["point"], row["copy"]))
+        done.add((row["point"], row["copy"], row.get("round", 0)))
         failed += row["outcome"]["status"] != "ok"
         whole += len(line)
     return done, failed, whole
@@ -303,67 +318,125 @@ class Progress:
     total: int          # at least; further copies of paired points are counted as they are drawn
     per_second: float   # in this run
     left_s: float | None
+    again: int = 0      # new measurements of points that had one
+    again_total: int | None = 0  # None: not known before all points are done
+
+    @property
+    def complete(self) -> bool:
+        return self.done >= self.total and self.again == self.again_total
 
     def __str__(self) -> str:
+        again = f", {self.again:,} of {self.again_total:,} measured again" if self.again_total else ""
         left = "" if self.left_s is None else f", {_duration(self.left_s)} left"
-        return f"{self.done:,} of {self.total:,} points, {self.failed:,} failed, {self.per_second:.1f}/s{left}"
+        return f"{self.done:,} of {self.total:,} points, {self.failed:,} failed{again}, {self.per_second:.1f}/s{left}"
 
 
 def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = None, stop: Any = None) -> Progress:
-    """Measures every point that has no outcome in ``folder``. If ``stop()`` returns true it ends
-    early; run it again to continue.
+    """Measures every point that has no outcome in ``folder``, and then again those of
+    ``spec.confirm_share``. If ``stop()`` returns true it ends early; run it again to continue.
 
     A job that fails with a retryable code (a busy host) is tried up to three times.
     """
     check(spec)  # before the folder is claimed
-    log = Log(Path(folder), spec)
+    folder = Path(folder)
+    log = Log(folder, spec)
+    again: Log | None = None
     since, begun = time.monotonic(), len(log.done)
-    total = spec.points + sum(copy > 0 for _, copy in log.done)
+    total = spec.points + sum(copy > 0 for _, copy, _ in log.done)
+    again_total = None if spec.confirm_share else 0
 
     def progress() -> Progress:
-        rate = (len(log.done) - begun) / max(time.monotonic() - since, 1e-9)
-        left = (total - len(log.done)) / rate if rate > 0 and len(log.done) < total else None
-        return Progress(len(log.done), log.failed, total, rate, left)
+        repeated = len(again.done) if again else 0
+        rate = (len(log.done) + repeated - begun) / max(time.monotonic() - since, 1e-9)
+        due = total - len(log.done) + (again_total or 0) - repeated
+        return Progress(len(log.done), log.failed, total, rate, due / rate if rate > 0 and due > 0 else None,
+                        repeated, again_total)
 
-    hosts = hosts_of(spec, client.workers()) if spec.paired_share else []
-    unanswered = _unanswered(spec, log.done)
-    fresh: list[Point] = []  # not sent yet, because one message carries many
-    on_their_way: dict[int, tuple[Point, int]] = {}  # ticket -> (point, retries left)
+    def drawn() -> Iterator[Point]:
+        nonlocal total
+        for point in _unanswered(spec, log.done):
+            total += point.copy > 0
+            yield point
+
+    def measure(wanted: Iterator[Point], into: Log) -> bool:
+        hosts = hosts_of(spec, client.workers()) if spec.paired_share else []
+        say = None if on_progress is None else lambda: on_progress(progress())
+        return _measure(wanted, into, client, lambda point: job_of(spec, point, hosts), say, stop)
+
     try:
-        while not (stop and stop()):
-            taken = list(itertools.islice(unanswered, _WINDOW - len(on_their_way) - len(fresh)))
-            total += sum(point.copy > 0 for point in taken)
-            fresh += taken
-            exhausted = len(on_their_way) + len(fresh) < _WINDOW
-            if len(fresh) >= _WINDOW // 4 or (fresh and (exhausted or not on_their_way)):
-                tickets = client.send(job_of(spec, point, hosts) for point in fresh)
-                on_their_way.update({ticket: (point, 2) for ticket, point in zip(tickets, fresh)})
-                fresh = []
-            if not on_their_way:
-                break
-            try:
-                arrived = client.recv(1, timeout=0.5)
-            except DeadlineExceeded:
-                arrived = []
-            for ticket, outcome in arrived:
-                point, turns = on_their_way.pop(ticket)
-                if not outcome.ok and outcome.retryable and turns:
-                    (again,) = client.send([job_of(spec, point, hosts)])
-                    on_their_way[again] = (point, turns - 1)
-                else:
-                    log.add(point, outcome)
-            if on_progress is not None:
-                on_progress(progress())
+        if measure(drawn(), log) and spec.confirm_share:
+            again = Log(folder, spec, _REMEASURED)
+            rounds = _rounds(spec, folder)
+            again.done &= {point.key for point in rounds}  # the share may have been larger
+            begun, again_total = begun + len(again.done), len(rounds)
+            measure((point for point in rounds if point.key not in again.done), again)
     finally:
         log.close()
+        if again is not None:
+            again.close()
     return progress()
 
 
-def _unanswered(spec: Spec, done: set[tuple[int, int]]) -> Iterator[Point]:
+def _measure(wanted: Iterator[Point], log: Log, client: Client, make: Callable[[Point], dict[str, Any]],
+             on_arrival: Callable[[], None] | None, stop: Callable[[], bool] | None) -> bool:
+    """Logs the outcome of every wanted point. False: stopped before."""
+    fresh: list[Point] = []  # not sent yet, because one message carries many
+    on_their_way: dict[int, tuple[Point, int]] = {}  # ticket -> (point, retries left)
+    while not (stop and stop()):
+        fresh += itertools.islice(wanted, _WINDOW - len(on_their_way) - len(fresh))
+        exhausted = len(on_their_way) + len(fresh) < _WINDOW
+        if len(fresh) >= _WINDOW // 4 or (fresh and (exhausted or not on_their_way)):
+            tickets = client.send(make(point) for point in fresh)
+            on_their_way.update({ticket: (point, 2) for ticket, point in zip(tickets, fresh)})
+            fresh = []
+        if not on_their_way:
+            return True
+        try:
+            arrived = client.recv(1, timeout=0.5)
+        except DeadlineExceeded:
+            arrived = []
+        for ticket, outcome in arrived:
+            point, turns = on_their_way.pop(ticket)
+            if not outcome.ok and outcome.retryable and turns:
+                (ticket,) = client.send([make(point)])
+                on_their_way[ticket] = (point, turns - 1)
+            else:
+                log.add(point, outcome)
+        if on_arrival is not None:
+            on_arrival()
+    return False
+
+
+def _unanswered(spec: Spec, done: set[tuple[int, int, int]]) -> Iterator[Point]:
     for index in range(spec.points):
-        if spec.paired_share == 0 and (index, 0) in done:
+        if spec.paired_share == 0 and (index, 0, 0) in done:
             continue  # skips the walk
         yield from (point for point in points_at(spec, index) if point.key not in done)
+
+
+def _picks(spec: Spec, folder: Path) -> Picks:
+    return Picks.of(Answers(folder / _OUTCOMES), spec.points, spec.confirm_share, spec.seed)
+
+
+def _rounds(spec: Spec, folder: Path) -> list[Point]:
+    """The points to measure again, in order; all points must have an outcome."""
+    walked: dict[Key, Point] = {}
+    rounds = []
+    for (index, copy), number in _picks(spec, folder).rounds():
+        if (index, copy) not in walked:
+            walked[index, copy] = points_at(spec, index)[copy]
+        rounds.append(replace(walked[index, copy], round=number))
+    return rounds
+
+
+def remeasurement(spec: Spec, folder: str | Path) -> Remeasurement | None:
+    """What the measurements of ``spec.confirm_share`` show; None: there are none yet. Reads
+    only."""
+    folder = Path(folder)
+    _check_seal(folder, spec)
+    if not spec.confirm_share or not (folder / _REMEASURED).exists():
+        return None
+    return Remeasurement.of(_picks(spec, folder), Answers(folder / _OUTCOMES), Answers(folder / _REMEASURED))
 
 
 def outcomes(folder: str | Path) -> Iterator[dict[str, Any]]:
@@ -377,6 +450,12 @@ def _duration(seconds: float) -> str:
     minutes, whole = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {whole:02} s"
+
+
+def _print_remeasurement(spec: Spec, folder: Path) -> None:
+    shown = remeasurement(spec, folder)
+    if shown is not None:
+        print(f"measured again: {shown}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -403,6 +482,7 @@ def main(arguments: list[str] | None = None) -> int:
         if given.command == "show":
             done, failed = standing(spec, folder)
             print(f"{done:,} of {spec.points:,} points, {failed:,} failed")
+            _print_remeasurement(spec, folder)
             return 0
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda got, frame: interrupted.append(got))
@@ -424,10 +504,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"loopfleet-campaign: {error}", file=sys.stderr)
         return 69 if isinstance(error, CoordinatorUnavailable) else 1
     print(f"{folder}: {progress}")
+    _print_remeasurement(spec, folder)
     if interrupted:
         print("interrupted; the same command goes on where it was", file=sys.stderr)
         return 130
-    if progress.done < progress.total and time.monotonic() >= until:
+    if not progress.complete and time.monotonic() >= until:
         print(f"not done within {given.timeout:g} s; the same command goes on where it was", file=sys.stderr)
         return 75
     return 0

@@ -61,8 +61,9 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
 
     Failed and censored rows are kept, with their codes and without figures. ``dedup`` keeps the
     first measured row per (tree, device class, compiler, threads, cache, policy), for a campaign's
-    paired points one per worker, and one failure per (program, benchmark, actions, code). A
-    trusted figure replaces a ``suspect`` one. The columns are those of the rows: a coordinator's
+    paired points one per worker, and one failure per (program, benchmark, actions, code). So
+    figures measured again (``confirm_share``) are duplicates. A trusted figure replaces a
+    ``suspect`` one. The columns are those of the rows: a coordinator's
     have no ``suspect``.
     """
     if format not in FORMATS:
