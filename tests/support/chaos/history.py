@@ -32,9 +32,10 @@ class Check:
         self.may_fail = may_fail  # failure codes that the faults explain
         self.requests = {}  # request id -> its submit entry
         self.accepted = {}  # request id -> (batch, first index, jobs)
-        self.jobs_of = collections.Counter()  # batch -> acknowledged jobs
+        self.accepted_batches = set()
         self.tags = {}  # (batch, index) -> the job's tag
         self.outcomes = {}  # (batch, index) -> (sequence, tag, code, right, digest)
+        self.outcomes_of = collections.Counter()  # batch -> how many of them
         self.index_at = {}  # (batch, sequence) -> index
         self.finished = {}  # batch -> jobs
         self.observations = 0
@@ -56,6 +57,7 @@ class Check:
         known = self.accepted.setdefault(entry["id"], answer)
         if known != answer:
             raise Violation(f"I4: one request, two answers: {known} and {answer} ({entry['where']})")
+        self.accepted_batches.add(entry["batch"])
         submit = self.requests[entry["id"]]
         if entry["jobs"] != submit["jobs"]:
             raise Violation(f"I1: {submit['jobs']} jobs were sent and {entry['jobs']} accepted "
@@ -77,11 +79,14 @@ class Check:
                 raise Violation(f"I3: batch {batch} job {index}: the result of another job "
                                 f"({entry['where']})")
             # The coordinator's own repeated measurements expire when no worker had time for them.
-            is_own = code == "EXPIRED" and all(batch != of for of, _, _ in self.accepted.values())
+            is_own = code == "EXPIRED" and batch not in self.accepted_batches
             if code != "ok" and code not in self.may_fail and not is_own:
                 raise Violation(f"batch {batch} job {index} failed: {code} ({entry['where']})")
             seen = (sequence, tag, code, right, digest)
-            known = self.outcomes.setdefault((batch, index), seen)
+            if (batch, index) not in self.outcomes:
+                self.outcomes[batch, index] = seen
+                self.outcomes_of[batch] += 1
+            known = self.outcomes[batch, index]
             if known != seen:
                 raise Violation(f"I2: batch {batch} job {index} was {known}, and now {seen} "
                                 f"({entry['where']})")
@@ -105,7 +110,7 @@ class Check:
             if self.outcomes[job][1] != tag:
                 raise Violation(f"I3: job {job} was sent as {tag} and answered as {self.outcomes[job][1]}")
         for batch, jobs in self.finished.items():
-            have = sum(1 for (of, _) in self.outcomes if of == batch)
+            have = self.outcomes_of[batch]
             if have != jobs:
                 raise Violation(f"I2: batch {batch} finished with {jobs} jobs and {have} outcomes")
         return {"requests": len(self.requests), "accepted": len(self.accepted),
