@@ -12,6 +12,7 @@ alone        one evaluation at a time: how long until its figure is there, and w
 codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every loop order beside cc -O3, the best of a
              search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
              [--only latency,orders,threads,strides,best,article,add] [--seconds 60]
+dispatch     the coordinator's longest events while jobs wait that none of 1,000 idle workers may run
 evaluations  fresh, verified evaluations per second of one worker over two corpora (all actions; moves, swaps and splits), beside
              cc -O3 + dlopen and Halide's JIT
              [--compiled-before [--cores 1] [--rounds 3]]: beside itself without compiling
@@ -45,6 +46,7 @@ case "$name" in
   alone) targets=(bench_alone loopfleet-coordinator loopfleet-worker) ;;
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations bench_compiled_before_worker loopfleet-coordinator loopfleet-worker) ;;
+  dispatch) targets=(bench_dispatch) ;;
   timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
   flood) targets=(bench_flood loopfleet-coordinator) ;;
   interactive) targets=(bench_interactive loopfleet-coordinator) ;;
