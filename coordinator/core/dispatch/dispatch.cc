@@ -1,5 +1,6 @@
 #include "coordinator/core/dispatch/dispatch.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -50,14 +51,16 @@ std::optional<JobId> NextWanted(Transaction& tx, const Pop& pop) {
 void GrantTo(Transaction& tx, DeviceKind device) {
   State& state = tx.state;
   Offered& offered = state.offered[static_cast<std::size_t>(device)];
-  if (offered.changes != state.ready.changes()) offered.rank = 0;
+  // A demand that joins during the loop is a new one for the workers that were visited before.
+  const std::uint64_t last_demand = state.ready.last_demand();
+  std::uint64_t rank = 0;
   std::map<Uuid, wire::Leases> granted;
   while (state.ready.size() > 0) {
-    Worker* worker = state.workers.NextCandidate(device, offered.rank);
+    if (!state.ready.HasDemandAfter(offered.demand)) rank = std::max(rank, offered.rank);
+    Worker* worker = state.workers.NextCandidate(device, rank);
     if (worker == nullptr) break;
-    const std::uint64_t rank = worker->rank;
+    rank = worker->rank;
     const auto job = NextWanted(tx, [&] { return PopFor(tx, *worker); });
-    offered.rank = rank;
     if (!job) continue;
     if (MustRunAlone(state.jobs.At(*job))) {
       RunAlone(tx, *worker, *job, granted[worker->id()]);
@@ -65,7 +68,8 @@ void GrantTo(Transaction& tx, DeviceKind device) {
       granted[worker->id()].leases.push_back(GrantLease(tx, *worker, *job));
     }
   }
-  offered.changes = AllWasSeen(tx) ? state.ready.changes() : 0;
+  offered = AllWasSeen(tx) ? Offered{.demand = last_demand, .rank = std::max(rank, offered.rank)}
+                           : Offered{};
   for (auto& [id, leases] : granted) {
     if (leases.leases.empty()) continue;  // reserved, for when it has no other jobs
     tx.effects.push_back(
@@ -80,14 +84,14 @@ void GrantToLast(Transaction& tx) {
   for (const Uuid& id : in_quarantine) {
     if (state.ready.size() == 0) return;
     Worker& worker = *state.workers.Find(id);
-    const std::pair seen{state.ready.changes(), state.workers.changes()};
+    const std::pair seen{state.ready.last_demand(), state.workers.changes()};
     if (!worker.peer || worker.nothing_left_at == seen) continue;
     wire::Leases leases;
     while (worker.FreeCredit() > 0 && !worker.reservation) {
       const auto job = NextWanted(tx, [&] { return PopLastFor(tx, worker); });
       if (!job) {
         if (AllWasSeen(tx)) {
-          worker.nothing_left_at = {state.ready.changes(), state.workers.changes()};
+          worker.nothing_left_at = {state.ready.last_demand(), state.workers.changes()};
         }
         break;
       }

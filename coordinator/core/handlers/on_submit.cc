@@ -68,7 +68,7 @@ std::size_t MostBoundDemands(const State& state) {
   return state.limits.max_demands + kForEachWorker * state.workers.size();
 }
 
-// Every worker that asks for a job has to examine each distinct demand.
+// Each distinct demand is compared with each shape of worker.
 Failure TooManyDemands(const Limits& limits) {
   return {.code = FailureCode::kQuotaExceeded,
           .message = fmt::format("jobs wait with {} combinations of device, threads and labels, "

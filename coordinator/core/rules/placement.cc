@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace loopfleet::coordinator {
 namespace {
@@ -10,6 +11,10 @@ namespace {
 bool Carries(const Supply& supply, const std::string& label) {
   return supply.labels != nullptr && supply.labels->contains(label);
 }
+
+constexpr std::string_view kHostLabel = "host=";
+
+bool IsHost(const std::string& label) { return label.starts_with(kHostLabel); }
 
 }  // namespace
 
@@ -34,8 +39,16 @@ Labels LabelsOf(const std::vector<std::string>& given, const HardwareFacts& hard
   Labels labels(given.begin(), given.end());
   labels.insert(fmt::format("device={}", DeviceKindName(hardware.device)));
   if (!hardware.isa.empty()) labels.insert("isa=" + hardware.isa);
-  if (!hardware.host.empty()) labels.insert("host=" + hardware.host);
+  if (!hardware.host.empty()) labels.insert(fmt::format("{}{}", kHostLabel, hardware.host));
   return labels;
+}
+
+Shape ShapeOf(const Supply& supply) {
+  Shape shape{.device = supply.device, .max_threads = supply.max_threads, .labels = {}};
+  if (supply.labels == nullptr) return shape;
+  shape.labels = *supply.labels;
+  std::erase_if(shape.labels, IsHost);
+  return shape;
 }
 
 Misfit MisfitOf(const Supply& supply, const Demand& demand) {
@@ -54,5 +67,14 @@ bool Serves(const Supply& supply, const Demand& demand) {
          std::ranges::all_of(demand.labels,
                              [&](const std::string& label) { return Carries(supply, label); });
 }
+
+bool ShapeServes(const Supply& supply, const Demand& demand) {
+  return Serves(supply.device, demand.placement) && demand.threads <= supply.max_threads &&
+         std::ranges::all_of(demand.labels, [&](const std::string& label) {
+           return IsHost(label) || Carries(supply, label);
+         });
+}
+
+bool NamesHost(const Demand& demand) { return std::ranges::any_of(demand.labels, IsHost); }
 
 }  // namespace loopfleet::coordinator

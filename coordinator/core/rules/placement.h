@@ -44,10 +44,21 @@ Labels LabelsOf(const std::vector<std::string>& given, const HardwareFacts& hard
 // What a worker offers. `labels` must outlive it.
 struct Supply {
   Uuid worker;
+  std::uint64_t shape = 0;  // equal only if ShapeOf is
   DeviceKind device = DeviceKind::kCpu;
   std::uint32_t max_threads = 1;
   const Labels* labels = nullptr;  // null: no labels
 };
+
+// What workers on many hosts have in common: all of a supply but the worker and its "host=..."
+// labels. A thousand workers have few shapes, so demands are matched to these.
+struct Shape {
+  DeviceKind device = DeviceKind::kCpu;
+  std::uint32_t max_threads = 1;
+  Labels labels;
+  friend auto operator<=>(const Shape&, const Shape&) = default;
+};
+Shape ShapeOf(const Supply& supply);
 
 // When to send a worker more leases. A message per finished job costs the coordinator as much as
 // twenty jobs in a larger message, so a worker of short jobs gets several at once, when it has room
@@ -78,6 +89,10 @@ struct Misfit {
 };
 Misfit MisfitOf(const Supply& supply, const Demand& demand);
 bool Serves(const Supply& supply, const Demand& demand);  // no misfit
+// The same for its shape: whether it serves the demand but for the host or the one worker that this
+// may ask for.
+bool ShapeServes(const Supply& supply, const Demand& demand);
+bool NamesHost(const Demand& demand);
 
 // A quarantined worker is the last candidate: it gets a job only while no ready worker (free or
 // busy, neither lost, drained nor quarantined) could run that job. Its measurements are stored

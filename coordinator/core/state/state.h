@@ -39,9 +39,9 @@ struct Recovering {
   std::set<JobId> early;         // beyond: the longest silent says hello again
 };
 
-// While the queue still has this change count, workers up to this rank found nothing to do.
+// Workers up to this rank found nothing to do among the demands up to this number.
 struct Offered {
-  std::uint64_t changes = 0;
+  std::uint64_t demand = 0;
   std::uint64_t rank = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -10,6 +11,10 @@ namespace {
 
 // How far PositionOf counts from either end: takes about 0.3 ms.
 constexpr std::size_t kMostCounted = 10'000;
+
+// Shapes remembered; beyond, all are forgotten and compared again. Limits::max_workers have no
+// more.
+constexpr std::size_t kMostShapes = 10'000;
 
 std::int32_t BelowMost(std::int32_t priority) { return kMostPriority - priority; }
 
@@ -30,7 +35,12 @@ ReadyQueue::Lane& ReadyQueue::LaneOf(const Uuid& client) {
 
 ReadyQueue::Shelf& ReadyQueue::ShelfFor(const Demand& demand, const Uuid& client) {
   const auto [of, is_new_demand] = classes_.try_emplace(demand);
-  if (is_new_demand && demand.only.is_nil()) ++open_demands_;
+  if (is_new_demand) {
+    of->second.number = ++last_demand_;
+    of->second.names_host = NamesHost(demand);
+    by_number_.emplace(last_demand_, &*of);
+    if (demand.only.is_nil()) ++open_demands_;
+  }
   const auto [entry, is_new] = of->second.shelves.try_emplace(client);
   Shelf& shelf = entry->second;
   if (is_new) {
@@ -51,7 +61,6 @@ ReadyQueue::Place ReadyQueue::Insert(const Demand& demand, const Uuid& client,
   ++shelf.lane->queued;
   ++shelf.of->second.size;
   ++size_;
-  ++changes_;
   return {&shelf, entry};
 }
 
@@ -89,17 +98,53 @@ void ReadyQueue::Take(Shelf& shelf, Jobs::iterator entry) {
   of->second.shelves.erase(lane.client);
   if (of->second.shelves.empty()) {
     if (of->first.only.is_nil()) --open_demands_;
+    by_number_.erase(of->second.number);
     classes_.erase(of);
+    ++removed_;
   }
   if (lane.queued == 0) Rest(lane);
 }
 
 void ReadyQueue::Remove(const Place& place) { Take(*place.shelf_, place.entry_); }
 
+bool ReadyQueue::Serves(const Supply& supply, const Demand& demand) {
+  ++matches_;
+  return coordinator::Serves(supply, demand);
+}
+
+const ReadyQueue::Matched& ReadyQueue::Match(const Supply& supply) {
+  if (matched_.size() > kMostShapes) matched_.clear();
+  Matched& matched = matched_[supply.shape];
+  if (std::exchange(matched.removed, removed_) != removed_) {
+    std::erase_if(matched.classes,
+                  [&](const auto& entry) { return !by_number_.contains(entry.first); });
+  }
+  for (auto of = by_number_.upper_bound(matched.last); of != by_number_.end(); ++of) {
+    const Demand& demand = of->second->first;
+    if (!demand.only.is_nil()) continue;
+    ++matches_;
+    if (ShapeServes(supply, demand)) matched.classes.emplace_back(*of);
+  }
+  matched.last = last_demand_;
+  return matched;
+}
+
+bool ReadyQueue::ServesMatched(const Supply& supply, const Classes::value_type& of) {
+  return !of.second.names_host || Serves(supply, of.first);
+}
+
+bool ReadyQueue::IsServed(const Supply& supply, const Matched& matched,
+                          const Classes::value_type& of) {
+  if (!of.first.only.is_nil()) return Serves(supply, of.first);
+  return std::ranges::binary_search(matched.classes, of.second.number, {},
+                                    [](const auto& entry) { return entry.first; }) &&
+         ServesMatched(supply, of);
+}
+
 template <class Visit>
 void ReadyQueue::ForEachServed(const Supply& supply, const Visit& visit) {
-  for (auto of = classes_.begin(); of != classes_.end() && of->first.only.is_nil(); ++of) {
-    if (Serves(supply, of->first)) visit(*of);
+  for (const auto& [number, of] : Match(supply).classes) {
+    if (ServesMatched(supply, *of)) visit(*of);
   }
   for (auto of = classes_.lower_bound(Demand{.only = supply.worker, .threads = 0, .labels = {}});
        of != classes_.end() && of->first.only == supply.worker; ++of) {
@@ -131,9 +176,10 @@ std::optional<JobId> ReadyQueue::Pop(const Supply& supply, const Wants& is_wante
   const Shelf* whose = NextFor(supply, is_wanted);
   if (whose == nullptr) return std::nullopt;
   Lane& lane = *whose->lane;
+  const Matched& matched = Match(supply);
   Shelf* next = nullptr;
   for (Shelf* shelf : lane.shelves) {
-    if (!Serves(supply, shelf->of->first) || !is_wanted(shelf->of->first)) continue;
+    if (!IsServed(supply, matched, *shelf->of) || !is_wanted(shelf->of->first)) continue;
     if (next == nullptr || shelf->jobs.begin()->first < next->jobs.begin()->first) next = shelf;
   }
   const auto first = next->jobs.begin();
@@ -149,8 +195,9 @@ void ReadyQueue::GiveNextTurn(Lane& lane, const Supply& supply) {
   ++turn_;
   lane.next_turn = turn_ + WeightOf(lane);
   const Turn turn{.turn = lane.next_turn, .stamp = ++last_stamp_};
+  const Matched& matched = Match(supply);
   for (Shelf* shelf : lane.shelves) {
-    if (!Serves(supply, shelf->of->first)) continue;
+    if (!IsServed(supply, matched, *shelf->of)) continue;
     auto& order = shelf->of->second.order;
     order.erase(shelf->turn);
     shelf->turn = turn;
@@ -284,10 +331,14 @@ void ReadyQueue::CheckInvariants() const {
       size += shelf.jobs.size();
       queued[shelf.lane] += shelf.jobs.size();
     }
+    const auto numbered = by_number_.find(of.number);
+    LF_CHECK(numbered != by_number_.end() && numbered->second->first == demand,
+             "a demand of {} threads is not at its number", demand.threads);
     LF_CHECK(size == of.size, "{} jobs of a demand are counted as {}", size, of.size);
     jobs += size;
   }
   LF_CHECK(open_demands == open_demands_, "{} open demands", open_demands);
+  LF_CHECK(by_number_.size() == classes_.size(), "{} demands are numbered", by_number_.size());
   LF_CHECK(jobs == size_, "{} jobs are counted as {}", jobs, size_);
   std::size_t resting = 0;
   for (const auto& [client, lane] : lanes_) {

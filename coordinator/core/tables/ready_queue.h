@@ -13,7 +13,8 @@
 // worker could run, and for no others.
 //
 // Every operation is logarithmic in the number of queued jobs; PopFor also takes one step for each
-// distinct demand.
+// distinct demand that the worker serves. Which ones those are is remembered for each shape of
+// worker, so a demand is compared with a shape once, when both are there.
 //
 // Invariant: a job is in the queue, exactly once, if and only if its state in the JobTable is
 // Queued; the state's Place is its position. No class and no shelf is empty. Every shelf is in its
@@ -25,6 +26,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -94,9 +96,14 @@ class ReadyQueue {
   // Demands bound to one worker.
   std::size_t bound_demands() const { return classes_.size() - open_demands_; }
   bool Has(const Demand& demand) const { return classes_.contains(demand); }
-  // Grows with each job that enters or moves. A worker that found no job need not search again
-  // while it is unchanged.
-  std::uint64_t changes() const { return changes_; }
+  // The latest demand's number: grows when jobs begin to wait with a demand that no other job waits
+  // with. A worker that found no job need not search again until a newer demand is there.
+  std::uint64_t last_demand() const { return last_demand_; }
+  bool HasDemandAfter(std::uint64_t number) const {
+    return !by_number_.empty() && by_number_.rbegin()->first > number;
+  }
+  // How often a demand was compared with what a worker offers.
+  std::uint64_t matches() const { return matches_; }
 
   // ---- for inspection
   std::vector<Demand> Demands() const;
@@ -130,11 +137,19 @@ class ReadyQueue {
   };
   // All jobs with one demand.
   struct Class {
+    std::uint64_t number = 0;  // of the demand; a demand that comes back gets a new one
+    bool names_host = false;
     std::map<Uuid, Shelf> shelves;
     std::map<Turn, Shelf*> order;
     std::size_t size = 0;
   };
   using Classes = std::map<Demand, Class>;
+  // The classes that a shape serves (ShapeServes), of those that were compared with it.
+  struct Matched {
+    std::vector<std::pair<std::uint64_t, Classes::value_type*>> classes;  // ascending by number
+    std::uint64_t last = 0;     // those up to this number were compared
+    std::uint64_t removed = 0;  // removed_ when those that were removed were last left out
+  };
   // One client's jobs with one demand.
   struct Shelf {
     Classes::iterator of;
@@ -163,10 +178,17 @@ class ReadyQueue {
   void Rest(Lane& lane);  // it has nothing queued
   template <class Wants>
   std::optional<JobId> Pop(const Supply& supply, const Wants& is_wanted);
+  const Matched& Match(const Supply& supply);
+  bool Serves(const Supply& supply, const Demand& demand);
+  // Whether it serves this class, one of the matched ones.
+  bool ServesMatched(const Supply& supply, const Classes::value_type& of);
+  bool IsServed(const Supply& supply, const Matched& matched, const Classes::value_type& of);
   template <class Visit>
   void ForEachServed(const Supply& supply, const Visit& visit);
 
   Classes classes_;
+  std::map<std::uint64_t, Classes::value_type*> by_number_;
+  std::unordered_map<std::uint64_t, Matched> matched_;  // by shape; looked up, never iterated
   std::map<Uuid, Lane> lanes_;
   // Lanes with nothing queued whose next turn has not come yet: at most as many as turns may pass.
   std::set<std::pair<std::uint64_t, Uuid>> resting_;
@@ -177,7 +199,9 @@ class ReadyQueue {
   std::int64_t next_front_ = -1;
   std::size_t open_demands_ = 0;
   std::size_t size_ = 0;
-  std::uint64_t changes_ = 0;
+  std::uint64_t last_demand_ = 0;
+  std::uint64_t removed_ = 0;  // classes removed so far
+  std::uint64_t matches_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

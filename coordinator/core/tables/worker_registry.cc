@@ -37,6 +37,8 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   if (worker.peer) peers_.erase(*worker.peer);
   worker.facts = std::move(hello);
   worker.labels = LabelsOf(worker.facts.labels, worker.facts.hardware);
+  LeaveShape(worker);
+  TakeShape(worker);
   worker.peer = peer;
   worker.said = wire::DrainState::kServing;
   worker.state = StateOf(worker);
@@ -123,6 +125,7 @@ void WorkerRegistry::Remove(const Uuid& id) {
   const auto entry = workers_.find(id);
   LF_CHECK(entry != workers_.end(), "worker {} is not here", id.ToString());
   Disconnect(entry->second);
+  LeaveShape(entry->second);
   workers_.erase(entry);
   ++changes_;
 }
@@ -219,15 +222,32 @@ void WorkerRegistry::Rerank(Worker& worker) {
   CandidatesOf(worker).emplace(worker.rank, &worker);
 }
 
+void WorkerRegistry::TakeShape(Worker& worker) {
+  const auto [shape, is_new] = shapes_.try_emplace(ShapeOf(worker.supply()));
+  if (is_new) shape->second.number = ++last_shape_;
+  ++shape->second.workers;
+  worker.shape = &*shape;
+}
+
+void WorkerRegistry::LeaveShape(Worker& worker) {
+  if (worker.shape == nullptr) return;
+  if (--worker.shape->second.workers == 0) shapes_.erase(shapes_.find(worker.shape->first));
+  worker.shape = nullptr;
+}
+
 void WorkerRegistry::CheckInvariants() const {
   std::size_t connected = 0;
   std::size_t candidates = 0;
+  std::map<const Shapes::value_type*, std::size_t> users;
   for (const auto& [id, worker] : workers_) {
     LF_CHECK(id == worker.id(), "worker {} goes by {}", worker.id().ToString(), id.ToString());
     LF_CHECK((worker.rank != 0) == IsCandidate(worker), "worker {} at rank {}", worker.facts.name,
              worker.rank);
     LF_CHECK(worker.state != WorkerState::kLost || (!worker.peer && worker.running.empty()),
              "worker {} is lost and has something", worker.facts.name);
+    LF_CHECK(worker.shape != nullptr && worker.shape->first == ShapeOf(worker.supply()),
+             "worker {} has another's shape", worker.facts.name);
+    ++users[worker.shape];
     if (worker.rank != 0) ++candidates;
     if (!worker.peer) continue;
     ++connected;
@@ -236,6 +256,12 @@ void WorkerRegistry::CheckInvariants() const {
              worker.facts.name);
   }
   LF_CHECK(connected == peers_.size(), "{} connected, {} connections", connected, peers_.size());
+  LF_CHECK(users.size() == shapes_.size(), "{} shapes are used, {} known", users.size(),
+           shapes_.size());
+  for (const auto& [shape, count] : users) {
+    LF_CHECK(shape->second.workers == count, "{} workers of a shape are counted as {}", count,
+             shape->second.workers);
+  }
   LF_CHECK(candidates == candidates_[0].size() + candidates_[1].size(), "{} candidates",
            candidates);
 }

@@ -37,9 +37,17 @@ struct MeasuredJob {
   ResolvedJob job;
 };
 
+// The shapes of the known workers. Each has a number of its own, which no other shape gets later.
+struct ShapeUse {
+  std::uint64_t number = 0;
+  std::size_t workers = 0;
+};
+using Shapes = std::map<Shape, ShapeUse>;
+
 struct Worker {
-  wire::WorkerHello facts;     // without `held`
-  Labels labels;               // given, and derived from its hardware
+  wire::WorkerHello facts;  // without `held`
+  Labels labels;            // given, and derived from its hardware
+  Shapes::value_type* shape = nullptr;
   std::optional<PeerId> peer;  // none: the connection broke, or the worker is lost
   KeyText key;                 // of its hello
   wire::WorkerState state = wire::WorkerState::kReady;
@@ -53,8 +61,8 @@ struct Worker {
   double canary_ratio = 0;
   Instant quarantined_at{};  // when its canaries began to drift; meaningful only in quarantine
   Instant released_at{};     // end of its last quarantine; unset: never quarantined
-  // While in quarantine: the change counts of the queue and the registry when no job was left for
-  // it.
+  // While in quarantine: the queue's last demand and the registry's change count when no job was
+  // left for it.
   std::pair<std::uint64_t, std::uint64_t> nothing_left_at;
   std::deque<MeasuredJob> in_doubt;
   // What the worker says and what an operator ordered; they determine its state (StateOf).
@@ -74,8 +82,11 @@ struct Worker {
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }
   Supply supply() const {
-    return {
-        .worker = id(), .device = device(), .max_threads = facts.max_threads, .labels = &labels};
+    return {.worker = id(),
+            .shape = shape == nullptr ? 0 : shape->second.number,
+            .device = device(),
+            .max_threads = facts.max_threads,
+            .labels = &labels};
   }
   bool Can(std::string_view capability) const {
     return std::ranges::find(facts.capabilities, capability) != facts.capabilities.end();
@@ -157,8 +168,12 @@ class WorkerRegistry {
   bool IsCandidate(const Worker& worker) const;
   void Unrank(Worker& worker);
   void Rerank(Worker& worker);  // moves it to the end of the candidates, if it is one
+  void TakeShape(Worker& worker);
+  void LeaveShape(Worker& worker);
 
   std::map<Uuid, Worker> workers_;
+  Shapes shapes_;
+  std::uint64_t last_shape_ = 0;
   std::unordered_map<PeerId, Uuid> peers_;
   std::array<Ranked, 2> candidates_;  // by device
   std::uint64_t last_rank_ = 0;

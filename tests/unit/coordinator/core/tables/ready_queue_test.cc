@@ -13,7 +13,7 @@ namespace {
 JobId Id(std::uint32_t index) { return {.batch = BatchId{1}, .index = index}; }
 Uuid Client(std::uint8_t name) { return {{name}}; }
 const Demand kPlain{};
-const Supply kWorker{.worker = Uuid{{200}}, .max_threads = 8};
+const Supply kWorker{.worker = Uuid{{200}}, .shape = 1, .max_threads = 8};
 
 ReadyQueue::Entering By(std::uint8_t client, std::uint32_t job, std::int32_t priority = 0) {
   return {.job = Id(job), .client = Client(client), .priority = priority};
@@ -91,7 +91,7 @@ TEST(ReadyQueue, ClientsOfLongJobsHaveFewerTurns) {
 
 TEST(ReadyQueue, ATurnElsewhereDoesNotCountHere) {
   ReadyQueue queue;
-  const Supply cuda{.worker = Uuid{{201}}, .device = DeviceKind::kCuda};
+  const Supply cuda{.worker = Uuid{{201}}, .shape = 2, .device = DeviceKind::kCuda};
   for (std::uint32_t i = 0; i < 50; ++i) {
     queue.PushBack(By(1, i), kPlain);
     queue.PushBack(By(2, 100 + i), {.placement = Placement::kCuda});
@@ -112,7 +112,7 @@ TEST(ReadyQueue, JobsBoundToAWorkerAreForItAlone) {
   queue.CheckInvariants();
   EXPECT_EQ(queue.open_demands(), 0U);
   EXPECT_EQ(PopAll(queue), (std::vector<std::uint32_t>{1}));
-  EXPECT_EQ(PopAll(queue, {.worker = Uuid{{201}}}), (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(PopAll(queue, {.worker = Uuid{{201}}, .shape = 2}), (std::vector<std::uint32_t>{0}));
 }
 
 TEST(ReadyQueue, AMovedJobKeepsItsTurn) {
@@ -146,27 +146,33 @@ TEST(ReadyQueue, NothingIsLostAndEverybodyIsServedUnderRandomUse) {
   ReadyQueue queue;
   std::map<JobId, std::pair<ReadyQueue::Place, Demand>> queued;
   std::vector<Supply> workers;
-  const Labels labelled = {"a"};
-  for (std::uint8_t i = 0; i < 4; ++i) {
-    workers.push_back({.worker = Uuid{{static_cast<std::uint8_t>(100 + i)}},
-                       .device = i == 3 ? DeviceKind::kCuda : DeviceKind::kCpu,
-                       .max_threads = i + 1U,
-                       .labels = i == 2 ? &labelled : nullptr});
+  // The last two differ in their host only.
+  const std::vector<Labels> labels = {{}, {"host=x"}, {}, {"a", "host=x"}, {"a", "host=y"}};
+  std::map<Shape, std::uint64_t> shapes;
+  for (std::uint8_t i = 0; i < 5; ++i) {
+    Supply worker{.worker = Uuid{{static_cast<std::uint8_t>(100 + i)}},
+                  .device = i == 2 ? DeviceKind::kCuda : DeviceKind::kCpu,
+                  .max_threads = std::min(i + 1U, 4U),
+                  .labels = &labels[i]};
+    worker.shape = shapes.try_emplace(ShapeOf(worker), shapes.size()).first->second;
+    workers.push_back(worker);
   }
+  ASSERT_EQ(shapes.size(), 4U);
   for (std::uint32_t step = 0; step < 20'000; ++step) {
     const auto die = random() % 10;
     if (die < 4) {
       Demand demand{.placement = static_cast<Placement>(random() % 3),
                     .threads = static_cast<std::uint32_t>(random() % 3 + 1)};
       if (random() % 4 == 0) demand.labels = {"a"};
-      if (random() % 5 == 0) demand.only = workers[random() % 4].worker;
+      if (random() % 4 == 0) demand.labels.emplace_back(random() % 2 == 0 ? "host=x" : "host=y");
+      if (random() % 5 == 0) demand.only = workers[random() % 5].worker;
       const auto entering = By(static_cast<std::uint8_t>(random() % 5), step,
                                static_cast<std::int32_t>(random() % 3));
       const auto place =
           random() % 5 == 0 ? queue.PushFront(entering, demand) : queue.PushBack(entering, demand);
       queued.emplace(Id(step), std::pair(place, demand));
     } else if (die < 8) {
-      const Supply& worker = workers[random() % 4];
+      const Supply& worker = workers[random() % 5];
       const auto job = queue.PopFor(worker);
       const bool serves_any = std::ranges::any_of(
           queued, [&](const auto& each) { return Serves(worker, each.second.second); });
