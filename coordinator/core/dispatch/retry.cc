@@ -18,8 +18,10 @@ bool Failed(const Job& job, const Uuid& worker) {
          job.failed_attempts.end();
 }
 
-// Whether the job could run on this worker, as one that has not failed it.
-bool IsAlternative(const Job& job, const Worker& worker) {
+// Whether the job could run on this worker, as one that has not failed it. Whatever this depends on
+// changes with a change of the registry.
+bool IsAlternative(const Transaction& tx, const Job& job, const Worker& worker) {
+  tx.state.retries.CountLook();
   const bool same_class = !job.first_verdict ||
                           job.first_verdict->hardware_class == worker.facts.hardware.hardware_class;
   return worker.state == wire::WorkerState::kReady && worker.peer && same_class &&
@@ -27,27 +29,36 @@ bool IsAlternative(const Job& job, const Worker& worker) {
 }
 
 bool HasAlternative(const Transaction& tx, const Job& job) {
-  return std::ranges::any_of(tx.state.workers.all(),
-                             [&](const auto& entry) { return IsAlternative(job, entry.second); });
+  return std::ranges::any_of(tx.state.workers.all(), [&](const auto& entry) {
+    return IsAlternative(tx, job, entry.second);
+  });
 }
 
-// The alternative with free credit that has waited longest; null if there is none.
-Worker* FreeAlternative(Transaction& tx, const Job& job) {
+// The alternative with free credit that has waited longest, of those that became free since the
+// last look; null if there is none.
+Worker* FreeAlternative(Transaction& tx, const Job& job, WaitsForAnother& waits) {
+  const std::uint64_t after = std::exchange(waits.rank, tx.state.workers.last_rank());
   WorkerRegistry& workers = tx.state.workers;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
     if (!Serves(device, job.placement)) continue;
-    for (Worker* worker = workers.NextCandidate(device, 0); worker != nullptr;
+    for (Worker* worker = workers.NextCandidate(device, after); worker != nullptr;
          worker = workers.NextCandidate(device, worker->rank)) {
-      if (IsAlternative(job, *worker)) return worker;
+      if (IsAlternative(tx, job, *worker)) return worker;
     }
   }
   return nullptr;
 }
 
+bool StillHasAlternative(Transaction& tx, const Job& job, WaitsForAnother& waits) {
+  const std::uint64_t changes = tx.state.workers.changes();
+  return std::exchange(waits.changes, changes) == changes || HasAlternative(tx, job);
+}
+
+// There must be an alternative.
 void WaitForAnother(Transaction& tx, Job& job) {
-  const Instant until = tx.now.instant + tx.limits().retry_elsewhere;
-  job.progress =
-      Retrying{tx.state.retries.Add({.job = job.id, .what = WaitsForAnother{.until = until}})};
+  const WaitsForAnother waits{.until = tx.now.instant + tx.limits().retry_elsewhere,
+                              .changes = tx.state.workers.changes()};
+  job.progress = Retrying{tx.state.retries.Add({.job = job.id, .what = waits})};
 }
 
 void SendLeases(Transaction& tx, const Worker& worker, wire::Leases leases) {
@@ -55,8 +66,8 @@ void SendLeases(Transaction& tx, const Worker& worker, wire::Leases leases) {
   tx.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
 }
 
-void GrantElsewhere(Transaction& tx, RetryTable::Order order, Instant until, Job& job) {
-  if (Worker* worker = FreeAlternative(tx, job)) {
+void GrantElsewhere(Transaction& tx, RetryTable::Order order, WaitsForAnother& waits, Job& job) {
+  if (Worker* worker = FreeAlternative(tx, job, waits)) {
     tx.state.retries.Remove(order);
     wire::Leases leases;
     if (MustRunAlone(job)) {
@@ -65,7 +76,7 @@ void GrantElsewhere(Transaction& tx, RetryTable::Order order, Instant until, Job
       leases.leases.push_back(GrantLease(tx, *worker, job.id));
     }
     SendLeases(tx, *worker, std::move(leases));
-  } else if (tx.now.instant >= until || !HasAlternative(tx, job)) {
+  } else if (tx.now.instant >= waits.until || !StillHasAlternative(tx, job, waits)) {
     if (EndWithFirstVerdict(tx, job.id)) return;
     tx.state.retries.Remove(order);
     PutInFront(tx, job);
@@ -152,8 +163,8 @@ void GrantRetries(Transaction& tx) {
     Job& job = state.jobs.At(entry.job);
     if (IsCancelled(state, job.id)) {
       Cancel(tx, job.id);
-    } else if (const auto* elsewhere = std::get_if<WaitsForAnother>(&entry.what)) {
-      GrantElsewhere(tx, order, elsewhere->until, job);
+    } else if (auto* waits = std::get_if<WaitsForAnother>(&state.retries.At(order).what)) {
+      GrantElsewhere(tx, order, *waits, job);
     } else {
       GrantAlone(tx, order, std::get<WaitsToBeAlone>(entry.what).worker, job);
     }

@@ -24,6 +24,10 @@ namespace loopfleet::coordinator {
 
 struct WaitsForAnother {
   Instant until{};
+  // What was found: of the candidates up to this rank none can run it; as of this change count of
+  // the registry there is a worker that can.
+  std::uint64_t rank = 0;
+  std::uint64_t changes = 0;
 };
 struct WaitsToBeAlone {
   Uuid worker;  // reserved for this job
@@ -42,6 +46,7 @@ class RetryTable {
     return last_;
   }
   void Remove(Order order) { entries_.erase(order); }
+  Entry& At(Order order) { return entries_.at(order); }  // must exist
   std::size_t size() const { return entries_.size(); }
   const std::map<Order, Entry>& entries() const { return entries_; }
   // The next `most` entries to examine. If there are no more than that, all of them, oldest first;
@@ -57,10 +62,15 @@ class RetryTable {
     return next;
   }
 
+  // How often a worker was considered for a job.
+  void CountLook() { ++looks_; }
+  std::uint64_t looks() const { return looks_; }
+
  private:
   std::map<Order, Entry> entries_;
   Order last_ = 0;
   Order looked_at_ = 0;
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

@@ -135,6 +135,8 @@ class WorkerRegistry {
 
   // The first candidate of this device whose rank is above `rank`; null if there is none.
   Worker* NextCandidate(DeviceKind device, std::uint64_t rank);
+  // Of the worker that became a candidate last, or was moved to the end.
+  std::uint64_t last_rank() const { return last_rank_; }
   // Whether a ready worker could run it, whatever worker its affinity is bound to (IsAssignable).
   bool HasReady(const Demand& demand) const;
   const std::vector<Uuid>& InQuarantine() const;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
 
 #include "coordinator/core/rules/retry_rules.h"
 #include "tests/unit/coordinator/core/core_harness.h"
@@ -79,6 +80,51 @@ TEST(Core, AnotherWorkerThatIsBusyIsWaitedForAndNotForEver) {
   EXPECT_TRUE(h.TakeLeases("w").empty());
   h.Pass(milliseconds(200));
   EXPECT_EQ(h.TakeLeases("w").at(0).job, h.lease.job);
+}
+
+// "w" failed a job that "x", which is busy, can run, too, and that fifty idle workers cannot.
+struct RetryBesideIdleWorkers : Harness {
+  RetryBesideIdleWorkers() {
+    ClientHello("c", 1);
+    WorkerHello("x", 200, {.labels = {"both"}});
+    busy = LeaseFor("x", 1);
+    for (std::uint8_t i = 0; i < 50; ++i) {
+      WorkerHello("idle " + std::to_string(i), 100 + i, {.labels = {"other"}});
+    }
+    WorkerHello("w", 50, {.labels = {"both"}});
+    failed = LeaseFor("w", 2);
+    ReportFailure("w", failed, kUnstableTiming);
+  }
+  wire::Lease LeaseFor(const PeerId& worker, std::uint8_t tree) {
+    Submit("c", {{.tree = tree, .labels = {"both"}}});
+    Write();
+    return TakeLeases(worker).at(0);
+  }
+  wire::Lease busy;
+  wire::Lease failed;
+};
+
+TEST(Core, WorkersAreConsideredForARetryWhenTheyBecomeFree) {
+  RetryBesideIdleWorkers h;
+  const std::uint64_t before = h.core->state().retries.looks();
+  for (int i = 0; i < 20; ++i) h.Heartbeat("w");
+  EXPECT_EQ(h.core->state().retries.looks(), before);
+  h.Report("x", h.busy);
+  EXPECT_EQ(h.core->state().retries.looks(), before + 1);
+  EXPECT_EQ(h.TakeLeases("x").at(0).job, h.failed.job);
+}
+
+TEST(Core, AWorkerThatJoinsIsConsideredForARetry) {
+  RetryBesideIdleWorkers h;
+  h.WorkerHello("y", 51, {.labels = {"both"}});
+  EXPECT_EQ(h.TakeLeases("y").at(0).job, h.failed.job);
+}
+
+TEST(Core, ARetryWaitsForNobodyOnceItsAlternativeIsGone) {
+  RetryBesideIdleWorkers h;
+  h.Say("x", wire::Goodbye{});
+  h.Heartbeat("w");
+  EXPECT_EQ(h.TakeLeases("w").at(0).job, h.failed.job);
 }
 
 TEST(Core, AJobThatIsTriedAgainGoesBeforeWhatIsQueued) {
