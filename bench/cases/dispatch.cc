@@ -1,6 +1,6 @@
 // How long one event takes in the coordinator's core while a thousand workers idle and the jobs
-// that wait are for none of them. The core alone: no socket, no disk. Each case has as its peer the
-// same event when nothing else waits.
+// that wait are for none of them. The core alone: no socket, no disk. The peer of an event is the
+// same event when nothing else waits; that of a look at the queue is a walk through it.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -82,6 +83,7 @@ class Fleet {
     }
     return Give(std::move(submission));
   }
+  const coordinator::State& state() const { return core_.state(); }
   // The leases granted since the last call.
   std::vector<std::pair<PeerId, wire::Lease>> TakeLeases() { return std::exchange(leases_, {}); }
 
@@ -203,6 +205,52 @@ void MeasureRetries() {
          .details = {{"most_ms", Quantile(among, 1)}}});
 }
 
+// The oldest among the first jobs of all groups.
+std::optional<Instant> WalkToOldest(const coordinator::State& state) {
+  std::optional<Instant> oldest;
+  for (const coordinator::Demand& demand : state.ready.Demands()) {
+    for (const auto& group : state.ready.Groups(demand)) {
+      const Instant accepted_at = state.jobs.Find(*state.ready.FrontOf(demand, group))->accepted_at;
+      oldest = std::min(oldest.value_or(accepted_at), accepted_at);
+    }
+  }
+  return oldest;
+}
+
+// No two of the jobs share demand and priority.
+void MeasureOldest() {
+  constexpr std::int32_t kPriorities = 200;
+  Fleet fleet;
+  for (std::uint32_t demand = 0; demand < kDemands; ++demand) {
+    std::vector<JobSpec> specs;
+    for (std::int32_t priority = 0; priority < kPriorities; ++priority) {
+      specs.push_back({.priority = priority, .labels = {fmt::format("nobody's {}", demand)}});
+    }
+    fleet.Submit(std::move(specs));
+  }
+  const coordinator::State& state = fleet.state();
+  std::vector<double> asked;
+  std::vector<double> walked;
+  for (int i = 0; i < kEvents; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto oldest = state.queued_since.Oldest();
+    const auto between = std::chrono::steady_clock::now();
+    LF_CHECK(oldest && oldest == WalkToOldest(state), "the oldest job is another one");
+    const auto end = std::chrono::steady_clock::now();
+    asked.push_back(std::chrono::duration<double, std::milli>(between - start).count());
+    walked.push_back(std::chrono::duration<double, std::milli>(end - between).count());
+  }
+  Print({.bench = "dispatch",
+         .name = fmt::format("the oldest of {} queued jobs, each with its own demand and priority, "
+                             "median",
+                             state.ready.size()),
+         .value = Quantile(asked, 0.5),
+         .unit = "ms",
+         .peer = "a walk through all demands, clients and priorities",
+         .peer_value = Quantile(walked, 0.5),
+         .details = nlohmann::ordered_json::object()});
+}
+
 }  // namespace
 }  // namespace loopfleet::bench
 
@@ -210,4 +258,5 @@ int main() {
   loopfleet::bench::MeasureLabels(3);
   loopfleet::bench::MeasureLabels(61);
   loopfleet::bench::MeasureRetries();
+  loopfleet::bench::MeasureOldest();
 }

@@ -111,17 +111,22 @@ void CheckInvariants(const State& state) {
   state.unschedulable.CheckInvariants(state.workers, state.ready);
 
   std::size_t queued = 0;
+  AcceptanceTimes queued_since;
   std::size_t leased = 0;
   std::size_t expiring = 0;
   std::size_t retrying = 0;
   state.jobs.ForEachUnordered([&](const Job& job) {
     CheckJob(state, job);
-    queued += std::holds_alternative<Queued>(job.progress) ? 1 : 0;
+    if (std::holds_alternative<Queued>(job.progress)) {
+      ++queued;
+      queued_since.Add(job.accepted_at);
+    }
     leased += std::holds_alternative<Leased>(job.progress) ? 1 : 0;
     expiring += job.expires_at != Instant::max() ? 1 : 0;
     retrying += std::holds_alternative<Retrying>(job.progress) ? 1 : 0;
   });
   LF_CHECK(queued == state.ready.size(), "{} jobs say that they are queued", queued);
+  LF_CHECK(queued_since == state.queued_since, "the queued jobs were accepted at other times");
   LF_CHECK(retrying == state.retries.size(), "{} jobs say that they are tried again", retrying);
   LF_CHECK(expiring == state.deadlines.size(), "{} jobs expire, {} are listed", expiring,
            state.deadlines.size());

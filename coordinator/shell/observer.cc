@@ -1,7 +1,5 @@
 #include "coordinator/shell/observer.h"
 
-#include <algorithm>
-#include <chrono>
 #include <optional>
 #include <string_view>
 
@@ -110,20 +108,8 @@ void Observer::Observe(const Observation& observation) {
   tally_.Count(observation);
 }
 
-// The first job of each group with one demand is the oldest of it, or one that was returned.
 void Observer::ShowOldestQueued(const Core& core, Moment now) {
-  constexpr auto kInterval = std::chrono::seconds(1);  // there may be a thousand demands
-  if (now.instant < next_look_at_queue_) return;
-  next_look_at_queue_ = now.instant + kInterval;
-  const State& state = core.state();
-  std::optional<Instant> oldest;
-  for (const Demand& demand : state.ready.Demands()) {
-    for (const ReadyQueue::Group& group : state.ready.Groups(demand)) {
-      const std::optional<JobId> front = state.ready.FrontOf(demand, group);
-      const Job* job = front ? state.jobs.Find(*front) : nullptr;
-      if (job != nullptr) oldest = std::min(oldest.value_or(job->accepted_at), job->accepted_at);
-    }
-  }
+  const std::optional<Instant> oldest = core.state().queued_since.Oldest();
   std::optional<Nanos> accepted_at;
   if (oldest) accepted_at = now.wall.time_since_epoch() - (now.instant - *oldest);
   metrics_.SetOldestQueued(accepted_at);

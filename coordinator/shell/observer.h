@@ -29,7 +29,6 @@ class Observer {
   monitoring::CoordinatorMetrics& metrics_;
   FleetStatus& status_;
   Tally tally_;
-  Instant next_look_at_queue_{};
 };
 
 }  // namespace loopfleet::coordinator

@@ -29,9 +29,10 @@ void Release(Transaction& tx, const std::string& affinity) {
   tx.state.affinities.Release(affinity);
 }
 
-// Registers the waiting job with its affinity. Returns its demand in the queue.
+// Registers the waiting job and its affinity. Returns its demand in the queue.
 Demand Enter(Transaction& tx, const Job& job) {
   State& state = tx.state;
+  state.queued_since.Add(job.accepted_at);
   Demand demand = DemandOf(job.spec, job.placement);
   const std::string& affinity = job.spec.affinity;
   if (!affinity.empty()) {
@@ -54,6 +55,7 @@ void StandInLine(Transaction& tx, const Job& job) {
 // Undoes what goes with being queued: the affinity's waiting list and the place in line.
 void StepOut(Transaction& tx, const Job& job) {
   State& state = tx.state;
+  state.queued_since.Remove(job.accepted_at);
   if (!job.spec.affinity.empty()) state.affinities.StopWaiting(job.spec.affinity, job.id);
   if (job.sharing == Sharing::kAlone) return;
   state.single_flight.StepOut(QuestionOf(job), LinePlaceOf(state, job), job.id);

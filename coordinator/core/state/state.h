@@ -15,6 +15,7 @@
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/contract/event.h"
 #include "coordinator/core/contract/limits.h"
+#include "coordinator/core/tables/acceptance_times.h"
 #include "coordinator/core/tables/affinity_table.h"
 #include "coordinator/core/tables/batch_table.h"
 #include "coordinator/core/tables/client_table.h"
@@ -80,6 +81,7 @@ struct State {
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
+  AcceptanceTimes queued_since;
   UnschedulableTable unschedulable;
   DeadlineTable deadlines;
   AffinityTable affinities;

@@ -268,6 +268,31 @@ TEST(CoreQueue, DifferentDemandsOfOneWorkerAreBounded) {
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(2, 7))), FailureCode::kQuotaExceeded);
 }
 
+// Whatever their clients, demands and priorities.
+TEST(CoreQueue, TheOldestQueuedJobIsKnown) {
+  Queue h;
+  const auto oldest = [&] { return h.core->state().queued_since.Oldest(); };
+  EXPECT_FALSE(oldest());
+  const Instant first = h.now.instant;
+  h.Submit("c", {{.tree = 1, .priority = 5}, {.tree = 2, .labels = {"quiet"}}});
+  h.Write();
+  h.Pass(seconds(1));
+  const Instant second = h.now.instant;
+  h.Submit("c", {{.tree = 3, .priority = 9, .labels = {"loud"}}});
+  h.Write();
+  EXPECT_EQ(oldest(), first);
+  h.WorkerHello("w", 50, {.credit = 2, .labels = {"loud"}});
+  h.TakeLeases("w");
+  EXPECT_EQ(oldest(), first);
+  h.WorkerHello("x", 51, {.labels = {"quiet"}});
+  h.TakeLeases("x");
+  EXPECT_FALSE(oldest());
+  h.Say("w", wire::Goodbye{});  // its jobs return, with the age that they had
+  EXPECT_EQ(oldest(), first);
+  h.Ask("c", wire::CancelBatch{.batch = BatchId{1}});
+  EXPECT_EQ(oldest(), second);
+}
+
 // ---- affinity ----
 
 TEST(CoreQueue, JobsOfOneAffinityRunOnOneWorker) {
