@@ -135,10 +135,9 @@ bool ReadyQueue::ServesMatched(const Supply& supply, const Classes::value_type& 
 
 bool ReadyQueue::IsServed(const Supply& supply, const Matched& matched,
                           const Classes::value_type& of) {
-  if (!of.first.only.is_nil()) return Serves(supply, of.first);
+  if (!of.first.only.is_nil() || of.second.names_host) return Serves(supply, of.first);
   return std::ranges::binary_search(matched.classes, of.second.number, {},
-                                    [](const auto& entry) { return entry.first; }) &&
-         ServesMatched(supply, of);
+                                    [](const auto& entry) { return entry.first; });
 }
 
 template <class Visit>
@@ -177,27 +176,28 @@ std::optional<JobId> ReadyQueue::Pop(const Supply& supply, const Wants& is_wante
   if (whose == nullptr) return std::nullopt;
   Lane& lane = *whose->lane;
   const Matched& matched = Match(supply);
+  std::vector<Shelf*> served;
   Shelf* next = nullptr;
   for (Shelf* shelf : lane.shelves) {
-    if (!IsServed(supply, matched, *shelf->of) || !is_wanted(shelf->of->first)) continue;
+    if (!IsServed(supply, matched, *shelf->of)) continue;
+    served.push_back(shelf);
+    if (!is_wanted(shelf->of->first)) continue;
     if (next == nullptr || shelf->jobs.begin()->first < next->jobs.begin()->first) next = shelf;
   }
   const auto first = next->jobs.begin();
   const JobId job = first->second;
-  GiveNextTurn(lane, supply);
+  GiveNextTurn(lane, served);
   Take(*next, first);
   return job;
 }
 
 // ---- turns
 
-void ReadyQueue::GiveNextTurn(Lane& lane, const Supply& supply) {
+void ReadyQueue::GiveNextTurn(Lane& lane, const std::vector<Shelf*>& served) {
   ++turn_;
   lane.next_turn = turn_ + WeightOf(lane);
   const Turn turn{.turn = lane.next_turn, .stamp = ++last_stamp_};
-  const Matched& matched = Match(supply);
-  for (Shelf* shelf : lane.shelves) {
-    if (!IsServed(supply, matched, *shelf->of)) continue;
+  for (Shelf* shelf : served) {
     auto& order = shelf->of->second.order;
     order.erase(shelf->turn);
     shelf->turn = turn;

@@ -173,8 +173,8 @@ class ReadyQueue {
   std::uint64_t WeightOf(const Lane& lane) const;
   template <class Wants>
   const Shelf* NextFor(const Supply& supply, const Wants& is_wanted);  // null: none fits
-  // The client was served by this worker.
-  void GiveNextTurn(Lane& lane, const Supply& supply);
+  // The client was served by a worker that serves these of its shelves.
+  void GiveNextTurn(Lane& lane, const std::vector<Shelf*>& served);
   void Rest(Lane& lane);  // it has nothing queued
   template <class Wants>
   std::optional<JobId> Pop(const Supply& supply, const Wants& is_wanted);

@@ -123,6 +123,38 @@ TEST(ReadyQueue, AMovedJobKeepsItsTurn) {
   EXPECT_EQ(PopAll(queue), (std::vector<std::uint32_t>{0, 1}));
 }
 
+TEST(ReadyQueue, DemandsThatComeAndGoWhileAWorkerIsAwayAreNotOfferedToIt) {
+  for (const std::uint32_t gone : {1U, 10U, 300U}) {
+    ReadyQueue queue;
+    queue.PushBack(By(1, 1000), {.threads = 8});
+    std::vector<ReadyQueue::Place> places;
+    for (std::uint32_t i = 0; i < gone; ++i) {
+      places.push_back(queue.PushBack(By(1, i), {.threads = 2, .labels = {"host=x"}}));
+      places.push_back(
+          queue.PushBack(By(2, 500 + i), {.placement = Placement::kAny, .threads = i}));
+      if (i % 2 == 0)
+        EXPECT_EQ(queue.PopFor(kWorker, [](const Demand&) { return false; }), std::nullopt);
+    }
+    for (const auto& place : places) queue.Remove(place);
+    EXPECT_EQ(PopAll(queue), (std::vector<std::uint32_t>{1000}));
+  }
+}
+
+TEST(ReadyQueue, DemandsThatCameAndWentAreNotOffered) {
+  ReadyQueue queue;
+  const auto none = [](const Demand&) { return false; };
+  queue.PushBack(By(1, 1000), {.threads = 8});
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    const auto known = queue.PushBack(By(1, i), {.threads = 2});
+    EXPECT_FALSE(queue.PopFor(kWorker, none));
+    const auto unknown = queue.PushBack(By(2, 500 + i), {.threads = 3});
+    queue.Remove(known);
+    queue.Remove(unknown);
+  }
+  EXPECT_EQ(queue.matches(), 101U);
+  EXPECT_EQ(PopAll(queue), (std::vector<std::uint32_t>{1000}));
+}
+
 TEST(ReadyQueue, SaysWhatIsBeforeAJob) {
   ReadyQueue queue;
   std::vector<ReadyQueue::Place> places;
