@@ -157,6 +157,7 @@ TrialReport Assess(const Trial& trial) {
     const Grade poorer = std::max(one.grade, other.grade);
     differences[poorer].push_back(difference);
     if (poorer <= Grade::kB) good.push_back(difference);
+    if (other.grade > one.grade) return;
     if (one.low_ns <= other.elapsed_ns && other.elapsed_ns <= one.high_ns) ++held;
     ++pairs;
   });

@@ -48,8 +48,8 @@ struct TrialReport {
   std::map<Grade, Agreement> agreement;  // of pairs whose poorer figure has this grade
   Agreement good;                        // of pairs of grade A or B
   double good_share = 0;                 // of the figures: grade A or B
-  // Share of pairs in which the interval of one figure holds the other. Intervals of 95 % hold the
-  // true value, and another figure scatters round that too, so somewhat less is to be expected.
+  // Share of pairs in which the interval of one figure holds the other, whose grade is at least as
+  // good: a poorer one does not refute a better one.
   double coverage = 0;
   // The figure alone against the one in a batch, by kernel: medians over the starts, relative.
   double alone_to_batch_p50 = 0;  // absolute values

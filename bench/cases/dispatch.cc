@@ -14,9 +14,9 @@
 #include <variant>
 #include <vector>
 
-#include "bench/rigs/quantile.h"
 #include "bench/rigs/result_line.h"
 #include "common/base/check.h"
+#include "common/base/quantile.h"
 #include "coordinator/core/core.h"
 
 namespace loopfleet::bench {

@@ -158,7 +158,8 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
                   .run_took = verified->run_took,
                   .waits_since = done,
                   .rounds = MeasurementRounds(
-                      lease.spec, {.estimated_run_ns = verified->run_ns,
+                      lease.spec, {.moments_apart = parts_.device.moments_apart(),
+                                   .estimated_run_ns = verified->run_ns,
                                    .expects_long_runs = verified->run_took >= kFirstWait})};
 }
 

@@ -63,14 +63,23 @@ double DeviceHealth::QuietCycles() const {
   return QuietCoreCycles(quiet_.cycles(), reading_.least_probe_cycles);
 }
 
+double DeviceHealth::moments_apart() const {
+  std::lock_guard lock(mutex_);
+  return repeatability_.within();
+}
+
 bool DeviceHealth::HasSeenQuiet() const { return quiet_.cycles() <= QuietCycles(); }
 
 void DeviceHealth::Observe(const Samples& samples) { quiet_.Observe(samples.probe_cycles); }
 
 std::expected<Measurement, Failure> DeviceHealth::Judge(const MeasurementRounds& rounds,
                                                         const JobSpec& spec, const WorkDone& work,
-                                                        const HardwareFacts& hardware) const {
+                                                        const HardwareFacts& hardware) {
   if (rounds.IsCut()) return std::unexpected(CutFailure(rounds, spec));
+  if (const auto apart = rounds.MomentsApart()) {
+    std::lock_guard lock(mutex_);
+    repeatability_.Observe(*apart);
+  }
   Measurement measurement = rounds.Summarise(hardware.clock_mhz);
   if (std::optional<Failure> failure =
           CheckPlausible(measurement, work, WithObservedPeaks(hardware))) {

@@ -18,6 +18,7 @@
 #include "worker/timing/contention_baseline.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/measurement_rounds.h"
+#include "worker/timing/repeatability.h"
 #include "worker/timing/sampler.h"
 
 namespace loopfleet::worker {
@@ -53,10 +54,13 @@ class DeviceHealth {
   // Updates the contention baseline.
   void Observe(const Samples& samples);
 
-  // The figure, stated at the clock of `hardware`, or its failure: CUT, UNSTABLE_TIMING.
+  // Repeatability::within() of this core. From any thread.
+  double moments_apart() const;
+
+  // The figure, stated at the clock of `hardware`, or its failure: CUT, UNSTABLE_TIMING. Learns
+  // from its rounds how far moments lie apart.
   std::expected<Measurement, Failure> Judge(const MeasurementRounds& rounds, const JobSpec& spec,
-                                            const WorkDone& work,
-                                            const HardwareFacts& hardware) const;
+                                            const WorkDone& work, const HardwareFacts& hardware);
 
   // False: something else used the core during every probe so far, judging by the number of its
   // units (QuietCoreCycles).
@@ -80,6 +84,7 @@ class DeviceHealth {
   Instant next_canary_{};
   mutable std::mutex mutex_;
   HardwareFacts hardware_;        // guarded by mutex_
+  Repeatability repeatability_;   // guarded by mutex_
   CanaryDriftDetector canaries_;  // guarded by mutex_
 };
 

@@ -226,13 +226,26 @@ bool MeasurementRounds::IsEnough() const {
       static_cast<std::size_t>(std::ranges::count(rounds_, Round::Worth::kClear, &Round::worth));
   const Measurement figure = Summarise(kMhzPerPerNs);  // in cycles, as in Agreeing
   if (AcceptedSamples(figure) < kLeastAccepted) return false;
-  if (clear >= options_.most_scattered) return true;
   if (figure.spread <= TargetSpread()) return true;
   if (spec_.precision > 0) return false;
+  if (clear >= options_.most_scattered) return true;
   // Intervals shrink with the root of the number of samples.
   const double with_another =
       std::sqrt(static_cast<double>(clear) / (static_cast<double>(clear) + 1));
   return figure.spread * with_another > TargetSpread();
+}
+
+std::optional<double> MeasurementRounds::MomentsApart() const {
+  std::vector<std::size_t> agreeing = Agreeing();
+  if (agreeing.size() < 2) return std::nullopt;
+  std::ranges::sort(agreeing);
+  const auto [low, high] = std::minmax(rounds_[agreeing[0]].median, rounds_[agreeing[1]].median);
+  return high / low - 1;
+}
+
+double MeasurementRounds::LeastHalfWidth(const std::vector<std::size_t>& agreeing) const {
+  const auto moments = static_cast<double>(std::max<std::size_t>(agreeing.size(), 2));
+  return options_.moments_apart * std::sqrt(2 / moments);
 }
 
 Measurement MeasurementRounds::Summarise(double reference_mhz) const {
@@ -291,6 +304,11 @@ Measurement MeasurementRounds::Summarise(double reference_mhz) const {
     // The true time may be that of any round.
     interval.low = std::min(interval.low, lowest);
     interval.high = std::max(interval.high, highest);
+  }
+  if (is_accepted) {
+    const double least = LeastHalfWidth(agreeing) * interval.median;
+    interval.low = std::min(interval.low, interval.median - least);
+    interval.high = std::max(interval.high, interval.median + least);
   }
   measurement.elapsed_ns = interval.median;
   measurement.elapsed_low_ns = interval.low;

@@ -32,14 +32,18 @@ class MeasurementRounds {
     std::size_t fewest = 2;
     // The most rounds, if they do not agree or the core was contended.
     std::size_t most = 5;
-    // The most clear rounds if two agree, but the samples scatter too much for the precision asked
-    // for, or so little too much for grade A that a third round is likely to be enough.
+    // The most clear rounds if two agree, but the samples scatter so little too much for grade A
+    // that a third round is likely to be enough. A job that asks for a precision may have `most`.
     std::size_t most_scattered = 3;
     // Before the second round; each further wait is twice as long. Most disturbances last less than
     // 5 ms (docs/research/timing_experiments.md); all waits together take 75 ms, or 20 ms
     // if nothing else wants the core.
     Nanos first_wait = std::chrono::milliseconds(5);
-    double agreement = 0.01;      // of the medians, relative difference
+    double agreement = 0.01;  // of the medians, relative difference
+    // Repeatability::within(): how far two moments of a kernel lie apart on this host. The interval
+    // of a figure of two rounds is at least as wide to each side; of more rounds, less so by the
+    // root of their number.
+    double moments_apart = 0;
     double estimated_run_ns = 0;  // SamplingPolicy::estimated_run_ns of the first round
     // A run takes about as long as first_wait or longer, so one round can be enough.
     bool expects_long_runs = false;
@@ -67,6 +71,8 @@ class MeasurementRounds {
   // show it, or one shows twice the bound (ten times if the core was contended).
   bool IsCut() const;
   std::size_t sample_count() const;
+  // Relative difference of the medians of the first two rounds that agree; nullopt: none do.
+  std::optional<double> MomentsApart() const;
   // The figure, with times at the reference clock (0: wall times). Call after Add.
   Measurement Summarise(double reference_mhz) const;
 
@@ -99,6 +105,8 @@ class MeasurementRounds {
   // none of these is clear, or if a single round was so much quicker that all of these must have
   // been disturbed.
   std::vector<std::size_t> Agreeing() const;
+  // Of the figure, by Options::moments_apart; relative to the median.
+  double LeastHalfWidth(const std::vector<std::size_t>& agreeing) const;
   bool IsRefutedBy(const Round& round, const std::vector<std::size_t>& agreeing) const;
   double TargetSpread() const;
   // Whether this round alone proves it.

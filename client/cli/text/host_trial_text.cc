@@ -65,7 +65,8 @@ Finding FindingOf(const TrialReport& report) {
     finding.severity = is_poor ? Severity::kProblem : is_fair ? Severity::kNotice : Severity::kGood;
   }
   finding.why = fmt::format(
-      "{} figures of {} starts: {}; {:.0f} % of the intervals hold another figure; alone against "
+      "{} figures of {} starts: {}; {:.0f} % of the intervals hold another figure as good; alone "
+      "against "
       "in a batch {}; one at a time {:.0f} ms (99 of 100: {:.0f} ms); the measured peak within {}",
       report.figures, report.starts, GradesText(report), 100 * report.coverage,
       Percent(report.alone_to_batch_p50), report.latency_p50_ms, report.latency_p99_ms,

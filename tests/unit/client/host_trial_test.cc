@@ -27,7 +27,8 @@ TEST(HostTrial, ComparesFiguresOfOneKernelFromDifferentStarts) {
   EXPECT_NEAR(report.agreement.at(Grade::kC).p50, 4, 1e-12);
   EXPECT_EQ(report.good.pairs, 1u);
   EXPECT_DOUBLE_EQ(report.good_share, 0.75);
-  EXPECT_DOUBLE_EQ(report.coverage, 0.5) << "of the two pairs, those within 2 % hold each other";
+  EXPECT_DOUBLE_EQ(report.coverage, 2.0 / 3)
+      << "the two of grade A hold each other, the one of C does not hold that of A";
 }
 
 TEST(HostTrial, ComparesAloneWithBatchByKernel) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -43,6 +44,35 @@ TEST(MeasurementRoundsTest, TwoMomentsThatAgreeAreEnough) {
   EXPECT_EQ(m.iterations_per_sample, 12U);
   EXPECT_EQ(m.samples_ns.size(), 10U);
   EXPECT_EQ(AcceptedSamples(m), 10U);
+}
+
+// Samples of two moments may agree by chance, or share what a third moment would not.
+TEST(MeasurementRoundsTest, AnIntervalIsAtLeastAsWideAsMomentsLieApartOnThisHost) {
+  const auto figure_of = [](std::size_t moments, const JobSpec& spec) {
+    MeasurementRounds rounds(spec, {.moments_apart = 0.008});
+    for (std::size_t i = 0; i < moments; ++i) rounds.Add(SamplesOf({100, 100, 100, 100, 100, 100}));
+    return rounds.Summarise(kMhz);
+  };
+  const Measurement two = figure_of(2, {});
+  EXPECT_NEAR(two.elapsed_low_ns, 99.2, 1e-9);
+  EXPECT_NEAR(two.elapsed_high_ns, 100.8, 1e-9);
+  EXPECT_EQ(two.grade, Grade::kA);
+  EXPECT_NEAR(figure_of(4, {}).spread, 0.008 * std::sqrt(0.5), 1e-9) << "more moments say more";
+
+  JobSpec precise;
+  precise.precision = 0.006;
+  MeasurementRounds rounds(precise, {.moments_apart = 0.008});
+  for (int i = 0; i < 3; ++i) rounds.Add(SamplesOf({100, 100, 100, 100, 100, 100}));
+  EXPECT_TRUE(rounds.NextIn()) << "0.0065 is not precise enough";
+  rounds.Add(SamplesOf({100, 100, 100, 100, 100, 100}));
+  EXPECT_FALSE(rounds.NextIn());
+}
+
+TEST(MeasurementRoundsTest, MomentsApartIsOfTheFirstTwoThatAgree) {
+  EXPECT_FALSE(RoundsOf({QuietRound(100)}).MomentsApart());
+  EXPECT_FALSE(RoundsOf({QuietRound(100), QuietRound(115)}).MomentsApart());
+  const auto apart = RoundsOf({QuietRound(100.4), QuietRound(115), QuietRound(100)}).MomentsApart();
+  EXPECT_NEAR(apart.value(), 0.004, 1e-9);
 }
 
 TEST(MeasurementRoundsTest, OneMomentNeverIs) {

@@ -235,6 +235,18 @@ TEST(SamplerTest, PreemptedRepetitionsDoNotCount) {
   EXPECT_NEAR(measurement.elapsed_ns, 1e6, 1);
 }
 
+// Where others share the core, runs that last longer than a slice of it are always interrupted.
+TEST(SamplerTest, AnInterruptedLongRunHasItsProcessorTime) {
+  ScriptedCore core{.run_ns = 10'000'000};
+  core.preempts = [](std::size_t) { return true; };
+  const Samples samples = core.Take(WithBaseline());
+  EXPECT_EQ(CountOf(samples, kSamplePreempted), samples.ns.size());
+  for (const double ns : samples.ns) EXPECT_NEAR(ns, 10e6, 1);
+  SamplingPolicy two_threads = WithBaseline();
+  two_threads.threads = 2;
+  for (const double ns : core.Take(two_threads).ns) EXPECT_GE(ns, 14e6) << "of one thread only";
+}
+
 // Every run of a second is interrupted for a few milliseconds, even on a quiet system.
 TEST(SamplerTest, OfALongRunALittleMayBeAway) {
   ScriptedCore core{.run_ns = 1'000'000'000};
