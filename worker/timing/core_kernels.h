@@ -19,6 +19,10 @@ struct CoreKernels {
   // of these vectors in every cycle. No processor with this instruction set has more units; with
   // one a step takes twice as long (QuietCoreCycles in contention_baseline.h). 0: unknown.
   double least_cycles_per_step;
+  // The kernels for vectors of half the width, which every processor with this set can also run;
+  // null: none. How much longer a step of wide vectors takes is a property of the processor
+  // (DeviceMeter).
+  const CoreKernels* narrower;
   // The sum of `count` floats: a stream of reads. `count` is a multiple of 256.
   float (*read)(const float* data, std::size_t count);
   // a[i] = b[i] + s * c[i]: two streams read, one written. `count` as above.

@@ -10,6 +10,6 @@ constexpr std::size_t kVectorBytes = 64;
 
 namespace loopfleet::worker::core_kernels {
 
-const CoreKernels kAvx512 = MakeKernels(2);
+const CoreKernels kAvx512 = MakeKernels(2, &kAvx2);
 
 }  // namespace loopfleet::worker::core_kernels

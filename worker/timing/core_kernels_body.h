@@ -109,11 +109,12 @@ void Triad(float* a, const float* b, const float* c, std::size_t count) {
 
 // `units`: the most units that begin a fused multiply-add of these vectors in every cycle; 0:
 // unknown.
-constexpr CoreKernels MakeKernels(double units) {
+constexpr CoreKernels MakeKernels(double units, const CoreKernels* narrower = nullptr) {
   return {.multiply_adds = MultiplyAdds,
           .multiply_adds_from_cache = MultiplyAddsFromCache,
           .flop_per_step = kChains * kLanes * 2,
           .least_cycles_per_step = units == 0 ? 0 : static_cast<double>(kChains) / units,
+          .narrower = narrower,
           .read = Read,
           .triad = Triad};
 }

@@ -56,7 +56,28 @@ void MeasureStreams(const CoreKernels& kernels, const Stopwatch& stopwatch,
       stopwatch, 3 * part * sizeof(float), [&] { kernels.triad(a, a + part, a + 2 * part, part); });
 }
 
+std::uint64_t TimeNs(const Stopwatch& stopwatch, const CoreKernels& kernels) {
+  const std::uint64_t start = stopwatch.NowNs();
+  kernels.multiply_adds(kPeakSteps);
+  return std::max<std::uint64_t>(stopwatch.NowNs() - start, 1);
+}
+
+// The cycles that the peak is computed from. `least`: cycles by the number of units; 0: unknown.
+// Where both methods agree the second one does not vary from start to start.
+double PeakCycles(double measured, double least) {
+  constexpr double kAgreement = 0.05;
+  if (least > 0 && std::abs(measured / least - 1) <= kAgreement) return least;
+  return QuietCoreCycles(measured, least);
+}
+
 }  // namespace
+
+double WideVectorFactor(std::vector<double> wide_to_narrow) {
+  // From one (as many units for wide vectors, at the same clock) to two (half as many). Between:
+  // the clock is lower while wide vectors are used.
+  constexpr double kMost = 2.1;
+  return wide_to_narrow.empty() ? 1 : std::clamp(MedianOf(std::move(wide_to_narrow)), 1.0, kMost);
+}
 
 DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwatch,
                             std::uint64_t cache_bytes) {
@@ -66,6 +87,7 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   reading.canary_flop = kCanaryArithmeticSteps * kernels.flop_per_step;
   std::vector<double> clocks;
   ContentionBaseline arithmetic;
+  std::vector<double> wide_to_narrow;  // time of a step; what disturbs a core disturbs both alike
   const auto look = [&](int groups) {
     for (int group = 0; group < groups; ++group) {
       const double clock = probe.ClockMhz();
@@ -76,24 +98,27 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
         cycles.push_back(static_cast<double>(probe.ThroughputNs()) * per_ns);
       }
       reading.probe_cycles.push_back(*std::ranges::min_element(cycles));
-      const std::uint64_t start = stopwatch.NowNs();
-      kernels.multiply_adds(kPeakSteps);
-      const auto took = static_cast<double>(std::max<std::uint64_t>(stopwatch.NowNs() - start, 1));
+      const auto took = static_cast<double>(TimeNs(stopwatch, kernels));
       arithmetic.Observe(took * (clock > 0 ? clock / kMhzPerPerNs : 1));
+      if (kernels.narrower != nullptr) {
+        wide_to_narrow.push_back(took / static_cast<double>(TimeNs(stopwatch, *kernels.narrower)));
+      }
     }
   };
   look(kGroups / 2);
   MeasureStreams(kernels, stopwatch, cache_bytes, reading);
   look(kGroups / 2);
   reading.clock_mhz = MedianOf(std::move(clocks));
-  if (kernels.least_cycles_per_step > 0) {
+  const double least_per_step =
+      kernels.least_cycles_per_step * WideVectorFactor(std::move(wide_to_narrow));
+  if (least_per_step > 0) {
     reading.least_probe_cycles =
-        static_cast<double>(probe.steps()) * kernels.least_cycles_per_step +
+        static_cast<double>(probe.steps()) * least_per_step +
         static_cast<double>(probe.EmptyNs()) * reading.clock_mhz / kMhzPerPerNs;
   }
-  const double least = static_cast<double>(kPeakSteps) * kernels.least_cycles_per_step;
+  const double least = static_cast<double>(kPeakSteps) * least_per_step;
   reading.flop_per_cycle = static_cast<double>(kPeakSteps * kernels.flop_per_step) /
-                           QuietCoreCycles(arithmetic.cycles(), least);
+                           PeakCycles(arithmetic.cycles(), least);
   return reading;
 }
 

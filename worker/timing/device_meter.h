@@ -15,12 +15,15 @@ namespace loopfleet::worker {
 
 struct DeviceReading {
   std::uint64_t probe_steps = 0;  // of a throughput probe
-  double flop_per_cycle = 0;      // fifth best of the groups; per nanosecond if no clock is known
-  std::uint64_t canary_flop = 0;  // of one arithmetic canary
-  double clock_mhz = 0;           // median; 0: not known
+  // The fewest cycles possible if the fifth best of the groups took about as many, else those of
+  // the fifth best. Per nanosecond if no clock is known.
+  double flop_per_cycle = 0;
+  std::uint64_t canary_flop = 0;     // of one arithmetic canary
+  double clock_mhz = 0;              // median; 0: not known
   std::vector<double> probe_cycles;  // the quickest of each group of probes
-  // The fewest cycles that a probe can take: its steps at CoreKernels::least_cycles_per_step, and
-  // the time of an empty probe. 0: unknown.
+  // The fewest cycles that a probe can take: its steps at CoreKernels::least_cycles_per_step, times
+  // how much longer wide vectors take here than narrow ones, and the time of an empty probe. 0:
+  // unknown.
   double least_probe_cycles = 0;
   double read_bytes_per_second = 0;  // best of some passes; 0: not measured
   double triad_bytes_per_second = 0;
@@ -31,6 +34,10 @@ struct DeviceReading {
 // much (64 to 256 MiB). If that memory cannot be allocated, bandwidth is not measured.
 DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwatch,
                             std::uint64_t cache_bytes);
+
+// How much longer a step of wide vectors takes than one of half the width, from pairs of such
+// times, one right after the other: 1 to 2.1; 1 without pairs.
+double WideVectorFactor(std::vector<double> wide_to_narrow);
 
 // The reference clock of a worker with this clock: rounded to 100 MHz, so that workers of one class
 // agree although each measured at a different moment.

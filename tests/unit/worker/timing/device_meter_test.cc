@@ -29,6 +29,14 @@ TEST(DeviceMeterTest, WithoutAClockCyclesAreNanoseconds) {
   EXPECT_NEAR(PeaksOf({.flop_per_cycle = 100}, 0).flop_per_second, 100e9, 1);
 }
 
+TEST(DeviceMeterTest, WideVectorsTakeAsLongAsNarrowOnesOrTwiceAsLongOrBetween) {
+  EXPECT_EQ(WideVectorFactor({}), 1);
+  EXPECT_EQ(WideVectorFactor({0.97, 0.98, 0.99}), 1) << "no processor has more units for them";
+  EXPECT_EQ(WideVectorFactor({1.99, 2, 5}), 2) << "one was disturbed";
+  EXPECT_EQ(WideVectorFactor({1.12, 1.12, 1.13}), 1.12) << "the clock is lower for them";
+  EXPECT_EQ(WideVectorFactor({9, 9}), 2.1);
+}
+
 TEST(DeviceMeterTest, MeasuresTheHost) {
   const SystemStopwatch stopwatch;
   const DeviceReading reading = MeasureDevice(CoreKernelsFor(HostIsa()), stopwatch, 1 << 20);
