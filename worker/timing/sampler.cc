@@ -20,6 +20,13 @@ constexpr double kNearlyEnough = 0.8;
 // The largest factor by which one step raises the number of runs in a repetition; also the divisor
 // for the part of a repetition that warms up.
 constexpr std::uint64_t kLargestStep = 20;
+// A core that was idle speeds up while it works. It is given so long, if its clock is this far
+// below the reference, and looked at so often.
+constexpr std::uint64_t kMostSpeedUpNs = 2'000'000;
+constexpr std::uint64_t kSpeedUpStepNs = 60'000;
+constexpr double kSlowClock = 0.97;
+constexpr double kSteadyClock = 0.005;  // relative change between two looks
+
 // The share of a long repetition that other work on the core may take: half of what grade A allows.
 constexpr double kMaxAwayShare = 0.005;
 
@@ -73,6 +80,7 @@ class Sampling {
     const bool is_cold = policy_.cache == CacheState::kCold;
     samples_.iterations = is_cold ? 1 : FirstIterations();
     WarmUp();
+    if (!is_cold) AwaitSteadyClock();
     Probe();
     AwaitQuiet();
     TakeRepetition();
@@ -167,6 +175,23 @@ class Sampling {
   // Untimed runs: the kernel's code and branch history are no longer in the core.
   void WarmUp() {
     if (samples_.iterations > 1) runner_.Run((samples_.iterations - 1) / kLargestStep + 1);
+    preemptions_ = with_.probe.Preemptions();
+  }
+
+  // If the clock is below the reference, runs the kernel until it no longer rises.
+  void AwaitSteadyClock() {
+    const double slow = kSlowClock * policy_.reference_mhz;
+    if (samples_.clock_before_mhz <= 0 || samples_.clock_before_mhz >= slow) return;
+    const std::uint64_t begun = with_.stopwatch.NowNs();
+    bool is_rising = true;
+    while (is_rising && with_.stopwatch.NowNs() - begun < kMostSpeedUpNs) {
+      const std::uint64_t step = with_.stopwatch.NowNs();
+      do {
+        runner_.Run(samples_.iterations);
+      } while (with_.stopwatch.NowNs() - step < kSpeedUpStepNs);
+      const double before = std::exchange(samples_.clock_before_mhz, with_.probe.ClockMhz());
+      is_rising = samples_.clock_before_mhz > before * (1 + kSteadyClock);
+    }
     preemptions_ = with_.probe.Preemptions();
   }
 
@@ -307,6 +332,7 @@ std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
   // The last repetition begins before the patience is over, unless even the least samples are
   // missing. A few more runs find the iterations.
   return std::max(policy.budget_ns, policy.patience_ns) + 2 * policy.quiet_wait_ns +
+         kMostSpeedUpNs + run_ns +
          (kMostTries * policy.min_samples + 6) * (run_ns + policy.min_repetition_ns);
 }
 

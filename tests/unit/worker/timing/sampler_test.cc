@@ -235,6 +235,27 @@ TEST(SamplerTest, PreemptedRepetitionsDoNotCount) {
   EXPECT_NEAR(measurement.elapsed_ns, 1e6, 1);
 }
 
+// An idle core speeds up within its first millisecond of work: a round begins when it has.
+TEST(SamplerTest, ACoreThatSpeedsUpIsWaitedFor) {
+  ScriptedCore core;
+  const std::uint64_t begun = core.now;
+  core.clock_mhz = [&](std::uint64_t now) {
+    return 2'600 + 400 * std::min(1.0, static_cast<double>(now - begun) / 1e6);
+  };
+  SamplingPolicy policy = WithBaseline();
+  policy.reference_mhz = 3'000;
+  const Samples samples = core.Take(policy);
+  EXPECT_GT(samples.clock_before_mhz, 2'950);
+  EXPECT_FALSE(ClockMoved(Figure(samples, 3'000)));
+
+  ScriptedCore steady;  // its clock stays where it is, below the reference
+  steady.clock_mhz = [](std::uint64_t) { return 2'600.0; };
+  EXPECT_LE(steady.Take(policy).clock_before_mhz, 2'600);
+  ScriptedCore quick;
+  quick.Take(policy);
+  EXPECT_LT(steady.runs(), quick.runs() + 20) << "one look is enough";
+}
+
 // Where others share the core, runs that last longer than a slice of it are always interrupted.
 TEST(SamplerTest, AnInterruptedLongRunHasItsProcessorTime) {
   ScriptedCore core{.run_ns = 10'000'000};
