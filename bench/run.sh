@@ -28,7 +28,8 @@ security     latency of a client while 50,000 hostile connections come in before
              [--nice]
 store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
 replay       replay, legality, features, key and a cursor move of loop trees; the slowest hostile line
-timing       how far figures can be trusted: A/A over fresh processes, a busy neighbour, ranking
+timing       how far figures can be trusted: A/A over fresh processes, intervals, alone against batch, latency, peak,
+             a busy neighbour, ranking
 LIST
 }
 

@@ -1,6 +1,8 @@
-// How reliable figures are: the same schedules repeatedly over fresh worker processes and buffers
-// (A/A), with and without a busy neighbour on the other cores, first against warm, and two
-// independent passes over 500 schedules. All through a real cluster.
+// How reliable figures are: what `loopfleet doctor --measure` finds, in quiet and beside a busy
+// neighbour (share of each grade, how far figures of new workers lie apart, how many intervals hold
+// another figure, alone against in a batch, latency, peak); then the same schedules repeatedly over
+// fresh worker processes and buffers (A/A), with and without a busy neighbour on the other cores,
+// first against warm, and two independent passes over 500 schedules. All through a real cluster.
 //
 //   bench_timing [--minutes M] [--raw FILE]
 //   bench_timing --round quiet|neighbour|ranking --raw FILE --database DB
@@ -31,7 +33,9 @@
 
 #include "bench/corpus/corpus.h"
 #include "bench/rigs/result_line.h"
+#include "client/cli/text/host_trial_text.h"
 #include "client/client.h"
+#include "client/host_trial.h"
 #include "client/local_cluster.h"
 #include "client/scratch_dir.h"
 #include "common/base/quantile.h"
@@ -147,6 +151,11 @@ class Bench {
     database_ = options_.database.empty() ? scratch.path() / "timing.db"
                                           : std::filesystem::path(options_.database);
     if (options_.round) return RunRound(*options_.round, few, many);
+    LF_TRY_VOID(RunTrial("quiet"));
+    {
+      const Neighbour neighbour;
+      LF_TRY_VOID(RunTrial("beside a busy neighbour on another core"));
+    }
     const auto until = Clock::now() + std::chrono::duration<double>(options_.minutes * 60);
     do {
       LF_TRY_VOID(RunRound(Round::kQuiet, few, many));
@@ -172,6 +181,20 @@ class Bench {
       }
       case Round::kRanking: return Pass("ranking", many);
     }
+    return {};
+  }
+
+  // What `loopfleet doctor --measure` says of this host.
+  Status RunTrial(const std::string& circumstances) {
+    LF_TRY(const client::Trial trial, client::RunTrial({.programs = client::OwnDirectory()}));
+    const client::TrialReport report = client::Assess(trial);
+    Print({.bench = "timing",
+           .name = "figures of new workers, " + circumstances,
+           .value = report.good.p95 * 100,
+           .unit = "% that 95 of 100 pairs of figures of grade A or B stay within",
+           .peer = "what grade A is to mean",
+           .peer_value = kGradeASpread * 100,
+           .details = client::TrialJson(report)});
     return {};
   }
 
