@@ -52,6 +52,23 @@ class CommandTest(unittest.TestCase):
         for field in ("attempts", "worker", "scratch_bytes", "spread"):
             self.assertIn(field, outcome)
 
+    def test_eval_refines_a_first_figure(self):
+        done = self.cluster.command("eval", MATMUL, "--actions", "down", "--refine", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        figures = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertIn(len(figures), (1, 2, 3))
+        self.assertEqual(len({outcome["tree_key"] for outcome in figures}), 1)
+        # Each step measures until its precision or the end of its time, on a host however busy.
+        for outcome in figures:
+            self.assertEqual(outcome["status"], "ok")
+        people = self.cluster.command("eval", MATMUL, "--refine", "--fresh")
+        self.assertEqual(people.stdout.count("for m"), 1, "the tree once")
+        wrong = self.cluster.command("eval", MATMUL, "--actions", "fly", "--refine", "--json")
+        self.assertEqual(wrong.returncode, 1)
+        self.assertEqual(len(wrong.stdout.splitlines()), 1, "a failure is not tried again")
+        both = self.cluster.command("eval", MATMUL, "--refine", "--precision", "0.01")
+        self.assertEqual(both.returncode, 2)
+
     def test_eval_for_people(self):
         done = self.cluster.command("eval", ADD, "--fresh")
         self.assertEqual(done.returncode, 0, done.stderr)

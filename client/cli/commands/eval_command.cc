@@ -25,6 +25,7 @@ struct EvalFlags {
   std::string on_illegal;
   bool fresh = false;
   bool json = false;
+  bool refine = false;
   std::optional<std::uint32_t> threads;
   std::string cache;
   std::optional<double> precision;
@@ -163,6 +164,56 @@ bool PrintJson(const std::vector<Entry>& entries) {
   return all_ok;
 }
 
+// What --refine asks for, one after the other: a figure as soon as there is one, then better ones.
+struct Refinement {
+  double budget_ms = 0;
+  double precision = 0;
+};
+constexpr Refinement kRefinements[] = {{.budget_ms = 2}, {.precision = 0.01}, {.precision = 0.003}};
+
+bool IsAsGoodAs(const Asked& asked, double precision) {
+  return asked.outcome && asked.outcome->evaluation.ok() && precision > 0 &&
+         asked.outcome->evaluation.measurement().spread <= precision;
+}
+
+// Each figure is printed as soon as its step is over: for people in full, then in a line each; as
+// JSON an object a line. A failure is not tried again.
+Answer<bool> Refine(const ClientSettings& settings, const EvalFlags& flags,
+                    std::vector<Entry> entries) {
+  bool all_ok = true;
+  for (const Refinement& step : kRefinements) {
+    std::vector<Entry> due;
+    for (Entry& entry : entries) {
+      auto* asked = std::get_if<Asked>(&entry);
+      if (asked != nullptr && IsAsGoodAs(*asked, step.precision)) continue;
+      if (asked != nullptr) {
+        asked->spec.budget_ms = step.budget_ms;
+        asked->spec.precision = step.precision;
+      }
+      due.push_back(std::move(entry));
+    }
+    entries.clear();
+    LF_TRY_VOID(Ask(settings, due));
+    for (Entry& entry : due) {
+      const auto* asked = std::get_if<Asked>(&entry);
+      const bool is_ok = asked != nullptr && asked->outcome->evaluation.ok();
+      if (flags.json) {
+        fmt::print("{}\n", Dump(asked != nullptr ? OutcomeJson(*asked->outcome)
+                                                 : OutcomeJson(std::get<RejectedJob>(entry))));
+      } else if (is_ok && step.precision > 0) {
+        fmt::print("{}", FigureText(*asked->outcome));
+      } else {
+        PrintForPeople(entry);
+      }
+      all_ok = all_ok && is_ok;
+      if (is_ok) entries.push_back(std::move(entry));
+    }
+    std::fflush(stdout);
+    if (entries.empty()) break;
+  }
+  return all_ok;
+}
+
 int RunEval(const EvalFlags& flags, const CommandRun& run) {
   if (flags.benchmarks.empty() == flags.ir_file.empty()) {
     fmt::print(stderr, "loopfleet: give either a BENCHMARK or --ir FILE, and not both\n");
@@ -172,6 +223,11 @@ int RunEval(const EvalFlags& flags, const CommandRun& run) {
   if (!entries) {
     fmt::print(stderr, "loopfleet: {}\n", entries.error().message);
     return kExitUsage;
+  }
+  if (flags.refine) {
+    const auto all_ok = Refine(run.settings, flags, *std::move(entries));
+    if (!all_ok) return Report(all_ok.error());
+    return *all_ok ? kExitOk : kExitFailed;
   }
   if (auto asked = Ask(run.settings, *entries); !asked) return Report(asked.error());
   if (flags.json) return PrintJson(*entries) ? kExitOk : kExitFailed;
@@ -216,13 +272,21 @@ void AddEvalCommand(CommandLine& line) {
   app.add_option("--cache", flags->cache,
                  "what the caches hold when a timed run starts: warm (default), cold")
       ->check(CLI::IsMember({"warm", "cold"}));
-  app.add_option("--precision", flags->precision,
-                 "stop as soon as the interval is this narrow, half of it, relative: 0.01 is 1 %")
-      ->type_name("SHARE");
+  auto* const precision =
+      app.add_option(
+             "--precision", flags->precision,
+             "stop as soon as the interval is this narrow, half of it, relative: 0.01 is 1 %")
+          ->type_name("SHARE");
   app.add_option("--min-grade", flags->min_grade, "fail rather than give a figure of a worse grade")
       ->check(CLI::IsMember({"A", "B", "C", "D"}));
-  app.add_option("--budget-ms", flags->budget_ms, "milliseconds that timing may take")
-      ->type_name("MS");
+  auto* const budget =
+      app.add_option("--budget-ms", flags->budget_ms, "milliseconds that timing may take")
+          ->type_name("MS");
+  app.add_flag("--refine", flags->refine,
+               "print a first figure after 2 ms of timing, then better ones, within 1 % and within "
+               "0.3 %; with --json one object a line")
+      ->excludes(precision)
+      ->excludes(budget);
   app.add_option("--cut-above-ns", flags->cut_above_ns,
                  "stop timing, with CUT and no time, once a run surely takes longer")
       ->type_name("NS");

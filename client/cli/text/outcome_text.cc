@@ -64,15 +64,20 @@ std::string TreeOf(const JobSpec& spec) {
                                              .target = replayed->benchmark.target});
 }
 
+std::string FigureText(const Outcome& outcome) {
+  const Measurement& measurement = outcome.evaluation.measurement();
+  const double flops = static_cast<double>(outcome.evaluation.flop_count);
+  return fmt::format("{:.4g} GFLOP/s, spread {:.2g} % (interval {:.4g} to {:.4g}), grade {}\n",
+                     flops / measurement.elapsed_ns, measurement.spread * 100,
+                     flops / measurement.elapsed_high_ns, flops / measurement.elapsed_low_ns,
+                     GradeName(measurement.grade));
+}
+
 std::string MeasurementText(const JobSpec& spec, const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   const Measurement& measurement = evaluation.measurement();
-  const double flops = static_cast<double>(evaluation.flop_count);
   std::string text = fmt::format("{}\n{}", SourceText(spec.source), TreeOf(spec));
-  text += fmt::format("{:.4g} GFLOP/s, spread {:.2g} % (interval {:.4g} to {:.4g}), grade {}\n",
-                      GflopPerSecond(evaluation.flop_count, measurement), measurement.spread * 100,
-                      flops / measurement.elapsed_high_ns, flops / measurement.elapsed_low_ns,
-                      GradeName(measurement.grade));
+  text += FigureText(outcome);
   text += fmt::format("{} a run: median of {} accepted of {} samples of {} runs, best {}\n",
                       DurationText(Nanos(static_cast<std::int64_t>(measurement.elapsed_ns))),
                       AcceptedSamples(measurement), SampleCount(measurement),

@@ -17,6 +17,8 @@ std::string TreeOf(const JobSpec& spec);
 
 // Benchmark, tree, figures, origin, stages. The outcome must have a measurement.
 std::string MeasurementText(const JobSpec& spec, const Outcome& outcome);
+// The figure and its grade in one line. The outcome must have a measurement.
+std::string FigureText(const Outcome& outcome);
 // "INVALID_ACTION: unknown action ...".
 std::string FailureText(const Failure& failure);
 
