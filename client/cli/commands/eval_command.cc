@@ -183,16 +183,19 @@ Answer<bool> Refine(const ClientSettings& settings, const EvalFlags& flags,
   bool all_ok = true;
   for (const Refinement& step : kRefinements) {
     std::vector<Entry> due;
+    std::vector<Entry> next;
     for (Entry& entry : entries) {
       auto* asked = std::get_if<Asked>(&entry);
-      if (asked != nullptr && IsAsGoodAs(*asked, step.precision)) continue;
+      if (asked != nullptr && IsAsGoodAs(*asked, step.precision)) {
+        next.push_back(std::move(entry));
+        continue;
+      }
       if (asked != nullptr) {
         asked->spec.budget_ms = step.budget_ms;
         asked->spec.precision = step.precision;
       }
       due.push_back(std::move(entry));
     }
-    entries.clear();
     LF_TRY_VOID(Ask(settings, due));
     for (Entry& entry : due) {
       const auto* asked = std::get_if<Asked>(&entry);
@@ -206,10 +209,10 @@ Answer<bool> Refine(const ClientSettings& settings, const EvalFlags& flags,
         PrintForPeople(entry);
       }
       all_ok = all_ok && is_ok;
-      if (is_ok) entries.push_back(std::move(entry));
+      if (is_ok) next.push_back(std::move(entry));
     }
     std::fflush(stdout);
-    if (entries.empty()) break;
+    entries = std::move(next);
   }
   return all_ok;
 }
