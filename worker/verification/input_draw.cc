@@ -90,14 +90,18 @@ class Draws {
 std::vector<InputDraw> InputDrawsFor(const looptree::Program& program) {
   const InputDraw best = Draws(program).Best();
   std::vector<InputDraw> draws;
-  // For sums of many products in an exponent: they grow with the square of the scale.
-  for (const float scale : {1.0F, 0x1p-2F, 0x1p-4F, 0x1p-6F, 0x1p-8F}) {
+  const auto add = [&](int largest, float scale) {
     draws.push_back(best);
+    draws.back().largest = largest;
     draws.back().scale = scale;
-    if (best.positive) continue;
+    if (best.positive) return;
     draws.push_back(draws.back());  // terms of mixed sign cancel and leave mostly rounding
     draws.back().positive = true;
-  }
+  };
+  add(best.largest, 1);
+  add(4096, 0x1p-10F);  // small whole numbers often cancel by chance: 0.1 x + 0.2 y - 0.3 z
+  // For sums of many products in an exponent: they grow with the square of the scale.
+  for (const float scale : {0x1p-2F, 0x1p-4F, 0x1p-6F, 0x1p-8F}) add(best.largest, scale);
   return draws;
 }
 

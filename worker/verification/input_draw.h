@@ -19,7 +19,8 @@ struct InputDraw {
   // Per input: one of this many neighbours is nonzero, and so is the last element. Zeros hide what
   // is multiplied by them, so they are used only if a sum is not exact without them.
   std::vector<std::size_t> strides;
-  float scale = 1;  // a power of two; below 1 where larger numbers overflow
+  // A power of two. Below 1 where larger numbers overflow, and for numbers between whole ones.
+  float scale = 1;
 };
 
 // The draws to try, in order, until one tells right outputs from wrong ones. With them as few

@@ -7,10 +7,16 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "common/base/random.h"
+#include "common/looptree/datasets/benchmark.h"
 #include "common/looptree/interpreter/interpret.h"
 #include "tests/unit/looptree/programs.h"
 #include "tests/unit/worker/backend/fake_backend.h"
@@ -125,6 +131,128 @@ TEST(WorkloadTest, WhatOverflowsOnAnyInputsIsRefused) {
   ASSERT_FALSE(workload);
   EXPECT_EQ(workload.error().code, FailureCode::kUnsupported);
   EXPECT_NE(workload.error().message.find("overflow"), std::string::npos);
+}
+
+std::optional<FailureCode> RefusalOf(const looptree::LoopTree& tree, std::uint64_t seed) {
+  const auto workload = MakeWorkload(tree, seed, ComputeHere);
+  if (workload) return std::nullopt;
+  return workload.error().code;
+}
+
+// out = sqrt(ceiling - x), with positive x
+looptree::Benchmark RootBelow(double ceiling) {
+  return looptree::WholeLoops(
+      {.dims = {{"m", 3000}},
+       .nodes = {{.op = looptree::Op::kRead, .dims = {0}},
+                 {.op = looptree::Op::kConstant, .constant = ceiling},
+                 {.op = looptree::Op::kSubtract, .inputs = {1, 0}, .dims = {0}},
+                 {.op = looptree::Op::kSqrt, .inputs = {2}, .dims = {0}},
+                 {.op = looptree::Op::kWrite, .inputs = {3}, .dims = {0}}}});
+}
+
+TEST(WorkloadTest, OutputsThatAreAllNanAreRefused) {
+  EXPECT_EQ(RefusalOf(RootBelow(-1).start, 1), FailureCode::kUnsupported);
+}
+
+TEST(WorkloadTest, WhatIsAllNanGetsSmallerInputs) {
+  const auto workload = MakeWorkload(RootBelow(0.9).start, 1, ComputeHere).value();
+  const ExpectedTensor& expected = workload->expected.at(0);
+  const looptree::Tensor nans(expected.rounded.size(), std::numeric_limits<float>::quiet_NaN());
+  EXPECT_FALSE(Compare(expected.rounded, expected));
+  EXPECT_TRUE(Compare(nans, expected));
+}
+
+TEST(WorkloadTest, WhatIsAllZeroByUnderflowGetsSmallerInputs) {
+  const looptree::Benchmark benchmark = looptree::WholeLoops(
+      {.dims = {{"m", 3000}},
+       .nodes = {{.op = looptree::Op::kRead, .dims = {0}},
+                 {.op = looptree::Op::kConstant, .constant = -1000},
+                 {.op = looptree::Op::kAbs, .inputs = {0}, .dims = {0}},
+                 {.op = looptree::Op::kMultiply, .inputs = {1, 2}, .dims = {0}},
+                 {.op = looptree::Op::kExp, .inputs = {3}, .dims = {0}},
+                 {.op = looptree::Op::kWrite, .inputs = {4}, .dims = {0}}}});
+  const auto workload = MakeWorkload(benchmark.start, 1, ComputeHere).value();
+  const ExpectedTensor& expected = workload->expected.at(0);
+  EXPECT_TRUE(Compare(looptree::Tensor(expected.rounded.size()), expected));
+}
+
+// out[m,n] = (0.1 max(max over k of x[m,k], floor) - 0.1 floor + 1e-9) y[n]: rounding hides the
+// rows in which no x exceeds the floor.
+looptree::Benchmark HiddenRows(double floor, std::int64_t k) {
+  using looptree::Op;
+  return looptree::WholeLoops({.dims = {{"m", 1024}, {"k", k}, {"n", 1024}},
+                               .nodes = {{.op = Op::kRead, .dims = {0, 1}},
+                                         {.op = Op::kRead, .dims = {2}},
+                                         {.op = Op::kConstant, .constant = floor},
+                                         {.op = Op::kConstant, .constant = 0.1},
+                                         {.op = Op::kConstant, .constant = 1e-9},
+                                         {.op = Op::kMax, .inputs = {0}, .dims = {0}},
+                                         {.op = Op::kMax, .inputs = {5, 2}, .dims = {0}},
+                                         {.op = Op::kMultiply, .inputs = {6, 3}, .dims = {0}},
+                                         {.op = Op::kMultiply, .inputs = {2, 3}, .dims = {}},
+                                         {.op = Op::kSubtract, .inputs = {7, 8}, .dims = {0}},
+                                         {.op = Op::kAdd, .inputs = {9, 4}, .dims = {0}},
+                                         {.op = Op::kMultiply, .inputs = {10, 1}, .dims = {0, 2}},
+                                         {.op = Op::kWrite, .inputs = {11}, .dims = {0, 2}}}});
+}
+
+TEST(WorkloadTest, OutputsOfWhichRoundingHidesHalfAreRefused) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {  // a little more than half, or a little less
+    EXPECT_EQ(RefusalOf(HiddenRows(2.5, 1).start, seed), FailureCode::kUnsupported) << seed;
+  }
+  EXPECT_EQ(RefusalOf(HiddenRows(1.5, 1).start, 1), FailureCode::kUnsupported);  // a quarter
+}
+
+TEST(WorkloadTest, OutputsOfWhichRoundingHidesAFewWholeRowsAreRefused) {
+  // One row of 256, so far less than 1 % of all elements.
+  EXPECT_EQ(RefusalOf(HiddenRows(1.5, 4).start, 1), FailureCode::kUnsupported);
+}
+
+TEST(WorkloadTest, WhatCancelsByChanceGetsFinerInputs) {
+  using looptree::Op;
+  const looptree::Benchmark benchmark =
+      looptree::WholeLoops({.dims = {{"m", 3000}},  // 0.1 x + 0.2 y - 0.3 z
+                            .nodes = {{.op = Op::kRead, .dims = {0}},
+                                      {.op = Op::kRead, .dims = {0}},
+                                      {.op = Op::kRead, .dims = {0}},
+                                      {.op = Op::kConstant, .constant = 0.1},
+                                      {.op = Op::kConstant, .constant = 0.2},
+                                      {.op = Op::kConstant, .constant = -0.3},
+                                      {.op = Op::kMultiply, .inputs = {0, 3}, .dims = {0}},
+                                      {.op = Op::kMultiply, .inputs = {1, 4}, .dims = {0}},
+                                      {.op = Op::kMultiply, .inputs = {2, 5}, .dims = {0}},
+                                      {.op = Op::kAdd, .inputs = {6, 7, 8}, .dims = {0}},
+                                      {.op = Op::kWrite, .inputs = {9}, .dims = {0}}}});
+  EXPECT_EQ(RefusalOf(benchmark.start, 1), std::nullopt);
+}
+
+TEST(WorkloadTest, ProgramsOfEveryKindCanBeVerified) {
+  for (const char* member :
+       {"positive_product33_48_64", "positive_product1_1_1", "mmbias33_48_64", "mmbias1_1_1",
+        "twomm8_512_512_8", "twomm1_4096_4100_1", "twomm1_1_1_1", "chain1_1", "chain100_300",
+        "reduce_add1_1", "reduce_add100_3000", "reduce_add2_16777217", "reduce_max1_1",
+        "reduce_max100_300", "shift1_1", "shift3000_1", "shift100_300", "conv1d1_1",
+        "conv1d3000_64"}) {
+    const auto start = looptree::Opened(std::string("benchmark://program-v0/") + member).start;
+    for (const std::uint64_t seed : {1, 2})
+      EXPECT_EQ(RefusalOf(start, seed), std::nullopt) << member;
+  }
+}
+
+// The cheapest of some members: the largest convolutions take half a minute.
+TEST(WorkloadTest, EveryDatasetCanBeVerified) {
+  SplitMix64 random(7);
+  for (const looptree::Dataset& dataset : looptree::Datasets()) {
+    looptree::LoopTree cheapest = looptree::Opened(std::string(dataset.example)).start;
+    for (int i = 0; i < 50 && dataset.size > 0; ++i) {
+      const std::string member = looptree::DatasetMember(dataset, random.Below(dataset.size));
+      auto opened = looptree::OpenBenchmark(looptree::BenchmarkUri{member});
+      if (opened && opened->start.facts().flop_count < cheapest.facts().flop_count) {
+        cheapest = std::move(opened->start);
+      }
+    }
+    EXPECT_EQ(RefusalOf(cheapest, 1), std::nullopt) << dataset.prefix;
+  }
 }
 
 TEST(WorkloadTest, TheCacheKeepsWhatFitsAndVariesTheInputs) {
