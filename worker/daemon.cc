@@ -169,7 +169,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY(const std::vector<int> processors, monitoring::AllowedProcessors());
   const monitoring::CorePlan cores = monitoring::PlanCores(processors, {});
   LF_TRY(SlotLock slot_lock, SlotLock::Open(cores.slot_core));
-  LF_TRY(HardwareFacts hardware, ProbeHardware());
+  LF_TRY(HardwareFacts hardware, ProbeHardware(cores.slot_core));
   LF_TRY_VOID(LeaveTimingCore(cores));
 
   // Inspect the host before this process uses its cores.

@@ -30,8 +30,8 @@ struct HardwareFacts {
   double clock_mhz = 0;
   std::uint32_t physical_cores = 0;
   std::uint32_t logical_cores = 0;
-  // Cache sizes; 0: the host does not say.
-  std::uint64_t l1d_bytes = 0;  // per core
+  // Cache sizes of the core that times kernels; 0: the host does not say.
+  std::uint64_t l1d_bytes = 0;
   std::uint64_t l2_bytes = 0;
   std::uint64_t l3_bytes = 0;
   std::uint64_t memory_bytes = 0;
@@ -52,9 +52,11 @@ struct CompilerFacts {
 struct CpuIdentity {
   std::string vendor;                 // "GenuineIntel"
   std::string family_model_stepping;  // "6.85.7"
+  std::string core_kind;              // "core", "atom"; "": all cores are of one kind
 };
-// The hardware class, composed of these facts:
+// The hardware class, composed of these facts, the kind of core only where a host has several:
 //   cpu:GenuineIntel:6.85.7:Intel(R) Xeon(R) ...:avx512:2c4t:l1d=32K:l2=1024K:l3=36608K
+//   cpu:GenuineIntel:6.151.2:12th Gen Intel(R) ...:avx2:16c24t:l1d=32K:l2=2048K:l3=30720K:atom
 std::string CpuClassOf(const HardwareFacts& facts, const CpuIdentity& identity);
 
 }  // namespace loopfleet

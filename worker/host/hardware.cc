@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "monitoring/host/host_files.h"
 #include "worker/host/cache_size.h"
 
 namespace loopfleet::worker {
@@ -61,6 +62,26 @@ std::uint32_t CountCores(const std::vector<Processor>& processors) {
                   core.empty() ? ValueOf(processor, "processor") : core);
   }
   return static_cast<std::uint32_t>(cores.size());
+}
+
+// The processor with that number; the first one if none has it.
+const Processor& ProcessorOf(int core, const std::vector<Processor>& processors) {
+  const auto found = std::ranges::find(processors, std::to_string(core), [](const Processor& of) {
+    return ValueOf(of, "processor");
+  });
+  return found == processors.end() ? processors.front() : *found;
+}
+
+// "core" or "atom" (or "lowpower") on Intel's hybrid hosts, which have a performance monitor for
+// each kind. "": all `processors` are of one kind.
+std::string KindOfCore(int core, std::size_t processors, const std::filesystem::path& sys) {
+  for (const char* const kind : {"core", "atom", "lowpower"}) {
+    const std::vector<int> alike =
+        monitoring::ParseCpuList(FirstLine(sys / fmt::format("devices/cpu_{}/cpus", kind)));
+    if (std::ranges::find(alike, core) == alike.end()) continue;
+    return alike.size() < processors ? kind : "";
+  }
+  return "";
 }
 
 void ReadCaches(const std::filesystem::path& directory, HardwareFacts& facts) {
@@ -123,26 +144,26 @@ std::string HostIsa() {
 #endif
 }
 
-Result<HardwareFacts> ProbeHardware(const HardwareSources& sources) {
+Result<HardwareFacts> ProbeHardware(int core, const HardwareSources& sources) {
   const std::vector<Processor> processors = ReadProcessors(sources.proc / "cpuinfo");
   if (processors.empty()) {
     return Fail(ErrorKind::kSystem,
                 fmt::format("{} names no processor", (sources.proc / "cpuinfo").string()));
   }
-  const Processor& first = processors.front();
+  const Processor& timed = ProcessorOf(core, processors);
   HardwareFacts facts;
   facts.device = DeviceKind::kCpu;
-  facts.model = ValueOf(first, "model name");
+  facts.model = ValueOf(timed, "model name");
   if (facts.model.empty()) {  // AArch64 gives numbers only
-    facts.model = fmt::format("implementer {} part {}", ValueOf(first, "CPU implementer"),
-                              ValueOf(first, "CPU part"));
+    facts.model = fmt::format("implementer {} part {}", ValueOf(timed, "CPU implementer"),
+                              ValueOf(timed, "CPU part"));
   }
   facts.isa = HostIsa();
-  facts.microcode = ValueOf(first, "microcode");
-  facts.clock_mhz = std::strtod(ValueOf(first, "cpu MHz").c_str(), nullptr);
+  facts.microcode = ValueOf(timed, "microcode");
+  facts.clock_mhz = std::strtod(ValueOf(timed, "cpu MHz").c_str(), nullptr);
   facts.physical_cores = CountCores(processors);
   facts.logical_cores = static_cast<std::uint32_t>(processors.size());
-  ReadCaches(sources.sys / "devices/system/cpu/cpu0/cache", facts);
+  ReadCaches(sources.sys / fmt::format("devices/system/cpu/cpu{}/cache", core), facts);
   facts.memory_bytes = AllowedMemoryBytes(sources, ReadMemoryBytes(sources.proc / "meminfo"));
   utsname system{};
   ::uname(&system);
@@ -150,9 +171,10 @@ Result<HardwareFacts> ProbeHardware(const HardwareSources& sources) {
   facts.kernel = fmt::format("{} {}", system.sysname, system.release);
   facts.hardware_class = CpuClassOf(
       facts,
-      {.vendor = ValueOf(first, "vendor_id"),
-       .family_model_stepping = fmt::format("{}.{}.{}", ValueOf(first, "cpu family"),
-                                            ValueOf(first, "model"), ValueOf(first, "stepping"))});
+      {.vendor = ValueOf(timed, "vendor_id"),
+       .family_model_stepping = fmt::format("{}.{}.{}", ValueOf(timed, "cpu family"),
+                                            ValueOf(timed, "model"), ValueOf(timed, "stepping")),
+       .core_kind = KindOfCore(core, processors.size(), sources.sys)});
   return facts;
 }
 

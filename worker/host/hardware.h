@@ -19,7 +19,9 @@ struct HardwareSources {
 // HardwareFacts::isa.
 std::string HostIsa();
 
-// What the host does not say stays empty or 0. kSystem: the host names no processor.
-Result<HardwareFacts> ProbeHardware(const HardwareSources& sources = {});
+// `core`: the processor that times kernels. Model, caches and class are its own: the cores of one
+// host may differ. What the host does not say stays empty or 0. kSystem: the host names no
+// processor.
+Result<HardwareFacts> ProbeHardware(int core, const HardwareSources& sources = {});
 
 }  // namespace loopfleet::worker

@@ -21,13 +21,29 @@ class HardwareTest : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text;
   }
-  void WriteCache(int index, const char* level, const char* type, const char* size) {
-    const auto cache =
-        sources_.sys / "devices/system/cpu/cpu0/cache" / ("index" + std::to_string(index));
-    Write(cache / "level", std::string(level) + "\n");
-    Write(cache / "type", std::string(type) + "\n");
-    Write(cache / "size", std::string(size) + "\n");
+  struct Cache {
+    int index;
+    const char* level;
+    const char* type;
+    const char* size;
+  };
+  void WriteCache(int core, const Cache& of) {
+    const auto cache = sources_.sys / "devices/system/cpu" / ("cpu" + std::to_string(core)) /
+                       "cache" / ("index" + std::to_string(of.index));
+    Write(cache / "level", std::string(of.level) + "\n");
+    Write(cache / "type", std::string(of.type) + "\n");
+    Write(cache / "size", std::string(of.size) + "\n");
   }
+  // A host of `cores` processors of one model, without threads beside each other.
+  void WriteProcessors(int cores, const std::string& identity) {
+    std::string cpuinfo;
+    for (int i = 0; i < cores; ++i) {
+      const std::string number = std::to_string(i);
+      cpuinfo += "processor : " + number + "\n" + identity + "core id : " + number + "\n\n";
+    }
+    Write(sources_.proc / "cpuinfo", cpuinfo);
+  }
+  std::string ClassOf(int core) { return ProbeHardware(core, sources_).value().hardware_class; }
   std::filesystem::path root_;
   HardwareSources sources_;
 };
@@ -44,11 +60,11 @@ TEST_F(HardwareTest, ReadsWhatLinuxSays) {
   }
   Write(sources_.proc / "cpuinfo", cpuinfo);
   Write(sources_.proc / "meminfo", "MemTotal:       24689884 kB\nMemFree: 1 kB\n");
-  WriteCache(0, "1", "Data", "32K");
-  WriteCache(1, "1", "Instruction", "64K");
-  WriteCache(2, "2", "Unified", "1024K");
-  WriteCache(3, "3", "Unified", "36M");
-  const HardwareFacts facts = ProbeHardware(sources_).value();
+  WriteCache(0, {0, "1", "Data", "32K"});
+  WriteCache(0, {1, "1", "Instruction", "64K"});
+  WriteCache(0, {2, "2", "Unified", "1024K"});
+  WriteCache(0, {3, "3", "Unified", "36M"});
+  const HardwareFacts facts = ProbeHardware(0, sources_).value();
   EXPECT_EQ(facts.model, "Some CPU @ 2.50GHz");
   EXPECT_EQ(facts.microcode, "0x1");
   EXPECT_DOUBLE_EQ(facts.clock_mhz, 2499.998);
@@ -62,10 +78,70 @@ TEST_F(HardwareTest, ReadsWhatLinuxSays) {
   EXPECT_NE(facts.hardware_class.find("GenuineIntel"), std::string::npos);
 }
 
+constexpr const char* kIntel =
+    "vendor_id : GenuineIntel\ncpu family : 6\nmodel : 151\nmodel name : Some CPU\nstepping : 2\n";
+constexpr const char* kAmd =
+    "vendor_id : AuthenticAMD\ncpu family : 25\nmodel : 97\nmodel name : Some X3D\nstepping : 2\n";
+
+// Stored results are looked up by this text.
+TEST_F(HardwareTest, WhereAllCoresAreAlikeTheClassNamesNoCore) {
+  WriteProcessors(2, kIntel);
+  for (const int core : {0, 1}) {
+    WriteCache(core, {0, "1", "Data", "32K"});
+    WriteCache(core, {1, "1", "Instruction", "64K"});
+    WriteCache(core, {2, "2", "Unified", "1024K"});
+    WriteCache(core, {3, "3", "Unified", "36M"});
+  }
+  const std::string expected =
+      "cpu:GenuineIntel:6.151.2:Some CPU:" + HostIsa() + ":2c2t:l1d=32K:l2=1024K:l3=36864K";
+  EXPECT_EQ(ClassOf(0), expected);
+  EXPECT_EQ(ClassOf(1), expected);
+}
+
+TEST_F(HardwareTest, TheClassOfAHybridHostNamesTheKindOfTheTimedCore) {
+  WriteProcessors(4, kIntel);
+  Write(sources_.sys / "devices/cpu_core/cpus", "0-1\n");
+  Write(sources_.sys / "devices/cpu_atom/cpus", "2-3\n");
+  for (const int core : {0, 1, 2, 3}) {
+    WriteCache(core, {0, "1", "Data", core < 2 ? "48K" : "32K"});
+    WriteCache(core, {1, "2", "Unified", core < 2 ? "1280K" : "2048K"});
+    WriteCache(core, {2, "3", "Unified", "30M"});
+  }
+  const std::string start = "cpu:GenuineIntel:6.151.2:Some CPU:" + HostIsa() + ":4c4t:";
+  EXPECT_EQ(ClassOf(1), start + "l1d=48K:l2=1280K:l3=30720K:core");
+  EXPECT_EQ(ClassOf(3), start + "l1d=32K:l2=2048K:l3=30720K:atom");
+  EXPECT_EQ(ProbeHardware(3, sources_).value().l1d_bytes, 32U << 10);
+  std::filesystem::remove_all(sources_.sys / "devices/cpu_atom");  // switched off
+  Write(sources_.sys / "devices/cpu_core/cpus", "0-3\n");
+  EXPECT_EQ(ClassOf(1), start + "l1d=48K:l2=1280K:l3=30720K");
+}
+
+TEST_F(HardwareTest, TheClassHasTheCachesOfTheTimedCore) {
+  WriteProcessors(4, kAmd);
+  for (const int core : {0, 1, 2, 3}) {  // two core complexes, the first with more cache
+    WriteCache(core, {0, "1", "Data", "32K"});
+    WriteCache(core, {1, "2", "Unified", "1024K"});
+    WriteCache(core, {2, "3", "Unified", core < 2 ? "96M" : "32M"});
+  }
+  const std::string start = "cpu:AuthenticAMD:25.97.2:Some X3D:" + HostIsa() + ":4c4t:";
+  EXPECT_EQ(ClassOf(0), start + "l1d=32K:l2=1024K:l3=98304K");
+  EXPECT_EQ(ClassOf(1), ClassOf(0));
+  EXPECT_EQ(ClassOf(3), start + "l1d=32K:l2=1024K:l3=32768K");
+}
+
+// AArch64 with big and little cores: the kinds are different parts.
+TEST_F(HardwareTest, TheModelIsThatOfTheTimedCore) {
+  Write(sources_.proc / "cpuinfo",
+        "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd05\n\n"
+        "processor : 1\nCPU implementer : 0x41\nCPU part : 0xd0a\n");
+  EXPECT_EQ(ProbeHardware(0, sources_).value().model, "implementer 0x41 part 0xd05");
+  EXPECT_EQ(ProbeHardware(1, sources_).value().model, "implementer 0x41 part 0xd0a");
+}
+
 TEST_F(HardwareTest, MemoryIsWhatTheControlGroupsAllow) {
   Write(sources_.proc / "cpuinfo", "processor : 0\n");
   Write(sources_.proc / "meminfo", "MemTotal:       8388608 kB\n");  // 8 GiB
-  const auto memory = [&] { return ProbeHardware(sources_).value().memory_bytes; };
+  const auto memory = [&] { return ProbeHardware(0, sources_).value().memory_bytes; };
   const std::filesystem::path root = sources_.sys / "fs/cgroup";
   Write(sources_.proc / "self/cgroup",
         "1:name=systemd:/elsewhere\n0::/fleet.slice/worker.service\n");
@@ -86,7 +162,7 @@ TEST_F(HardwareTest, MemoryIsWhatTheControlGroupsAllow) {
 
 TEST_F(HardwareTest, WhatTheHostDoesNotSayStaysEmpty) {
   Write(sources_.proc / "cpuinfo", "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0c\n");
-  const HardwareFacts facts = ProbeHardware(sources_).value();
+  const HardwareFacts facts = ProbeHardware(0, sources_).value();
   EXPECT_EQ(facts.model, "implementer 0x41 part 0xd0c");
   EXPECT_EQ(facts.physical_cores, 1U);
   EXPECT_EQ(facts.microcode, "");
@@ -94,10 +170,10 @@ TEST_F(HardwareTest, WhatTheHostDoesNotSayStaysEmpty) {
   EXPECT_EQ(facts.memory_bytes, 0U);
 }
 
-TEST_F(HardwareTest, NoProcessorIsAnError) { EXPECT_FALSE(ProbeHardware(sources_)); }
+TEST_F(HardwareTest, NoProcessorIsAnError) { EXPECT_FALSE(ProbeHardware(0, sources_)); }
 
 TEST_F(HardwareTest, ThisHostHasOne) {
-  const HardwareFacts facts = ProbeHardware().value();
+  const HardwareFacts facts = ProbeHardware(0).value();
   EXPECT_GE(facts.logical_cores, 1U);
   EXPECT_FALSE(facts.isa.empty());
   EXPECT_GT(facts.memory_bytes, 0U);
