@@ -117,7 +117,7 @@ Conditions SomeConditions() {
 }
 
 // A job's outcome as made from a worker's report.
-Outcome MeasuredOutcome(std::uint64_t row) {
+Outcome MeasuredOutcome(std::uint64_t row, std::uint64_t tree) {
   Measurement measurement{.elapsed_ns = 5000.125 + static_cast<double>(row % 1000) / 3,
                           .elapsed_low_ns = 4990.5,
                           .elapsed_high_ns = 5010.125,
@@ -135,7 +135,7 @@ Outcome MeasuredOutcome(std::uint64_t row) {
                   .finished_at = WallTime(Nanos(1'700'000'000'000'000'000)) +
                                  Nanos(static_cast<std::int64_t>(row) * 1000)};
   outcome.evaluation = {.verdict = std::move(measurement),
-                        .tree_key = KeyOfRow(row),
+                        .tree_key = KeyOfRow(tree),
                         .flop_count = 524'288,
                         .conditions = SomeConditions(),
                         .scratch_bytes = 4096,
@@ -147,9 +147,10 @@ Outcome MeasuredOutcome(std::uint64_t row) {
 // Batches of kGroup jobs, one after another: accepted in one transaction, finished in the next.
 class Ingest {
  public:
-  // `batches`: batches already stored, of kGroup rows each.
-  explicit Ingest(Store& store, std::uint64_t batches)
-      : store_(store), batch_(batches), row_(batches * kGroup) {}
+  // `batches`: batches already stored, of kGroup rows each. `trees`: how many distinct trees the
+  // rows have; 0: each row has its own.
+  explicit Ingest(Store& store, std::uint64_t batches, std::uint64_t trees = 0)
+      : store_(store), batch_(batches), row_(batches * kGroup), trees_(trees) {}
 
   struct Cost {
     double wall = 0;
@@ -182,16 +183,18 @@ class Ingest {
                           .accepted_at = WallTime(Nanos(1'700'000'000'000'000'000))};
     for (std::uint32_t i = 0; i < kGroup; ++i) {
       accepted.jobs.push_back(NullJob(row_ + i));
-      accepted.replayed.push_back(storage::ReplayResult{.tree = KeyOfRow(row_ + i)});
+      accepted.replayed.push_back(storage::ReplayResult{.tree = KeyOfRow(TreeOf(row_ + i))});
     }
     return accepted;
   }
 
  private:
+  std::uint64_t TreeOf(std::uint64_t row) const { return trees_ == 0 ? row : row % trees_; }
+
   std::vector<Write> Finish() {
     std::vector<Write> writes;
-    for (std::uint32_t i = 0; i < kGroup; ++i) {
-      Outcome outcome = MeasuredOutcome(row_++);
+    for (std::uint32_t i = 0; i < kGroup; ++i, ++row_) {
+      Outcome outcome = MeasuredOutcome(row_, TreeOf(row_));
       outcome.job = {{batch_}, i};
       outcome.sequence = i + 1;
       writes.push_back(JobFinished{std::move(outcome)});
@@ -202,6 +205,7 @@ class Ingest {
   Store& store_;
   std::uint64_t batch_ = 0;
   std::uint64_t row_ = 0;
+  const std::uint64_t trees_;
 };
 
 std::string SizeName(std::uint64_t rows) {
@@ -334,6 +338,34 @@ Status MeasureRepeats() {
   return {};
 }
 
+// The cost of lookups that the newest of a tree's many results does not answer.
+Status MeasureOneTree(std::uint64_t rows) {
+  const ScratchDirectory directory;
+  LF_TRY(auto store, Store::Open(directory / "store.db"));
+  Ingest ingest(*store, 0, 1);
+  LF_TRY_VOID(ingest.Add(rows));
+  LF_TRY(const auto reader, StoreReader::Open(directory / "store.db", store->result_keys()));
+  storage::ResultKey precise = KeyFor(0);
+  precise.precision = 1e-6;
+  storage::ResultKey recent = KeyFor(0);
+  recent.measured_since = MeasuredOutcome(rows, 0).finished_at;
+  constexpr int kEach = 10;
+  for (const auto& [name, key] :
+       {std::pair{"more precise than any result", precise}, {"newer than any result", recent}}) {
+    const Stopwatch watch;
+    for (int i = 0; i < kEach; ++i) {
+      LF_TRY(const auto found, reader->FindResult(key));
+      if (found != nullptr) return Fail(ErrorKind::kCorrupt, "a lookup went wrong");
+    }
+    Print({.bench = "store",
+           .name = fmt::format("look up, {}, {} results of one tree", name, rows),
+           .value = watch.wall() / kEach * 1e3,
+           .unit = "ms",
+           .details = {{"cpu_ms_each", watch.cpu() / kEach * 1e3}}});
+  }
+  return {};
+}
+
 Status MeasureIngest(const std::vector<std::uint64_t>& sizes) {
   const ScratchDirectory directory;
   LF_TRY(auto store, Store::Open(directory / "store.db"));
@@ -432,20 +464,25 @@ Status Run(std::uint64_t rows) {
 int main(int argc, char** argv) {
   using namespace loopfleet::bench;
   const std::string_view first = argc > 1 ? argv[1] : "1000000";
+  const std::string_view what = argc > 2 ? argv[2] : "";
   const bool repeats = argc == 2 && first == "repeats";
   const std::uint64_t rows = std::strtoull(first.data(), nullptr, 10);
-  const bool growth = argc == 4 && std::string_view(argv[2]) == "into";
-  if ((rows == 0 && !repeats) || !(argc <= 2 || growth)) {
-    fmt::print(stderr,
-               "usage: bench_store [ROWS]          (1000000; the long run is 10000000)\n"
-               "       bench_store ROWS into FILE  the cost of a job every 200000 rows; FILE is "
-               "made, or gone on with, and stays\n"
-               "       bench_store repeats         what the store answers alone\n");
+  const bool one_tree = argc == 3 && what == "of-one-tree";
+  const bool growth = argc == 4 && what == "into";
+  if ((rows == 0 && !repeats) || !(argc <= 2 || one_tree || growth)) {
+    fmt::print(
+        stderr,
+        "usage: bench_store [ROWS]            (1000000; the long run is 10000000)\n"
+        "       bench_store ROWS into FILE    the cost of a job every 200000 rows; FILE is "
+        "made, or gone on with, and stays\n"
+        "       bench_store ROWS of-one-tree  lookups that the newest result does not answer\n"
+        "       bench_store repeats           what the store answers alone\n");
     return 2;
   }
-  const auto status = growth    ? MeasureGrowth(rows, argv[3])
-                      : repeats ? MeasureRepeats()
-                                : Run(rows);
+  const auto status = growth     ? MeasureGrowth(rows, argv[3])
+                      : one_tree ? MeasureOneTree(rows)
+                      : repeats  ? MeasureRepeats()
+                                 : Run(rows);
   if (!status) {
     fmt::print(stderr, "bench store: {}\n", status.error().message);
     return 1;
