@@ -34,7 +34,8 @@ class StoreReader {
   StoreReader(const StoreReader&) = delete;
   StoreReader& operator=(const StoreReader&) = delete;
 
-  // The latest measurement that matches the full tuple.
+  // The latest measurement that matches the full tuple, among the newest 64 of the tuple that are
+  // new enough.
   Result<StoredAnswer> FindResult(const ResultKey& key);  // none: null
 
   // The latest measurement of a kernel with this machine code that matches all of `key` but its

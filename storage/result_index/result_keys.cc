@@ -76,13 +76,12 @@ void ResultKeys::Recent::Rebuild() {
   }
 }
 
-void ResultKeys::Recent::Find(ResultHash hash, ResultId below, std::size_t max,
-                              std::vector<ResultId>& ids) const {
+void ResultKeys::Recent::Find(ResultHash hash, std::size_t max, std::vector<ResultId>& ids) const {
   if (newest_.empty()) return;
   for (std::uint32_t next = newest_[hash & (newest_.size() - 1)]; next != 0 && ids.size() < max;
        next = before_[next - 1]) {
     const Entry& entry = entries_[next - 1];
-    if (entry.hash == hash && entry.id < below) ids.push_back(entry.id);
+    if (entry.hash == hash) ids.push_back(entry.id);
   }
 }
 
@@ -95,19 +94,19 @@ void ResultKeys::Recent::DropThrough(ResultId last) {
 // ---- reading
 
 Result<std::vector<ResultId>> ResultKeys::Find(Connection& connection, ResultHash hash,
-                                               ResultId below, std::size_t max) const {
+                                               std::size_t max) const {
   std::vector<ResultId> ids;
   std::vector<std::shared_ptr<const Run>> runs;
   {
     const std::lock_guard lock(mutex_);
-    recent_.Find(hash, below, max, ids);
+    recent_.Find(hash, max, ids);
     for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
-      if ((*run)->first_id < below && MayContain((*run)->filter, hash)) runs.push_back(*run);
+      if (MayContain((*run)->filter, hash)) runs.push_back(*run);
     }
   }
   for (const auto& run : runs) {
     if (ids.size() >= max) break;
-    LF_TRY_VOID(FindInRun(connection, *run, hash, below, max, ids));
+    LF_TRY_VOID(FindInRun(connection, *run, hash, max, ids));
   }
   return ids;
 }
@@ -128,7 +127,7 @@ void ResultKeys::AddRecent(const Entry& entry) {
 }
 
 Result<bool> ResultKeys::FindInRun(Connection& connection, const Run& run, ResultHash hash,
-                                   ResultId below, std::size_t max, std::vector<ResultId>& ids) {
+                                   std::size_t max, std::vector<ResultId>& ids) {
   // Equal hashes may span several chunks: begin in the last one that starts below `hash`.
   const auto first = std::ranges::lower_bound(run.directory, hash);
   std::int64_t chunk = std::max<std::int64_t>(first - run.directory.begin() - 1, 0);
@@ -145,7 +144,7 @@ Result<bool> ResultKeys::FindInRun(Connection& connection, const Run& run, Resul
     for (auto entry = std::ranges::lower_bound(entries, hash, {}, &Entry::hash);
          entry != entries.end() && entry->hash == hash; ++entry) {
       if (ids.size() >= max) return true;
-      if (entry->id < below) ids.push_back(entry->id);
+      ids.push_back(entry->id);
     }
   }
   return true;

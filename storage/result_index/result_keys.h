@@ -40,9 +40,9 @@ class ResultKeys {
   // kCorrupt: a run's row is damaged; the runs before it are loaded.
   Status Refresh(Connection& connection, ConditionsTable& conditions);
 
-  // Ids below `below` of rows that may have this hash, newest first, at most `max`.
+  // Ids of rows that may have this hash, newest first, at most `max`.
   // kCorrupt: a chunk of a run is missing or damaged.
-  Result<std::vector<ResultId>> Find(Connection& connection, ResultHash hash, ResultId below,
+  Result<std::vector<ResultId>> Find(Connection& connection, ResultHash hash,
                                      std::size_t max) const;
   // Changes whenever a row that may have this hash is added, or any result is flagged as suspect.
   // An answer stays valid until it changes.
@@ -76,7 +76,7 @@ class ResultKeys {
    public:
     void Add(const Entry& entry);
     const std::vector<Entry>& entries() const { return entries_; }
-    void Find(ResultHash hash, ResultId below, std::size_t max, std::vector<ResultId>& ids) const;
+    void Find(ResultHash hash, std::size_t max, std::vector<ResultId>& ids) const;
     void DropThrough(ResultId last);
 
    private:
@@ -93,7 +93,7 @@ class ResultKeys {
   Status LoadRows(Connection& connection, ConditionsTable& conditions);
   Status WriteRun(Connection& connection, std::vector<Entry> entries);
   static Result<bool> FindInRun(Connection& connection, const Run& run, ResultHash hash,
-                                ResultId below, std::size_t max, std::vector<ResultId>& ids);
+                                std::size_t max, std::vector<ResultId>& ids);
 
   KnownFailures failures_;
   const std::size_t run_entries_;

@@ -54,11 +54,9 @@ std::int64_t ContentHash(const Evaluation& evaluation, ConditionsId conditions) 
   return static_cast<std::int64_t>(hash);
 }
 
-// Ids to fetch at a time; nearly always the first row answers.
-constexpr std::size_t kCandidates = 8;
 // Entries of each cache. A full cache is cleared.
 constexpr std::size_t kMaxIdentities = 65'536;
-constexpr std::size_t kMaxAnswers = 16'384;  // about 1 KiB each
+constexpr std::size_t kMaxTuples = 16'384;  // about 1 KiB each; 3 KiB with all candidates read
 
 // Checks the table's CHECK constraints, which the writer disables: here they cost less per row.
 Status CheckMeasurement(const Outcome& outcome) {
@@ -80,20 +78,6 @@ Status CheckMeasurement(const Outcome& outcome) {
                             measurement.samples_ns.size(), measurement.sample_flags.size()));
   }
   return {};
-}
-
-// A grade C within 5 % comes from contended samples only: its small spread is chance.
-constexpr double kWidestGradeB = 0.05;
-bool IsPreciseEnough(const Measurement& measurement, double precision) {
-  if (precision == 0) return true;
-  return measurement.spread <= precision &&
-         (measurement.grade != Grade::kC || precision > kWidestGradeB);
-}
-
-bool SatisfiesKey(const StoredResult& result, const ResultKey& key) {
-  const Measurement& measurement = result.evaluation.measurement();
-  return measurement.grade != Grade::kD && measurement.grade <= key.min_grade &&
-         IsPreciseEnough(measurement, key.precision) && result.measured_at >= key.measured_since;
 }
 
 // Whether it may answer other trees with its machine code. A copied figure may not: it is older
@@ -264,18 +248,15 @@ Result<std::optional<ResultId>> ResultTable::FindSame(const Evaluation& evaluati
 }
 
 Result<std::optional<ResultId>> ResultTable::FindStoredSame(const Identity& identity) {
-  ResultId below = std::numeric_limits<ResultId>::max();
-  while (true) {
-    LF_TRY(const auto ids, keys_.Find(connection_, identity.hash, below, kCandidates));
-    if (ids.empty()) return std::nullopt;
-    for (const ResultId id : ids) {
-      LF_TRY(Query row, connection_.Start("SELECT content FROM results WHERE id = ?"));
-      row.Add(id);
-      LF_TRY(const bool found, row.Next());
-      if (found && row.Int64() == identity.content) return id;
-    }
-    below = ids.back();
+  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  LF_TRY(const auto ids, keys_.Find(connection_, identity.hash, kAll));
+  for (const ResultId id : ids) {
+    LF_TRY(Query row, connection_.Start("SELECT content FROM results WHERE id = ?"));
+    row.Add(id);
+    LF_TRY(const bool found, row.Next());
+    if (found && row.Int64() == identity.content) return id;
   }
+  return std::nullopt;
 }
 
 Result<StoredResult> ResultTable::ReadRow(Query& row, ResultId id) {
@@ -315,41 +296,66 @@ Result<StoredResult> ResultTable::Find(ResultId id) {
   return ReadRow(row, id);
 }
 
-Result<StoredAnswer> ResultTable::FindLatest(const ResultKey& key) {
-  const ResultHash hash = HashOf(key);
-  // Read before the search, because it may change meanwhile.
-  const std::uint32_t generation = keys_.Generation(hash);
-  if (const auto known = answers_.find(hash);
-      known != answers_.end() && known->second.generation == generation &&
-      Matches(known->second.result->evaluation, key) && SatisfiesKey(*known->second.result, key)) {
-    return known->second.result;
-  }
-  return FindStored(key, hash, generation);
+Result<ResultTable::Figures> ResultTable::FiguresOf(const StoredResult& row, ResultId id) {
+  LF_TRY(const bool is_suspect, IsSuspect(id));
+  const Measurement& measurement = row.evaluation.measurement();
+  return Figures{.is_suspect = is_suspect,
+                 .grade = measurement.grade,
+                 .spread = measurement.spread,
+                 .measured_at = row.measured_at};
 }
 
-Result<StoredAnswer> ResultTable::FindStored(const ResultKey& key, ResultHash hash,
-                                             std::uint32_t generation) {
-  ResultId below = std::numeric_limits<ResultId>::max();
-  bool is_newest = true;
-  while (true) {
-    LF_TRY(const auto ids, keys_.Find(connection_, hash, below, kCandidates));
-    if (ids.empty()) return nullptr;
-    for (const ResultId id : ids) {
-      LF_TRY(StoredResult found, Find(id));
-      const auto result = std::make_shared<const StoredResult>(std::move(found));
-      // Hashes may collide: the row decides.
-      if (!Matches(result->evaluation, key)) continue;
-      LF_TRY(const bool is_suspect, IsSuspect(id));
-      if (is_suspect) continue;
-      // Only the newest is cached: an older one may do for this request and not for the next.
-      if (std::exchange(is_newest, false)) {
-        if (answers_.size() >= kMaxAnswers) answers_.clear();
-        answers_.insert_or_assign(hash, Answer{.generation = generation, .result = result});
-      }
-      if (SatisfiesKey(*result, key)) return result;
-    }
-    below = ids.back();
+bool ResultTable::Satisfies(const Figures& figures, const ResultKey& key) {
+  if (figures.is_suspect || figures.grade == Grade::kD || figures.grade > key.min_grade) {
+    return false;
   }
+  if (key.precision == 0) return true;
+  // A grade C within 5 % comes from contended samples only: its small spread is chance.
+  constexpr double kWidestGradeB = 0.05;
+  return figures.spread <= key.precision &&
+         (figures.grade != Grade::kC || key.precision > kWidestGradeB);
+}
+
+Result<StoredAnswer> ResultTable::FindLatest(const ResultKey& key) {
+  LF_TRY(Candidates* const found, CandidatesFor(HashOf(key)));
+  if (found == nullptr) return nullptr;
+  for (std::size_t i = 0; i < found->ids.size(); ++i) {
+    const ResultId id = found->ids[i];
+    if (i == found->figures.size()) {
+      LF_TRY(StoredAnswer row, Read(*found, id));
+      LF_TRY(const Figures read, FiguresOf(*row, id));
+      found->figures.push_back(read);
+    }
+    const Figures& figures = found->figures[i];
+    if (figures.measured_at < key.measured_since) return nullptr;
+    if (!Satisfies(figures, key)) continue;
+    LF_TRY(StoredAnswer row, Read(*found, id));
+    if (Matches(row->evaluation, key)) return row;  // hashes may collide: the row decides
+  }
+  return nullptr;
+}
+
+Result<ResultTable::Candidates*> ResultTable::CandidatesFor(ResultHash hash) {
+  // Read before the search, because it may change meanwhile.
+  const std::uint32_t generation = keys_.Generation(hash);
+  if (const auto known = candidates_.find(hash);
+      known != candidates_.end() && known->second.generation == generation) {
+    return &known->second;
+  }
+  LF_TRY(auto ids, keys_.Find(connection_, hash, kMaxCandidates));
+  if (ids.empty()) return nullptr;
+  if (candidates_.size() >= kMaxTuples) candidates_.clear();
+  Candidates& candidates = candidates_[hash];
+  candidates = {.generation = generation, .ids = std::move(ids)};
+  return &candidates;
+}
+
+Result<StoredAnswer> ResultTable::Read(Candidates& candidates, ResultId id) {
+  if (candidates.last == nullptr || candidates.last->row != id) {
+    LF_TRY(StoredResult row, Find(id));
+    candidates.last = std::make_shared<const StoredResult>(std::move(row));
+  }
+  return candidates.last;
 }
 
 Result<StoredAnswer> ResultTable::FindSameCode(const std::string& code_hash, const ResultKey& key) {
@@ -362,12 +368,14 @@ Result<StoredAnswer> ResultTable::FindSameCode(const std::string& code_hash, con
     id = row.Int64();
   }
   LF_TRY(StoredResult result, Find(id));
+  LF_TRY(const Figures figures, FiguresOf(result, id));
   const Evaluation& evaluation = result.evaluation;
   // Hashes may collide: the row decides. A thinned row no longer has the samples of its figure.
   const bool is_same = evaluation.code_hash == code_hash && MatchesConditions(evaluation, key);
-  if (!is_same || !SatisfiesKey(result, key) || evaluation.measurement().thinned) return nullptr;
-  LF_TRY(const bool is_suspect, IsSuspect(id));
-  if (is_suspect) return nullptr;
+  if (!is_same || evaluation.measurement().thinned || figures.measured_at < key.measured_since ||
+      !Satisfies(figures, key)) {
+    return nullptr;
+  }
   return std::make_shared<const StoredResult>(std::move(result));
 }
 

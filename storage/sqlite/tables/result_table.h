@@ -47,7 +47,11 @@ class ResultTable {
 
   // kCorrupt: the row is missing or damaged.
   Result<StoredResult> Find(ResultId id);
-  // The newest result for the key that is precise and new enough. Suspect ones do not count.
+  // Results that FindLatest() considers: the newest of the tuple.
+  static constexpr std::size_t kMaxCandidates = 64;
+  // The newest candidate that is precise and new enough. Suspect ones do not count. Ends at the
+  // first one that is too old: ids and times ascend together unless a clock was set back, and a
+  // result missed for that reason is measured again.
   Result<StoredAnswer> FindLatest(const ResultKey& key);  // none: null
   // As StoreReader::FindSameCode.
   Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key);
@@ -84,10 +88,29 @@ class ResultTable {
     }
   };
 
+  // The figures that decide whether a result satisfies a request.
+  struct Figures {
+    bool is_suspect = false;
+    Grade grade = Grade::kD;
+    double spread = 0;
+    WallTime measured_at{};
+  };
+  // What a reader knows of the newest results of one hash. Each row is read once for its figures,
+  // so a repeated request, a miss included, reads at most the row that answers it.
+  struct Candidates {
+    std::uint32_t generation = 0;  // valid while it is the current one
+    std::vector<ResultId> ids;     // newest first
+    std::vector<Figures> figures;  // of the first ids, as far as they were read
+    StoredAnswer last;             // the row that was read last
+  };
+
   Result<ResultId> NextId();
   Result<StoredResult> ReadRow(Query& row, ResultId id);
-  Result<StoredAnswer> FindStored(const ResultKey& key, ResultHash hash, std::uint32_t generation);
+  Result<Candidates*> CandidatesFor(ResultHash hash);  // none: null
+  Result<StoredAnswer> Read(Candidates& candidates, ResultId id);
   Result<bool> IsSuspect(ResultId id);
+  Result<Figures> FiguresOf(const StoredResult& row, ResultId id);
+  static bool Satisfies(const Figures& figures, const ResultKey& key);
   Result<std::optional<ResultId>> FindStoredSame(const Identity& identity);
   void Remember(const Identity& identity, ResultId id);
 
@@ -106,13 +129,7 @@ class ResultTable {
   std::optional<ResultId> next_id_;       // writer only; empty: read from the table
   // Writer only: rows written or found recently, so that many equal answers take one search.
   std::unordered_map<Identity, ResultId, IdentityHash> id_by_identity_;
-  // Reader only: the newest trusted result of recently requested tuples, valid while its generation
-  // is current.
-  struct Answer {
-    std::uint32_t generation = 0;
-    StoredAnswer result;
-  };
-  std::unordered_map<ResultHash, Answer> answers_;
+  std::unordered_map<ResultHash, Candidates> candidates_;  // reader only
 };
 
 }  // namespace loopfleet::storage

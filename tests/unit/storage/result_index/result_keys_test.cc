@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "storage/sqlite/tables/result_table.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -36,6 +37,17 @@ class ResultKeysTest : public ScratchDatabase {
   static double ElapsedOf(StoreReader& reader, std::uint32_t tree) {
     const auto found = reader.FindResult(KeyFor(Measured(tree, 1))).value();
     return found ? found->evaluation.measurement().elapsed_ns : 0;
+  }
+
+  static Evaluation MeasuredWith(double spread) {
+    Evaluation evaluation = Measured(1, 1);
+    std::get<Measurement>(evaluation.verdict).spread = spread;
+    return evaluation;
+  }
+  static ResultKey KeyOf(double precision) {
+    ResultKey key = KeyFor(Measured(1, 1));
+    key.precision = precision;
+    return key;
   }
 
   std::uint64_t batch_ = 0;
@@ -144,6 +156,47 @@ TEST_F(ResultKeysTest, TheNewestThatIsGoodEnoughIsFoundWhateverWasAskedBefore) {
     EXPECT_EQ(elapsed(0.03), 4);
     EXPECT_EQ(elapsed(0), 4);
   }
+}
+
+TEST_F(ResultKeysTest, ARequestConsidersTheNewestResultsOnly) {
+  const auto store = OpenStore({.run_entries = kRunEntries});
+  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  Add(*store, {MeasuredWith(0.001)});
+  Add(*store, std::vector<Evaluation>(ResultTable::kMaxCandidates - 1, MeasuredWith(0.02)));
+  EXPECT_TRUE(reader->FindResult(KeyOf(0.01)).value());
+  Add(*store, {MeasuredWith(0.02)});
+  EXPECT_FALSE(reader->FindResult(KeyOf(0.01)).value());
+  EXPECT_TRUE(reader->FindResult(KeyOf(0.02)).value());
+}
+
+// Ids and times ascend together. Here the clock was set back, so the row behind is never read.
+TEST_F(ResultKeysTest, ASearchEndsAtTheFirstResultThatIsTooOld) {
+  const auto store = OpenStore({.run_entries = kRunEntries});
+  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  for (const int second : {20, 10}) {
+    Outcome outcome = SomeOutcome({.batch = ++batch_}, PlainSpec(2), Measured(1, second));
+    outcome.finished_at = WallTime(std::chrono::seconds(second));
+    ASSERT_TRUE(
+        store->Apply(std::vector<Write>{SomeBatch(batch_, {PlainSpec(2)}), JobFinished{outcome}}));
+  }
+  RunByHand("DELETE FROM results WHERE id = 1");
+  ResultKey key = KeyOf(0);
+  key.measured_since = WallTime(std::chrono::seconds(15));
+  EXPECT_EQ(reader->FindResult(key).value(), nullptr);
+  key.measured_since = WallTime(std::chrono::seconds(10));
+  EXPECT_TRUE(reader->FindResult(key).value());
+}
+
+TEST_F(ResultKeysTest, ARepeatedMissReadsNothing) {
+  const auto store = OpenStore({.run_entries = kRunEntries});
+  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  Add(*store, std::vector<Evaluation>(3, MeasuredWith(0.02)));
+  EXPECT_EQ(reader->FindResult(KeyOf(0.01)).value(), nullptr);
+  RunByHand("DELETE FROM results WHERE id <= 2");  // reading them again would fail
+  EXPECT_EQ(reader->FindResult(KeyOf(0.01)).value(), nullptr);
+  EXPECT_EQ(reader->FindResult(KeyOf(0.005)).value(), nullptr);
+  Add(*store, {MeasuredWith(0.03)});  // from now on the miss may be one no more
+  EXPECT_EQ(reader->FindResult(KeyOf(0.01)).error().kind, ErrorKind::kCorrupt);
 }
 
 TEST_F(ResultKeysTest, AGroupThatFailsAddsNothing) {
