@@ -169,6 +169,12 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY(const std::vector<int> processors, monitoring::AllowedProcessors());
   const monitoring::CorePlan cores = monitoring::PlanCores(processors, {});
   LF_TRY(SlotLock slot_lock, SlotLock::Open(cores.slot_core));
+  if (slot_lock.is_open_to_all()) {
+    log::Warning(
+        "worker.open_lock path={} message=\"any user of this host can keep workers from the timing "
+        "core: there is no {}\"",
+        slot_lock.path(), kSlotLockDirectory);
+  }
   LF_TRY(HardwareFacts hardware, ProbeHardware(cores.slot_core));
   LF_TRY_VOID(LeaveTimingCore(cores));
 

@@ -1,8 +1,14 @@
 #include "worker/processes/slot_lock.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <string>
 #include <thread>
 
 #include "monitoring/host/core_plan.h"
@@ -75,6 +81,71 @@ TEST_F(SlotLockTest, TwoThatAlwaysWantItBothGetIt) {
   EXPECT_FALSE(overlapped);
   EXPECT_GE(counts[0], 50);
   EXPECT_GE(counts[1], 50);
+}
+
+constexpr uid_t kNobody = 65534;
+
+// Runs `body` as a user that owns nothing; needs root. True if it returned true.
+template <class Body>
+bool AsNobody(const Body& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool became = ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0;
+    ::_exit(became && body() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+class SlotLockDirectoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(directory_);
+    ::chmod(directory_.c_str(), 02770);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  const std::filesystem::path directory_ =
+      std::filesystem::path("/tmp") / ("loopfleet_slots_" + std::to_string(::getpid()));
+  const std::atomic<bool> never_{false};
+};
+
+TEST_F(SlotLockDirectoryTest, ExcludesOnItsOwnFilesWhateverTheUmask) {
+  const mode_t before = ::umask(077);
+  SlotLock one = SlotLock::Open(3, directory_).value();
+  ::umask(before);
+  SlotLock two = SlotLock::Open(3, directory_).value();
+  SlotLock other_core = SlotLock::Open(2, directory_).value();
+  EXPECT_EQ(one.path(), directory_ / "cpu3");
+  EXPECT_FALSE(one.is_open_to_all());
+  ASSERT_TRUE(one.Acquire(kLong, never_));
+  EXPECT_FALSE(two.Acquire(std::chrono::milliseconds(1), never_));
+  EXPECT_TRUE(other_core.Acquire(kLong, never_));
+  struct stat status{};
+  ASSERT_EQ(::stat(one.path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640U);
+}
+
+TEST_F(SlotLockDirectoryTest, AUserThatItDoesNotLetInCannotHoldTheLock) {
+  if (::geteuid() != 0) GTEST_SKIP() << "becoming another user needs root";
+  const auto nobody_locks = [&] {
+    return AsNobody([&] {
+      auto lock = SlotLock::Open(0, directory_);
+      return lock && lock->Acquire(std::chrono::milliseconds(1), never_);
+    });
+  };
+  EXPECT_FALSE(nobody_locks());
+  ASSERT_TRUE(SlotLock::Open(0, directory_));  // made the files
+  EXPECT_FALSE(nobody_locks());
+  std::filesystem::remove_all(directory_);
+  EXPECT_TRUE(nobody_locks());  // in sysfs anyone can
+}
+
+TEST_F(SlotLockDirectoryTest, IsRefusedWhereEveryUserGetsIn) {
+  ::chmod(directory_.c_str(), 01777);
+  const auto lock = SlotLock::Open(0, directory_);
+  ASSERT_FALSE(lock);
+  EXPECT_NE(lock.error().message.find("chmod o="), std::string::npos) << lock.error().message;
 }
 
 }  // namespace
