@@ -116,6 +116,8 @@ Conditions SomeConditions() {
           .isolation = "process+rlimits"};
 }
 
+std::string WorkerOf(std::uint64_t row) { return fmt::format("bench-worker-{}", 10 + row % 10); }
+
 // A job's outcome as made from a worker's report.
 Outcome MeasuredOutcome(std::uint64_t row, std::uint64_t tree) {
   Measurement measurement{.elapsed_ns = 5000.125 + static_cast<double>(row % 1000) / 3,
@@ -131,7 +133,7 @@ Outcome MeasuredOutcome(std::uint64_t row, std::uint64_t tree) {
   }
   measurement.sample_flags.assign(kSamples, kSampleAccepted);
   Outcome outcome{.attempts = 1,
-                  .worker = "bench-worker-17",
+                  .worker = WorkerOf(row),
                   .finished_at = WallTime(Nanos(1'700'000'000'000'000'000)) +
                                  Nanos(static_cast<std::int64_t>(row) * 1000)};
   outcome.evaluation = {.verdict = std::move(measurement),
@@ -366,6 +368,25 @@ Status MeasureOneTree(std::uint64_t rows) {
   return {};
 }
 
+// How long other writes wait when a worker's results are suspected: `rows` results are new enough,
+// one of ten is the worker's.
+Status MeasureSuspicion(std::uint64_t rows) {
+  const ScratchDirectory directory;
+  LF_TRY(auto store, Store::Open(directory / "store.db"));
+  Ingest ingest(*store, 0);
+  LF_TRY_VOID(ingest.Add(rows));
+  const std::vector<Write> suspected = {
+      storage::ResultsSuspected{.worker = WorkerOf(0), .reason = "its canaries drifted"}};
+  const Stopwatch watch;
+  LF_TRY_VOID(store->Apply(suspected));
+  Print({.bench = "store",
+         .name = fmt::format("longest transaction of a suspicion, {} results", SizeName(rows)),
+         .value = watch.wall() * 1e3,
+         .unit = "ms",
+         .details = {{"cpu_ms", watch.cpu() * 1e3}}});
+  return {};
+}
+
 Status MeasureIngest(const std::vector<std::uint64_t>& sizes) {
   const ScratchDirectory directory;
   LF_TRY(auto store, Store::Open(directory / "store.db"));
@@ -468,8 +489,9 @@ int main(int argc, char** argv) {
   const bool repeats = argc == 2 && first == "repeats";
   const std::uint64_t rows = std::strtoull(first.data(), nullptr, 10);
   const bool one_tree = argc == 3 && what == "of-one-tree";
+  const bool suspected = argc == 3 && what == "suspected";
   const bool growth = argc == 4 && what == "into";
-  if ((rows == 0 && !repeats) || !(argc <= 2 || one_tree || growth)) {
+  if ((rows == 0 && !repeats) || !(argc <= 2 || one_tree || suspected || growth)) {
     fmt::print(
         stderr,
         "usage: bench_store [ROWS]            (1000000; the long run is 10000000)\n"
@@ -479,10 +501,11 @@ int main(int argc, char** argv) {
         "       bench_store repeats           what the store answers alone\n");
     return 2;
   }
-  const auto status = growth     ? MeasureGrowth(rows, argv[3])
-                      : one_tree ? MeasureOneTree(rows)
-                      : repeats  ? MeasureRepeats()
-                                 : Run(rows);
+  const auto status = growth      ? MeasureGrowth(rows, argv[3])
+                      : one_tree  ? MeasureOneTree(rows)
+                      : suspected ? MeasureSuspicion(rows)
+                      : repeats   ? MeasureRepeats()
+                                  : Run(rows);
   if (!status) {
     fmt::print(stderr, "bench store: {}\n", status.error().message);
     return 1;
