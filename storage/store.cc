@@ -22,6 +22,7 @@
 #include "storage/sqlite/tables/job_table.h"
 #include "storage/sqlite/tables/outcome_table.h"
 #include "storage/sqlite/tables/result_table.h"
+#include "storage/sqlite/tables/suspicion_table.h"
 #include "storage/sqlite/writer_lock.h"
 #include "storage/unfinished_jobs.h"
 
@@ -113,6 +114,7 @@ struct Store::Impl {
   Status On(const BatchClosed& closed);
   Status On(const ResultsSuspected& suspected);
   Status On(const ResultDoubted& doubted);
+  Status Flag(Suspicion suspicion);
   Status Flush();
   Status On(const WorkersDrained& drained) { return drains.Save(drained); }
   Status On(const WorkersResumed& resumed) { return drains.Remove(resumed.target); }
@@ -133,6 +135,8 @@ struct Store::Impl {
   BatchTable batches{*connection};
   DrainTable drains{*connection};
   RetentionTable retention{*connection, results};
+  SuspicionTable suspicions{*connection};
+  bool has_more_to_flag = true;  // false: there is no suspicion
   // Batches changed by the current transaction, saved at its end: one row a batch, however many of
   // its jobs finish.
   std::map<BatchId, StoredBatch> touched;
@@ -258,6 +262,31 @@ void Store::Impl::Undo() {
   keys->failures().Forget();
 }
 
+bool Store::HasMoreToFlag() const { return impl_->has_more_to_flag; }
+
+Status Store::FlagMore() {
+  bool is_over = false;
+  const auto step = [&]() -> Status {
+    LF_TRY_VOID(impl_->connection->Run("BEGIN IMMEDIATE"));
+    LF_TRY_VOID(impl_->CheckEpoch());
+    LF_TRY(auto suspicion, impl_->suspicions.Oldest());
+    is_over = !suspicion;
+    if (suspicion) {
+      LF_TRY_VOID(impl_->Flag(*std::move(suspicion)));
+    }
+    return impl_->connection->Run("COMMIT");
+  };
+  const Status done = step();
+  if (!done) {
+    impl_->Undo();
+    return done;
+  }
+  impl_->keys->failures().Publish();
+  if (is_over) impl_->keys->Invalidate();  // the workers' later results answer from now on
+  impl_->has_more_to_flag = !is_over;
+  return {};
+}
+
 Status Store::Thin(Thinning& pass, WallTime now) {
   Thinning next = pass;  // replaces `pass` once the step is on disk
   const auto step = [&]() -> Status {
@@ -362,8 +391,24 @@ Status Store::Impl::Flush() {
 // Flushes first: the rows to flag may be among those of this transaction.
 Status Store::Impl::On(const ResultsSuspected& suspected) {
   LF_TRY_VOID(Flush());
-  LF_TRY_VOID(keys->failures().Suspect(*connection, suspected));
-  return results.Suspect(suspected);
+  Suspicion suspicion{.what = suspected};
+  LF_TRY(suspicion.id, suspicions.NextId());
+  LF_TRY(suspicion.results, results.RangeSince(suspected.since));
+  LF_TRY(suspicion.failures, KnownFailures::RangeSince(*connection, suspected.since));
+  return Flag(std::move(suspicion));
+}
+
+// Takes the next step of a suspicion, and saves what is left of it.
+Status Store::Impl::Flag(Suspicion suspicion) {
+  constexpr std::int64_t kOfEach = kRowsPerStep / 2;
+  LF_TRY_VOID(results.Suspect(suspicion.what, suspicion.results.TakeFront(kOfEach)));
+  LF_TRY_VOID(
+      keys->failures().Suspect(*connection, suspicion.what, suspicion.failures.TakeFront(kOfEach)));
+  if (suspicion.results.empty() && suspicion.failures.empty()) {
+    return suspicions.Remove(suspicion.id);
+  }
+  has_more_to_flag = true;
+  return suspicions.Save(suspicion);
 }
 
 Status Store::Impl::On(const ResultDoubted& doubted) {

@@ -82,6 +82,13 @@ class Store {
   //             without its key or with a time that is not finite and positive
   Status Apply(std::span<const Write> writes);
 
+  // Apply() looks at no more than kRowsPerStep rows that a ResultsSuspected may be about. The order
+  // is on disk with it: no result that it covers answers, before a restart or after, and FlagMore()
+  // flags the rest, kRowsPerStep in each transaction. Errors as of Apply().
+  static constexpr std::int64_t kRowsPerStep = 10'000;
+  Status FlagMore();
+  bool HasMoreToFlag() const;  // true: call FlagMore(), which finds out whether there is more
+
   // Runs the next step of a pass that removes raw samples from old results
   // (storage/sqlite/maintenance/thinning.h), in a transaction of its own: a few milliseconds. On an
   // error neither the file nor the pass has changed. Errors as of Apply().

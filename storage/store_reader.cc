@@ -12,6 +12,7 @@
 #include "storage/sqlite/tables/job_table.h"
 #include "storage/sqlite/tables/outcome_table.h"
 #include "storage/sqlite/tables/result_table.h"
+#include "storage/sqlite/tables/suspicion_table.h"
 #include "storage/unfinished_jobs.h"
 
 namespace loopfleet::storage {
@@ -37,6 +38,7 @@ struct StoreReader::Impl {
   JobTable jobs{*connection};
   OutcomeTable outcomes{*connection, conditions, results, jobs};
   BatchTable batches{*connection};
+  SuspicionTable suspicions{*connection};
 };
 
 Result<std::unique_ptr<StoreReader>> StoreReader::Open(const std::filesystem::path& path,
@@ -83,6 +85,11 @@ Result<StoredAnswer> StoreReader::FindFailure(const FailureQuery& question) {
     LF_TRY(auto outcome, impl_->outcomes.FindAt(entry.batch, entry.sequence));
     // Hashes may collide: the row decides.
     if (!outcome || outcome->evaluation.ok() || !Matches(outcome->evaluation, key)) continue;
+    if (DependsOnTime(entry.code)) {
+      LF_TRY(const bool is_suspect,
+             impl_->suspicions.Covers(outcome->worker, outcome->finished_at));
+      if (is_suspect) continue;
+    }
     outcome->evaluation.stages = {};
     return std::make_shared<const StoredResult>(
         StoredResult{.evaluation = std::move(outcome->evaluation),

@@ -377,13 +377,19 @@ Status MeasureSuspicion(std::uint64_t rows) {
   LF_TRY_VOID(ingest.Add(rows));
   const std::vector<Write> suspected = {
       storage::ResultsSuspected{.worker = WorkerOf(0), .reason = "its canaries drifted"}};
-  const Stopwatch watch;
+  const Stopwatch total;
   LF_TRY_VOID(store->Apply(suspected));
+  double longest = total.wall();
+  while (store->HasMoreToFlag()) {
+    const Stopwatch watch;
+    LF_TRY_VOID(store->FlagMore());
+    longest = std::max(longest, watch.wall());
+  }
   Print({.bench = "store",
          .name = fmt::format("longest transaction of a suspicion, {} results", SizeName(rows)),
-         .value = watch.wall() * 1e3,
+         .value = longest * 1e3,
          .unit = "ms",
-         .details = {{"cpu_ms", watch.cpu() * 1e3}}});
+         .details = {{"ms_in_all", total.wall() * 1e3}, {"cpu_ms_in_all", total.cpu() * 1e3}}});
   return {};
 }
 

@@ -7,6 +7,15 @@
 #include "common/base/log.h"
 
 namespace loopfleet::coordinator {
+namespace {
+
+// A full or failing disk, or another process that holds the file, may pass with time. Damage, a
+// newer writer or a bug does not.
+bool MayPass(ErrorKind kind) {
+  return kind == ErrorKind::kFull || kind == ErrorKind::kUnavailable || kind == ErrorKind::kSystem;
+}
+
+}  // namespace
 
 StorageThread::StorageThread(storage::Store& store, monitoring::CoordinatorMetrics& metrics,
                              const Clock& clock, wire::Wakeup& done, std::chrono::days keep_samples)
@@ -40,6 +49,14 @@ std::optional<ErrorKind> StorageThread::trouble() const {
   return trouble_;
 }
 
+void StorageThread::GiveUp(const Error& error) {
+  {
+    std::lock_guard lock(mutex_);
+    fatal_ = error;
+  }
+  done_.Signal();
+}
+
 // Logs once while the kind of error stays the same.
 void StorageThread::NoteTrouble(const Error& error) {
   {
@@ -67,7 +84,8 @@ void StorageThread::Run() {
       std::vector<Persist> fresh = Await();
       if (fresh.empty()) {
         if (queue_.is_closed()) return;
-        ThinSamples();
+        store_.HasMoreToFlag() ? FlagMore() : ThinSamples();
+        if (fatal()) return;
         continue;
       }
       for (Persist& persist : fresh) backlog_.Add(std::move(persist));
@@ -76,6 +94,8 @@ void StorageThread::Run() {
       while (auto persist = queue_.TryPop()) backlog_.Add(*std::move(persist));
     }
     if (FlushBacklog()) {
+      FlagMore();  // between two groups, so that neither waits long for the other
+      if (fatal()) return;
       if (retention_.IsDueWhileBusy()) ThinSamples();
       continue;
     }
@@ -85,9 +105,22 @@ void StorageThread::Run() {
 }
 
 std::vector<Persist> StorageThread::Await() {
+  if (store_.HasMoreToFlag()) {
+    return queue_.PopAllWithin(std::max(Instant::duration::zero(), flag_at_ - clock_.Now()));
+  }
   if (!retention_.is_on()) return queue_.PopAll();
   const auto until_due = retention_.due() - clock_.Now();
   return queue_.PopAllWithin(std::max<Instant::duration>(SampleRetention::kIdle, until_due));
+}
+
+// Flags the next results that a worker's drift has made suspect.
+void StorageThread::FlagMore() {
+  if (!store_.HasMoreToFlag() || clock_.Now() < flag_at_) return;
+  const Status done = store_.FlagMore();
+  if (done) return NoteSuccess();
+  if (!MayPass(done.error().kind)) return GiveUp(done.error());
+  NoteTrouble(done.error());
+  flag_at_ = clock_.Now() + kRetryPause;
 }
 
 void StorageThread::ThinSamples() {
@@ -109,15 +142,8 @@ bool StorageThread::FlushBacklog() {
       Tell(backlog_.Applied());
       continue;
     }
-    const ErrorKind kind = applied.error().kind;
-    // A full or failing disk, or another process that holds the file, may pass with time. Damage, a
-    // newer writer or a bug does not.
-    if (kind != ErrorKind::kFull && kind != ErrorKind::kUnavailable && kind != ErrorKind::kSystem) {
-      {
-        std::lock_guard lock(mutex_);
-        fatal_ = applied.error();
-      }
-      done_.Signal();
+    if (!MayPass(applied.error().kind)) {
+      GiveUp(applied.error());
       return false;
     }
     NoteTrouble(applied.error());

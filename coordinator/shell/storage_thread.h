@@ -53,9 +53,11 @@ class StorageThread {
   void Run();
   // The next writes. Empty: none came within a short time, or the queue is closed.
   std::vector<Persist> Await();
+  void FlagMore();
   void ThinSamples();
   // True if the backlog is empty afterwards.
   bool FlushBacklog();
+  void GiveUp(const Error& error);
   void NoteTrouble(const Error& error);
   void NoteSuccess();
   void Tell(std::vector<Event> events);
@@ -68,6 +70,7 @@ class StorageThread {
   BoundedQueue<Persist> queue_{kMaxWaiting};
   WriteBacklog backlog_;       // used by the thread only
   SampleRetention retention_;  // used by the thread only
+  Instant flag_at_{};          // used by the thread only: no sooner after an error
   std::atomic<bool> stopping_{false};
 
   mutable std::mutex mutex_;

@@ -122,16 +122,31 @@ Status KnownFailures::Add(Connection& connection, ConditionsId conditions,
   return {};
 }
 
-Status KnownFailures::Suspect(Connection& connection, const ResultsSuspected& suspected) {
-  // Scans newest first and one minute further back, as ResultTable::Suspect does.
-  constexpr Nanos kSlack = std::chrono::minutes(1);
+Result<IdRange> KnownFailures::RangeSince(Connection& connection, WallTime since) {
+  LF_TRY(const std::int64_t last,
+         connection.Number("SELECT coalesce(max(id), 0) FROM known_failures"));
+  return storage::RangeSince(since, last, [&](std::int64_t id) -> Result<std::optional<WallTime>> {
+    LF_TRY(Query row, connection.Start("SELECT * FROM known_failures WHERE id >= ? "
+                                       "ORDER BY id LIMIT 1"));
+    row.Add(id);
+    LF_TRY(const bool found, row.Next());
+    if (!found) return std::nullopt;
+    for (int column = 0; column < 7; ++column) row.Skip();  // id .. sequence
+    const WallTime failed_at(Nanos(row.Int64()));
+    return row.ChecksumMatches() ? std::optional(failed_at) : std::nullopt;
+  });
+}
+
+Status KnownFailures::Suspect(Connection& connection, const ResultsSuspected& suspected,
+                              IdRange range) {
   const std::int64_t since = suspected.since.time_since_epoch().count();
   std::vector<std::pair<std::int64_t, Place>> rows;
   {
     LF_TRY(Query row, connection.Start(R"sql(
       SELECT f.*, o.worker
       FROM known_failures f LEFT JOIN outcomes o ON o.batch = f.batch AND o.sequence = f.sequence
-      ORDER BY f.id DESC)sql"));
+      WHERE f.id BETWEEN ? AND ?)sql"));
+    row.Add(range.first).Add(range.last);
     while (true) {
       LF_TRY(const bool more, row.Next());
       if (!more) break;
@@ -143,8 +158,7 @@ Status KnownFailures::Suspect(Connection& connection, const ResultsSuspected& su
       const BatchId batch{row.Int<std::uint64_t>()};
       const Place place{batch, row.Int<std::uint64_t>()};
       const std::int64_t failed_at = row.Int64();
-      if (!row.ChecksumMatches()) continue;  // a damaged time does not end the scan
-      if (failed_at < since - kSlack.count()) break;
+      if (!row.ChecksumMatches()) continue;  // it answers nothing
       const bool is_of_worker = row.Text() == suspected.worker;
       if (!code || !DependsOnTime(*code) || failed_at < since || !is_of_worker) continue;
       rows.emplace_back(id, place);

@@ -18,6 +18,7 @@
 #include "common/base/result.h"
 #include "common/job/failure.h"
 #include "storage/record.h"
+#include "storage/sqlite/id_range.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/conditions_table.h"
 
@@ -51,8 +52,11 @@ class KnownFailures {
   // ---- for the writer, in a transaction ----
   Status Add(Connection& connection, ConditionsId conditions, const looptree::TreeKey& tree,
              const Entry& entry);
-  // Removes failures that this worker's drift may have caused. Flush their outcomes first.
-  Status Suspect(Connection& connection, const ResultsSuspected& suspected);
+  // The rows that may have been added since.
+  static Result<IdRange> RangeSince(Connection& connection, WallTime since);
+  // Removes failures in the range that this worker's drift may have caused. Flush their outcomes
+  // first.
+  Status Suspect(Connection& connection, const ResultsSuspected& suspected, IdRange range);
   // Removes the failure that this outcome is, if it is a known one.
   Status Doubt(Connection& connection, BatchId batch, std::uint64_t sequence);
   void Publish();  // the transaction is durable

@@ -296,8 +296,8 @@ Result<StoredResult> ResultTable::Find(ResultId id) {
   return ReadRow(row, id);
 }
 
-Result<ResultTable::Figures> ResultTable::FiguresOf(const StoredResult& row, ResultId id) {
-  LF_TRY(const bool is_suspect, IsSuspect(id));
+Result<ResultTable::Figures> ResultTable::FiguresOf(const StoredResult& row) {
+  LF_TRY(const bool is_suspect, IsSuspect(row));
   const Measurement& measurement = row.evaluation.measurement();
   return Figures{.is_suspect = is_suspect,
                  .grade = measurement.grade,
@@ -323,7 +323,7 @@ Result<StoredAnswer> ResultTable::FindLatest(const ResultKey& key) {
     const ResultId id = found->ids[i];
     if (i == found->figures.size()) {
       LF_TRY(StoredAnswer row, Read(*found, id));
-      LF_TRY(const Figures read, FiguresOf(*row, id));
+      LF_TRY(const Figures read, FiguresOf(*row));
       found->figures.push_back(read);
     }
     const Figures& figures = found->figures[i];
@@ -368,7 +368,7 @@ Result<StoredAnswer> ResultTable::FindSameCode(const std::string& code_hash, con
     id = row.Int64();
   }
   LF_TRY(StoredResult result, Find(id));
-  LF_TRY(const Figures figures, FiguresOf(result, id));
+  LF_TRY(const Figures figures, FiguresOf(result));
   const Evaluation& evaluation = result.evaluation;
   // Hashes may collide: the row decides. A thinned row no longer has the samples of its figure.
   const bool is_same = evaluation.code_hash == code_hash && MatchesConditions(evaluation, key);
@@ -412,34 +412,39 @@ Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule
   return ThinnedRow{.is_old = true, .samples_taken = here - measurement.samples_ns.size()};
 }
 
-Result<bool> ResultTable::IsSuspect(ResultId id) {
-  LF_TRY(Query row, connection_.Start("SELECT 1 FROM suspect_results WHERE result = ?"));
-  row.Add(id);
-  return row.Next();
+Result<bool> ResultTable::IsSuspect(const StoredResult& result) {
+  {
+    LF_TRY(Query row, connection_.Start("SELECT 1 FROM suspect_results WHERE result = ?"));
+    row.Add(result.row);
+    LF_TRY(const bool is_flagged, row.Next());
+    if (is_flagged) return true;
+  }
+  return suspicions_.Covers(result.worker, result.measured_at);
 }
 
-Status ResultTable::Suspect(const ResultsSuspected& suspected) {
-  // Ids and times ascend together, unless a clock was set back: one minute further back is scanned.
-  constexpr Nanos kSlack = std::chrono::minutes(1);
+Result<IdRange> ResultTable::RangeSince(WallTime since) {
+  LF_TRY(const ResultId last, connection_.Number("SELECT coalesce(max(id), 0) FROM results"));
+  return storage::RangeSince(since, last, [&](ResultId id) -> Result<std::optional<WallTime>> {
+    const auto row = Find(id);
+    if (row) return row->measured_at;
+    if (row.error().kind == ErrorKind::kCorrupt) return std::nullopt;
+    return std::unexpected(row.error());
+  });
+}
+
+Status ResultTable::Suspect(const ResultsSuspected& suspected, IdRange range) {
   const std::int64_t since = suspected.since.time_since_epoch().count();
   std::vector<ResultId> ids;
   {
-    LF_TRY(Query row,
-           connection_.Start("SELECT id, worker, measured_at FROM results ORDER BY id DESC"));
-    for (;;) {
-      LF_TRY(const bool found, row.Next());
-      if (!found) break;
+    LF_TRY(Query row, connection_.Start("SELECT id, worker, measured_at FROM results "
+                                        "WHERE id BETWEEN ? AND ?"));
+    row.Add(range.first).Add(range.last);
+    while (true) {
+      LF_TRY(const bool more, row.Next());
+      if (!more) break;
       const ResultId id = row.Int64();
       const bool is_of_worker = row.Text() == suspected.worker;
-      const std::int64_t measured_at = row.Int64();
-      if (measured_at < since - kSlack.count()) {
-        // Only an undamaged row proves that the rows before it are older.
-        const auto whole = Find(id);
-        if (whole) break;
-        if (whole.error().kind != ErrorKind::kCorrupt) return std::unexpected(whole.error());
-        continue;
-      }
-      if (is_of_worker && measured_at >= since) ids.push_back(id);
+      if (is_of_worker && row.Int64() >= since) ids.push_back(id);
     }
   }
   for (const ResultId id : ids) {

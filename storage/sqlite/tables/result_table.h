@@ -14,9 +14,11 @@
 #include "storage/record.h"
 #include "storage/result_index/result_keys.h"
 #include "storage/sqlite/bulk_insert.h"
+#include "storage/sqlite/id_range.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/device_state_table.h"
+#include "storage/sqlite/tables/suspicion_table.h"
 #include "storage/sqlite/tables/thinning_rule.h"
 
 namespace loopfleet::storage {
@@ -32,7 +34,11 @@ bool MatchesConditions(const Evaluation& evaluation, const ResultKey& key);
 class ResultTable {
  public:
   ResultTable(Connection& connection, ConditionsTable& conditions, const ResultKeys& keys)
-      : connection_(connection), conditions_(conditions), states_(connection), keys_(keys) {}
+      : connection_(connection),
+        conditions_(conditions),
+        states_(connection),
+        suspicions_(connection),
+        keys_(keys) {}
 
   // Writes an outcome's measurement as a new row, by Flush() or sooner. kInvalid: its tree key or
   // conditions are missing, or its figures are impossible.
@@ -56,9 +62,11 @@ class ResultTable {
   // As StoreReader::FindSameCode.
   Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key);
 
-  // Flags results as suspect. Once that is durable, ResultKeys::Invalidate() makes every reader
-  // search again.
-  Status Suspect(const ResultsSuspected& suspected);
+  // The results that may have been measured since. Flush first.
+  Result<IdRange> RangeSince(WallTime since);
+  // Flags results as suspect: those in the range that are the worker's and new enough, or one. Once
+  // that is durable, ResultKeys::Invalidate() makes every reader search again.
+  Status Suspect(const ResultsSuspected& suspected, IdRange range);
   Status Suspect(ResultId id, WallTime flagged_at, const std::string& reason);
 
   // Removes the samples that the rule does not keep from the current row of `row` (a SELECT *).
@@ -108,8 +116,8 @@ class ResultTable {
   Result<StoredResult> ReadRow(Query& row, ResultId id);
   Result<Candidates*> CandidatesFor(ResultHash hash);  // none: null
   Result<StoredAnswer> Read(Candidates& candidates, ResultId id);
-  Result<bool> IsSuspect(ResultId id);
-  Result<Figures> FiguresOf(const StoredResult& row, ResultId id);
+  Result<bool> IsSuspect(const StoredResult& result);
+  Result<Figures> FiguresOf(const StoredResult& row);
   static bool Satisfies(const Figures& figures, const ResultKey& key);
   Result<std::optional<ResultId>> FindStoredSame(const Identity& identity);
   void Remember(const Identity& identity, ResultId id);
@@ -117,6 +125,7 @@ class ResultTable {
   Connection& connection_;
   ConditionsTable& conditions_;
   DeviceStateTable states_;
+  SuspicionTable suspicions_;
   const ResultKeys& keys_;
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO results SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"

@@ -164,7 +164,7 @@ TEST_F(CorruptionTest, ADamagedFailureAnswersNothing) {
   EXPECT_FALSE(OpenReader()->FindFailure({.key = KeyFor(failure)}).value());
 }
 
-// Results to suspect are searched from the newest backwards.
+// Where to begin to flag is searched by the times of rows.
 TEST_F(CorruptionTest, ADamagedTimeDoesNotCutADoubtShort) {
   const auto timeout = [](std::uint8_t tree) {
     Evaluation made = SomeFailure(FailureCode::kRunTimeout);

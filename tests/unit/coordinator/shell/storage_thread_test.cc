@@ -9,6 +9,7 @@
 
 #include "coordinator/shell/health.h"
 #include "coordinator/shell/observer.h"
+#include "storage/sqlite/sqlite.h"
 #include "storage/store_reader.h"
 #include "tests/support/crash_vfs.h"
 #include "tests/unit/coordinator/shell/coordinator_process.h"
@@ -94,6 +95,32 @@ storage::JobFinished Measured(std::uint64_t batch, WallTime at) {
   evaluation.tree_key.emplace().bytes.fill(static_cast<std::uint8_t>(batch));
   evaluation.conditions.emplace();
   return finished;
+}
+
+// In several transactions, the first of them with the order itself.
+TEST_F(StorageThreadTest, AllThatIsSuspectedIsFlaggedInTheEnd) {
+  constexpr std::uint32_t kResults = 12'000;
+  Open(0);
+  storage::JobsAccepted accepted = Acceptance(1, 10);
+  accepted.jobs.resize(kResults, accepted.jobs.front());
+  thread->Write(ToPersist(1, accepted, WhenFull::kRefuse));
+  Persist results{.token = 2};
+  for (std::uint32_t i = 0; i < kResults; ++i) {
+    storage::JobFinished finished = Measured(1, clock.WallNow());
+    finished.outcome.job.index = i;
+    finished.outcome.sequence = i + 1;
+    finished.outcome.worker = "w";
+    results.writes.emplace_back(std::move(finished));
+  }
+  thread->Write(std::move(results));
+  thread->Write(ToPersist(3, storage::ResultsSuspected{.worker = "w"}, WhenFull::kRetry));
+  Events(3);
+  const auto database = storage::Connection::Open(
+      dir.path() / "test.db", storage::Access::kReadOnly, std::chrono::seconds(5));
+  const auto count = [&](const char* sql) { return (*database)->Number(sql).value(); };
+  Await("the results to be flagged",
+        [&] { return count("SELECT count(*) FROM suspect_results") == kResults; });
+  Await("the order to end", [&] { return count("SELECT count(*) FROM suspicions") == 0; });
 }
 
 // The thread thins while it has nothing to write, and still writes what arrives.

@@ -14,7 +14,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 8;
+constexpr int kVersion = 9;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

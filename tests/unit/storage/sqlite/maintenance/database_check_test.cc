@@ -12,6 +12,7 @@
 
 #include "common/base/random.h"
 #include "storage/sqlite/maintenance/thinning.h"
+#include "storage/sqlite/tables/suspicion_table.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -71,6 +72,8 @@ class DatabaseCheckTest : public ScratchDatabase {
                                        .since = any.finished_at});
     }
     ASSERT_TRUE(store->Apply(drained));
+    const auto by_hand = OpenByHand();
+    ASSERT_TRUE(SuspicionTable(*by_hand).Save({.what = {.worker = "another"}}));
     const WallTime day{std::chrono::days(2)};
     Thinning pass({.measured_before = day, .keep_every = 2}, Thinning::Scope::kAll);
     while (!pass.is_over()) ASSERT_TRUE(store->Thin(pass, day));
@@ -111,7 +114,8 @@ class DatabaseCheckTest : public ScratchDatabase {
       {"outcomes", 25},         {"results", 28},        {"hardware", 20},
       {"compilers", 5},         {"conditions", 8},      {"result_key_runs", 6},
       {"result_key_chunks", 3}, {"suspect_results", 4}, {"retention", 11},
-      {"known_failures", 9},    {"drains", 5},          {"device_states", 6}};
+      {"known_failures", 9},    {"drains", 5},          {"device_states", 6},
+      {"suspicions", 10}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
