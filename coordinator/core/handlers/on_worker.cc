@@ -226,13 +226,13 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
           worker.running.size());
 }
 
-// The worker was quarantined. Its results of the last `doubted` are flagged. Ready workers take
+// The worker was quarantined. Its results from `since` on are flagged. Ready workers take
 // over its jobs and remeasure its recent ones; jobs that none of them could run stay.
-void Distrust(Transaction& tx, Worker& worker, Nanos doubted) {
+void Distrust(Transaction& tx, Worker& worker, Instant since) {
   State& state = tx.state;
   tx.writes.push_back(
       storage::ResultsSuspected{.worker = worker.facts.name,
-                                .since = state.wall.EarliestSince(tx.now.instant - doubted),
+                                .since = state.wall.EarliestSince(since),
                                 .flagged_at = tx.now.wall,
                                 .reason = fmt::format("the worker went into quarantine: {}",
                                                       QuarantineText(QuarantineOf(worker)))});
@@ -252,7 +252,7 @@ void Distrust(Transaction& tx, Worker& worker, Nanos doubted) {
   }
   std::vector<ResolvedJob> again;
   for (MeasuredJob& measured : worker.in_doubt) {
-    if (measured.reported_at < tx.now.instant - doubted) continue;
+    if (measured.reported_at < since) continue;
     const Placement placement = std::get<ToMeasure>(measured.job.resolution).placement;
     if (!state.workers.HasReady(DemandOf(measured.job.spec, placement))) continue;
     measured.job.spec.freshness = Freshness::kMeasureAgain;
@@ -260,6 +260,15 @@ void Distrust(Transaction& tx, Worker& worker, Nanos doubted) {
   }
   worker.in_doubt.clear();
   SubmitInternalBatch(tx, std::move(again));
+}
+
+// When the doubt about a worker that begins to drift begins: when it was last steady, as it says,
+// but no earlier than its first hello, because older results are of an earlier worker of its name,
+// and no earlier than its last quarantine, which cast doubt on all before.
+Instant DoubtedSince(const Worker& worker, Instant last_steady) {
+  // A restarted coordinator does not know the first hello. A drift takes about 20 s to be noticed.
+  constexpr auto kBeforeHello = std::chrono::minutes(1);
+  return std::max({last_steady, worker.known_since - kBeforeHello, worker.quarantined_at});
 }
 
 void OnCanaries(Transaction& tx, Worker& worker, const wire::Heartbeat& heartbeat) {
@@ -273,14 +282,13 @@ void OnCanaries(Transaction& tx, Worker& worker, const wire::Heartbeat& heartbea
   worker.drifting = heartbeat.drifting;
   // Doubt reaches no further back: no measurement is remeasured after that long.
   constexpr std::uint64_t kLongestDoubtMs = std::uint64_t{7} * 24 * 3600 * 1000;
-  const Nanos steady_since =
-      std::chrono::milliseconds(std::min(heartbeat.steady_since_ms, kLongestDoubtMs));
+  const Instant last_steady = tx.now.instant - std::chrono::milliseconds(std::min(
+                                                   heartbeat.steady_since_ms, kLongestDoubtMs));
   if (heartbeat.canary == wire::CanaryState::kSteady) {
     // Measurements before the last steady window are past doubt. Before the first such window
     // nothing can be concluded.
-    const Instant doubt_from = tx.now.instant - steady_since;
     while (heartbeat.canary_ratio > 0 && !worker.in_doubt.empty() &&
-           worker.in_doubt.front().reported_at < doubt_from) {
+           worker.in_doubt.front().reported_at < last_steady) {
       worker.in_doubt.pop_front();
     }
     if (before != heartbeat.canary) {
@@ -288,8 +296,9 @@ void OnCanaries(Transaction& tx, Worker& worker, const wire::Heartbeat& heartbea
       Observe(tx, WorkerChange::kReleased, worker, 0);
     }
   } else if (before != heartbeat.canary) {
+    const Instant since = DoubtedSince(worker, last_steady);
     worker.quarantined_at = tx.now.instant;
-    Distrust(tx, worker, steady_since);
+    Distrust(tx, worker, since);
   }
 }
 

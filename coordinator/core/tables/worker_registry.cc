@@ -32,7 +32,9 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   if (Worker* other = FindByPeer(peer); other != nullptr && other->id() != hello.worker) {
     Disconnect(*other);  // one connection, one worker
   }
-  Worker& worker = workers_[hello.worker];
+  const auto [known, is_new] = workers_.try_emplace(hello.worker);
+  Worker& worker = known->second;
+  if (is_new) worker.known_since = now;
   Unrank(worker);
   if (worker.peer) peers_.erase(*worker.peer);
   worker.facts = std::move(hello);

@@ -51,6 +51,7 @@ struct Worker {
   std::optional<PeerId> peer;  // none: the connection broke, or the worker is lost
   KeyText key;                 // of its hello
   wire::WorkerState state = wire::WorkerState::kReady;
+  Instant known_since{};  // its first hello to this coordinator
   Instant heard_at{};
   std::set<LeaseId> running;  // held and not reported yet
   std::uint64_t finished_jobs = 0;
@@ -59,7 +60,7 @@ struct Worker {
   wire::CanaryState canary = wire::CanaryState::kSteady;
   std::optional<Canary> drifting;  // the drifting canary, if the worker names it
   double canary_ratio = 0;
-  Instant quarantined_at{};  // when its canaries began to drift; meaningful only in quarantine
+  Instant quarantined_at{};  // when its canaries began to drift, the last time; unset: never
   Instant released_at{};     // end of its last quarantine; unset: never quarantined
   // While in quarantine: the queue's last demand and the registry's change count when no job was
   // left for it.

@@ -68,6 +68,32 @@ TEST(Core, AWorkerThatFlipsIsBelievedOnceInAWhile) {
   EXPECT_EQ(h.core->Workers(wire::WorkerState::kQuarantined), 1U);
 }
 
+// Older results are of an earlier worker of the same name. The minute before the hello is for a
+// coordinator that was restarted: it does not know the first hello.
+TEST(Core, ADoubtReachesBackToTheHelloOfTheWorkerAndToItsLastQuarantine) {
+  constexpr auto kVeryLong = std::chrono::days(1000);
+  Harness h;
+  h.Pass(seconds(100));
+  h.WorkerHello("w", 50);
+  h.Pass(seconds(1));
+  h.WorkerHello("w2", 50);  // a new connection of the same worker
+  h.Pass(seconds(1));
+  const WallTime first_drift = h.now.wall;
+  Drift(h, "w2", seconds(6));
+  h.Say("w2", Canaries(wire::CanaryState::kSteady, seconds(0)));
+  h.Say("w2", Canaries(wire::CanaryState::kDrifting, kVeryLong));
+  h.Write();
+  ASSERT_EQ(h.disk.suspected.size(), 2U);
+  EXPECT_EQ(h.disk.suspected[0].since, first_drift - seconds(20));
+  EXPECT_EQ(h.disk.suspected[1].since, first_drift);
+  h.WorkerHello("x", 51);
+  const WallTime second_hello = h.now.wall;
+  h.Say("x", Canaries(wire::CanaryState::kDrifting, kVeryLong));
+  h.Write();
+  ASSERT_EQ(h.disk.suspected.size(), 3U);
+  EXPECT_EQ(h.disk.suspected[2].since, second_hello - std::chrono::minutes(1));
+}
+
 TEST(Core, ANewConnectionDoesNotEndAQuarantine) {
   Harness h;
   h.ClientHello("c", 1);
