@@ -1,13 +1,12 @@
 #include "coordinator/shell/job_resolver.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <type_traits>
 #include <utility>
 
 #include "common/base/log.h"
 #include "common/looptree/tree/key.h"
+#include "coordinator/core/rules/freshness.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -133,13 +132,7 @@ ResolvedJob JobResolver::ResolveRecovered(JobSpec spec,
 
 storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ToMeasure& measure,
                                           const StoredConditions& conditions) {
-  // The earliest acceptable time of measurement; the epoch: any.
-  WallTime measured_since{};
-  if (spec.max_age_s > 0) {
-    const double now_s = std::chrono::duration<double>(clock_.WallNow().time_since_epoch()).count();
-    measured_since = WallTime(std::chrono::duration_cast<Nanos>(
-        std::chrono::duration<double>(std::max(now_s - spec.max_age_s, 0.0))));
-  }
+  const WallTime measured_since = MeasuredSince(clock_.WallNow(), spec.max_age_s);
   for (const WorkerKind& kind : conditions.KindsFor(spec, measure.placement)) {
     auto found = reader_.FindResult({.tree = measure.tree,
                                      .hardware_class = kind.hardware_class,

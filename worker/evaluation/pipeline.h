@@ -3,9 +3,9 @@
 // have it compiled, run it once and verify its output. One timing thread owns the timing slot. The
 // number of prepared jobs is bounded; nothing is timed ahead. A kernel whose machine code was
 // measured before is not measured again: the worker remembers (measured_code.h), or the
-// coordinator's store does (code_lookups.h), and is asked while the kernel is verified. A kernel is
-// measured in several
-// rounds (worker/timing/measurement_rounds.h), and other kernels use the slot between them.
+// coordinator's store does (code_lookups.h), which is asked while the kernel is verified. A kernel
+// is measured in several rounds (worker/timing/measurement_rounds.h), and other kernels use the
+// slot between them.
 
 #include <chrono>
 #include <deque>

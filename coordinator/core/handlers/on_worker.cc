@@ -16,6 +16,7 @@
 #include "coordinator/core/handlers/on_drain.h"
 #include "coordinator/core/handlers/on_submit.h"
 #include "coordinator/core/handlers/report_validation.h"
+#include "coordinator/core/rules/freshness.h"
 #include "storage/record.h"
 
 namespace loopfleet::coordinator {
@@ -419,14 +420,6 @@ void OnGoodbye(Transaction& tx, Worker& worker, const wire::Goodbye& goodbye) {
   ReturnLeases(tx, worker.running, LeaseEnd::kLost);
   Observe(tx, WorkerChange::kLeft, worker, taken);
   tx.state.workers.Remove(worker.id());
-}
-
-// The oldest measurement that a job accepts which has to be at most this old; 0: of any age.
-WallTime MeasuredSince(WallTime now, double max_age_s) {
-  if (max_age_s <= 0) return {};
-  const double now_s = std::chrono::duration<double>(now.time_since_epoch()).count();
-  return WallTime(std::chrono::duration_cast<Nanos>(
-      std::chrono::duration<double>(std::max(now_s - max_age_s, 0.0))));
 }
 
 void OnCodeLookup(Transaction& tx, const Worker& worker, wire::CodeLookup lookup) {
