@@ -49,7 +49,7 @@ struct TrialReport {
   Agreement good;                        // of pairs of grade A or B
   double good_share = 0;                 // of the figures: grade A or B
   // Share of pairs in which the interval of one figure holds the other, whose grade is at least as
-  // good: a poorer one does not refute a better one.
+  // good: a figure of a worse grade does not count against a better one.
   double coverage = 0;
   // The figure alone against the one in a batch, by kernel: medians over the starts, relative.
   double alone_to_batch_p50 = 0;  // absolute values

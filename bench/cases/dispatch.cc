@@ -155,7 +155,7 @@ void MeasureLabels(std::uint32_t labels) {
   std::vector<JobSpec> specs;
   for (std::uint32_t i = 0; i < kDemands - 1; ++i) {
     JobSpec spec{.labels = Carried(labels - 1)};
-    spec.labels.push_back(fmt::format("nobody's {}", i));
+    spec.labels.push_back(fmt::format("unserved {}", i));
     specs.push_back(std::move(spec));
   }
   const double all_at_once = fleet.Submit(std::move(specs));
@@ -224,7 +224,7 @@ void MeasureOldest() {
   for (std::uint32_t demand = 0; demand < kDemands; ++demand) {
     std::vector<JobSpec> specs;
     for (std::int32_t priority = 0; priority < kPriorities; ++priority) {
-      specs.push_back({.priority = priority, .labels = {fmt::format("nobody's {}", demand)}});
+      specs.push_back({.priority = priority, .labels = {fmt::format("unserved {}", demand)}});
     }
     fleet.Submit(std::move(specs));
   }

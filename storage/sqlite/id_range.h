@@ -24,9 +24,9 @@ struct IdRange {
   }
 };
 
-// Ids up to `last` that include every row stamped `since` or later after which no older row was
-// added. `time_of(id)` reads the first row from `id` on; nullopt: it is damaged, or there is none.
-// Ids and times ascend together, unless a clock was set back: one minute further back is included.
+// The ids from the first row that may be as new as `since` up to `last`. `time_of(id)` reads the
+// first row from `id` on; nullopt: it is damaged, or there is none. Ids and times ascend together,
+// unless a clock was set back: one minute further back is included.
 template <class TimeOf>
 Result<IdRange> RangeSince(WallTime since, std::int64_t last, const TimeOf& time_of) {
   constexpr Nanos kSlack = std::chrono::minutes(1);

@@ -31,7 +31,7 @@ std::vector<wire::CodeLookup> CodeLookups::TakeAsked() {
 void CodeLookups::Answer(wire::CodeLookupAnswer answer) {
   std::lock_guard lock(mutex_);
   const auto question = questions_.find(answer.lease);
-  if (question == questions_.end()) return;  // nobody waits for it any more
+  if (question == questions_.end()) return;  // the question has ended
   question->second = std::move(answer);
   answered_.notify_all();
 }

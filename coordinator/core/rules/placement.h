@@ -89,8 +89,7 @@ struct Misfit {
 };
 Misfit MisfitOf(const Supply& supply, const Demand& demand);
 bool Serves(const Supply& supply, const Demand& demand);  // no misfit
-// The same for its shape: whether it serves the demand but for the host or the one worker that this
-// may ask for.
+// Like Serves, but ignores the demand's `host=` labels and `only`.
 bool ShapeServes(const Supply& supply, const Demand& demand);
 bool NamesHost(const Demand& demand);
 

@@ -12,8 +12,7 @@ namespace {
 // How far PositionOf counts from either end: takes about 0.3 ms.
 constexpr std::size_t kMostCounted = 10'000;
 
-// Shapes remembered; beyond, all are forgotten and compared again. Limits::max_workers have no
-// more.
+// Most shapes cached; a larger cache is cleared. Limits::max_workers bounds the shapes in use.
 constexpr std::size_t kMostShapes = 10'000;
 
 std::int32_t BelowMost(std::int32_t priority) { return kMostPriority - priority; }

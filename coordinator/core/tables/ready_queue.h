@@ -14,7 +14,7 @@
 //
 // Every operation is logarithmic in the number of queued jobs; PopFor also takes one step for each
 // distinct demand that the worker serves. Which ones those are is remembered for each shape of
-// worker, so a demand is compared with a shape once, when both are there.
+// worker, so each demand is compared with each shape once.
 //
 // Invariant: a job is in the queue, exactly once, if and only if its state in the JobTable is
 // Queued; the state's Place is its position. No class and no shelf is empty. Every shelf is in its
@@ -102,7 +102,7 @@ class ReadyQueue {
   bool HasDemandAfter(std::uint64_t number) const {
     return !by_number_.empty() && by_number_.rbegin()->first > number;
   }
-  // How often a demand was compared with what a worker offers.
+  // For tests: how often a demand was compared with what a worker offers.
   std::uint64_t matches() const { return matches_; }
 
   // ---- for inspection
@@ -148,7 +148,7 @@ class ReadyQueue {
   struct Matched {
     std::vector<std::pair<std::uint64_t, Classes::value_type*>> classes;  // ascending by number
     std::uint64_t last = 0;     // those up to this number were compared
-    std::uint64_t removed = 0;  // removed_ when those that were removed were last left out
+    std::uint64_t removed = 0;  // value of removed_ at the last purge of removed classes
   };
   // One client's jobs with one demand.
   struct Shelf {

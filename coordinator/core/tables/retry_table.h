@@ -62,7 +62,7 @@ class RetryTable {
     return next;
   }
 
-  // How often a worker was considered for a job.
+  // For tests: how often a worker was considered for a job.
   void CountLook() { ++looks_; }
   std::uint64_t looks() const { return looks_; }
 

@@ -1,5 +1,5 @@
--- Version 9: flagging a drifting worker's results takes many short transactions. What is left of it
--- stands here, and is gone on with after a restart.
+-- Version 9: flagging a drifting worker's results takes many short transactions. A row records the
+-- rows still to be flagged, so that a restart continues.
 
 CREATE TABLE suspicions (
   id INTEGER PRIMARY KEY,

@@ -32,7 +32,7 @@ TEST(CodeLookups, WithoutAnAnswerTheWaitEnds) {
   EXPECT_FALSE(question.Await(std::chrono::milliseconds(1)));
 }
 
-TEST(CodeLookups, ALateAnswerIsForNobody) {
+TEST(CodeLookups, ALateAnswerIsDropped) {
   CodeLookups lookups;
   {
     const CodeLookups::Question gone(lookups, {1}, "aa");

@@ -29,7 +29,7 @@ struct IdleFleet : Harness {
     Submit("c", std::move(jobs));
     Write();
   }
-  void QueueForNobody() {
+  void QueueUnservable() {
     std::vector<JobSetup> jobs;
     for (std::uint8_t i = 0; i < kDemands; ++i) {
       jobs.push_back({.tree = i, .labels = {"cpu", fmt::format("label {}", i)}});
@@ -42,17 +42,17 @@ struct IdleFleet : Harness {
 TEST(Dispatch, ADemandIsComparedWithAShapeOfWorkerOnce) {
   IdleFleet h;
   const std::uint64_t none = h.matches();
-  h.QueueForNobody();
+  h.QueueUnservable();
   EXPECT_EQ(h.matches() - none, kDemands);  // all workers have one shape
   const std::uint64_t before = h.matches();
-  h.QueueForNobody();
+  h.QueueUnservable();
   for (std::uint8_t i = 0; i < kWorkers; ++i) h.Heartbeat(Peer(i));
   EXPECT_EQ(h.matches(), before);
 }
 
 TEST(Dispatch, AJobBesideOthersThatNobodyCanRunCostsFewComparisons) {
   IdleFleet h;
-  h.QueueForNobody();
+  h.QueueUnservable();
   const std::uint64_t before = h.matches();
   for (std::uint8_t i = 0; i < kWorkers; ++i) {
     h.Queue({{.tree = static_cast<std::uint8_t>(100 + i)}});
@@ -67,7 +67,7 @@ TEST(Dispatch, AJobBesideOthersThatNobodyCanRunCostsFewComparisons) {
 TEST(Dispatch, ANewDemandIsOfferedToThoseThatFoundNothing) {
   IdleFleet h;
   h.WorkerHello("x", 200, {.labels = {"x"}});
-  h.QueueForNobody();
+  h.QueueUnservable();
   for (std::uint8_t tree = 100; tree < 103; ++tree) {
     h.Queue({{.tree = tree, .labels = {"x"}}, {.tree = static_cast<std::uint8_t>(tree + 50)}});
     const auto leases = h.TakeLeases("x");
@@ -87,7 +87,7 @@ TEST(Dispatch, AHostIsAskedForAmongWorkersOfOneShape) {
 
 TEST(Dispatch, AWorkerThatComesBackWithOtherLabelsIsOfferedWhatWaited) {
   IdleFleet h;
-  h.QueueForNobody();
+  h.QueueUnservable();
   h.WorkerHello(Peer(5), 6, {.labels = {"cpu", "label 8"}, .host = "host 5"});
   EXPECT_EQ(h.TakeLeases(Peer(5)).size(), 1U);
 }

@@ -120,7 +120,7 @@ TEST(Core, AWorkerThatJoinsIsConsideredForARetry) {
   EXPECT_EQ(h.TakeLeases("y").at(0).job, h.failed.job);
 }
 
-TEST(Core, ARetryWaitsForNobodyOnceItsAlternativeIsGone) {
+TEST(Core, ARetryStopsWaitingWhenItsAlternativeIsGone) {
   RetryBesideIdleWorkers h;
   h.Say("x", wire::Goodbye{});
   h.Heartbeat("w");
