@@ -38,10 +38,12 @@ class StoreReader {
   // new enough.
   Result<StoredAnswer> FindResult(const ResultKey& key);  // none: null
 
-  // The latest measurement of a kernel with this machine code that matches all of `key` but its
-  // tree. Figures of grade C or D, and those that were themselves copied from the same code, do not
-  // count.
-  Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key);
+  // The latest measurement of a kernel with this machine code under the conditions of `key`, whose
+  // tree does not count, if it is good and new enough for it, not suspect and not thinned. An older
+  // one is not considered. Figures of grade C or D, and those that were themselves copied from the
+  // same code, do not count.
+  Result<StoredAnswer> FindSameCode(const std::string& code_hash,
+                                    const ResultKey& key);  // none: null
 
   // The latest known failure that matches the full tuple and is new enough. A CUT matches if its
   // bound is `cut_above_ns` or higher (0: the job has no bound, so no CUT matches). Precision is

@@ -498,8 +498,9 @@ struct HelloWanted {
   friend bool operator==(const HelloWanted&, const HelloWanted&) = default;
 };
 
-// The answer to a CodeLookup: the newest stored evaluation with the same machine code, hardware
-// class, compiler, policy, threads and cache state that is as good and as new as the job asks for.
+// The answer to a CodeLookup: the newest stored measurement of grade A or B with the same machine
+// code, hardware class, compiler, policy, threads and cache state, if it is trusted, has all its
+// samples, and is as good and as new as the job asks for. An older one is not considered.
 struct CodeLookupAnswer {
   LeaseId lease;
   std::optional<Evaluation> found;  // always with a measurement

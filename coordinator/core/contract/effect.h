@@ -78,8 +78,8 @@ struct SendToWorker {
   wire::WorkerCommand command;
 };
 
-// Answer a worker's code lookup with the newest stored measurement of this machine code that
-// matches `key` (its tree does not count), or with none.
+// Answer a worker's code lookup with the newest stored measurement of this machine code, if it
+// matches `key` (its tree does not count), else with none (StoreReader::FindSameCode).
 struct AnswerCodeLookup {
   PeerId peer;
   wire::CodeLookup lookup;

@@ -1,4 +1,4 @@
--- Version 8: the newest trusted measurement of each machine code, and v_best by repeated measurements.
+-- Version 8: the newest measurement of each machine code, and v_best by repeated measurements.
 -- Results of earlier versions are not entered: their code is measured once more.
 
 CREATE TABLE code_results (
