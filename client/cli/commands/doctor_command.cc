@@ -65,7 +65,8 @@ std::vector<Finding> Inspect(const DoctorFlags& flags) {
   return monitoring::InspectHost(files, options);
 }
 
-Result<TrialReport> Measure(double seconds) {
+// If the trial fails, the finding says why and has no figures.
+std::pair<Finding, Json> Measure(double seconds) {
   constexpr std::uint32_t kSteps = 1'000;
   ProgressBar bar;
   const auto trial = RunTrial(
@@ -74,8 +75,14 @@ Result<TrialReport> Measure(double seconds) {
        .on_progress = [&](double share) {
          bar.Show({.done = static_cast<std::uint32_t>(share * kSteps), .total = kSteps});
        }});
-  if (!trial) return std::unexpected(trial.error());
-  return Assess(*trial);
+  if (!trial) {
+    return {{.check = std::string(kTrialCheck),
+             .severity = Severity::kProblem,
+             .what = fmt::format("could not be measured: {}", trial.error().message)},
+            nullptr};
+  }
+  const TrialReport report = Assess(*trial);
+  return {FindingOf(report), TrialJson(report)};
 }
 
 Json FindingJson(const Finding& finding) {
@@ -95,15 +102,11 @@ int RunDoctor(const DoctorFlags& flags) {
   }
   if (flags.measure_s > 0) {
     std::fflush(stdout);
-    const auto report = Measure(flags.measure_s);
-    if (!report) {
-      fmt::print(stderr, "loopfleet: {}\n", report.error().message);
-      return kExitFailed;
-    }
-    findings.push_back(FindingOf(*report));
-    if (!flags.json) fmt::print("{}", FindingText(findings.back()));
-    array.push_back(FindingJson(findings.back()));
-    array.back()["figures"] = TrialJson(*report);
+    const auto [finding, figures] = Measure(flags.measure_s);
+    if (!flags.json) fmt::print("{}", FindingText(finding));
+    array.push_back(FindingJson(finding));
+    array.back()["figures"] = figures;
+    findings.push_back(finding);
   }
   const auto problems = std::ranges::count(findings, Severity::kProblem, &Finding::severity);
   const auto notices = std::ranges::count(findings, Severity::kNotice, &Finding::severity);
@@ -142,6 +145,7 @@ void AddDoctorCommand(CommandLine& line) {
           ->type_name("[SECONDS]");
   doctor.add_option("--core", flags->core, "that kernels are timed on (default: the last)")
       ->check(CLI::Range(0, 65'535))
+      ->excludes(measure)  // its workers choose their own
       ->type_name("N");
   doctor
       .add_option("--root", flags->root,

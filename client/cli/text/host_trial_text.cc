@@ -46,13 +46,11 @@ Json AgreementJson(const Agreement& agreement) {
 }  // namespace
 
 Finding FindingOf(const TrialReport& report) {
-  Finding finding{.check = "repeatability"};
+  Finding finding{.check = std::string(kTrialCheck)};
   if (report.good.pairs == 0) {
     finding.severity = Severity::kProblem;
-    finding.what = fmt::format(
-        "no two figures of grade A or B in {} starts of a worker: this host "
-        "tells orders of magnitude apart and no more",
-        report.starts);
+    finding.what = fmt::format("no two figures of grade A or B to compare in {} starts of a worker",
+                               report.starts);
   } else {
     finding.what = fmt::format(
         "tells kernels apart that differ by {} or more: two figures of grade A or B ({:.0f} % of "
@@ -64,13 +62,18 @@ Finding FindingOf(const TrialReport& report) {
                          report.peak_range > kMostPeakRange;
     finding.severity = is_poor ? Severity::kProblem : is_fair ? Severity::kNotice : Severity::kGood;
   }
-  finding.why = fmt::format(
-      "{} figures of {} starts: {}; {:.0f} % of the intervals hold another figure as good; alone "
-      "against "
-      "in a batch {}; one at a time {:.0f} ms (99 of 100: {:.0f} ms); the measured peak within {}",
-      report.figures, report.starts, GradesText(report), 100 * report.coverage,
-      Percent(report.alone_to_batch_p50), report.latency_p50_ms, report.latency_p99_ms,
-      Percent(report.peak_range));
+  finding.why = fmt::format("{} figures of {} starts", report.figures, report.starts);
+  if (report.figures > 0) finding.why += ": " + GradesText(report);
+  const auto add = [&](double value, const std::string& text) {
+    if (std::isfinite(value)) finding.why += "; " + text;
+  };
+  add(report.coverage,
+      fmt::format("{:.0f} % of the intervals hold another figure as good", 100 * report.coverage));
+  add(report.alone_to_batch_p50,
+      fmt::format("alone and in a batch differ by {}", Percent(report.alone_to_batch_p50)));
+  add(report.latency_p50_ms, fmt::format("one at a time {:.0f} ms (99 of 100: {:.0f} ms)",
+                                         report.latency_p50_ms, report.latency_p99_ms));
+  add(report.peak_range, fmt::format("the measured peak within {}", Percent(report.peak_range)));
   if (report.failed > 0) finding.why += fmt::format("; {} evaluations failed", report.failed);
   return finding;
 }
