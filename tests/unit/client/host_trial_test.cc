@@ -2,19 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/client/trial_figure.h"
+
 namespace loopfleet::client {
 namespace {
-
-TrialFigure Figure(std::size_t kernel, std::size_t start, double elapsed_ns,
-                   Grade grade = Grade::kA, bool is_alone = false) {
-  return {.kernel = kernel,
-          .start = start,
-          .is_alone = is_alone,
-          .elapsed_ns = elapsed_ns,
-          .low_ns = 0.98 * elapsed_ns,
-          .high_ns = 1.02 * elapsed_ns,
-          .grade = grade};
-}
 
 TEST(HostTrial, ComparesFiguresOfOneKernelFromDifferentStarts) {
   const TrialReport report = Assess({.figures = {Figure(0, 0, 100), Figure(0, 1, 101),

@@ -2,27 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/client/trial_figure.h"
+
 namespace loopfleet::client {
 namespace {
 
 using monitoring::Severity;
 
-TrialFigure Figure(std::size_t start, double elapsed_ns, Grade grade = Grade::kA,
-                   bool is_alone = false) {
-  return {.start = start,
-          .is_alone = is_alone,
-          .elapsed_ns = elapsed_ns,
-          .low_ns = 0.98 * elapsed_ns,
-          .high_ns = 1.02 * elapsed_ns,
-          .grade = grade};
-}
-
 TEST(HostTrialText, SaysWhichDifferenceTheHostShows) {
   const auto finding = [](double other, Grade grade) {
-    return FindingOf(Assess(
-        {.figures = {Figure(0, 100), Figure(1, other, grade), Figure(2, 100, Grade::kA, true)},
-         .latencies_ms = {9},
-         .peaks = {100, 100}}));
+    return FindingOf(Assess({.figures = {Figure(0, 0, 100), Figure(0, 1, other, grade),
+                                         Figure(0, 2, 100, Grade::kA, true)},
+                             .latencies_ms = {9},
+                             .peaks = {100, 100}}));
   };
   const monitoring::Finding good = finding(101, Grade::kA);
   EXPECT_EQ(good.severity, Severity::kGood) << good.why;
@@ -30,14 +22,14 @@ TEST(HostTrialText, SaysWhichDifferenceTheHostShows) {
   EXPECT_EQ(finding(130, Grade::kB).severity, Severity::kProblem);
   EXPECT_EQ(finding(130, Grade::kC).severity, Severity::kNotice)
       << "a third of the figures is of C";
-  const monitoring::Finding none = FindingOf(Assess({.figures = {Figure(0, 100)}, .failed = 2}));
+  const monitoring::Finding none = FindingOf(Assess({.figures = {Figure(0, 0, 100)}, .failed = 2}));
   EXPECT_EQ(none.severity, Severity::kProblem);
   EXPECT_EQ(none.why, "1 figures of 1 starts: A 100 %; 2 evaluations failed");
   EXPECT_EQ(FindingOf(Assess({.failed = 9})).why, "0 figures of 0 starts; 9 evaluations failed");
 }
 
 TEST(HostTrialText, JsonHasNullWhereThereWereNoPairs) {
-  const Json json = TrialJson(Assess({.figures = {Figure(0, 100)}}));
+  const Json json = TrialJson(Assess({.figures = {Figure(0, 0, 100)}}));
   EXPECT_TRUE(json["coverage"].is_null());
   EXPECT_TRUE(json["grades"]["A"]["differences"].is_null());
   EXPECT_EQ(json["grades"]["A"]["share"], 1.0);
