@@ -14,6 +14,8 @@ CodeLookups::Question::Question(CodeLookups& lookups, LeaseId lease, std::string
 CodeLookups::Question::~Question() {
   std::lock_guard lock(lookups_.mutex_);
   lookups_.questions_.erase(lease_);
+  std::erase_if(lookups_.asked_,
+                [&](const wire::CodeLookup& asked) { return asked.lease == lease_; });
 }
 
 std::optional<Evaluation> CodeLookups::Question::Await(Nanos patience) {

@@ -32,6 +32,15 @@ TEST(CodeLookups, WithoutAnAnswerTheWaitEnds) {
   EXPECT_FALSE(question.Await(std::chrono::milliseconds(1)));
 }
 
+TEST(CodeLookups, AQuestionThatEndedIsNotSent) {
+  CodeLookups lookups;
+  { const CodeLookups::Question gone(lookups, {1}, "aa"); }
+  const CodeLookups::Question open(lookups, {2}, "bb");
+  const auto asked = lookups.TakeAsked();
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].lease, LeaseId{2});
+}
+
 TEST(CodeLookups, ALateAnswerIsDropped) {
   CodeLookups lookups;
   {
