@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -99,7 +100,7 @@ class Runner {
       trial_.peaks.push_back(worker.hardware.peaks.flop_per_second);
     }
     std::vector<std::size_t> all(jobs_.size());
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+    std::iota(all.begin(), all.end(), 0);
     LF_TRY_VOID(Measure(*client, all));
     for (const std::size_t kernel : all) {
       const Instant asked = clock_.Now();

@@ -61,7 +61,8 @@ def test_a_client_confirms_winners(client):
         assert kernel.actions in ACTIONS and kernel.elapsed_ns in results.elapsed_ns
         assert len(kernel.remeasured_ns) == 3 and kernel.elapsed_ns not in kernel.remeasured_ns, "not looked up"
         assert kernel.confirmed_ns == sorted(kernel.remeasured_ns)[1]
-    assert -0.9 < confirmation.bias < 9
+    biases = sorted(kernel.confirmed_ns / kernel.elapsed_ns - 1 for kernel in confirmation.kernels)
+    assert confirmation.bias == pytest.approx((biases[1] + biases[2]) / 2)
     assert client.confirm([], []).kernels == []
 
 

@@ -63,8 +63,7 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
     first measured row per (tree, device class, compiler, threads, cache, policy), for a campaign's
     paired points one per worker, and one failure per (program, benchmark, actions, code). So
     figures measured again (``confirm_share``) are duplicates. A trusted figure replaces a
-    ``suspect`` one. The columns are those of the rows: a coordinator's
-    have no ``suspect``.
+    ``suspect`` one. The columns are those of the rows: a coordinator's have no ``suspect``.
     """
     if format not in FORMATS:
         raise LoopfleetError(f"unknown format '{format}'{_core.nearest(format, list(FORMATS))}; "

@@ -65,8 +65,8 @@ FIELDS: dict[str, str] = {
     "tier": "of the compiler",
     "lowering": "revision of the lowering",
     "code_hash": "digest of the object code",
-    "source": "measured, same_code (another tree had the same machine code, measured before), stored (an equal request had "
-              "been answered) or coalesced (one was under way); null: no worker had it",
+    "source": "measured, same_code (another tree had the same machine code, measured before), stored (an equal "
+              "request had been answered) or coalesced (one was under way); null: no worker had it",
     "attempts": "times the job was leased",
     "suspect": "why the figure is not trusted any more; null: it is",
     "tag": "the submitter's own JSON text",
