@@ -34,7 +34,9 @@ TEST(CodeLookups, WithoutAnAnswerTheWaitEnds) {
 
 TEST(CodeLookups, AQuestionThatEndedIsNotSent) {
   CodeLookups lookups;
-  { const CodeLookups::Question gone(lookups, {1}, "aa"); }
+  {
+    const CodeLookups::Question gone(lookups, {1}, "aa");
+  }
   const CodeLookups::Question open(lookups, {2}, "bb");
   const auto asked = lookups.TakeAsked();
   ASSERT_EQ(asked.size(), 1U);
