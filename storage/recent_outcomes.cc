@@ -66,13 +66,15 @@ Result<std::vector<BriefOutcome>> RecentOutcomes::Newest(std::uint32_t max) {
            o.queue_ns + o.replay_ns + o.compile_ns + o.verify_ns + o.measure_ns, o.measure_ns,
            o.source, o.failure_code, coalesce(o.failure_message, ''), coalesce(j.benchmark, ''),
            j.actions, coalesce(h.class, ''), r.flop_count, r.elapsed_ns, r.spread, r.grade,
-           s.result IS NOT NULL
+           coalesce(s.result, so.result) IS NOT NULL
     FROM outcomes o
     CROSS JOIN jobs j ON j.batch = o.batch AND j.idx = o.idx
     LEFT JOIN results r ON r.id = o.result
     LEFT JOIN conditions c ON c.id = coalesce(r.conditions, o.failed_conditions)
     LEFT JOIN hardware h ON h.id = c.hardware
     LEFT JOIN suspect_results s ON s.result = o.result
+    LEFT JOIN copied_results cr ON cr.result = o.result
+    LEFT JOIN suspect_results so ON so.result = cr.original
     ORDER BY o.batch DESC, o.sequence DESC LIMIT ?)sql"));
   query.Add(max);
   std::vector<BriefOutcome> outcomes;

@@ -38,10 +38,9 @@ class StoreReader {
   // new enough.
   Result<StoredAnswer> FindResult(const ResultKey& key);  // none: null
 
-  // The latest measurement of a kernel with this machine code under the conditions of `key`, whose
-  // tree does not count, if it is good and new enough for it, not suspect and not thinned. An older
-  // one is not considered. Figures of grade C or D, and those that were themselves copied from the
-  // same code, do not count.
+  // The latest measurement of a kernel with this machine code under the conditions of `key` (its
+  // tree does not count), among the newest 16 of the code, that is good and new enough, not suspect
+  // and not thinned. Figures of grade C or D and copied figures do not count.
   Result<StoredAnswer> FindSameCode(const std::string& code_hash,
                                     const ResultKey& key);  // none: null
 

@@ -148,7 +148,7 @@ def _damaged_rows(path: str | Path) -> dict[str, set[str]]:
 
 # Table -> columns of _SQL that hold its primary key, for the tables that a row is built from.
 _KEYS = {"outcomes": ("batch", "sequence"), "jobs": ("batch", "index"), "results": ("result_id",),
-         "suspect_results": ("result_id",), "conditions": ("conditions_id",), "hardware": ("hardware_id",),
+         "suspect_results": ("result_id",), "copied_results": ("result_id",), "conditions": ("conditions_id",), "hardware": ("hardware_id",),
          "compilers": ("compiler_id",)}
 
 

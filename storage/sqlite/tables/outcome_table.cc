@@ -150,7 +150,7 @@ Result<std::optional<std::uint64_t>> OutcomeTable::Doubt(const ResultDoubted& do
     result = row.OptionalInt64();
   }
   if (!result) return sequence;
-  LF_TRY_VOID(results_.Suspect(*result, doubted.flagged_at, doubted.reason));
+  LF_TRY_VOID(results_.SuspectFigure(*result, doubted.flagged_at, doubted.reason));
   return std::nullopt;
 }
 

@@ -80,12 +80,8 @@ Status CheckMeasurement(const Outcome& outcome) {
   return {};
 }
 
-// Whether it may answer other trees with its machine code. A copied figure may not: it is older
-// than its row.
-bool AnswersSameCode(const Evaluation& evaluation) {
-  return !evaluation.same_code && !evaluation.code_hash.empty() &&
-         evaluation.measurement().grade <= Grade::kB;
-}
+// Results of one machine code that a look-up considers: the newest.
+constexpr std::size_t kMaxOfOneCode = 16;
 
 std::optional<Grade> ParseGrade(std::string_view text) {
   for (const Grade grade : kAllGrades) {
@@ -178,7 +174,7 @@ bool MatchesConditions(const Evaluation& evaluation, const ResultKey& key) {
 
 void ResultTable::Forget() {
   rows_.Forget();
-  code_rows_.Forget();
+  codes_.Forget();
   thinned_rows_.Forget();
   added_.clear();
   next_id_.reset();
@@ -219,9 +215,10 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   if (const auto& device = evaluation.measurement().device) {
     LF_TRY_VOID(states_.Insert(id, *device));
   }
-  if (AnswersSameCode(evaluation)) {
-    code_rows_.Add(HashOfCode(evaluation.code_hash, *evaluation.conditions)).Add(id);
-    LF_TRY_VOID(code_rows_.EndRow());
+  if (!evaluation.code_hash.empty() && evaluation.measurement().grade <= Grade::kB) {
+    const ResultHash code = HashOfCode(evaluation.code_hash, *evaluation.conditions);
+    LF_TRY_VOID(evaluation.same_code ? codes_.InsertCopy(code, id, evaluation.measurement())
+                                     : codes_.Insert(code, id, evaluation.measurement()));
   }
   added_.push_back({identity.hash, id});
   Remember(identity, id);
@@ -299,10 +296,18 @@ Result<StoredResult> ResultTable::Find(ResultId id) {
 Result<ResultTable::Figures> ResultTable::FiguresOf(const StoredResult& row) {
   LF_TRY(const bool is_suspect, IsSuspect(row));
   const Measurement& measurement = row.evaluation.measurement();
-  return Figures{.is_suspect = is_suspect,
-                 .grade = measurement.grade,
-                 .spread = measurement.spread,
-                 .measured_at = row.measured_at};
+  Figures figures{.is_suspect = is_suspect,
+                  .grade = measurement.grade,
+                  .spread = measurement.spread,
+                  .measured_at = row.measured_at};
+  LF_TRY(const auto original, codes_.OriginalOf(row.row));
+  if (!original) return figures;
+  LF_TRY(const StoredResult measured, Find(*original));
+  LF_TRY(const bool is_original_suspect, IsSuspect(measured));
+  figures.is_copy = true;
+  figures.is_suspect |= is_original_suspect;
+  figures.measured_at = measured.measured_at;
+  return figures;
 }
 
 bool ResultTable::Satisfies(const Figures& figures, const ResultKey& key) {
@@ -327,7 +332,10 @@ Result<StoredAnswer> ResultTable::FindLatest(const ResultKey& key) {
       found->figures.push_back(read);
     }
     const Figures& figures = found->figures[i];
-    if (figures.measured_at < key.measured_since) return nullptr;
+    if (figures.measured_at < key.measured_since) {
+      if (figures.is_copy) continue;
+      return nullptr;
+    }
     if (!Satisfies(figures, key)) continue;
     LF_TRY(StoredAnswer row, Read(*found, id));
     if (Matches(row->evaluation, key)) return row;  // hashes may collide: the row decides
@@ -359,24 +367,19 @@ Result<StoredAnswer> ResultTable::Read(Candidates& candidates, ResultId id) {
 }
 
 Result<StoredAnswer> ResultTable::FindSameCode(const std::string& code_hash, const ResultKey& key) {
-  ResultId id = 0;
-  {
-    LF_TRY(Query row, connection_.Start("SELECT result FROM code_results WHERE code = ?"));
-    row.Add(HashOfCode(code_hash, key));
-    LF_TRY(const bool found, row.Next());
-    if (!found) return nullptr;
-    id = row.Int64();
+  LF_TRY(const auto ids, codes_.Find(HashOfCode(code_hash, key), kMaxOfOneCode));
+  for (const ResultId id : ids) {
+    LF_TRY(StoredResult result, Find(id));
+    LF_TRY(const Figures figures, FiguresOf(result));
+    if (figures.measured_at < key.measured_since) return nullptr;
+    const Evaluation& evaluation = result.evaluation;
+    // Hashes may collide: the row decides. A thinned row no longer has the samples of its figure.
+    const bool is_same = evaluation.code_hash == code_hash && MatchesConditions(evaluation, key);
+    if (is_same && !evaluation.measurement().thinned && Satisfies(figures, key)) {
+      return std::make_shared<const StoredResult>(std::move(result));
+    }
   }
-  LF_TRY(StoredResult result, Find(id));
-  LF_TRY(const Figures figures, FiguresOf(result));
-  const Evaluation& evaluation = result.evaluation;
-  // Hashes may collide: the row decides. A thinned row no longer has the samples of its figure.
-  const bool is_same = evaluation.code_hash == code_hash && MatchesConditions(evaluation, key);
-  if (!is_same || evaluation.measurement().thinned || figures.measured_at < key.measured_since ||
-      !Satisfies(figures, key)) {
-    return nullptr;
-  }
-  return std::make_shared<const StoredResult>(std::move(result));
+  return nullptr;
 }
 
 Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule& rule,
@@ -451,6 +454,12 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected, IdRange range) {
     LF_TRY_VOID(Suspect(id, suspected.flagged_at, suspected.reason));
   }
   return {};
+}
+
+Status ResultTable::SuspectFigure(ResultId id, WallTime flagged_at, const std::string& reason) {
+  LF_TRY_VOID(Suspect(id, flagged_at, reason));
+  LF_TRY(const auto original, codes_.OriginalOf(id));
+  return original ? Suspect(*original, flagged_at, reason) : Status{};
 }
 
 Status ResultTable::Suspect(ResultId id, WallTime flagged_at, const std::string& reason) {

@@ -16,6 +16,7 @@
 #include "storage/sqlite/bulk_insert.h"
 #include "storage/sqlite/id_range.h"
 #include "storage/sqlite/sqlite.h"
+#include "storage/sqlite/tables/code_table.h"
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/device_state_table.h"
 #include "storage/sqlite/tables/suspicion_table.h"
@@ -37,6 +38,7 @@ class ResultTable {
       : connection_(connection),
         conditions_(conditions),
         states_(connection),
+        codes_(connection),
         suspicions_(connection),
         keys_(keys) {}
 
@@ -45,7 +47,7 @@ class ResultTable {
   Result<ResultId> Insert(const Outcome& outcome);
   Status Flush() {
     LF_TRY_VOID(rows_.Flush());
-    LF_TRY_VOID(code_rows_.Flush());
+    LF_TRY_VOID(codes_.Flush());
     return thinned_rows_.Flush();
   }
   // The row that holds the same evaluation, if any.
@@ -57,7 +59,8 @@ class ResultTable {
   static constexpr std::size_t kMaxCandidates = 64;
   // The newest candidate that is precise and new enough. Suspect ones do not count. Ends at the
   // first one that is too old: ids and times ascend together unless a clock was set back, and a
-  // result missed for that reason is measured again.
+  // result missed for that reason is measured again. A copy is as old, and as suspect, as the
+  // measurement that it repeats.
   Result<StoredAnswer> FindLatest(const ResultKey& key);  // none: null
   // As StoreReader::FindSameCode.
   Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key);
@@ -68,6 +71,8 @@ class ResultTable {
   // that is durable, ResultKeys::Invalidate() makes every reader search again.
   Status Suspect(const ResultsSuspected& suspected, IdRange range);
   Status Suspect(ResultId id, WallTime flagged_at, const std::string& reason);
+  // Flags the result, and what it is a copy of.
+  Status SuspectFigure(ResultId id, WallTime flagged_at, const std::string& reason);
 
   // Removes the samples that the rule does not keep from the current row of `row` (a SELECT *).
   // Written by Flush(), or sooner. kCorrupt: the row is damaged, and stays as it is.
@@ -99,9 +104,10 @@ class ResultTable {
   // The figures that decide whether a result satisfies a request.
   struct Figures {
     bool is_suspect = false;
+    bool is_copy = false;
     Grade grade = Grade::kD;
     double spread = 0;
-    WallTime measured_at{};
+    WallTime measured_at{};  // of the original, if it is a copy
   };
   // What a reader knows of the newest results of one hash. Each row is read once for its figures,
   // so a repeated request, a miss included, reads at most the row that answers it.
@@ -125,12 +131,12 @@ class ResultTable {
   Connection& connection_;
   ConditionsTable& conditions_;
   DeviceStateTable states_;
+  CodeTable codes_;
   SuspicionTable suspicions_;
   const ResultKeys& keys_;
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO results SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"
                 "c13,c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,NULL,NULL,NULL,NULL FROM row_feed"};
-  RowFeed code_rows_{connection_, "REPLACE INTO code_results SELECT c0,c1 FROM row_feed"};
   RowFeed thinned_rows_{connection_,
                         "REPLACE INTO results SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,c13,"
                         "c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,c24,c25,c26,c27 FROM row_feed"};

@@ -9,7 +9,34 @@
 namespace loopfleet::storage {
 namespace {
 
-class SameCodeTest : public ScratchDatabase {};
+class SameCodeTest : public ScratchDatabase {
+ protected:
+  static Evaluation WithCode(int number, bool is_copy = false) {
+    Evaluation evaluation = SomeMeasurement(static_cast<std::uint8_t>(number));
+    evaluation.code_hash = "code";
+    evaluation.same_code = is_copy;
+    std::get<Measurement>(evaluation.verdict).elapsed_mean_ns += number;
+    return evaluation;
+  }
+  // The same figure for another tree, by another worker.
+  static Evaluation CopyOf(const Evaluation& original, int number) {
+    Evaluation copy = WithCode(number, /*is_copy=*/true);
+    copy.verdict = original.verdict;
+    return copy;
+  }
+  // A batch of one job, measured `at` by `worker`.
+  static void Finish(Store& store, std::uint64_t batch, const Evaluation& evaluation,
+                     const std::string& worker, WallTime at) {
+    JobFinished finished{
+        SomeOutcome({.batch = batch, .index = 0, .sequence = 1}, PlainSpec(3), evaluation)};
+    finished.outcome.worker = worker;
+    finished.outcome.finished_at = at;
+    const Status applied =
+        store.Apply(std::vector<Write>{SomeBatch(batch, {PlainSpec(3)}), finished});
+    ASSERT_TRUE(applied) << applied.error().message;
+  }
+  static WallTime Hour(int hour) { return WallTime(std::chrono::hours(hour)); }
+};
 
 // Another tree with the same machine code finds the newest measurement that it may trust.
 TEST_F(SameCodeTest, TheNewestTrustedMeasurementIsFound) {
@@ -44,22 +71,97 @@ TEST_F(SameCodeTest, TheNewestTrustedMeasurementIsFound) {
   ResultKey recent = key;
   recent.measured_since = found->measured_at + Nanos(1);
   EXPECT_FALSE(*reader->FindSameCode("code", recent));
+}
 
-  const auto finish_again = [&](std::uint64_t batch, int figure) {
-    Evaluation again = SomeMeasurement(figure);
-    again.code_hash = "code";
-    ASSERT_TRUE(store->Apply(std::vector<Write>{
-        SomeBatch(batch, {spec}),
-        JobFinished{SomeOutcome({.batch = batch, .index = 0, .sequence = 1}, spec, again)}}));
-  };
-  finish_again(2, 7);
-  EXPECT_EQ(reader->FindSameCode("code", key).value()->evaluation.tree_key,
-            SomeMeasurement(7).tree_key);
-  ASSERT_TRUE(store->Apply(std::vector<Write>{ResultDoubted{
-      .job = {{2}, 0}, .flagged_at = found->measured_at, .reason = "another host disagrees"}}));
-  EXPECT_FALSE(*reader->FindSameCode("code", key)) << "the newest is in doubt";
-  finish_again(3, 8);
-  EXPECT_TRUE(*reader->FindSameCode("code", key));
+TEST_F(SameCodeTest, ADoubtedMeasurementHidesNoOlderOne) {
+  const auto store = OpenStore();
+  const auto reader = OpenReader();
+  ResultKey key = KeyFor(WithCode(1));
+  key.tree = SomeKey(99);
+  Finish(*store, 1, WithCode(1), "a", Hour(1));
+  Finish(*store, 2, WithCode(2), "a", Hour(2));
+  EXPECT_EQ((*reader->FindSameCode("code", key))->evaluation.tree_key, WithCode(2).tree_key);
+  ASSERT_TRUE(store->Apply(std::vector<Write>{
+      ResultDoubted{.job = {{2}, 0}, .flagged_at = Hour(3), .reason = "another host disagrees"}}));
+  EXPECT_EQ((*reader->FindSameCode("code", key))->evaluation.tree_key, WithCode(1).tree_key);
+  key.measured_since = Hour(2);
+  EXPECT_FALSE(*reader->FindSameCode("code", key));
+}
+
+TEST_F(SameCodeTest, ACopyIsAsOldAsItsOriginal) {
+  const auto store = OpenStore();
+  const auto reader = OpenReader();
+  const Evaluation original = WithCode(1);
+  Finish(*store, 1, original, "a", Hour(1));
+  Finish(*store, 2, CopyOf(original, 2), "b", Hour(10));
+  ResultKey key = KeyFor(WithCode(2));
+  EXPECT_TRUE(*reader->FindResult(key));
+  key.measured_since = Hour(5);
+  EXPECT_FALSE(*reader->FindResult(key));
+}
+
+// The tree's own newer measurement still answers, though the copy before it is too old.
+TEST_F(SameCodeTest, AnOldCopyHidesNoNewMeasurement) {
+  const auto store = OpenStore();
+  const auto reader = OpenReader();
+  const Evaluation original = WithCode(1);
+  Finish(*store, 1, original, "a", Hour(1));
+  Finish(*store, 2, WithCode(2), "b", Hour(9));
+  Finish(*store, 3, CopyOf(original, 2), "b", Hour(10));
+  ResultKey key = KeyFor(WithCode(2));
+  key.measured_since = Hour(5);
+  const StoredAnswer found = *reader->FindResult(key);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->measured_at, Hour(9));
+}
+
+// The same figure three times: measured by one worker, copied by two others.
+class DoubtTest : public SameCodeTest {
+ protected:
+  void SetUp() override {
+    const Evaluation original = WithCode(1);
+    Finish(*store_, 1, original, "a", Hour(1));
+    Finish(*store_, 2, CopyOf(original, 2), "b", Hour(10));
+    Finish(*store_, 3, CopyOf(original, 3), "c", Hour(10));
+    for (const int tree : {1, 2, 3}) EXPECT_TRUE(Answers(tree)) << tree;
+  }
+  bool Answers(int tree) { return *reader_->FindResult(KeyFor(WithCode(tree))) != nullptr; }
+  void ExpectThatNoneAnswersAfter(const Write& doubt) {
+    ASSERT_TRUE(store_->Apply(std::vector<Write>{doubt}));
+    while (store_->HasMoreToFlag()) ASSERT_TRUE(store_->FlagMore());
+    for (const int tree : {1, 2, 3}) EXPECT_FALSE(Answers(tree)) << tree;
+    EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE suspect IS NULL"), 0);
+  }
+
+  const std::unique_ptr<Store> store_ = OpenStore();
+  const std::unique_ptr<StoreReader> reader_ = OpenReader();
+};
+
+TEST_F(DoubtTest, AboutTheMeasuringWorkerReachesTheCopies) {
+  ExpectThatNoneAnswersAfter(ResultsSuspected{
+      .worker = "a", .since = Hour(0), .flagged_at = Hour(11), .reason = "it drifted"});
+}
+
+TEST_F(DoubtTest, AboutTheMeasurementReachesTheCopies) {
+  ExpectThatNoneAnswersAfter(
+      ResultDoubted{.job = {{1}, 0}, .flagged_at = Hour(11), .reason = "another host disagrees"});
+}
+
+TEST_F(DoubtTest, AboutACopyReachesTheMeasurementAndTheOtherCopies) {
+  ExpectThatNoneAnswersAfter(
+      ResultDoubted{.job = {{3}, 0}, .flagged_at = Hour(11), .reason = "another host disagrees"});
+}
+
+// A copy whose measurement the store never had, because that job was cancelled, stands for itself.
+TEST_F(SameCodeTest, ACopyWithoutAnOriginalAnswersForItsTree) {
+  const auto store = OpenStore();
+  const auto reader = OpenReader();
+  Finish(*store, 1, WithCode(1), "a", Hour(1));
+  Finish(*store, 2, CopyOf(WithCode(7), 2), "b", Hour(10));
+  ResultKey key = KeyFor(WithCode(2));
+  key.measured_since = Hour(5);
+  EXPECT_TRUE(*reader->FindResult(key));
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM copied_results"), 0);
 }
 
 }  // namespace

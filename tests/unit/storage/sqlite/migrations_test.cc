@@ -14,7 +14,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 9;
+constexpr int kVersion = 10;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

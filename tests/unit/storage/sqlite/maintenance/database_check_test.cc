@@ -74,6 +74,10 @@ class DatabaseCheckTest : public ScratchDatabase {
     ASSERT_TRUE(store->Apply(drained));
     const auto by_hand = OpenByHand();
     ASSERT_TRUE(SuspicionTable(*by_hand).Save({.what = {.worker = "another"}}));
+    for (std::int64_t result = 2; result <= 5; ++result) {
+      auto copied = by_hand->Start("INSERT INTO copied_results VALUES (?,?,?)");
+      ASSERT_TRUE(copied && copied->Add(result).Add(1).AddChecksum().Run());
+    }
     const WallTime day{std::chrono::days(2)};
     Thinning pass({.measured_before = day, .keep_every = 2}, Thinning::Scope::kAll);
     while (!pass.is_over()) ASSERT_TRUE(store->Thin(pass, day));
@@ -115,7 +119,7 @@ class DatabaseCheckTest : public ScratchDatabase {
       {"compilers", 5},         {"conditions", 8},      {"result_key_runs", 6},
       {"result_key_chunks", 3}, {"suspect_results", 4}, {"retention", 11},
       {"known_failures", 9},    {"drains", 5},          {"device_states", 6},
-      {"suspicions", 10}};
+      {"suspicions", 10},       {"copied_results", 3}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
