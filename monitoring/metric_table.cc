@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 1> kAccessLabel = {"access"};
 constexpr std::array<std::string_view, 1> kActivityLabel = {"activity"};
 constexpr std::array<std::string_view, 1> kCauseLabel = {"cause"};
 constexpr std::array<std::string_view, 1> kGradeLabel = {"grade"};
+constexpr std::array<std::string_view, 1> kKindLabel = {"kind"};
 constexpr std::array<std::string_view, 2> kRestartLabels = {"child", "reason"};
 
 // One set of bounds for all stages, so that they can be compared: 10 us (a replay) to 1 h (a wait
@@ -31,11 +32,14 @@ constexpr std::array kStageSeconds = {1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2,  3e-2,
 // A commit is one fdatasync, 0.2 ms on a good disk; the job timeouts end at 10 s.
 constexpr std::array kCommitSeconds = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3,
                                        1e-2, 3e-2, 0.1,  0.3,  1.0,  10.0};
+// An event should be over within 5 ms, and no other request waits longer than 20 ms for it.
+constexpr std::array kEventSeconds = {1e-5, 1e-4, 3e-4, 1e-3, 2e-3, 5e-3,
+                                      1e-2, 2e-2, 5e-2, 0.1,  0.3,  1.0};
 // A figure of grade A is good to 1 %, of grade B to 5 %.
 constexpr std::array kRelative = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.3, 1.0};
 constexpr std::array kCommitRows = {1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0};
 
-constexpr std::array<MetricSpec, 44> kTable = {{
+constexpr std::array<MetricSpec, 45> kTable = {{
     {Metric::kBuildInfo,
      MetricHome::kBoth,
      MetricType::kGauge,
@@ -89,6 +93,10 @@ constexpr std::array<MetricSpec, 44> kTable = {{
     {Metric::kJobStageDuration, MetricHome::kCoordinator, MetricType::kHistogram,
      "loopfleet_job_stage_duration_seconds",
      "Time that finished jobs spent in each stage of their way.", kStageLabel, kStageSeconds},
+    {Metric::kEventDuration, MetricHome::kCoordinator, MetricType::kHistogram,
+     "loopfleet_event_seconds",
+     "Time that one event, or one slice of a longer one, kept the event loop, by kind.", kKindLabel,
+     kEventSeconds},
     {Metric::kStoreCommitDuration,
      MetricHome::kCoordinator,
      MetricType::kHistogram,

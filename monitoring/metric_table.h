@@ -38,6 +38,7 @@ enum class Metric {
   kLeasedJobs,
   kWorkers,
   kJobStageDuration,
+  kEventDuration,
   kStoreCommitDuration,
   kStoreCommitRows,
   kStoreLookups,

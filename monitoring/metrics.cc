@@ -60,11 +60,11 @@ prometheus::Histogram* AddHistogram(Registry& registry, Metric metric,
               .Add(LabelsOf(metric, values), buckets);
 }
 
-LabelledHistogram AddStages(Registry& registry, Metric metric,
-                            const std::vector<std::string>& stages) {
+LabelledHistogram AddHistograms(Registry& registry, Metric metric,
+                                const std::vector<std::string>& values) {
   LabelledHistogram::Cells cells;
-  for (const std::string& stage : stages) {
-    cells.emplace(stage, AddHistogram(registry, metric, {stage}));
+  for (const std::string& value : values) {
+    cells.emplace(value, AddHistogram(registry, metric, {value}));
   }
   return LabelledHistogram(std::move(cells));
 }
@@ -167,7 +167,8 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       completed_(AddLabelled(registry, Metric::kJobsCompleted, labels.outcomes)),
       outcomes_(AddLabelled(registry, Metric::kOutcomes, labels.sources)),
       leased_(&GaugeFamily(registry, Metric::kLeasedJobs).Add({})),
-      stages_(AddStages(registry, Metric::kJobStageDuration, labels.stages)),
+      stages_(AddHistograms(registry, Metric::kJobStageDuration, labels.stages)),
+      events_(AddHistograms(registry, Metric::kEventDuration, labels.events)),
       commit_duration_(AddHistogram(registry, Metric::kStoreCommitDuration)),
       commit_rows_(AddHistogram(registry, Metric::kStoreCommitRows)),
       refusals_(AddLabelled(registry, Metric::kRefusals, labels.refusals)),
@@ -231,7 +232,7 @@ void CoordinatorMetrics::DamagedRows(std::uint64_t count) {
 
 WorkerMetrics::WorkerMetrics(Registry& registry, const WorkerLabels& labels)
     : completed_(AddLabelled(registry, Metric::kWorkerJobsCompleted, labels.outcomes)),
-      stages_(AddStages(registry, Metric::kWorkerStageDuration, labels.stages)),
+      stages_(AddHistograms(registry, Metric::kWorkerStageDuration, labels.stages)),
       connected_(&GaugeFamily(registry, Metric::kWorkerConnected).Add({})),
       canary_ratio_(&GaugeFamily(registry, Metric::kWorkerCanaryRatio).Add({})),
       clock_(&GaugeFamily(registry, Metric::kWorkerClock).Add({})),

@@ -52,6 +52,7 @@ struct CoordinatorLabels {
   std::vector<std::string> refusals;     // every failure code's name
   std::vector<std::string> retries;      // names of the failure codes that are retried
   std::vector<std::string> quarantines;  // every cause's name
+  std::vector<std::string> events;       // "submission", "tick", ...
 };
 
 class CoordinatorMetrics {
@@ -66,6 +67,9 @@ class CoordinatorMetrics {
   void SetWorkers(WorkerState state, std::uint64_t workers);
   void StageTook(std::string_view stage, std::chrono::nanoseconds duration) {
     stages_.Observe(stage, duration);
+  }
+  void EventTook(std::string_view kind, std::chrono::nanoseconds duration) {
+    events_.Observe(kind, duration);
   }
   void Committed(std::chrono::nanoseconds duration, std::uint64_t rows);
   void LookedUp(LookupResult result, std::uint64_t count = 1);
@@ -94,6 +98,7 @@ class CoordinatorMetrics {
   prometheus::Gauge* leased_;
   std::array<prometheus::Gauge*, 4> workers_;
   LabelledHistogram stages_;
+  LabelledHistogram events_;
   prometheus::Histogram* commit_duration_;
   prometheus::Histogram* commit_rows_;
   std::array<prometheus::Counter*, 2> lookups_;

@@ -129,7 +129,9 @@ void EventLoop::Give(Event event) {
   waiting.push_back(std::move(event));
   while (!waiting.empty()) {  // a peer is found unreachable once, so this ends
     const Moment now{.instant = parts_.clock.Now(), .wall = parts_.clock.WallNow()};
+    const std::string_view kind = kEventNames[waiting.front().index()];
     parts_.runner.Run(parts_.core.On(std::move(waiting.front()), now));
+    parts_.metrics.EventTook(kind, parts_.clock.Now() - now.instant);
     waiting.pop_front();
     for (Event& next : parts_.runner.TakeEvents()) waiting.push_back(std::move(next));
   }
@@ -173,10 +175,13 @@ void EventLoop::ReceiveFromClients() {
 }
 
 void EventLoop::Queue(wire::Received request) {
-  if (IsRevoked(request.sender)) return OnClientFrame(request);
+  if (IsRevoked(request.sender)) return RefuseRevoked(request.peer);
   const wire::RequestHead head = wire::PeekAtRequest(request.frame);
   // A hello is served at once: it decides in whose name the peer's next requests are queued.
-  if (head.kind == wire::RequestHead::Kind::kHello) return OnClientFrame(request);
+  if (head.kind == wire::RequestHead::Kind::kHello) {
+    OnClientFrame(request);
+    return;
+  }
   const bool is_submission = head.kind == wire::RequestHead::Kind::kSubmission;
   const Uuid payer = parts_.core.PayerOf(request.peer, request.sender.key);
   if (auto why = (is_submission ? submissions_ : requests_).Add(payer, request)) {
@@ -186,19 +191,37 @@ void EventLoop::Queue(wire::Received request) {
   }
 }
 
-void EventLoop::Serve(RequestQueue& requests) {
+void EventLoop::Serve(RequestQueue& requests, Instant until) {
   const Instant start = parts_.clock.Now();
   auto [payer, request] = requests.Take();
-  ApplyKeyChanges(request);
-  OnClientFrame(request);
+  ApplyKeyChanges(request.received);
+  if (IsRevoked(request.received.sender)) {
+    RefuseRevoked(request.received.peer);
+  } else {
+    if (request.admission == nullptr) {
+      request.admission = OnClientFrame(request.received);
+      request.received.frame = {};
+    }
+    if (request.admission != nullptr) {
+      const Instant begun = parts_.clock.Now();
+      request.admission->Continue(parts_.resolver, parts_.clock, until);
+      parts_.metrics.EventTook(kAdmissionSlice, parts_.clock.Now() - begun);
+      if (request.admission->is_over()) {
+        LF_FAILPOINT("coordinator.submission_admitted");
+        Give(request.admission->Take());
+      } else {
+        requests.PutBack(payer, std::move(request));
+      }
+    }
+  }
   requests.Charge(payer, parts_.clock.Now() - start);
 }
 
 void EventLoop::ServeClients() {
   Instant until = parts_.clock.Now() + kMaxTimePerTurn;
-  while (!requests_.empty() && parts_.clock.Now() < until) Serve(requests_);
+  while (!requests_.empty() && parts_.clock.Now() < until) Serve(requests_, until);
   until = parts_.clock.Now() + kMaxResolvingPerTurn;
-  while (MaySubmit() && parts_.clock.Now() < until) Serve(submissions_);
+  while (MaySubmit() && parts_.clock.Now() < until) Serve(submissions_, until);
 }
 
 void EventLoop::ReceiveFromWorkers() {
@@ -215,7 +238,9 @@ void EventLoop::ReceiveFromWorkers() {
 void EventLoop::ReadPages() {
   const Instant until = parts_.clock.Now() + kMaxReadingPerTurn;
   while (parts_.runner.HasReads()) {
+    const Instant start = parts_.clock.Now();
     parts_.runner.ReadNext();
+    parts_.metrics.EventTook(kPageRead, parts_.clock.Now() - start);
     for (Event& event : parts_.runner.TakeEvents()) Give(std::move(event));
     if (parts_.clock.Now() >= until) return;
   }
@@ -228,6 +253,11 @@ void EventLoop::RefuseClient(const PeerId& peer, std::uint64_t number, wire::Ref
   parts_.runner.Run(std::move(effects));
 }
 
+// The frame is not decoded, so the refusal carries number 0.
+void EventLoop::RefuseRevoked(const PeerId& client) {
+  RefuseClient(client, 0, {.failure = KeyWasRevoked()});
+}
+
 void EventLoop::RefuseWorker(const PeerId& peer, Failure failure) {
   Effects effects;
   effects.push_back(Observation{RequestWasRefused{failure.code}});
@@ -236,22 +266,21 @@ void EventLoop::RefuseWorker(const PeerId& peer, Failure failure) {
   parts_.runner.Run(std::move(effects));
 }
 
-void EventLoop::OnClientFrame(const wire::Received& received) {
+std::unique_ptr<Admission> EventLoop::OnClientFrame(const wire::Received& received) {
   LF_FAILPOINT("coordinator.client_frame");
   const wire::Sender& sender = received.sender;
-  // The frame is not decoded, so the refusal carries number 0.
-  if (IsRevoked(sender)) return RefuseClient(received.peer, 0, {.failure = KeyWasRevoked()});
   auto request = wire::DecodeClientRequest(received.frame);
   if (!request) {
     parts_.metrics.MalformedMessage();
-    return RefuseClient(received.peer, request.error().number,
-                        {.failure = std::move(request.error().failure)});
+    RefuseClient(received.peer, request.error().number,
+                 {.failure = std::move(request.error().failure)});
+    return nullptr;
   }
-  std::visit(
-      [&](auto& message) {
+  return std::visit(
+      [&](auto& message) -> std::unique_ptr<Admission> {
         using Message = std::decay_t<decltype(message)>;
         if constexpr (std::is_same_v<Message, wire::SubmitJobs>) {
-          OnSubmit(received, request->number, std::move(message));
+          return OnSubmit(received, request->number, std::move(message));
         } else {
           if constexpr (requires { Identify(sender, message); }) Identify(sender, message);
           Give(ClientAsked{.peer = received.peer,
@@ -259,13 +288,14 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
                            .question = std::move(message),
                            .role = RoleOf(sender),
                            .key = sender.key});
+          return nullptr;
         }
       },
       request->message);
 }
 
-void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
-                         wire::SubmitJobs submit) {
+std::unique_ptr<Admission> EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
+                                               wire::SubmitJobs submit) {
   const PeerId& peer = received.peer;
   Submission event{.peer = peer,
                    .key = received.sender.key,
@@ -276,7 +306,10 @@ void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
   const auto client = parts_.core.ClientOf(peer, received.sender.key);
   if (client) {
     auto seen = parts_.reader.FindRequest(*client, submit.request_id);
-    if (!seen) return RefuseClient(peer, number, Unreadable(seen.error()));
+    if (!seen) {
+      RefuseClient(peer, number, Unreadable(seen.error()));
+      return nullptr;
+    }
     event.seen = *std::move(seen);
   }
   event.digest = event.seen ? wire::SubmissionDigestOfSameKind(event.seen->request_digest, submit)
@@ -286,15 +319,12 @@ void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
   if (client && !event.seen) {
     event.no_room = parts_.core.CheckRoomFor(*client, submit, parts_.clock.Now());
   }
-  if (client && !event.seen && !event.no_room) {
-    const StoredConditions conditions(parts_.core.state());
-    event.jobs.reserve(submit.jobs.size());
-    for (JobSpec& spec : submit.jobs) {
-      event.jobs.push_back(parts_.resolver.Resolve(std::move(spec), conditions));
-    }
+  if (client && !event.seen && !event.no_room && !submit.jobs.empty()) {
+    return std::make_unique<Admission>(std::move(event), std::move(submit.jobs),
+                                       parts_.core.state());
   }
-  LF_FAILPOINT("coordinator.submission_admitted");
   Give(std::move(event));
+  return nullptr;
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {

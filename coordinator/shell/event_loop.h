@@ -14,6 +14,7 @@
 #include "common/wire/transport/router.h"
 #include "common/wire/transport/wakeup.h"
 #include "coordinator/core/core.h"
+#include "coordinator/shell/admission.h"
 #include "coordinator/shell/effect_runner.h"
 #include "coordinator/shell/fleet_snapshot.h"
 #include "coordinator/shell/health.h"
@@ -65,7 +66,7 @@ class EventLoop {
   // Of clients. ZeroMQ takes one message of each connection in turn, and a client may have many
   // connections.
   static constexpr int kMaxRequestsPerTurn = 1'024;
-  static constexpr std::chrono::milliseconds kMaxResolvingPerTurn{5};  // or one submission
+  static constexpr std::chrono::milliseconds kMaxResolvingPerTurn{5};  // or one job
   // While this many jobs are on their way to disk, further submissions wait here, where clients
   // take turns, and not for the disk, which writes in order of arrival.
   static constexpr std::size_t kMaxJobsOnTheirWay = 5'000;
@@ -88,18 +89,21 @@ class EventLoop {
   bool MaySubmit() const {
     return !submissions_.empty() && parts_.core.state().arriving_jobs < kMaxJobsOnTheirWay;
   }
-  void Serve(RequestQueue& requests);  // the next one
+  void Serve(RequestQueue& requests, Instant until);  // the next one, or a slice of it
   void ReceiveFromWorkers();
   void ReadPages();
   void ServeHandshakes();
   // Drops the peers whose keys have been revoked. If the sender of `received` is one, marks it as
   // revoked.
   void ApplyKeyChanges(wire::Received& received);
-  void OnClientFrame(const wire::Received& received);
+  // Returns the admission of a submission, which has begun; null: the request is dealt with.
+  std::unique_ptr<Admission> OnClientFrame(const wire::Received& received);
   void OnWorkerFrame(const wire::Received& received);
-  void OnSubmit(const wire::Received& received, std::uint64_t number, wire::SubmitJobs submit);
+  std::unique_ptr<Admission> OnSubmit(const wire::Received& received, std::uint64_t number,
+                                      wire::SubmitJobs submit);
   void RefuseWorker(const PeerId& peer, Failure failure);
   void RefuseClient(const PeerId& peer, std::uint64_t number, wire::Refused refused);
+  void RefuseRevoked(const PeerId& client);
   void TickIfDue();
   void CountMalformed();
   void CountUnsent(Instant now);

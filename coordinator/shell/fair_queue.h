@@ -36,6 +36,16 @@ class FairQueue {
     ++size_;
   }
 
+  // The item that was popped is not done: it is the client's next one again. Before Charge().
+  void PutBack(const Uuid& client, Item item, std::size_t bytes = 0) {
+    LF_CHECK(in_service_ == client, "another client's item was popped");
+    Client& own = clients_.at(client);
+    own.items.push_front({.item = std::move(item), .bytes = bytes});
+    own.bytes += bytes;
+    bytes_ += bytes;
+    ++size_;
+  }
+
   // Must not be empty. Charge() the item's cost before the next Pop().
   std::pair<Uuid, Item> Pop() {
     LF_CHECK(!order_.empty() && !in_service_, "nothing to pop, or the last is not charged");

@@ -100,6 +100,8 @@ monitoring::CoordinatorLabels AllLabels() {
     labels.quarantines.emplace_back(QuarantineCauseName(static_cast<QuarantineCause>(cause)));
   }
   for (const Stage stage : kStages) labels.stages.emplace_back(StageName(stage));
+  for (const std::string_view name : kEventNames) labels.events.emplace_back(name);
+  for (const std::string_view name : {kAdmissionSlice, kPageRead}) labels.events.emplace_back(name);
   return labels;
 }
 

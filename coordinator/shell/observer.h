@@ -11,6 +11,10 @@
 namespace loopfleet::coordinator {
 
 // Every possible label value, for CoordinatorMetrics.
+// Work of the event loop that metrics count beside the core's events (kEventNames).
+inline constexpr std::string_view kAdmissionSlice = "admission";  // of a submission
+inline constexpr std::string_view kPageRead = "page";
+
 monitoring::CoordinatorLabels AllLabels();
 
 class Observer {

@@ -25,14 +25,16 @@ std::optional<Failure> RequestQueue::Add(const Uuid& client, wire::Received& req
                                "a quarter of what is free for all",
                                queue_.bytes_of(client))};
   }
-  queue_.Push(client, std::move(request), bytes);
+  queue_.Push(client, {.received = std::move(request), .bytes = bytes, .admission = nullptr},
+              bytes);
   return std::nullopt;
 }
 
 void RequestQueue::Revoke(const std::set<KeyText>& keys) {
-  queue_.ForEach([&](wire::Received& request) {
-    if (!keys.contains(request.sender.key)) return;
-    request.sender = {.standing = wire::Sender::Standing::kRevoked};
+  queue_.ForEach([&](QueuedRequest& request) {
+    wire::Sender& sender = request.received.sender;
+    if (!keys.contains(sender.key)) return;
+    sender = {.standing = wire::Sender::Standing::kRevoked};
   });
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 // RequestQueue: clients' requests that the event loop has not handled yet. A submission takes the
-// loop from microseconds to a tenth of a second, so clients get equal shares of its time, not of
-// messages (fair_queue.h). Bounded in bytes. Belongs to the event loop.
+// loop from microseconds to seconds, so clients get equal shares of its time, not of messages
+// (fair_queue.h), and a long one goes back to the queue after each slice. Bounded in bytes. Belongs
+// to the event loop.
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -13,9 +15,16 @@
 #include "common/job/failure.h"
 #include "common/wire/transport/received.h"
 #include "coordinator/core/contract/event.h"
+#include "coordinator/shell/admission.h"
 #include "coordinator/shell/fair_queue.h"
 
 namespace loopfleet::coordinator {
+
+struct QueuedRequest {
+  wire::Received received;               // without its frame once it is decoded
+  std::size_t bytes = 0;                 // memory that it counts for
+  std::unique_ptr<Admission> admission;  // of a submission that has begun
+};
 
 class RequestQueue {
  public:
@@ -27,7 +36,12 @@ class RequestQueue {
   // bytes. Total: at most max_bytes plus one request per client.
   std::optional<Failure> Add(const Uuid& client, wire::Received& request);
   // Must not be empty. Charge() the time that it took before the next Take().
-  std::pair<Uuid, wire::Received> Take() { return queue_.Pop(); }
+  std::pair<Uuid, QueuedRequest> Take() { return queue_.Pop(); }
+  // A request that is not done stays its client's next one. Before Charge().
+  void PutBack(const Uuid& client, QueuedRequest request) {
+    const std::size_t bytes = request.bytes;
+    queue_.PutBack(client, std::move(request), bytes);
+  }
   void Charge(const Uuid& client, Nanos time) {
     queue_.Charge(client, static_cast<std::uint64_t>(time.count()));
   }
@@ -39,7 +53,7 @@ class RequestQueue {
 
  private:
   const std::size_t max_bytes_;
-  FairQueue<wire::Received> queue_;
+  FairQueue<QueuedRequest> queue_;
 };
 
 }  // namespace loopfleet::coordinator

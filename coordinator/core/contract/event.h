@@ -2,10 +2,12 @@
 // Event: everything that can happen to the coordinator's core. A closed set: nothing else can
 // influence the core, so a sequence of events with their moments replays exactly.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -150,5 +152,20 @@ struct DrainRequested {};
 using Event =
     std::variant<Recovered, JobsRecovered, Submission, ClientAsked, ClientUnreachable, WorkerSaid,
                  WorkerUnreachable, Persisted, PersistRefused, KeysRevoked, Tick, DrainRequested>;
+
+// The names that metrics count events under: "submission". In the order of Event.
+inline constexpr std::array<std::string_view, std::variant_size_v<Event>> kEventNames = {
+    "recovered",
+    "jobs_recovered",
+    "submission",
+    "question",
+    "client_unreachable",
+    "worker_message",
+    "worker_unreachable",
+    "persisted",
+    "persist_refused",
+    "keys_revoked",
+    "tick",
+    "drain"};
 
 }  // namespace loopfleet::coordinator

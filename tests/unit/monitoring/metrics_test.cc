@@ -25,6 +25,7 @@ const CoordinatorLabels kCoordinatorLabels = {
     .refusals = {"BUSY", "UNSUPPORTED"},
     .retries = {"UNSTABLE_TIMING"},
     .quarantines = {"memory_canary"},
+    .events = {"submission", "tick"},
 };
 const WorkerLabels kWorkerLabels = {
     .outcomes = {"ok", "RUN_CRASH"},

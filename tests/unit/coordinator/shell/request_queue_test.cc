@@ -31,8 +31,8 @@ std::vector<std::string> ServeAll(RequestQueue& queue, const auto& time_of) {
   std::vector<std::string> served;
   while (!queue.empty()) {
     auto [client, request] = queue.Take();
-    served.push_back(request.frame);
-    queue.Charge(client, time_of(request.frame));
+    served.push_back(request.received.frame);
+    queue.Charge(client, time_of(request.received.frame));
   }
   return served;
 }
@@ -47,7 +47,7 @@ TEST(RequestQueue, WhoAsksForLittleWaitsForOneRequestOfAnother) {
   const auto first = queue.Take();  // in service
   ASSERT_FALSE(Add(queue, 2, "s"));
   queue.Charge(first.first, milliseconds(5));
-  EXPECT_EQ(queue.Take().second.frame, "s");
+  EXPECT_EQ(queue.Take().second.received.frame, "s");
 }
 
 TEST(RequestQueue, ItIsTimeThatIsShared) {
@@ -73,6 +73,26 @@ TEST(RequestQueue, WhatOneClientAsksKeepsItsOrder) {
   EXPECT_EQ(ServeAll(queue, kLongerWithLength), (std::vector<std::string>{"a", "bb", "c", "dddd"}));
 }
 
+TEST(RequestQueue, ALongRequestIsServedInSlicesBetweenThoseOfOthers) {
+  RequestQueue queue;
+  ASSERT_FALSE(Add(queue, 1, "long"));
+  ASSERT_FALSE(Add(queue, 1, "its next"));
+  const std::size_t bytes = queue.bytes();
+  std::vector<std::string> served;
+  for (int slice = 0; !queue.empty(); ++slice) {
+    auto [client, request] = queue.Take();
+    served.push_back(request.received.frame);
+    if (slice == 0) {
+      ASSERT_FALSE(Add(queue, 2, "short"));
+    }
+    if (request.received.frame == "long" && slice < 3) queue.PutBack(client, std::move(request));
+    queue.Charge(client, milliseconds(5));
+  }
+  EXPECT_EQ(served, (std::vector<std::string>{"long", "short", "long", "long", "its next"}));
+  EXPECT_GT(bytes, 0U);
+  EXPECT_EQ(queue.bytes(), 0U);
+}
+
 TEST(RequestQueue, NobodySavesUpTimeByAskingForNothing) {
   RequestQueue queue;
   ASSERT_FALSE(Add(queue, 2, "x"));
@@ -93,7 +113,7 @@ TEST(RequestQueue, NorIsTimeForgottenOverAnEmptyQueue) {
   for (int i = 0; i < 3; ++i) ASSERT_FALSE(Add(queue, 2, "two"));
   ASSERT_FALSE(Add(queue, 1, "one"));
   const auto one = queue.Take();
-  ASSERT_EQ(one.second.frame, "one");
+  ASSERT_EQ(one.second.received.frame, "one");
   queue.Charge(one.first, milliseconds(10));
   ASSERT_FALSE(Add(queue, 1, "one"));  // it has used ten milliseconds, so the other is next
   EXPECT_EQ(ServeAll(queue, [](const auto&) { return milliseconds(4); }),
@@ -135,8 +155,8 @@ TEST(RequestQueue, WhoseKeyWasRevokedIsNobody) {
   queue.Revoke({"key 1"});
   const auto gone = queue.Take();
   queue.Charge(gone.first, milliseconds(1));
-  EXPECT_EQ(gone.second.sender.standing, wire::Sender::Standing::kRevoked);
-  EXPECT_NE(queue.Take().second.sender.standing, wire::Sender::Standing::kRevoked);
+  EXPECT_EQ(gone.second.received.sender.standing, wire::Sender::Standing::kRevoked);
+  EXPECT_NE(queue.Take().second.received.sender.standing, wire::Sender::Standing::kRevoked);
 }
 
 TEST(RequestQueue, ClientsThatWereServedAreForgotten) {
