@@ -9,6 +9,9 @@ list() {
   cat <<'LIST'
 alone        one evaluation at a time: how long until its figure is there, and whether it has the same one in a batch, beside
              cc -O3 + dlopen [--jobs 100]
+bounds       the longest event and transaction of the coordinator, and how long another client waits, under the heaviest loads
+             that clients and workers may put on it [--only old-results,labels,drift,queued,stored] [--stored 1000000]
+             [--queued 1000000]
 codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every loop order beside cc -O3, the best of a
              search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
              [--only latency,orders,threads,strides,best,article,add] [--seconds 60]
@@ -45,6 +48,7 @@ shift
 case "$name" in
   --list) list; exit 0 ;;
   alone) targets=(bench_alone loopfleet-coordinator loopfleet-worker) ;;
+  bounds) targets=(bench_bounds loopfleet-coordinator) ;;
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations bench_compiled_before_worker loopfleet-coordinator loopfleet-worker) ;;
   dispatch) targets=(bench_dispatch) ;;

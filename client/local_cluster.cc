@@ -112,11 +112,18 @@ Status LocalCluster::StartCoordinator() {
   const auto& dir = scratch_.path();
   database_ =
       options_.database ? std::filesystem::absolute(*options_.database) : dir / "results.db";
-  LF_TRY(const std::string line,
-         StartDaemon("coordinator", {(options_.programs / "loopfleet-coordinator").native(),
-                                     "--listen-clients", "ipc://" + (dir / "clients").native(),
-                                     "--listen-workers", "ipc://" + (dir / "workers").native(),
-                                     "--http", "127.0.0.1:0", "--db", database_.native()}));
+  std::vector<std::string> argv = {(options_.programs / "loopfleet-coordinator").native(),
+                                   "--listen-clients",
+                                   "ipc://" + (dir / "clients").native(),
+                                   "--listen-workers",
+                                   "ipc://" + (dir / "workers").native(),
+                                   "--http",
+                                   "127.0.0.1:0",
+                                   "--db",
+                                   database_.native()};
+  argv.insert(argv.end(), options_.coordinator_arguments.begin(),
+              options_.coordinator_arguments.end());
+  LF_TRY(const std::string line, StartDaemon("coordinator", std::move(argv)));
   LF_TRY(address_, TextIn(line, "clients"));
   LF_TRY(worker_address_, TextIn(line, "workers"));
   LF_TRY(http_, TextIn(line, "http"));

@@ -28,7 +28,8 @@ struct LocalClusterOptions {
   std::string worker_program = "loopfleet-worker";
   std::vector<std::string> worker_arguments;  // extra arguments
   int workers = 1;
-  std::optional<std::filesystem::path> database;  // none: a private one, removed with the cluster
+  std::vector<std::string> coordinator_arguments;  // likewise
+  std::optional<std::filesystem::path> database;   // none: a private one, removed with the cluster
   LocalLogs logs = LocalLogs::kFiles;
   Nanos start_limit = std::chrono::seconds(30);  // for each daemon to be ready
   Nanos stop_limit = std::chrono::seconds(10);   // for each daemon to end cleanly

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -10,9 +11,11 @@
 #include <utility>
 
 #include "common/base/log_level.h"
+#include "common/base/memory_limit.h"
 #include "common/base/settings.h"
 #include "common/wire/keys/key_directory.h"
 #include "common/wire/transport/endpoint.h"
+#include "coordinator/memory_budget.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -29,11 +32,21 @@ std::unexpected<StartupExit> BadConfig(const std::string& text) {
                                      .text = fmt::format("loopfleet-coordinator: {}\n", text)});
 }
 
+// What the coordinator takes if it is not told.
+std::uint64_t DefaultMemoryBytes() {
+  const MemoryLimit limit = ReadMemoryLimit();
+  const std::uint64_t bytes = limit.group_bytes != 0 ? limit.group_bytes : limit.host_bytes / 2;
+  return std::max(bytes, MemoryBudget::kLeast);
+}
+
 void AddQuotas(CLI::App& app, Limits& limits) {
   constexpr std::uint64_t kAtLeast = 1;
   constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
   const CLI::Range range(kAtLeast, kMost);
   const CLI::Range range32(kAtLeast, std::uint64_t{UINT32_MAX});
+  app.add_option("--max-jobs", limits.max_unfinished_jobs, "Unfinished jobs of all clients")
+      ->check(range32)
+      ->capture_default_str();
   app.add_option("--max-jobs-per-client", limits.max_unfinished_jobs_per_client,
                  "Unfinished jobs of one client")
       ->check(range32)
@@ -108,6 +121,12 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
   app.add_option("--keys", keys,
                  "Directory of the coordinator's key and of those it lets in (loopfleet keygen); "
                  "without it only this machine is served");
+  app.add_option("--memory", options.memory_bytes,
+                 "Memory that the coordinator may take, such as 4GiB: beyond its share, clients "
+                 "are refused for a while (BUSY). Not given: the limit of its control group, else "
+                 "half of the machine's")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(MemoryBudget::kLeast, std::uint64_t{1} << 50));
   AddQuotas(app, options.limits);
   app.add_option("--log-level", log_level, "debug, info, warning or error")->capture_default_str();
   app.add_option("--config", config_file, "TOML file with a table [coordinator]");
@@ -135,6 +154,8 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
         "--drift-patience: jobs wait for no worker in quarantine any more: it runs at "
         "once what no other one could, and its figures are in doubt");
   }
+  if (options.memory_bytes == 0) options.memory_bytes = DefaultMemoryBytes();
+  MemoryBudget(options.memory_bytes).Apply(options.limits);
   options.keys = keys;
   if (!keys.empty()) {
     if (const auto own = wire::LoadCoordinatorKeys(options.keys); !own) {

@@ -28,7 +28,10 @@ struct CoordinatorOptions {
   std::filesystem::path database = "loopfleet.db";
   std::uint32_t keep_samples_days = 0;  // how long raw samples are kept; 0: unlimited
   std::filesystem::path keys;           // directory; empty: no keys
-  Limits limits;                        // only its …_per_client fields can be set
+  Limits limits;                        // its …_per_client fields, and what `memory_bytes` decides
+  // What the coordinator may take. Default: the limit of its control group, else half of the
+  // machine's memory.
+  std::uint64_t memory_bytes = 0;
   log::Level log_level = log::Level::kInfo;
 };
 

@@ -24,6 +24,7 @@
 #include "common/base/signal_watcher.h"
 #include "common/job/outcome_json.h"
 #include "coordinator/coordinator_options.h"
+#include "coordinator/memory_budget.h"
 #include "coordinator/page/fleet_page.h"
 #include "coordinator/shell/event_loop.h"
 #include "coordinator/shell/key_watcher.h"
@@ -106,10 +107,13 @@ Status Serve(const CoordinatorOptions& options) {
   if (!options.keys.empty()) {
     LF_TRY(key_watcher, KeyWatcher::Start(context, options.keys, clock.Now()));
   }
+  const MemoryBudget memory(options.memory_bytes);
   const auto bind = [&](const std::string& endpoint, wire::Door door) {
     return wire::Router::Bind(
         context, endpoint,
-        {.authenticator = key_watcher ? &key_watcher->authenticator() : nullptr, .door = door});
+        {.max_unread_bytes = memory.unread,
+         .authenticator = key_watcher ? &key_watcher->authenticator() : nullptr,
+         .door = door});
   };
   LF_TRY(auto clients, bind(options.listen_clients, wire::Door::kClients));
   LF_TRY(auto workers, bind(options.listen_workers, wire::Door::kWorkers));
@@ -137,6 +141,7 @@ Status Serve(const CoordinatorOptions& options) {
                   .observer = observer,
                   .health = health,
                   .board = board,
+                  .max_request_bytes = memory.requests,
                   .key_watcher = key_watcher.get()});
   loop.Recover(std::move(recovery));
   LF_TRY(const auto page, FleetPage::Start({.board = board,

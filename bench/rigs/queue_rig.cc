@@ -39,15 +39,20 @@ Error ToError(const client::CallError& error) { return {error.kind, error.messag
 
 namespace {
 
+constexpr const char* kDatabase = "queue.db";
+
 Result<client::LocalCluster> StartCluster(const std::filesystem::path& directory) {
   return client::LocalCluster::Start(
-      {.programs = client::OwnDirectory(), .workers = 0, .database = directory / "queue.db"});
+      {.programs = client::OwnDirectory(), .workers = 0, .database = directory / kDatabase});
 }
 
 }  // namespace
 
-Result<QueueRig> QueueRig::Start() {
+Result<QueueRig> QueueRig::Start(const Fill& fill) {
   LF_TRY(auto directory, ScratchDirectory::Create());
+  if (fill) {
+    LF_TRY_VOID(fill(directory.path() / kDatabase));
+  }
   LF_TRY(auto cluster, StartCluster(directory.path()));
   return QueueRig(std::move(directory), std::move(cluster));
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -31,7 +32,9 @@ struct QueueCost {
 
 class QueueRig {
  public:
-  static Result<QueueRig> Start();
+  // `fill` writes what the database contains when the coordinator first opens it.
+  using Fill = std::function<Status(const std::filesystem::path& database)>;
+  static Result<QueueRig> Start(const Fill& fill = {});
   QueueRig(QueueRig&&) noexcept = default;
 
   // Kills the coordinator (kill -9) and starts a new one on the same database.

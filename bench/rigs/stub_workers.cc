@@ -60,7 +60,8 @@ class Stub {
                .credit = options.credit,
                .hardware = kHardware,
                .compiler = kCompiler,
-               .policy = kPolicy} {
+               .policy = kPolicy,
+               .labels = options.labels} {
     Send(hello_);
   }
 

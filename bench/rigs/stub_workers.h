@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/job/job_spec.h"
 #include "common/wire/message.h"
@@ -27,6 +28,7 @@ struct StubWorkersOptions {
   std::string coordinator;  // its endpoint for workers
   std::uint32_t workers = 4;
   std::uint32_t credit = 1024;  // leases that each worker holds at most
+  std::vector<std::string> labels = {};
 };
 
 class StubWorkers {

@@ -13,7 +13,8 @@
 
 namespace loopfleet::coordinator {
 
-EventLoop::EventLoop(const Parts& parts) : parts_(parts) {
+EventLoop::EventLoop(const Parts& parts)
+    : parts_(parts), submissions_(parts.max_request_bytes), requests_(parts.max_request_bytes) {
   poller_.Add(parts_.clients);
   poller_.Add(parts_.workers);
   poller_.Add(parts_.wakeup);

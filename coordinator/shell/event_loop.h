@@ -46,6 +46,7 @@ class EventLoop {
     Observer& observer;
     Health& health;
     SnapshotBoard& board;
+    std::size_t max_request_bytes = 0;  // of each queue of requests
     KeyWatcher* key_watcher = nullptr;  // null: no keys
   };
   explicit EventLoop(const Parts& parts);

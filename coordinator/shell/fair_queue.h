@@ -48,10 +48,19 @@ class FairQueue {
 
   // Must not be empty. Charge() the item's cost before the next Pop().
   std::pair<Uuid, Item> Pop() {
+    return PopFirst([](const Item&) { return true; });
+  }
+  // The item of the client charged the least whose next item is eligible; if no item is, the next.
+  template <class Predicate>
+  std::pair<Uuid, Item> PopFirst(const Predicate& eligible) {
     LF_CHECK(!order_.empty() && !in_service_, "nothing to pop, or the last is not charged");
-    const auto [charged, client] = *order_.begin();
-    order_.erase(order_.begin());
-    level_ = charged;
+    auto next = std::ranges::find_if(order_, [&](const auto& place) {
+      return eligible(clients_.at(place.second).items.front().item);
+    });
+    if (next == order_.end()) next = order_.begin();
+    const auto [charged, client] = *next;
+    order_.erase(next);
+    level_ = std::max(level_, charged);
     in_service_ = client;
     Client& own = clients_.at(client);
     Entry entry = std::move(own.items.front());

@@ -30,6 +30,20 @@ std::optional<Failure> RequestQueue::Add(const Uuid& client, wire::Received& req
   return std::nullopt;
 }
 
+std::pair<Uuid, QueuedRequest> RequestQueue::Take() {
+  auto taken = queue_.PopFirst([&](const QueuedRequest& request) {
+    return request.admission != nullptr || request.bytes <= kSmallBytes || begun_ < kMaxBegun;
+  });
+  if (taken.second.admission != nullptr) --begun_;
+  return taken;
+}
+
+void RequestQueue::PutBack(const Uuid& client, QueuedRequest request) {
+  if (request.admission != nullptr) ++begun_;
+  const std::size_t bytes = request.bytes;
+  queue_.PutBack(client, std::move(request), bytes);
+}
+
 void RequestQueue::Revoke(const std::set<KeyText>& keys) {
   queue_.ForEach([&](QueuedRequest& request) {
     wire::Sender& sender = request.received.sender;

@@ -28,20 +28,21 @@ struct QueuedRequest {
 
 class RequestQueue {
  public:
-  static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
-  explicit RequestQueue(std::size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
+  // Submissions in admission at one time, but for small ones. A submission that has begun takes
+  // several times the memory of its frame.
+  static constexpr std::size_t kMaxBegun = 8;
+  static constexpr std::size_t kSmallBytes = std::size_t{64} << 10;
+
+  explicit RequestQueue(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   // Returns why there is no room, leaving the request unchanged; nullopt: added. A client with
   // nothing queued always has room for one request; its further ones may take a quarter of the free
   // bytes. Total: at most max_bytes plus one request per client.
   std::optional<Failure> Add(const Uuid& client, wire::Received& request);
   // Must not be empty. Charge() the time that it took before the next Take().
-  std::pair<Uuid, QueuedRequest> Take() { return queue_.Pop(); }
+  std::pair<Uuid, QueuedRequest> Take();
   // A request that is not done stays its client's next one. Before Charge().
-  void PutBack(const Uuid& client, QueuedRequest request) {
-    const std::size_t bytes = request.bytes;
-    queue_.PutBack(client, std::move(request), bytes);
-  }
+  void PutBack(const Uuid& client, QueuedRequest request);
   void Charge(const Uuid& client, Nanos time) {
     queue_.Charge(client, static_cast<std::uint64_t>(time.count()));
   }
@@ -53,6 +54,7 @@ class RequestQueue {
 
  private:
   const std::size_t max_bytes_;
+  std::size_t begun_ = 0;  // of the queued requests
   FairQueue<QueuedRequest> queue_;
 };
 

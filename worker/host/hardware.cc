@@ -4,7 +4,6 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/memory_limit.h"
 #include "monitoring/host/host_files.h"
 #include "worker/host/cache_size.h"
 
@@ -98,35 +98,6 @@ void ReadCaches(const std::filesystem::path& directory, HardwareFacts& facts) {
   }
 }
 
-std::uint64_t ReadMemoryBytes(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::string key;
-  std::uint64_t kibibytes = 0;
-  stream >> key >> kibibytes;  // "MemTotal:  24689884 kB" comes first
-  return key == "MemTotal:" ? kibibytes * 1024 : 0;
-}
-
-// The memory that this process may use: the lowest limit of its control groups (version 2), such as
-// those of a container or a service. `least`: the memory of the host; 0: unknown.
-std::uint64_t AllowedMemoryBytes(const HardwareSources& sources, std::uint64_t least) {
-  std::ifstream stream(sources.proc / "self/cgroup");
-  std::string line;
-  while (std::getline(stream, line)) {
-    constexpr std::string_view kVersion2 = "0::/";  // then the path from the root
-    if (!line.starts_with(kVersion2)) continue;
-    const std::filesystem::path root = sources.sys / "fs/cgroup";
-    for (std::filesystem::path group = line.substr(kVersion2.size());;
-         group = group.parent_path()) {
-      const std::string text = FirstLine(root / group / "memory.max");
-      std::uint64_t limit = 0;  // "max": none
-      const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
-      if (error == std::errc() && limit > 0) least = least == 0 ? limit : std::min(least, limit);
-      if (group.empty()) break;
-    }
-  }
-  return least;
-}
-
 }  // namespace
 
 std::string HostIsa() {
@@ -164,7 +135,7 @@ Result<HardwareFacts> ProbeHardware(int core, const HardwareSources& sources) {
   facts.physical_cores = CountCores(processors);
   facts.logical_cores = static_cast<std::uint32_t>(processors.size());
   ReadCaches(sources.sys / fmt::format("devices/system/cpu/cpu{}/cache", core), facts);
-  facts.memory_bytes = AllowedMemoryBytes(sources, ReadMemoryBytes(sources.proc / "meminfo"));
+  facts.memory_bytes = ReadMemoryLimit(sources.proc, sources.sys).bytes();
   utsname system{};
   ::uname(&system);
   facts.host = system.nodename;

@@ -10,10 +10,11 @@
 namespace loopfleet::coordinator {
 
 struct Limits {
-  // Tables. A waiting job takes about 1 KiB.
-  std::uint32_t max_unfinished_jobs = 2'000'000;   // beyond: BUSY
-  std::uint32_t max_unfinished_batches = 100'000;  // beyond: BUSY
-  std::uint32_t max_jobs_per_batch = 100'000'000;  // beyond: QUOTA_EXCEEDED
+  // Tables. A waiting job takes about 1.4 KB.
+  std::uint32_t max_unfinished_jobs = 2'000'000;                // beyond: BUSY
+  std::uint64_t max_unfinished_bytes = std::uint64_t{4} << 30;  // memory of these; beyond: BUSY
+  std::uint32_t max_unfinished_batches = 100'000;               // beyond: BUSY
+  std::uint32_t max_jobs_per_batch = 100'000'000;               // beyond: QUOTA_EXCEEDED
   std::uint32_t max_held_appends = 16;  // appends to a batch that wait for an earlier one: BUSY
   std::uint32_t max_clients = 10'000;   // connections whose hello is remembered
   std::uint32_t max_workers = 10'000;   // beyond: BUSY

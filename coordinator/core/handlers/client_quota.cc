@@ -51,9 +51,16 @@ Failure TooOften(const State& state) {
 
 }  // namespace
 
-std::optional<Failure> CheckCapacity(const State& state, const Batch* batch, std::size_t jobs) {
+std::optional<Failure> CheckCapacity(const State& state, const Batch* batch,
+                                     const Arriving& arriving) {
   const Limits& limits = state.limits;
-  if (state.UnfinishedJobs() + jobs > limits.max_unfinished_jobs) {
+  if (state.usage.bytes() + arriving.bytes > limits.max_unfinished_bytes) {
+    return Failure{.code = FailureCode::kBusy,
+                   .message = fmt::format("the unfinished jobs of all clients take {} bytes (limit "
+                                          "{})",
+                                          state.usage.bytes(), limits.max_unfinished_bytes)};
+  }
+  if (state.UnfinishedJobs() + arriving.jobs > limits.max_unfinished_jobs) {
     return Failure{.code = FailureCode::kBusy,
                    .message = fmt::format("{} jobs are unfinished (limit {})",
                                           state.UnfinishedJobs(), limits.max_unfinished_jobs)};
@@ -64,7 +71,7 @@ std::optional<Failure> CheckCapacity(const State& state, const Batch* batch, std
                                           limits.max_unfinished_batches)};
   }
   const std::size_t in_batch = batch == nullptr ? 0 : batch->job_count;
-  if (in_batch + jobs > limits.max_jobs_per_batch) {
+  if (in_batch + arriving.jobs > limits.max_jobs_per_batch) {
     return Failure{.code = FailureCode::kQuotaExceeded,
                    .message = fmt::format("a batch has at most {} jobs: start another one",
                                           limits.max_jobs_per_batch)};
@@ -93,7 +100,7 @@ std::optional<Failure> Validate(const State& state, const Uuid& client,
 
 std::optional<Failure> CheckQuota(const State& state, const Uuid& client, const Batch* batch,
                                   const Arriving& arriving) {
-  if (auto why = CheckCapacity(state, batch, arriving.jobs)) return why;
+  if (auto why = CheckCapacity(state, batch, arriving)) return why;
   return WhyOverQuota(state, client, batch, arriving.jobs, arriving.bytes);
 }
 

@@ -22,7 +22,8 @@ struct Arriving {
 std::optional<Failure> CheckQuota(const State& state, const Uuid& client, const Batch* batch,
                                   const Arriving& arriving);
 // The part of CheckQuota that does not depend on the client: whether there is room.
-std::optional<Failure> CheckCapacity(const State& state, const Batch* batch, std::size_t jobs);
+std::optional<Failure> CheckCapacity(const State& state, const Batch* batch,
+                                     const Arriving& arriving);
 
 // Why the client must wait before its next request; empty if it need not. Charges nothing.
 std::optional<Failure> CheckRequestRate(const State& state, const Uuid& client, Instant now);

@@ -182,12 +182,13 @@ void OnSubmission(Transaction& tx, Submission submission) {
 
 void SubmitInternalBatch(Transaction& tx, std::vector<ResolvedJob> jobs) {
   State& state = tx.state;
-  if (jobs.empty() || CheckCapacity(state, nullptr, jobs.size())) return;
+  const Arriving arriving{.jobs = jobs.size(), .bytes = MemoryBytesOf(jobs)};
+  if (jobs.empty() || CheckCapacity(state, nullptr, arriving)) return;
   Batch& batch = state.batches.Add(
       {.id = BatchId{state.next_batch++}, .client = {}, .accepting = Accepting::kFirstMessage});
   Submission submission{.jobs = std::move(jobs)};
   state.usage.OpenBatch(batch.client);
-  ChargeJobs(tx, batch, submission.jobs.size(), MemoryBytesOf(submission.jobs));
+  ChargeJobs(tx, batch, arriving.jobs, arriving.bytes);
   // A unique request: no client has the nil id, and a batch id is never reused.
   std::memcpy(submission.request_id.bytes.data(), &batch.id.value, sizeof batch.id.value);
   submission.digest = "own";

@@ -17,7 +17,7 @@ Nanos PriceOf(std::uint32_t per_second) { return kBurst / std::max(per_second, 1
 }  // namespace
 
 std::uint64_t MemoryBytesOf(const JobSpec& spec) {
-  constexpr std::uint64_t kJob = 512;  // for its entries in the tables
+  constexpr std::uint64_t kJob = 1400;  // its spec and its entries in the tables, as measured
   std::uint64_t bytes = kJob + spec.tag.size() + spec.affinity.size() +
                         spec.actions.size() * sizeof(looptree::Action);
   bytes += std::visit([](const auto& source) { return source.text.size(); }, spec.source);
@@ -40,6 +40,7 @@ void ClientUsageTable::Add(const Uuid& client, std::uint64_t jobs, std::uint64_t
   ClientUsage& load = loads_[client];
   load.jobs += jobs;
   load.bytes += bytes;
+  bytes_ += bytes;
 }
 
 void ClientUsageTable::Take(const Uuid& client, std::uint64_t jobs, std::uint64_t bytes) {
@@ -48,6 +49,7 @@ void ClientUsageTable::Take(const Uuid& client, std::uint64_t jobs, std::uint64_
            "more is taken from a client than it has");
   load->second.jobs -= jobs;
   load->second.bytes -= bytes;
+  bytes_ -= bytes;
 }
 
 Nanos ClientUsageTable::WaitOf(const Uuid& client, std::uint32_t per_second, Instant now) const {

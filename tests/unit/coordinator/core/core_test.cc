@@ -235,6 +235,20 @@ TEST(Core, AFullQueueIsBusyAndSaysWhenToTryAgain) {
   EXPECT_GT(refused->retry_after_ms, 0u);
 }
 
+TEST(Core, TheMemoryOfAllClientsJobsIsBounded) {
+  Harness h({.max_unfinished_bytes = 3 * MemoryBytesOf(JobSpec{}) - 1});
+  h.ClientHello("a", 1);
+  h.ClientHello("b", 2);
+  h.Submit("a", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  const auto number = h.Submit("b", {{.tree = 3}});
+  const auto refused = h.TakeReply<wire::Refused>("b", number);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->failure.code, FailureCode::kBusy);
+  EXPECT_GT(refused->retry_after_ms, 0U);
+  EXPECT_NE(refused->failure.message.find("bytes"), std::string::npos);
+}
+
 TEST(Core, TooManyBatchesAreBusyAndTooLongOnesOverQuota) {
   Harness h({.max_unfinished_batches = 1, .max_jobs_per_batch = 2});
   h.ClientHello("c", 1);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,8 @@ namespace loopfleet::coordinator {
 namespace {
 
 using std::chrono::milliseconds;
+
+constexpr std::size_t kRoomy = std::size_t{256} << 20;
 
 Uuid Named(std::uint8_t name) {
   Uuid client;
@@ -42,7 +46,7 @@ constexpr auto kLongerWithLength = [](const std::string& frame) {
 };
 
 TEST(RequestQueue, WhoAsksForLittleWaitsForOneRequestOfAnother) {
-  RequestQueue queue;
+  RequestQueue queue(kRoomy);
   for (int i = 0; i < 1'000; ++i) ASSERT_FALSE(Add(queue, 1, "large"));
   const auto first = queue.Take();  // in service
   ASSERT_FALSE(Add(queue, 2, "s"));
@@ -51,7 +55,7 @@ TEST(RequestQueue, WhoAsksForLittleWaitsForOneRequestOfAnother) {
 }
 
 TEST(RequestQueue, ItIsTimeThatIsShared) {
-  RequestQueue queue;
+  RequestQueue queue(kRoomy);
   for (int i = 0; i < 10; ++i) {
     ASSERT_FALSE(Add(queue, 1, "1234567890"));
     for (int j = 0; j < 10; ++j) ASSERT_FALSE(Add(queue, 2, "x"));
@@ -68,13 +72,13 @@ TEST(RequestQueue, ItIsTimeThatIsShared) {
 }
 
 TEST(RequestQueue, WhatOneClientAsksKeepsItsOrder) {
-  RequestQueue queue;
+  RequestQueue queue(kRoomy);
   for (const char* frame : {"a", "bb", "c", "dddd"}) ASSERT_FALSE(Add(queue, 1, frame));
   EXPECT_EQ(ServeAll(queue, kLongerWithLength), (std::vector<std::string>{"a", "bb", "c", "dddd"}));
 }
 
 TEST(RequestQueue, ALongRequestIsServedInSlicesBetweenThoseOfOthers) {
-  RequestQueue queue;
+  RequestQueue queue(kRoomy);
   ASSERT_FALSE(Add(queue, 1, "long"));
   ASSERT_FALSE(Add(queue, 1, "its next"));
   const std::size_t bytes = queue.bytes();
@@ -93,8 +97,50 @@ TEST(RequestQueue, ALongRequestIsServedInSlicesBetweenThoseOfOthers) {
   EXPECT_EQ(queue.bytes(), 0U);
 }
 
+// Large submissions that have begun hold much memory: the next ones wait for one of them to end. A
+// small request does not.
+TEST(RequestQueue, FewLargeSubmissionsAreInAdmissionAtATime) {
+  RequestQueue queue(kRoomy);
+  const State state;
+  constexpr std::uint8_t kLarge = RequestQueue::kMaxBegun + 5;
+  for (std::uint8_t client = 1; client <= kLarge; ++client) {
+    ASSERT_FALSE(Add(queue, client, std::string(RequestQueue::kSmallBytes + 1, 'x')));
+  }
+  std::set<Uuid> begun;
+  for (int slice = 0; slice < 100; ++slice) {
+    auto [client, request] = queue.Take();
+    if (request.admission == nullptr) {
+      begun.insert(client);
+      request.admission = std::make_unique<Admission>(Submission{}, std::vector<JobSpec>(1), state);
+    }
+    queue.PutBack(client, std::move(request));
+    queue.Charge(client, milliseconds(5));
+  }
+  EXPECT_EQ(begun.size(), RequestQueue::kMaxBegun);
+  ASSERT_FALSE(Add(queue, 100, "small"));
+  std::size_t before = 0;
+  while (true) {
+    auto [client, request] = queue.Take();
+    const bool is_small = client == Named(100);
+    if (!is_small) queue.PutBack(client, std::move(request));
+    queue.Charge(client, milliseconds(5));
+    if (is_small) break;
+    ASSERT_LT(++before, 2 * RequestQueue::kMaxBegun);
+  }
+  // One ends, and another one begins.
+  auto [ended, unused] = queue.Take();
+  queue.Charge(ended, milliseconds(5));
+  for (int slice = 0; slice < 100 && begun.size() == RequestQueue::kMaxBegun; ++slice) {
+    auto [client, request] = queue.Take();
+    if (request.admission == nullptr) begun.insert(client);
+    queue.PutBack(client, std::move(request));
+    queue.Charge(client, milliseconds(5));
+  }
+  EXPECT_EQ(begun.size(), RequestQueue::kMaxBegun + 1);
+}
+
 TEST(RequestQueue, NobodySavesUpTimeByAskingForNothing) {
-  RequestQueue queue;
+  RequestQueue queue(kRoomy);
   ASSERT_FALSE(Add(queue, 2, "x"));
   ServeAll(queue, kLongerWithLength);
   for (int i = 0; i < 50; ++i) ASSERT_FALSE(Add(queue, 1, "one"));
@@ -109,7 +155,7 @@ TEST(RequestQueue, NobodySavesUpTimeByAskingForNothing) {
 }
 
 TEST(RequestQueue, NorIsTimeForgottenOverAnEmptyQueue) {
-  RequestQueue queue;
+  RequestQueue queue(kRoomy);
   for (int i = 0; i < 3; ++i) ASSERT_FALSE(Add(queue, 2, "two"));
   ASSERT_FALSE(Add(queue, 1, "one"));
   const auto one = queue.Take();
@@ -149,7 +195,7 @@ TEST(RequestQueue, WhoHasNothingWaitingAlwaysHasRoom) {
 }
 
 TEST(RequestQueue, WhoseKeyWasRevokedIsNobody) {
-  RequestQueue queue;
+  RequestQueue queue(kRoomy);
   ASSERT_FALSE(Add(queue, 1, "gone", "key 1"));
   ASSERT_FALSE(Add(queue, 2, "here", "key 2"));
   queue.Revoke({"key 1"});
@@ -160,7 +206,7 @@ TEST(RequestQueue, WhoseKeyWasRevokedIsNobody) {
 }
 
 TEST(RequestQueue, ClientsThatWereServedAreForgotten) {
-  RequestQueue queue;
+  RequestQueue queue(kRoomy);
   for (int i = 0; i < 100'000; ++i) {
     Uuid client;
     std::memcpy(client.bytes.data(), &i, sizeof i);

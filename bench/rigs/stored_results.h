@@ -1,0 +1,26 @@
+#pragma once
+// Fills a new database with results, as jobs of an earlier run would have: to measure what a large
+// store costs.
+
+#include <cstdint>
+#include <filesystem>
+
+#include "common/base/result.h"
+#include "common/job/outcome.h"
+
+namespace loopfleet::bench {
+
+struct StoredResultsOptions {
+  std::uint64_t rows = 0;
+  std::uint64_t trees = 0;  // which the rows share evenly; 0: each row has its own
+  std::string worker = "earlier";
+};
+// Each row has the figures and conditions of `like`. Row i is about the tree of
+// RepeatableJob(i % trees), or without `trees` about one that no program has.
+Status FillWithResults(const std::filesystem::path& database, const Evaluation& like,
+                       const StoredResultsOptions& options);
+
+// The tree that row `row` is about in a database without shared trees.
+looptree::TreeKey UniqueTree(std::uint64_t row);
+
+}  // namespace loopfleet::bench

@@ -1,0 +1,41 @@
+#pragma once
+// MemoryBudget: how much of the coordinator's memory each thing may take that grows with what
+// others send. A quarter is left for the rest: the tables' fixed part, SQLite's caches, buffers in
+// use.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "coordinator/core/contract/limits.h"
+
+namespace loopfleet::coordinator {
+
+struct MemoryBudget {
+  static constexpr std::uint64_t kLeast = std::uint64_t{256} << 20;  // to start with
+
+  std::uint64_t unfinished_jobs = 0;
+  std::uint64_t requests = 0;  // that wait in each of the two queues
+  std::uint64_t unread = 0;    // sent on each of the two sockets, and not read by the peers
+  std::uint64_t outcomes = 0;  // not yet on disk
+
+  explicit MemoryBudget(std::uint64_t bytes)
+      : unfinished_jobs(bytes / 8 * 3),
+        requests(std::min(kMostWaiting, bytes / 16)),
+        unread(std::min(kMostWaiting, bytes / 16)),
+        outcomes(bytes / 8) {}
+
+  // Lowers the limits that need memory. One client may take three quarters of all jobs' memory.
+  void Apply(Limits& limits) const {
+    constexpr std::uint64_t kOutcomeBytes = 2048;
+    limits.max_unfinished_bytes = unfinished_jobs;
+    limits.max_unfinished_bytes_per_client =
+        std::min(limits.max_unfinished_bytes_per_client, unfinished_jobs / 4 * 3);
+    limits.max_undurable_outcomes = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(limits.max_undurable_outcomes, outcomes / kOutcomeBytes));
+  }
+
+ private:
+  static constexpr std::uint64_t kMostWaiting = std::uint64_t{256} << 20;
+};
+
+}  // namespace loopfleet::coordinator
