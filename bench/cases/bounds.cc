@@ -214,7 +214,7 @@ Status MeasureOldResults(const Options& options) {
   std::vector<JobSpec> jobs;
   for (std::uint32_t i = 0; i < kJobsPerMessage; ++i) {
     jobs.push_back(RepeatableJob(i));
-    jobs.back().precision = 1e-6;
+    jobs.back().precision = 0.001;
   }
   LF_TRY(auto client, rig.Connect());
   return MeasureUnder("old-results", rig, alone, options.seconds, [&]() -> Status {

@@ -85,11 +85,30 @@ QueueCost QueueRig::Watch::Read() const {
       .generator_cpu_seconds = ProcessSeconds(::getpid()) - generator_};
 }
 
+namespace {
+
+// The first failure of a batch that has one.
+std::unexpected<Error> WhyFailed(client::Client& client, BatchId batch) {
+  std::uint64_t after = 0;
+  while (true) {
+    const auto page = client.Fetch(batch, after, kLookPause);
+    if (!page) return std::unexpected(ToError(page.error()));
+    for (const Outcome& outcome : page->outcomes) {
+      if (!outcome.evaluation.ok()) {
+        return Fail(ErrorKind::kCorrupt, outcome.evaluation.failure().message);
+      }
+      after = outcome.sequence;
+    }
+  }
+}
+
+}  // namespace
+
 Status AwaitStored(client::Client& client, BatchId batch) {
   while (true) {
     const auto info = client.ShowBatch(batch);
     if (!info) return std::unexpected(ToError(info.error()));
-    if (info->failed > 0) return Fail(ErrorKind::kCorrupt, "null jobs failed");
+    if (info->failed > 0) return WhyFailed(client, batch);
     if (info->finished == info->job_count) return {};
     std::this_thread::sleep_for(kLookPause);
   }
