@@ -34,7 +34,15 @@ struct ProtocolVersion {
   std::uint16_t minor = 0;
   friend auto operator<=>(const ProtocolVersion&, const ProtocolVersion&) = default;
 };
-inline constexpr ProtocolVersion kProtocolVersion{.major = 1, .minor = 0};
+// 1.1: JobSpec::min_grade.
+inline constexpr ProtocolVersion kProtocolVersion{.major = 1, .minor = 1};
+
+// The lowest minor version whose workers understand everything that this job uses. A worker of an
+// older one would pass over the field, and measure something else. A new field or action that
+// changes what a job means is added here.
+constexpr std::uint16_t MinorVersionFor(const JobSpec& spec) {
+  return spec.min_grade == Grade::kD ? 0 : 1;
+}
 
 // ---- client -> coordinator ----------------------------------------------------------------------
 
@@ -461,8 +469,17 @@ struct Lease {
   friend bool operator==(const Lease&, const Lease&) = default;
 };
 
+// A lease whose job this version cannot read. Made only by decoding; encoding ignores it.
+struct UnreadableLease {
+  LeaseId lease;
+  JobId job;
+  Failure failure;  // why
+  friend bool operator==(const UnreadableLease&, const UnreadableLease&) = default;
+};
+
 struct Leases {
   std::vector<Lease> leases;
+  std::vector<UnreadableLease> unreadable = {};
   friend bool operator==(const Leases&, const Leases&) = default;
 };
 

@@ -54,7 +54,8 @@ const std::vector<WorkerKind>& StoredConditions::KindsFor(const JobSpec& spec,
   static const std::vector<WorkerKind> kNobody;
   if (state_ == nullptr) return kNobody;
   Demand demand = DemandOf(spec, placement);
-  demand.threads = 1;  // a result has the thread count requested, not its worker's
+  demand.threads = 1;         // a result has the thread count requested, not its worker's
+  demand.protocol_minor = 0;  // this program judges the stored result, not a worker
   const auto known = kinds_.find(demand);
   if (known != kinds_.end()) return known->second;
   std::vector<WorkerKind> kinds = state_->workers.KindsFor(demand);

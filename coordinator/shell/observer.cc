@@ -69,6 +69,11 @@ struct ObservationVisitor {
                  report.reason);
   }
 
+  void operator()(const LeaseWasUnreadable& lease) const {
+    log::Warning("lease.unreadable worker={} job={} reason={}", lease.worker, lease.job,
+                 lease.reason);
+  }
+
   void operator()(const WorkersDisagreed& disagreed) const {
     metrics.WorkersDisagreed();
     status.Disagreed(disagreed);

@@ -48,6 +48,7 @@ struct Protocol::Hearer {
         log::Warning("lease.refused lease={} reason=\"more than the credit\"", id);
       }
     }
+    for (const wire::UnreadableLease& lease : leases.unreadable) self.Refuse(lease, now);
     return {};
   }
 
@@ -167,6 +168,24 @@ Status Protocol::OnRevoked(Instant now) {
   LF_TRY_VOID(Reconnect(now));
   next_hello_ = now + options_.hello_interval;
   return {};
+}
+
+// Reported like the failure of a job that ran, so that it is repeated until it is stored. Otherwise
+// the coordinator would grant the same job here again.
+void Protocol::Refuse(const wire::UnreadableLease& lease, Instant now) {
+  if (unstored_.contains(lease.lease)) return;
+  if (is_draining_) return returned_.push_back(lease.lease);
+  log::Warning("lease.unreadable lease={} message=\"{}\"", lease.lease, lease.failure.message);
+  Failure failure{
+      .code = FailureCode::kVersionMismatch,
+      .message = fmt::format("a worker of protocol {}.{} cannot read the job: {}",
+                             hello_.version.major, hello_.version.minor, lease.failure.message),
+      .action_index = lease.failure.action_index};
+  unstored_[lease.lease] = {.report = {.lease = lease.lease,
+                                       .job = lease.job,
+                                       .evaluation = {.verdict = std::move(failure)}},
+                            .finished_at = now,
+                            .patience = options_.report_patience};
 }
 
 void Protocol::TakeFinished(Instant now) {

@@ -77,6 +77,7 @@ class Protocol {
 
   Status Reconnect(Instant now);
   Status OnRevoked(Instant now);
+  void Refuse(const wire::UnreadableLease& lease, Instant now);
   void TakeFinished(Instant now);
   void SendReturned();
   void SendCodeLookups();

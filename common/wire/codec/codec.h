@@ -2,7 +2,7 @@
 // Converts messages to bytes and back. One frame is one Cap'n Proto message. Decoding never throws,
 // never reads beyond the frame, and bounds the memory it uses. A frame that it cannot read is
 // MALFORMED, with the reason; an unknown union member becomes UnknownMember (inside a job,
-// UNSUPPORTED).
+// UNSUPPORTED). A lease whose job cannot be read becomes an UnreadableLease beside the others.
 
 #include <cstddef>
 #include <cstdint>

@@ -34,7 +34,6 @@ void WriteLease(const Lease& lease, schema::Lease::Builder builder) {
 }
 
 Lease ReadLease(schema::Lease::Reader reader) {
-  if (reader.getLease() == 0) RefuseMalformed("a lease has the id 0");
   return {.lease = LeaseId{reader.getLease()},
           .job = ReadJobId(reader.getJob()),
           .attempt = reader.getAttempt(),
@@ -44,7 +43,16 @@ Lease ReadLease(schema::Lease::Reader reader) {
 Leases ReadLeases(capnp::List<schema::Lease>::Reader list) {
   Leases leases;
   leases.leases.reserve(Bounded(list, kMaxLeasesPerMessage, "the list of leases").size());
-  for (const auto lease : list) leases.leases.push_back(ReadLease(lease));
+  for (const auto lease : list) {
+    if (lease.getLease() == 0) RefuseMalformed("a lease has the id 0");
+    try {
+      leases.leases.push_back(ReadLease(lease));
+    } catch (const Refusal& refusal) {  // one job of a later version must not hold up the others
+      leases.unreadable.push_back({.lease = LeaseId{lease.getLease()},
+                                   .job = ReadJobId(lease.getJob()),
+                                   .failure = refusal.failure});
+    }
+  }
   return leases;
 }
 

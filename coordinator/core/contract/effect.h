@@ -151,6 +151,12 @@ struct ReportWasImplausible {
   JobId job;
   std::string reason;
 };
+// A worker returned a job that its version cannot read.
+struct LeaseWasUnreadable {
+  std::string worker;
+  JobId job;
+  std::string reason;
+};
 // One worker reported that a job fails; another one measured it.
 struct WorkersDisagreed {
   std::string failed;
@@ -161,9 +167,10 @@ struct WorkersDisagreed {
 struct JobWasRetried {
   FailureCode code = FailureCode::kWorkerCrashed;
 };
-using Observation = std::variant<JobsWereAccepted, JobsWereFinished, BatchWasFinished,
-                                 OutcomesWereStored, RequestWasRefused, WorkerChanged,
-                                 ReportWasImplausible, WorkersDisagreed, JobWasRetried>;
+using Observation =
+    std::variant<JobsWereAccepted, JobsWereFinished, BatchWasFinished, OutcomesWereStored,
+                 RequestWasRefused, WorkerChanged, ReportWasImplausible, LeaseWasUnreadable,
+                 WorkersDisagreed, JobWasRetried>;
 
 using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendFleet,
                             SendToWorker, AnswerCodeLookup, Persist, Observation>;

@@ -24,9 +24,14 @@ std::string_view PlacementText(Placement placement) {
   return "";
 }
 
+std::string NeededProtocol(const Demand& demand) {
+  return fmt::format("{}.{}", wire::kProtocolVersion.major, demand.protocol_minor);
+}
+
 std::string DemandText(const Demand& demand) {
   std::string text(PlacementText(demand.placement));
   if (demand.threads > 1) text += fmt::format(", {} threads for a kernel", demand.threads);
+  if (demand.protocol_minor > 0) text += fmt::format(", protocol {}", NeededProtocol(demand));
   if (!demand.labels.empty()) {
     text += fmt::format(", {} '{}'", demand.labels.size() == 1 ? "label" : "labels",
                         fmt::join(demand.labels, "', '"));
@@ -52,6 +57,10 @@ std::string MisfitText(const Worker& worker, const Demand& demand, const Misfit&
   if (misfit.too_few_threads) {
     parts.push_back(
         fmt::format("gives a kernel {} of {} threads", worker.facts.max_threads, demand.threads));
+  }
+  if (misfit.older_protocol) {
+    parts.push_back(fmt::format("speaks protocol {}.{}", worker.facts.version.major,
+                                worker.facts.version.minor));
   }
   if (misfit.other_affinity) parts.emplace_back("is not the one of the job's affinity");
   const std::vector<std::string_view> labels(worker.labels.begin(), worker.labels.end());

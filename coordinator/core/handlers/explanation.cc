@@ -35,6 +35,11 @@ std::string Count(std::uint64_t count, std::string_view one, std::string_view mo
 
 wire::WorkerFit FitOf(const Worker& worker, const Demand& demand) {
   Misfit misfit = MisfitOf(worker.supply(), demand);
+  // Shown like a label that the worker lacks.
+  if (misfit.older_protocol && misfit.missing_labels.size() < wire::kMaxLabels) {
+    misfit.missing_labels.push_back(
+        fmt::format("protocol={}.{}", wire::kProtocolVersion.major, demand.protocol_minor));
+  }
   return {.name = worker.facts.name,
           .state = worker.state,
           .connected = worker.peer.has_value(),

@@ -372,6 +372,10 @@ Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation ev
                            .message = fmt::format("worker {} sent a report that cannot be: {}",
                                                   worker.facts.name, *why)}};
   }
+  if (!evaluation.ok() && evaluation.failure().code == FailureCode::kVersionMismatch) {
+    tx.effects.push_back(Observation{LeaseWasUnreadable{
+        .worker = worker.facts.name, .job = job.id, .reason = evaluation.failure().message}});
+  }
   if (TryAgain(tx, worker, lease.id, evaluation)) return Keep::kForgetNow;
   const bool is_measured = evaluation.ok();
   std::string doubt = DoubtOf(worker, lease);

@@ -16,6 +16,12 @@ constexpr std::string_view kHostLabel = "host=";
 
 bool IsHost(const std::string& label) { return label.starts_with(kHostLabel); }
 
+// What does not depend on labels or affinity.
+bool CanRun(const Supply& supply, const Demand& demand) {
+  return Serves(supply.device, demand.placement) && demand.threads <= supply.max_threads &&
+         demand.protocol_minor <= supply.protocol_minor;
+}
+
 }  // namespace
 
 std::uint32_t WorthSending(const Refill& refill, const Appetite& appetite) {
@@ -28,7 +34,10 @@ std::uint32_t WorthSending(const Refill& refill, const Appetite& appetite) {
 }
 
 Demand DemandOf(const JobSpec& spec, Placement placement) {
-  Demand demand{.placement = placement, .threads = spec.threads, .labels = spec.labels};
+  Demand demand{.placement = placement,
+                .threads = spec.threads,
+                .protocol_minor = wire::MinorVersionFor(spec),
+                .labels = spec.labels};
   std::ranges::sort(demand.labels);
   const auto twice = std::ranges::unique(demand.labels);
   demand.labels.erase(twice.begin(), twice.end());
@@ -44,7 +53,10 @@ Labels LabelsOf(const std::vector<std::string>& given, const HardwareFacts& hard
 }
 
 Shape ShapeOf(const Supply& supply) {
-  Shape shape{.device = supply.device, .max_threads = supply.max_threads, .labels = {}};
+  Shape shape{.device = supply.device,
+              .max_threads = supply.max_threads,
+              .protocol_minor = supply.protocol_minor,
+              .labels = {}};
   if (supply.labels == nullptr) return shape;
   shape.labels = *supply.labels;
   std::erase_if(shape.labels, IsHost);
@@ -54,6 +66,7 @@ Shape ShapeOf(const Supply& supply) {
 Misfit MisfitOf(const Supply& supply, const Demand& demand) {
   Misfit misfit{.other_device = !Serves(supply.device, demand.placement),
                 .too_few_threads = demand.threads > supply.max_threads,
+                .older_protocol = demand.protocol_minor > supply.protocol_minor,
                 .other_affinity = !demand.only.is_nil() && demand.only != supply.worker};
   for (const std::string& label : demand.labels) {
     if (!Carries(supply, label)) misfit.missing_labels.push_back(label);
@@ -62,14 +75,13 @@ Misfit MisfitOf(const Supply& supply, const Demand& demand) {
 }
 
 bool Serves(const Supply& supply, const Demand& demand) {
-  return Serves(supply.device, demand.placement) && demand.threads <= supply.max_threads &&
-         (demand.only.is_nil() || demand.only == supply.worker) &&
+  return CanRun(supply, demand) && (demand.only.is_nil() || demand.only == supply.worker) &&
          std::ranges::all_of(demand.labels,
                              [&](const std::string& label) { return Carries(supply, label); });
 }
 
 bool ShapeServes(const Supply& supply, const Demand& demand) {
-  return Serves(supply.device, demand.placement) && demand.threads <= supply.max_threads &&
+  return CanRun(supply, demand) &&
          std::ranges::all_of(demand.labels, [&](const std::string& label) {
            return IsHost(label) || Carries(supply, label);
          });

@@ -31,7 +31,8 @@ struct Demand {
   Uuid only;  // the worker its affinity is bound to; nil: any that fits
   Placement placement = Placement::kCpu;
   std::uint32_t threads = 1;
-  std::vector<std::string> labels;  // ascending, none twice
+  std::uint16_t protocol_minor = 0;  // wire::MinorVersionFor
+  std::vector<std::string> labels;   // ascending, none twice
   friend auto operator<=>(const Demand&, const Demand&) = default;
 };
 Demand DemandOf(const JobSpec& spec, Placement placement);
@@ -47,6 +48,7 @@ struct Supply {
   std::uint64_t shape = 0;  // equal only if ShapeOf is
   DeviceKind device = DeviceKind::kCpu;
   std::uint32_t max_threads = 1;
+  std::uint16_t protocol_minor = wire::kProtocolVersion.minor;
   const Labels* labels = nullptr;  // null: no labels
 };
 
@@ -55,6 +57,7 @@ struct Supply {
 struct Shape {
   DeviceKind device = DeviceKind::kCpu;
   std::uint32_t max_threads = 1;
+  std::uint16_t protocol_minor = wire::kProtocolVersion.minor;
   Labels labels;
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
@@ -79,12 +82,13 @@ std::uint32_t WorthSending(const Refill& refill, const Appetite& appetite);
 struct Misfit {
   bool other_device = false;
   bool too_few_threads = false;
+  bool older_protocol = false;  // it does not know a field or an action of the job
   bool other_affinity = false;  // the job's affinity is bound to another worker
   std::vector<std::string> missing_labels;
 
   std::size_t count() const {
-    return std::size_t{other_device} + std::size_t{too_few_threads} + std::size_t{other_affinity} +
-           missing_labels.size();
+    return std::size_t{other_device} + std::size_t{too_few_threads} + std::size_t{older_protocol} +
+           std::size_t{other_affinity} + missing_labels.size();
   }
 };
 Misfit MisfitOf(const Supply& supply, const Demand& demand);

@@ -12,6 +12,8 @@ constexpr std::array kRules = {
     RetryRule{kWorkerLost, kAllAttempts, Where::kRatherElsewhere, "the worker went away"},
     RetryRule{kWorkerCrashed, kAllAttempts, Where::kRatherElsewhere,
               "the worker broke, or said what cannot be"},
+    RetryRule{kVersionMismatch, kAllAttempts, Where::kRatherElsewhere,
+              "the worker is too old to read the job; others may not be"},
     RetryRule{kDeviceFault, kAllAttempts, Where::kRatherElsewhere, "the device failed"},
     RetryRule{kUnstableTiming, 3, Where::kRatherElsewhere,
               "the host was too busy for a figure; a moment later it may not be"},

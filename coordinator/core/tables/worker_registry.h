@@ -87,6 +87,7 @@ struct Worker {
             .shape = shape == nullptr ? 0 : shape->second.number,
             .device = device(),
             .max_threads = facts.max_threads,
+            .protocol_minor = facts.version.minor,
             .labels = &labels};
   }
   bool Can(std::string_view capability) const {

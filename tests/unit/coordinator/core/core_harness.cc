@@ -49,7 +49,8 @@ ResolvedJob Admitted(const JobSetup& wish) {
                            .labels = wish.labels,
                            .affinity = wish.affinity,
                            .precision = wish.precision,
-                           .deadline_s = wish.deadline_s}};
+                           .deadline_s = wish.deadline_s,
+                           .min_grade = wish.min_grade}};
   if (wish.invalid) {
     job.resolution = *wish.invalid;
   } else if (wish.stored) {

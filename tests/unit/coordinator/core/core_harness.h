@@ -59,6 +59,7 @@ struct JobSetup {
   std::vector<std::string> labels = {};
   std::string affinity = {};
   double deadline_s = 0;
+  Grade min_grade = Grade::kD;
 };
 
 class Harness {

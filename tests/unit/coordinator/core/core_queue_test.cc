@@ -221,6 +221,30 @@ TEST(CoreQueue, OneThatNobodyCanRunSaysWhatIsMissingAndWhoComesNearest) {
   EXPECT_EQ(failure.message.find("lacks the label 'rack=7'"), std::string::npos);
 }
 
+// It would pass over what it does not know, and measure something else.
+TEST(CoreQueue, AJobThatUsesALaterFieldIsNotGivenToAnOlderWorker) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("old", 50, {.credit = 4, .version = {.major = 1, .minor = 0}});
+  h.Submit("c", {{.tree = 1, .min_grade = Grade::kA}, {.tree = 2}});
+  h.Write();
+  const auto to_old = h.TakeLeases("old");
+  ASSERT_EQ(to_old.size(), 1U);
+  EXPECT_EQ(to_old[0].job, MakeJobId(1, 1));
+  const auto number = h.Ask("c", wire::ExplainJob{.job = MakeJobId(1, 0)});
+  const auto why = h.TakeReply<wire::JobExplanation>("c", number);
+  ASSERT_TRUE(why);
+  EXPECT_NE(why->reason.find("protocol 1.1"), std::string::npos) << why->reason;
+  EXPECT_NE(why->reason.find("speaks protocol 1.0"), std::string::npos) << why->reason;
+  ASSERT_EQ(why->workers.size(), 1U);
+  EXPECT_EQ(why->workers[0].missing_labels, std::vector<std::string>{"protocol=1.1"});
+  EXPECT_FALSE(why->workers[0].matches());
+  h.WorkerHello("new", 51, {.credit = 4});
+  const auto to_new = h.TakeLeases("new");
+  ASSERT_EQ(to_new.size(), 1U);
+  EXPECT_EQ(to_new[0].job, MakeJobId(1, 0));
+}
+
 TEST(CoreQueue, WhoLacksLabelsGetsNoAnswerOfOthers) {
   Queue h;
   h.WorkerHello("w", 50, {.credit = 9});

@@ -45,6 +45,13 @@ struct JobSpec {
   rules @2 :UInt16;       # the number of an enumerant: a test may write any
 }
 
+struct Lease {
+  lease @0 :UInt64;
+  job @1 :Job.JobId;
+  attempt @2 :UInt32 = 1;
+  spec @3 :JobSpec;
+}
+
 struct SubmitJobs {
   requestId @0 :Data;
   appendTo @1 :UInt64;
@@ -110,7 +117,7 @@ struct WorkerCommand {
   union {
     none @0 :Void;
     welcome @1 :Worker.WorkerWelcome;
-    leases @2 :List(Worker.Lease);
+    leases @2 :List(Lease);
     reportsStored @3 :List(UInt64);
     revoke @4 :List(UInt64);
     heartbeatAnswer @5 :Void;

@@ -55,6 +55,31 @@ TEST(NewerPeer, UnknownWorkerCommand) {
   EXPECT_EQ(std::get<UnknownMember>(*decoded).member, 10u);
 }
 
+// Otherwise the worker would drop the message, and be sent the same one again and again.
+TEST(NewerPeer, ALeaseThatCannotBeReadDoesNotHideTheOthers) {
+  capnp::MallocMessageBuilder builder;
+  auto leases = builder.initRoot<newer_schema::WorkerCommand>().initLeases(3);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    leases[i].setLease(7 + i);
+    leases[i].initJob().setBatch(4);
+    leases[i].getJob().setIndex(i);
+    leases[i].initSpec().initSource().setUri("benchmark://mm-v0/mm64_64_64");
+  }
+  leases[1].getSpec().initActions(1)[0].setTile(8);
+  const auto decoded = DecodeWorkerCommand(FrameOf(builder));
+  ASSERT_TRUE(decoded.has_value()) << decoded.error().message;
+  const auto& read = std::get<Leases>(*decoded);
+  ASSERT_EQ(read.leases.size(), 2u);
+  EXPECT_EQ(read.leases[0].lease, LeaseId{7});
+  EXPECT_EQ(read.leases[1].lease, LeaseId{9});
+  ASSERT_EQ(read.unreadable.size(), 1u);
+  EXPECT_EQ(read.unreadable[0].lease, LeaseId{8});
+  EXPECT_EQ(read.unreadable[0].job, (JobId{.batch = BatchId{4}, .index = 1}));
+  EXPECT_EQ(read.unreadable[0].failure.code, FailureCode::kUnsupported);
+  EXPECT_EQ(read.unreadable[0].failure.message,
+            "action 0 is of kind 15, not known to this version");
+}
+
 // A submission of two jobs; `fill` gets the second one.
 template <class Fill>
 auto Submit(Fill fill) {

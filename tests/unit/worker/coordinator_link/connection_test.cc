@@ -1,5 +1,7 @@
 #include "worker/coordinator_link/connection.h"
 
+#include <capnp/message.h>
+#include <capnp/serialize.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 
 #include "common/wire/codec/codec.h"
 #include "monitoring/registry.h"
+#include "tests/unit/wire/codec/newer.capnp.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -248,6 +251,32 @@ TEST_F(ConnectionTest, TakesLeasesAndReportsThem) {
   Send(wire::ReportsStored{.leases = {{1}}});
   ExpectHeartbeat(
       [](const auto& heartbeat) { return heartbeat.held == std::vector<LeaseId>{{2}}; });
+}
+
+// Two leases of a later version; this one does not know the second one's action.
+std::string LeasesOfALaterVersion() {
+  capnp::MallocMessageBuilder builder;
+  auto leases = builder.initRoot<newer_schema::WorkerCommand>().initLeases(2);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    leases[i].setLease(1 + i);
+    leases[i].initJob().setBatch(1);
+    leases[i].initSpec().initSource().setUri("benchmark://x");
+  }
+  leases[1].getSpec().initActions(1)[0].setTile(8);
+  const kj::Array<capnp::word> words = capnp::messageToFlatArray(builder);
+  return {words.asChars().begin(), words.asChars().size()};
+}
+
+TEST_F(ConnectionTest, OfALaterVersionsLeasesItRefusesWhatItCannotRead) {
+  Welcome();
+  EXPECT_EQ(router_->Send(peer_, LeasesOfALaterVersion()), wire::SendResult::kSent);
+  const wire::Reports reports = Expect<wire::Reports>();
+  ASSERT_EQ(reports.reports.size(), 1U);
+  EXPECT_EQ(reports.reports[0].lease, LeaseId{2});
+  EXPECT_EQ(reports.reports[0].evaluation.failure().code, FailureCode::kVersionMismatch);
+  Send(wire::ReportsStored{.leases = {{2}}});
+  ExpectHeartbeat(
+      [](const auto& heartbeat) { return heartbeat.held == std::vector<LeaseId>{{1}}; });
 }
 
 TEST_F(ConnectionTest, ReportsAreSentAgainToACoordinatorThatForgotThem) {

@@ -217,6 +217,38 @@ TEST_F(ProtocolTest, AReportThatCannotBeReadAsAFailureEitherIsLetGo) {
   EXPECT_TRUE(TakeReports().empty());
 }
 
+TEST_F(ProtocolTest, AJobThatCannotBeReadIsRefusedUntilTheCoordinatorKnows) {
+  const wire::UnreadableLease lease{
+      .lease = {8},
+      .job = {.batch = {4}, .index = 1},
+      .failure = {.code = FailureCode::kUnsupported, .message = "action 0 is new"}};
+  Hear(wire::Leases{.unreadable = {lease}});
+  Step();
+  const auto reports = TakeReports();
+  ASSERT_EQ(reports.size(), 1U);
+  ASSERT_EQ(reports[0].size(), 1U);
+  EXPECT_EQ(reports[0][0].lease, LeaseId{8});
+  EXPECT_EQ(reports[0][0].job, lease.job);
+  const Failure& failure = reports[0][0].evaluation.failure();
+  EXPECT_EQ(failure.code, FailureCode::kVersionMismatch);
+  EXPECT_TRUE(failure.message.ends_with("cannot read the job: action 0 is new")) << failure.message;
+  Pass(seconds(5));
+  EXPECT_EQ(TakeReports().size(), 1U);  // sent again
+  Hear(wire::ReportsStored{.leases = {{8}}});
+  Pass(seconds(60));
+  EXPECT_TRUE(TakeReports().empty());
+}
+
+TEST_F(ProtocolTest, WhileItDrainsAJobThatCannotBeReadIsReturnedUnrun) {
+  protocol.StartDrain(now);
+  Hear(wire::Leases{.unreadable = {{.lease = {8}, .job = {.batch = {4}}}}});
+  Step();
+  EXPECT_TRUE(std::ranges::any_of(line.sent, [](const wire::WorkerMessage& message) {
+    const auto* goodbye = std::get_if<wire::Goodbye>(&message);
+    return goodbye != nullptr && goodbye->returned == std::vector<LeaseId>{{8}};
+  }));
+}
+
 TEST_F(ProtocolTest, ReportsLingerWhileMoreAreToComeAndNoLonger) {
   runner.held = {{.lease = {9}, .job = {.batch = {1}}}};  // under way
   Finish(1);

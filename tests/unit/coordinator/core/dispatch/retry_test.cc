@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -47,6 +48,25 @@ TEST(Core, ABusyHostIsAskedThreeTimesInAll) {
   h.ReportFailure("w", h.lease, kUnstableTiming);
   h.Write();
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), kUnstableTiming);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 3U);
+}
+
+// Otherwise it would be granted to that worker without end.
+TEST(Core, AJobThatAWorkerIsTooOldToReadGoesToAnotherOneOrEnds) {
+  TwoWorkers h;
+  h.observations.clear();
+  h.ReportFailure("w", h.lease, kVersionMismatch);
+  ASSERT_TRUE(std::ranges::any_of(h.observations, [&](const Observation& one) {
+    const auto* unreadable = std::get_if<LeaseWasUnreadable>(&one);
+    return unreadable != nullptr && unreadable->job == h.lease.job;
+  }));
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  const wire::Lease second = h.TakeLeases("x").at(0);
+  EXPECT_EQ(second.job, h.lease.job);
+  h.ReportFailure("x", second, kVersionMismatch);
+  for (const wire::Lease& last : h.TakeLeases("w")) h.ReportFailure("w", last, kVersionMismatch);
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), kVersionMismatch);
   EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 3U);
 }
 

@@ -27,6 +27,19 @@ TEST(Placement, AWorkerHasLabelsByItsHardwareToo) {
   EXPECT_EQ(LabelsOf({}, {.device = DeviceKind::kCuda}), Labels{"device=cuda"});
 }
 
+TEST(Placement, AJobThatUsesALaterFieldNeedsAWorkerThatKnowsIt) {
+  const Demand plain = DemandOf({}, Placement::kCpu);
+  const Demand graded = DemandOf({.min_grade = Grade::kA}, Placement::kCpu);
+  const Supply old{.protocol_minor = 0};
+  const Supply today{.protocol_minor = wire::kProtocolVersion.minor};
+  EXPECT_TRUE(Serves(old, plain) && Serves(today, plain) && Serves(today, graded));
+  EXPECT_FALSE(Serves(old, graded));
+  EXPECT_FALSE(ShapeServes(old, graded));
+  EXPECT_TRUE(MisfitOf(old, graded).older_protocol);
+  EXPECT_EQ(MisfitOf(old, graded).count(), 1U);
+  EXPECT_NE(ShapeOf(old), ShapeOf(today));
+}
+
 TEST(Placement, AMisfitIsAllThatIsMissing) {
   const Labels labels = {"quiet"};
   const Uuid worker{{1}};
