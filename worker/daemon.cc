@@ -211,9 +211,10 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   }
   ExecutorProcess executor(*fork_server, {.run_limit = config.run_limit}, on_restart);
   LF_TRY_VOID(executor.EnsureChild());
+  ExecutorProcess canaries(*fork_server, {.run_limit = config.run_limit}, on_restart);
   const TimingSlot::Options slot_options;
   const Result<DeviceReading> metered = MeasureDeviceAlone(
-      executor, slot_lock, hardware,
+      canaries, slot_lock, hardware,
       {.patience = slot_options.lock_timeout, .should_stop = [&] { return signals->IsPending(); }});
   if (!metered && metered.error().kind == ErrorKind::kClosed)
     return {};  // stopped while waiting for the timing core
@@ -228,7 +229,8 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   }
   metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
                    hardware.peaks.triad_bytes_per_second);
-  TimingSlot slot(slot_options, std::move(slot_lock), executor, clock);
+  TimingSlot slot(slot_options, std::move(slot_lock), {.kernels = executor, .canaries = canaries},
+                  clock);
 
   const Conditions conditions{.hardware = hardware,
                               .compiler = backend.compiler,

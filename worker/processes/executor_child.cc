@@ -187,6 +187,7 @@ class Executor {
     if (request.place >= places || fds.size() != wanted_fds) std::_Exit(kExitBadRequest);
     MappedBuffers& place = reads ? inputs_[request.place] : arenas_[request.place];
     place = {};  // unmap first, so that both are never mapped at once
+    if (!reads) Open(request.place);
     if (request.size == 0) return std::nullopt;
     auto mapped = MappedBuffers::Map(
         fds.front().get(), request.size, request.buffers,
@@ -259,11 +260,26 @@ class Executor {
     return *probe_;
   }
 
+  // Makes this arena the one that can be accessed: a kernel that goes astray must not reach the
+  // buffers of another one.
+  void Open(std::uint32_t place) {
+    if (place == open_) return;
+    using Access = MappedBuffers::Access;
+    if (!arenas_[open_].SetAccess(Access::kNone) || !arenas_[place].SetAccess(Access::kReadWrite)) {
+      ExitOutOfMemory();
+    }
+    open_ = place;
+  }
+
   KernelFunction Prepare(const CallSlots& call, std::uint64_t time_limit_s) {
     processor_time_.Renew({.wall_seconds = time_limit_s, .threads = pool_.size()},
                           std::chrono::steady_clock::now());
     if (call.inputs >= inputs_.size() || call.arena >= arenas_.size()) {
       std::_Exit(kExitBadRequest);
+    }
+    {
+      const StepTimer timer(stopwatch_, time_[SlotStep::kMap]);
+      Open(call.arena);
     }
     pointers_.clear();
     memory_.clear();
@@ -290,6 +306,7 @@ class Executor {
   ProcessorTimeLimit processor_time_;
   std::array<MappedBuffers, kInputSlots> inputs_;
   std::array<MappedBuffers, kArenaPlaces> arenas_;
+  std::uint32_t open_ = 0;                    // the place of the arena that can be accessed
   std::vector<float*> pointers_;              // the current kernel's arguments
   std::vector<std::span<std::byte>> memory_;  // the bytes they point to
   std::uint64_t free_since_ns_ = 0;

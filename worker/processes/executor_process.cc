@@ -47,7 +47,8 @@ ExecutorProcess::ExecutorProcess(ForkServer& fork_server, const Options& options
 Status ExecutorProcess::EnsureChild() {
   if (child_) return {};
   LF_TRY(child_, fork_server_.Spawn(options_.role));
-  first_request_ = request_count_;
+  sent_ = 0;
+  answered_.clear();
   inputs_places_ = {};
   arena_places_ = {};
   return {};
@@ -65,6 +66,11 @@ Failure ExecutorProcess::Replaced(const ExitReason& end) {
 }
 
 void ExecutorProcess::Renew() { child_.reset(); }
+
+std::uint64_t ExecutorProcess::NewRequest() {
+  ++sent_;
+  return options_.new_number();
+}
 
 Status ExecutorProcess::Send(const ExecutorRequest& request, std::span<const int> fds) {
   return child_->channel().Send(Encode(request), Now() + options_.run_limit, fds);
@@ -129,9 +135,12 @@ std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_
                                                                     Instant deadline) {
   LF_TRY(ExecutorReply reply, Receive(deadline));
   auto* const answer = std::get_if<Reply>(&reply);
-  if (answer != nullptr && answer->number == number) return std::move(*answer);
+  if (answer != nullptr && answer->number == number) {
+    answered_.push_back(number);
+    return std::move(*answer);
+  }
   const bool is_old =
-      answer != nullptr && answer->number < number && answer->number > first_request_;
+      answer != nullptr && std::ranges::find(answered_, answer->number) != answered_.end();
   Failure failure = Replaced(EndChild(*child_, ErrorKind::kCorrupt));
   // An earlier kernel forged a reply, and then the child sent its own.
   if (is_old) return std::nullopt;
@@ -140,6 +149,7 @@ std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_
 
 std::expected<Nanos, Failure> ExecutorProcess::Run(const KernelCall& call) {
   LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
+  if (IsWornOut()) Renew();
   for (;;) {  // twice at most: a new child has no old answers
     LF_TRY(const std::optional<Ran> ran, TryRun(call, 0));
     if (ran) return ran->passed;
@@ -156,15 +166,14 @@ std::optional<double> ExecutorProcess::FindRunNs(const KernelCall& call) {
 
 std::expected<std::optional<ExecutorProcess::Ran>, Failure> ExecutorProcess::TryRun(
     const KernelCall& call, std::uint64_t batch_ns) {
-  const std::uint64_t requests_before = request_count_;
   if (const Status started = EnsureChild(); !started) {
     return std::unexpected(NoChild(started.error()));
   }
-  ran_in_new_child_ = first_request_ == requests_before;
+  ran_in_new_child_ = sent_ == 0;
   const Instant start = Now();
   const Result<CallSlots> places = Attach(call);
   if (!places) return std::unexpected(Replaced(EndChild(*child_, places.error().kind)));
-  const std::uint64_t number = ++request_count_;
+  const std::uint64_t number = NewRequest();
   const Status sent = Send(RunRequest{.number = number,
                                       .call = *places,
                                       .batch_ns = batch_ns,
@@ -185,7 +194,7 @@ std::expected<Reply, Failure> ExecutorProcess::RequestWhenIdle(Request request) 
     if (const Status started = EnsureChild(); !started) {
       return std::unexpected(NoChild(started.error()));
     }
-    request.number = ++request_count_;
+    request.number = NewRequest();
     request.time_limit_s = WholeSeconds(kOwnLimit);
     const Instant start = Now();
     if (const Status sent = Send(request, {}); !sent) {
@@ -205,7 +214,6 @@ std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
 
 std::optional<CanaryReading> ExecutorProcess::RunCanaries(const HardwareFacts& hardware,
                                                           std::uint64_t probe_steps) {
-  ReleaseBigMemory();
   const auto reply =
       RequestWhenIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
                                                  .second_cache_bytes = hardware.l2_bytes,
@@ -215,7 +223,9 @@ std::optional<CanaryReading> ExecutorProcess::RunCanaries(const HardwareFacts& h
 
 Status ExecutorProcess::SendTime(Asked& asked) {
   LF_TRY_VOID(EnsureChild());
-  asked.number = ++request_count_;
+  asked.is_sent = true;
+  asked.may_be_anothers_fault = sent_ > 0;
+  asked.number = NewRequest();
   LF_TRY(const CallSlots places, Attach(asked.call));
   return Send(TimeRequest{.number = asked.number,
                           .call = places,
@@ -231,13 +241,17 @@ void ExecutorProcess::Begin(const KernelCall& call, const SamplingPolicy& policy
                       Nanos(static_cast<std::int64_t>(
                           LongestNs(policy, static_cast<std::uint64_t>(run_took.count()))));
   begun_.push_back({.call = call, .policy = policy, .limit = limit, .may_run_since = Now()});
+  if (IsWornOut()) {
+    if (begun_.size() > 1) return;  // sent to the next child, once this one has answered
+    Renew();
+  }
   // If the child is gone, the Finish of an earlier kernel or of this one notices it.
   static_cast<void>(SendTime(begun_.back()));
 }
 
 std::expected<Timed, Failure> ExecutorProcess::Finish() {
   LF_CHECK(!begun_.empty(), "nothing was begun");
-  const bool may_be_of_another = child_ && begun_.front().number > first_request_ + 1;
+  const bool may_be_of_another = child_ && begun_.front().may_be_anothers_fault;
   std::expected<std::optional<Timed>, Failure> timed = TryFinish();
   // An earlier kernel in that child may have forged a plausible reply and kept running. Then this
   // one never started.
@@ -248,6 +262,7 @@ std::expected<Timed, Failure> ExecutorProcess::Finish() {
     LF_CHECK(!timed || *timed, "a new child answered an old request");
   }
   begun_.pop_front();
+  if (!begun_.empty() && !begun_.front().is_sent) Renew();
   if (!child_) ResendPending();  // the requests behind it were lost with the child
   if (!timed) return std::unexpected(std::move(timed).error());
   return **std::move(timed);
@@ -256,6 +271,10 @@ std::expected<Timed, Failure> ExecutorProcess::Finish() {
 void ExecutorProcess::ResendPending() {
   for (Asked& asked : begun_) {
     asked.may_run_since = Now();
+    asked.is_sent = false;
+  }
+  for (Asked& asked : begun_) {
+    if (IsWornOut()) return;
     if (!SendTime(asked)) return;
   }
 }

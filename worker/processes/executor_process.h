@@ -12,9 +12,12 @@
 #include <cstdint>
 #include <deque>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
+#include "common/base/random.h"
 #include "common/job/failure.h"
 #include "worker/processes/child_message.h"
 #include "worker/processes/compiler_process.h"
@@ -39,6 +42,11 @@ class ExecutorProcess {
     // that goes astray cannot write into another kernel's buffers.
     std::uint32_t arena_places = kArenaPlaces;
     std::chrono::milliseconds run_limit{10'000};  // of one run of a kernel
+    // A child is replaced after so many requests, because a kernel may have damaged it without a
+    // sign. The fork server has a spare one ready.
+    std::uint32_t max_requests = 256;
+    // The number of each request. A kernel that does not know its number cannot forge its reply.
+    std::function<std::uint64_t()> new_number = OsRandom64;
   };
   ExecutorProcess(ForkServer& fork_server, const Options& options, RestartListener on_restart);
 
@@ -63,14 +71,19 @@ class ExecutorProcess {
   std::expected<Timed, Failure> Finish();
 
   // Measure the core's own capabilities, and run its canaries. Call them only while nothing is
-  // begun. No canaries: not enough memory, or the child died of them. Before the canaries the child
-  // unmaps big memory, so that it does not hold unused memory for long.
+  // begun. No canaries: not enough memory, or the child died of them.
   std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware);
   std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
                                            std::uint64_t probe_steps);
+  // Makes the child unmap big memory, which the host cannot free while any process maps it. Call it
+  // now and then while the child may be idle.
+  void ReleaseBigMemory();
 
  private:
   struct Asked {
+    bool is_sent = false;  // to the present child
+    // Another kernel went to that child before it.
+    bool may_be_anothers_fault = false;
     std::uint64_t number = 0;  // of the request
     KernelCall call;
     SamplingPolicy policy;
@@ -90,10 +103,11 @@ class ExecutorProcess {
   std::expected<std::optional<Ran>, Failure> TryRun(const KernelCall& call, std::uint64_t batch_ns);
   std::expected<std::optional<Timed>, Failure> TryFinish();
   void ResendPending();
+  // The child has had all requests that it gets.
+  bool IsWornOut() const { return child_ && sent_ >= options_.max_requests; }
+  std::uint64_t NewRequest();
   template <class Reply, class Request>
   std::expected<Reply, Failure> RequestWhenIdle(Request request);
-  // Makes the child unmap big memory, which the host cannot free while any process maps it.
-  void ReleaseBigMemory();
   // Makes the child map the memory of the call; returns the places.
   Result<CallSlots> Attach(const KernelCall& call);
   Status Send(const ExecutorRequest& request, std::span<const int> fds);
@@ -115,8 +129,8 @@ class ExecutorProcess {
   std::array<Place, kInputSlots> inputs_places_;
   std::array<Place, kArenaPlaces> arena_places_;
   std::uint64_t call_count_ = 0;
-  std::uint64_t request_count_ = 0;
-  std::uint64_t first_request_ = 0;  // request_count_ when this child was started
+  std::uint64_t sent_ = 0;               // requests to this child
+  std::vector<std::uint64_t> answered_;  // the numbers of those that it has answered
   bool ran_in_new_child_ = false;
   std::deque<Asked> begun_;
 };

@@ -17,9 +17,9 @@ Nanos TookNs(const Timed& timed) {
 
 }  // namespace
 
-TimingSlot::TimingSlot(const Options& options, SlotLock lock, ExecutorProcess& executor,
+TimingSlot::TimingSlot(const Options& options, SlotLock lock, const Children& children,
                        const Clock& clock)
-    : options_(options), lock_(std::move(lock)), executor_(executor), clock_(clock) {}
+    : options_(options), lock_(std::move(lock)), children_(children), clock_(clock) {}
 
 bool TimingSlot::HasRoom() {
   if (begun_at_.empty()) return true;
@@ -45,14 +45,14 @@ std::expected<void, Failure> TimingSlot::Begin(const KernelCall& call, const Sam
                 .message = fmt::format("other workers kept the timing core of this host for {} s",
                                        options_.lock_timeout.count())});
   }
-  executor_.Begin(call, policy, run_took);
+  children_.kernels.Begin(call, policy, run_took);
   begun_at_.push_back(asked);
   if (begun_at_.size() == 1) last_finish_ = clock_.Now();  // nothing before it to wait for
   return {};
 }
 
 std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
-  std::expected<Timed, Failure> timed = executor_.Finish();
+  std::expected<Timed, Failure> timed = children_.kernels.Finish();
   const Instant now = clock_.Now();
   const Nanos passed = now - begun_at_.front();
   // The child's own figure, as this result or earlier ones may have been fetched late.
@@ -70,7 +70,8 @@ std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
 std::optional<CanaryReading> TimingSlot::RunCanaries(const HardwareFacts& hardware,
                                                      std::uint64_t probe_steps) {
   LF_CHECK(locked_ && is_empty(), "{} kernels still in flight", begun_at_.size());
-  std::optional<CanaryReading> reading = executor_.RunCanaries(hardware, probe_steps);
+  children_.kernels.ReleaseBigMemory();
+  std::optional<CanaryReading> reading = children_.canaries.RunCanaries(hardware, probe_steps);
   ReleaseCore();
   return reading;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -20,6 +21,15 @@ constexpr std::size_t kGuardSpaceBytes = (std::size_t{1} << 30) + 2 * kHugePageB
 // and no fault falls into a timed run.
 constexpr std::size_t kPopulatedBytes = std::size_t{4} << 20;
 
+int ProtectionOf(MappedBuffers::Access access) {
+  switch (access) {
+    case MappedBuffers::Access::kNone: return PROT_NONE;
+    case MappedBuffers::Access::kReadOnly: return PROT_READ;
+    case MappedBuffers::Access::kReadWrite: return PROT_READ | PROT_WRITE;
+  }
+  return PROT_NONE;
+}
+
 std::unexpected<Error> MapError(std::size_t size) {
   const ErrorKind kind = errno == ENOMEM ? ErrorKind::kFull : ErrorKind::kSystem;
   return Fail(kind, fmt::format("mmap of {} bytes: {}", size, std::strerror(errno)));
@@ -28,13 +38,15 @@ std::unexpected<Error> MapError(std::size_t size) {
 }  // namespace
 
 MappedBuffers::MappedBuffers(MappedBuffers&& other) noexcept
-    : start_(std::exchange(other.start_, nullptr)),
+    : pages_(std::exchange(other.pages_, {})),
+      start_(std::exchange(other.start_, nullptr)),
       size_(other.size_),
       buffers_(std::exchange(other.buffers_, {})) {}
 
 MappedBuffers& MappedBuffers::operator=(MappedBuffers&& other) noexcept {
   if (this != &other) {
     Unmap();
+    pages_ = std::exchange(other.pages_, {});
     start_ = std::exchange(other.start_, nullptr);
     size_ = other.size_;
     buffers_ = std::exchange(other.buffers_, {});
@@ -49,6 +61,12 @@ void MappedBuffers::Unmap() {
   start_ = nullptr;
 }
 
+bool MappedBuffers::SetAccess(Access access) {
+  return std::ranges::all_of(pages_, [&](const std::span<std::byte> pages) {
+    return pages.empty() || ::mprotect(pages.data(), pages.size(), ProtectionOf(access)) == 0;
+  });
+}
+
 Result<MappedBuffers> MappedBuffers::Map(int fd, std::size_t size,
                                          std::span<const PlacedBuffer> buffers, Access access) {
   MappedBuffers mapped;
@@ -59,7 +77,7 @@ Result<MappedBuffers> MappedBuffers::Map(int fd, std::size_t size,
   mapped.start_ = static_cast<std::byte*>(room);
   std::byte* base = mapped.start_ + kGuardSpaceBytes;
   base -= reinterpret_cast<std::uintptr_t>(base) % kHugePageBytes;
-  const int protection = access == Access::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
+  const int protection = ProtectionOf(access);
   for (const PlacedBuffer& buffer : buffers) {
     const PlacedBuffer pages = PagesOf(buffer);
     if (buffer.end() < buffer.offset || buffer.end() > size || pages.end() > size) {
@@ -72,6 +90,7 @@ Result<MappedBuffers> MappedBuffers::Map(int fd, std::size_t size,
       return MapError(pages.size);
     }
     if (pages.size >= kHugePageBytes) ::madvise(base + pages.offset, pages.size, MADV_HUGEPAGE);
+    mapped.pages_.emplace_back(base + pages.offset, pages.size);
     mapped.buffers_.emplace_back(base + buffer.offset, buffer.size);
   }
   return mapped;

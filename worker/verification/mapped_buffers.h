@@ -14,7 +14,7 @@ namespace loopfleet::worker {
 
 class MappedBuffers {
  public:
-  enum class Access { kReadOnly, kReadWrite };
+  enum class Access { kNone, kReadOnly, kReadWrite };
 
   MappedBuffers() = default;
   MappedBuffers(MappedBuffers&& other) noexcept;
@@ -26,12 +26,16 @@ class MappedBuffers {
   static Result<MappedBuffers> Map(int fd, std::size_t size, std::span<const PlacedBuffer> buffers,
                                    Access access);
 
+  // Keeps the pages mapped, so it costs less than to map them again. False: the system refused.
+  bool SetAccess(Access access);
+
   // In the order given to Map.
   std::span<const std::span<std::byte>> buffers() const { return buffers_; }
 
  private:
   void Unmap();
 
+  std::vector<std::span<std::byte>> pages_;  // of each buffer
   std::byte* start_ = nullptr;
   std::size_t size_ = 0;
   std::vector<std::span<std::byte>> buffers_;

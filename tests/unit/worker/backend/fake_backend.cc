@@ -64,6 +64,12 @@ void PageBeside(float* const* buffers, std::int64_t element_count) {
 void RightOnce(float* const* buffers, std::int64_t element_count) {
   if (call_count++ == 0) Add(buffers, element_count);
 }
+void WritesElsewhere(float* const* buffers, std::int64_t element_count) {
+  static float* before = nullptr;
+  if (before != nullptr && before != buffers[2]) before[0] = 0;
+  before = buffers[2];
+  Add(buffers, element_count);
+}
 void WritesInput(float* const* buffers, std::int64_t element_count) {
   Add(buffers, element_count);
   buffers[0][0] = 0;
@@ -83,8 +89,8 @@ void LastElementLeft(float* const* buffers, std::int64_t element_count) {
 void Lies(float* const* buffers, std::int64_t element_count) {
   Add(buffers, element_count);
   if (++call_count == 2) {  // the first timed call, if one child does it all
-    SendToDaemon(
-        Encode(ExecutorReply(Timed{.samples = {.iterations = 1, .ns = {1e12}, .flags = {0}}})));
+    SendToDaemon(Encode(ExecutorReply(
+        Timed{.number = 2, .samples = {.iterations = 1, .ns = {1e12}, .flags = {0}}})));
     ::_exit(0);
   }
 }
@@ -123,6 +129,7 @@ Function FunctionOf(std::int64_t elements) {
     case Fault::kPageBeside: return PageBeside;
     case Fault::kRightOnce: return RightOnce;
     case Fault::kWritesInput: return WritesInput;
+    case Fault::kWritesElsewhere: return WritesElsewhere;
     case Fault::kIllegal: return Illegal;
     case Fault::kBomb: return Bomb;
     case Fault::kLastElementLeft: return LastElementLeft;

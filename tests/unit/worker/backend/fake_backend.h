@@ -33,6 +33,7 @@ enum class Fault : std::int64_t {
   kHugeScratch = 167,          // 2 TiB
   kForgedThenLoop = 173,       // right, forges the reply to request 1, then hangs
   kBoasts = 179,               // forges the reply to request 1: busy for centuries
+  kWritesElsewhere = 197,      // writes into the output of its call before, if that is another one
   kForgesTimeThenLoops = 193,  // right, forges the timing reply to request 1, then hangs
   kSlow = 191,                 // right, takes 30 ms
   kLies = 151,  // on its second call: claims samples longer than the time that passed

@@ -41,7 +41,10 @@ class PipelineTest : public ChildrenFixture {
         std::make_unique<ReferenceProcess>(*fork_server_, std::chrono::seconds(60), ignore);
     verifier_ = std::make_unique<ExecutorProcess>(
         *fork_server_,
-        ExecutorProcess::Options{.role = ChildRole::kVerifier, .run_limit = kHangLimit}, ignore);
+        ExecutorProcess::Options{.role = ChildRole::kVerifier,
+                                 .run_limit = kHangLimit,
+                                 .new_number = GuessableNumbers()},
+        ignore);
     executor_ = std::make_unique<ExecutorProcess>(
         *fork_server_, ExecutorProcess::Options{.run_limit = kHangLimit}, ignore);
     Start({});
@@ -55,7 +58,8 @@ class PipelineTest : public ChildrenFixture {
     pipeline_.reset();  // also stops its slot for good
     slot_ = std::make_unique<TimingSlot>(
         TimingSlot::Options{},
-        SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(), *executor_, clock_);
+        SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(),
+        TimingSlot::Children{.kernels = *executor_, .canaries = *executor_}, clock_);
     pipeline_ = std::make_unique<Pipeline>(
         options,
         Pipeline::Parts{.preparers = std::move(preparers),

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -24,6 +26,11 @@ namespace loopfleet::worker {
 inline constexpr std::chrono::seconds kPatience{60};
 // Limit for a child that hangs. Other requests of the same test have to be done within it, too.
 inline constexpr std::chrono::milliseconds kHangLimit{5'000};
+
+// Numbers of requests that fake kernels can guess: 1, 2, 3 ...
+inline std::function<std::uint64_t()> GuessableNumbers() {
+  return [last = std::uint64_t{0}]() mutable { return ++last; };
+}
 
 class ChildrenFixture : public testing::Test {
  protected:

@@ -32,7 +32,13 @@ class ExecutorProcessTest : public ChildrenFixture {
   }
   void WithLimit(std::chrono::milliseconds limit) {
     executor_ = std::make_unique<ExecutorProcess>(
-        *fork_server_, ExecutorProcess::Options{.run_limit = limit}, Listener());
+        *fork_server_,
+        ExecutorProcess::Options{.run_limit = limit, .new_number = GuessableNumbers()}, Listener());
+  }
+  void WithRequests(std::uint32_t most) {
+    executor_ = std::make_unique<ExecutorProcess>(
+        *fork_server_, ExecutorProcess::Options{.run_limit = kPatience, .max_requests = most},
+        Listener());
   }
 
   std::shared_ptr<const Workload> WorkloadOf(std::int64_t elements) {
@@ -242,6 +248,67 @@ TEST_F(ExecutorProcessTest, WhatLoopsAfterAForgedTimingIsNotTheNextOnesFault) {
   ExpectOneRestart(ExitReason::Cause::kTimeout);
 }
 
+TEST_F(ExecutorProcessTest, AKernelCannotGuessTheNumberOfItsRequest) {
+  executor_ = std::make_unique<ExecutorProcess>(
+      *fork_server_, ExecutorProcess::Options{.run_limit = kPatience}, Listener());
+  const auto timed = Time(CallOf(static_cast<std::int64_t>(Fault::kForgesTimeThenLoops)));
+  ASSERT_FALSE(timed);
+  EXPECT_EQ(timed.error().code, FailureCode::kRunCrash);
+  ExpectToWork();
+  ExpectOneRestart(ExitReason::Cause::kJunk);
+}
+
+// This kernel is right only on its first call in a child.
+TEST_F(ExecutorProcessTest, AChildIsReplacedAfterItsShareOfRequests) {
+  WithRequests(2);
+  const KernelCall call = CallOf(static_cast<std::int64_t>(Fault::kRightOnce));
+  for (int child = 0; child < 3; ++child) {
+    call.arena->Poison();
+    ASSERT_TRUE(executor_->Run(call));
+    ExpectRight(call);
+    call.arena->Poison();
+    ASSERT_TRUE(executor_->Run(call));
+    EXPECT_FALSE(call.arena->Check(call.workload->expected));
+  }
+  EXPECT_TRUE(restarts_.empty());  // nothing went wrong
+}
+
+TEST_F(ExecutorProcessTest, AChildIsReplacedThoughMoreKernelsWait) {
+  constexpr std::size_t kShare = 3;
+  WithRequests(kShare);
+  std::deque<CodeArena::Place> places;
+  std::deque<KernelCall> calls;
+  const auto take = [&] {
+    const auto timed = executor_->Finish();
+    ASSERT_TRUE(timed) << timed.error().message;
+    ExpectRight(calls.front());
+    calls.pop_front();
+    places.pop_front();
+  };
+  for (std::size_t i = 0; i < 5 * kShare; ++i) {
+    calls.push_back(CallOf(i % kShare == 0 ? static_cast<std::int64_t>(Fault::kRightOnce) : 1024));
+    places.push_back(*std::exchange(place_, std::nullopt));
+    executor_->Begin(calls.back(), kShort, std::chrono::milliseconds(1));
+    if (calls.size() == 5) take();
+  }
+  while (!calls.empty()) take();
+  EXPECT_TRUE(restarts_.empty());
+}
+
+TEST_F(ExecutorProcessTest, AKernelCannotReachTheBuffersOfAnEarlierOne) {
+  const KernelCall first = CallOf(static_cast<std::int64_t>(Fault::kWritesElsewhere));
+  const CodeArena::Place first_place = *std::exchange(place_, std::nullopt);
+  const KernelCall second = CallOf(static_cast<std::int64_t>(Fault::kWritesElsewhere));
+  ASSERT_TRUE(Time(first));
+  ExpectRight(first);
+  ASSERT_TRUE(Time(first));  // again, beside nothing else
+  executor_->Begin(second, kShort, std::chrono::milliseconds(1));
+  const auto timed = executor_->Finish();
+  EXPECT_TRUE(timed) << "a new child, in which it is the first, gives its time";
+  ExpectRight(first);
+  ExpectOneRestart(ExitReason::Cause::kSignal);
+}
+
 TEST_F(ExecutorProcessTest, AHangIsATimeout) {
   WithLimit(kHangLimit);
   EXPECT_EQ(RunFailure(Fault::kHang).code, FailureCode::kRunTimeout);
@@ -294,7 +361,7 @@ TEST_F(ExecutorProcessTest, AnIdleChildKeepsNoBigMemory) {
     ExpectRight(*call);
     EXPECT_FALSE(IsUnmapped(memory));  // this process still maps it
     call.reset();
-    if (is_timed) executor_->RunCanaries({}, 1'000);
+    if (is_timed) executor_->ReleaseBigMemory();
     ExpectToWork();  // runs after every earlier request
     EXPECT_TRUE(IsUnmapped(memory));
   }
