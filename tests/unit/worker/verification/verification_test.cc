@@ -82,6 +82,35 @@ TEST(VerificationTest, NanAndInfinityByRule) {
   EXPECT_TRUE(Compare(std::array{static_cast<float>(kInf)}, Expected({1}, {kInf})));
 }
 
+// Each way to spoil one half or a single element of outputs that are else right: NaN, the poison
+// that a kernel did not overwrite, zeros, and what an earlier run on other inputs left.
+TEST(VerificationTest, WhatIsWrongInAPartOfTheOutputIsFound) {
+  constexpr std::size_t kCount = 4096;
+  std::vector<double> values(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) values[i] = static_cast<double>(i % 7) + 1;
+  std::vector<float> right(kCount);
+  std::ranges::transform(values, right.begin(), [](double value) { return float(value); });
+  for (const bool is_exact : {true, false}) {
+    const Expected expected(values,
+                            is_exact ? std::vector<double>() : std::vector<double>(kCount, 0.25));
+    ASSERT_FALSE(Compare(right, expected));
+    for (const float wrong :
+         {std::nanf(""), -std::nanf("1"), kPoison, 0.0F, 100.0F, static_cast<float>(kInf)}) {
+      const auto first_wrong = [&](std::size_t begin, std::size_t end) {
+        std::vector<float> got = right;
+        std::fill(got.begin() + static_cast<std::ptrdiff_t>(begin),
+                  got.begin() + static_cast<std::ptrdiff_t>(end), wrong);
+        const auto mismatch = Compare(got, expected);
+        return mismatch ? mismatch->element : kCount;
+      };
+      EXPECT_EQ(first_wrong(0, kCount), 0U) << wrong;
+      EXPECT_EQ(first_wrong(kCount / 2, kCount), kCount / 2) << wrong;
+      EXPECT_EQ(first_wrong(0, kCount / 2), 0U) << wrong;
+      EXPECT_EQ(first_wrong(kCount - 1, kCount), kCount - 1) << wrong;
+    }
+  }
+}
+
 TEST(VerificationTest, AnyNumberIsWrongWhereNothingIsPromised) {
   const Expected expected({1e100}, {kInf});
   EXPECT_TRUE(Compare(std::array{0.0F}, expected));

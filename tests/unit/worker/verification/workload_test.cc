@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
@@ -160,6 +162,19 @@ TEST(WorkloadTest, WhatIsAllNanGetsSmallerInputs) {
   const looptree::Tensor nans(expected.rounded.size(), std::numeric_limits<float>::quiet_NaN());
   EXPECT_FALSE(Compare(expected.rounded, expected));
   EXPECT_TRUE(Compare(nans, expected));
+}
+
+// Half of the first draw, the numbers above 2.5, would be NaN and verify nothing.
+TEST(WorkloadTest, WhatIsHalfNanGetsSmallerInputs) {
+  const auto workload = MakeWorkload(RootBelow(2.5).start, 1, ComputeHere).value();
+  const ExpectedTensor& expected = workload->expected.at(0);
+  EXPECT_TRUE(
+      std::ranges::none_of(expected.rounded, [](float value) { return std::isnan(value); }));
+  std::vector<float> got(expected.rounded.begin(), expected.rounded.end());
+  for (std::size_t i = got.size() / 2; i < got.size(); ++i) got[i] = std::nanf("");
+  const auto mismatch = Compare(got, expected);
+  ASSERT_TRUE(mismatch);
+  EXPECT_EQ(mismatch->element, got.size() / 2);
 }
 
 TEST(WorkloadTest, WhatIsAllZeroByUnderflowGetsSmallerInputs) {
