@@ -116,6 +116,11 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
                  "Days that the raw samples of a result are kept; later they are taken away, a few "
                  "at a time, and its figures stay (docs/DATABASE.md). Not given: for ever")
       ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{36'500}));
+  app.add_option("--keep-batches-days", options.keep_batches_days,
+                 "Days that a batch is kept after its last job; later its requests, jobs, outcomes "
+                 "and known failures are removed, a few at a time, and its results stay "
+                 "(docs/DATABASE.md). Not given: forever")
+      ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{36'500}));
   app.add_option("--audit-percent", audit_percent)->group("");    // removed
   app.add_option("--drift-patience", drift_patience)->group("");  // removed
   app.add_option("--keys", keys,

@@ -125,7 +125,8 @@ Status Serve(const CoordinatorOptions& options) {
   StorageQueries answers(*reader);
   JobResolver resolver(*reader, metrics, clock);
   StorageThread storage(*store, metrics, clock, wakeup,
-                        std::chrono::days(options.keep_samples_days));
+                        {.samples = std::chrono::days(options.keep_samples_days),
+                         .batches = std::chrono::days(options.keep_batches_days)});
   EffectRunner runner(clients, workers, storage, answers, observer);
   SnapshotBoard board;
   EventLoop loop({.core = core,

@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/unique_fd.h"
 #include "storage/result_index/result_keys.h"
+#include "storage/sqlite/maintenance/pruning_table.h"
 #include "storage/sqlite/maintenance/retention_table.h"
 #include "storage/sqlite/maintenance/thinning.h"
 #include "storage/sqlite/migrations.h"
@@ -54,8 +55,20 @@ Status UseLog(Connection& connection) {
                           connection.path()));
 }
 
+// Lets the file return unused pages to the disk in steps. Takes effect with the next VACUUM: at
+// once in a new file, with Store::Compact in one of an earlier version.
+Status LetItShrink(Connection& connection) {
+  constexpr std::int64_t kIncremental = 2;
+  LF_TRY(const std::int64_t mode, connection.Number("PRAGMA auto_vacuum"));
+  if (mode == kIncremental) return {};
+  LF_TRY_VOID(connection.Run("PRAGMA auto_vacuum = INCREMENTAL"));
+  LF_TRY(const std::int64_t objects, connection.Number("SELECT count(*) FROM sqlite_schema"));
+  return objects == 0 ? connection.Run("VACUUM") : Status{};
+}
+
 Status Configure(Connection& connection, const StoreOptions& options) {
   LF_TRY_VOID(UseLog(connection));
+  LF_TRY_VOID(LetItShrink(connection));
   LF_TRY_VOID(connection.Run(R"sql(
     PRAGMA cache_size = -65536;              -- KiB
     -- The constraints are for whoever else writes. Here each table checks what it is given in C++:
@@ -121,6 +134,9 @@ struct Store::Impl {
   Status RecordKnownFailure(const JobFinished& finished);
   enum class IfRebuilt { kIsClosed, kIsOpen };
   Result<StoredBatch*> Touch(BatchId batch, IfRebuilt if_rebuilt = IfRebuilt::kIsClosed);
+  // Runs the next step of a pass of maintenance, in a transaction.
+  template <class Table, class Pass>
+  Status Step(Table& table, Pass& pass, WallTime now);
   Status RebuildBatches();
   Status LoadResultKeys();
 
@@ -135,6 +151,9 @@ struct Store::Impl {
   BatchTable batches{*connection};
   DrainTable drains{*connection};
   RetentionTable retention{*connection, results};
+  PruningTable prunings{
+      *connection,
+      {.batches = batches, .jobs = jobs, .outcomes = outcomes, .failures = keys->failures()}};
   SuspicionTable suspicions{*connection};
   bool has_more_to_flag = true;  // false: there is no suspicion
   // Batches changed by the current transaction, saved at its end: one row a batch, however many of
@@ -288,16 +307,27 @@ Status Store::FlagMore() {
 }
 
 Status Store::Thin(Thinning& pass, WallTime now) {
-  Thinning next = pass;  // replaces `pass` once the step is on disk
+  return impl_->Step(impl_->retention, pass, now);
+}
+
+Status Store::Prune(Pruning& pass, WallTime now) {
+  LF_TRY_VOID(impl_->Step(impl_->prunings, pass, now));
+  impl_->keys->failures().Publish();
+  return {};
+}
+
+template <class Table, class Pass>
+Status Store::Impl::Step(Table& table, Pass& pass, WallTime now) {
+  Pass next = pass;  // replaces `pass` once the step is on disk
   const auto step = [&]() -> Status {
-    LF_TRY_VOID(impl_->connection->Run("BEGIN IMMEDIATE"));
-    LF_TRY_VOID(impl_->CheckEpoch());
-    LF_TRY_VOID(impl_->retention.Step(next, now));
-    return impl_->connection->Run("COMMIT");
+    LF_TRY_VOID(connection->Run("BEGIN IMMEDIATE"));
+    LF_TRY_VOID(CheckEpoch());
+    LF_TRY_VOID(table.Step(next, now));
+    return connection->Run("COMMIT");
   };
   Status done = step();
   if (!done) {
-    impl_->Undo();
+    Undo();
     return done;
   }
   pass = std::move(next);

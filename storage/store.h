@@ -23,6 +23,7 @@
 namespace loopfleet::storage {
 
 class ResultKeys;
+class Pruning;
 class Thinning;
 
 // How long Open() waits for another writer to end, so that a quick restart does not fail on the
@@ -93,6 +94,10 @@ class Store {
   // (storage/sqlite/maintenance/thinning.h), in a transaction of its own: a few milliseconds. On an
   // error neither the file nor the pass has changed. Errors as of Apply().
   Status Thin(Thinning& pass, WallTime now);
+
+  // Runs the next step of a pass that removes old batches (storage/sqlite/maintenance/pruning.h);
+  // otherwise as Thin().
+  Status Prune(Pruning& pass, WallTime now);
 
   // Returns the file's unused space to the disk by rewriting the file. Needs twice the file's size
   // meanwhile, and blocks other writers. An interruption (a crash, a full disk) leaves the file as

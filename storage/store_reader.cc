@@ -130,6 +130,10 @@ Result<std::optional<StoredJob>> StoreReader::ReadJob(JobId job) {
   if (!spec) return std::nullopt;
   StoredJob stored{.spec = *std::move(spec)};
   LF_TRY(stored.outcome, impl_->outcomes.Find(job));
+  if (stored.outcome) return stored;
+  // A pruning may have removed the outcome, and the job not yet.
+  LF_TRY(const bool was_pruned, impl_->batches.WasPruned(job.batch));
+  if (was_pruned) return std::nullopt;
   return stored;
 }
 
@@ -144,6 +148,8 @@ Result<std::vector<StoredBatch>> StoreReader::ListBatches(std::uint32_t max) {
 Result<std::optional<StoredBatch>> StoreReader::FindBatch(BatchId batch) {
   return impl_->batches.Find(batch);
 }
+
+Result<bool> StoreReader::WasPruned(BatchId batch) { return impl_->batches.WasPruned(batch); }
 
 Result<std::optional<StoredBatch>> StoreReader::NewestBatch() {
   return impl_->batches.NewestOfClients();

@@ -79,7 +79,8 @@ class StoreReader {
   // Damaged rows that ReadOutcomes, ListOutcomes and ReadJob met since the last call.
   std::uint64_t TakeDamagedCount();
 
-  // An accepted job and, once it is finished, its outcome. Empty: never accepted.
+  // An accepted job and, once it is finished, its outcome. Empty: never accepted, or
+  // pruned.
   Result<std::optional<StoredJob>> ReadJob(JobId job);
 
   // A cursor over the jobs that these batches (of Store::RecoverBatches) leave unfinished. It must
@@ -88,6 +89,8 @@ class StoreReader {
 
   Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max);  // newest first
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch);
+  // Whether FindBatch() finds none because the batch was removed when it was old.
+  Result<bool> WasPruned(BatchId batch);
   // The newest batch of a client. The coordinator's own batches have a nil client and do not count.
   Result<std::optional<StoredBatch>> NewestBatch();
 

@@ -262,7 +262,12 @@ SiteReply FleetPage::BatchOf(std::string_view id, std::string_view query) {
   const std::lock_guard asking(asking_);
   const auto batch = readers_.questions->FindBatch(BatchId{*number});
   if (!batch) return Unanswered(batch.error());
-  if (!*batch) return NotFound(fmt::format("there is no batch {}", id));
+  if (!*batch) {
+    const auto was_pruned = readers_.questions->WasPruned(BatchId{*number});
+    if (!was_pruned) return Unanswered(was_pruned.error());
+    return NotFound(*was_pruned ? fmt::format("batch {} was pruned", id)
+                                : fmt::format("there is no batch {}", id));
+  }
   std::uint64_t after = 0;
   if (const auto text = Parameter(query, "after")) {
     const auto value = Number(*text);

@@ -29,6 +29,23 @@ wire::Refused NotFound(std::string message) {
   return {.failure = {.code = FailureCode::kNotFound, .message = std::move(message)}};
 }
 
+// Why there is no such batch.
+wire::Refused NoBatch(storage::StoreReader& reader, BatchId batch) {
+  const auto was_pruned = reader.WasPruned(batch);
+  if (!was_pruned) return Unreadable(was_pruned.error());
+  if (!*was_pruned) return NotFound(fmt::format("there is no batch {}", batch));
+  return NotFound(fmt::format(
+      "batch {} was pruned: it was old, and its jobs and outcomes were removed; results that were "
+      "measured for it still answer: submit the jobs again",
+      batch));
+}
+
+wire::Refused NoJob(storage::StoreReader& reader, JobId job) {
+  const auto was_pruned = reader.WasPruned(job.batch);
+  if (was_pruned && !*was_pruned) return NotFound(fmt::format("there is no job {}", job));
+  return NoBatch(reader, job.batch);
+}
+
 // Whether the error may pass with time: the disk recovers, or another process releases the file.
 bool MayPass(ErrorKind kind) {
   switch (kind) {
@@ -67,7 +84,7 @@ wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch) {
 wire::CoordinatorMessage StorageQueries::Outcomes(const wire::FetchOutcomes& fetch) {
   const auto batch = reader_.FindBatch(fetch.batch);
   if (!batch) return Unreadable(batch.error());
-  if (!*batch) return NotFound(fmt::format("there is no batch {}", fetch.batch));
+  if (!*batch) return NoBatch(reader_, fetch.batch);
   wire::OutcomePage page{.batch = BatchInfoOf(**batch)};
   std::uint64_t after = fetch.after_sequence;
   std::size_t room = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
@@ -124,15 +141,15 @@ wire::CoordinatorMessage StorageQueries::Answer(const wire::ShowBatch& show) {
   const auto batch = show.batch ? reader_.FindBatch(show.batch) : reader_.NewestBatch();
   if (!batch) return Unreadable(batch.error());
   if (*batch) return BatchInfoOf(**batch);
-  return NotFound(show.batch ? fmt::format("there is no batch {}", show.batch)
-                             : std::string("no client has sent a batch yet"));
+  if (show.batch) return NoBatch(reader_, show.batch);
+  return NotFound("no client has sent a batch yet");
 }
 
 wire::CoordinatorMessage StorageQueries::Answer(const wire::ExplainJob& explain, Unknown why) {
   const JobId id = explain.job;
   auto job = reader_.ReadJob(id);
   if (!job) return Unreadable(job.error());
-  if (!*job) return NotFound(fmt::format("there is no job {}", id));
+  if (!*job) return NoJob(reader_, id);
   if (!(*job)->outcome && why == Unknown::kMayBeToCome) {
     return wire::JobExplanation{
         .job = id,
@@ -155,7 +172,7 @@ wire::CodeLookupAnswer StorageQueries::Answer(const AnswerCodeLookup& question) 
 wire::CoordinatorMessage StorageQueries::Job(JobId id, const std::optional<LiveJob>& live) {
   auto job = reader_.ReadJob(id);
   if (!job) return Unreadable(job.error());
-  if (!*job) return NotFound(fmt::format("there is no job {}", id));
+  if (!*job) return NoJob(reader_, id);
   storage::StoredJob& stored = **job;
   wire::JobInfo info{.job = id, .spec = std::move(stored.spec)};
   if (stored.outcome) {

@@ -18,12 +18,12 @@ bool MayPass(ErrorKind kind) {
 }  // namespace
 
 StorageThread::StorageThread(storage::Store& store, monitoring::CoordinatorMetrics& metrics,
-                             const Clock& clock, wire::Wakeup& done, std::chrono::days keep_samples)
+                             const Clock& clock, wire::Wakeup& done, const Keep& keep)
     : store_(store),
       metrics_(metrics),
       clock_(clock),
       done_(done),
-      retention_(store, clock, keep_samples),
+      retention_(store, clock, keep),
       thread_([this] { Run(); }) {}
 
 StorageThread::~StorageThread() {
@@ -84,7 +84,7 @@ void StorageThread::Run() {
       std::vector<Persist> fresh = Await();
       if (fresh.empty()) {
         if (queue_.is_closed()) return;
-        store_.HasMoreToFlag() ? FlagMore() : ThinSamples();
+        store_.HasMoreToFlag() ? FlagMore() : StepRetention();
         if (fatal()) return;
         continue;
       }
@@ -96,7 +96,7 @@ void StorageThread::Run() {
     if (FlushBacklog()) {
       FlagMore();  // between two groups, so that neither waits long for the other
       if (fatal()) return;
-      if (retention_.IsDueWhileBusy()) ThinSamples();
+      if (retention_.IsDueWhileBusy()) StepRetention();
       continue;
     }
     if (stopping_ || fatal()) return;
@@ -110,7 +110,7 @@ std::vector<Persist> StorageThread::Await() {
   }
   if (!retention_.is_on()) return queue_.PopAll();
   const auto until_due = retention_.due() - clock_.Now();
-  return queue_.PopAllWithin(std::max<Instant::duration>(SampleRetention::kIdle, until_due));
+  return queue_.PopAllWithin(std::max<Instant::duration>(Retention::kIdle, until_due));
 }
 
 // Flags the next results that a worker's drift has made suspect.
@@ -123,10 +123,10 @@ void StorageThread::FlagMore() {
   flag_at_ = clock_.Now() + kRetryPause;
 }
 
-void StorageThread::ThinSamples() {
+void StorageThread::StepRetention() {
   // Any cause also hits the next ordinary write, which handles it.
   if (const Status done = retention_.Step(); !done) {
-    log::Warning("storage.samples_not_thinned reason={}", done.error().message);
+    log::Warning("storage.retention_failed reason={}", done.error().message);
   }
 }
 

@@ -18,7 +18,7 @@
 #include "common/wire/transport/wakeup.h"
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/contract/event.h"
-#include "coordinator/shell/sample_retention.h"
+#include "coordinator/shell/retention.h"
 #include "coordinator/shell/write_backlog.h"
 #include "monitoring/metrics.h"
 #include "storage/store.h"
@@ -27,10 +27,10 @@ namespace loopfleet::coordinator {
 
 class StorageThread {
  public:
-  // `done` is signalled when there are events to take. `keep_samples`: how long raw samples are
-  // kept (sample_retention.h); 0: unlimited.
+  // `done` is signalled when there are events to take. `keep`: what is deleted when it is old
+  // (retention.h).
   StorageThread(storage::Store& store, monitoring::CoordinatorMetrics& metrics, const Clock& clock,
-                wire::Wakeup& done, std::chrono::days keep_samples = std::chrono::days(0));
+                wire::Wakeup& done, const Keep& keep = {});
   ~StorageThread();  // drops unwritten work: let it finish first
   StorageThread(const StorageThread&) = delete;
   StorageThread& operator=(const StorageThread&) = delete;
@@ -54,7 +54,7 @@ class StorageThread {
   // The next writes. Empty: none came within a short time, or the queue is closed.
   std::vector<Persist> Await();
   void FlagMore();
-  void ThinSamples();
+  void StepRetention();
   // True if the backlog is empty afterwards.
   bool FlushBacklog();
   void GiveUp(const Error& error);
@@ -68,9 +68,9 @@ class StorageThread {
   wire::Wakeup& done_;
 
   BoundedQueue<Persist> queue_{kMaxWaiting};
-  WriteBacklog backlog_;       // used by the thread only
-  SampleRetention retention_;  // used by the thread only
-  Instant flag_at_{};          // used by the thread only: no sooner after an error
+  WriteBacklog backlog_;  // used by the thread only
+  Retention retention_;   // used by the thread only
+  Instant flag_at_{};     // used by the thread only: no sooner after an error
   std::atomic<bool> stopping_{false};
 
   mutable std::mutex mutex_;

@@ -180,6 +180,27 @@ Status KnownFailures::Doubt(Connection& connection, BatchId batch, std::uint64_t
   return {};
 }
 
+Result<std::uint32_t> KnownFailures::RemoveFrom(Connection& connection, BatchId batch,
+                                                std::uint64_t first_sequence) {
+  std::uint32_t count = 0;
+  {
+    LF_TRY(Query row, connection.Start(
+                          "SELECT sequence FROM known_failures WHERE batch = ? AND sequence >= ?"));
+    row.Add(batch.value).Add(first_sequence);
+    while (true) {
+      LF_TRY(const bool more, row.Next());
+      if (!more) break;
+      removed_.insert({batch, row.Int<std::uint64_t>()});
+      ++count;
+    }
+  }
+  if (count == 0) return count;
+  LF_TRY(Query query,
+         connection.Start("DELETE FROM known_failures WHERE batch = ? AND sequence >= ?"));
+  LF_TRY_VOID(query.Add(batch.value).Add(first_sequence).Run());
+  return count;
+}
+
 void KnownFailures::Publish() {
   if (added_.empty() && removed_.empty()) return;
   std::lock_guard lock(mutex_);

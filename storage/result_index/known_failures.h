@@ -59,6 +59,9 @@ class KnownFailures {
   Status Suspect(Connection& connection, const ResultsSuspected& suspected, IdRange range);
   // Removes the failure that this outcome is, if it is a known one.
   Status Doubt(Connection& connection, BatchId batch, std::uint64_t sequence);
+  // Removes those that outcomes of this batch from `first_sequence` on are; returns how many.
+  Result<std::uint32_t> RemoveFrom(Connection& connection, BatchId batch,
+                                   std::uint64_t first_sequence);
   void Publish();  // the transaction is durable
   void Forget();   // the transaction was rolled back
 

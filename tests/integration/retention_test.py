@@ -1,5 +1,5 @@
-"""Retention removes the raw samples of old results, by command and by a running coordinator: every reader
-sees that, and nothing else changes."""
+"""Retention removes the raw samples of old results, and old batches, by command and by a running coordinator:
+every reader sees that, and nothing else changes."""
 
 import json
 import pathlib
@@ -97,6 +97,62 @@ class Retention(unittest.TestCase):
             for job, outcome in whole.items():
                 self.assertEqual(without_samples(now[job]), without_samples(outcome))
                 self.assertEqual(now[job]["samples_ns"], [])
+            checked = f.command("db", "check", str(f.database))
+            self.assertEqual(checked.returncode, 0, checked.stdout)
+
+    def test_batches_by_hand(self):
+        with Fleet() as f:
+            _, first = f.submit(small_jobs(JOBS))
+            figures = sum(o["status"] == "ok" and o["source"] == "measured" for o in first)
+            self.assertGreater(figures, 0)
+            f.submit(small_jobs(1))
+
+            def would():
+                return f.json("db", "prune", str(f.database), "--older-than", "1s", "--dry-run")
+
+            wait_until(lambda: would()["batches"] >= 1, "the first batch is a second old")
+            said = would()
+            refused = f.command("db", "prune", str(f.database), "--older-than", "1s")
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("--keep-batches-days", refused.stderr)
+
+            f.coordinator.stop()
+            pruned = f.json("db", "prune", str(f.database), "--older-than", "1s")
+            for name in ("batches", "requests", "jobs", "outcomes", "known_failures"):
+                self.assertEqual(pruned[name], said[name], name)
+            self.assertEqual((pruned["dry_run"], pruned["pruning"], pruned["damaged"]), (False, 1, 0))
+            self.assertEqual(query(f.database, "PRAGMA freelist_count"), [(0,)])
+            checked = f.command("db", "check", str(f.database))
+            self.assertEqual(checked.returncode, 0, checked.stdout)
+
+            f.start_coordinator()
+            gone = f.command("batch", "show", "1")
+            self.assertNotEqual(gone.returncode, 0)
+            self.assertIn("batch 1 was pruned", gone.stderr)
+            self.assertIn("batch 1 was pruned", f.command("job", "show", "1.0").stderr)
+            self.assertIn("there is no batch 999", f.command("batch", "show", "999").stderr)
+            wait_until(lambda: any(w["state"] in ("ready", "quarantined")
+                                   for w in f.json("worker", "list")), "the worker is back")
+            _, again = f.submit(small_jobs(JOBS))
+            stored = [o for o in again if o["source"] == "stored" and o["status"] == "ok"]
+            self.assertGreaterEqual(len(stored), figures, "what was measured for the pruned batch answers")
+
+    def test_batches_by_a_running_coordinator(self):
+        with Fleet(workers=0) as f:
+            f.coordinator.stop()
+            f.database.unlink()
+            # Batches of 2023: 2 is finished, 1 and 3 still wait for a worker.
+            shutil.copyfile(pathlib.Path(__file__).parents[1] / "golden/storage/1.db", f.database)
+            f.start_coordinator("--keep-batches-days", "30")
+            wait_until(lambda: query(f.database, "SELECT batches, jobs, removing FROM prunings") == [(1, 3, 0)],
+                       "the finished batch goes")
+            gone = f.command("batch", "show", "2")
+            self.assertNotEqual(gone.returncode, 0)
+            self.assertIn("batch 2 was pruned", gone.stderr)
+            self.assertEqual(f.json("batch", "show", "1")["jobs"], 4)
+            accepted = f.json("submit", "-", stdin=fleet.lines(small_jobs(2)))
+            self.assertEqual(accepted["batch"], 4)
+            self.assertEqual(query(f.database, "SELECT count(*) FROM results"), [(2,)])
             checked = f.command("db", "check", str(f.database))
             self.assertEqual(checked.returncode, 0, checked.stdout)
 

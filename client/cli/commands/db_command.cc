@@ -15,6 +15,8 @@
 #include "client/outcome_json.h"
 #include "storage/sqlite/maintenance/database_check.h"
 #include "storage/sqlite/maintenance/outcome_repair.h"
+#include "storage/sqlite/maintenance/pruning.h"
+#include "storage/sqlite/maintenance/pruning_count.h"
 #include "storage/sqlite/maintenance/snapshot.h"
 #include "storage/sqlite/maintenance/thinning_count.h"
 #include "storage/store.h"
@@ -33,6 +35,14 @@ struct ThinFlags {
   std::string older_than;
   std::uint32_t keep_every = 0;
   bool drop_samples = false;
+  bool compact = false;
+  bool dry_run = false;
+  bool json = false;
+};
+
+struct PruneFlags {
+  std::string file;
+  std::string older_than;
   bool compact = false;
   bool dry_run = false;
   bool json = false;
@@ -161,6 +171,26 @@ std::uint64_t FileBytes(const std::string& file) {
   return unreadable ? 0 : bytes;
 }
 
+// Opens it for writing, or says why not. `option`: what makes a running coordinator do the same.
+std::unique_ptr<storage::Store> OpenToWrite(const std::string& file, const char* does,
+                                            const char* option) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) {
+    Complain({.kind = ErrorKind::kNotFound, .message = "there is no database " + file});
+    return nullptr;
+  }
+  auto store = storage::Store::Open(file);
+  if (store) return *std::move(store);
+  Complain(store.error());
+  if (store.error().kind == ErrorKind::kUnavailable) {
+    fmt::print(stderr,
+               "loopfleet: a coordinator {} by itself, without being stopped: "
+               "loopfleet-coordinator {} N\n",
+               does, option);
+  }
+  return nullptr;
+}
+
 int RunThin(const ThinFlags& flags) {
   const auto age = ParseAge(flags.older_than);
   if (!age) {
@@ -183,32 +213,93 @@ int RunThin(const ThinFlags& flags) {
     PrintThinned(flags, *count, 0, FileBytes(flags.file));
     return kExitOk;
   }
-  std::error_code error;
-  if (!std::filesystem::exists(flags.file, error)) {
-    return Complain(
-        {.kind = ErrorKind::kNotFound, .message = "there is no database " + flags.file});
-  }
-  const auto store = storage::Store::Open(flags.file);
-  if (!store) {
-    const bool is_held = store.error().kind == ErrorKind::kUnavailable;
-    Complain(store.error());
-    if (is_held) {
-      fmt::print(stderr,
-                 "loopfleet: a coordinator thins by itself, without being stopped: "
-                 "loopfleet-coordinator --keep-samples-days N\n");
-    }
-    return kExitFailed;
-  }
+  const auto store = OpenToWrite(flags.file, "thins", "--keep-samples-days");
+  if (!store) return kExitFailed;
   storage::Thinning pass(rule, storage::Thinning::Scope::kAll);
   while (!pass.is_over()) {
-    if (const Status done = (*store)->Thin(pass, clock.WallNow()); !done) {
+    if (const Status done = store->Thin(pass, clock.WallNow()); !done) {
       PrintThinned(flags, pass.count(), pass.id(), FileBytes(flags.file));
       return Complain(done.error());
     }
   }
-  const Status compacted = flags.compact ? (*store)->Compact() : Status{};
+  const Status compacted = flags.compact ? store->Compact() : Status{};
   PrintThinned(flags, pass.count(), pass.id(), FileBytes(flags.file));
   return compacted ? kExitOk : Complain(compacted.error());
+}
+
+// Prints what `prune` did, or with --dry-run would do.
+void PrintPruned(const PruneFlags& flags, const storage::PruningCount& count, std::int64_t id) {
+  const std::uint64_t file_bytes = FileBytes(flags.file);
+  if (flags.json) {
+    const Json json{{"dry_run", flags.dry_run},   {"batches", count.batches},
+                    {"requests", count.requests}, {"jobs", count.jobs},
+                    {"outcomes", count.outcomes}, {"known_failures", count.known_failures},
+                    {"damaged", count.damaged},   {"pruning", id == 0 ? Json(nullptr) : Json(id)},
+                    {"file_bytes", file_bytes}};
+    fmt::print("{}\n", Dump(json));
+    return;
+  }
+  fmt::print("{} {} batches with {} jobs and {} outcomes, {} of them known failures\n",
+             flags.dry_run ? "would remove" : "removed", count.batches, count.jobs, count.outcomes,
+             count.known_failures);
+  if (id != 0) fmt::print("recorded as row {} of table prunings\n", id);
+  if (count.damaged > 0) {
+    fmt::print("{} batches are damaged, and were left as they are: loopfleet db check\n",
+               count.damaged);
+  }
+  if (flags.compact) fmt::print("the file takes {} bytes now\n", file_bytes);
+}
+
+int RunPrune(const PruneFlags& flags) {
+  const auto age = ParseAge(flags.older_than);
+  if (!age) {
+    fmt::print(stderr, "loopfleet: --older-than: {}\n", age.error().message);
+    return kExitUsage;
+  }
+  const SystemClock clock;
+  const storage::PruningRule rule{.finished_before = clock.WallNow() - *age,
+                                  .asked_by = "loopfleet db prune"};
+  if (flags.dry_run) {
+    const auto count = storage::CountPruning(flags.file, rule);
+    if (!count) return Complain(count.error());
+    PrintPruned(flags, *count, 0);
+    return kExitOk;
+  }
+  const auto store = OpenToWrite(flags.file, "prunes", "--keep-batches-days");
+  if (!store) return kExitFailed;
+  storage::Pruning pass(rule);
+  Status done;
+  while (done && !pass.is_over()) done = store->Prune(pass, clock.WallNow());
+  if (done && flags.compact) done = store->Compact();
+  PrintPruned(flags, pass.count(), pass.id());
+  return done ? kExitOk : Complain(done.error());
+}
+
+void AddPrune(CommandLine& line, CLI::App& noun) {
+  const auto flags = std::make_shared<PruneFlags>();
+  CLI::App& prune = line.AddCommand(
+      noun,
+      {.name = "prune",
+       .description = "Remove old batches with their requests, jobs, outcomes and known failures; "
+                      "results stay and answer as before. No coordinator may be running on it",
+       .examples = "loopfleet db prune loopfleet.db --older-than 90d --dry-run\n"
+                   "loopfleet db prune loopfleet.db --older-than 52w"},
+      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunPrune(*flags); });
+  prune.add_option("file", flags->file, "the database")->type_name("FILE")->required();
+  prune
+      .add_option("--older-than", flags->older_than,
+                  "batches whose last job finished longer ago than this: 36h, 90d, 52w")
+      ->type_name("AGE")
+      ->required();
+  CLI::Option* compact =
+      prune.add_flag("--compact", flags->compact,
+                     "rewrite the file, so that it is as small as it can be (a file made before "
+                     "version 11 shrinks in no other way); needs twice its size meanwhile");
+  prune
+      .add_flag("--dry-run", flags->dry_run,
+                "change nothing, say what would be removed; also while a coordinator runs")
+      ->excludes(compact);
+  prune.add_flag("--json", flags->json, "print one JSON value");
 }
 
 void AddThin(CommandLine& line, CLI::App& noun) {
@@ -245,8 +336,8 @@ void AddThin(CommandLine& line, CLI::App& noun) {
 void AddDbCommands(CommandLine& line) {
   CLI::App& noun = line.AddNoun(
       {.name = "db",
-       .description = "Check or copy a database file, also while its coordinator runs; thin or "
-                      "repair it",
+       .description = "Check or copy a database file, also while its coordinator runs; thin, "
+                      "prune or repair it",
        .examples = "loopfleet db check loopfleet.db\nloopfleet db snapshot loopfleet.db copy.db"});
   const auto flags = std::make_shared<DbFlags>();
   CLI::App& check = line.AddCommand(
@@ -268,6 +359,7 @@ void AddDbCommands(CommandLine& line) {
       ->type_name("TO")
       ->required();
   AddThin(line, noun);
+  AddPrune(line, noun);
   CLI::App& repair = line.AddCommand(
       noun,
       {.name = "repair",

@@ -168,6 +168,57 @@ Result<std::uint64_t> BatchTable::NextId() {
   return static_cast<std::uint64_t>(id);
 }
 
+Result<std::optional<BatchTable::Next>> BatchTable::After(BatchId batch) {
+  LF_TRY(Query query, connection_.Start("SELECT * FROM batches WHERE id > ? ORDER BY id LIMIT 2"));
+  query.Add(batch.value);
+  LF_TRY(const bool found, query.Next());
+  if (!found) return std::nullopt;
+  Next next{.id = {query.Int<std::uint64_t>()}};
+  query.Rewind();
+  auto stored = ReadBatch(query);
+  if (stored) {
+    next.batch = *stored;
+  } else if (stored.error().kind != ErrorKind::kCorrupt) {
+    return std::unexpected(std::move(stored).error());
+  }
+  LF_TRY(const bool is_followed, query.Next());
+  next.is_newest = !is_followed;
+  return next;
+}
+
+// The newest batch is never pruned, and numbers ascend by one.
+Result<bool> BatchTable::WasPruned(BatchId batch) {
+  LF_TRY(Query query, connection_.Start(R"sql(
+    SELECT EXISTS (SELECT 1 FROM prunings) AND ?1 > 0 AND ?1 < (SELECT max(id) FROM batches)
+           AND NOT EXISTS (SELECT 1 FROM batches WHERE id = ?1))sql"));
+  query.Add(std::min<std::uint64_t>(batch.value, std::numeric_limits<std::int64_t>::max()));
+  LF_TRY_VOID(query.Next());
+  return query.Int64() != 0;
+}
+
+Status BatchTable::Remove(BatchId batch) {
+  LF_TRY(Query query, connection_.Start("DELETE FROM batches WHERE id = ?"));
+  return query.Add(batch.value).Run();
+}
+
+Result<std::uint32_t> BatchTable::RemoveRequests(BatchId batch, std::uint32_t most) {
+  std::uint32_t count = 0;
+  {
+    LF_TRY(
+        Query query,
+        connection_.Start("SELECT count(*) FROM (SELECT 1 FROM requests WHERE batch = ? LIMIT ?)"));
+    query.Add(batch.value).Add(most);
+    LF_TRY_VOID(query.Next());
+    count = query.Int<std::uint32_t>();
+  }
+  if (count == 0) return 0U;
+  LF_TRY(Query query, connection_.Start(R"sql(
+    DELETE FROM requests WHERE (client, request_id) IN
+      (SELECT client, request_id FROM requests WHERE batch = ? LIMIT ?))sql"));
+  LF_TRY_VOID(query.Add(batch.value).Add(most).Run());
+  return count;
+}
+
 Status BatchTable::InsertRequest(const JobsAccepted& accepted) {
   LF_TRY(Query query, connection_.Start("INSERT INTO requests VALUES (?,?,?,?,?,?,?,?)"));
   return query.Add(std::span<const std::uint8_t>(accepted.client.bytes))

@@ -24,9 +24,22 @@ class BatchTable {
   Result<std::vector<BatchId>> DamagedUnfinished();
   // The batch as its requests, jobs and outcomes describe it, for when its own row is damaged.
   // Whether it was open or cancelled is lost: it comes back closed and not cancelled. kCorrupt: all
-  // its requests are damaged or gone, so its client is unknown. Reads all requests.
+  // its requests are damaged or gone, so its client is unknown.
   Result<StoredBatch> Rebuild(BatchId batch);
   Result<std::uint64_t> NextId();
+
+  // The first batch with a higher number.
+  struct Next {
+    BatchId id;
+    bool is_newest = false;
+    std::optional<StoredBatch> batch;  // none: its row is damaged
+  };
+  Result<std::optional<Next>> After(BatchId batch);
+  // Whether this batch was removed by a pruning (storage/sqlite/maintenance/pruning.h).
+  Result<bool> WasPruned(BatchId batch);
+  Status Remove(BatchId batch);  // its own row
+  // At most `most`; returns how many. Fewer: none is left.
+  Result<std::uint32_t> RemoveRequests(BatchId batch, std::uint32_t most);
 
   // kExists: the client sent this request before.
   Status InsertRequest(const JobsAccepted& accepted);

@@ -115,4 +115,28 @@ Status JobTable::ForEach(BatchId batch, std::uint32_t first, const Visit& visit)
   }
 }
 
+Result<JobTable::Removed> JobTable::RemoveFirst(BatchId batch, std::uint32_t most_rows,
+                                                std::size_t most_bytes) {
+  Removed removed;
+  std::uint32_t last = 0;
+  {
+    LF_TRY(Query query, connection_.Start(R"sql(
+      SELECT idx, coalesce(length(ir), 0) + length(actions) + coalesce(length(options), 0) +
+                  length(tag)
+      FROM jobs WHERE batch = ? ORDER BY idx LIMIT ?)sql"));
+    query.Add(batch.value).Add(most_rows);
+    while (removed.bytes < most_bytes) {
+      LF_TRY(const bool more, query.Next());
+      if (!more) break;
+      last = query.Int<std::uint32_t>();
+      removed.bytes += query.Int<std::size_t>();
+      ++removed.rows;
+    }
+  }
+  if (removed.rows == 0) return removed;
+  LF_TRY(Query query, connection_.Start("DELETE FROM jobs WHERE batch = ? AND idx <= ?"));
+  LF_TRY_VOID(query.Add(batch.value).Add(last).Run());
+  return removed;
+}
+
 }  // namespace loopfleet::storage

@@ -36,6 +36,14 @@ class JobTable {
   using Visit = std::function<Go(JobId, Result<UnfinishedJob>)>;
   Status ForEach(BatchId batch, std::uint32_t first, const Visit& visit);
 
+  // Removes the batch's first jobs, at most `most_rows`, and none beyond the one whose text reaches
+  // `most_bytes`. No rows: none is left.
+  struct Removed {
+    std::uint32_t rows = 0;
+    std::size_t bytes = 0;  // of text
+  };
+  Result<Removed> RemoveFirst(BatchId batch, std::uint32_t most_rows, std::size_t most_bytes);
+
  private:
   Connection& connection_;
   RowFeed rows_{connection_,

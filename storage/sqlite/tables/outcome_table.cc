@@ -317,6 +317,34 @@ Result<std::optional<Outcome>> OutcomeTable::Find(JobId job) {
   return outcome;
 }
 
+Result<WallTime> OutcomeTable::FinishedAt(BatchId batch, std::uint64_t sequence) {
+  LF_TRY(Query query, connection_.Start("SELECT * FROM outcomes WHERE batch = ? AND sequence = ?"));
+  query.Add(batch.value).Add(sequence);
+  LF_TRY(const bool found, query.Next());
+  if (!found) {
+    return Damaged("outcomes", fmt::format("with sequence {} of batch {}", sequence, batch));
+  }
+  LF_TRY(const Row row, Read(query));
+  return row.outcome.finished_at;
+}
+
+Result<OutcomeTable::Removed> OutcomeTable::RemoveLast(BatchId batch, std::uint32_t most) {
+  Removed removed;
+  {
+    LF_TRY(Query query, connection_.Start(R"sql(
+      SELECT count(*), min(sequence) FROM
+        (SELECT sequence FROM outcomes WHERE batch = ? ORDER BY sequence DESC LIMIT ?))sql"));
+    query.Add(batch.value).Add(most);
+    LF_TRY_VOID(query.Next());
+    removed.rows = query.Int<std::uint32_t>();
+    removed.first_sequence = query.Int<std::uint64_t>();
+  }
+  if (removed.rows == 0) return removed;
+  LF_TRY(Query query, connection_.Start("DELETE FROM outcomes WHERE batch = ? AND sequence >= ?"));
+  LF_TRY_VOID(query.Add(batch.value).Add(removed.first_sequence).Run());
+  return removed;
+}
+
 Result<std::vector<bool>> OutcomeTable::FinishedJobs(JobId first, std::uint32_t count) {
   LF_TRY(Query query, connection_.Start(R"sql(
     SELECT idx FROM outcomes INDEXED BY sqlite_autoindex_outcomes_2

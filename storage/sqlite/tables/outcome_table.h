@@ -44,6 +44,15 @@ class OutcomeTable {
   // Rows read as STORAGE_CORRUPT since the last call.
   std::uint64_t TakeDamagedCount() { return std::exchange(damaged_, 0); }
 
+  // When the outcome at this place was finished. kCorrupt: it is damaged or missing.
+  Result<WallTime> FinishedAt(BatchId batch, std::uint64_t sequence);
+  // Removes the batch's last outcomes, at most `most`.
+  struct Removed {
+    std::uint32_t rows = 0;
+    std::uint64_t first_sequence = 0;  // of those removed
+  };
+  Result<Removed> RemoveLast(BatchId batch, std::uint32_t most);
+
   // Element i: whether job `first` + i of its batch has an outcome.
   Result<std::vector<bool>> FinishedJobs(JobId first, std::uint32_t count);
 

@@ -41,12 +41,12 @@ Persist ToPersist(Token token, storage::Write write, WhenFull when_full) {
 
 class StorageThreadTest : public testing::Test {
  protected:
-  void Open(std::uint64_t max_file_bytes, std::chrono::days keep_samples = std::chrono::days(0)) {
+  void Open(std::uint64_t max_file_bytes, const Keep& keep = {}) {
     auto opened = storage::Store::Open(dir.path() / "test.db", {.max_file_bytes = max_file_bytes});
     ASSERT_TRUE(opened) << opened.error().message;
     store = *std::move(opened);
     ASSERT_TRUE(store->Recover());
-    thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup, keep_samples);
+    thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup, keep);
   }
 
   // The next `count` events.
@@ -125,7 +125,7 @@ TEST_F(StorageThreadTest, AllThatIsSuspectedIsFlaggedInTheEnd) {
 
 // The thread thins while it has nothing to write, and still writes what arrives.
 TEST_F(StorageThreadTest, OldSamplesGoWhileItIdles) {
-  Open(0, std::chrono::days(30));
+  Open(0, {.samples = std::chrono::days(30)});
   const auto samples_of = [&](std::uint64_t batch) {
     const auto reader = storage::StoreReader::Open(dir.path() / "test.db").value();
     return reader->ReadOutcomes({batch}, 0, 1).value().at(0).evaluation.measurement();
@@ -138,7 +138,8 @@ TEST_F(StorageThreadTest, OldSamplesGoWhileItIdles) {
   thread->Write(ToPersist(4, Measured(2, now - std::chrono::days(29)), WhenFull::kRetry));
   Events(4);
   thread.reset();
-  thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup, std::chrono::days(30));
+  thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup,
+                                           Keep{.samples = std::chrono::days(30)});
   Await("the old samples to go", [&] { return samples_of(1).samples_ns.empty(); });
   EXPECT_EQ(samples_of(1).thinned, (Thinned{.samples_before = 3, .accepted_before = 3}));
   EXPECT_EQ(samples_of(2).samples_ns.size(), 3u);
@@ -153,12 +154,40 @@ TEST_F(StorageThreadTest, SamplesAreKeptForEverUnlessSaidOtherwise) {
   Events(2);
   thread.reset();
   thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup);
-  EXPECT_FALSE(SampleRetention(*store, clock, std::chrono::days(0)).is_on());
+  EXPECT_FALSE(Retention(*store, clock, {}).is_on());
   thread->Write(ToPersist(3, Acceptance(2, 10), WhenFull::kRefuse));
   Events(1);
   const auto reader = storage::StoreReader::Open(dir.path() / "test.db").value();
   const auto outcomes = reader->ReadOutcomes({1}, 0, 1).value();
   EXPECT_EQ(outcomes.at(0).evaluation.measurement().samples_ns.size(), 3u);
+}
+
+// Samples and batches have ages of their own. The newest batch stays, whatever its age.
+TEST_F(StorageThreadTest, OldBatchesGoWhileItIdles) {
+  Open(0);
+  const WallTime now = clock.WallNow();
+  const auto put = [&](std::uint64_t batch, WallTime at) {
+    storage::JobsAccepted accepted = Acceptance(batch, 10);
+    accepted.accepted_at = at;
+    thread->Write(ToPersist(2 * batch, std::move(accepted), WhenFull::kRefuse));
+    thread->Write(ToPersist(2 * batch + 1, Measured(batch, at), WhenFull::kRetry));
+    Events(2);
+  };
+  put(1, now - std::chrono::days(41));
+  put(2, now - std::chrono::days(35));
+  put(3, now - std::chrono::days(29));
+  thread.reset();
+  const Keep keep{.samples = std::chrono::days(30), .batches = std::chrono::days(40)};
+  thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup, keep);
+  const auto reader = storage::StoreReader::Open(dir.path() / "test.db").value();
+  Await("the old batch to go", [&] { return !reader->FindBatch({1}).value(); });
+  const auto samples_of = [&](std::uint64_t batch) {
+    const auto outcomes = reader->ReadOutcomes({batch}, 0, 1).value();
+    return outcomes.at(0).evaluation.measurement().samples_ns.size();
+  };
+  EXPECT_EQ(samples_of(2), 0u);
+  EXPECT_EQ(samples_of(3), 3u);
+  put(4, now);
 }
 
 TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {

@@ -14,7 +14,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 10;
+constexpr int kVersion = 11;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "common/base/random.h"
+#include "storage/sqlite/maintenance/pruning.h"
 #include "storage/sqlite/maintenance/thinning.h"
 #include "storage/sqlite/tables/suspicion_table.h"
 #include "tests/unit/storage/record_samples.h"
@@ -82,6 +83,15 @@ class DatabaseCheckTest : public ScratchDatabase {
     Thinning pass({.measured_before = day, .keep_every = 2}, Thinning::Scope::kAll);
     while (!pass.is_over()) ASSERT_TRUE(store->Thin(pass, day));
     ASSERT_EQ(pass.count().results, kBatches / 3);
+    // An old batch without jobs, and a newer one, which stays.
+    for (const std::uint64_t id : {kBatches + 1, kBatches + 2}) {
+      JobsAccepted empty = SomeBatch(id, {});
+      if (id == kBatches + 1) empty.accepted_at = WallTime(std::chrono::days(1));
+      ASSERT_TRUE(store->Apply(std::vector<Write>{empty}));
+    }
+    Pruning pruning({.finished_before = day, .asked_by = "a test"});
+    while (!pruning.is_over()) ASSERT_TRUE(store->Prune(pruning, day));
+    ASSERT_EQ(pruning.count().batches, 1u);
   }
 
   std::string ReadFile() {
@@ -119,7 +129,7 @@ class DatabaseCheckTest : public ScratchDatabase {
       {"compilers", 5},         {"conditions", 8},      {"result_key_runs", 6},
       {"result_key_chunks", 3}, {"suspect_results", 4}, {"retention", 11},
       {"known_failures", 9},    {"drains", 5},          {"device_states", 6},
-      {"suspicions", 10},       {"copied_results", 3}};
+      {"suspicions", 10},       {"copied_results", 3},  {"prunings", 12}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {

@@ -1,0 +1,64 @@
+#pragma once
+// Pruning: removes batches that finished long ago, with their requests, jobs, outcomes and known
+// failures. Results stay and answer as before; what they were measured for (benchmark, actions)
+// goes with the jobs. A known failure goes with the outcome that it refers to: an equal job is
+// evaluated again. A repeat of a removed request is accepted as a new one.
+//
+// A pass visits the batches in short steps: Store::Prune calls PruningTable::Step. Each step is
+// atomic on disk, together with the pass's row of `prunings`, so a pass may end anywhere; the next
+// one goes on in the middle of a batch. The batch's own row goes first, so no reader sees a part.
+//
+// Never removed: batches that are open or unfinished, damaged ones (to hide no damage), and the
+// newest batch, because batch numbers continue after it. So a lower number without a batch was
+// pruned.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/job/ids.h"
+
+namespace loopfleet::storage {
+
+struct PruningRule {
+  WallTime finished_before{};  // applies to batches whose last job finished before this
+  std::string asked_by;        // the program, for people: "loopfleet db prune"
+};
+
+// Rows removed.
+struct PruningCount {
+  std::uint64_t batches = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t jobs = 0;
+  std::uint64_t outcomes = 0;
+  std::uint64_t known_failures = 0;
+  std::uint64_t damaged = 0;  // batches left because their row, or their last outcome's, is damaged
+};
+
+// A pass. Store::Prune advances it.
+class Pruning {
+ public:
+  explicit Pruning(PruningRule rule) : rule_(std::move(rule)) {}
+
+  const PruningRule& rule() const { return rule_; }
+  const PruningCount& count() const { return count_; }
+  bool is_over() const { return phase_ == Phase::kOver; }
+  std::int64_t id() const { return id_; }  // prunings.id; 0: nothing removed yet
+
+ private:
+  friend class PruningTable;
+
+  enum class Phase : std::uint8_t { kNew, kRemoving, kShrinking, kOver };
+
+  PruningRule rule_;
+  PruningCount count_;
+  Phase phase_ = Phase::kNew;
+  std::int64_t id_ = 0;
+  WallTime begun_at_{};
+  BatchId seen_;      // the last batch examined
+  BatchId removing_;  // its rows are being removed; 0: none
+  std::uint32_t too_new_in_row_ = 0;
+};
+
+}  // namespace loopfleet::storage
