@@ -48,7 +48,8 @@ class Store {
   // Creates the file (mode 0600) or brings it up to this version's schema, takes the lock beside it
   // ("<path>.lock") and makes the next boot epoch durable.
   //   kUnavailable  another process writes it: named by its pid. Takes at most 2 s.
-  //   kInvalid      not a loopfleet database, or made by a newer version
+  //   kInvalid      not a loopfleet database, or of a newer version that this one may not write
+  //                 (storage/sqlite/migrations.h)
   //   kCorrupt      the file is damaged
   //   kFull, kSystem
   static Result<std::unique_ptr<Store>> Open(const std::filesystem::path& path,

@@ -23,7 +23,8 @@ class UnfinishedJobs;
 
 class StoreReader {
  public:
-  // The file must exist and have this version's schema (Store::Open brings it there).
+  // The file must exist and have this version's schema (Store::Open brings it there), or a newer
+  // one that this version may write.
   //   kNotFound, kInvalid (another version, or not a loopfleet database), kCorrupt, kSystem
   // `keys`: the index of the Store that writes the file, if that is in this process
   // (Store::result_keys). Without it, the first FindResult() builds an index, and each later one

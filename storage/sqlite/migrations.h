@@ -1,20 +1,29 @@
 #pragma once
 // Migrations: brings a database to the schema of this version (storage/sqlite/migrations/*.sql,
 // built in).
+//
+// Going back to an older program: a schema that is newer than a program can still be used by it if
+// writer.oldest_program says so. Rule for a new migration: it leaves that number only if it adds
+// tables, indices and views and nothing else (statements of older programs know a table's columns
+// by their order), and if the database stays right when an older program writes it and knows none
+// of them. Otherwise it ends with UPDATE writer SET oldest_program = <its own number>. Each sets
+// writer.schema_version. Programs before version 11 refuse every newer schema.
 
 #include "common/base/result.h"
 #include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 
-// kInvalid: neither empty nor a loopfleet database, or of a newer version. Changes nothing.
+// kInvalid: neither empty nor a loopfleet database, or of a newer version that this program may not
+// write. kCorrupt: its header and its table `writer` state different versions. Changes nothing.
 Status CheckOrigin(Connection& connection);
 
 // Creates the schema in an empty file, or runs the missing migrations; each step is one
-// transaction. For the writer only, after CheckOrigin().
+// transaction. A newer schema stays. For the writer only, after CheckOrigin().
 Status Migrate(Connection& connection);
 
-// kInvalid: not exactly this version's schema. Changes nothing.
+// kInvalid: an older schema than this program's, or a newer one that it may not write. Changes
+// nothing.
 Status CheckSchema(Connection& connection);
 
 }  // namespace loopfleet::storage

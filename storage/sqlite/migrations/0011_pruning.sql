@@ -1,4 +1,13 @@
--- Version 11: batches that finished long ago can be pruned.
+-- Version 11: batches that finished long ago can be pruned, and a newer schema says which programs
+-- may still write it.
+
+-- The oldest program that may write this database, by the version of its schema. A migration that
+-- only adds tables, indices and views leaves it; one after which an older program's writes would
+-- fail or be wrong raises it (storage/sqlite/migrations.h). Programs before version 11 do not look.
+ALTER TABLE writer ADD COLUMN oldest_program INTEGER NOT NULL DEFAULT 11;
+-- The version of the schema once more, which each later migration sets: an older program takes
+-- PRAGMA user_version alone, a single number in the file's header, for damage.
+ALTER TABLE writer ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 11;
 
 -- One row for each pass that removed batches: by which rule, and how much. Each step of a pass is
 -- one transaction with its row. Results stay.

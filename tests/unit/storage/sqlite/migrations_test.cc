@@ -4,8 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <map>
 
+#include "storage/sqlite/maintenance/database_check.h"
 #include "storage/sqlite/maintenance/thinning.h"
 #include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
@@ -128,12 +132,106 @@ TEST_F(MigrationsTest, ADatabaseOfVersion5IsBroughtHereAndCanBeThinned) {
   }
 }
 
-TEST_F(MigrationsTest, ANewerVersionIsRefused) {
-  OpenStore();
-  RunByHand(fmt::format("PRAGMA user_version = {}", kVersion + 1));
+// As a later version leaves it: with a table, an index and a view that this one does not know.
+class NewerDatabaseTest : public MigrationsTest {
+ protected:
+  void Upgrade(int oldest_program) {
+    RunByHand(
+        fmt::format("CREATE TABLE later (id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL) STRICT;"
+                    "CREATE INDEX later_outcomes ON outcomes (finished_at);"
+                    "CREATE VIEW v_later AS SELECT * FROM later;"
+                    "UPDATE writer SET oldest_program = {0}, schema_version = {1};"
+                    "PRAGMA user_version = {1}",
+                    oldest_program, kVersion + 1));
+  }
+  void SetUp() override {
+    const auto store = OpenStore();
+    ASSERT_TRUE(store->Apply(
+        std::vector<Write>{SomeBatch(1, {PlainSpec(3)}),
+                           JobFinished{SomeOutcome({}, PlainSpec(3), SomeMeasurement(1))},
+                           SomeBatch(2, {PlainSpec(3)})}));
+  }
+};
+
+TEST_F(NewerDatabaseTest, ThatAllowsItIsWrittenOn) {
+  Upgrade(kVersion);
+  const auto store = OpenStore();
+  EXPECT_EQ(NumberByHand("PRAGMA user_version"), kVersion + 1) << "it stays what it is";
+  EXPECT_EQ(store->Recover()->jobs.size(), 1u);
+  ASSERT_TRUE(store->Apply(std::vector<Write>{
+      JobFinished{SomeOutcome({.batch = 2}, PlainSpec(3), SomeMeasurement(2))}}));
+  const auto reader = OpenReader();
+  for (const std::uint8_t tree : {1, 2}) {
+    EXPECT_TRUE(reader->FindResult(KeyFor(SomeMeasurement(tree))).value());
+  }
+  EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10)->size(), 1u);
+  Thinning pass({.measured_before = WallTime(std::chrono::days(30'000))}, Thinning::Scope::kAll);
+  while (!pass.is_over()) ASSERT_TRUE(store->Thin(pass, WallTime(std::chrono::days(30'000))));
+  EXPECT_EQ(pass.count().results, 2u);
+  EXPECT_TRUE(CheckDatabase(path())->ok());
+}
+
+TEST_F(NewerDatabaseTest, ThatForbidsItIsRefused) {
+  Upgrade(kVersion + 1);
   ExpectRefused(ErrorKind::kInvalid,
-                fmt::format("has schema version {}, this program works with {}: use the newer",
+                fmt::format("has schema version {0}, which programs of version {0} and later can "
+                            "use; this program works with {1}: use the newer",
                             kVersion + 1, kVersion));
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM outcomes"), 1);
+}
+
+TEST_F(NewerDatabaseTest, WhoseHeaderAloneSaysSoIsDamaged) {
+  RunByHand(
+      fmt::format("UPDATE writer SET oldest_program = {0}, schema_version = {0};"
+                  "PRAGMA user_version = {1}",
+                  kVersion, kVersion + 16));
+  ExpectRefused(ErrorKind::kCorrupt, fmt::format("its header has schema version {}, its table "
+                                                 "writer {}",
+                                                 kVersion + 16, kVersion));
+}
+
+// Every table with its columns in order.
+std::map<std::string, std::string> Columns(Connection& connection) {
+  std::map<std::string, std::string> columns;
+  Query row = connection
+                  .StartOnce(
+                      "SELECT t.name, c.name FROM pragma_table_list t "
+                      "JOIN pragma_table_info(t.name) c WHERE t.schema = 'main' AND "
+                      "t.type = 'table' AND t.name NOT LIKE 'sqlite%' ORDER BY t.name, c.cid")
+                  .value();
+  while (row.Next().value()) {
+    std::string& table = columns[std::string(row.Text())];
+    table += std::string(row.Text()) + ' ';
+  }
+  return columns;
+}
+
+// The rule in migrations.h, as far as a test can know it.
+TEST_F(MigrationsTest, AMigrationThatChangesATableSaysWhichProgramsCanFollow) {
+  const auto folder = std::filesystem::path(LOOPFLEET_SOURCE_DIR) / "storage/sqlite/migrations";
+  std::vector<std::filesystem::path> files{std::filesystem::directory_iterator(folder), {}};
+  std::ranges::sort(files);
+  const auto connection = OpenByHand();
+  int changed = 0;
+  for (const auto& file : files) {
+    SCOPED_TRACE(file.filename().string());
+    const int number = std::stoi(file.filename().string());
+    const auto before = Columns(*connection);
+    std::ifstream text(file);
+    const std::string sql{std::istreambuf_iterator<char>(text), {}};
+    ASSERT_TRUE(connection->RunOnSchema(sql.c_str()));
+    if (number < 11) continue;  // programs of that time look at nothing but the version
+    EXPECT_EQ(connection->Number("SELECT schema_version FROM writer").value(), number);
+    const auto after = Columns(*connection);
+    const bool is_changed = std::ranges::any_of(before, [&](const auto& table) {
+      return !after.contains(table.first) || after.at(table.first) != table.second;
+    });
+    changed += is_changed;
+    if (is_changed) {
+      EXPECT_EQ(connection->Number("SELECT oldest_program FROM writer").value(), number);
+    }
+  }
+  EXPECT_GT(changed, 0) << "version 11 changes `writer`";
 }
 
 // tests/golden/storage/1.db was written by the last program whose schema had version 1, with the
