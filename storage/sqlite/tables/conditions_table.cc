@@ -2,26 +2,18 @@
 
 #include <functional>
 #include <string>
+#include <type_traits>
 
 #include "storage/sqlite/damage.h"
 
 namespace loopfleet::storage {
 namespace {
 
-// Entries of each cache. A full cache is cleared.
-constexpr std::size_t kMaxRemembered = 4096;
-
 // Columns of version 2, after the first checksum.
 void AddPeaks(Query& query, const HardwareFacts& facts) {
   query.Add(facts.peaks.flop_per_second)
       .Add(facts.peaks.read_bytes_per_second)
       .Add(facts.peaks.triad_bytes_per_second);
-}
-
-template <class Map>
-void Remember(Map& map, typename Map::key_type key, typename Map::mapped_type value) {
-  if (map.size() >= kMaxRemembered) map.clear();
-  map.emplace(std::move(key), std::move(value));
 }
 
 void AddFacts(Query& query, const HardwareFacts& facts) {
@@ -54,9 +46,25 @@ Result<std::optional<std::int64_t>> FindId(Query& query) {
 
 }  // namespace
 
-std::size_t ConditionsTable::Hash::operator()(const Conditions& conditions) const {
-  const std::hash<std::string> hash;  // hosts differ most; a collision only costs time
-  return hash(conditions.hardware.host) * 31 + hash(conditions.policy);
+std::size_t ConditionsHash::operator()(const Conditions& conditions) const {
+  const HardwareFacts& hardware = conditions.hardware;
+  std::size_t sum = 0;
+  const auto add = [&sum](const auto& value) {
+    sum = sum * 0x9e3779b97f4a7c15ULL + std::hash<std::decay_t<decltype(value)>>{}(value);
+    sum ^= sum >> 32;
+  };
+  add(hardware.host);
+  add(hardware.hardware_class);
+  add(hardware.kernel);
+  add(hardware.clock_mhz);
+  add(hardware.peaks.flop_per_second);  // measured at each start of a worker
+  add(hardware.peaks.read_bytes_per_second);
+  add(hardware.peaks.triad_bytes_per_second);
+  add(conditions.compiler.revision);
+  add(conditions.threads);
+  add(conditions.policy);
+  add(conditions.isolation);
+  return sum;
 }
 
 Result<std::int64_t> ConditionsTable::InternHardware(const HardwareFacts& facts) {
@@ -101,11 +109,8 @@ Result<std::int64_t> ConditionsTable::InternCompiler(const CompilerFacts& facts)
 
 Result<ConditionsId> ConditionsTable::Intern(const Conditions& conditions) {
   if (latest_ != nullptr && latest_->first == conditions) return latest_->second;
-  if (const auto known = ids_.find(conditions); known != ids_.end()) {
-    latest_ = &*known;
-    return known->second;
-  }
-  latest_ = nullptr;
+  latest_ = ids_.Find(conditions);
+  if (latest_ != nullptr) return latest_->second;
   LF_TRY(const std::int64_t hardware, InternHardware(conditions.hardware));
   LF_TRY(const std::int64_t compiler, InternCompiler(conditions.compiler));
   const auto add = [&](Query& query) {
@@ -128,7 +133,7 @@ Result<ConditionsId> ConditionsTable::Intern(const Conditions& conditions) {
     add(insert);
     LF_TRY_VOID(insert.AddChecksum().Run());
   }
-  Remember(ids_, conditions, *id);
+  ids_.Add(conditions, *id);
   return *id;
 }
 
@@ -201,7 +206,7 @@ Result<CompilerFacts> ConditionsTable::FindCompiler(std::int64_t id) {
 }
 
 Result<Conditions> ConditionsTable::Find(ConditionsId id) {
-  if (const auto known = conditions_.find(id); known != conditions_.end()) return known->second;
+  if (const auto* known = conditions_.Find(id)) return known->second;
   LF_TRY(Query row, connection_.Start("SELECT * FROM conditions WHERE id = ?"));
   row.Add(id);
   LF_TRY(const bool found, row.Next());
@@ -218,7 +223,7 @@ Result<Conditions> ConditionsTable::Find(ConditionsId id) {
   if (!row.ChecksumMatches()) return Damaged("conditions", id);
   LF_TRY(conditions.hardware, FindHardware(hardware));
   LF_TRY(conditions.compiler, FindCompiler(compiler));
-  Remember(conditions_, id, conditions);
+  conditions_.Add(id, conditions);
   return conditions;
 }
 

@@ -1,20 +1,25 @@
 #pragma once
 // ConditionsTable: Conditions <-> rows of `conditions`, `hardware` and `compilers`. Distinct ones
-// are few (some for each host): each is written once, and recent ones are cached.
+// are few (some for each start of a worker): each is written once, and the 4,096 used last, at
+// least, are cached.
 
 #include <cstdint>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "common/base/result.h"
 #include "common/job/outcome.h"
 #include "storage/record.h"
+#include "storage/sqlite/recent_map.h"
 #include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 
 using ConditionsId = std::int64_t;
+
+// Covers what varies: hosts, and in one host's conditions the rest of them.
+struct ConditionsHash {
+  std::size_t operator()(const Conditions& conditions) const;
+};
 
 class ConditionsTable {
  public:
@@ -32,14 +37,13 @@ class ConditionsTable {
   // Call after a rollback: what the transaction interned is gone.
   void Forget() {
     latest_ = nullptr;
-    ids_.clear();
-    conditions_.clear();
+    ids_.Clear();
+    conditions_.Clear();
   }
 
  private:
-  struct Hash {
-    std::size_t operator()(const Conditions& conditions) const;
-  };
+  using Ids = RecentMap<Conditions, ConditionsId, ConditionsHash>;
+  static constexpr std::size_t kMostCached = 4096;
 
   Result<std::int64_t> InternHardware(const HardwareFacts& facts);
   Result<std::int64_t> InternCompiler(const CompilerFacts& facts);
@@ -47,9 +51,9 @@ class ConditionsTable {
   Result<CompilerFacts> FindCompiler(std::int64_t id);
 
   Connection& connection_;
-  std::unordered_map<Conditions, ConditionsId, Hash> ids_;
-  const std::pair<const Conditions, ConditionsId>* latest_ = nullptr;  // in ids_; the last one used
-  std::unordered_map<ConditionsId, Conditions> conditions_;
+  Ids ids_{kMostCached};
+  const Ids::Entry* latest_ = nullptr;  // in ids_; the last one used
+  RecentMap<ConditionsId, Conditions> conditions_{kMostCached};
 };
 
 }  // namespace loopfleet::storage
