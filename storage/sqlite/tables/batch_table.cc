@@ -153,13 +153,14 @@ Result<StoredBatch> BatchTable::Rebuild(BatchId id) {
   batch.job_count = std::max(batch.job_count, jobs.Int<std::uint32_t>());
   LF_TRY(Query outcomes, connection_.Start(R"sql(
     SELECT coalesce(max(sequence), 0), count(*) FILTER (WHERE result IS NULL),
-           count(*) FILTER (WHERE source = 'stored')
+           count(*) FILTER (WHERE source = 'stored'), count(*) FILTER (WHERE failure_code = ?)
     FROM outcomes WHERE batch = ?)sql"));
-  outcomes.Add(id.value);
+  outcomes.Add(static_cast<int>(FailureCode::kCancelled)).Add(id.value);
   LF_TRY_VOID(outcomes.Next());
   batch.finished = outcomes.Int<std::uint32_t>();
   batch.failed = outcomes.Int<std::uint32_t>();
   batch.from_store = outcomes.Int<std::uint32_t>();
+  batch.cancelled = outcomes.Int64() > 0;  // no other cause gives a job this outcome
   return batch;
 }
 

@@ -23,8 +23,9 @@ class BatchTable {
   Result<std::vector<StoredBatch>> ListUnfinished();         // oldest first
   Result<std::vector<BatchId>> DamagedUnfinished();
   // The batch as its requests, jobs and outcomes describe it, for when its own row is damaged.
-  // Whether it was open or cancelled is lost: it comes back closed and not cancelled. kCorrupt: all
-  // its requests are damaged or gone, so its client is unknown.
+  // It comes back closed, and cancelled if one of its jobs was: a cancellation that no job's
+  // outcome has followed yet is lost. kCorrupt: all its requests are damaged or gone, so its client
+  // is unknown.
   Result<StoredBatch> Rebuild(BatchId batch);
   Result<std::uint64_t> NextId();
 

@@ -258,6 +258,18 @@ TEST_F(CorruptionTest, ADamagedBatchIsRebuiltAtTheStart) {
   });
 }
 
+TEST_F(CorruptionTest, ACancelledBatchIsRebuiltAsOneOnceAJobOfItWasCancelled) {
+  ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{
+      SomeBatch(2, {spec_, spec_}), BatchCancelled{{2}},
+      JobFinished{SomeOutcome({.batch = 2}, spec_, BareFailure(FailureCode::kCancelled))}}));
+  Damage("batches", "cancelled", "id = 2");
+  const Recovery recovery = OpenStore()->Recover().value();
+  ASSERT_EQ(recovery.unfinished.size(), 2u);
+  EXPECT_FALSE(recovery.unfinished[0].cancelled);
+  EXPECT_EQ(recovery.unfinished[1].batch, BatchId{2});
+  EXPECT_TRUE(recovery.unfinished[1].cancelled);
+}
+
 TEST_F(CorruptionTest, ADamagedCountIsNotBuiltUpon) {
   Damage("batches", "finished", "id = 1");
   const std::vector<Write> group = {
