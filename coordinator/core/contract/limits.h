@@ -58,6 +58,8 @@ struct Limits {
   // Measurements of a drifted worker that are remeasured on another worker. Its further
   // measurements are only flagged, and remeasured when a client asks.
   std::uint32_t max_remeasured = 256;
+  // Memory of these jobs, for each worker: they have ended, so no client is charged for them.
+  std::uint64_t max_remeasured_bytes = 1 << 20;
   // The shortest time between the start of a drift and its end: each change makes storage scan the
   // worker's measurements.
   std::chrono::milliseconds min_drift{5000};

@@ -17,6 +17,7 @@
 #include "coordinator/core/handlers/on_submit.h"
 #include "coordinator/core/handlers/report_validation.h"
 #include "coordinator/core/rules/freshness.h"
+#include "coordinator/core/tables/client_usage.h"
 #include "storage/record.h"
 
 namespace loopfleet::coordinator {
@@ -260,7 +261,13 @@ void Distrust(Transaction& tx, Worker& worker, Instant since) {
     again.push_back(std::move(measured.job));
   }
   worker.in_doubt.clear();
+  worker.in_doubt_bytes = 0;
   SubmitInternalBatch(tx, std::move(again));
+}
+
+void ForgetOldestInDoubt(Worker& worker) {
+  worker.in_doubt_bytes -= worker.in_doubt.front().bytes;
+  worker.in_doubt.pop_front();
 }
 
 // When the doubt about a worker that begins to drift begins: when it was last steady, as it says,
@@ -290,7 +297,7 @@ void OnCanaries(Transaction& tx, Worker& worker, const wire::Heartbeat& heartbea
     // nothing can be concluded.
     while (heartbeat.canary_ratio > 0 && !worker.in_doubt.empty() &&
            worker.in_doubt.front().reported_at < last_steady) {
-      worker.in_doubt.pop_front();
+      ForgetOldestInDoubt(worker);
     }
     if (before != heartbeat.canary) {
       worker.released_at = tx.now.instant;
@@ -341,8 +348,13 @@ void RememberInDoubt(Transaction& tx, Worker& worker, Job job) {
   MeasuredJob measured{.reported_at = tx.now.instant,
                        .job = {.spec = std::move(job.spec), .resolution = measure}};
   measured.job.spec.tag.clear();  // its reply has been made
+  measured.bytes = MemoryBytesOf(measured.job.spec);
+  worker.in_doubt_bytes += measured.bytes;
   worker.in_doubt.push_back(std::move(measured));
-  if (worker.in_doubt.size() > tx.limits().max_remeasured) worker.in_doubt.pop_front();
+  while (worker.in_doubt.size() > tx.limits().max_remeasured ||
+         worker.in_doubt_bytes > tx.limits().max_remeasured_bytes) {
+    ForgetOldestInDoubt(worker);
+  }
 }
 
 // A doubtful timing cannot be told from a good one by itself, so the result says so.

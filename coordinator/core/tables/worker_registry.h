@@ -35,6 +35,7 @@ namespace loopfleet::coordinator {
 struct MeasuredJob {
   Instant reported_at{};
   ResolvedJob job;
+  std::uint64_t bytes = 0;  // of memory that the job takes
 };
 
 // The shapes of the known workers. Each has a number of its own, which no other shape gets later.
@@ -66,6 +67,7 @@ struct Worker {
   // left for it.
   std::pair<std::uint64_t, std::uint64_t> nothing_left_at;
   std::deque<MeasuredJob> in_doubt;
+  std::uint64_t in_doubt_bytes = 0;  // of these jobs
   // What the worker says and what an operator ordered; they determine its state (StateOf).
   wire::DrainState said = wire::DrainState::kServing;
   std::optional<wire::Drain> drain;  // by an operator

@@ -167,6 +167,29 @@ TEST(Core, ResultsInDoubtThatNoReadyWorkerCouldMeasureAreOnlyFlagged) {
   EXPECT_EQ(h.core->state().batches.size(), 0U);
 }
 
+// They are kept after their clients were told, so no client's quota bounds them.
+TEST(Core, MeasurementsInDoubtTakeBoundedMemory) {
+  constexpr std::uint64_t kMost = 1'200;  // room for the specs of two
+  Limits limits;
+  limits.max_remeasured_bytes = kMost;
+  Harness h(limits);
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  const Worker& worker = h.core->state().workers.all().begin()->second;
+  h.Submit("c", {{.tree = 1}, {.tree = 2}, {.tree = 3}, {.tree = 4}});
+  h.Write();
+  for (int job = 0; job < 4; ++job) {
+    h.Report("w", h.TakeLeases("w").at(0));
+    h.Write();
+    EXPECT_LE(worker.in_doubt_bytes, kMost);
+  }
+  EXPECT_EQ(worker.in_doubt.size(), 2U);
+  h.Pass(seconds(2));
+  h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(1)));
+  EXPECT_TRUE(worker.in_doubt.empty());
+  EXPECT_EQ(worker.in_doubt_bytes, 0U);
+}
+
 std::string WhyItWaits(Harness& h, JobId job) {
   const auto number = h.Ask("c", wire::ExplainJob{.job = job});
   return h.TakeReply<wire::JobExplanation>("c", number)->reason;
