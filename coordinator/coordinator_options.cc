@@ -56,7 +56,8 @@ void AddQuotas(CLI::App& app, Limits& limits) {
       ->check(range32)
       ->capture_default_str();
   app.add_option("--max-bytes-per-client", limits.max_unfinished_bytes_per_client,
-                 "Memory that the unfinished jobs of one client may take")
+                 "Memory that the unfinished jobs of one client may take, such as 1GiB")
+      ->transform(CLI::AsSizeValue(false))
       ->check(range)
       ->capture_default_str();
   app.add_option("--max-requests-per-second-per-client", limits.max_requests_per_second_per_client,

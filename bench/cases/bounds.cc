@@ -205,10 +205,10 @@ Status MeasureUnder(const std::string& name, const QueueRig& rig, const Waits& a
 Status MeasureOldResults(const Options& options) {
   constexpr std::uint64_t kRowsPerTree = 64;
   const Evaluation like = AnswerTo(RepeatableJob(0)).evaluation;
-  LF_TRY(const QueueRig rig, QueueRig::Start([&](const auto& database) {
+  LF_TRY(const QueueRig rig, QueueRig::Start({.fill = [&](const auto& database) {
            return FillWithResults(
                database, like, {.rows = kJobsPerMessage * kRowsPerTree, .trees = kJobsPerMessage});
-         }));
+         }}));
   const StubWorkers stubs({.coordinator = rig.cluster().worker_address()});
   LF_TRY(const Waits alone, AskLittle(rig, options.seconds / 4));
   std::vector<JobSpec> jobs;
@@ -261,9 +261,9 @@ Status MeasureDrift(const Options& options) {
   constexpr milliseconds kPhase{5'500};  // beyond Limits::min_drift
   const std::string name = "drifter";
   const Evaluation like = AnswerTo(RepeatableJob(0)).evaluation;
-  LF_TRY(const QueueRig rig, QueueRig::Start([&](const auto& database) {
+  LF_TRY(const QueueRig rig, QueueRig::Start({.fill = [&](const auto& database) {
            return FillWithResults(database, like, {.rows = options.stored, .worker = name});
-         }));
+         }}));
   const StubWorkers stubs({.coordinator = rig.cluster().worker_address()});
   Sleeper drifter(rig.cluster().worker_address(), name);
   LF_TRY(const Waits alone, AskLittle(rig, options.seconds / 4));
@@ -276,7 +276,10 @@ Status MeasureDrift(const Options& options) {
 
 // Very many jobs of one client wait.
 Status MeasureQueued(const Options& options) {
-  LF_TRY(QueueRig rig, QueueRig::Start());
+  const std::string most = fmt::format("{}", 2 * options.queued);
+  LF_TRY(QueueRig rig,
+         QueueRig::Start({.arguments = {"--max-jobs", most, "--max-jobs-per-client", most,
+                                        "--max-bytes-per-client", "64GiB", "--memory", "64GiB"}}));
   std::optional<Sleeper> sleeper(std::in_place, rig.cluster().worker_address(), "sleeper");
   LF_TRY(const Waits alone, AskLittle(rig, options.seconds / 4));
   LF_TRY(auto client, rig.Connect());
@@ -337,9 +340,9 @@ Status MeasureStored(const Options& options) {
     };
   };
   {
-    LF_TRY(const QueueRig few, QueueRig::Start(fill(kFew, few_us)));
+    LF_TRY(const QueueRig few, QueueRig::Start({.fill = fill(kFew, few_us)}));
   }
-  LF_TRY(QueueRig rig, QueueRig::Start(fill(options.stored, many_us)));
+  LF_TRY(QueueRig rig, QueueRig::Start({.fill = fill(options.stored, many_us)}));
   Print({.bench = "bounds",
          .name = "stored: one look-up",
          .value = many_us,

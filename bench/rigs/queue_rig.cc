@@ -41,26 +41,29 @@ namespace {
 
 constexpr const char* kDatabase = "queue.db";
 
-Result<client::LocalCluster> StartCluster(const std::filesystem::path& directory) {
-  return client::LocalCluster::Start(
-      {.programs = client::OwnDirectory(), .workers = 0, .database = directory / kDatabase});
+Result<client::LocalCluster> StartCluster(const std::filesystem::path& directory,
+                                          const std::vector<std::string>& arguments) {
+  return client::LocalCluster::Start({.programs = client::OwnDirectory(),
+                                      .workers = 0,
+                                      .coordinator_arguments = arguments,
+                                      .database = directory / kDatabase});
 }
 
 }  // namespace
 
-Result<QueueRig> QueueRig::Start(const Fill& fill) {
+Result<QueueRig> QueueRig::Start(const Options& options) {
   LF_TRY(auto directory, ScratchDirectory::Create());
-  if (fill) {
-    LF_TRY_VOID(fill(directory.path() / kDatabase));
+  if (options.fill) {
+    LF_TRY_VOID(options.fill(directory.path() / kDatabase));
   }
-  LF_TRY(auto cluster, StartCluster(directory.path()));
-  return QueueRig(std::move(directory), std::move(cluster));
+  LF_TRY(auto cluster, StartCluster(directory.path(), options.arguments));
+  return QueueRig(std::move(directory), options.arguments, std::move(cluster));
 }
 
 Status QueueRig::Restart() {
   ::kill(cluster_->coordinator_pid(), SIGKILL);
   cluster_.reset();
-  LF_TRY(auto cluster, StartCluster(directory_.path()));
+  LF_TRY(auto cluster, StartCluster(directory_.path(), arguments_));
   cluster_.emplace(std::move(cluster));
   return {};
 }

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "bench/rigs/scratch_directory.h"
 #include "client/client.h"
@@ -34,7 +36,12 @@ class QueueRig {
  public:
   // `fill` writes what the database contains when the coordinator first opens it.
   using Fill = std::function<Status(const std::filesystem::path& database)>;
-  static Result<QueueRig> Start(const Fill& fill = {});
+  struct Options {
+    Fill fill = {};
+    std::vector<std::string> arguments = {};  // more of the coordinator's
+  };
+  static Result<QueueRig> Start(const Options& options);
+  static Result<QueueRig> Start() { return Start(Options()); }
   QueueRig(QueueRig&&) noexcept = default;
 
   // Kills the coordinator (kill -9) and starts a new one on the same database.
@@ -57,10 +64,14 @@ class QueueRig {
   };
 
  private:
-  QueueRig(ScratchDirectory directory, client::LocalCluster cluster)
-      : directory_(std::move(directory)), cluster_(std::move(cluster)) {}
+  QueueRig(ScratchDirectory directory, std::vector<std::string> arguments,
+           client::LocalCluster cluster)
+      : directory_(std::move(directory)),
+        arguments_(std::move(arguments)),
+        cluster_(std::move(cluster)) {}
 
   ScratchDirectory directory_;  // destroyed last
+  std::vector<std::string> arguments_;
   std::optional<client::LocalCluster> cluster_;
 };
 

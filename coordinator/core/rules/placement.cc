@@ -14,8 +14,6 @@ bool Carries(const Supply& supply, const std::string& label) {
 
 constexpr std::string_view kHostLabel = "host=";
 
-bool IsHost(const std::string& label) { return label.starts_with(kHostLabel); }
-
 // What does not depend on labels or affinity.
 bool CanRun(const Supply& supply, const Demand& demand) {
   return Serves(supply.device, demand.placement) && demand.threads <= supply.max_threads &&
@@ -59,7 +57,7 @@ Shape ShapeOf(const Supply& supply) {
               .labels = {}};
   if (supply.labels == nullptr) return shape;
   shape.labels = *supply.labels;
-  std::erase_if(shape.labels, IsHost);
+  std::erase_if(shape.labels, IsHostLabel);
   return shape;
 }
 
@@ -75,18 +73,36 @@ Misfit MisfitOf(const Supply& supply, const Demand& demand) {
 }
 
 bool Serves(const Supply& supply, const Demand& demand) {
-  return CanRun(supply, demand) && (demand.only.is_nil() || demand.only == supply.worker) &&
-         std::ranges::all_of(demand.labels,
-                             [&](const std::string& label) { return Carries(supply, label); });
+  return ShapeServes(supply, demand) && ServesBeyondShape(supply, demand);
 }
 
 bool ShapeServes(const Supply& supply, const Demand& demand) {
   return CanRun(supply, demand) &&
          std::ranges::all_of(demand.labels, [&](const std::string& label) {
-           return IsHost(label) || Carries(supply, label);
+           return IsHostLabel(label) || Carries(supply, label);
          });
 }
 
-bool NamesHost(const Demand& demand) { return std::ranges::any_of(demand.labels, IsHost); }
+bool ShapeServes(const Shape& shape, const Demand& demand) {
+  return ShapeServes(Supply{.device = shape.device,
+                            .max_threads = shape.max_threads,
+                            .protocol_minor = shape.protocol_minor,
+                            .labels = &shape.labels},
+                     demand);
+}
+
+bool ServesBeyondShape(const Supply& supply, const Demand& demand) {
+  return (demand.only.is_nil() || demand.only == supply.worker) &&
+         std::ranges::all_of(demand.labels, [&](const std::string& label) {
+           return !IsHostLabel(label) || Carries(supply, label);
+         });
+}
+
+bool IsHostLabel(std::string_view label) { return label.starts_with(kHostLabel); }
+
+const std::string* HostNamedBy(const Demand& demand) {
+  const auto label = std::ranges::find_if(demand.labels, IsHostLabel);
+  return label == demand.labels.end() ? nullptr : &*label;
+}
 
 }  // namespace loopfleet::coordinator

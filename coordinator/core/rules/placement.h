@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/uuid.h"
@@ -95,7 +96,12 @@ Misfit MisfitOf(const Supply& supply, const Demand& demand);
 bool Serves(const Supply& supply, const Demand& demand);  // no misfit
 // Like Serves, but ignores the demand's `host=` labels and `only`.
 bool ShapeServes(const Supply& supply, const Demand& demand);
-bool NamesHost(const Demand& demand);
+bool ShapeServes(const Shape& shape, const Demand& demand);
+// What ShapeServes ignores: Serves is both.
+bool ServesBeyondShape(const Supply& supply, const Demand& demand);
+bool IsHostLabel(std::string_view label);
+// The first of the demand's `host=` labels; null: it has none.
+const std::string* HostNamedBy(const Demand& demand);
 
 // A quarantined worker is the last candidate: it gets a job only while no ready worker (free or
 // busy, neither lost, drained nor quarantined) could run that job. Its measurements are stored

@@ -36,7 +36,7 @@ ReadyQueue::Shelf& ReadyQueue::ShelfFor(const Demand& demand, const Uuid& client
   const auto [of, is_new_demand] = classes_.try_emplace(demand);
   if (is_new_demand) {
     of->second.number = ++last_demand_;
-    of->second.names_host = NamesHost(demand);
+    of->second.names_host = HostNamedBy(demand) != nullptr;
     by_number_.emplace(last_demand_, &*of);
     if (demand.only.is_nil()) ++open_demands_;
   }

@@ -37,13 +37,13 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   if (is_new) worker.known_since = now;
   Unrank(worker);
   if (worker.peer) peers_.erase(*worker.peer);
+  LeaveShape(worker);
   worker.facts = std::move(hello);
   worker.labels = LabelsOf(worker.facts.labels, worker.facts.hardware);
-  LeaveShape(worker);
-  TakeShape(worker);
   worker.peer = peer;
   worker.said = wire::DrainState::kServing;
   worker.state = StateOf(worker);
+  TakeShape(worker);
   ++changes_;
   worker.heard_at = now;
   peers_[peer] = worker.id();
@@ -75,6 +75,9 @@ const Worker* WorkerRegistry::FindReady(const std::string& name) const {
 
 void WorkerRegistry::SetState(Worker& worker, WorkerState state) {
   if (worker.state == state) return;
+  auto& in_state = worker.shape->second.workers;
+  if (--in_state.at(worker.state) == 0) in_state.erase(worker.state);
+  ++in_state[state];
   worker.state = state;
   ++changes_;
   if (state == WorkerState::kLost) {
@@ -139,10 +142,24 @@ Worker* WorkerRegistry::NextCandidate(DeviceKind device, std::uint64_t rank) {
 }
 
 bool WorkerRegistry::IsServed(const Demand& demand) const {
-  return std::ranges::any_of(workers_, [&](const auto& entry) {
-    const WorkerState state = entry.second.state;
-    return (state == WorkerState::kReady || state == WorkerState::kQuarantined) &&
-           Serves(entry.second.supply(), demand);
+  return AnyServes(demand, {WorkerState::kReady, WorkerState::kQuarantined});
+}
+
+bool WorkerRegistry::AnyServes(const Demand& demand,
+                               std::initializer_list<WorkerState> states) const {
+  const auto serves = [&](const Uuid& id) {
+    const Worker* worker = Find(id);
+    return worker != nullptr && std::ranges::find(states, worker->state) != states.end() &&
+           Serves(worker->supply(), demand);
+  };
+  if (!demand.only.is_nil()) return serves(demand.only);
+  if (const std::string* host = HostNamedBy(demand)) {
+    const auto there = by_host_.find(*host);
+    return there != by_host_.end() && std::ranges::any_of(there->second, serves);
+  }
+  return std::ranges::any_of(shapes_, [&](const auto& shape) {
+    const auto has = [&](WorkerState state) { return shape.second.workers.contains(state); };
+    return std::ranges::any_of(states, has) && ShapeServes(shape.first, demand);
   });
 }
 
@@ -162,18 +179,19 @@ bool WorkerRegistry::HasReady(const Demand& demand) const {
   anywhere.only = {};
   const auto [known, is_new] = Last().has_ready.try_emplace(std::move(anywhere), false);
   if (is_new) {
-    known->second = std::ranges::any_of(workers_, [&](const auto& entry) {
-      return entry.second.state == WorkerState::kReady &&
-             Serves(entry.second.supply(), known->first);
-    });
+    known->second = AnyServes(known->first, {WorkerState::kReady});
   }
   return known->second;
 }
 
 std::vector<WorkerKind> WorkerRegistry::KindsFor(const Demand& demand) const {
   std::vector<WorkerKind> kinds;
+  std::map<const Shapes::value_type*, bool> fitting;
   for (const auto& [id, worker] : workers_) {
-    if (worker.state == WorkerState::kLost || !Serves(worker.supply(), demand)) continue;
+    if (worker.state == WorkerState::kLost) continue;
+    const auto [fits, is_new] = fitting.try_emplace(worker.shape, false);
+    if (is_new) fits->second = ShapeServes(worker.shape->first, demand);
+    if (!fits->second || !ServesBeyondShape(worker.supply(), demand)) continue;
     WorkerKind kind = KindOf(worker.facts);
     if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(std::move(kind));
   }
@@ -227,20 +245,32 @@ void WorkerRegistry::Rerank(Worker& worker) {
 void WorkerRegistry::TakeShape(Worker& worker) {
   const auto [shape, is_new] = shapes_.try_emplace(ShapeOf(worker.supply()));
   if (is_new) shape->second.number = ++last_shape_;
-  ++shape->second.workers;
+  ++shape->second.workers[worker.state];
   worker.shape = &*shape;
+  for (const std::string& label : worker.labels) {
+    if (IsHostLabel(label)) by_host_[label].insert(worker.id());
+  }
 }
 
 void WorkerRegistry::LeaveShape(Worker& worker) {
   if (worker.shape == nullptr) return;
-  if (--worker.shape->second.workers == 0) shapes_.erase(shapes_.find(worker.shape->first));
+  auto& workers = worker.shape->second.workers;
+  if (--workers.at(worker.state) == 0) workers.erase(worker.state);
+  if (workers.empty()) shapes_.erase(shapes_.find(worker.shape->first));
   worker.shape = nullptr;
+  for (const std::string& label : worker.labels) {
+    const auto there = by_host_.find(label);
+    if (there == by_host_.end()) continue;
+    there->second.erase(worker.id());
+    if (there->second.empty()) by_host_.erase(there);
+  }
 }
 
 void WorkerRegistry::CheckInvariants() const {
   std::size_t connected = 0;
   std::size_t candidates = 0;
-  std::map<const Shapes::value_type*, std::size_t> users;
+  std::map<const Shapes::value_type*, std::map<WorkerState, std::size_t>> users;
+  std::map<std::string, std::set<Uuid>, std::less<>> hosts;
   for (const auto& [id, worker] : workers_) {
     LF_CHECK(id == worker.id(), "worker {} goes by {}", worker.id().ToString(), id.ToString());
     LF_CHECK((worker.rank != 0) == IsCandidate(worker), "worker {} at rank {}", worker.facts.name,
@@ -249,7 +279,10 @@ void WorkerRegistry::CheckInvariants() const {
              "worker {} is lost and has something", worker.facts.name);
     LF_CHECK(worker.shape != nullptr && worker.shape->first == ShapeOf(worker.supply()),
              "worker {} has another's shape", worker.facts.name);
-    ++users[worker.shape];
+    ++users[worker.shape][worker.state];
+    for (const std::string& label : worker.labels) {
+      if (IsHostLabel(label)) hosts[label].insert(id);
+    }
     if (worker.rank != 0) ++candidates;
     if (!worker.peer) continue;
     ++connected;
@@ -260,10 +293,11 @@ void WorkerRegistry::CheckInvariants() const {
   LF_CHECK(connected == peers_.size(), "{} connected, {} connections", connected, peers_.size());
   LF_CHECK(users.size() == shapes_.size(), "{} shapes are used, {} known", users.size(),
            shapes_.size());
-  for (const auto& [shape, count] : users) {
-    LF_CHECK(shape->second.workers == count, "{} workers of a shape are counted as {}", count,
-             shape->second.workers);
+  for (const auto& [shape, workers] : users) {
+    LF_CHECK(shape->second.workers == workers, "the workers of shape {} are counted wrong",
+             shape->second.number);
   }
+  LF_CHECK(hosts == by_host_, "{} hosts are known, of {}", by_host_.size(), hosts.size());
   LF_CHECK(candidates == candidates_[0].size() + candidates_[1].size(), "{} candidates",
            candidates);
 }

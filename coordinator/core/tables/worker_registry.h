@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -41,7 +42,7 @@ struct MeasuredJob {
 // The shapes of the known workers. Each has a number of its own, which no other shape gets later.
 struct ShapeUse {
   std::uint64_t number = 0;
-  std::size_t workers = 0;
+  std::map<wire::WorkerState, std::size_t> workers;  // how many in each state; no zeros
 };
 using Shapes = std::map<Shape, ShapeUse>;
 
@@ -176,9 +177,13 @@ class WorkerRegistry {
   void Rerank(Worker& worker);  // moves it to the end of the candidates, if it is one
   void TakeShape(Worker& worker);
   void LeaveShape(Worker& worker);
+  // Whether a worker in one of these states can meet the demand. Compares it with shapes, or with
+  // the workers that it names.
+  bool AnyServes(const Demand& demand, std::initializer_list<wire::WorkerState> states) const;
 
   std::map<Uuid, Worker> workers_;
   Shapes shapes_;
+  std::map<std::string, std::set<Uuid>, std::less<>> by_host_;  // by "host=..." label
   std::uint64_t last_shape_ = 0;
   std::unordered_map<PeerId, Uuid> peers_;
   std::array<Ranked, 2> candidates_;  // by device
