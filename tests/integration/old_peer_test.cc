@@ -216,6 +216,31 @@ TEST_P(OldPeerTest, AnOldClientAndAnOldWorkerAreServedByTodaysCoordinator) {
   FAIL() << "the old worker's goodbye was not understood";
 }
 
+// It would pass over the field and report a worse figure than the job accepts.
+TEST_P(OldPeerTest, AJobThatAnOldWorkerWouldMisunderstandIsNotGivenToIt) {
+  auto cluster = LocalCluster::Start({.programs = LOOPFLEET_BIN_DIR, .workers = 0});
+  ASSERT_TRUE(cluster.has_value()) << cluster.error().message;
+  auto client = Client::Connect({.address = cluster->address()});
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  const auto submits = FramesWith<wire::SubmitJobs>(client_, Way::kToCoordinator, RequestOf);
+  std::vector<JobSpec> jobs = submits.front().means.jobs;
+  jobs.resize(2);
+  jobs[0].min_grade = Grade::kA;
+  const auto batch = client->Submit(jobs);
+  ASSERT_TRUE(batch.has_value()) << batch.error().message;
+
+  OldPeer worker(cluster->worker_address());
+  worker.Say(FramesWith<wire::WorkerHello>(worker_, Way::kToCoordinator, WorkerSays).front().bytes);
+  const auto granted = worker.Await<wire::Leases>(CommandOf);
+  ASSERT_TRUE(granted);
+  ASSERT_EQ(granted->leases.size(), 1U);
+  EXPECT_EQ(granted->leases[0].job, (JobId{.batch = *batch, .index = 1}));
+  const auto why = client->ExplainJob({.batch = *batch, .index = 0});
+  ASSERT_TRUE(why.has_value()) << why.error().message;
+  EXPECT_EQ(why->state, wire::JobState::kQueued);
+  EXPECT_NE(why->reason.find("protocol 1.1"), std::string::npos) << why->reason;
+}
+
 TEST_P(OldPeerTest, TodaysWorkerServesAnOldCoordinator) {
   const auto welcomes = FramesWith<wire::WorkerWelcome>(worker_, Way::kFromCoordinator, CommandOf);
   const auto leases = FramesWith<wire::Leases>(worker_, Way::kFromCoordinator, CommandOf);
