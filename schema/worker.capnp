@@ -52,6 +52,8 @@ struct WorkerHello {
   maxThreads @12 :UInt32 = 1;  # the most that a kernel may use here; 0 refused
   labels @13 :List(Text);      # that jobs may demand; at most 64 of 256 bytes
   hindrances @14 :List(Text);  # what may degrade its figures, for people; at most 32 of 256 bytes
+  isolation @15 :Text;         # Conditions.isolation of its measurements; at most 512 bytes; empty: an
+                               # older worker does not say
 }
 
 enum CanaryState {

@@ -15,6 +15,13 @@ namespace loopfleet {
 inline constexpr double kFlopMargin = 1.10;
 inline constexpr double kBandwidthMargin = 1.5;
 
+// No CPU or GPU runs slower or faster. 0: the clock is not known.
+inline constexpr double kLeastClockMhz = 10;
+inline constexpr double kMostClockMhz = 20'000;
+constexpr bool IsPlausibleClock(double mhz) {
+  return mhz == 0 || (mhz >= kLeastClockMhz && mhz <= kMostClockMhz);
+}
+
 struct WorkDone {
   std::uint64_t flop_count = 0;    // of one iteration
   std::uint64_t output_bytes = 0;  // each is written in one iteration

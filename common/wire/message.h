@@ -389,6 +389,7 @@ struct WorkerHello {
   HardwareFacts hardware;
   CompilerFacts compiler;
   std::string policy;               // Conditions::policy of its measurements
+  std::string isolation = {};       // Conditions::isolation of them; "": an older worker
   std::uint32_t max_threads = 1;    // the most that a kernel may use here
   std::vector<std::string> labels;  // given by hand; at most kMaxLabels
   // Conditions that may degrade its measurements, for people; at most kMaxHindrances.

@@ -257,6 +257,8 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
   const auto measure = std::get<coordinator::ToMeasure>(JobPool::Replay(lease.spec));
   // Workers of a class agree about a tree within 3 %; no two figures are equal.
   const auto ns = 1000.0 * (1 + measure.tree.bytes[0]) + static_cast<double>(made % 30'000) / 1000;
+  Conditions conditions = ConditionsOf(hello_.hardware.device);
+  conditions.hardware.host = hello_.hardware.host;
   wire::Report report{.lease = lease.lease,
                       .job = lease.job,
                       .evaluation = {.verdict = Measurement{.elapsed_ns = ns,
@@ -271,7 +273,7 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
                                                             .sample_flags = {0, 0, 0}},
                                      .tree_key = measure.tree,
                                      .flop_count = measure.flop_count,
-                                     .conditions = ConditionsOf(hello_.hardware.device),
+                                     .conditions = conditions,
                                      .scratch_bytes = made}};
   auto& verdict = report.evaluation.verdict;
   Truth truth = Truth::kHonest;

@@ -78,6 +78,7 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   hello.hardware = conditions.hardware;
   hello.compiler = conditions.compiler;
   hello.policy = conditions.policy;
+  hello.isolation = conditions.isolation;
   hello.max_threads = max_threads;
   hello.labels = config.labels;
   return hello;

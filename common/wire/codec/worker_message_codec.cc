@@ -44,6 +44,7 @@ void WriteHello(const WorkerHello& hello, schema::WorkerHello::Builder builder) 
   WriteHardware(hello.hardware, builder.initHardware());
   WriteCompiler(hello.compiler, builder.initCompiler());
   builder.setPolicy(TextOf(FactText(hello.policy)));
+  if (!hello.isolation.empty()) builder.setIsolation(TextOf(FactText(hello.isolation)));
   auto held = builder.initHeld(static_cast<unsigned>(hello.held.size()));
   for (unsigned i = 0; i < held.size(); ++i) {
     held[i].setLease(hello.held[i].lease.value);
@@ -84,6 +85,7 @@ WorkerHello ReadHello(schema::WorkerHello::Reader reader) {
   hello.hardware = ReadHardware(reader.getHardware());
   hello.compiler = ReadCompiler(reader.getCompiler());
   hello.policy = ReadFact(reader.getPolicy(), "measuring policy");
+  hello.isolation = ReadFact(reader.getIsolation(), "isolation");
   hello.held = ReadHeld(reader.getHeld());
   hello.capabilities = ReadCapabilities(reader.getCapabilities());
   hello.max_threads = reader.getMaxThreads();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/job/plausibility.h"
 #include "coordinator/core/dispatch/job_lifecycle.h"
 #include "coordinator/core/dispatch/lease_return.h"
 #include "coordinator/core/dispatch/queueing.h"
@@ -174,6 +175,13 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
                                hello.version.major, hello.version.minor,
                                wire::kProtocolVersion.major, wire::kProtocolVersion.minor)};
     return RefuseWorker(tx, peer, hello.name, std::move(failure), 0);
+  }
+  if (!IsPlausibleClock(hello.hardware.clock_mhz)) {
+    Failure failure{
+        .code = FailureCode::kMalformed,
+        .message = fmt::format("the worker states a clock of {} MHz; 0, or {} to {}",
+                               hello.hardware.clock_mhz, kLeastClockMhz, kMostClockMhz)};
+    return RefuseWorker(tx, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
   const bool known = state.workers.Find(hello.worker) != nullptr;
   if (!known && state.workers.size() >= state.limits.max_workers) {

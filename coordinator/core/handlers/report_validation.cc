@@ -47,6 +47,9 @@ std::optional<std::string> WhyNoMeasurement(const Measurement& m) {
     return fmt::format("the median {} ns is outside its interval [{}, {}]", m.elapsed_ns,
                        m.elapsed_low_ns, m.elapsed_high_ns);
   }
+  for (const double mhz : {m.clock_before_mhz, m.clock_after_mhz}) {
+    if (!IsPlausibleClock(mhz)) return fmt::format("{} MHz is no clock", mhz);
+  }
   if (m.thinned) return "its samples were thinned, which only the database does";
   if (m.samples_ns.empty() || !std::ranges::all_of(m.samples_ns, IsTime)) {
     return "a sample is no time, or there are none";
@@ -124,6 +127,17 @@ std::optional<std::string> WhyNotOf(const Conditions& conditions, const Worker& 
   }
   if (conditions.compiler != worker.facts.compiler) {
     return "its compiler is not the one that the worker said hello with";
+  }
+  if (conditions.hardware.host != worker.facts.hardware.host) {
+    return fmt::format("its host '{}' is not the '{}' that the worker said hello with",
+                       conditions.hardware.host, worker.facts.hardware.host);
+  }
+  if (!worker.facts.isolation.empty() && conditions.isolation != worker.facts.isolation) {
+    return fmt::format("its isolation '{}' is not the '{}' that the worker said hello with",
+                       conditions.isolation, worker.facts.isolation);
+  }
+  if (!IsPlausibleClock(conditions.hardware.clock_mhz)) {
+    return fmt::format("{} MHz is no reference clock", conditions.hardware.clock_mhz);
   }
   if (conditions.policy != worker.facts.policy) {
     return fmt::format("its policy '{}' is not the '{}' that the worker said hello with",

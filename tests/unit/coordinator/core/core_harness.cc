@@ -241,6 +241,7 @@ void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) 
   conditions.hardware.host = hello.host;
   conditions.hardware.isa = hello.isa;
   conditions.hardware.peaks.flop_per_second = hello.flop_per_second;
+  hosts_[peer] = hello.host;
   Say(peer, wire::WorkerHello{.version = hello.version,
                               .worker = Named(worker),
                               .name = fmt::format("worker {}", worker),
@@ -248,6 +249,7 @@ void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) 
                               .hardware = conditions.hardware,
                               .compiler = conditions.compiler,
                               .policy = conditions.policy,
+                              .isolation = hello.isolation,
                               .max_threads = hello.max_threads,
                               .labels = hello.labels,
                               .held = std::move(hello.held),
@@ -274,7 +276,9 @@ Evaluation Harness::GoodEvaluation(const wire::Lease& lease) const {
 }
 
 void Harness::Report(const PeerId& peer, const wire::Lease& lease) {
-  ReportEvaluation(peer, lease, GoodEvaluation(lease));
+  Evaluation evaluation = GoodEvaluation(lease);
+  evaluation.conditions->hardware.host = hosts_[peer];
+  ReportEvaluation(peer, lease, std::move(evaluation));
 }
 
 void Harness::ReportFailure(const PeerId& peer, const wire::Lease& lease, FailureCode code) {

@@ -89,6 +89,7 @@ class Harness {
     std::string host = {};
     std::vector<std::string> capabilities = {};
     double flop_per_second = 0;  // measured peak; 0: unknown
+    std::string isolation = {};
   };
   void WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello);
   void WorkerHello(const PeerId& peer, std::uint8_t worker) { WorkerHello(peer, worker, Hello{}); }
@@ -141,6 +142,7 @@ class Harness {
 
   std::uint64_t last_number_ = 0;
   std::uint8_t last_request_ = 100;
+  std::map<PeerId, std::string> hosts_;                      // of the hellos
   std::map<std::string, std::vector<Resolution>> admitted_;  // by digest
 };
 

@@ -249,6 +249,75 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
   }
 }
 
+// What a report says about its worker must be what the worker said hello with.
+TEST(Core, AReportOfAnotherHostIsolationOrClockIsRefused) {
+  using Lie = void (*)(Evaluation&);
+  const std::vector<std::pair<Lie, std::string>> lies = {
+      {[](Evaluation& lie) { lie.conditions->hardware.host = "elsewhere"; },
+       "its host 'elsewhere'"},
+      {[](Evaluation& lie) { lie.conditions->isolation = "seccomp"; }, "its isolation 'seccomp'"},
+      {[](Evaluation& lie) { lie.conditions->hardware.clock_mhz = 1e9; }, "no reference clock"},
+      {[](Evaluation& lie) { lie.conditions->hardware.clock_mhz = -1; }, "no reference clock"},
+      {[](Evaluation& lie) { std::get<Measurement>(lie.verdict).clock_before_mhz = 1e9; },
+       "no clock"},
+      {[](Evaluation& lie) { std::get<Measurement>(lie.verdict).clock_after_mhz = 1; },
+       "no clock"}};
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50, {.host = "here", .isolation = "process+rlimits"});
+  const auto honest = [&](const wire::Lease& lease) {
+    Evaluation evaluation = h.GoodEvaluation(lease);
+    evaluation.conditions->hardware.host = "here";
+    evaluation.conditions->isolation = "process+rlimits";
+    return evaluation;
+  };
+  for (std::size_t i = 0; i < lies.size(); ++i) {
+    SCOPED_TRACE(lies[i].second);
+    h.Submit("c", {{.tree = static_cast<std::uint8_t>(i + 1)}});
+    h.Write();
+    const wire::Lease lease = h.TakeLeases("w").at(0);
+    Evaluation evaluation = honest(lease);
+    lies[i].first(evaluation);
+    h.observations.clear();
+    h.ReportEvaluation("w", lease, std::move(evaluation));
+    const auto refused = std::ranges::find_if(h.observations, [](const Observation& one) {
+      return std::holds_alternative<ReportWasImplausible>(one);
+    });
+    ASSERT_NE(refused, h.observations.end());
+    const std::string& reason = std::get<ReportWasImplausible>(*refused).reason;
+    EXPECT_NE(reason.find(lies[i].second), std::string::npos) << reason;
+    const wire::Lease again = h.TakeLeases("w").at(0);
+    h.ReportEvaluation("w", again, honest(again));
+    h.Write();
+    EXPECT_TRUE(h.OutcomeOf(again.job).evaluation.ok());
+  }
+}
+
+// Workers of 1.1 that do not state their isolation yet are believed.
+TEST(Core, AnOlderWorkersIsolationIsTakenFromItsReport) {
+  OneLease h;
+  Evaluation evaluation = h.GoodEvaluation(h.lease);
+  evaluation.conditions->isolation = "process+rlimits";
+  h.ReportEvaluation("w", h.lease, std::move(evaluation));
+  h.Write();
+  EXPECT_TRUE(h.OutcomeOf(h.lease.job).evaluation.ok());
+}
+
+// The first clock of a class becomes its reference clock and is stored.
+TEST(Core, AWorkerWithAnImpossibleClockIsRefusedAndSetsNoReference) {
+  for (const double mhz : {1e300, 20'001.0, 9.0, -3'000.0}) {
+    Harness h;
+    h.WorkerHello("w", 50, {.clock_mhz = mhz});
+    const auto refused = h.TakeCommand<wire::Refused>("w");
+    ASSERT_TRUE(refused) << mhz;
+    EXPECT_EQ(refused->failure.code, FailureCode::kMalformed);
+    EXPECT_NE(refused->failure.message.find("MHz"), std::string::npos);
+    EXPECT_EQ(h.core->state().workers.size(), 0U);
+    h.WorkerHello("x", 51, {.clock_mhz = 3'000});
+    EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("x")->reference_mhz, 3'000);
+  }
+}
+
 // 100 flop in 10 ns are 10 GFLOP/s.
 struct OfAPeak : Harness {
   explicit OfAPeak(Hello hello) {

@@ -335,6 +335,7 @@ WorkerHello RandomMessages::Hello() {
                     .hardware = Hardware(),
                     .compiler = Compiler(),
                     .policy = Text(),
+                    .isolation = Text(),
                     .max_threads = static_cast<std::uint32_t>(Below(64) + 1),
                     .labels = Texts(3),
                     .held = {},
