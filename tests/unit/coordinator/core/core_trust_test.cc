@@ -169,7 +169,7 @@ TEST(Core, ResultsInDoubtThatNoReadyWorkerCouldMeasureAreOnlyFlagged) {
 
 // They are kept after their clients were told, so no client's quota bounds them.
 TEST(Core, MeasurementsInDoubtTakeBoundedMemory) {
-  constexpr std::uint64_t kMost = 1'200;  // room for the specs of two
+  const std::uint64_t kMost = 3 * MemoryBytesOf(JobSpec{}) - 1;  // room for two
   Limits limits;
   limits.max_remeasured_bytes = kMost;
   Harness h(limits);
