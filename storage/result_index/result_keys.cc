@@ -1,7 +1,11 @@
 #include "storage/result_index/result_keys.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -15,32 +19,9 @@ namespace {
 
 constexpr std::int64_t kChunksPerRun = 65'536;  // ids; far more than a run has
 constexpr std::size_t kChunkEntries = 250;      // 4,000 bytes: a row that fills a page of 4,096
-constexpr std::size_t kBlockWords = 8;          // a block of a filter is one cache line
-constexpr std::size_t kKeysPerBlock = 32;       // 16 bits each: about 1 false positive in 1,000
 
-std::uint64_t BlockOf(ResultHash hash, std::size_t words) {
-  return ((hash >> 32) * (words / kBlockWords)) >> 32;
-}
-
-// One bit in each word of the block, six bits of the mixed hash for each.
-template <class Visit>
-bool ForEachBit(ResultHash hash, std::size_t words, const Visit& visit) {
-  const std::size_t block = BlockOf(hash, words) * kBlockWords;
-  const std::uint64_t mixed = (hash | 1) * 0x9e3779b97f4a7c15ULL;
-  for (std::size_t i = 0; i < kBlockWords; ++i) {
-    if (!visit(block + i, std::uint64_t{1} << (mixed >> (6 * i + 10) & 63))) return false;
-  }
-  return true;
-}
-
-std::vector<std::uint64_t> NewFilter(std::size_t keys) {
-  return std::vector<std::uint64_t>((keys / kKeysPerBlock + 1) * kBlockWords);
-}
-
-bool MayContain(const std::vector<std::uint64_t>& filter, ResultHash hash) {
-  return ForEachBit(hash, filter.size(),
-                    [&](std::size_t word, std::uint64_t bit) { return (filter[word] & bit) != 0; });
-}
+// Of a group's filters, which have 65,544: each transaction adds so many, in some 3 ms.
+constexpr std::size_t kWordsPerStep = 4096;
 
 template <class T>
 std::span<const std::uint8_t> BytesOf(const std::vector<T>& values) {
@@ -93,20 +74,32 @@ void ResultKeys::Recent::DropThrough(ResultId last) {
 
 // ---- reading
 
+const ResultKeys::Run* ResultKeys::Runs::newest() const {
+  if (!rest.empty()) return rest.back().get();
+  return groups.empty() ? nullptr : groups.back()->runs.back().get();
+}
+
 Result<std::vector<ResultId>> ResultKeys::Find(Connection& connection, ResultHash hash,
                                                std::size_t max) const {
   std::vector<ResultId> ids;
-  std::vector<std::shared_ptr<const Run>> runs;
+  std::shared_ptr<const Runs> runs;
   {
     const std::lock_guard lock(mutex_);
     recent_.Find(hash, max, ids);
-    for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
-      if (MayContain((*run)->filter, hash)) runs.push_back(*run);
-    }
+    runs = runs_;
   }
-  for (const auto& run : runs) {
-    if (ids.size() >= max) break;
-    LF_TRY_VOID(FindInRun(connection, *run, hash, max, ids));
+  for (auto run = runs->rest.rbegin(); run != runs->rest.rend() && ids.size() < max; ++run) {
+    if (!MayContain((*run)->filter, hash)) continue;
+    LF_TRY_VOID(FindInRun(connection, **run, hash, max, ids));
+  }
+  for (auto group = runs->groups.rbegin(); group != runs->groups.rend() && ids.size() < max;
+       ++group) {
+    std::uint32_t which = (*group)->filters.MayContain(hash);
+    while (which != 0 && ids.size() < max) {
+      const auto newest = static_cast<std::size_t>(std::bit_width(which)) - 1;
+      which &= ~(std::uint32_t{1} << newest);
+      LF_TRY_VOID(FindInRun(connection, *(*group)->runs[newest], hash, max, ids));
+    }
   }
   return ids;
 }
@@ -156,23 +149,70 @@ Status ResultKeys::Refresh(Connection& connection, ConditionsTable& conditions) 
 }
 
 Status ResultKeys::LoadRuns(Connection& connection) {
-  const std::lock_guard lock(mutex_);
-  LF_TRY(Query row, connection.Start("SELECT * FROM result_key_runs WHERE run > ? ORDER BY run"));
-  row.Add(runs_.empty() ? 0 : runs_.back()->run);
-  while (true) {
-    LF_TRY(const bool more, row.Next());
-    if (!more) return {};
-    auto run = std::make_shared<Run>();
-    run->run = row.Int64();
-    run->first_id = row.Int64();
-    run->last_id = row.Int64();
-    run->filter = ValuesOf<std::uint64_t>(row.Blob());
-    run->directory = ValuesOf<ResultHash>(row.Blob());
-    if (!row.ChecksumMatches()) return Damaged("result_key_runs", run->run);
-    recent_.DropThrough(run->last_id);
-    last_id_ = std::max(last_id_, run->last_id);
-    runs_.push_back(std::move(run));
+  std::vector<std::shared_ptr<const Run>> loaded;
+  const auto load = [&]() -> Status {
+    LF_TRY(Query row, connection.Start("SELECT * FROM result_key_runs WHERE run > ? ORDER BY run"));
+    row.Add(runs_->newest() == nullptr ? 0 : runs_->newest()->run);
+    while (true) {
+      LF_TRY(const bool more, row.Next());
+      if (!more) return {};
+      auto run = std::make_shared<Run>();
+      run->run = row.Int64();
+      run->first_id = row.Int64();
+      run->last_id = row.Int64();
+      run->filter = ValuesOf<std::uint64_t>(row.Blob());
+      run->directory = ValuesOf<ResultHash>(row.Blob());
+      if (!row.ChecksumMatches()) return Damaged("result_key_runs", run->run);
+      loaded.push_back(std::move(run));
+    }
+  };
+  Status done = load();
+  AddRuns(std::move(loaded));  // those before a damaged one
+  while (GrowGroup(std::numeric_limits<std::size_t>::max())) {
   }
+  return done;
+}
+
+void ResultKeys::AddRuns(std::vector<std::shared_ptr<const Run>> added) {
+  if (added.empty()) return;
+  const ResultId last = added.back()->last_id;
+  auto next = std::make_shared<Runs>(*runs_);
+  std::ranges::move(added, std::back_inserter(next->rest));
+  const std::lock_guard lock(mutex_);
+  runs_ = std::move(next);
+  recent_.DropThrough(last);
+  last_id_ = std::max(last_id_, last);
+}
+
+bool ResultKeys::GrowGroup(std::size_t words) {
+  if (runs_->rest.size() < FilterGroup::kFilters) return false;
+  const auto members = std::span(runs_->rest).first<FilterGroup::kFilters>();
+  std::array<const RunFilter*, FilterGroup::kFilters> filters;
+  std::ranges::transform(members, filters.begin(), [](const auto& run) { return &run->filter; });
+  const std::size_t size = filters.front()->size();
+  // All are of one size, unless StoreOptions::run_entries has changed: then each stays by itself.
+  if (std::ranges::any_of(filters, [&](const auto* one) { return one->size() != size; })) {
+    return false;
+  }
+  if (!growing_) growing_.emplace(size);
+  growing_->Grow(filters, words);
+  if (!growing_->is_whole()) return true;
+  auto group = std::make_shared<Group>(Group{.runs = {}, .filters = *std::move(growing_)});
+  growing_.reset();
+  for (const auto& run : members) {
+    group->runs.push_back(std::make_shared<const Run>(Run{.run = run->run,
+                                                          .first_id = run->first_id,
+                                                          .last_id = run->last_id,
+                                                          .filter = {},
+                                                          .directory = run->directory}));
+  }
+  auto next = std::make_shared<Runs>();
+  next->groups = runs_->groups;
+  next->groups.push_back(std::move(group));
+  next->rest.assign(runs_->rest.begin() + FilterGroup::kFilters, runs_->rest.end());
+  const std::lock_guard lock(mutex_);
+  runs_ = std::move(next);
+  return true;
 }
 
 Status ResultKeys::LoadRows(Connection& connection, ConditionsTable& conditions) {
@@ -204,11 +244,7 @@ Status ResultKeys::LoadRows(Connection& connection, ConditionsTable& conditions)
 // ---- writing
 
 Status ResultKeys::DropUnknownRuns(Connection& connection) {
-  std::int64_t known = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!runs_.empty()) known = runs_.back()->run;
-  }
+  const std::int64_t known = runs_->newest() == nullptr ? 0 : runs_->newest()->run;
   for (const auto& [sql, above] :
        {std::pair{"DELETE FROM result_key_runs WHERE run > ?", known},
         std::pair{"DELETE FROM result_key_chunks WHERE id >= ?", (known + 1) * kChunksPerRun}}) {
@@ -241,12 +277,7 @@ Status ResultKeys::WriteRun(Connection& connection, std::vector<Entry> entries) 
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return a.hash != b.hash ? a.hash < b.hash : a.id > b.id;
   });
-  for (const Entry& entry : entries) {
-    ForEachBit(entry.hash, run->filter.size(), [&](std::size_t word, std::uint64_t bit) {
-      run->filter[word] |= bit;
-      return true;
-    });
-  }
+  for (const Entry& entry : entries) AddTo(run->filter, entry.hash);
   for (std::size_t from = 0; from < entries.size(); from += kChunkEntries) {
     const auto chunk =
         std::span(entries).subspan(from, std::min(kChunkEntries, entries.size() - from));
@@ -271,13 +302,13 @@ Status ResultKeys::WriteRun(Connection& connection, std::vector<Entry> entries) 
 }
 
 void ResultKeys::Publish(std::span<const Entry> added) {
-  if (added.empty() && sealed_.empty()) return;
-  const std::lock_guard lock(mutex_);
-  for (const Entry& entry : added) AddRecent(entry);
-  if (!added.empty()) last_id_ = added.back().id;
-  for (auto& run : sealed_) runs_.push_back(std::move(run));
-  if (!sealed_.empty()) recent_.DropThrough(runs_.back()->last_id);
-  sealed_.clear();
+  if (!added.empty()) {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : added) AddRecent(entry);
+    last_id_ = added.back().id;
+  }
+  AddRuns(std::exchange(sealed_, {}));
+  GrowGroup(kWordsPerStep);
 }
 
 void ResultKeys::Forget() { sealed_.clear(); }

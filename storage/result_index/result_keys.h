@@ -5,14 +5,17 @@
 // order of a hash would change a different page for each row.
 //
 // Hashes may collide: readers compare the row itself. In memory: 20 bytes for each entry not yet in
-// a run, 2 bytes for each entry in one (the run's Bloom filter). A restart reads the filters, and
-// the rows that are in no run.
+// a run, 2 bytes for each entry in one (the run's filter, storage/result_index/run_filter.h). Every
+// 32 runs share a group of filters, so a look-up in N runs reads about N / 32 * 8 + 31 cache lines,
+// and none of them while it holds the lock. A restart reads the filters, and the rows that are in
+// no run.
 //
 // Any thread may read; only the writer adds, seals and publishes.
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,6 +23,7 @@
 #include "storage/record.h"
 #include "storage/result_index/known_failures.h"
 #include "storage/result_index/result_hash.h"
+#include "storage/result_index/run_filter.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/conditions_table.h"
 
@@ -68,8 +72,19 @@ class ResultKeys {
     std::int64_t run = 0;
     ResultId first_id = 0;
     ResultId last_id = 0;
-    std::vector<std::uint64_t> filter;
+    RunFilter filter;  // empty in a group
     std::vector<ResultHash> directory;
+  };
+  // Runs in a row, oldest first, with their filters.
+  struct Group {
+    std::vector<std::shared_ptr<const Run>> runs;
+    FilterGroup filters;
+  };
+  // All runs, oldest first. Immutable: a look-up goes on with the one that it has begun with.
+  struct Runs {
+    std::vector<std::shared_ptr<const Group>> groups;
+    std::vector<std::shared_ptr<const Run>> rest;  // newer than those in groups
+    const Run* newest() const;                     // null: none
   };
   // Entries ordered by id. Chains from the newest to the oldest find them by hash.
   class Recent {
@@ -90,6 +105,11 @@ class ResultKeys {
 
   void AddRecent(const Entry& entry);  // mutex_ is held
   Status LoadRuns(Connection& connection);
+  // Makes them the newest runs. For the only thread that changes the index.
+  void AddRuns(std::vector<std::shared_ptr<const Run>> added);
+  // Adds so many words of the filters of the oldest runs without a group to a new group, and puts
+  // it in their place when it is whole. False: there are too few runs for one.
+  bool GrowGroup(std::size_t words);
   Status LoadRows(Connection& connection, ConditionsTable& conditions);
   Status WriteRun(Connection& connection, std::vector<Entry> entries);
   static Result<bool> FindInRun(Connection& connection, const Run& run, ResultHash hash,
@@ -98,10 +118,12 @@ class ResultKeys {
   KnownFailures failures_;
   const std::size_t run_entries_;
   std::vector<std::shared_ptr<const Run>> sealed_;  // by the writer's current transaction
+  std::optional<FilterGroup> growing_;              // of the oldest runs without a group
 
   mutable std::mutex mutex_;
-  Recent recent_;                                 // guarded by mutex_
-  std::vector<std::shared_ptr<const Run>> runs_;  // guarded by mutex_; oldest first
+  Recent recent_;  // guarded by mutex_
+  // Guarded by mutex_; the thread that changes it reads it without.
+  std::shared_ptr<const Runs> runs_ = std::make_shared<const Runs>();
   std::vector<std::uint32_t> generations_ =
       std::vector<std::uint32_t>(65'536);  // guarded by mutex_
   ResultId last_id_ = 0;                   // guarded by mutex_: rows up to it are indexed

@@ -85,6 +85,41 @@ TEST_F(ResultKeysTest, TheNewestIsFoundInMemoryAndInRuns) {
   for (std::uint32_t tree = 0; tree < kTrees; tree += 12) ASSERT_EQ(ElapsedOf(*again, tree), 4);
 }
 
+// Their filters are in groups, and the newest in none yet.
+TEST_F(ResultKeysTest, TheNewestAreFoundInHundredsOfRuns) {
+  constexpr std::uint32_t kTrees = 16;
+  constexpr std::uint32_t kRounds = 2 * FilterGroup::kFilters + 7;
+  const StoreOptions options{.run_entries = kTrees};
+  const auto hash_of = [](std::uint32_t tree) { return HashOf(KeyFor(Measured(tree, 1))); };
+  // Tree 0 is measured in each round, tree n in round n alone: each round is one run.
+  const auto expect_all = [&](const ResultKeys& keys) {
+    const auto connection = OpenByHand();
+    const auto newest = keys.Find(*connection, hash_of(0), 64).value();
+    ASSERT_EQ(newest.size(), 64u);
+    for (std::uint32_t i = 0; i < 64; ++i) {
+      EXPECT_EQ(newest[i], std::int64_t{(kRounds - 1 - i) * kTrees + 1});
+    }
+    EXPECT_EQ(keys.Find(*connection, hash_of(0), 1000).value().size(), kRounds);
+    for (std::uint32_t round = 0; round < kRounds; ++round) {
+      const auto found = keys.Find(*connection, hash_of(1000 + round), 64).value();
+      EXPECT_EQ(found, std::vector<ResultId>{round * kTrees + 2}) << round;
+    }
+    EXPECT_TRUE(keys.Find(*connection, hash_of(999), 64).value().empty());
+  };
+  auto store = OpenStore(options);
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    std::vector<Evaluation> evaluations = {Measured(0, 1), Measured(1000 + round, 1)};
+    for (std::uint32_t i = 2; i < kTrees; ++i) evaluations.push_back(Measured(100'000 + i, 1));
+    Add(*store, evaluations);
+  }
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM result_key_runs"), std::int64_t{kRounds} - 1)
+      << "the last round is in memory, until the next transaction";
+  expect_all(*store->result_keys());
+  store.reset();
+  store = OpenStore(options);
+  expect_all(*store->result_keys());
+}
+
 // Far more rows of one tree than a page of a run holds.
 TEST_F(ResultKeysTest, OneTreeMeasuredManyTimes) {
   const auto store = OpenStore({.run_entries = kRunEntries});

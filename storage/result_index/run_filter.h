@@ -1,0 +1,42 @@
+#pragma once
+// Filters over the hashes of runs (storage/result_index/result_keys.h): whether a run may contain a
+// hash. The words of one filter are stored with its run. A FilterGroup holds many filters of equal
+// size in memory, in the order in which a look-up reads them.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "storage/result_index/result_hash.h"
+
+namespace loopfleet::storage {
+
+// A blocked Bloom filter with 16 bits for each key: about 1 false positive in 1,000.
+using RunFilter = std::vector<std::uint64_t>;
+RunFilter NewFilter(std::size_t keys);
+void AddTo(RunFilter& filter, ResultHash hash);
+bool MayContain(const RunFilter& filter, ResultHash hash);
+
+// Built in steps, because that takes some 50 ms for filters of 262,144 keys. Once it is whole it
+// does not change, and any thread may read it.
+class FilterGroup {
+ public:
+  static constexpr std::size_t kFilters = 32;
+  using Filters = std::span<const RunFilter* const, kFilters>;
+
+  // `words`: of each filter.
+  explicit FilterGroup(std::size_t words);
+  // Adds the next words of the filters, at most `most`. Always pass the same filters.
+  void Grow(const Filters& filters, std::size_t most);
+  bool is_whole() const { return grown_ == words_; }
+  // Bit i: filter i may contain it. Reads 8 words, where 32 filters would be 32 cache lines.
+  std::uint32_t MayContain(ResultHash hash) const;
+
+ private:
+  std::size_t words_;
+  std::size_t grown_ = 0;               // words added
+  std::vector<std::uint32_t> columns_;  // for each bit of a filter: which of the filters have it
+};
+
+}  // namespace loopfleet::storage
