@@ -1,7 +1,7 @@
 #pragma once
 // Retention: deletes the raw samples of old results, as --keep-samples-days sets, and old batches,
 // as --keep-batches-days sets, in short steps: back to back while there is nothing to write,
-// otherwise one a second. Each pass is recorded in the database (storage/sqlite/maintenance/
+// otherwise ten a second. Each pass is recorded in the database (storage/sqlite/maintenance/
 // thinning.h, pruning.h) and in the log. `loopfleet db thin` and `loopfleet db prune` do the same
 // at once. Belongs to the storage thread.
 
@@ -26,7 +26,8 @@ class Retention {
  public:
   // How long the storage thread is idle before it makes a step.
   static constexpr auto kIdle = std::chrono::milliseconds(50);
-  static constexpr auto kBusyPause = std::chrono::seconds(1);   // between steps while it is busy
+  // Between steps while it is busy. A slower pace would remove less than a busy fleet adds.
+  static constexpr auto kBusyPause = std::chrono::milliseconds(100);
   static constexpr auto kPassPause = std::chrono::minutes(10);  // from one round to the next
 
   Retention(storage::Store& store, const Clock& clock, const Keep& keep)

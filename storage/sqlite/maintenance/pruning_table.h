@@ -33,7 +33,7 @@ class PruningTable {
   Status Step(Pruning& pass, WallTime now);
 
   static constexpr std::uint32_t kBatchesPerStep = 512;
-  static constexpr std::uint32_t kRowsPerStep = 1024;
+  static constexpr std::uint32_t kRowsPerStep = 512;
   static constexpr std::size_t kBytesPerStep = 1 << 20;
   static constexpr std::uint32_t kPagesPerStep = 256;
   // A pass ends after this many batches in a row that were accepted too late to be old: numbers
