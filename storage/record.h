@@ -38,12 +38,18 @@ struct JobsAccepted {
   std::vector<std::optional<ReplayResult>> replayed;  // one for each job, or none at all
 };
 
-// Whether the failure depends on how long something took. From a worker that drifts, such a failure
-// means nothing.
+// Whether the failure depends on how long something took.
 inline bool DependsOnTime(FailureCode code) {
   return code == FailureCode::kCompileTimeout || code == FailureCode::kRunTimeout ||
          code == FailureCode::kCut;
 }
+
+// A worker that gave a verdict, or that could.
+struct Witness {
+  std::string worker;  // its name
+  std::string host;
+  friend auto operator<=>(const Witness&, const Witness&) = default;
+};
 
 // The final outcome of one job. Its sequence is the batch's count of finished jobs, this one
 // included (1, 2, 3 ... without a gap). Its benchmark, actions and tag are those of the accepted
@@ -53,9 +59,18 @@ struct JobFinished {
   Outcome outcome;
   // The job's bound in nanoseconds, which the time of a CUT is known to exceed; 0: none.
   std::uint64_t cut_above_ns = 0;
-  // Its worker was in quarantine: a failure that depends on time (DependsOnTime) answers no other
-  // job.
+  // Its worker was in quarantine: the failure answers no other job.
   bool in_doubt = false;
+  // Workers that gave the job the same verdict in earlier attempts.
+  std::vector<Witness> agreeing;
+};
+
+// Known failures to be forgotten (storage/result_index/known_failures.h): those that meet all of
+// it.
+struct FailureFilter {
+  std::string of;                   // the name of a worker or of a host; "": any
+  std::optional<FailureCode> code;  // none: any
+  WallTime failed_before = WallTime::max();
 };
 
 // A measurement made earlier, or a known failure (storage/result_index/known_failures.h).
@@ -106,8 +121,8 @@ struct BatchClosed {
 };
 
 // The worker's measurements from `since` on cannot be trusted: its canaries drifted. Its results
-// are flagged and no longer answer requests, nor do its failures that depend on time
-// (DependsOnTime). Outcomes that clients already have do not change.
+// are flagged and no longer answer requests, nor do its failures. Outcomes that clients already
+// have do not change.
 struct ResultsSuspected {
   std::string worker;
   WallTime since{};

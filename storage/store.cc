@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "common/base/check.h"
@@ -334,6 +335,22 @@ Status Store::Impl::Step(Table& table, Pass& pass, WallTime now) {
   return {};
 }
 
+Result<std::uint64_t> Store::ForgetFailures(const FailureFilter& filter) {
+  std::uint64_t count = 0;
+  const auto forget = [&]() -> Status {
+    LF_TRY_VOID(impl_->connection->Run("BEGIN IMMEDIATE"));
+    LF_TRY_VOID(impl_->CheckEpoch());
+    LF_TRY(count, impl_->keys->failures().Remove(*impl_->connection, filter));
+    return impl_->connection->Run("COMMIT");
+  };
+  if (Status done = forget(); !done) {
+    impl_->Undo();
+    return std::unexpected(std::move(done).error());
+  }
+  impl_->keys->failures().Publish();
+  return count;
+}
+
 Status Store::Compact() {
   LF_TRY_VOID(impl_->CheckEpoch());
   LF_TRY_VOID(impl_->connection->Run("VACUUM"));
@@ -482,23 +499,29 @@ Status Store::Impl::On(const JobsAnswered& answered) {
   return {};
 }
 
-// Records a failure that the next worker would meet again.
+// Records the verdicts on a failure that the next worker would meet again.
 Status Store::Impl::RecordKnownFailure(const JobFinished& finished) {
   const Outcome& outcome = finished.outcome;
   const Evaluation& evaluation = outcome.evaluation;
   if (evaluation.ok() || outcome.source != OutcomeSource::kMeasured) return {};
   const FailureCode code = evaluation.failure().code;
   if (!IsCacheable(code) || !evaluation.tree_key || !evaluation.conditions) return {};
-  if (finished.in_doubt && DependsOnTime(code)) return {};
+  if (finished.in_doubt) return {};
   LF_TRY(const ConditionsId id, conditions.Intern(*evaluation.conditions));
-  return keys->failures().Add(
-      *connection, id, *evaluation.tree_key,
-      {.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
-       .code = code,
-       .cut_above_ns = code == FailureCode::kCut ? finished.cut_above_ns : 0,
-       .batch = outcome.job.batch,
-       .sequence = outcome.sequence,
-       .failed_at = outcome.finished_at});
+  std::set<Witness> witnesses(finished.agreeing.begin(), finished.agreeing.end());
+  witnesses.insert({.worker = outcome.worker, .host = evaluation.conditions->hardware.host});
+  for (const Witness& witness : witnesses) {
+    LF_TRY_VOID(
+        keys->failures().Add(*connection, id, *evaluation.tree_key,
+                             {.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
+                              .code = code,
+                              .cut_above_ns = code == FailureCode::kCut ? finished.cut_above_ns : 0,
+                              .batch = outcome.job.batch,
+                              .sequence = outcome.sequence,
+                              .failed_at = outcome.finished_at,
+                              .witness = witness}));
+  }
+  return {};
 }
 
 Status Store::Impl::On(const BatchClosed& closed) {

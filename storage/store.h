@@ -100,6 +100,10 @@ class Store {
   // otherwise as Thin().
   Status Prune(Pruning& pass, WallTime now);
 
+  // Removes known failures, so that these trees are run again; returns how many verdicts went.
+  // Errors as of Apply().
+  Result<std::uint64_t> ForgetFailures(const FailureFilter& filter);
+
   // Returns the file's unused space to the disk by rewriting the file. Needs twice the file's size
   // meanwhile, and blocks other writers. An interruption (a crash, a full disk) leaves the file as
   // it was.

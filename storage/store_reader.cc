@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "storage/result_index/result_keys.h"
 #include "storage/sqlite/migrations.h"
@@ -28,6 +30,9 @@ struct StoreReader::Impl {
       : connection(std::move(opened)),
         own_keys(shared == nullptr ? std::make_shared<ResultKeys>() : nullptr),
         keys(shared == nullptr ? own_keys : std::move(shared)) {}
+
+  // The failure that a verdict is about; null: it is not that of `key`, or not to be trusted.
+  Result<StoredAnswer> AnswerOf(const KnownFailures::Entry& entry, const ResultKey& key);
 
   std::unique_ptr<Connection> connection;
   std::shared_ptr<ResultKeys> own_keys;  // null: the writer's are used
@@ -70,31 +75,44 @@ Result<StoredAnswer> StoreReader::FindSameCode(const std::string& code_hash, con
   return impl_->results.FindSameCode(code_hash, key);
 }
 
+Result<StoredAnswer> StoreReader::Impl::AnswerOf(const KnownFailures::Entry& entry,
+                                                 const ResultKey& key) {
+  LF_TRY(auto outcome, outcomes.FindAt(entry.batch, entry.sequence));
+  // Hashes may collide: the row decides.
+  if (!outcome || outcome->evaluation.ok() || !Matches(outcome->evaluation, key)) return nullptr;
+  LF_TRY(const bool is_suspect, suspicions.Covers(entry.witness.worker, entry.failed_at));
+  if (is_suspect) return nullptr;
+  outcome->evaluation.stages = {};
+  return std::make_shared<const StoredResult>(
+      StoredResult{.evaluation = std::move(outcome->evaluation),
+                   .worker = std::move(outcome->worker),
+                   .measured_at = outcome->finished_at});
+}
+
 Result<StoredAnswer> StoreReader::FindFailure(const FailureQuery& question) {
+  constexpr std::size_t kMostConsidered = 32;
   if (impl_->own_keys != nullptr) {
     LF_TRY_VOID(impl_->own_keys->failures().Load(*impl_->connection, impl_->conditions));
   }
-  const ResultKey& key = question.key;
-  for (const KnownFailures::Entry& entry : impl_->keys->failures().Find(HashOf(key))) {
+  auto entries = impl_->keys->failures().Find(HashOf(question.key));
+  std::erase_if(entries, [&](const KnownFailures::Entry& entry) {
     const bool bounds = entry.code != FailureCode::kCut ||
                         (question.cut_above_ns > 0 && question.cut_above_ns <= entry.cut_above_ns);
-    const bool is_new =
-        entry.failed_at >= key.measured_since &&
-        (!IsCircumstantial(entry.code) || entry.failed_at + kCircumstantialAge >= question.now);
-    if (!bounds || !is_new) continue;
-    LF_TRY(auto outcome, impl_->outcomes.FindAt(entry.batch, entry.sequence));
-    // Hashes may collide: the row decides.
-    if (!outcome || outcome->evaluation.ok() || !Matches(outcome->evaluation, key)) continue;
-    if (DependsOnTime(entry.code)) {
-      LF_TRY(const bool is_suspect,
-             impl_->suspicions.Covers(outcome->worker, outcome->finished_at));
-      if (is_suspect) continue;
-    }
-    outcome->evaluation.stages = {};
-    return std::make_shared<const StoredResult>(
-        StoredResult{.evaluation = std::move(outcome->evaluation),
-                     .worker = std::move(outcome->worker),
-                     .measured_at = outcome->finished_at});
+    return !bounds || entry.failed_at < question.key.measured_since;
+  });
+  if (entries.size() > kMostConsidered) entries.resize(kMostConsidered);
+  struct Agreeing {
+    std::vector<Verdict> verdicts;
+    StoredAnswer newest;
+  };
+  std::map<FailureCode, Agreeing> by_code;
+  for (const KnownFailures::Entry& entry : entries) {
+    LF_TRY(StoredAnswer answer, impl_->AnswerOf(entry, question.key));
+    if (answer == nullptr) continue;
+    Agreeing& said = by_code[entry.code];
+    said.verdicts.push_back({.witness = entry.witness, .given_at = entry.failed_at});
+    if (said.newest == nullptr) said.newest = std::move(answer);
+    if (Settles(entry.code, said.verdicts, question.candidates, question.now)) return said.newest;
   }
   return nullptr;
 }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -45,14 +46,15 @@ class StoreReader {
   Result<StoredAnswer> FindSameCode(const std::string& code_hash,
                                     const ResultKey& key);  // none: null
 
-  // The latest known failure that matches the full tuple and is new enough. A CUT matches if its
-  // bound is `cut_above_ns` or higher (0: the job has no bound, so no CUT matches). Precision is
-  // ignored: a failure has no figure. A failure is too old before measured_since and, if a busy
-  // host may be part of the reason, if it is older than kCircumstantialAge at `now`.
+  // The latest known failure that matches the full tuple and is settled at `now` by verdicts since
+  // measured_since (Settles() in storage/result_index/known_failures.h). A CUT matches if its bound
+  // is `cut_above_ns` or higher (0: the job has no bound, so no CUT matches). Precision is ignored:
+  // a failure has no figure.
   struct FailureQuery {
     ResultKey key;
     std::uint64_t cut_above_ns = 0;
     WallTime now{};
+    std::function<std::vector<Witness>()> candidates;  // workers that could get the job; null: none
   };
   Result<StoredAnswer> FindFailure(const FailureQuery& question);  // none: null
 

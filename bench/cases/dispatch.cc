@@ -140,7 +140,7 @@ std::vector<std::string> Carried(std::uint32_t count) {
 double OneMoreJob(Fleet& fleet) {
   const double took = fleet.Submit({JobSpec{}});
   for (const auto& [peer, lease] : fleet.TakeLeases()) {
-    fleet.Say(peer, ReportOf(lease, FailureCode::kCompileError));
+    fleet.Say(peer, ReportOf(lease, FailureCode::kRunTimeout));
   }
   return took;
 }

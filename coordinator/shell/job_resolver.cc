@@ -78,6 +78,21 @@ bool StoredConditions::Accepts(const JobSpec& spec, Placement placement,
   return true;
 }
 
+std::vector<storage::Witness> StoredConditions::CandidatesFor(const JobSpec& spec,
+                                                              Placement placement,
+                                                              const WorkerKind& kind) const {
+  std::vector<storage::Witness> candidates;
+  if (state_ == nullptr) return candidates;
+  const Demand demand = DemandOf(spec, placement);
+  const Uuid bound = state_->affinities.WorkerOf(spec.affinity);
+  for (const auto& [id, worker] : state_->workers.all()) {
+    if (worker.state != wire::WorkerState::kReady || (!bound.is_nil() && id != bound)) continue;
+    if (!Serves(worker.supply(), demand) || KindOf(worker.facts) != kind) continue;
+    candidates.push_back({.worker = worker.facts.name, .host = worker.facts.hardware.host});
+  }
+  return candidates;
+}
+
 const ReplayMemory::Replayed& ReplayMemory::Replay(const JobSpec& spec) {
   std::string content = ContentOf(spec);
   if (const auto known = current_.find(content); known != current_.end()) return known->second;
@@ -159,15 +174,17 @@ storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ToMeasure& 
     }
   }
   for (const WorkerKind& kind : conditions.KindsFor(spec, measure.placement)) {
-    auto known = reader_.FindFailure({.key = {.tree = measure.tree,
-                                              .hardware_class = kind.hardware_class,
-                                              .compiler = kind.compiler,
-                                              .threads = spec.threads,
-                                              .cache = spec.cache,
-                                              .policy = kind.policy,
-                                              .measured_since = measured_since},
-                                      .cut_above_ns = spec.cut_above_ns,
-                                      .now = clock_.WallNow()});
+    auto known = reader_.FindFailure(
+        {.key = {.tree = measure.tree,
+                 .hardware_class = kind.hardware_class,
+                 .compiler = kind.compiler,
+                 .threads = spec.threads,
+                 .cache = spec.cache,
+                 .policy = kind.policy,
+                 .measured_since = measured_since},
+         .cut_above_ns = spec.cut_above_ns,
+         .now = clock_.WallNow(),
+         .candidates = [&] { return conditions.CandidatesFor(spec, measure.placement, kind); }});
     if (!known || !*known) continue;  // damaged: treated as unknown
     if (!conditions.Accepts(spec, measure.placement, **known)) continue;
     metrics_.LookedUp(monitoring::LookupResult::kHit);

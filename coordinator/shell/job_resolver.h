@@ -35,6 +35,9 @@ class StoredConditions {
 
   const std::vector<WorkerKind>& KindsFor(const JobSpec& spec, Placement placement) const;
   bool Accepts(const JobSpec& spec, Placement placement, const storage::StoredResult& result) const;
+  // The ready workers of this kind that could get the job.
+  std::vector<storage::Witness> CandidatesFor(const JobSpec& spec, Placement placement,
+                                              const WorkerKind& kind) const;
 
  private:
   const State* state_ = nullptr;

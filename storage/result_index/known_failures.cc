@@ -38,6 +38,25 @@ bool IsCircumstantial(FailureCode code) {
   }
 }
 
+bool Settles(FailureCode code, std::span<const Verdict> verdicts, const Candidates& candidates,
+             WallTime now) {
+  if (code == FailureCode::kCut) return true;
+  const auto by = IsCircumstantial(code) ? &Witness::worker : &Witness::host;
+  const Nanos max_age = IsCircumstantial(code) ? kCircumstantialAge : kOneHostsVerdictAge;
+  std::set<std::string> all;
+  std::set<std::string> recent;
+  for (const Verdict& verdict : verdicts) {
+    all.insert(verdict.witness.*by);
+    if (verdict.given_at + max_age >= now) recent.insert(verdict.witness.*by);
+  }
+  if (!IsCircumstantial(code) && all.size() > 1) return true;
+  if (recent.empty() || !candidates) return false;
+  const std::vector<Witness> could = candidates();
+  return !could.empty() && std::ranges::all_of(could, [&](const Witness& candidate) {
+    return recent.contains(candidate.*by);
+  });
+}
+
 void KnownFailures::Remember(const Entry& entry) {
   entries_.emplace(entry.hash, entry);
   oldest_.push_back(entry.hash);
@@ -71,6 +90,8 @@ Status KnownFailures::Load(Connection& connection, ConditionsTable& conditions) 
       entry.batch.value = row.Int<std::uint64_t>();
       entry.sequence = row.Int<std::uint64_t>();
       entry.failed_at = WallTime(Nanos(row.Int64()));
+      entry.witness.worker = row.Text();
+      entry.witness.host = row.Text();
       if (!row.ChecksumMatches() || !code) continue;
       entry.code = *code;
       newest.push_back(entry);
@@ -107,7 +128,8 @@ Status KnownFailures::Add(Connection& connection, ConditionsId conditions,
                           const looptree::TreeKey& tree, const Entry& entry) {
   LF_TRY(const std::int64_t id,
          connection.Number("SELECT coalesce(max(id), 0) + 1 FROM known_failures"));
-  LF_TRY(Query query, connection.Start("INSERT INTO known_failures VALUES (?,?,?,?,?,?,?,?,?)"));
+  LF_TRY(Query query,
+         connection.Start("INSERT INTO known_failures VALUES (?,?,?,?,?,?,?,?,?,?,?)"));
   LF_TRY_VOID(query.Add(id)
                   .Add(std::span<const std::uint8_t>(tree.bytes))
                   .Add(conditions)
@@ -116,6 +138,8 @@ Status KnownFailures::Add(Connection& connection, ConditionsId conditions,
                   .Add(entry.batch.value)
                   .Add(entry.sequence)
                   .Add(entry.failed_at.time_since_epoch().count())
+                  .Add(entry.witness.worker)
+                  .Add(entry.witness.host)
                   .AddChecksum()
                   .Run());
   added_.push_back(entry);
@@ -133,72 +157,64 @@ Result<IdRange> KnownFailures::RangeSince(Connection& connection, WallTime since
     if (!found) return std::nullopt;
     for (int column = 0; column < 7; ++column) row.Skip();  // id .. sequence
     const WallTime failed_at(Nanos(row.Int64()));
+    row.Skip();  // worker
+    row.Skip();  // host
     return row.ChecksumMatches() ? std::optional(failed_at) : std::nullopt;
   });
 }
 
+Result<std::uint64_t> KnownFailures::RunRemoval(Query query) {
+  std::uint64_t count = 0;
+  while (true) {
+    LF_TRY(const bool more, query.Next());
+    if (!more) return count;
+    const BatchId batch{query.Int<std::uint64_t>()};
+    const auto sequence = query.Int<std::uint64_t>();
+    removed_.emplace(batch, sequence, query.Text());
+    ++count;
+  }
+}
+
 Status KnownFailures::Suspect(Connection& connection, const ResultsSuspected& suspected,
                               IdRange range) {
-  const std::int64_t since = suspected.since.time_since_epoch().count();
-  std::vector<std::pair<std::int64_t, Place>> rows;
-  {
-    LF_TRY(Query row, connection.Start(R"sql(
-      SELECT f.*, o.worker
-      FROM known_failures f LEFT JOIN outcomes o ON o.batch = f.batch AND o.sequence = f.sequence
-      WHERE f.id BETWEEN ? AND ?)sql"));
-    row.Add(range.first).Add(range.last);
-    while (true) {
-      LF_TRY(const bool more, row.Next());
-      if (!more) break;
-      const std::int64_t id = row.Int64();
-      row.Skip();  // tree_key
-      row.Skip();  // conditions
-      const auto code = FailureCodeOf(row.Int<std::uint16_t>());
-      row.Skip();  // cut_above_ns
-      const BatchId batch{row.Int<std::uint64_t>()};
-      const Place place{batch, row.Int<std::uint64_t>()};
-      const std::int64_t failed_at = row.Int64();
-      if (!row.ChecksumMatches()) continue;  // it answers nothing
-      const bool is_of_worker = row.Text() == suspected.worker;
-      if (!code || !DependsOnTime(*code) || failed_at < since || !is_of_worker) continue;
-      rows.emplace_back(id, place);
-    }
-  }
-  for (const auto& [id, place] : rows) {
-    LF_TRY(Query query, connection.Start("DELETE FROM known_failures WHERE id = ?"));
-    LF_TRY_VOID(query.Add(id).Run());
-    removed_.insert(place);
-  }
+  LF_TRY(Query query, connection.Start(R"sql(
+    DELETE FROM known_failures WHERE id BETWEEN ? AND ? AND failed_at >= ? AND worker = ?
+    RETURNING batch, sequence, worker)sql"));
+  query.Add(range.first)
+      .Add(range.last)
+      .Add(suspected.since.time_since_epoch().count())
+      .Add(suspected.worker);
+  LF_TRY_VOID(RunRemoval(std::move(query)));
   return {};
 }
 
 Status KnownFailures::Doubt(Connection& connection, BatchId batch, std::uint64_t sequence) {
-  LF_TRY(Query query,
-         connection.Start("DELETE FROM known_failures WHERE batch = ? AND sequence = ?"));
-  LF_TRY_VOID(query.Add(batch.value).Add(sequence).Run());
-  removed_.insert({batch, sequence});
+  LF_TRY(Query query, connection.Start("DELETE FROM known_failures WHERE batch = ? AND "
+                                       "sequence = ? RETURNING batch, sequence, worker"));
+  query.Add(batch.value).Add(sequence);
+  LF_TRY_VOID(RunRemoval(std::move(query)));
   return {};
 }
 
 Result<std::uint32_t> KnownFailures::RemoveFrom(Connection& connection, BatchId batch,
                                                 std::uint64_t first_sequence) {
-  std::uint32_t count = 0;
-  {
-    LF_TRY(Query row, connection.Start(
-                          "SELECT sequence FROM known_failures WHERE batch = ? AND sequence >= ?"));
-    row.Add(batch.value).Add(first_sequence);
-    while (true) {
-      LF_TRY(const bool more, row.Next());
-      if (!more) break;
-      removed_.insert({batch, row.Int<std::uint64_t>()});
-      ++count;
-    }
-  }
-  if (count == 0) return count;
-  LF_TRY(Query query,
-         connection.Start("DELETE FROM known_failures WHERE batch = ? AND sequence >= ?"));
-  LF_TRY_VOID(query.Add(batch.value).Add(first_sequence).Run());
-  return count;
+  LF_TRY(Query query, connection.Start("DELETE FROM known_failures WHERE batch = ? AND "
+                                       "sequence >= ? RETURNING batch, sequence, worker"));
+  query.Add(batch.value).Add(first_sequence);
+  LF_TRY(const std::uint64_t count, RunRemoval(std::move(query)));
+  return static_cast<std::uint32_t>(count);
+}
+
+Result<std::uint64_t> KnownFailures::Remove(Connection& connection, const FailureFilter& filter) {
+  LF_TRY(Query query, connection.Start(R"sql(
+    DELETE FROM known_failures
+    WHERE ? IN ('', worker, host) AND code = coalesce(?, code) AND failed_at < ?
+    RETURNING batch, sequence, worker)sql"));
+  const auto code = filter.code ? std::optional(static_cast<int>(*filter.code)) : std::nullopt;
+  query.Add(std::string_view(filter.of))
+      .Add(code)
+      .Add(filter.failed_before.time_since_epoch().count());
+  return RunRemoval(std::move(query));
 }
 
 void KnownFailures::Publish() {
@@ -209,7 +225,7 @@ void KnownFailures::Publish() {
   if (taken_away.empty()) return;
   std::unordered_multiset<std::uint64_t> gone;
   std::erase_if(entries_, [&](const auto& one) {
-    const bool goes = taken_away.contains({one.second.batch, one.second.sequence});
+    const bool goes = taken_away.contains(RowOf(one.second));
     if (goes) gone.insert(one.first);
     return goes;
   });

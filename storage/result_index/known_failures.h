@@ -1,18 +1,24 @@
 #pragma once
-// KnownFailures: failures that an equal job would meet again, and where their outcomes are stored.
-// So a kernel that hangs takes its ten seconds of a timing slot once, not once for each job. A
-// failure answers for the full tuple, as a result does; a CUT for its bound and for lower ones.
+// KnownFailures: verdicts of workers on trees that failed, and where the outcomes are stored. So a
+// kernel that hangs does not take its ten seconds of a timing slot once for each job. A failure
+// answers for the full tuple, as a result does; a CUT for its bound and for lower ones.
 //
-// In memory: the newest kMost of them, about 100 bytes each; rows of earlier ones stay in the
+// A broken host fails what others can measure, so one host's verdict does not answer for its class:
+// see Settles().
+//
+// In memory: the newest kMost verdicts, about 200 bytes each; rows of earlier ones stay in the
 // table. Any thread may read; only the writer adds and publishes.
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <set>
+#include <span>
+#include <string>
+#include <tuple>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "common/base/result.h"
@@ -27,9 +33,26 @@ namespace loopfleet::storage {
 // Whether such a failure answers equal jobs: it is about the tree and its conditions, not about one
 // job's circumstances.
 bool IsCacheable(FailureCode code);
-// Whether a busy host can be part of the reason. Such a failure answers for one day only.
+// Whether the limits that the worker was started with, or a busy host, can be part of the reason.
 bool IsCircumstantial(FailureCode code);
 inline constexpr std::chrono::hours kCircumstantialAge{24};
+inline constexpr std::chrono::hours kOneHostsVerdictAge{1};
+
+// The workers that could get a job.
+using Candidates = std::function<std::vector<Witness>()>;
+struct Verdict {
+  Witness witness;
+  WallTime given_at{};
+};
+// Whether these verdicts on one tree, all of this code, answer a job at `now`:
+// - CUT: yes, as a figure would.
+// - If it is circumstantial: if each candidate gave it within kCircumstantialAge.
+// - Any other: if two hosts gave it, or if the host of each candidate gave it within
+//   kOneHostsVerdictAge.
+// Without a candidate only a CUT and the verdict of two hosts do. `candidates` is called only if
+// they matter; null: there is none.
+bool Settles(FailureCode code, std::span<const Verdict> verdicts, const Candidates& candidates,
+             WallTime now);
 
 class KnownFailures {
  public:
@@ -42,6 +65,7 @@ class KnownFailures {
     BatchId batch;
     std::uint64_t sequence = 0;
     WallTime failed_at{};
+    Witness witness;
   };
 
   // Loads the newest rows of the table. Damaged ones are skipped: measuring again is always right.
@@ -54,24 +78,30 @@ class KnownFailures {
              const Entry& entry);
   // The rows that may have been added since.
   static Result<IdRange> RangeSince(Connection& connection, WallTime since);
-  // Removes failures in the range that this worker's drift may have caused. Flush their outcomes
-  // first.
+  // Removes this worker's verdicts in the range.
   Status Suspect(Connection& connection, const ResultsSuspected& suspected, IdRange range);
-  // Removes the failure that this outcome is, if it is a known one.
+  // Removes the verdicts on the job with this outcome.
   Status Doubt(Connection& connection, BatchId batch, std::uint64_t sequence);
   // Removes those that outcomes of this batch from `first_sequence` on are; returns how many.
   Result<std::uint32_t> RemoveFrom(Connection& connection, BatchId batch,
                                    std::uint64_t first_sequence);
+  // Removes the verdicts that the filter names; returns their number.
+  Result<std::uint64_t> Remove(Connection& connection, const FailureFilter& filter);
   void Publish();  // the transaction is durable
   void Forget();   // the transaction was rolled back
 
  private:
   void Remember(const Entry& entry);  // mutex_ is held
 
-  using Place = std::pair<BatchId, std::uint64_t>;  // of the outcome
+  using Row = std::tuple<BatchId, std::uint64_t, std::string>;  // outcome, worker
+  static Row RowOf(const Entry& entry) {
+    return {entry.batch, entry.sequence, entry.witness.worker};
+  }
+  // Runs a DELETE that returns batch, sequence and worker of each row.
+  Result<std::uint64_t> RunRemoval(Query query);
 
   std::vector<Entry> added_;  // writer only
-  std::set<Place> removed_;   // writer only; may be among added_
+  std::set<Row> removed_;     // writer only; may be among added_
   mutable std::mutex mutex_;
   std::unordered_multimap<std::uint64_t, Entry> entries_;  // guarded by mutex_
   std::deque<std::uint64_t> oldest_;  // guarded by mutex_; hashes, oldest entry first

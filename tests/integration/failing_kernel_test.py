@@ -68,5 +68,26 @@ class FailingKernelTest(unittest.TestCase):
         self.check(COMPILER_HANG, "COMPILE_TIMEOUT")
 
 
+class ForgetFailuresTest(unittest.TestCase):
+    def test_a_forgotten_failure_is_measured_again(self):
+        with Fleet(workers=1, worker_program="loopfleet-worker-faulty", worker_arguments=LIMITS) as f:
+            def source():
+                _, (outcome,) = f.submit([job(WRONG_OUTPUT)])
+                self.assertEqual(outcome["error"]["code"], "WRONG_OUTPUT", outcome)
+                return outcome["source"]
+
+            self.assertEqual([source(), source()], ["measured", "stored"])
+            forget = ("db", "forget-failures", str(f.database))
+            self.assertEqual(f.command(*forget).returncode, 1, "a coordinator is at work")
+            f.coordinator.stop()
+            wrong = f.command(*forget, "--code", "WRONG")
+            self.assertEqual(wrong.returncode, 2)
+            self.assertIn("'WRONG'", wrong.stderr)
+            self.assertEqual(f.json(*forget, "--worker", "nobody"), {"forgotten": 0})
+            self.assertEqual(f.json(*forget, "--code", "WRONG_OUTPUT"), {"forgotten": 1})
+            f.start_coordinator()
+            self.assertEqual([source(), source()], ["measured", "stored"])
+
+
 if __name__ == "__main__":
     fleet.main()

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "client/cli/command_line.h"
+#include "client/cli/commands/forget_failures_command.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/text/age.h"
 #include "client/cli/text/outcome_text.h"
@@ -360,6 +361,7 @@ void AddDbCommands(CommandLine& line) {
       ->required();
   AddThin(line, noun);
   AddPrune(line, noun);
+  AddForgetFailures(line, noun);
   CLI::App& repair = line.AddCommand(
       noun,
       {.name = "repair",

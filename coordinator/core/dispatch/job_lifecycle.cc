@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "coordinator/core/dispatch/queueing.h"
@@ -21,7 +22,18 @@ struct Concluded {
   Ending ending;
   std::optional<Question> settles;
   std::uint64_t cut_above_ns = 0;
+  std::vector<storage::Witness> agreeing;
 };
+
+// The earlier attempts of the job that ended with this failure.
+std::vector<storage::Witness> AgreeingWith(const Job& job, const Evaluation& evaluation) {
+  std::vector<storage::Witness> agreeing;
+  for (const FailedAttempt& attempt : job.failed_attempts) {
+    if (evaluation.ok() || attempt.code != evaluation.failure().code || attempt.in_doubt) continue;
+    agreeing.push_back(attempt.witness);
+  }
+  return agreeing;
+}
 
 void MakeOutcome(Transaction& tx, Concluded concluded) {
   Batch& batch = tx.state.batches.At(concluded.id.batch);
@@ -50,7 +62,8 @@ void MakeOutcome(Transaction& tx, Concluded concluded) {
                                                        .finished_at = tx.now.wall,
                                                        .evaluation = std::move(ending.evaluation)},
                                            .cut_above_ns = concluded.cut_above_ns,
-                                           .in_doubt = !ending.doubt.empty()});
+                                           .in_doubt = !ending.doubt.empty(),
+                                           .agreeing = std::move(concluded.agreeing)});
   if (is_doubted_figure) {
     tx.writes.push_back(storage::ResultDoubted{
         .job = concluded.id, .flagged_at = tx.now.wall, .reason = std::move(ending.doubt)});
@@ -225,11 +238,13 @@ Job FinishJob(Transaction& tx, JobId id, Ending ending) {
   } else if (job.sharing == Sharing::kShares) {
     LeaveFlight(tx, job, ending.verdict);
   }
+  std::vector<storage::Witness> agreeing = AgreeingWith(job, ending.evaluation);
   MakeOutcome(tx, {.id = id,
                    .attempts = job.attempts(),
                    .ending = std::move(ending),
                    .settles = std::move(settles),
-                   .cut_above_ns = job.spec.cut_above_ns});
+                   .cut_above_ns = job.spec.cut_above_ns,
+                   .agreeing = std::move(agreeing)});
   return job;
 }
 

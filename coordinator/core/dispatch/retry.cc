@@ -1,6 +1,7 @@
 #include "coordinator/core/dispatch/retry.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,16 +35,37 @@ bool HasAlternative(const Transaction& tx, const Job& job) {
   });
 }
 
+// Whether the worker is on the host that gave the first verdict: what is broken there may be broken
+// for this worker, too.
+bool SharesHost(const Job& job, const Worker& worker) {
+  return job.first_verdict && job.first_verdict->host == worker.facts.hardware.host;
+}
+
+bool HasAlternativeOnAnotherHost(const Transaction& tx, const Job& job) {
+  return std::ranges::any_of(tx.state.workers.all(), [&](const auto& entry) {
+    return !SharesHost(job, entry.second) && IsAlternative(tx, job, entry.second);
+  });
+}
+
 // The alternative with free credit that has waited longest, of those that became free since the
-// last look; null if there is none.
+// last look; null if there is none. One that shares the first verdict's host counts only at the
+// end, or if no other host has one.
 Worker* FreeAlternative(Transaction& tx, const Job& job, WaitsForAnother& waits) {
-  const std::uint64_t after = std::exchange(waits.rank, tx.state.workers.last_rank());
   WorkerRegistry& workers = tx.state.workers;
+  const bool is_last_look = tx.now.instant >= waits.until;
+  const bool looks_at_all =
+      job.first_verdict && (is_last_look || waits.changes != workers.changes());
+  const std::uint64_t last = std::exchange(waits.rank, workers.last_rank());
+  const std::uint64_t after = looks_at_all ? 0 : last;
+  std::optional<bool> has_other_host;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
     if (!Serves(device, job.placement)) continue;
     for (Worker* worker = workers.NextCandidate(device, after); worker != nullptr;
          worker = workers.NextCandidate(device, worker->rank)) {
-      if (IsAlternative(tx, job, *worker)) return worker;
+      if (!IsAlternative(tx, job, *worker)) continue;
+      if (is_last_look || !SharesHost(job, *worker)) return worker;
+      if (!has_other_host) has_other_host = HasAlternativeOnAnotherHost(tx, job);
+      if (!*has_other_host) return worker;
     }
   }
   return nullptr;
@@ -105,7 +127,8 @@ void GrantAlone(Transaction& tx, RetryTable::Order order, const Uuid& id, Job& j
 
 }  // namespace
 
-bool TryAgain(Transaction& tx, const Worker& worker, LeaseId lease, const Evaluation& evaluation) {
+bool TryAgain(Transaction& tx, const Worker& worker, LeaseId lease, const Evaluation& evaluation,
+              const std::string& doubt) {
   if (evaluation.ok()) return false;
   Job& job = tx.state.jobs.At(tx.state.leases.Find(lease)->job);
   const FailureCode code = evaluation.failure().code;
@@ -114,11 +137,18 @@ bool TryAgain(Transaction& tx, const Worker& worker, LeaseId lease, const Evalua
   const auto before = std::ranges::count(job.failed_attempts, code, &FailedAttempt::code);
   if (before + 1 >= rule->turns) return false;
   const bool keeps_its_worker = !job.spec.affinity.empty();
-  job.failed_attempts.push_back({.worker = worker.id(), .lease = lease, .code = code});
+  const std::string& host = worker.facts.hardware.host;
+  job.failed_attempts.push_back({.worker = worker.id(),
+                                 .lease = lease,
+                                 .code = code,
+                                 .witness = {.worker = worker.facts.name, .host = host},
+                                 .in_doubt = !doubt.empty()});
   if (rule->where == Where::kOnlyElsewhere) {
     FirstVerdict verdict{.evaluation = evaluation,
                          .worker = worker.facts.name,
-                         .hardware_class = worker.facts.hardware.hardware_class};
+                         .hardware_class = worker.facts.hardware.hardware_class,
+                         .host = host,
+                         .doubt = doubt};
     job.first_verdict = std::make_shared<const FirstVerdict>(std::move(verdict));
   }
   const bool waits = !keeps_its_worker && HasAlternative(tx, job);
@@ -150,7 +180,8 @@ bool EndWithFirstVerdict(Transaction& tx, JobId id) {
   FinishJob(tx, id,
             {.verdict = Verdict::kAboutTheTree,
              .evaluation = verdict->evaluation,
-             .worker = verdict->worker});
+             .worker = verdict->worker,
+             .doubt = verdict->doubt});
   return true;
 }
 

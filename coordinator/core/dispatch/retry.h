@@ -5,13 +5,17 @@
 // A job that asks for one worker by `affinity` is never retried elsewhere: that would answer a
 // different question.
 
+#include <string>
+
 #include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 
 // A worker reported that its job failed. True if the job is retried: its lease has ended, and the
 // report can be dropped. False if the failure is the job's outcome.
-bool TryAgain(Transaction& tx, const Worker& worker, LeaseId lease, const Evaluation& evaluation);
+// `doubt`: as in Ending.
+bool TryAgain(Transaction& tx, const Worker& worker, LeaseId lease, const Evaluation& evaluation,
+              const std::string& doubt);
 
 // A job granted for a second verdict was returned unrun. True if it now waits for another worker;
 // false if it needs no second verdict, or no other worker could give one.

@@ -396,9 +396,9 @@ Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation ev
     tx.effects.push_back(Observation{LeaseWasUnreadable{
         .worker = worker.facts.name, .job = job.id, .reason = evaluation.failure().message}});
   }
-  if (TryAgain(tx, worker, lease.id, evaluation)) return Keep::kForgetNow;
-  const bool is_measured = evaluation.ok();
   std::string doubt = DoubtOf(worker, lease);
+  if (TryAgain(tx, worker, lease.id, evaluation, doubt)) return Keep::kForgetNow;
+  const bool is_measured = evaluation.ok();
   const bool is_doubted = !doubt.empty();
   if (is_measured) NoteContradiction(tx, worker, job);
   if (is_doubted) PutInDoubt(evaluation, doubt);

@@ -24,9 +24,11 @@ constexpr std::array kRules = {
     RetryRule{kCompileOom, 2, Where::kRatherElsewhere, "others may have had the memory"},
     RetryRule{kRunOom, 2, Where::kRatherElsewhere, "others may have had the memory"},
     // A kernel is the same on every worker of a class. Two verdicts that disagree tell a faulty
-    // core or memory from a faulty kernel; two that agree settle it.
+    // host from a faulty kernel; two that agree settle it, for equal jobs, too.
     RetryRule{kWrongOutput, 2, Where::kOnlyElsewhere, "faulty hardware computes wrongly, too"},
     RetryRule{kRunCrash, 2, Where::kOnlyElsewhere, "faulty hardware crashes, too"},
+    RetryRule{kCompileError, 2, Where::kOnlyElsewhere, "a broken compiler refuses any tree"},
+    RetryRule{kSandboxViolation, 2, Where::kOnlyElsewhere, "a broken host lets nothing pass"},
 };
 
 }  // namespace

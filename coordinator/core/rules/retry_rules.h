@@ -5,9 +5,9 @@
 // The rule depends on the likely cause:
 // - The worker or its device: retried up to the limit of any job (Limits::max_attempts).
 // - The moment (a busy host): a few retries.
-// - The job, in a way that faulty hardware could imitate (a wrong sum, a crash): one retry, but
-//   only on another worker of the same hardware class, as only there a second verdict is
-//   comparable.
+// - The job, in a way that a broken host could imitate (a wrong sum, a crash): one retry, but only
+//   on another worker of the same hardware class, as only there a second verdict is comparable; on
+//   another host if there is one.
 // - The job for certain: no retry, which would do the same work for the same answer.
 
 #include <cstdint>

@@ -46,12 +46,16 @@ struct FailedAttempt {
   Uuid worker;
   LeaseId lease;
   FailureCode code = FailureCode::kWorkerCrashed;
+  storage::Witness witness;
+  bool in_doubt = false;  // the worker was in quarantine
 };
 // The failure reported first, kept while a second verdict is sought.
 struct FirstVerdict {
   Evaluation evaluation;
   std::string worker;
   std::string hardware_class;
+  std::string host;
+  std::string doubt;  // as in Ending
 };
 
 // Whether the job takes part in coalescing: `fresh` ones neither lead nor follow.

@@ -24,8 +24,8 @@ namespace loopfleet::coordinator {
 
 struct WaitsForAnother {
   Instant until{};
-  // What was found: of the candidates up to this rank none can run it; as of this change count of
-  // the registry there is a worker that can.
+  // What was found: of the candidates up to this rank none will do; as of this change count of the
+  // registry there is a worker that can run it.
   std::uint64_t rank = 0;
   std::uint64_t changes = 0;
 };

@@ -95,8 +95,7 @@ struct ModelDisk::Writer {
     const bool is_known =
         !outcome.evaluation.ok() && outcome.evaluation.tree_key && outcome.evaluation.conditions &&
         outcome.source == OutcomeSource::kMeasured &&
-        storage::IsCacheable(outcome.evaluation.failure().code) &&
-        !(finished.in_doubt && storage::DependsOnTime(outcome.evaluation.failure().code));
+        storage::IsCacheable(outcome.evaluation.failure().code) && !finished.in_doubt;
     if (is_known) state.failed[*outcome.evaluation.tree_key].push_back(outcome.job);
     return {};
   }
@@ -118,8 +117,7 @@ struct ModelDisk::Writer {
     for (auto& [tree, jobs] : state.failed) {
       std::erase_if(jobs, [&](JobId job) {
         const Outcome& outcome = state.outcomes.at(job);
-        return outcome.worker == suspected.worker && outcome.finished_at >= suspected.since &&
-               storage::DependsOnTime(outcome.evaluation.failure().code);
+        return outcome.worker == suspected.worker && outcome.finished_at >= suspected.since;
       });
     }
     return {};

@@ -158,10 +158,12 @@ TEST_F(CorruptionTest, EveryColumnOfOutcomes) {
 }
 
 TEST_F(CorruptionTest, ADamagedFailureAnswersNothing) {
-  const Evaluation failure = SomeFailure(FailureCode::kRunCrash);
-  ASSERT_TRUE(OpenReader()->FindFailure({.key = KeyFor(failure)}).value());
+  const StoreReader::FailureQuery question{
+      .key = KeyFor(SomeFailure(FailureCode::kRunCrash)),
+      .candidates = [] { return std::vector{Witness{.worker = "worker-1", .host = "host-1"}}; }};
+  ASSERT_TRUE(OpenReader()->FindFailure(question).value());
   Damage("outcomes", "failure_message", "idx = 1");
-  EXPECT_FALSE(OpenReader()->FindFailure({.key = KeyFor(failure)}).value());
+  EXPECT_FALSE(OpenReader()->FindFailure(question).value());
 }
 
 // Where to begin to flag is searched by the times of rows.
@@ -189,7 +191,7 @@ TEST_F(CorruptionTest, ADamagedTimeDoesNotCutADoubtShort) {
                                           .reason = "it drifted"}}));
   const auto reader = OpenReader();
   EXPECT_FALSE(reader->FindResult(KeyFor(SomeMeasurement(2))).value());
-  EXPECT_FALSE(reader->FindFailure({.key = KeyFor(timeout(3))}).value());
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM known_failures WHERE failed_at > 1"), 0);
 }
 
 TEST_F(CorruptionTest, AnOutcomesOwnPlace) {

@@ -118,6 +118,7 @@ void FakeDisk::Apply(const storage::Write& write) {
             LF_CHECK(outcomes.try_emplace(outcome.job, outcome).second, "job {} finished twice",
                      outcome.job);
             if (finished.in_doubt) in_doubt.insert(outcome.job);
+            agreeing[outcome.job] = finished.agreeing;
           },
           [&](const storage::BatchClosed& closed) { batches.at(closed.batch).closed = true; },
           [&](const storage::BatchCancelled& cancelled) {

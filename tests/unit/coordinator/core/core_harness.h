@@ -38,6 +38,7 @@ class FakeDisk {
   std::vector<storage::ResultsSuspected> suspected;
   std::vector<storage::ResultDoubted> doubted;
   std::set<JobId> in_doubt;  // flagged when first stored
+  std::map<JobId, std::vector<storage::Witness>> agreeing;
   std::map<std::string, storage::WorkersDrained> drains;
   std::uint64_t starts = 0;
 

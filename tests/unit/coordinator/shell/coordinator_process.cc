@@ -201,11 +201,12 @@ wire::CoordinatorReply StubClient::Raw(std::string_view frame) {
   return *std::move(answer);
 }
 
-StubWorker::StubWorker(wire::Context& context, const std::string& endpoint, std::uint32_t credit)
+StubWorker::StubWorker(wire::Context& context, const std::string& endpoint, std::uint32_t credit,
+                       const std::string& host)
     : facts_{.worker = Uuid::Random(),
-             .name = "stub",
+             .name = "stub" + host,
              .credit = credit,
-             .hardware = {.hardware_class = "stub-class"},
+             .hardware = {.hardware_class = "stub-class", .host = host},
              .compiler = {.llvm = "0", .tier = "none", .revision = "0"},
              .policy = "stub-policy"},
       dealer_(Connect(context, endpoint)) {
@@ -226,23 +227,25 @@ wire::Report StubWorker::ReportOf(const wire::Lease& lease) {
   if (!reported_.contains(lease.lease)) ++runs_[lease.job];
   const auto replayed = ReplayJob(lease.spec);
   LF_CHECK(replayed, "job {} cannot be replayed", lease.job);
-  return {.lease = lease.lease,
-          .job = lease.job,
-          .evaluation = {.verdict = Measurement{.elapsed_ns = 100,
-                                                .elapsed_low_ns = 99,
-                                                .elapsed_high_ns = 101,
-                                                .elapsed_min_ns = 99,
-                                                .elapsed_mean_ns = 100,
-                                                .spread = 0.01,
-                                                .iterations_per_sample = 1,
-                                                .samples_ns = {99, 100, 101},
-                                                .sample_flags = {0, 0, 0}},
-                         .tree_key = looptree::KeyOf(replayed->tree),
-                         .flop_count = looptree::FlopCount(replayed->tree.program()),
-                         .conditions = Conditions{.hardware = facts_.hardware,
-                                                  .compiler = facts_.compiler,
-                                                  .policy = facts_.policy,
-                                                  .isolation = "none"}}};
+  wire::Report report{.lease = lease.lease,
+                      .job = lease.job,
+                      .evaluation = {.verdict = Measurement{.elapsed_ns = 100,
+                                                            .elapsed_low_ns = 99,
+                                                            .elapsed_high_ns = 101,
+                                                            .elapsed_min_ns = 99,
+                                                            .elapsed_mean_ns = 100,
+                                                            .spread = 0.01,
+                                                            .iterations_per_sample = 1,
+                                                            .samples_ns = {99, 100, 101},
+                                                            .sample_flags = {0, 0, 0}},
+                                     .tree_key = looptree::KeyOf(replayed->tree),
+                                     .flop_count = looptree::FlopCount(replayed->tree.program()),
+                                     .conditions = Conditions{.hardware = facts_.hardware,
+                                                              .compiler = facts_.compiler,
+                                                              .policy = facts_.policy,
+                                                              .isolation = "none"}}};
+  if (fails_with_) report.evaluation.verdict = Failure{.code = *fails_with_, .message = "a stub"};
+  return report;
 }
 
 void StubWorker::Hear(const wire::WorkerCommand& command) {

@@ -75,10 +75,12 @@ class StubClient {
   std::uint64_t last_number_ = 0;
 };
 
-// Measures every job at 100 ns, without running anything.
+// Measures every job at 100 ns, or fails it, without running anything.
 class StubWorker {
  public:
-  StubWorker(wire::Context& context, const std::string& endpoint, std::uint32_t credit);
+  StubWorker(wire::Context& context, const std::string& endpoint, std::uint32_t credit,
+             const std::string& host = "");
+  void FailWith(FailureCode code) { fails_with_ = code; }
   // Reads all messages, reports at most `reports` of the held leases, says hello when asked, and
   // sends a heartbeat once a second.
   void Step(std::size_t reports);
@@ -93,6 +95,7 @@ class StubWorker {
   void Send(const wire::WorkerMessage& message);
 
   wire::WorkerHello facts_;
+  std::optional<FailureCode> fails_with_;
   wire::Dealer dealer_;
   std::map<LeaseId, wire::Lease> held_;  // until the report is acknowledged
   std::map<LeaseId, bool> reported_;

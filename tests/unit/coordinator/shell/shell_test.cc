@@ -95,6 +95,45 @@ TEST_F(Shell, ABatchIsMeasuredAndThenAnsweredFromTheStore) {
   EXPECT_EQ(worker.runs().size(), 100u);
 }
 
+// A broken host fails what the others of its class can measure.
+TEST_F(Shell, AFailureOfOneHostAnswersOnlyWhereNoOtherHostIs) {
+  StubClient client(context, coordinator->clients);
+  const auto measure = [&](const std::vector<StubWorker*>& workers) {
+    const auto outcomes = Follow(client, Submit(client, Jobs(1)), [&] {
+      for (StubWorker* worker : workers) worker->Step(kAll);
+    });
+    return std::pair(outcomes.at(0).evaluation.ok(), outcomes.at(0).source);
+  };
+  StubWorker broken(context, coordinator->workers, 8, "broken");
+  broken.FailWith(FailureCode::kRunCrash);
+  EXPECT_EQ(measure({&broken}), std::pair(false, OutcomeSource::kMeasured));
+  EXPECT_EQ(measure({&broken}), std::pair(false, OutcomeSource::kStored));
+  StubWorker sound(context, coordinator->workers, 8, "sound");
+  Await("the other worker", [&] {
+    broken.Step(kAll);
+    sound.Step(kAll);
+    return Expect<wire::WorkerList>(client.Call(wire::ListWorkers{})).workers.size() == 2;
+  });
+  EXPECT_EQ(measure({&broken, &sound}), std::pair(true, OutcomeSource::kMeasured));
+}
+
+TEST_F(Shell, AFailureThatTwoHostsAgreeOnAnswersForTheClass) {
+  StubClient client(context, coordinator->clients);
+  StubWorker one(context, coordinator->workers, 8, "one");
+  StubWorker two(context, coordinator->workers, 8, "two");
+  for (StubWorker* worker : {&one, &two}) worker->FailWith(FailureCode::kCompileError);
+  const auto turn = [&] {
+    one.Step(kAll);
+    two.Step(kAll);
+  };
+  Await("both workers", [&] {
+    turn();
+    return Expect<wire::WorkerList>(client.Call(wire::ListWorkers{})).workers.size() == 2;
+  });
+  EXPECT_EQ(Follow(client, Submit(client, Jobs(1)), turn).at(0).attempts, 2U);
+  EXPECT_EQ(Follow(client, Submit(client, Jobs(1)), turn).at(0).source, OutcomeSource::kStored);
+}
+
 TEST(ShellStart, APathNeedNotBeText) {
   const PrivateDir dir;
   const auto path = dir.path() / "caf\xe9";

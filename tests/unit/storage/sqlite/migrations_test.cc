@@ -18,7 +18,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 11;
+constexpr int kVersion = 12;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

@@ -25,9 +25,8 @@ TEST(RetryRules, EachCodeHasOneRuleAndAReason) {
 }
 
 TEST(RetryRules, WhatOnlyTheJobIsToBlameForIsFinal) {
-  for (const FailureCode code :
-       {kInvalidBenchmark, kInvalidAction, kLimitFlops, kLimitUnroll, kCompileError, kRunTimeout,
-        kSandboxViolation, kCut, kExpired, kCancelled, kUnsupported}) {
+  for (const FailureCode code : {kInvalidBenchmark, kInvalidAction, kLimitFlops, kLimitUnroll,
+                                 kRunTimeout, kCut, kExpired, kCancelled, kUnsupported}) {
     EXPECT_EQ(RetryRuleOf(code), nullptr) << InfoOf(code).name;
   }
 }
@@ -167,7 +166,7 @@ TEST(Core, AWrongOutputAloneIsFinal) {
 }
 
 TEST(Core, AWrongOutputIsAskedOfAnotherWorkerOnce) {
-  for (const FailureCode code : {kWrongOutput, kRunCrash}) {
+  for (const FailureCode code : {kWrongOutput, kRunCrash, kCompileError, kSandboxViolation}) {
     TwoWorkers h;
     h.ReportFailure("w", h.lease, code);
     h.WorkerHello("y", 52);
@@ -179,6 +178,99 @@ TEST(Core, AWrongOutputIsAskedOfAnotherWorkerOnce) {
     EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), code);
     EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 2U);
   }
+}
+
+TEST(Core, WhoAgreedWithTheVerdictIsStoredWithIt) {
+  TwoWorkers h;
+  h.ReportFailure("w", h.lease, kRunCrash);
+  h.ReportFailure("x", h.TakeLeases("x").at(0), kRunCrash);
+  h.Write();
+  const std::vector<storage::Witness> first{{.worker = "worker 50", .host = ""}};
+  EXPECT_EQ(h.disk.agreeing.at(h.lease.job), first);
+}
+
+TEST(Core, ADifferentVerdictDoesNotAgree) {
+  TwoWorkers h;
+  h.ReportFailure("w", h.lease, kRunCrash);
+  h.ReportFailure("x", h.TakeLeases("x").at(0), kRunTimeout);
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(h.lease.job)), kRunTimeout);
+  EXPECT_TRUE(h.disk.agreeing.at(h.lease.job).empty());
+}
+
+TEST(Core, AVerdictGivenInQuarantineDoesNotAgree) {
+  OneLease h;
+  h.Say("w",
+        wire::Heartbeat{
+            .held = {h.lease.lease}, .canary_ratio = 1.2, .canary = wire::CanaryState::kDrifting});
+  h.WorkerHello("x", 51);
+  h.ReportFailure("w", h.lease, kRunCrash);
+  h.ReportFailure("x", h.TakeLeases("x").at(0), kRunCrash);
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(h.lease.job)), kRunCrash);
+  EXPECT_TRUE(h.disk.agreeing.at(h.lease.job).empty());
+}
+
+TEST(Core, AFirstVerdictGivenInQuarantineStaysInDoubt) {
+  OneLease h;
+  h.Say("w",
+        wire::Heartbeat{
+            .held = {h.lease.lease}, .canary_ratio = 1.2, .canary = wire::CanaryState::kDrifting});
+  h.WorkerHello("x", 51);
+  h.ReportFailure("w", h.lease, kRunCrash);
+  EXPECT_EQ(h.TakeLeases("x").size(), 1U);
+  h.Say("x", wire::Goodbye{});  // lost with the job
+  h.Pass(seconds(5));
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(h.lease.job)), kRunCrash);
+  EXPECT_TRUE(h.disk.in_doubt.contains(h.lease.job));
+}
+
+// "w" and "x" are on one host, "y" is on another and busy.
+struct TwoHosts : Harness {
+  TwoHosts() {
+    ClientHello("c", 1);
+    WorkerHello("y", 52, {.host = "other"});
+    Submit("c", {{.tree = 1}});
+    Write();
+    busy = TakeLeases("y").at(0);
+    WorkerHello("w", 50, {.host = "one"});
+    Submit("c", {{.tree = 2}});
+    Write();
+    failed = TakeLeases("w").at(0);
+    WorkerHello("x", 51, {.host = "one"});
+    ReportFailure("w", failed, kRunCrash);
+  }
+  void PassBeats(int beats) {
+    for (int beat = 0; beat < beats; ++beat) {
+      Pass(milliseconds(100));
+      Heartbeat("w");
+      Heartbeat("x");
+      Heartbeat("y", {busy.lease});
+    }
+  }
+  wire::Lease busy;
+  wire::Lease failed;
+};
+
+TEST(Core, ASecondVerdictIsRatherAnotherHosts) {
+  TwoHosts h;
+  h.PassBeats(10);
+  EXPECT_TRUE(h.TakeLeases("x").empty());
+  h.Report("y", h.busy);
+  EXPECT_EQ(h.TakeLeases("y").at(0).job, h.failed.job);
+}
+
+TEST(Core, ASecondVerdictIsTheSameHostsBeforeItIsNobodys) {
+  TwoHosts h;
+  h.PassBeats(25);
+  EXPECT_EQ(h.TakeLeases("x").at(0).job, h.failed.job);
+}
+
+TEST(Core, ASecondVerdictIsTheSameHostsOnceTheOtherHostIsGone) {
+  TwoHosts h;
+  h.Say("y", wire::Goodbye{});
+  EXPECT_EQ(h.TakeLeases("x").at(0).job, h.failed.job);
 }
 
 TEST(Core, WhatAnotherWorkerMeasuresIsTheOutcome) {

@@ -54,8 +54,9 @@ class DatabaseCheckTest : public ScratchDatabase {
       if (IsThinned(id)) first.outcome.finished_at = WallTime(std::chrono::days(1));
       const Status applied = store->Apply(std::vector<Write>{
           accepted, first,
-          JobFinished{SomeOutcome({.batch = id, .index = 1, .sequence = 2}, FullSpec(),
-                                  SomeFailure(FailureCode::kRunCrash))},
+          JobFinished{.outcome = SomeOutcome({.batch = id, .index = 1, .sequence = 2}, FullSpec(),
+                                             SomeFailure(FailureCode::kRunCrash)),
+                      .agreeing = {{.worker = "worker-2", .host = "host-2"}}},
           JobFinished{SomeOutcome({.batch = id, .index = 2, .sequence = 3}, PlainSpec(4),
                                   StoredMeasurement(id, 2))}});
       ASSERT_TRUE(applied) << applied.error().message;
@@ -128,7 +129,7 @@ class DatabaseCheckTest : public ScratchDatabase {
       {"outcomes", 25},         {"results", 28},        {"hardware", 20},
       {"compilers", 5},         {"conditions", 8},      {"result_key_runs", 6},
       {"result_key_chunks", 3}, {"suspect_results", 4}, {"retention", 11},
-      {"known_failures", 9},    {"drains", 5},          {"device_states", 6},
+      {"known_failures", 11},   {"drains", 5},          {"device_states", 6},
       {"suspicions", 10},       {"copied_results", 3},  {"prunings", 12}};
 };
 
