@@ -97,9 +97,25 @@ Answer<void> Client::Greet() {
                                          "loopfleet coordinator's endpoint for clients?",
                                          options_.address)});
   }
-  coordinator_ = welcome->coordinator;
-  epoch_ = welcome->epoch;
+  return Meet(*welcome);
+}
+
+Answer<void> Client::Meet(const wire::Welcome& welcome) {
+  const bool is_told = !welcome.incarnation.is_nil();
+  if (is_told && incarnation_.is_nil()) incarnation_ = welcome.incarnation;
+  was_replaced_ |= is_told && welcome.incarnation != incarnation_;
+  if (was_replaced_) return std::unexpected(Replaced());
+  coordinator_ = welcome.coordinator;
+  epoch_ = welcome.epoch;
   return {};
+}
+
+CallError Client::Replaced() const {
+  return {.kind = ErrorKind::kNotFound,
+          .message = fmt::format("the database of the coordinator at {} was replaced, probably by "
+                                 "a restored snapshot: batches submitted after the snapshot are "
+                                 "gone; connect again and look with `loopfleet batch list`",
+                                 options_.address)};
 }
 
 std::optional<CallError> Client::CheckStop() const {
@@ -154,6 +170,9 @@ Answer<std::optional<wire::CoordinatorMessage>> Client::ReceiveReplyTo(std::uint
           .message =
               fmt::format("the coordinator's answer cannot be read: {}", reply.error().message)});
     }
+    if (const auto* welcome = std::get_if<wire::Welcome>(&reply->message)) {
+      LF_TRY_VOID(Meet(*welcome));
+    }
     // Number 0 answers a frame that could not be decoded, which must be the latest. Other numbers
     // are duplicate replies to resent requests, and replies to hellos.
     if (reply->number == number || reply->number == 0) return std::move(reply->message);
@@ -163,6 +182,7 @@ Answer<std::optional<wire::CoordinatorMessage>> Client::ReceiveReplyTo(std::uint
 
 Answer<wire::CoordinatorMessage> Client::Exchange(const wire::ClientMessage& message,
                                                   Nanos expected) {
+  if (was_replaced_) return std::unexpected(Replaced());
   const std::uint64_t number = ++last_number_;
   const std::string frame = wire::Encode(wire::ClientRequest{.number = number, .message = message});
   wire::Poller poller;

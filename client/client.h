@@ -33,6 +33,8 @@ namespace loopfleet::client {
 //   kTimeout      the caller's deadline passed
 //   kClosed       the caller asked to stop
 //   kCorrupt      the answer could not be read
+//   kNotFound     the coordinator's database was replaced since this client connected: what it
+//                 submitted may be gone. So ends every later call
 //   kInvalid      `refusal` set: the coordinator refused the request, or this key (UNAUTHENTICATED)
 //   kFull         `refusal` set: likewise, but the request may succeed later
 struct CallError {
@@ -116,6 +118,8 @@ class Client {
   template <class T>
   Answer<T> Ask(const wire::ClientMessage& message, Nanos expected);
   Answer<void> Greet();
+  // Notes who welcomed it: an error if that is a coordinator with another database than before.
+  Answer<void> Meet(const wire::Welcome& welcome);
   std::string HelloFrame();
   // The reply to request `number`, if it has arrived.
   Answer<std::optional<wire::CoordinatorMessage>> ReceiveReplyTo(std::uint64_t number);
@@ -123,6 +127,7 @@ class Client {
   // Checks for a failed handshake: an error if the coordinator refuses this key.
   Answer<void> CheckHandshake();
   CallError Silence() const;
+  CallError Replaced() const;
   Answer<void> Pause(Nanos duration);
 
   ClientOptions options_;
@@ -133,6 +138,8 @@ class Client {
   std::uint64_t last_number_ = 0;
   std::string coordinator_;
   std::uint64_t epoch_ = 0;
+  Uuid incarnation_;               // of its database; nil: not told yet
+  bool was_replaced_ = false;      // another incarnation has answered
   bool handshake_failed_ = false;  // since the last answer
 };
 

@@ -112,6 +112,7 @@ struct Welcome {
   coordinator @1 :Text;         # its name, for people; at most 512 bytes
   epoch @2 :UInt64;             # number of the coordinator's starts on this database
   capabilities @3 :List(Text);  # as in ClientHello
+  incarnation @4 :Data;         # 16 bytes: names its database; another one: a restored snapshot. Absent: not told
 }
 
 struct Accepted {

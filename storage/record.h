@@ -194,6 +194,7 @@ struct ReferenceClock {
 // Everything that a coordinator needs to continue where the last one stopped.
 struct Recovery {
   std::uint64_t epoch = 1;  // this start's number, already on disk
+  Uuid incarnation;         // Store::incarnation()
   std::uint64_t next_batch = 1;
   std::vector<StoredBatch> unfinished;  // batches that are open, or have jobs without an outcome
   std::vector<UnfinishedJob> jobs;      // those jobs, in order

@@ -97,23 +97,60 @@ Status FillFailureCodes(Connection& connection) {
   return {};
 }
 
+// What this start found in the table `writer`, and made of it.
+struct Start {
+  std::uint64_t epoch = 0;
+  Uuid incarnation;
+  std::uint64_t first_batch = 1;
+};
+
+// Begins another incarnation if the file is a restored snapshot. How far the numbers jump is random
+// in part, so that a snapshot that is restored twice does not give out the same ones.
+Status LeaveSnapshot(Connection& connection) {
+  LF_TRY(const std::int64_t is_snapshot, connection.Number("SELECT is_snapshot FROM writer"));
+  if (is_snapshot == 0) return {};
+  log::Warning("store.snapshot_restored path={}", connection.path());
+  return connection.Run(R"sql(
+    UPDATE writer SET
+      is_snapshot = 0, incarnation = randomblob(16),
+      epoch = epoch + 1000 + abs(random() % 1000),
+      first_batch = max(first_batch, (SELECT coalesce(max(id), 0) + 1 FROM batches))
+                    + 1000000 + abs(random() % 1000000))sql");
+}
+
+Result<Start> ReadStart(Connection& connection) {
+  LF_TRY(Query row, connection.Start("SELECT epoch, first_batch, incarnation FROM writer"));
+  LF_TRY(const bool found, row.Next());
+  if (!found) return Fail(ErrorKind::kCorrupt, "table writer is empty");
+  Start start{.epoch = row.Int<std::uint64_t>()};
+  start.first_batch = row.Int<std::uint64_t>();
+  const auto incarnation = row.Blob();
+  if (incarnation.size() != start.incarnation.bytes.size()) {
+    return Fail(ErrorKind::kCorrupt, "the incarnation in table writer is not 16 bytes");
+  }
+  std::ranges::copy(incarnation, start.incarnation.bytes.begin());
+  return start;
+}
+
 // Makes this start the only one that may write.
-Result<std::uint64_t> BeginEpoch(Connection& connection) {
-  LF_TRY_VOID(connection.Run("BEGIN IMMEDIATE; UPDATE writer SET epoch = epoch + 1"));
+Result<Start> BeginEpoch(Connection& connection) {
+  LF_TRY_VOID(connection.Run("BEGIN IMMEDIATE"));
+  LF_TRY_VOID(LeaveSnapshot(connection));
+  LF_TRY_VOID(connection.Run("UPDATE writer SET epoch = epoch + 1"));
   LF_TRY_VOID(FillFailureCodes(connection));
-  LF_TRY(const std::int64_t epoch, connection.Number("SELECT epoch FROM writer"));
+  LF_TRY(const Start start, ReadStart(connection));
   LF_TRY_VOID(connection.Run("COMMIT"));
-  return static_cast<std::uint64_t>(epoch);
+  return start;
 }
 
 }  // namespace
 
 struct Store::Impl {
-  Impl(WriterLock taken, std::unique_ptr<Connection> opened, std::uint64_t started,
+  Impl(WriterLock taken, std::unique_ptr<Connection> opened, const Start& started,
        const StoreOptions& options)
       : lock(std::move(taken)),
         connection(std::move(opened)),
-        epoch(started),
+        start(started),
         keys(std::make_shared<ResultKeys>(options.run_entries)) {}
 
   Status ApplyAll(std::span<const Write> writes);
@@ -143,7 +180,7 @@ struct Store::Impl {
 
   WriterLock lock;  // freed last
   std::unique_ptr<Connection> connection;
-  const std::uint64_t epoch;
+  const Start start;
   const std::shared_ptr<ResultKeys> keys;
   ConditionsTable conditions{*connection};
   ResultTable results{*connection, conditions, *keys};
@@ -173,9 +210,9 @@ Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
   LF_FAILPOINT("store.opened");
   LF_TRY_VOID(Migrate(*connection));
   LF_FAILPOINT("store.migrated");
-  LF_TRY(const std::uint64_t epoch, BeginEpoch(*connection));
+  LF_TRY(const Start start, BeginEpoch(*connection));
   LF_FAILPOINT("store.epoch_begun");
-  auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), epoch, options);
+  auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), start, options);
   LF_TRY_VOID(impl->RebuildBatches());
   LF_TRY_VOID(impl->LoadResultKeys());
   return std::unique_ptr<Store>(new Store(std::move(impl)));
@@ -184,7 +221,9 @@ Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
-std::uint64_t Store::epoch() const { return impl_->epoch; }
+std::uint64_t Store::epoch() const { return impl_->start.epoch; }
+
+const Uuid& Store::incarnation() const { return impl_->start.incarnation; }
 
 std::shared_ptr<const ResultKeys> Store::result_keys() const { return impl_->keys; }
 
@@ -233,8 +272,9 @@ Status Store::Impl::RebuildBatches() {
 }
 
 Result<Recovery> Store::RecoverBatches() {
-  Recovery recovery{.epoch = impl_->epoch};
-  LF_TRY(recovery.next_batch, impl_->batches.NextId());
+  Recovery recovery{.epoch = impl_->start.epoch, .incarnation = impl_->start.incarnation};
+  LF_TRY(const std::uint64_t next_batch, impl_->batches.NextId());
+  recovery.next_batch = std::max(next_batch, impl_->start.first_batch);
   LF_TRY(recovery.unfinished, impl_->batches.ListUnfinished());
   LF_TRY(recovery.reference_clocks, impl_->conditions.ReferenceClocks());
   LF_TRY(recovery.drains, impl_->drains.List());
@@ -375,11 +415,11 @@ Status Store::Impl::ApplyAll(std::span<const Write> writes) {
 
 Status Store::Impl::CheckEpoch() {
   LF_TRY(const std::int64_t newest, connection->Number("SELECT epoch FROM writer"));
-  if (static_cast<std::uint64_t>(newest) == epoch) return {};
+  if (static_cast<std::uint64_t>(newest) == start.epoch) return {};
   return Fail(ErrorKind::kClosed,
               fmt::format("database {}: a newer writer (epoch {}) has taken over from this one "
                           "(epoch {}), which may write nothing more",
-                          connection->path(), newest, epoch));
+                          connection->path(), newest, start.epoch));
 }
 
 // The batch as the current transaction leaves it, to be saved at its end.

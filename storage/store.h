@@ -18,6 +18,7 @@
 #include <span>
 
 #include "common/base/result.h"
+#include "common/base/uuid.h"
 #include "storage/record.h"
 
 namespace loopfleet::storage {
@@ -66,6 +67,10 @@ class Store {
 
   // The number of this start; 1 for a new database.
   std::uint64_t epoch() const;
+  // Names the history of this database: random, and another one after a snapshot is restored. The
+  // restored database then gives out no epoch or batch number that the lost one may have used,
+  // unless it was started 1,000 times or got 1,000,000 batches after the snapshot.
+  const Uuid& incarnation() const;
 
   // The index of stored results, kept up to date by Apply(). A reader in this process that is given
   // it (StoreReader::Open) need not build its own. Any thread may read it.

@@ -140,7 +140,11 @@ nb::dict WorkerDict(const wire::WorkerInfo& info) {
 // Converts a reply to (kind, content).
 struct ReplyParts {
   nb::object operator()(const wire::Welcome& welcome) const {
-    return nb::make_tuple("welcome", nb::make_tuple(welcome.coordinator, welcome.epoch));
+    const auto& bytes = welcome.incarnation.bytes;
+    return nb::make_tuple(
+        "welcome",
+        nb::make_tuple(welcome.coordinator, welcome.epoch,
+                       nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
   }
   nb::object operator()(const wire::Accepted& accepted) const {
     return nb::make_tuple(

@@ -160,6 +160,8 @@ struct Welcome {
   std::string coordinator;                // its name, for people
   std::uint64_t epoch = 0;                // number of its starts on this database
   std::vector<std::string> capabilities;  // as in ClientHello
+  // Names its database; another one after a snapshot was restored. Nil: an older coordinator.
+  Uuid incarnation;
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 

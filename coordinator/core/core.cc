@@ -78,6 +78,7 @@ void OnRecovered(Transaction& tx, Recovered event) {
   State& state = tx.state;
   LF_CHECK(state.epoch == 0, "recovered twice");
   state.epoch = event.epoch;
+  state.incarnation = event.incarnation;
   state.next_batch = event.next_batch;
   state.leases.StartEpoch(event.epoch);
   state.ticked_at = tx.now.instant;

@@ -23,6 +23,7 @@ EventLoop::EventLoop(const Parts& parts)
 
 void EventLoop::Recover(storage::Recovery recovery) {
   Recovered event{.epoch = recovery.epoch,
+                  .incarnation = recovery.incarnation,
                   .next_batch = recovery.next_batch,
                   .batches = std::move(recovery.unfinished),
                   .damaged = std::move(recovery.damaged),

@@ -75,6 +75,10 @@ class Restore(unittest.TestCase):
             shutil.copyfile(copy, f.database)
             f.start_coordinator()
             submitter.end()
+            lost = str(max(submitter.acknowledged[:after + 1]))
+            shown = f.command("batch", "show", lost)
+            self.assertEqual(shown.returncode, 1, "no other batch has its number")
+            self.assertIn("NOT_FOUND", shown.stderr)
 
             self.assertGreaterEqual(len(acknowledged), 3)
             for batch in acknowledged:
@@ -88,6 +92,7 @@ class Restore(unittest.TestCase):
             # The worker that held leases of the lost coordinator now works for this one.
             done, outcomes = f.submit([{"benchmark": "benchmark://mm-v0/mm8_16_24", "actions": []}])
             self.assertEqual([o["status"] for o in outcomes], ["ok"], done.stderr)
+            self.assertGreater(f.json("batch", "list")[0]["batch"], 1_000_000)
             f.coordinator.stop()
             checked = f.command("db", "check", str(f.database))
             self.assertEqual(checked.returncode, 0, checked.stderr)

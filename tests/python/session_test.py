@@ -31,8 +31,8 @@ class Line:
         self._answers[b"x"] = (number, kind, content)
         self.session.receive(b"x", self.now)
 
-    def welcome(self):
-        self.answer(max(self.session._hellos), "welcome", ("coordinator", 1))
+    def welcome(self, incarnation=bytes(16)):
+        self.answer(max(self.session._hellos), "welcome", ("coordinator", 1, incarnation))
 
     def said(self, after=0.0):
         """The frames sent within a time."""
@@ -88,6 +88,31 @@ def test_a_greeting_that_is_refused_for_now_is_said_again_and_not_at_once(line):
     line.said(after=10.0)
     line.answer(max(line.session._hellos), "refused", BUSY)
     assert [type(error) for error in told] == [loopfleet.Refused]
+
+
+def test_another_database_ends_every_request(line):
+    number, _ = line.ask()
+    line.welcome(b"a" * 16)
+    line.answer(number, "workers", "them")
+    number, told = line.ask()
+    line.said()
+    line.answer(number, "refused", ("UNAUTHENTICATED", "say hello", None, 0, False))
+    line.welcome(b"b" * 16)
+    line.answer(number, "workers", "of others")
+    assert [type(error) for error in told] == [loopfleet.CoordinatorReplaced]
+    _, told = line.ask()
+    assert [type(error) for error in told] == [loopfleet.CoordinatorReplaced]
+
+
+def test_a_restart_or_an_upgrade_replaces_no_database(line):
+    for incarnation in (bytes(16), b"a" * 16, b"a" * 16, bytes(16)):
+        number, told = line.ask()
+        line.said()
+        if not line.session._hellos:
+            line.answer(number, "refused", ("UNAUTHENTICATED", "say hello", None, 0, False))
+        line.welcome(incarnation)
+        line.answer(number, "workers", "them")
+        assert told == [("workers", "them")]
 
 
 class Submitted:

@@ -14,16 +14,16 @@ from ._core import Job, JobError, Outcome, Walk, __version__
 from .async_client import AsyncClient
 from .client import Client
 from .confirmation import Confirmation, Confirmed
-from .errors import (ClientClosed, ClusterError, CoordinatorUnavailable, DeadlineExceeded, LoopfleetError,
-                     Refused)
+from .errors import (ClientClosed, ClusterError, CoordinatorReplaced, CoordinatorUnavailable, DeadlineExceeded,
+                     LoopfleetError, Refused)
 from .jobs import job
 from .local_cluster import LocalCluster
 from .results import FAILURE_NAMES, FAILURE_NUMBERS, GRADES, RETRYABLE, SOURCES, ResultBatch
 
 __all__ = ["AsyncClient", "Client", "ClientClosed", "ClusterError", "Confirmation", "Confirmed",
-           "CoordinatorUnavailable", "DeadlineExceeded", "FAILURE_NAMES", "FAILURE_NUMBERS", "GRADES", "Job",
-           "JobError", "LocalCluster", "LoopfleetError", "Outcome", "RETRYABLE", "Refused", "ResultBatch", "SOURCES",
-           "Walk", "__version__", "job"]
+           "CoordinatorReplaced", "CoordinatorUnavailable", "DeadlineExceeded", "FAILURE_NAMES", "FAILURE_NUMBERS",
+           "GRADES", "Job", "JobError", "LocalCluster", "LoopfleetError", "Outcome", "RETRYABLE", "Refused",
+           "ResultBatch", "SOURCES", "Walk", "__version__", "job"]
 
 if _importlib_util.find_spec("gymnasium") is not None:
     from . import envs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._core import JobError
 
-__all__ = ["LoopfleetError", "CoordinatorUnavailable", "DeadlineExceeded", "Refused", "ClientClosed",
+__all__ = ["LoopfleetError", "CoordinatorUnavailable", "CoordinatorReplaced", "DeadlineExceeded", "Refused", "ClientClosed",
            "JobError", "ClusterError"]
 
 
@@ -28,6 +28,11 @@ def of_ticket(ticket: int, error: BaseException) -> LoopfleetError:
 
 class CoordinatorUnavailable(LoopfleetError, ConnectionError):
     """The coordinator was silent for longer than the limit."""
+
+
+class CoordinatorReplaced(LoopfleetError):
+    """The coordinator's database was replaced, probably by a restored snapshot: batches submitted
+    after the snapshot are gone. So ends every later call of this client; connect a new one."""
 
 
 class DeadlineExceeded(LoopfleetError, TimeoutError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _core
-from .errors import CoordinatorUnavailable, LoopfleetError, Refused
+from .errors import CoordinatorReplaced, CoordinatorUnavailable, LoopfleetError, Refused
 
 _PASSING = ("BUSY", "QUOTA_EXCEEDED", "STORAGE_FULL", "SHUTTING_DOWN")  # temporary refusals
 _SHORTEST_RETRY_S, _LONGEST_RETRY_S = 0.01, 1.0
@@ -50,6 +50,8 @@ class Session:
         self.outbox: deque[bytes] = deque()
         self.epoch = 0  # of the coordinator; 0: not connected yet
         self.coordinator = ""
+        self._incarnation = bytes(16)  # of its database; zeros: not told yet
+        self._replaced: CoordinatorReplaced | None = None
         self._program = program
         self._number = 0
         self._hellos: set[int] = set()
@@ -65,6 +67,9 @@ class Session:
         if self.epoch == 0 and self._hello_since is None:
             self._greet(now)
         self._number += 1
+        if self._replaced is not None:
+            on_error(self._replaced)
+            return self._number
         frame = encode(self._number)
         self._pending[self._number] = _Pending(frame, expected, now, now + expected + self.limits.resend, on_reply,
                                                on_error)
@@ -161,7 +166,14 @@ class Session:
     def _on_hello(self, kind: str, content: Any, now: float) -> None:
         self._hello_since = None
         if kind == "welcome":
-            self.coordinator, self.epoch = content
+            self.coordinator, self.epoch, incarnation = content
+            if not any(self._incarnation):
+                self._incarnation = incarnation
+            elif any(incarnation) and incarnation != self._incarnation:
+                self._replaced = CoordinatorReplaced(
+                    f"the database of the coordinator at {self.address} was replaced, probably by a restored "
+                    "snapshot: batches submitted after the snapshot are gone; make a new client")
+                self.fail_all(self._replaced)
         elif kind == "refused":
             passes = content[0] in _PASSING
             if passes:

@@ -48,13 +48,17 @@ void WriteWelcome(const Welcome& welcome, schema::Welcome::Builder builder) {
   builder.setCoordinator(TextOf(FactText(welcome.coordinator)));
   builder.setEpoch(welcome.epoch);
   WriteCapabilities(welcome, builder);
+  if (!welcome.incarnation.is_nil()) builder.setIncarnation(DataOf(welcome.incarnation));
 }
 
 Welcome ReadWelcome(schema::Welcome::Reader reader) {
   return {.version = ReadVersion(reader.getVersion()),
           .coordinator = ReadFact(reader.getCoordinator(), "the coordinator's name"),
           .epoch = reader.getEpoch(),
-          .capabilities = ReadCapabilities(reader.getCapabilities())};
+          .capabilities = ReadCapabilities(reader.getCapabilities()),
+          .incarnation = reader.hasIncarnation()
+                             ? ReadUuid(reader.getIncarnation(), "the database's incarnation")
+                             : Uuid{}};
 }
 
 void WriteAccepted(const Accepted& accepted, schema::Accepted::Builder builder) {

@@ -62,6 +62,7 @@ struct Recovered {
     std::optional<WallTime> accepted_at;  // only of a job with a deadline
   };
   std::uint64_t epoch = 1;
+  Uuid incarnation;  // of the database
   std::uint64_t next_batch = 1;
   std::vector<storage::StoredBatch> batches;
   std::vector<Job> jobs;       // unfinished, in order

@@ -67,7 +67,9 @@ struct QuestionVisitor {
     state.clients.Greet(asker.peer, {.client = hello.client, .key = key}, tx.now.instant,
                         {.max_connections = state.limits.max_clients,
                          .max_connections_per_client = state.limits.max_connections_per_client});
-    Reply(tx, asker, wire::Welcome{.coordinator = state.name, .epoch = state.epoch});
+    Reply(tx, asker,
+          wire::Welcome{
+              .coordinator = state.name, .epoch = state.epoch, .incarnation = state.incarnation});
   }
 
   void operator()(const wire::FetchOutcomes& fetch) const {

@@ -60,6 +60,7 @@ struct State {
   std::string name;  // of this coordinator, for display
 
   std::uint64_t epoch = 0;  // 0: before Recovered
+  Uuid incarnation;         // of the database
   std::uint64_t next_batch = 1;
   Service service = Service::kServing;
   Instant grants_from{};  // nothing is granted before: workers re-attach

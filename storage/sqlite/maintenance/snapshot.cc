@@ -34,6 +34,12 @@ Status SyncDirectory(const std::filesystem::path& file) {
 Status CopyInto(Connection& from, const std::filesystem::path& to) {
   LF_TRY(const auto copy, Connection::Open(to, Access::kReadWriteCreate, kBusyWait));
   LF_TRY_VOID(copy->CopyFrom(from));
+  LF_TRY(const std::int64_t can_be_marked,
+         copy->Number("SELECT count(*) FROM pragma_table_info('writer') "
+                      "WHERE name = 'is_snapshot'"));
+  if (can_be_marked != 0) {  // else it is of an earlier version
+    LF_TRY_VOID(copy->Run("UPDATE writer SET is_snapshot = 1"));
+  }
   // Leaves a single file, without a log beside it.
   return copy->Run("PRAGMA journal_mode = DELETE");
 }

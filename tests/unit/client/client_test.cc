@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "tests/unit/client/fake_coordinator.h"
 
@@ -200,6 +202,67 @@ TEST(ClientTest, GreetsACoordinatorThatDoesNotKnowItAnyMore) {
   ASSERT_TRUE(client.has_value());
   EXPECT_TRUE(client->ListWorkers().has_value());
   EXPECT_EQ(client->epoch(), 2u);
+}
+
+// A coordinator that answers every hello with the next of these incarnations, the last one for
+// good.
+struct Restored {
+  explicit Restored(std::vector<Uuid> names) : incarnations(std::move(names)) {}
+  Reply operator()(const wire::ClientRequest& request) {
+    if (std::holds_alternative<wire::ClientHello>(request.message)) {
+      const std::size_t at = std::min<std::size_t>(hellos++, incarnations.size() - 1);
+      return wire::Welcome{.coordinator = "fake", .epoch = 7, .incarnation = incarnations[at]};
+    }
+    // Each restart forgets the client.
+    if (asked++ + 1 < incarnations.size()) {
+      return wire::Refused{.failure = {.code = FailureCode::kUnauthenticated}};
+    }
+    return wire::BatchInfo{.batch = {2}};
+  }
+  std::vector<Uuid> incarnations;
+  std::size_t hellos = 0;
+  std::size_t asked = 0;
+};
+
+TEST(ClientTest, ReadsNothingFromADatabaseThatReplacedItsOwn) {
+  FakeCoordinator coordinator(kAnyPort, Restored({Uuid::Random(), Uuid::Random()}));
+  auto client = Client::Connect(Patient(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value());
+  for (int call = 0; call < 2; ++call) {
+    const auto batch = client->ShowBatch({2});
+    ASSERT_FALSE(batch.has_value()) << "another client's batch";
+    EXPECT_EQ(batch.error().kind, ErrorKind::kNotFound);
+    EXPECT_NE(batch.error().message.find("was replaced"), std::string::npos);
+  }
+}
+
+// The hello that goes with a repeated request is not waited for.
+TEST(ClientTest, NoticesAnotherDatabaseWhenItRepeatsARequest) {
+  std::atomic<int> hellos = 0;
+  const std::vector<Uuid> names{Uuid::Random(), Uuid::Random()};
+  FakeCoordinator coordinator(kAnyPort, [&](const wire::ClientRequest& request) -> Reply {
+    if (std::holds_alternative<wire::ClientHello>(request.message)) {
+      return wire::Welcome{.epoch = 7, .incarnation = names[hellos++ == 0 ? 0 : 1]};
+    }
+    return hellos == 1 ? Reply() : wire::BatchInfo{.batch = {2}};
+  });
+  auto client = Client::Connect(Repeating(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value());
+  const auto batch = client->ShowBatch({2});
+  ASSERT_FALSE(batch.has_value());
+  EXPECT_EQ(batch.error().kind, ErrorKind::kNotFound);
+}
+
+TEST(ClientTest, ARestartOrAnUpgradeReplacesNoDatabase) {
+  const Uuid same = Uuid::Random();
+  for (const auto& names : {std::vector{same, same}, std::vector{Uuid{}, same, same}}) {
+    FakeCoordinator coordinator(kAnyPort, Restored(names));
+    auto client = Client::Connect(Patient(coordinator.endpoint()));
+    ASSERT_TRUE(client.has_value());
+    Answer<wire::BatchInfo> batch = client->ShowBatch({2});
+    if (!batch) batch = client->ShowBatch({2});  // UNAUTHENTICATED twice in a row is an answer
+    EXPECT_TRUE(batch.has_value()) << batch.error().message;
+  }
 }
 
 TEST(ClientTest, WaitsThroughARestart) {

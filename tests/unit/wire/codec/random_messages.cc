@@ -434,7 +434,8 @@ CoordinatorReply RandomMessages::Reply(std::size_t kind) {
         return Welcome{.version = Version(),
                        .coordinator = Text(),
                        .epoch = random_.Next(),
-                       .capabilities = Texts(3)};
+                       .capabilities = Texts(3),
+                       .incarnation = AnUuid()};
       case 1:
         return Accepted{.batch = BatchId{Id()}, .first_index = Number32(), .job_count = Number32()};
       case 2: return Refused{.failure = AFailure(), .retry_after_ms = Number32()};

@@ -54,6 +54,59 @@ TEST_F(SnapshotTest, WhileTheWriterWorks) {
   writer.join();
 }
 
+// Marks the first store's numbers, and takes two snapshots at the same moment.
+struct RestoreTest : SnapshotTest {
+  RestoreTest() {
+    const auto store = OpenStore();
+    lost = store->incarnation();
+    for (std::uint64_t id = 1; id <= 3; ++id) EXPECT_TRUE(store->Apply(BatchOf(id)));
+    for (const char* name : {"one.db", "two.db"}) {
+      EXPECT_TRUE(TakeSnapshot(path(), directory() / name));
+    }
+  }
+  Uuid lost;
+};
+
+TEST_F(RestoreTest, ARestoredSnapshotIsAnotherHistory) {
+  const auto restored = Store::Open(directory() / "one.db").value();
+  EXPECT_FALSE(restored->incarnation().is_nil());
+  EXPECT_NE(restored->incarnation(), lost);
+  EXPECT_GT(restored->epoch(), 1'000u);
+  EXPECT_GT(restored->RecoverBatches()->next_batch, 1'000'000u);
+  EXPECT_EQ(restored->RecoverBatches()->incarnation, restored->incarnation());
+}
+
+TEST_F(RestoreTest, ItsNumbersStayJumpedAndJumpOnce) {
+  Uuid incarnation;
+  std::uint64_t epoch = 0;
+  std::uint64_t next_batch = 0;
+  {
+    const auto restored = Store::Open(directory() / "one.db").value();
+    incarnation = restored->incarnation();
+    epoch = restored->epoch();
+    next_batch = restored->RecoverBatches()->next_batch;
+    ASSERT_TRUE(restored->Apply(BatchOf(next_batch)));
+  }
+  const auto again = Store::Open(directory() / "one.db").value();
+  EXPECT_EQ(again->incarnation(), incarnation);
+  EXPECT_EQ(again->epoch(), epoch + 1);
+  EXPECT_EQ(again->RecoverBatches()->next_batch, next_batch + 1);
+}
+
+TEST_F(RestoreTest, TwoRestoresOfOneMomentDiffer) {
+  const auto one = Store::Open(directory() / "one.db").value();
+  const auto two = Store::Open(directory() / "two.db").value();
+  EXPECT_NE(one->incarnation(), two->incarnation());
+  EXPECT_NE(one->RecoverBatches()->next_batch, two->RecoverBatches()->next_batch);
+}
+
+TEST_F(RestoreTest, TheDatabaseItWasTakenFromIsUnchanged) {
+  const auto store = OpenStore();
+  EXPECT_EQ(store->incarnation(), lost);
+  EXPECT_EQ(store->epoch(), 2u);
+  EXPECT_EQ(store->RecoverBatches()->next_batch, 4u);
+}
+
 // A restore is a start on the copy.
 TEST_F(SnapshotTest, IsGoneOnWith) {
   const auto to = directory() / "copy.db";
@@ -64,11 +117,9 @@ TEST_F(SnapshotTest, IsGoneOnWith) {
     ASSERT_TRUE(store->Apply(BatchOf(4)));  // not in the copy
   }
   const auto restored = Store::Open(to).value();
-  EXPECT_EQ(restored->epoch(), 2u);
   const Recovery recovery = restored->Recover().value();
-  EXPECT_EQ(recovery.next_batch, 4u);
   EXPECT_EQ(recovery.jobs.size(), 3u);
-  EXPECT_TRUE(restored->Apply(BatchOf(4)));
+  EXPECT_TRUE(restored->Apply(BatchOf(recovery.next_batch)));
   const auto reader = StoreReader::Open(to).value();
   EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10).value().size(), 1u);
   EXPECT_TRUE(reader->FindResult(KeyFor(SomeMeasurement(2))).value());
