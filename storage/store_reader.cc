@@ -90,7 +90,7 @@ Result<StoredAnswer> StoreReader::Impl::AnswerOf(const KnownFailures::Entry& ent
 }
 
 Result<StoredAnswer> StoreReader::FindFailure(const FailureQuery& question) {
-  constexpr std::size_t kMostConsidered = 32;
+  constexpr std::size_t kMostWitnesses = 32;
   if (impl_->own_keys != nullptr) {
     LF_TRY_VOID(impl_->own_keys->failures().Load(*impl_->connection, impl_->conditions));
   }
@@ -100,19 +100,26 @@ Result<StoredAnswer> StoreReader::FindFailure(const FailureQuery& question) {
                         (question.cut_above_ns > 0 && question.cut_above_ns <= entry.cut_above_ns);
     return !bounds || entry.failed_at < question.key.measured_since;
   });
-  if (entries.size() > kMostConsidered) entries.resize(kMostConsidered);
   struct Agreeing {
-    std::vector<Verdict> verdicts;
-    StoredAnswer newest;
+    std::map<Witness, WallTime> newest;  // verdict of each witness
+    StoredAnswer answer;
   };
   std::map<FailureCode, Agreeing> by_code;
-  for (const KnownFailures::Entry& entry : entries) {
+  for (const KnownFailures::Entry& entry : entries) {  // newest first
+    Agreeing& said = by_code[entry.code];
+    if (said.newest.contains(entry.witness) || said.newest.size() >= kMostWitnesses) continue;
     LF_TRY(StoredAnswer answer, impl_->AnswerOf(entry, question.key));
     if (answer == nullptr) continue;
-    Agreeing& said = by_code[entry.code];
-    said.verdicts.push_back({.witness = entry.witness, .given_at = entry.failed_at});
-    if (said.newest == nullptr) said.newest = std::move(answer);
-    if (Settles(entry.code, said.verdicts, question.candidates, question.now)) return said.newest;
+    said.newest.emplace(entry.witness, entry.failed_at);
+    if (said.answer == nullptr) said.answer = std::move(answer);
+  }
+  for (const auto& [code, said] : by_code) {
+    std::vector<Verdict> verdicts;
+    for (const auto& [witness, time] : said.newest) {
+      verdicts.push_back({.witness = witness, .given_at = time});
+    }
+    if (verdicts.empty()) continue;
+    if (Settles(code, verdicts, question.candidates, question.now)) return said.answer;
   }
   return nullptr;
 }

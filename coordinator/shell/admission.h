@@ -21,6 +21,8 @@ class Admission {
 
   // Resolves at least one job, and more until the time is over.
   void Continue(JobResolver& resolver, const Clock& clock, Instant until);
+  // Memory that it takes, approximately.
+  std::size_t bytes() const { return bytes_; }
   bool is_over() const { return submission_.jobs.size() == jobs_.size(); }
   Submission Take() { return std::move(submission_); }  // once it is over
 
@@ -28,6 +30,7 @@ class Admission {
   Submission submission_;
   std::vector<JobSpec> jobs_;  // resolved ones are moved from
   StoredConditions conditions_;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

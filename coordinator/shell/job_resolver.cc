@@ -87,7 +87,7 @@ std::vector<storage::Witness> StoredConditions::CandidatesFor(const JobSpec& spe
   const Uuid bound = state_->affinities.WorkerOf(spec.affinity);
   for (const auto& [id, worker] : state_->workers.all()) {
     if (worker.state != wire::WorkerState::kReady || (!bound.is_nil() && id != bound)) continue;
-    if (!Serves(worker.supply(), demand) || KindOf(worker.facts) != kind) continue;
+    if (!IsOfKind(worker.facts, kind) || !Serves(worker.supply(), demand)) continue;
     candidates.push_back({.worker = worker.facts.name, .host = worker.facts.hardware.host});
   }
   return candidates;

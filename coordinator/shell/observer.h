@@ -10,11 +10,11 @@
 
 namespace loopfleet::coordinator {
 
-// Every possible label value, for CoordinatorMetrics.
 // Work of the event loop that metrics count beside the core's events (kEventNames).
 inline constexpr std::string_view kAdmissionSlice = "admission";  // of a submission
 inline constexpr std::string_view kPageRead = "page";
 
+// Every possible label value, for CoordinatorMetrics.
 monitoring::CoordinatorLabels AllLabels();
 
 class Observer {

@@ -32,14 +32,18 @@ std::optional<Failure> RequestQueue::Add(const Uuid& client, wire::Received& req
 
 std::pair<Uuid, QueuedRequest> RequestQueue::Take() {
   auto taken = queue_.PopFirst([&](const QueuedRequest& request) {
-    return request.admission != nullptr || request.bytes <= kSmallBytes || begun_ < kMaxBegun;
+    const bool has_room = begun_ < kMaxBegun && queue_.bytes() < max_bytes_;
+    return request.admission != nullptr || request.bytes <= kSmallBytes || has_room;
   });
   if (taken.second.admission != nullptr) --begun_;
   return taken;
 }
 
 void RequestQueue::PutBack(const Uuid& client, QueuedRequest request) {
-  if (request.admission != nullptr) ++begun_;
+  if (request.admission != nullptr) {
+    ++begun_;
+    request.bytes = std::max(request.bytes, request.admission->bytes());
+  }
   const std::size_t bytes = request.bytes;
   queue_.PutBack(client, std::move(request), bytes);
 }

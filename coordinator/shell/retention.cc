@@ -32,6 +32,10 @@ Status Retention::Step() {
   due_ = last_step_;
   if (!done) {
     due_ += kPassPause;  // the cause, usually a full disk, is reported by ordinary writes
+    // A page that cannot be read stays so: that pass ends here, and the other one goes on.
+    if (done.error().kind == ErrorKind::kCorrupt) {
+      thinning_ ? thinning_.reset() : pruning_.reset();
+    }
     return done;
   }
   if (thinning_ && thinning_->is_over()) {

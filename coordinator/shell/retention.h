@@ -38,8 +38,8 @@ class Retention {
   Instant due() const { return due_; }
   // Whether the busy storage thread should make a step.
   bool IsDueWhileBusy() const;
-  // Takes a few milliseconds. On an error nothing is changed (storage::Store::Thin), and the step
-  // is repeated later.
+  // Takes a few milliseconds. On an error nothing is changed (storage::Store::Thin). The step is
+  // repeated later; kCorrupt ends the pass.
   Status Step();
 
  private:

@@ -43,13 +43,14 @@ bool Settles(FailureCode code, std::span<const Verdict> verdicts, const Candidat
   if (code == FailureCode::kCut) return true;
   const auto by = IsCircumstantial(code) ? &Witness::worker : &Witness::host;
   const Nanos max_age = IsCircumstantial(code) ? kCircumstantialAge : kOneHostsVerdictAge;
-  std::set<std::string> all;
+  std::set<std::string> hosts;
   std::set<std::string> recent;
   for (const Verdict& verdict : verdicts) {
-    all.insert(verdict.witness.*by);
-    if (verdict.given_at + max_age >= now) recent.insert(verdict.witness.*by);
+    const bool is_recent = verdict.given_at + max_age >= now;
+    if (is_recent || !IsCircumstantial(code)) hosts.insert(verdict.witness.host);
+    if (is_recent) recent.insert(verdict.witness.*by);
   }
-  if (!IsCircumstantial(code) && all.size() > 1) return true;
+  if (hosts.size() >= (IsCircumstantial(code) ? kEnoughHosts : 2)) return true;
   if (recent.empty() || !candidates) return false;
   const std::vector<Witness> could = candidates();
   return !could.empty() && std::ranges::all_of(could, [&](const Witness& candidate) {

@@ -37,6 +37,7 @@ bool IsCacheable(FailureCode code);
 bool IsCircumstantial(FailureCode code);
 inline constexpr std::chrono::hours kCircumstantialAge{24};
 inline constexpr std::chrono::hours kOneHostsVerdictAge{1};
+inline constexpr std::size_t kEnoughHosts = 3;
 
 // The workers that could get a job.
 using Candidates = std::function<std::vector<Witness>()>;
@@ -46,7 +47,8 @@ struct Verdict {
 };
 // Whether these verdicts on one tree, all of this code, answer a job at `now`:
 // - CUT: yes, as a figure would.
-// - If it is circumstantial: if each candidate gave it within kCircumstantialAge.
+// - If it is circumstantial: if each candidate gave it within kCircumstantialAge, or
+//   kEnoughHosts did: in a large fleet, no job waits until the last worker has tried.
 // - Any other: if two hosts gave it, or if the host of each candidate gave it within
 //   kOneHostsVerdictAge.
 // Without a candidate only a CUT and the verdict of two hosts do. `candidates` is called only if

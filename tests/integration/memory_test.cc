@@ -82,8 +82,8 @@ std::uint64_t PeakBytes(pid_t process) {
   return 0;
 }
 
-// Sends the same submission again and again over its own connection, a refused one at once, and
-// counts the answers. `frame`: makes the request with this number.
+// Sends the same submission again and again over its own connection, each as soon as the last one
+// is answered, and counts the answers.
 class Submitter {
  public:
   Submitter(const std::string& address, std::vector<JobSpec> jobs, const std::atomic<bool>& stop)

@@ -239,9 +239,11 @@ void SimulatedCoordinator::Give(Event event) {
     for (Event& one : events) {
       coordinator::Moment now = Now();
       if (parts_.bug != nullptr) parts_.bug->OnMoment(now);
+      parts_.checker.WillHandle(one);
       Effects effects = core_->On(std::move(one), now);
       if (parts_.mix.checks_core) core_->CheckInvariants();
       if (parts_.bug != nullptr) parts_.bug->OnEffects(effects, *core_);
+      parts_.checker.Handled(effects);
       std::vector<Event> next;
       Run(std::move(effects), next);
       if (life_ != life) return;

@@ -338,7 +338,7 @@ void AddDbCommands(CommandLine& line) {
   CLI::App& noun = line.AddNoun(
       {.name = "db",
        .description = "Check or copy a database file, also while its coordinator runs; thin, "
-                      "prune or repair it",
+                      "prune or repair it, or forget its known failures",
        .examples = "loopfleet db check loopfleet.db\nloopfleet db snapshot loopfleet.db copy.db"});
   const auto flags = std::make_shared<DbFlags>();
   CLI::App& check = line.AddCommand(

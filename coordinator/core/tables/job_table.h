@@ -47,6 +47,10 @@ struct FailedAttempt {
   LeaseId lease;
   FailureCode code = FailureCode::kWorkerCrashed;
   storage::Witness witness;
+  // What the witness speaks for: a known failure answers only equal conditions.
+  std::string hardware_class;
+  CompilerFacts compiler;
+  std::string policy;
   bool in_doubt = false;  // the worker was in quarantine
 };
 // The failure reported first, kept while a second verdict is sought.

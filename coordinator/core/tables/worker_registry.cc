@@ -15,6 +15,11 @@ WorkerKind KindOf(const wire::WorkerHello& facts) {
           .policy = facts.policy};
 }
 
+bool IsOfKind(const wire::WorkerHello& facts, const WorkerKind& kind) {
+  return facts.hardware.hardware_class == kind.hardware_class && facts.compiler == kind.compiler &&
+         facts.policy == kind.policy;
+}
+
 WorkerState StateOf(const Worker& worker) {
   if (worker.said == wire::DrainState::kDraining || worker.drain) return WorkerState::kDraining;
   return QuarantineOf(worker) ? WorkerState::kQuarantined : WorkerState::kReady;

@@ -111,6 +111,7 @@ struct WorkerKind {
   friend bool operator==(const WorkerKind&, const WorkerKind&) = default;
 };
 WorkerKind KindOf(const wire::WorkerHello& facts);
+bool IsOfKind(const wire::WorkerHello& facts, const WorkerKind& kind);
 
 // Quarantined, draining or ready: its state as shown to others, except for kLost.
 wire::WorkerState StateOf(const Worker& worker);

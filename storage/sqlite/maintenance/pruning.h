@@ -10,7 +10,7 @@
 //
 // Never removed: batches that are open or unfinished, damaged ones (to hide no damage), and the
 // newest batch, because batch numbers continue after it. So a lower number without a batch was
-// pruned.
+// pruned, unless it was skipped after a restore.
 
 #include <cstdint>
 #include <string>

@@ -16,6 +16,7 @@ CREATE TABLE known_failures (
   host TEXT NOT NULL,                  -- that worker's
   checksum INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX known_failures_outcome ON known_failures (batch, sequence);
 
 -- A restored snapshot is another history of the same database: what was accepted after the snapshot
 -- is not in it, and its numbers must not be given to others. So it gets another incarnation, and its
@@ -24,3 +25,6 @@ ALTER TABLE writer ADD COLUMN incarnation BLOB NOT NULL DEFAULT x'';  -- 16 rand
 ALTER TABLE writer ADD COLUMN is_snapshot INTEGER NOT NULL DEFAULT 0; -- until it is first written
 ALTER TABLE writer ADD COLUMN first_batch INTEGER NOT NULL DEFAULT 1; -- the least number of a new one
 UPDATE writer SET incarnation = randomblob(16);
+
+-- Programs of version 11 do not know the columns.
+UPDATE writer SET oldest_program = 12, schema_version = 12;

@@ -284,6 +284,8 @@ std::vector<PlantedBugInfo> PlantedMessageBugs() {
                                              const Core&) { hello.credit *= 2; })},
       {"loose_bound", "twice as many unfinished jobs as allowed",
        Make<LimitsBug>(+[](Limits& limits) { limits.max_unfinished_jobs *= 2; })},
+      {"end_all_at_once", "a cancelled batch is ended by one event, however large it is",
+       Make<LimitsBug>(+[](Limits& limits) { limits.max_endings_per_event = 1'000'000; })},
       {"leave_batches_open", "a batch that its client left open is never closed",
        Make<LimitsBug>(+[](Limits& limits) { limits.open_batch_idle = std::chrono::hours(24); })},
       {"ignore_conflicts", "a request id with other content is answered as before",

@@ -31,6 +31,7 @@ void Checker::WillWrite(Instant now, const storage::Write& write) {
 
 void Checker::Started() {
   rules_.Started();
+  costs_.Started();
   leases_.Started();
 }
 

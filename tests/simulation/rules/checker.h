@@ -17,6 +17,7 @@
 #include "tests/simulation/disk/disk.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/job_pool.h"
+#include "tests/simulation/rules/cost_rules.h"
 #include "tests/simulation/rules/lease_rules.h"
 #include "tests/simulation/rules/queue_rules.h"
 #include "tests/simulation/rules/violations.h"
@@ -32,6 +33,12 @@ class Checker {
   // ---- the coordinator's process starts and ends
   void Started();
   void Ended();
+
+  // ---- an event of the core, and its effects
+  void WillHandle(const coordinator::Event& event) { costs_.WillHandle(event); }
+  void Handled(const coordinator::Effects& effects) {
+    violations_.Obey(costs_.Handled(effects), "an event costs no more than it brings");
+  }
 
   // ---- messages to and from the coordinator
   void Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& message) {
@@ -103,6 +110,7 @@ class Checker {
   Violations violations_;
   Orders orders_;
   QueueRules rules_{mix_};
+  CostRules costs_{mix_};
   LeaseRules leases_{{mix_, disk_, rules_, orders_, violations_}};
   Instant said_at_{};
 

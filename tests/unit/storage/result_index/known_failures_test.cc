@@ -2,6 +2,7 @@
 
 #include "storage/result_index/known_failures.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -144,6 +145,25 @@ TEST_F(KnownFailureTest, AWorkersLimitsDoNotAnswerForAnotherWorker) {
     candidates_ = {};
     EXPECT_FALSE(Answers(code));
   }
+}
+
+// Otherwise each of a hundred workers would spend a time limit on each kernel that hangs.
+TEST_F(KnownFailureTest, InALargeFleetThreeHostsAnswerForAllOfThem) {
+  const auto on_host = [](int host, int start) {
+    return Witness{.worker = fmt::format("worker-{}-{}", host, start),
+                   .host = fmt::format("host-{}", host)};
+  };
+  candidates_.clear();
+  for (int host = 0; host < 40; ++host) candidates_.push_back(on_host(host, 0));
+  const FailureCode code = FailureCode::kRunTimeout;
+  // A worker's name changes at each start: many verdicts of one host are one host's.
+  for (int start = 0; start < 40; ++start) Fail({Failing(code), on_host(1, start)});
+  Fail({Failing(code), on_host(2, 0)});
+  EXPECT_FALSE(Answers(code));
+  Fail({Failing(code), on_host(3, 0)});
+  EXPECT_TRUE(Answers(code));
+  now_ += kCircumstantialAge + Nanos(1);
+  EXPECT_FALSE(Answers(code));
 }
 
 TEST_F(KnownFailureTest, ForgottenOnesAreRunAgain) {

@@ -215,6 +215,24 @@ TEST_F(PruningTest, APrunedBatchIsToldFromOneThatNeverWas) {
   EXPECT_FALSE(OpenReader()->WasPruned({~std::uint64_t{0}}).value());
 }
 
+// After a restore, numbers jump. Batches of the numbers between were lost, not pruned.
+TEST_F(PruningTest, ALostBatchIsNotAPrunedOne) {
+  {
+    const auto store = OpenStore();
+    PutMeasured(*store, 1, kOld);
+    PutMeasured(*store, 2, kNew);
+  }
+  RunByHand("UPDATE writer SET first_batch = 1000");
+  const auto store = OpenStore();
+  PutMeasured(*store, 1'000, kOld);
+  PutMeasured(*store, 1'001, kNew);
+  Prune(*store);
+  EXPECT_TRUE(OpenReader()->WasPruned({1}).value());
+  EXPECT_FALSE(OpenReader()->WasPruned({3}).value());
+  EXPECT_FALSE(OpenReader()->WasPruned({999}).value());
+  EXPECT_TRUE(OpenReader()->WasPruned({1'000}).value());
+}
+
 TEST_F(PruningTest, DamagedBatchesStay) {
   const auto store = OpenStore();
   for (const std::uint64_t n : {1, 2, 3}) PutMeasured(*store, n, kOld);

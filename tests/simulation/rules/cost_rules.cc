@@ -1,0 +1,71 @@
+#include "tests/simulation/rules/cost_rules.h"
+
+#include <fmt/format.h>
+
+#include <variant>
+
+namespace loopfleet::simulation {
+namespace {
+
+using coordinator::Persist;
+
+struct Size {
+  std::size_t accepted = 0;
+  std::size_t finished = 0;
+};
+Size SizeOf(const Persist& persist) {
+  Size size;
+  for (const storage::Write& write : persist.writes) {
+    if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
+      size.accepted += accepted->jobs.size();
+    } else if (const auto* answered = std::get_if<storage::JobsAnswered>(&write)) {
+      size.finished += answered->jobs.size();
+    } else if (std::holds_alternative<storage::JobFinished>(write)) {
+      ++size.finished;
+    }
+  }
+  return size;
+}
+
+}  // namespace
+
+// Pieces of what ends in bulk, and ended jobs that dispatch meets in the queue, are each bounded by
+// max_endings_per_event. An event that can lose workers may end what these hold.
+void CostRules::WillHandle(const coordinator::Event& event) {
+  allowed_ = 1 + 2 * mix_.limits.max_endings_per_event;
+  const std::size_t held = mix_.workers * mix_.most_credit * 2;  // with those of earlier lives
+  if (const auto* persisted = std::get_if<coordinator::Persisted>(&event)) {
+    // This token's, and earlier ones that are on disk with it.
+    const auto end = accepted_.upper_bound(persisted->token);
+    for (auto token = accepted_.begin(); token != end; ++token) allowed_ += token->second;
+    accepted_.erase(accepted_.begin(), end);
+  } else if (const auto* said = std::get_if<coordinator::WorkerSaid>(&event)) {
+    allowed_ += held;
+    if (const auto* reports = std::get_if<wire::Reports>(&said->message)) {
+      allowed_ += reports->reports.size();
+    }
+  } else if (std::holds_alternative<coordinator::WorkerUnreachable>(event)) {
+    allowed_ += held;
+  } else if (std::holds_alternative<coordinator::Tick>(event)) {
+    allowed_ += held + mix_.limits.max_expiries_per_tick;
+  } else if (const auto* recovered = std::get_if<coordinator::Recovered>(&event)) {
+    allowed_ += recovered->jobs.size() + recovered->damaged.size();
+  } else if (const auto* more = std::get_if<coordinator::JobsRecovered>(&event)) {
+    allowed_ += more->jobs.size() + more->damaged.size();
+  }
+}
+
+std::optional<std::string> CostRules::Handled(const coordinator::Effects& effects) {
+  std::size_t finished = 0;
+  for (const coordinator::Effect& effect : effects) {
+    const auto* persist = std::get_if<Persist>(&effect);
+    if (persist == nullptr) continue;
+    const Size size = SizeOf(*persist);
+    finished += size.finished;
+    if (size.accepted > 0) accepted_[persist->token] = size.accepted;
+  }
+  if (finished <= allowed_) return std::nullopt;
+  return fmt::format("one event ends {} jobs, allowed are {}", finished, allowed_);
+}
+
+}  // namespace loopfleet::simulation
