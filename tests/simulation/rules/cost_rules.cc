@@ -9,9 +9,14 @@ namespace {
 
 using coordinator::Persist;
 
+// Any event may end expired jobs; they have a limit of their own.
+bool HasExpired(const Outcome& outcome) {
+  return !outcome.evaluation.ok() && outcome.evaluation.failure().code == FailureCode::kExpired;
+}
+
 struct Size {
   std::size_t accepted = 0;
-  std::size_t finished = 0;
+  std::size_t finished = 0;  // but for expired ones
 };
 Size SizeOf(const Persist& persist) {
   Size size;
@@ -20,8 +25,8 @@ Size SizeOf(const Persist& persist) {
       size.accepted += accepted->jobs.size();
     } else if (const auto* answered = std::get_if<storage::JobsAnswered>(&write)) {
       size.finished += answered->jobs.size();
-    } else if (std::holds_alternative<storage::JobFinished>(write)) {
-      ++size.finished;
+    } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
+      size.finished += HasExpired(finished->outcome) ? 0 : 1;
     }
   }
   return size;
@@ -30,7 +35,8 @@ Size SizeOf(const Persist& persist) {
 }  // namespace
 
 // Pieces of what ends in bulk, and ended jobs that dispatch meets in the queue, are each bounded by
-// max_endings_per_event. An event that can lose workers may end what these hold.
+// max_endings_per_event. An event that can lose workers, or cancels a batch, may end
+// what workers hold.
 void CostRules::WillHandle(const coordinator::Event& event) {
   allowed_ = 1 + 2 * mix_.limits.max_endings_per_event;
   const std::size_t held = mix_.workers * mix_.most_credit * 2;  // with those of earlier lives
@@ -44,10 +50,11 @@ void CostRules::WillHandle(const coordinator::Event& event) {
     if (const auto* reports = std::get_if<wire::Reports>(&said->message)) {
       allowed_ += reports->reports.size();
     }
-  } else if (std::holds_alternative<coordinator::WorkerUnreachable>(event)) {
+  } else if (std::holds_alternative<coordinator::WorkerUnreachable>(event) ||
+             std::holds_alternative<coordinator::ClientAsked>(event)) {  // a cancelled batch
     allowed_ += held;
   } else if (std::holds_alternative<coordinator::Tick>(event)) {
-    allowed_ += held + mix_.limits.max_expiries_per_tick;
+    allowed_ += held + mix_.limits.max_expiries_per_tick;  // jobs that no worker may run
   } else if (const auto* recovered = std::get_if<coordinator::Recovered>(&event)) {
     allowed_ += recovered->jobs.size() + recovered->damaged.size();
   } else if (const auto* more = std::get_if<coordinator::JobsRecovered>(&event)) {

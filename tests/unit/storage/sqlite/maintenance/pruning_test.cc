@@ -181,7 +181,9 @@ TEST_F(PruningTest, AKnownFailureGoesWithItsOutcome) {
   Put(*store, {Accepted(1, kOld), Finished(1, kOld, crashed)});
   PutMeasured(*store, 2, kNew);
   const auto reader = StoreReader::Open(path(), store->result_keys()).value();
-  const StoreReader::FailureQuery question{.key = KeyFor(crashed), .now = kOld};
+  const Witness witness{.worker = "worker-1", .host = crashed.conditions->hardware.host};
+  const StoreReader::FailureQuery question{
+      .key = KeyFor(crashed), .now = kOld, .candidates = [&] { return std::vector{witness}; }};
   EXPECT_TRUE(reader->FindFailure(question).value());
   EXPECT_EQ(Prune(*store).known_failures, 1u);
   EXPECT_FALSE(reader->FindFailure(question).value());
