@@ -36,6 +36,13 @@ struct TwoWorkers : OneLease {
   TwoWorkers() { WorkerHello("x", 51); }
 };
 
+// A failure with the conditions that a worker states.
+void ReportVerdict(Harness& h, const PeerId& peer, const wire::Lease& lease, FailureCode code) {
+  Evaluation evaluation = h.GoodEvaluation(lease);
+  evaluation.verdict = Failure{.code = code, .message = "test"};
+  h.ReportEvaluation(peer, lease, std::move(evaluation));
+}
+
 TEST(Core, ABusyHostIsAskedThreeTimesInAll) {
   OneLease h;
   for (int turn = 1; turn < 3; ++turn) {
@@ -182,8 +189,8 @@ TEST(Core, AWrongOutputIsAskedOfAnotherWorkerOnce) {
 
 TEST(Core, WhoAgreedWithTheVerdictIsStoredWithIt) {
   TwoWorkers h;
-  h.ReportFailure("w", h.lease, kRunCrash);
-  h.ReportFailure("x", h.TakeLeases("x").at(0), kRunCrash);
+  ReportVerdict(h, "w", h.lease, kRunCrash);
+  ReportVerdict(h, "x", h.TakeLeases("x").at(0), kRunCrash);
   h.Write();
   const std::vector<storage::Witness> first{{.worker = "worker 50", .host = ""}};
   EXPECT_EQ(h.disk.agreeing.at(h.lease.job), first);
@@ -191,8 +198,8 @@ TEST(Core, WhoAgreedWithTheVerdictIsStoredWithIt) {
 
 TEST(Core, ADifferentVerdictDoesNotAgree) {
   TwoWorkers h;
-  h.ReportFailure("w", h.lease, kRunCrash);
-  h.ReportFailure("x", h.TakeLeases("x").at(0), kRunTimeout);
+  ReportVerdict(h, "w", h.lease, kRunCrash);
+  ReportVerdict(h, "x", h.TakeLeases("x").at(0), kRunTimeout);
   h.Write();
   EXPECT_EQ(CodeOf(h.OutcomeOf(h.lease.job)), kRunTimeout);
   EXPECT_TRUE(h.disk.agreeing.at(h.lease.job).empty());
@@ -204,8 +211,8 @@ TEST(Core, AVerdictGivenInQuarantineDoesNotAgree) {
         wire::Heartbeat{
             .held = {h.lease.lease}, .canary_ratio = 1.2, .canary = wire::CanaryState::kDrifting});
   h.WorkerHello("x", 51);
-  h.ReportFailure("w", h.lease, kRunCrash);
-  h.ReportFailure("x", h.TakeLeases("x").at(0), kRunCrash);
+  ReportVerdict(h, "w", h.lease, kRunCrash);
+  ReportVerdict(h, "x", h.TakeLeases("x").at(0), kRunCrash);
   h.Write();
   EXPECT_EQ(CodeOf(h.OutcomeOf(h.lease.job)), kRunCrash);
   EXPECT_TRUE(h.disk.agreeing.at(h.lease.job).empty());
