@@ -105,7 +105,8 @@ struct Start {
 };
 
 // Begins another incarnation if the file is a restored snapshot. How far the numbers jump is random
-// in part, so that a snapshot that is restored twice does not give out the same ones.
+// in part: two restores of one snapshot rarely begin with the same ones. Where their ranges meet,
+// the incarnation tells them apart.
 Status LeaveSnapshot(Connection& connection) {
   LF_TRY(const std::int64_t is_snapshot, connection.Number("SELECT is_snapshot FROM writer"));
   if (is_snapshot == 0) return {};

@@ -1,7 +1,7 @@
 #pragma once
 // CodeTable: the measurements of each machine code (`code_results`), and which of them a copied
-// figure repeats (`copied_results`). A code is a HashOfCode: whoever reads a result that is found
-// by it compares the code itself.
+// figure repeats (`copied_results`). A code is a HashOfCode: readers of a result that is found by
+// it compare the code itself.
 
 #include <cstddef>
 #include <optional>
