@@ -67,7 +67,7 @@ class EventLoop {
   // Of clients. ZeroMQ takes one message of each connection in turn, and a client may have many
   // connections.
   static constexpr int kMaxRequestsPerTurn = 1'024;
-  static constexpr std::chrono::milliseconds kMaxResolvingPerTurn{5};  // or one job
+  static constexpr std::chrono::milliseconds kMaxResolvingPerTurn{2};  // or one job
   // While this many jobs are on their way to disk, further submissions wait here, where clients
   // take turns, and not for the disk, which writes in order of arrival.
   static constexpr std::size_t kMaxJobsOnTheirWay = 5'000;
