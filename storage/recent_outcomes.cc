@@ -1,7 +1,5 @@
 #include "storage/recent_outcomes.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "storage/sqlite/sqlite.h"
@@ -48,10 +46,6 @@ BriefOutcome Read(Query& query) {
 }  // namespace
 
 Result<std::unique_ptr<RecentOutcomes>> RecentOutcomes::Open(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", path.string()));
-  }
   LF_TRY(auto connection, Connection::Open(path, Access::kReadOnly, kReadBusyWait));
   return std::unique_ptr<RecentOutcomes>(new RecentOutcomes(std::move(connection)));
 }

@@ -1,7 +1,5 @@
 #include "storage/store_reader.h"
 
-#include <fmt/format.h>
-
 #include <map>
 #include <utility>
 #include <vector>
@@ -48,10 +46,6 @@ struct StoreReader::Impl {
 
 Result<std::unique_ptr<StoreReader>> StoreReader::Open(const std::filesystem::path& path,
                                                        std::shared_ptr<const ResultKeys> keys) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", path.string()));
-  }
   LF_TRY(auto connection, Connection::Open(path, Access::kReadOnly, kReadBusyWait));
   LF_TRY_VOID(CheckSchema(*connection));
   return std::unique_ptr<StoreReader>(

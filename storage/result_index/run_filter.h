@@ -18,7 +18,7 @@ RunFilter NewFilter(std::size_t keys);
 void AddTo(RunFilter& filter, ResultHash hash);
 bool MayContain(const RunFilter& filter, ResultHash hash);
 
-// Built in steps, because that takes some 50 ms for filters of 262,144 keys. Once it is whole it
+// Built in steps, because that takes some 25 ms for filters of 262,144 keys. Once it is whole it
 // does not change, and any thread may read it.
 class FilterGroup {
  public:

@@ -236,6 +236,10 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::filesystem::path
   sqlite3* database = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &database, flags, nullptr);
   std::unique_ptr<Connection> connection(new Connection(database));  // closes on failure, too
+  std::error_code error;
+  if (code != SQLITE_OK && access == Access::kReadOnly && !std::filesystem::exists(path, error)) {
+    return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", path.string()));
+  }
   if (code != SQLITE_OK) {
     return Fail(KindOf(code, sqlite3_system_errno(database)),
                 fmt::format("cannot open database {}: {}", path.string(), sqlite3_errstr(code)));

@@ -110,6 +110,7 @@ class Query {
 
 class Connection {
  public:
+  // kNotFound: the file to read is not there.
   static Result<std::unique_ptr<Connection>> Open(const std::filesystem::path& path, Access access,
                                                   std::chrono::milliseconds busy_wait);
   ~Connection();

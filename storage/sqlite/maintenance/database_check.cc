@@ -206,10 +206,6 @@ class Checker {
 }  // namespace
 
 Result<DatabaseCheck> CheckDatabase(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", path.string()));
-  }
   LF_TRY(auto connection, Connection::Open(path, Access::kReadOnly, kBusyWait));
   LF_TRY_VOID(CheckOrigin(*connection));
   // One consistent state, whatever is written meanwhile.

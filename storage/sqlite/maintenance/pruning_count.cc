@@ -1,7 +1,5 @@
 #include "storage/sqlite/maintenance/pruning_count.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 
 #include "storage/sqlite/migrations.h"
@@ -15,10 +13,6 @@ constexpr std::chrono::milliseconds kReadBusyWait{5000};
 }  // namespace
 
 Result<PruningCount> CountPruning(const std::filesystem::path& path, const PruningRule& rule) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", path.string()));
-  }
   LF_TRY(const auto connection, Connection::Open(path, Access::kReadOnly, kReadBusyWait));
   LF_TRY_VOID(CheckSchema(*connection));
   LF_TRY(Query row, connection->Start(R"sql(

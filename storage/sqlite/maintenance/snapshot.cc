@@ -47,12 +47,9 @@ Status CopyInto(Connection& from, const std::filesystem::path& to) {
 }  // namespace
 
 Status TakeSnapshot(const std::filesystem::path& from, const std::filesystem::path& to) {
-  std::error_code error;
-  if (!std::filesystem::exists(from, error)) {
-    return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", from.string()));
-  }
   LF_TRY(const auto source, Connection::Open(from, Access::kReadOnly, kBusyWait));
   LF_TRY_VOID(CheckOrigin(*source));
+  std::error_code error;
   if (std::filesystem::exists(to, error)) {
     return Fail(ErrorKind::kExists, fmt::format("{} already exists: name a new file", to.string()));
   }

@@ -1,7 +1,5 @@
 #include "storage/sqlite/maintenance/thinning_count.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 
 #include "storage/sqlite/maintenance/retention_table.h"
@@ -16,10 +14,6 @@ constexpr std::chrono::milliseconds kReadBusyWait{5000};
 }  // namespace
 
 Result<ThinningCount> CountThinning(const std::filesystem::path& path, const ThinningRule& rule) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", path.string()));
-  }
   LF_TRY(const auto connection, Connection::Open(path, Access::kReadOnly, kReadBusyWait));
   LF_TRY_VOID(CheckSchema(*connection));
   LF_TRY(Query row, connection->Start(R"sql(
