@@ -111,7 +111,7 @@ NARROWER = {
 }
 # Modules that may include more.
 ALSO_MAY_INCLUDE = [
-    (re.compile(r"client/cli/commands/(export|db|forget_failures)_command$"), "storage"),  # these read a database file
+    (re.compile(r"client/cli/commands/(export_command|db_command|forget_failures_command|prune_command|offline_database)$"), "storage"),  # these read a database file
 ]
 
 # Includes to cut: module -> module, and how. They are left out of what follows from the tables above

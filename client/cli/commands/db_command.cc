@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "client/cli/command_line.h"
 #include "client/cli/commands/forget_failures_command.h"
+#include "client/cli/commands/offline_database.h"
+#include "client/cli/commands/prune_command.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/text/age.h"
 #include "client/cli/text/outcome_text.h"
@@ -16,8 +17,6 @@
 #include "client/outcome_json.h"
 #include "storage/sqlite/maintenance/database_check.h"
 #include "storage/sqlite/maintenance/outcome_repair.h"
-#include "storage/sqlite/maintenance/pruning.h"
-#include "storage/sqlite/maintenance/pruning_count.h"
 #include "storage/sqlite/maintenance/snapshot.h"
 #include "storage/sqlite/maintenance/thinning_count.h"
 #include "storage/store.h"
@@ -40,19 +39,6 @@ struct ThinFlags {
   bool dry_run = false;
   bool json = false;
 };
-
-struct PruneFlags {
-  std::string file;
-  std::string older_than;
-  bool compact = false;
-  bool dry_run = false;
-  bool json = false;
-};
-
-int Complain(const Error& error) {
-  fmt::print(stderr, "loopfleet: {}\n", error.message);
-  return kExitFailed;
-}
 
 Json CheckJson(const storage::DatabaseCheck& check) {
   Json json;
@@ -166,32 +152,6 @@ void PrintThinned(const ThinFlags& flags, const storage::ThinningCount& count, s
   if (flags.compact) fmt::print("the file takes {} bytes now\n", file_bytes);
 }
 
-std::uint64_t FileBytes(const std::string& file) {
-  std::error_code unreadable;
-  const auto bytes = std::filesystem::file_size(file, unreadable);
-  return unreadable ? 0 : bytes;
-}
-
-// Opens it for writing, or says why not. `option`: what makes a running coordinator do the same.
-std::unique_ptr<storage::Store> OpenToWrite(const std::string& file, const char* does,
-                                            const char* option) {
-  std::error_code error;
-  if (!std::filesystem::exists(file, error)) {
-    Complain({.kind = ErrorKind::kNotFound, .message = "there is no database " + file});
-    return nullptr;
-  }
-  auto store = storage::Store::Open(file);
-  if (store) return *std::move(store);
-  Complain(store.error());
-  if (store.error().kind == ErrorKind::kUnavailable) {
-    fmt::print(stderr,
-               "loopfleet: a coordinator {} by itself, without being stopped: "
-               "loopfleet-coordinator {} N\n",
-               does, option);
-  }
-  return nullptr;
-}
-
 int RunThin(const ThinFlags& flags) {
   const auto age = ParseAge(flags.older_than);
   if (!age) {
@@ -214,7 +174,7 @@ int RunThin(const ThinFlags& flags) {
     PrintThinned(flags, *count, 0, FileBytes(flags.file));
     return kExitOk;
   }
-  const auto store = OpenToWrite(flags.file, "thins", "--keep-samples-days");
+  const auto store = OpenToWrite(flags.file, "--keep-samples-days");
   if (!store) return kExitFailed;
   storage::Thinning pass(rule, storage::Thinning::Scope::kAll);
   while (!pass.is_over()) {
@@ -226,81 +186,6 @@ int RunThin(const ThinFlags& flags) {
   const Status compacted = flags.compact ? store->Compact() : Status{};
   PrintThinned(flags, pass.count(), pass.id(), FileBytes(flags.file));
   return compacted ? kExitOk : Complain(compacted.error());
-}
-
-// Prints what `prune` did, or with --dry-run would do.
-void PrintPruned(const PruneFlags& flags, const storage::PruningCount& count, std::int64_t id) {
-  const std::uint64_t file_bytes = FileBytes(flags.file);
-  if (flags.json) {
-    const Json json{{"dry_run", flags.dry_run},   {"batches", count.batches},
-                    {"requests", count.requests}, {"jobs", count.jobs},
-                    {"outcomes", count.outcomes}, {"known_failures", count.known_failures},
-                    {"damaged", count.damaged},   {"pruning", id == 0 ? Json(nullptr) : Json(id)},
-                    {"file_bytes", file_bytes}};
-    fmt::print("{}\n", Dump(json));
-    return;
-  }
-  fmt::print("{} {} batches with {} jobs and {} outcomes, {} of them known failures\n",
-             flags.dry_run ? "would remove" : "removed", count.batches, count.jobs, count.outcomes,
-             count.known_failures);
-  if (id != 0) fmt::print("recorded as row {} of table prunings\n", id);
-  if (count.damaged > 0) {
-    fmt::print("{} batches are damaged, and were left as they are: loopfleet db check\n",
-               count.damaged);
-  }
-  if (flags.compact) fmt::print("the file takes {} bytes now\n", file_bytes);
-}
-
-int RunPrune(const PruneFlags& flags) {
-  const auto age = ParseAge(flags.older_than);
-  if (!age) {
-    fmt::print(stderr, "loopfleet: --older-than: {}\n", age.error().message);
-    return kExitUsage;
-  }
-  const SystemClock clock;
-  const storage::PruningRule rule{.finished_before = clock.WallNow() - *age,
-                                  .asked_by = "loopfleet db prune"};
-  if (flags.dry_run) {
-    const auto count = storage::CountPruning(flags.file, rule);
-    if (!count) return Complain(count.error());
-    PrintPruned(flags, *count, 0);
-    return kExitOk;
-  }
-  const auto store = OpenToWrite(flags.file, "prunes", "--keep-batches-days");
-  if (!store) return kExitFailed;
-  storage::Pruning pass(rule);
-  Status done;
-  while (done && !pass.is_over()) done = store->Prune(pass, clock.WallNow());
-  if (done && flags.compact) done = store->Compact();
-  PrintPruned(flags, pass.count(), pass.id());
-  return done ? kExitOk : Complain(done.error());
-}
-
-void AddPrune(CommandLine& line, CLI::App& noun) {
-  const auto flags = std::make_shared<PruneFlags>();
-  CLI::App& prune = line.AddCommand(
-      noun,
-      {.name = "prune",
-       .description = "Remove old batches with their requests, jobs, outcomes and known failures; "
-                      "results stay and answer as before. No coordinator may be running on it",
-       .examples = "loopfleet db prune loopfleet.db --older-than 90d --dry-run\n"
-                   "loopfleet db prune loopfleet.db --older-than 52w"},
-      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunPrune(*flags); });
-  prune.add_option("file", flags->file, "the database")->type_name("FILE")->required();
-  prune
-      .add_option("--older-than", flags->older_than,
-                  "batches whose last job finished longer ago than this: 36h, 90d, 52w")
-      ->type_name("AGE")
-      ->required();
-  CLI::Option* compact =
-      prune.add_flag("--compact", flags->compact,
-                     "rewrite the file, so that it is as small as it can be (a file made before "
-                     "version 11 shrinks in no other way); needs twice its size meanwhile");
-  prune
-      .add_flag("--dry-run", flags->dry_run,
-                "change nothing, say what would be removed; also while a coordinator runs")
-      ->excludes(compact);
-  prune.add_flag("--json", flags->json, "print one JSON value");
 }
 
 void AddThin(CommandLine& line, CLI::App& noun) {

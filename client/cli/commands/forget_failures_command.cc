@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 
+#include "client/cli/commands/offline_database.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/text/age.h"
 #include "client/outcome_json.h"
@@ -41,22 +41,15 @@ Result<storage::FailureFilter> FilterOf(const ForgetFlags& flags) {
   return filter;
 }
 
-int Complain(const Error& error, int status = kExitFailed) {
-  fmt::print(stderr, "loopfleet: {}\n", error.message);
-  return status;
-}
-
 int Run(const ForgetFlags& flags) {
   const auto filter = FilterOf(flags);
-  if (!filter) return Complain(filter.error(), kExitUsage);
-  std::error_code error;
-  if (!std::filesystem::exists(flags.file, error)) {
-    return Complain(
-        {.kind = ErrorKind::kNotFound, .message = "there is no database " + flags.file});
+  if (!filter) {
+    Complain(filter.error());
+    return kExitUsage;
   }
-  const auto store = storage::Store::Open(flags.file);
-  if (!store) return Complain(store.error());
-  const auto count = (*store)->ForgetFailures(*filter);
+  const auto store = OpenToWrite(flags.file, nullptr);
+  if (!store) return kExitFailed;
+  const auto count = store->ForgetFailures(*filter);
   if (!count) return Complain(count.error());
   if (flags.json) fmt::print("{}\n", Dump(Json{{"forgotten", *count}}));
   fmt::print(stderr, "{} verdicts forgotten; the next job with such a tree is run\n", *count);
