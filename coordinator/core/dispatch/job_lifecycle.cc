@@ -29,13 +29,9 @@ struct Concluded {
 std::vector<storage::Witness> AgreeingWith(const Job& job, const Evaluation& evaluation) {
   std::vector<storage::Witness> agreeing;
   if (evaluation.ok() || !evaluation.conditions) return agreeing;
-  const Conditions& conditions = *evaluation.conditions;
   for (const FailedAttempt& attempt : job.failed_attempts) {
-    const bool is_comparable = attempt.hardware_class == conditions.hardware.hardware_class &&
-                               attempt.compiler == conditions.compiler &&
-                               attempt.policy == conditions.policy;
-    if (attempt.code != evaluation.failure().code || attempt.in_doubt || !is_comparable) continue;
-    agreeing.push_back(attempt.witness);
+    if (attempt.code != evaluation.failure().code || attempt.in_doubt) continue;
+    if (IsOfKind(*evaluation.conditions, attempt.kind)) agreeing.push_back(attempt.witness);
   }
   return agreeing;
 }

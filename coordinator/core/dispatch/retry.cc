@@ -142,9 +142,7 @@ bool TryAgain(Transaction& tx, const Worker& worker, LeaseId lease, const Evalua
                                  .lease = lease,
                                  .code = code,
                                  .witness = {.worker = worker.facts.name, .host = host},
-                                 .hardware_class = worker.facts.hardware.hardware_class,
-                                 .compiler = worker.facts.compiler,
-                                 .policy = worker.facts.policy,
+                                 .kind = KindOf(worker.facts),
                                  .in_doubt = !doubt.empty()});
   if (rule->where == Where::kOnlyElsewhere) {
     FirstVerdict verdict{.evaluation = evaluation,

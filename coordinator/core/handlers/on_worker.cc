@@ -159,9 +159,9 @@ bool IsOneKindTooMany(const State& state, const wire::WorkerHello& hello, const 
   std::vector<WorkerKind> others;
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.key != key || worker.state == WorkerState::kLost || id == hello.worker) continue;
-    WorkerKind its = KindOf(worker.facts);
-    if (its == kind) return false;
-    if (std::ranges::find(others, its) == others.end()) others.push_back(std::move(its));
+    if (IsOfKind(worker.facts, kind)) return false;
+    const auto is_its_kind = [&](const WorkerKind& other) { return IsOfKind(worker.facts, other); };
+    if (std::ranges::none_of(others, is_its_kind)) others.push_back(KindOf(worker.facts));
   }
   return others.size() >= state.limits.max_kinds_per_key;
 }

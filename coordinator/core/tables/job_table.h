@@ -23,6 +23,7 @@
 #include "common/job/outcome.h"
 #include "common/looptree/tree/key.h"
 #include "coordinator/core/contract/event.h"
+#include "coordinator/core/rules/worker_kind.h"
 #include "coordinator/core/tables/ready_queue.h"
 #include "coordinator/core/tables/retry_table.h"
 #include "coordinator/core/tables/single_flight_table.h"
@@ -47,10 +48,7 @@ struct FailedAttempt {
   LeaseId lease;
   FailureCode code = FailureCode::kWorkerCrashed;
   storage::Witness witness;
-  // What the witness speaks for: a known failure answers only equal conditions.
-  std::string hardware_class;
-  CompilerFacts compiler;
-  std::string policy;
+  WorkerKind kind;        // what the witness speaks for
   bool in_doubt = false;  // the worker was in quarantine
 };
 // The failure reported first, kept while a second verdict is sought.

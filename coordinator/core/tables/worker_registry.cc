@@ -9,17 +9,6 @@ namespace loopfleet::coordinator {
 
 using wire::WorkerState;
 
-WorkerKind KindOf(const wire::WorkerHello& facts) {
-  return {.hardware_class = facts.hardware.hardware_class,
-          .compiler = facts.compiler,
-          .policy = facts.policy};
-}
-
-bool IsOfKind(const wire::WorkerHello& facts, const WorkerKind& kind) {
-  return facts.hardware.hardware_class == kind.hardware_class && facts.compiler == kind.compiler &&
-         facts.policy == kind.policy;
-}
-
 WorkerState StateOf(const Worker& worker) {
   if (worker.said == wire::DrainState::kDraining || worker.drain) return WorkerState::kDraining;
   return QuarantineOf(worker) ? WorkerState::kQuarantined : WorkerState::kReady;
@@ -197,8 +186,8 @@ std::vector<WorkerKind> WorkerRegistry::KindsFor(const Demand& demand) const {
     const auto [fits, is_new] = fitting.try_emplace(worker.shape, false);
     if (is_new) fits->second = ShapeServes(worker.shape->first, demand);
     if (!fits->second || !ServesBeyondShape(worker.supply(), demand)) continue;
-    WorkerKind kind = KindOf(worker.facts);
-    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(std::move(kind));
+    const auto is_its_kind = [&](const WorkerKind& kind) { return IsOfKind(worker.facts, kind); };
+    if (std::ranges::none_of(kinds, is_its_kind)) kinds.push_back(KindOf(worker.facts));
   }
   return kinds;
 }

@@ -29,6 +29,7 @@
 #include "common/wire/message.h"
 #include "coordinator/core/contract/event.h"
 #include "coordinator/core/rules/placement.h"
+#include "coordinator/core/rules/worker_kind.h"
 #include "coordinator/core/tables/run_time_estimate.h"
 
 namespace loopfleet::coordinator {
@@ -102,16 +103,6 @@ struct Worker {
                : facts.credit - static_cast<std::uint32_t>(running.size());
   }
 };
-
-// What determines whether a stored result could have come from a present worker.
-struct WorkerKind {
-  std::string hardware_class;
-  CompilerFacts compiler;
-  std::string policy;
-  friend bool operator==(const WorkerKind&, const WorkerKind&) = default;
-};
-WorkerKind KindOf(const wire::WorkerHello& facts);
-bool IsOfKind(const wire::WorkerHello& facts, const WorkerKind& kind);
 
 // Quarantined, draining or ready: its state as shown to others, except for kLost.
 wire::WorkerState StateOf(const Worker& worker);
