@@ -24,6 +24,7 @@
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/stored_results.h"
 #include "bench/rigs/stub_workers.h"
+#include "bench/rigs/unique_tree.h"
 #include "common/base/check.h"
 #include "common/base/quantile.h"
 #include "common/base/random.h"

@@ -20,6 +20,7 @@
 
 #include "bench/peers/table_peer.h"
 #include "bench/rigs/result_line.h"
+#include "bench/rigs/unique_tree.h"
 #include "common/base/random.h"
 #include "storage/store_reader.h"
 
@@ -80,16 +81,6 @@ class ScratchDirectory {
   std::filesystem::path path_;
 };
 
-looptree::TreeKey KeyOfRow(std::uint64_t row) {
-  looptree::TreeKey key;
-  SplitMix64 random(row);
-  for (std::size_t i = 0; i < key.bytes.size(); i += 8) {
-    const std::uint64_t word = random.Next();
-    for (std::size_t j = 0; j < 8; ++j) key.bytes[i + j] = static_cast<std::uint8_t>(word >> 8 * j);
-  }
-  return key;
-}
-
 JobSpec NullJob(std::uint64_t row) {
   JobSpec job{.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"}};
   SplitMix64 random(row);
@@ -137,7 +128,7 @@ Outcome MeasuredOutcome(std::uint64_t row, std::uint64_t tree) {
                   .finished_at = WallTime(Nanos(1'700'000'000'000'000'000)) +
                                  Nanos(static_cast<std::int64_t>(row) * 1000)};
   outcome.evaluation = {.verdict = std::move(measurement),
-                        .tree_key = KeyOfRow(tree),
+                        .tree_key = UniqueTree(tree),
                         .flop_count = 524'288,
                         .conditions = SomeConditions(),
                         .scratch_bytes = 4096,
@@ -185,7 +176,7 @@ class Ingest {
                           .accepted_at = WallTime(Nanos(1'700'000'000'000'000'000))};
     for (std::uint32_t i = 0; i < kGroup; ++i) {
       accepted.jobs.push_back(NullJob(row_ + i));
-      accepted.replayed.push_back(storage::ReplayResult{.tree = KeyOfRow(TreeOf(row_ + i))});
+      accepted.replayed.push_back(storage::ReplayResult{.tree = UniqueTree(TreeOf(row_ + i))});
     }
     return accepted;
   }
@@ -229,7 +220,7 @@ void PrintRate(const std::string& name, double count, double wall, double cpu,
 
 storage::ResultKey KeyFor(std::uint64_t row) {
   const Conditions conditions = SomeConditions();
-  return {.tree = KeyOfRow(row),
+  return {.tree = UniqueTree(row),
           .hardware_class = conditions.hardware.hardware_class,
           .compiler = conditions.compiler,
           .threads = conditions.threads,

@@ -6,8 +6,8 @@
 
 #include "bench/rigs/queue_rig.h"
 #include "bench/rigs/stub_workers.h"
+#include "bench/rigs/unique_tree.h"
 #include "common/base/clock.h"
-#include "common/base/random.h"
 #include "storage/store.h"
 
 namespace loopfleet::bench {
@@ -24,16 +24,6 @@ std::vector<looptree::TreeKey> RepeatableTrees(std::uint64_t count) {
 }
 
 }  // namespace
-
-looptree::TreeKey UniqueTree(std::uint64_t row) {
-  looptree::TreeKey key;
-  SplitMix64 random(row);
-  for (std::size_t i = 0; i < key.bytes.size(); i += 8) {
-    const std::uint64_t word = random.Next();
-    for (std::size_t j = 0; j < 8; ++j) key.bytes[i + j] = static_cast<std::uint8_t>(word >> 8 * j);
-  }
-  return key;
-}
 
 Status FillWithResults(const std::filesystem::path& database, const Evaluation& like,
                        const StoredResultsOptions& options) {

@@ -16,11 +16,8 @@ struct StoredResultsOptions {
   std::string worker = "earlier";
 };
 // Each row has the figures and conditions of `like`. Row i is about the tree of
-// RepeatableJob(i % trees), or without `trees` about one that no program has.
+// RepeatableJob(i % trees), or without `trees` about UniqueTree(i).
 Status FillWithResults(const std::filesystem::path& database, const Evaluation& like,
                        const StoredResultsOptions& options);
-
-// The tree that row `row` is about in a database without shared trees.
-looptree::TreeKey UniqueTree(std::uint64_t row);
 
 }  // namespace loopfleet::bench
