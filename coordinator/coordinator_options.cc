@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -32,11 +31,12 @@ std::unexpected<StartupExit> BadConfig(const std::string& text) {
                                      .text = fmt::format("loopfleet-coordinator: {}\n", text)});
 }
 
-// What the coordinator takes if it is not told.
+// What the coordinator takes if it is not told. A control group's limit is never exceeded, even if
+// it is below what --memory would allow.
 std::uint64_t DefaultMemoryBytes() {
   const MemoryLimit limit = ReadMemoryLimit();
   const std::uint64_t bytes = limit.group_bytes != 0 ? limit.group_bytes : limit.host_bytes / 2;
-  return std::max(bytes, MemoryBudget::kLeast);
+  return bytes != 0 ? bytes : MemoryBudget::kLeast;  // 0: this system does not say
 }
 
 void AddQuotas(CLI::App& app, Limits& limits) {

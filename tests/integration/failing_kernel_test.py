@@ -83,7 +83,7 @@ class ForgetFailuresTest(unittest.TestCase):
             wrong = f.command(*forget, "--code", "WRONG")
             self.assertEqual(wrong.returncode, 2)
             self.assertIn("'WRONG'", wrong.stderr)
-            self.assertEqual(f.json(*forget, "--worker", "nobody"), {"forgotten": 0})
+            self.assertEqual(f.json(*forget, "--worker", "no-such-worker"), {"forgotten": 0})
             self.assertEqual(f.json(*forget, "--code", "WRONG_OUTPUT"), {"forgotten": 1})
             f.start_coordinator()
             self.assertEqual([source(), source()], ["measured", "stored"])

@@ -37,7 +37,7 @@ constexpr auto kLoadFor = 15s;  // below no_worker_grace, which would end the jo
 constexpr int kSubmitters = 4;  // of each kind
 constexpr int kStrangers = 24;
 
-// A control group with a limit of memory. None if this machine lets nobody make one here.
+// A control group with a limit of memory. None if this process may not make one.
 class MemoryGroup {
  public:
   static std::optional<MemoryGroup> Make(std::uint64_t bytes) {
