@@ -239,16 +239,18 @@ Status Store::Impl::LoadResultKeys() {
   LF_TRY_VOID(std::move(loaded));
   LF_TRY_VOID(keys->failures().Load(*connection, conditions));
   // Entries left by an earlier version, or by a start that ended before it sealed them.
-  LF_TRY_VOID(connection->Run("BEGIN IMMEDIATE"));
-  Status sealed = keys->Seal(*connection);
-  if (sealed) sealed = connection->Run("COMMIT");
-  if (!sealed) {
-    if (connection->InTransaction()) (void)connection->Run("ROLLBACK");
-    keys->Forget();
-    // If the disk is full they stay in memory, and the next Apply() tries again.
-    return sealed.error().kind == ErrorKind::kFull ? Status{} : sealed;
+  while (keys->HasEntriesToSeal()) {
+    LF_TRY_VOID(connection->Run("BEGIN IMMEDIATE"));
+    Status sealed = keys->Seal(*connection);
+    if (sealed) sealed = connection->Run("COMMIT");
+    if (!sealed) {
+      if (connection->InTransaction()) (void)connection->Run("ROLLBACK");
+      keys->Forget();
+      // If the disk is full they stay in memory, and the next Apply() tries again.
+      return sealed.error().kind == ErrorKind::kFull ? Status{} : sealed;
+    }
+    keys->Publish({});
   }
-  keys->Publish({});
   return {};
 }
 

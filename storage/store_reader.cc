@@ -29,12 +29,14 @@ struct StoreReader::Impl {
         own_keys(shared == nullptr ? std::make_shared<ResultKeys>() : nullptr),
         keys(shared == nullptr ? own_keys : std::move(shared)) {}
 
+  // Sees what was committed since the last call. The writer keeps its own keys up to date.
+  Status RefreshOwnKeys();
   // The failure that a verdict is about; null: it is not that of `key`, or not to be trusted.
   Result<StoredAnswer> AnswerOf(const KnownFailures::Entry& entry, const ResultKey& key);
 
   std::unique_ptr<Connection> connection;
   std::shared_ptr<ResultKeys> own_keys;  // null: the writer's are used
-  std::int64_t data_version = 0;         // at the last FindResult; for own_keys only
+  std::int64_t data_version = 0;         // at the last refresh; for own_keys only
   std::shared_ptr<const ResultKeys> keys;
   ConditionsTable conditions{*connection};
   ResultTable results{*connection, conditions, *keys};
@@ -55,17 +57,21 @@ Result<std::unique_ptr<StoreReader>> StoreReader::Open(const std::filesystem::pa
 StoreReader::StoreReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StoreReader::~StoreReader() = default;
 
+Status StoreReader::Impl::RefreshOwnKeys() {
+  if (own_keys == nullptr) return {};
+  // A commit may have flagged results as suspect.
+  LF_TRY(const std::int64_t version, connection->Number("PRAGMA data_version"));
+  if (std::exchange(data_version, version) != version) own_keys->Invalidate();
+  return own_keys->Refresh(*connection, conditions);
+}
+
 Result<StoredAnswer> StoreReader::FindResult(const ResultKey& key) {
-  if (impl_->own_keys != nullptr) {
-    // A commit since the last call may have flagged results as suspect.
-    LF_TRY(const std::int64_t version, impl_->connection->Number("PRAGMA data_version"));
-    if (std::exchange(impl_->data_version, version) != version) impl_->own_keys->Invalidate();
-    LF_TRY_VOID(impl_->own_keys->Refresh(*impl_->connection, impl_->conditions));
-  }
+  LF_TRY_VOID(impl_->RefreshOwnKeys());
   return impl_->results.FindLatest(key);
 }
 
 Result<StoredAnswer> StoreReader::FindSameCode(const std::string& code_hash, const ResultKey& key) {
+  LF_TRY_VOID(impl_->RefreshOwnKeys());
   return impl_->results.FindSameCode(code_hash, key);
 }
 

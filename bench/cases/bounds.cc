@@ -11,8 +11,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -277,6 +279,7 @@ Status MeasureDrift(const Options& options) {
 
 // Very many jobs of one client wait.
 Status MeasureQueued(const Options& options) {
+  constexpr std::uint64_t kJobsPerBatch = 100'000;
   const std::string most = fmt::format("{}", 2 * options.queued);
   LF_TRY(QueueRig rig,
          QueueRig::Start({.arguments = {"--max-jobs", most, "--max-jobs-per-client", most,
@@ -284,9 +287,12 @@ Status MeasureQueued(const Options& options) {
   std::optional<Sleeper> sleeper(std::in_place, rig.cluster().worker_address(), "sleeper");
   LF_TRY(const Waits alone, AskLittle(rig, options.seconds / 4));
   LF_TRY(auto client, rig.Connect());
-  const std::vector<JobSpec> jobs(options.queued, NullJob());
-  if (const auto batch = client.Submit(jobs); !batch) {
-    return std::unexpected(ToError(batch.error()));
+  const std::vector<JobSpec> jobs(kJobsPerBatch, NullJob());
+  for (std::uint64_t rest = options.queued; rest > 0;) {
+    const std::uint64_t count = std::min<std::uint64_t>(rest, jobs.size());
+    const auto batch = client.Submit(std::span(jobs).first(count));
+    if (!batch) return std::unexpected(ToError(batch.error()));
+    rest -= count;
   }
   LF_TRY_VOID(MeasureUnder("queued", rig, alone, options.seconds, [&]() -> Status {
     sleeper->Beat(wire::CanaryState::kSteady, milliseconds(500));
@@ -305,52 +311,84 @@ Status MeasureQueued(const Options& options) {
   return {};
 }
 
-// Microseconds for each look-up of random rows among the first `rows`.
-Result<double> LookUp(const std::filesystem::path& database, const Evaluation& like,
-                      std::uint64_t rows) {
+// Microseconds for each look-up, in a store of so many results.
+struct LookUps {
+  double any_us = 0;     // of random ones
+  double newest_us = 0;  // of random ones among the newest kNewest
+  double absent_us = 0;  // of trees that were never measured
+};
+constexpr std::uint64_t kNewest = 100'000;
+
+Result<double> LookUp(storage::StoreReader& reader, const Conditions& conditions,
+                      std::uint64_t first_row, std::uint64_t rows, bool is_stored) {
   constexpr int kLookups = 20'000;
-  LF_TRY(const auto store, storage::Store::Open(database));
-  LF_TRY(const auto reader, storage::StoreReader::Open(database, store->result_keys()));
-  const Conditions& conditions = *like.conditions;
   SplitMix64 random(7);
   const auto start = SteadyClock::now();
   for (int i = 0; i < kLookups; ++i) {
     LF_TRY(const auto found,
-           reader->FindResult({.tree = UniqueTree(random.Below(rows)),
-                               .hardware_class = conditions.hardware.hardware_class,
-                               .compiler = conditions.compiler,
-                               .threads = conditions.threads,
-                               .cache = conditions.cache,
-                               .policy = conditions.policy}));
-    if (found == nullptr) return Fail(ErrorKind::kCorrupt, "a stored result is not found");
+           reader.FindResult({.tree = UniqueTree(first_row + random.Below(rows)),
+                              .hardware_class = conditions.hardware.hardware_class,
+                              .compiler = conditions.compiler,
+                              .threads = conditions.threads,
+                              .cache = conditions.cache,
+                              .policy = conditions.policy}));
+    if ((found != nullptr) != is_stored) {
+      return Fail(ErrorKind::kCorrupt, "a look-up found the wrong thing");
+    }
   }
   return MillisecondsSince(start) * 1e3 / kLookups;
 }
 
+Result<LookUps> LookUpAll(const std::filesystem::path& database, const Conditions& conditions,
+                          std::uint64_t rows) {
+  LF_TRY(const auto store, storage::Store::Open(database));
+  LF_TRY(const auto reader, storage::StoreReader::Open(database, store->result_keys()));
+  const std::uint64_t newest = std::min(rows, kNewest);
+  LookUps times;
+  LF_TRY(times.absent_us, LookUp(*reader, conditions, rows, rows, false));
+  LF_TRY(times.any_us, LookUp(*reader, conditions, 0, rows, true));
+  LF_TRY(times.newest_us, LookUp(*reader, conditions, rows - newest, newest, true));
+  return times;
+}
+
 // A store of very many results: the restart on it, and the price of looking something up.
 Status MeasureStored(const Options& options) {
-  constexpr std::uint64_t kFew = 100'000;
+  const std::uint64_t few = std::min<std::uint64_t>(options.stored, 1'000'000);
   const Evaluation like = AnswerTo(RepeatableJob(0)).evaluation;
-  double few_us = 0;
-  double many_us = 0;
-  const auto fill = [&](std::uint64_t rows, double& lookup_us) {
+  const auto fill = [&](std::uint64_t rows, LookUps& times, double& seconds) {
     return [&, rows](const std::filesystem::path& database) -> Status {
+      const auto start = SteadyClock::now();
       LF_TRY_VOID(FillWithResults(database, like, {.rows = rows}));
-      LF_TRY(lookup_us, LookUp(database, like, rows));
+      seconds = MillisecondsSince(start) / 1e3;
+      LF_TRY(times, LookUpAll(database, *like.conditions, rows));
       return {};
     };
   };
+  LookUps of_few;
+  LookUps of_many;
+  double few_seconds = 0;
+  double many_seconds = 0;
   {
-    LF_TRY(const QueueRig few, QueueRig::Start({.fill = fill(kFew, few_us)}));
+    LF_TRY(const QueueRig rig, QueueRig::Start({.fill = fill(few, of_few, few_seconds)}));
   }
-  LF_TRY(QueueRig rig, QueueRig::Start({.fill = fill(options.stored, many_us)}));
-  Print({.bench = "bounds",
-         .name = "stored: one look-up",
-         .value = many_us,
-         .unit = "us",
-         .peer = fmt::format("with {} results", kFew),
-         .peer_value = few_us,
-         .details = {{"stored", options.stored}}});
+  LF_TRY(QueueRig rig, QueueRig::Start({.fill = fill(options.stored, of_many, many_seconds)}));
+  const nlohmann::ordered_json details{{"stored", options.stored},
+                                       {"bytes", std::filesystem::file_size(rig.database())}};
+  const std::string peer = fmt::format("with {} results", few);
+  const auto print = [&](std::string_view what, double value, double peer_value, std::string unit) {
+    Print({.bench = "bounds",
+           .name = fmt::format("stored: {}", what),
+           .value = value,
+           .unit = std::move(unit),
+           .peer = peer,
+           .peer_value = peer_value,
+           .details = details});
+  };
+  print("look up any result", of_many.any_us, of_few.any_us, "us");
+  print("look up a new result", of_many.newest_us, of_few.newest_us, "us");
+  print("look up what is not there", of_many.absent_us, of_few.absent_us, "us");
+  print("write a result", many_seconds * 1e6 / static_cast<double>(options.stored),
+        few_seconds * 1e6 / static_cast<double>(few), "us");
   const auto start = SteadyClock::now();
   LF_TRY_VOID(rig.Restart());
   Print({.bench = "bounds",
@@ -359,7 +397,7 @@ Status MeasureStored(const Options& options) {
          .unit = "s",
          .peer = "the goal",
          .peer_value = 2,
-         .details = {{"stored", options.stored}}});
+         .details = details});
   return {};
 }
 

@@ -2,18 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "bench/rigs/queue_rig.h"
 #include "bench/rigs/stub_workers.h"
 #include "bench/rigs/unique_tree.h"
 #include "common/base/clock.h"
+#include "storage/result_index/result_keys.h"
+#include "storage/sqlite/sqlite.h"
+#include "storage/sqlite/tables/conditions_table.h"
+#include "storage/sqlite/tables/result_table.h"
 #include "storage/store.h"
 
 namespace loopfleet::bench {
 namespace {
 
-constexpr std::uint32_t kGroup = 4'000;  // jobs in a batch, rows in a transaction
+constexpr std::uint64_t kGroup = 8'000;  // rows in a transaction
 
 std::vector<looptree::TreeKey> RepeatableTrees(std::uint64_t count) {
   std::vector<looptree::TreeKey> trees;
@@ -23,38 +28,67 @@ std::vector<looptree::TreeKey> RepeatableTrees(std::uint64_t count) {
   return trees;
 }
 
+// Only results, so not by Store::Apply, which takes the outcomes of accepted jobs.
+class ResultFiller {
+ public:
+  ResultFiller(storage::Connection& connection, const Evaluation& like,
+               const StoredResultsOptions& options)
+      : connection_(connection),
+        options_(options),
+        trees_(RepeatableTrees(options.trees)),
+        outcome_{.worker = options.worker, .evaluation = like},
+        mean_ns_(like.measurement().elapsed_mean_ns) {}
+
+  Status Fill() {
+    for (std::uint64_t row = 0; row < options_.rows; row += kGroup) {
+      LF_TRY_VOID(connection_.Run("BEGIN"));
+      for (std::uint64_t i = row; i < std::min(row + kGroup, options_.rows); ++i) {
+        LF_TRY_VOID(Insert(i));
+      }
+      LF_TRY_VOID(results_.Flush());
+      LF_TRY_VOID(keys_.Seal(connection_));
+      LF_TRY_VOID(connection_.Run("COMMIT"));
+      keys_.Publish(results_.TakeAdded());
+    }
+    return {};
+  }
+
+ private:
+  Status Insert(std::uint64_t row) {
+    Evaluation& evaluation = outcome_.evaluation;
+    evaluation.tree_key = trees_.empty() ? UniqueTree(row) : trees_[row % trees_.size()];
+    evaluation.code_hash = fmt::format("{:032x}", row);
+    std::get<Measurement>(evaluation.verdict).elapsed_mean_ns =
+        mean_ns_ + static_cast<double>(row % 1000) / 7;
+    outcome_.finished_at = clock_.WallNow();
+    LF_TRY_VOID(results_.Insert(outcome_));
+    return {};
+  }
+
+  storage::Connection& connection_;
+  const StoredResultsOptions options_;
+  const std::vector<looptree::TreeKey> trees_;
+  const SystemClock clock_;
+  storage::ConditionsTable conditions_{connection_};
+  storage::ResultKeys keys_;
+  storage::ResultTable results_{connection_, conditions_, keys_};
+  Outcome outcome_;
+  const double mean_ns_;
+};
+
 }  // namespace
 
 Status FillWithResults(const std::filesystem::path& database, const Evaluation& like,
                        const StoredResultsOptions& options) {
-  LF_TRY(const auto store, storage::Store::Open(database));
-  const std::vector<looptree::TreeKey> trees = RepeatableTrees(options.trees);
-  const SystemClock clock;
-  std::uint64_t row = 0;
-  for (std::uint64_t batch = 1; row < options.rows; ++batch) {
-    storage::JobsAccepted accepted{.batch = {batch},
-                                   .request_id = Uuid::Random(),
-                                   .request_digest = std::string(16, 'd'),
-                                   .accepted_at = clock.WallNow()};
-    std::vector<storage::Write> writes(1);
-    for (std::uint32_t index = 0; index < kGroup && row < options.rows; ++index, ++row) {
-      accepted.jobs.push_back(NullJob());
-      Outcome outcome{.job = {{batch}, index},
-                      .sequence = index + std::uint64_t{1},
-                      .attempts = 1,
-                      .worker = options.worker,
-                      .finished_at = clock.WallNow(),
-                      .evaluation = like};
-      outcome.evaluation.tree_key = trees.empty() ? UniqueTree(row) : trees[row % trees.size()];
-      outcome.evaluation.code_hash = fmt::format("{:032x}", row);
-      std::get<Measurement>(outcome.evaluation.verdict).elapsed_mean_ns +=
-          static_cast<double>(row % 1000) / 7;
-      writes.emplace_back(storage::JobFinished{std::move(outcome)});
-    }
-    writes.front() = std::move(accepted);
-    LF_TRY_VOID(store->Apply(writes));
-  }
-  return {};
+  LF_TRY_VOID(storage::Store::Open(database));  // its schema
+  LF_TRY(
+      const auto connection,
+      storage::Connection::Open(database, storage::Access::kReadWriteCreate, storage::kBusyWait));
+  // A crash may spoil the file: it is filled again.
+  LF_TRY_VOID(
+      connection->Run("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
+                      "PRAGMA cache_size = -65536; PRAGMA ignore_check_constraints = ON"));
+  return ResultFiller(*connection, like, options).Fill();
 }
 
 }  // namespace loopfleet::bench

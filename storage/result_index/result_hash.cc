@@ -35,11 +35,11 @@ std::span<const std::uint8_t> BytesOf(std::string_view text) {
 ResultHash HashOf(const ResultKey& key) { return HashOf(key.tree.bytes, HashOfConditions(key)); }
 
 ResultHash HashOfCode(std::string_view code_hash, const ResultKey& key) {
-  return HashOf(BytesOf(code_hash), HashOfConditions(key));
+  return HashOfCode(code_hash, HashOfConditions(key));
 }
 
 ResultHash HashOfCode(std::string_view code_hash, const Conditions& conditions) {
-  return HashOf(BytesOf(code_hash), HashOf(conditions));
+  return HashOfCode(code_hash, HashOf(conditions));
 }
 
 ResultHash HashOf(const looptree::TreeKey& tree, const Conditions& conditions) {
@@ -53,6 +53,10 @@ ResultHash HashOf(const Conditions& conditions) {
 
 ResultHash HashOf(std::span<const std::uint8_t> tree, ResultHash conditions) {
   return XXH3_64bits_withSeed(tree.data(), tree.size(), conditions);
+}
+
+ResultHash HashOfCode(std::string_view code_hash, ResultHash conditions) {
+  return HashOf(BytesOf(code_hash), conditions);
 }
 
 }  // namespace loopfleet::storage

@@ -22,5 +22,6 @@ ResultHash HashOfCode(std::string_view code_hash, const Conditions& conditions);
 // The same in two steps: of the conditions, then of a tree's key under them.
 ResultHash HashOf(const Conditions& conditions);
 ResultHash HashOf(std::span<const std::uint8_t> tree, ResultHash conditions);
+ResultHash HashOfCode(std::string_view code_hash, ResultHash conditions);
 
 }  // namespace loopfleet::storage

@@ -20,6 +20,9 @@ namespace {
 constexpr std::int64_t kChunksPerRun = 65'536;  // ids; far more than a run has
 constexpr std::size_t kChunkEntries = 250;      // 4,000 bytes: a row that fills a page of 4,096
 
+// Of a run, which has 1,049: each transaction writes so many, unless two runs wait.
+constexpr std::size_t kChunksPerStep = 64;
+
 // Of a group's filters, which have 65,544: each transaction adds so many, in some 1.4 ms.
 constexpr std::size_t kWordsPerStep = 4096;
 
@@ -217,8 +220,11 @@ bool ResultKeys::GrowGroup(std::size_t words) {
 
 Status ResultKeys::LoadRows(Connection& connection, ConditionsTable& conditions) {
   const std::lock_guard lock(mutex_);
+  // The code only of a result that answers for it: see ResultTable::Insert.
   LF_TRY(Query row,
-         connection.Start("SELECT id, tree_key, conditions FROM results WHERE id > ? ORDER BY id"));
+         connection.Start("SELECT id, tree_key, conditions, CASE WHEN grade IN ('A','B') AND NOT "
+                          "EXISTS (SELECT 1 FROM copied_results c WHERE c.result = r.id) "
+                          "THEN code_hash ELSE '' END FROM results r WHERE id > ? ORDER BY id"));
   row.Add(last_id_);
   std::unordered_map<ConditionsId, std::optional<ResultHash>> hashes;
   while (true) {
@@ -236,7 +242,12 @@ Status ResultKeys::LoadRows(Connection& connection, ConditionsTable& conditions)
       // A result with damaged conditions can answer nothing.
       known = hashes.emplace(under, found ? std::optional(HashOf(*found)) : std::nullopt).first;
     }
-    if (known->second) AddRecent({HashOf(tree, *known->second), id});
+    if (known->second) {
+      AddRecent({HashOf(tree, *known->second), id});
+      if (const std::string_view code = row.Text(); !code.empty()) {
+        AddRecent({HashOfCode(code, *known->second), id});
+      }
+    }
     last_id_ = id;
   }
 }
@@ -254,50 +265,84 @@ Status ResultKeys::DropUnknownRuns(Connection& connection) {
   return {};
 }
 
+bool ResultKeys::HasEntriesToSeal() const {
+  const std::lock_guard lock(mutex_);
+  return recent_.entries().size() >= run_entries_;
+}
+
 Status ResultKeys::Seal(Connection& connection) {
-  std::vector<Entry> entries;
+  bool is_behind = false;
   {
-    const std::lock_guard lock(mutex_);  // only this thread changes it
-    if (recent_.entries().size() < run_entries_) return {};
-    entries = recent_.entries();
+    const std::lock_guard lock(mutex_);
+    is_behind = recent_.entries().size() >= 2 * run_entries_;
   }
-  const auto size = static_cast<std::ptrdiff_t>(run_entries_);
-  for (auto next = entries.begin(); entries.end() - next >= size; next += size) {
-    LF_TRY_VOID(WriteRun(connection, std::vector<Entry>(next, next + size)));
+  for (std::size_t chunks = 0; is_behind || chunks < kChunksPerStep; ++chunks) {
+    if (!sealing_ && !BeginRun()) break;
+    LF_TRY_VOID(WriteChunk(connection));
+    if (sealing_->written == sealing_->run->directory.size()) {
+      LF_TRY_VOID(EndRun(connection));
+    }
   }
   return {};
 }
 
-Status ResultKeys::WriteRun(Connection& connection, std::vector<Entry> entries) {
+bool ResultKeys::BeginRun() {
+  const Run* newest = sealed_.empty() ? runs_->newest() : sealed_.back().get();
+  std::vector<Entry> entries;
+  {
+    const std::lock_guard lock(mutex_);  // only this thread changes them
+    const std::vector<Entry>& recent = recent_.entries();
+    const auto first =
+        std::ranges::upper_bound(recent, newest == nullptr ? 0 : newest->last_id, {}, &Entry::id);
+    const auto size = static_cast<std::ptrdiff_t>(run_entries_);
+    if (recent.end() - first < size) return false;
+    auto last = first + size;
+    if (last != recent.end() && last->id == std::prev(last)->id) ++last;
+    entries.assign(first, last);
+  }
   auto run = std::make_shared<Run>();
-  LF_TRY(run->run, connection.Number("SELECT coalesce(max(run), 0) + 1 FROM result_key_runs"));
+  run->run = newest == nullptr ? 1 : newest->run + 1;
   run->first_id = entries.front().id;
   run->last_id = entries.back().id;
-  run->filter = NewFilter(entries.size());
+  run->filter = NewFilter(run_entries_);  // all of one size, for a FilterGroup
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return a.hash != b.hash ? a.hash < b.hash : a.id > b.id;
   });
   for (const Entry& entry : entries) AddTo(run->filter, entry.hash);
   for (std::size_t from = 0; from < entries.size(); from += kChunkEntries) {
-    const auto chunk =
-        std::span(entries).subspan(from, std::min(kChunkEntries, entries.size() - from));
-    LF_TRY(Query insert, connection.Start("INSERT INTO result_key_chunks VALUES (?,?,?)"));
-    LF_TRY_VOID(
-        insert.Add(run->run * kChunksPerRun + std::ssize(run->directory))
-            .Add(std::span(reinterpret_cast<const std::uint8_t*>(chunk.data()), chunk.size_bytes()))
-            .AddChecksum()
-            .Run());
-    run->directory.push_back(chunk.front().hash);
+    run->directory.push_back(entries[from].hash);
   }
+  sealing_ = Sealing{.run = std::move(run), .entries = std::move(entries)};
+  return true;
+}
+
+// Replaces the chunk of a program that ended before its run was whole.
+Status ResultKeys::WriteChunk(Connection& connection) {
+  const std::size_t from = sealing_->written * kChunkEntries;
+  const auto chunk = std::span(sealing_->entries)
+                         .subspan(from, std::min(kChunkEntries, sealing_->entries.size() - from));
+  LF_TRY(Query insert, connection.Start("REPLACE INTO result_key_chunks VALUES (?,?,?)"));
+  LF_TRY_VOID(
+      insert.Add(sealing_->run->run * kChunksPerRun + static_cast<std::int64_t>(sealing_->written))
+          .Add(std::span(reinterpret_cast<const std::uint8_t*>(chunk.data()), chunk.size_bytes()))
+          .AddChecksum()
+          .Run());
+  ++sealing_->written;
+  return {};
+}
+
+Status ResultKeys::EndRun(Connection& connection) {
+  const Run& run = *sealing_->run;
   LF_TRY(Query insert, connection.Start("INSERT INTO result_key_runs VALUES (?,?,?,?,?,?)"));
-  LF_TRY_VOID(insert.Add(run->run)
-                  .Add(run->first_id)
-                  .Add(run->last_id)
-                  .Add(BytesOf(run->filter))
-                  .Add(BytesOf(run->directory))
+  LF_TRY_VOID(insert.Add(run.run)
+                  .Add(run.first_id)
+                  .Add(run.last_id)
+                  .Add(BytesOf(run.filter))
+                  .Add(BytesOf(run.directory))
                   .AddChecksum()
                   .Run());
-  sealed_.push_back(std::move(run));
+  sealed_.push_back(std::move(sealing_->run));
+  sealing_.reset();
   return {};
 }
 
@@ -307,10 +352,16 @@ void ResultKeys::Publish(std::span<const Entry> added) {
     for (const Entry& entry : added) AddRecent(entry);
     last_id_ = added.back().id;
   }
+  if (sealing_) sealing_->durable = sealing_->written;
   AddRuns(std::exchange(sealed_, {}));
   GrowGroup(kWordsPerStep);
 }
 
-void ResultKeys::Forget() { sealed_.clear(); }
+void ResultKeys::Forget() {
+  // A run that was whole is begun again, and what was begun after it.
+  if (!sealed_.empty()) sealing_.reset();
+  sealed_.clear();
+  if (sealing_) sealing_->written = sealing_->durable;
+}
 
 }  // namespace loopfleet::storage

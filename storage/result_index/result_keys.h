@@ -1,8 +1,9 @@
 #pragma once
-// ResultKeys: the index of stored results by the hash of the full tuple. Storing a result costs the
-// same at the first row and at the hundred-millionth: new entries stay in memory, and every
-// kRunEntries of them are written as one sorted run, which never changes. An ordinary index in the
-// order of a hash would change a different page for each row.
+// ResultKeys: the index of stored results by hash. A result has one entry for its tuple, and one
+// for its machine code if it may answer for other kernels with that code. Storing a result costs
+// the same at the first row and at the hundred-millionth: new entries stay in memory, and every
+// kRunEntries of them are written as one sorted run, a piece in each transaction, which never
+// changes. An ordinary index in the order of a hash would change a different page for each row.
 //
 // Hashes may collide: readers compare the row itself. In memory: 20 bytes for each entry not yet in
 // a run, 2 bytes for each entry in one (the run's filter, storage/result_index/run_filter.h). Every
@@ -35,7 +36,7 @@ class ResultKeys {
   static constexpr std::size_t kRunEntries = 262'144;
   explicit ResultKeys(std::size_t run_entries = kRunEntries) : run_entries_(run_entries) {}
 
-  struct Entry {
+  struct Entry {  // those of one result are next to each other
     ResultHash hash;
     ResultId id;
   };
@@ -61,7 +62,8 @@ class ResultKeys {
   // ---- for the writer, in a transaction ----
   // Removes the runs that are not loaded, so that their results are indexed as new ones.
   Status DropUnknownRuns(Connection& connection);
-  // Writes a run for each run_entries entries.
+  bool HasEntriesToSeal() const;  // Seal() would write
+  // Writes some of a run of run_entries entries, or a whole one if two wait to be written.
   Status Seal(Connection& connection);
   // The transaction is durable: Find() uses its rows (ids ascend) and runs from now on.
   void Publish(std::span<const Entry> added);
@@ -74,6 +76,13 @@ class ResultKeys {
     ResultId last_id = 0;
     RunFilter filter;  // empty in a group
     std::vector<ResultHash> directory;
+  };
+  // A run that is being written. If the program ends first, the run is begun again.
+  struct Sealing {
+    std::shared_ptr<Run> run;
+    std::vector<Entry> entries;  // sorted by hash, the newest first
+    std::size_t written = 0;     // chunks, in the current transaction and before
+    std::size_t durable = 0;     // chunks, before the current transaction
   };
   // Runs in a row, oldest first, with their filters.
   struct Group {
@@ -111,12 +120,15 @@ class ResultKeys {
   // it in their place when it is whole. False: there are too few runs for one.
   bool GrowGroup(std::size_t words);
   Status LoadRows(Connection& connection, ConditionsTable& conditions);
-  Status WriteRun(Connection& connection, std::vector<Entry> entries);
+  bool BeginRun();  // false: too few entries wait
+  Status WriteChunk(Connection& connection);
+  Status EndRun(Connection& connection);
   static Result<bool> FindInRun(Connection& connection, const Run& run, ResultHash hash,
                                 std::size_t max, std::vector<ResultId>& ids);
 
   KnownFailures failures_;
   const std::size_t run_entries_;
+  std::optional<Sealing> sealing_;
   std::vector<std::shared_ptr<const Run>> sealed_;  // by the writer's current transaction
   std::optional<FilterGroup> growing_;              // of the oldest runs without a group
 

@@ -174,11 +174,11 @@ bool MatchesConditions(const Evaluation& evaluation, const ResultKey& key) {
 
 void ResultTable::Forget() {
   rows_.Forget();
-  codes_.Forget();
   thinned_rows_.Forget();
   added_.clear();
   next_id_.reset();
   id_by_identity_.clear();
+  id_by_code_.Clear();
 }
 
 Result<ResultId> ResultTable::NextId() {
@@ -215,14 +215,36 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   if (const auto& device = evaluation.measurement().device) {
     LF_TRY_VOID(states_.Insert(id, *device));
   }
-  if (!evaluation.code_hash.empty() && evaluation.measurement().grade <= Grade::kB) {
-    const ResultHash code = HashOfCode(evaluation.code_hash, *evaluation.conditions);
-    LF_TRY_VOID(evaluation.same_code ? codes_.InsertCopy(code, id, evaluation.measurement())
-                                     : codes_.Insert(code, id, evaluation.measurement()));
-  }
   added_.push_back({identity.hash, id});
+  LF_TRY_VOID(EnterCode(evaluation, id));
   Remember(identity, id);
   return id;
+}
+
+// Grades A and B only: as ResultKeys::LoadRows.
+Status ResultTable::EnterCode(const Evaluation& evaluation, ResultId id) {
+  if (evaluation.code_hash.empty() || evaluation.measurement().grade > Grade::kB) return {};
+  const CodeFigure figure{.code = HashOfCode(evaluation.code_hash, *evaluation.conditions),
+                          .elapsed_mean_ns = evaluation.measurement().elapsed_mean_ns};
+  if (evaluation.same_code) {
+    LF_TRY(const auto original, FindOriginal(figure));
+    return original ? copies_.Insert(id, *original) : Status{};
+  }
+  added_.push_back({figure.code, id});
+  if (id_by_code_.Find(figure) == nullptr) id_by_code_.Add(figure, id);
+  return {};
+}
+
+Result<std::optional<ResultId>> ResultTable::FindOriginal(const CodeFigure& figure) {
+  if (const auto* known = id_by_code_.Find(figure)) return known->second;
+  LF_TRY(const auto ids, keys_.Find(connection_, figure.code, kMaxCandidates));
+  for (const ResultId id : ids) {
+    LF_TRY(Query row, connection_.Start("SELECT elapsed_mean_ns FROM results WHERE id = ?"));
+    row.Add(id);
+    LF_TRY(const bool found, row.Next());
+    if (found && row.Double() == figure.elapsed_mean_ns) return id;
+  }
+  return std::nullopt;
 }
 
 void ResultTable::Remember(const Identity& identity, ResultId id) {
@@ -300,7 +322,7 @@ Result<ResultTable::Figures> ResultTable::FiguresOf(const StoredResult& row) {
                   .grade = measurement.grade,
                   .spread = measurement.spread,
                   .measured_at = row.measured_at};
-  LF_TRY(const auto original, codes_.OriginalOf(row.row));
+  LF_TRY(const auto original, copies_.OriginalOf(row.row));
   if (!original) return figures;
   LF_TRY(const StoredResult measured, Find(*original));
   LF_TRY(const bool is_original_suspect, IsSuspect(measured));
@@ -367,7 +389,7 @@ Result<StoredAnswer> ResultTable::Read(Candidates& candidates, ResultId id) {
 }
 
 Result<StoredAnswer> ResultTable::FindSameCode(const std::string& code_hash, const ResultKey& key) {
-  LF_TRY(const auto ids, codes_.Find(HashOfCode(code_hash, key), kMaxOfOneCode));
+  LF_TRY(const auto ids, keys_.Find(connection_, HashOfCode(code_hash, key), kMaxOfOneCode));
   for (const ResultId id : ids) {
     LF_TRY(StoredResult result, Find(id));
     LF_TRY(const Figures figures, FiguresOf(result));
@@ -458,7 +480,7 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected, IdRange range) {
 
 Status ResultTable::SuspectFigure(ResultId id, WallTime flagged_at, const std::string& reason) {
   LF_TRY_VOID(Suspect(id, flagged_at, reason));
-  LF_TRY(const auto original, codes_.OriginalOf(id));
+  LF_TRY(const auto original, copies_.OriginalOf(id));
   return original ? Suspect(*original, flagged_at, reason) : Status{};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // ResultTable: Evaluation with a measurement <-> row of `results`.
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,9 +16,10 @@
 #include "storage/result_index/result_keys.h"
 #include "storage/sqlite/bulk_insert.h"
 #include "storage/sqlite/id_range.h"
+#include "storage/sqlite/recent_map.h"
 #include "storage/sqlite/sqlite.h"
-#include "storage/sqlite/tables/code_table.h"
 #include "storage/sqlite/tables/conditions_table.h"
+#include "storage/sqlite/tables/copy_table.h"
 #include "storage/sqlite/tables/device_state_table.h"
 #include "storage/sqlite/tables/suspicion_table.h"
 #include "storage/sqlite/tables/thinning_rule.h"
@@ -38,7 +40,7 @@ class ResultTable {
       : connection_(connection),
         conditions_(conditions),
         states_(connection),
-        codes_(connection),
+        copies_(connection),
         suspicions_(connection),
         keys_(keys) {}
 
@@ -47,7 +49,6 @@ class ResultTable {
   Result<ResultId> Insert(const Outcome& outcome);
   Status Flush() {
     LF_TRY_VOID(rows_.Flush());
-    LF_TRY_VOID(codes_.Flush());
     return thinned_rows_.Flush();
   }
   // The row that holds the same evaluation, if any.
@@ -57,6 +58,7 @@ class ResultTable {
   Result<StoredResult> Find(ResultId id);
   // Results that FindLatest() considers: the newest of the tuple.
   static constexpr std::size_t kMaxCandidates = 64;
+  static constexpr std::size_t kRecentCodes = 32'768;
   // The newest candidate that is precise and new enough. Suspect ones do not count. Ends at the
   // first one that is too old: ids and times ascend together unless a clock was set back, and a
   // result missed for that reason is measured again. A copy is as old, and as suspect, as the
@@ -109,6 +111,17 @@ class ResultTable {
     double spread = 0;
     WallTime measured_at{};  // of the original, if it is a copy
   };
+  // One measurement of a machine code.
+  struct CodeFigure {
+    ResultHash code = 0;
+    double elapsed_mean_ns = 0;
+    friend bool operator==(const CodeFigure&, const CodeFigure&) = default;
+  };
+  struct CodeFigureHash {
+    std::size_t operator()(const CodeFigure& figure) const {
+      return figure.code ^ std::bit_cast<std::uint64_t>(figure.elapsed_mean_ns);
+    }
+  };
   // What a reader knows of the newest results of one hash. Each row is read once for its figures,
   // so a repeated request, a miss included, reads at most the row that answers it.
   struct Candidates {
@@ -127,11 +140,15 @@ class ResultTable {
   static bool Satisfies(const Figures& figures, const ResultKey& key);
   Result<std::optional<ResultId>> FindStoredSame(const Identity& identity);
   void Remember(const Identity& identity, ResultId id);
+  // Enters the result under its machine code, or as a copy of the measurement that it repeats.
+  Status EnterCode(const Evaluation& evaluation, ResultId id);
+  // None: the job that measured it was cancelled, or too many have measured the code since.
+  Result<std::optional<ResultId>> FindOriginal(const CodeFigure& figure);
 
   Connection& connection_;
   ConditionsTable& conditions_;
   DeviceStateTable states_;
-  CodeTable codes_;
+  CopyTable copies_;
   SuspicionTable suspicions_;
   const ResultKeys& keys_;
   RowFeed rows_{connection_,
@@ -144,6 +161,9 @@ class ResultTable {
   std::optional<ResultId> next_id_;       // writer only; empty: read from the table
   // Writer only: rows written or found recently, so that many equal answers take one search.
   std::unordered_map<Identity, ResultId, IdentityHash> id_by_identity_;
+  // Writer only: measurements written recently. A report often has copies beside its measurement,
+  // which the index does not have yet.
+  RecentMap<CodeFigure, ResultId, CodeFigureHash> id_by_code_{kRecentCodes};
   std::unordered_map<ResultHash, Candidates> candidates_;  // reader only
 };
 

@@ -19,7 +19,18 @@ class ResultKeysTest : public ScratchDatabase {
     Evaluation evaluation = SomeMeasurement(0);
     std::memcpy(evaluation.tree_key->bytes.data(), &tree, sizeof tree);
     std::get<Measurement>(evaluation.verdict).elapsed_ns = elapsed_ns;
+    evaluation.code_hash.clear();  // one entry for each result
     return evaluation;
+  }
+  static Evaluation MeasuredWithCode(std::uint32_t tree) {
+    Evaluation evaluation = Measured(tree, 1);
+    evaluation.code_hash = fmt::format("code {}", tree);
+    return evaluation;
+  }
+  static bool CodeIsFound(StoreReader& reader, std::uint32_t tree) {
+    const Evaluation measured = MeasuredWithCode(tree);
+    const StoredAnswer found = *reader.FindSameCode(measured.code_hash, KeyFor(Measured(0, 1)));
+    return found != nullptr && found->evaluation.tree_key == measured.tree_key;
   }
 
   // Stores one measurement for each element, in a new batch.
@@ -118,6 +129,71 @@ TEST_F(ResultKeysTest, TheNewestAreFoundInHundredsOfRuns) {
   store.reset();
   store = OpenStore(options);
   expect_all(*store->result_keys());
+}
+
+// Also where a run ends between the two entries of a result.
+TEST_F(ResultKeysTest, CodesAreFoundInMemoryAndInRuns) {
+  const StoreOptions options{.run_entries = 7};
+  auto store = OpenStore(options);
+  constexpr std::uint32_t kTrees = 30;
+  for (std::uint32_t tree = 0; tree < kTrees; ++tree) Add(*store, {MeasuredWithCode(tree)});
+  EXPECT_GE(NumberByHand("SELECT count(*) FROM result_key_runs"), 6);
+  const auto expect_all = [&] {
+    const auto shared = StoreReader::Open(path(), store->result_keys()).value();
+    const auto alone = OpenReader();
+    for (std::uint32_t tree = 0; tree < kTrees; ++tree) {
+      for (StoreReader* reader : {shared.get(), alone.get()}) {
+        EXPECT_TRUE(CodeIsFound(*reader, tree)) << tree;
+        EXPECT_EQ(ElapsedOf(*reader, tree), 1) << tree;
+      }
+    }
+    EXPECT_FALSE(CodeIsFound(*shared, kTrees));
+  };
+  expect_all();
+  store.reset();
+  store = OpenStore(options);
+  expect_all();
+}
+
+// A run of many pages is written by several transactions: whichever of them fails or is the last of
+// its program, every result is found.
+TEST_F(ResultKeysTest, ARunIsWrittenInPieces) {
+  constexpr std::uint32_t kEntries = 20'000;
+  const StoreOptions options{.run_entries = kEntries};
+  auto store = OpenStore(options);
+  std::vector<Evaluation> evaluations;
+  for (std::uint32_t tree = 0; tree < kEntries; ++tree) evaluations.push_back(Measured(tree, 1));
+  Add(*store, evaluations);
+  const auto chunks = [&] { return NumberByHand("SELECT count(*) FROM result_key_chunks"); };
+  const auto runs = [&] { return NumberByHand("SELECT count(*) FROM result_key_runs"); };
+  const auto expect_all = [&] {
+    const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+    for (std::uint32_t tree = 0; tree < kEntries; tree += 77)
+      ASSERT_EQ(ElapsedOf(*reader, tree), 1);
+  };
+  const auto fail = [&] {
+    RunByHand("UPDATE writer SET epoch = epoch + 1");
+    EXPECT_FALSE(store->Apply(std::vector<Write>{SomeBatch(++batch_, {PlainSpec(2)})}));
+    RunByHand("UPDATE writer SET epoch = epoch - 1");
+    --batch_;
+  };
+  ASSERT_EQ(chunks(), 0);
+  Add(*store, {Measured(kEntries, 1)});
+  EXPECT_GT(chunks(), 0);
+  EXPECT_EQ(runs(), 0);
+  expect_all();
+  fail();
+  Add(*store, {Measured(kEntries + 1, 1)});
+  EXPECT_EQ(runs(), 1);
+  EXPECT_EQ(chunks(), kEntries / 250);
+  expect_all();
+
+  RunByHand("DELETE FROM result_key_runs; DELETE FROM result_key_chunks WHERE id % 2 = 0");
+  store.reset();
+  store = OpenStore(options);  // as if the first program had ended in the middle
+  EXPECT_EQ(runs(), 1);
+  EXPECT_EQ(chunks(), kEntries / 250);
+  expect_all();
 }
 
 // Far more rows of one tree than a page of a run holds.

@@ -18,7 +18,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 12;
+constexpr int kVersion = 13;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

@@ -1,0 +1,25 @@
+#pragma once
+// CopyTable: which measurement a result repeats, if it is the figure of a kernel with the same
+// machine code (`copied_results`).
+
+#include <optional>
+
+#include "common/base/result.h"
+#include "storage/result_index/result_keys.h"
+#include "storage/sqlite/sqlite.h"
+
+namespace loopfleet::storage {
+
+class CopyTable {
+ public:
+  explicit CopyTable(Connection& connection) : connection_(connection) {}
+
+  Status Insert(ResultId id, ResultId original);
+  // The measurement that the result repeats; none: it is no copy. kCorrupt: the row is damaged.
+  Result<std::optional<ResultId>> OriginalOf(ResultId id);
+
+ private:
+  Connection& connection_;
+};
+
+}  // namespace loopfleet::storage
