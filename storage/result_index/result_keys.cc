@@ -23,7 +23,7 @@ constexpr std::size_t kChunkEntries = 250;      // 4,000 bytes: a row that fills
 // Of a run, which has 1,049: each transaction writes so many, unless two runs wait.
 constexpr std::size_t kChunksPerStep = 64;
 
-// Of a group's filters, which have 65,544: each transaction adds so many, in some 1.4 ms.
+// Of a group's filters, which have 99,872: each transaction adds so many, in some 1.4 ms.
 constexpr std::size_t kWordsPerStep = 4096;
 
 template <class T>
@@ -91,20 +91,34 @@ Result<std::vector<ResultId>> ResultKeys::Find(Connection& connection, ResultHas
     recent_.Find(hash, max, ids);
     runs = runs_;
   }
-  for (auto run = runs->rest.rbegin(); run != runs->rest.rend() && ids.size() < max; ++run) {
+  LF_TRY_VOID(FindInRuns(connection, runs->rest, hash, max, ids));
+  for (auto group = runs->groups.rbegin(); group != runs->groups.rend(); ++group) {
+    LF_TRY_VOID(FindInGroup(connection, **group, hash, max, ids));
+  }
+  return ids;
+}
+
+Status ResultKeys::FindInRuns(Connection& connection,
+                              std::span<const std::shared_ptr<const Run>> runs, ResultHash hash,
+                              std::size_t max, std::vector<ResultId>& ids) {
+  for (auto run = runs.rbegin(); run != runs.rend() && ids.size() < max; ++run) {
     if (!MayContain((*run)->filter, hash)) continue;
     LF_TRY_VOID(FindInRun(connection, **run, hash, max, ids));
   }
-  for (auto group = runs->groups.rbegin(); group != runs->groups.rend() && ids.size() < max;
-       ++group) {
-    std::uint32_t which = (*group)->filters.MayContain(hash);
-    while (which != 0 && ids.size() < max) {
-      const auto newest = static_cast<std::size_t>(std::bit_width(which)) - 1;
-      which &= ~(std::uint32_t{1} << newest);
-      LF_TRY_VOID(FindInRun(connection, *(*group)->runs[newest], hash, max, ids));
-    }
+  return {};
+}
+
+Status ResultKeys::FindInGroup(Connection& connection, const Group& group, ResultHash hash,
+                               std::size_t max, std::vector<ResultId>& ids) {
+  if (ids.size() >= max) return {};
+  if (!group.filters) return FindInRuns(connection, group.runs, hash, max, ids);
+  std::uint32_t which = group.filters->MayContain(hash);
+  while (which != 0 && ids.size() < max) {
+    const auto newest = static_cast<std::size_t>(std::bit_width(which)) - 1;
+    which &= ~(std::uint32_t{1} << newest);
+    LF_TRY_VOID(FindInRun(connection, *group.runs[newest], hash, max, ids));
   }
-  return ids;
+  return {};
 }
 
 std::uint32_t ResultKeys::Generation(ResultHash hash) const {
@@ -122,8 +136,8 @@ void ResultKeys::AddRecent(const Entry& entry) {
   ++generations_[entry.hash % generations_.size()];
 }
 
-Result<bool> ResultKeys::FindInRun(Connection& connection, const Run& run, ResultHash hash,
-                                   std::size_t max, std::vector<ResultId>& ids) {
+Status ResultKeys::FindInRun(Connection& connection, const Run& run, ResultHash hash,
+                             std::size_t max, std::vector<ResultId>& ids) {
   // Equal hashes may span several chunks: begin in the last one that starts below `hash`.
   const auto first = std::ranges::lower_bound(run.directory, hash);
   std::int64_t chunk = std::max<std::int64_t>(first - run.directory.begin() - 1, 0);
@@ -139,11 +153,11 @@ Result<bool> ResultKeys::FindInRun(Connection& connection, const Run& run, Resul
     if (!row.ChecksumMatches()) return Damaged("result_key_chunks", id);
     for (auto entry = std::ranges::lower_bound(entries, hash, {}, &Entry::hash);
          entry != entries.end() && entry->hash == hash; ++entry) {
-      if (ids.size() >= max) return true;
+      if (ids.size() >= max) return {};
       ids.push_back(entry->id);
     }
   }
-  return true;
+  return {};
 }
 
 Status ResultKeys::Refresh(Connection& connection, ConditionsTable& conditions) {
@@ -188,34 +202,41 @@ void ResultKeys::AddRuns(std::vector<std::shared_ptr<const Run>> added) {
 }
 
 bool ResultKeys::GrowGroup(std::size_t words) {
-  if (runs_->rest.size() < FilterGroup::kFilters) return false;
-  const auto members = std::span(runs_->rest).first<FilterGroup::kFilters>();
+  const auto& rest = runs_->rest;
+  if (rest.size() < FilterGroup::kFilters) return false;
+  const auto members = std::span(rest).first<FilterGroup::kFilters>();
+  const std::size_t size = members.front()->filter.size();
+  // Of another size in a database of an earlier version.
+  const auto odd =
+      std::ranges::find_if(members, [&](const auto& run) { return run->filter.size() != size; });
+  if (odd != members.end()) {
+    AddGroup({.runs = {members.begin(), odd}, .filters = std::nullopt});
+    return true;
+  }
   std::array<const RunFilter*, FilterGroup::kFilters> filters;
   std::ranges::transform(members, filters.begin(), [](const auto& run) { return &run->filter; });
-  const std::size_t size = filters.front()->size();
-  // All are of one size, unless StoreOptions::run_entries has changed: then each stays by itself.
-  if (std::ranges::any_of(filters, [&](const auto* one) { return one->size() != size; })) {
-    return false;
-  }
   if (!growing_) growing_.emplace(size);
   growing_->Grow(filters, words);
   if (!growing_->is_whole()) return true;
-  auto group = std::make_shared<Group>(Group{.runs = {}, .filters = *std::move(growing_)});
-  growing_.reset();
+  Group group{.runs = {}, .filters = std::exchange(growing_, std::nullopt)};
   for (const auto& run : members) {
-    group->runs.push_back(std::make_shared<const Run>(Run{.run = run->run,
-                                                          .first_id = run->first_id,
-                                                          .last_id = run->last_id,
-                                                          .filter = {},
-                                                          .directory = run->directory}));
+    group.runs.push_back(std::make_shared<const Run>(Run{.run = run->run,
+                                                         .first_id = run->first_id,
+                                                         .last_id = run->last_id,
+                                                         .filter = {},
+                                                         .directory = run->directory}));
   }
+  AddGroup(std::move(group));
+  return true;
+}
+
+void ResultKeys::AddGroup(Group group) {
   auto next = std::make_shared<Runs>();
+  next->rest.assign(runs_->rest.begin() + std::ssize(group.runs), runs_->rest.end());
   next->groups = runs_->groups;
-  next->groups.push_back(std::move(group));
-  next->rest.assign(runs_->rest.begin() + FilterGroup::kFilters, runs_->rest.end());
+  next->groups.push_back(std::make_shared<const Group>(std::move(group)));
   const std::lock_guard lock(mutex_);
   runs_ = std::move(next);
-  return true;
 }
 
 Status ResultKeys::LoadRows(Connection& connection, ConditionsTable& conditions) {

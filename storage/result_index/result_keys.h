@@ -6,7 +6,7 @@
 // changes. An ordinary index in the order of a hash would change a different page for each row.
 //
 // Hashes may collide: readers compare the row itself. In memory: 20 bytes for each entry not yet in
-// a run, 2 bytes for each entry in one (the run's filter, storage/result_index/run_filter.h). Every
+// a run, 3 bytes for each entry in one (the run's filter, storage/result_index/run_filter.h). Every
 // 32 runs share a group of filters, so a look-up in N runs reads about N / 32 * 8 + 31 cache lines,
 // and none of them while it holds the lock. A restart reads the filters, and the rows that are in
 // no run.
@@ -87,7 +87,7 @@ class ResultKeys {
   // Runs in a row, oldest first, with their filters.
   struct Group {
     std::vector<std::shared_ptr<const Run>> runs;
-    FilterGroup filters;
+    std::optional<FilterGroup> filters;  // none: each run has its own
   };
   // All runs, oldest first. Immutable: a look-up goes on with the one that it has begun with.
   struct Runs {
@@ -119,12 +119,19 @@ class ResultKeys {
   // Adds so many words of the filters of the oldest runs without a group to a new group, and puts
   // it in their place when it is whole. False: there are too few runs for one.
   bool GrowGroup(std::size_t words);
+  void AddGroup(Group group);  // of the oldest runs without one
   Status LoadRows(Connection& connection, ConditionsTable& conditions);
   bool BeginRun();  // false: too few entries wait
   Status WriteChunk(Connection& connection);
   Status EndRun(Connection& connection);
-  static Result<bool> FindInRun(Connection& connection, const Run& run, ResultHash hash,
-                                std::size_t max, std::vector<ResultId>& ids);
+  // Adds to `ids` until there are `max`.
+  static Status FindInRun(Connection& connection, const Run& run, ResultHash hash, std::size_t max,
+                          std::vector<ResultId>& ids);
+  static Status FindInRuns(Connection& connection,
+                           std::span<const std::shared_ptr<const Run>> runs, ResultHash hash,
+                           std::size_t max, std::vector<ResultId>& ids);
+  static Status FindInGroup(Connection& connection, const Group& group, ResultHash hash,
+                            std::size_t max, std::vector<ResultId>& ids);
 
   KnownFailures failures_;
   const std::size_t run_entries_;

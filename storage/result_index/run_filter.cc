@@ -7,7 +7,7 @@ namespace loopfleet::storage {
 namespace {
 
 constexpr std::size_t kBlockWords = 8;     // a block of a filter is one cache line
-constexpr std::size_t kKeysPerBlock = 32;  // 16 bits each
+constexpr std::size_t kKeysPerBlock = 21;  // 24 bits each
 constexpr std::size_t kWordBits = 64;
 
 std::uint64_t BlockOf(ResultHash hash, std::size_t words) {

@@ -343,40 +343,53 @@ bool ResultTable::Satisfies(const Figures& figures, const ResultKey& key) {
          (figures.grade != Grade::kC || key.precision > kWidestGradeB);
 }
 
+// Mostly the newest answers; then older runs are not searched.
 Result<StoredAnswer> ResultTable::FindLatest(const ResultKey& key) {
-  LF_TRY(Candidates* const found, CandidatesFor(HashOf(key)));
-  if (found == nullptr) return nullptr;
-  for (std::size_t i = 0; i < found->ids.size(); ++i) {
-    const ResultId id = found->ids[i];
-    if (i == found->figures.size()) {
-      LF_TRY(StoredAnswer row, Read(*found, id));
-      LF_TRY(const Figures read, FiguresOf(*row));
-      found->figures.push_back(read);
-    }
-    const Figures& figures = found->figures[i];
-    if (figures.measured_at < key.measured_since) {
-      if (figures.is_copy) continue;
-      return nullptr;
-    }
-    if (!Satisfies(figures, key)) continue;
-    LF_TRY(StoredAnswer row, Read(*found, id));
-    if (Matches(row->evaluation, key)) return row;  // hashes may collide: the row decides
+  const ResultHash hash = HashOf(key);
+  for (const std::size_t at_least : {std::size_t{1}, kMaxCandidates}) {
+    LF_TRY(Candidates* const found, CandidatesFor(hash, at_least));
+    if (found == nullptr) return nullptr;
+    LF_TRY(const auto decided, FirstAmong(*found, key));
+    if (decided) return *decided;
+    if (found->ids.size() < found->asked) return nullptr;
   }
   return nullptr;
 }
 
-Result<ResultTable::Candidates*> ResultTable::CandidatesFor(ResultHash hash) {
+Result<std::optional<StoredAnswer>> ResultTable::FirstAmong(Candidates& found,
+                                                            const ResultKey& key) {
+  for (std::size_t i = 0; i < found.ids.size(); ++i) {
+    const ResultId id = found.ids[i];
+    if (i == found.figures.size()) {
+      LF_TRY(StoredAnswer row, Read(found, id));
+      LF_TRY(const Figures read, FiguresOf(*row));
+      found.figures.push_back(read);
+    }
+    const Figures& figures = found.figures[i];
+    if (figures.measured_at < key.measured_since) {
+      if (figures.is_copy) continue;
+      return StoredAnswer();
+    }
+    if (!Satisfies(figures, key)) continue;
+    LF_TRY(StoredAnswer row, Read(found, id));
+    if (Matches(row->evaluation, key)) return row;  // hashes may collide: the row decides
+  }
+  return std::nullopt;
+}
+
+Result<ResultTable::Candidates*> ResultTable::CandidatesFor(ResultHash hash, std::size_t at_least) {
   // Read before the search, because it may change meanwhile.
   const std::uint32_t generation = keys_.Generation(hash);
   if (const auto known = candidates_.find(hash);
-      known != candidates_.end() && known->second.generation == generation) {
+      known != candidates_.end() && known->second.generation == generation &&
+      (known->second.asked >= at_least || known->second.ids.size() < known->second.asked)) {
     return &known->second;
   }
-  LF_TRY(auto ids, keys_.Find(connection_, hash, kMaxCandidates));
+  LF_TRY(auto ids, keys_.Find(connection_, hash, at_least));
   if (ids.empty()) return nullptr;
   if (candidates_.size() >= kMaxTuples) candidates_.clear();
   Candidates& candidates = candidates_[hash];
-  candidates = {.generation = generation, .ids = std::move(ids)};
+  candidates = {.generation = generation, .asked = at_least, .ids = std::move(ids)};
   return &candidates;
 }
 

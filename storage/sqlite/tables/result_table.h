@@ -126,6 +126,7 @@ class ResultTable {
   // so a repeated request, a miss included, reads at most the row that answers it.
   struct Candidates {
     std::uint32_t generation = 0;  // valid while it is the current one
+    std::size_t asked = 0;         // for so many: there are no more if `ids` are fewer
     std::vector<ResultId> ids;     // newest first
     std::vector<Figures> figures;  // of the first ids, as far as they were read
     StoredAnswer last;             // the row that was read last
@@ -133,7 +134,10 @@ class ResultTable {
 
   Result<ResultId> NextId();
   Result<StoredResult> ReadRow(Query& row, ResultId id);
-  Result<Candidates*> CandidatesFor(ResultHash hash);  // none: null
+  // At least so many, if there are; none: null.
+  Result<Candidates*> CandidatesFor(ResultHash hash, std::size_t at_least);
+  // The first that satisfies the key, or null if one is too old for older ones to; none: neither.
+  Result<std::optional<StoredAnswer>> FirstAmong(Candidates& found, const ResultKey& key);
   Result<StoredAnswer> Read(Candidates& candidates, ResultId id);
   Result<bool> IsSuspect(const StoredResult& result);
   Result<Figures> FiguresOf(const StoredResult& row);

@@ -61,6 +61,32 @@ class ResultKeysTest : public ScratchDatabase {
     return key;
   }
 
+  // Gives every run this filter.
+  void WriteFilters(const RunFilter& filter) {
+    const auto connection = OpenByHand();
+    std::vector<std::vector<std::int64_t>> runs;
+    std::vector<std::vector<std::uint8_t>> directories;
+    {
+      Query row = connection->Start("SELECT * FROM result_key_runs").value();
+      while (row.Next().value()) {
+        runs.push_back({row.Int64(), row.Int64(), row.Int64()});
+        row.Skip();
+        const auto directory = row.Blob();
+        directories.emplace_back(directory.begin(), directory.end());
+      }
+    }
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      Query query = connection->Start("REPLACE INTO result_key_runs VALUES (?,?,?,?,?,?)").value();
+      for (const std::int64_t number : runs[i]) query.Add(number);
+      ASSERT_TRUE(query
+                      .Add(std::span(reinterpret_cast<const std::uint8_t*>(filter.data()),
+                                     filter.size() * sizeof filter[0]))
+                      .Add(std::span<const std::uint8_t>(directories[i]))
+                      .AddChecksum()
+                      .Run());
+    }
+  }
+
   std::uint64_t batch_ = 0;
 };
 
@@ -129,6 +155,35 @@ TEST_F(ResultKeysTest, TheNewestAreFoundInHundredsOfRuns) {
   store.reset();
   store = OpenStore(options);
   expect_all(*store->result_keys());
+}
+
+// Versions before 13 had filters of 16 bits for each key.
+TEST_F(ResultKeysTest, RunsOfAnEarlierVersionAreSearchedBesideNewOnes) {
+  constexpr std::uint32_t kTrees = 21;  // in a run: two blocks of a filter
+  const auto add_runs = [&](Store& store, std::uint32_t first, std::uint32_t runs) {
+    for (std::uint32_t run = first; run < first + runs; ++run) {
+      std::vector<Evaluation> evaluations;
+      for (std::uint32_t i = 0; i < kTrees; ++i) {
+        evaluations.push_back(Measured(run * kTrees + i, 1));
+      }
+      Add(store, evaluations);
+    }
+  };
+  constexpr std::uint32_t kOld = 5;
+  constexpr std::uint32_t kNew = 2 * FilterGroup::kFilters + 3;
+  add_runs(*OpenStore({.run_entries = kTrees}), 0, kOld + 1);
+  ASSERT_EQ(NumberByHand("SELECT count(*) FROM result_key_runs"), kOld);
+  WriteFilters(RunFilter(8, ~std::uint64_t{0}));  // smaller; it denies nothing
+  auto store = OpenStore({.run_entries = kTrees});
+  add_runs(*store, kOld + 1, kNew);
+  for (int twice = 0; twice < 2; ++twice) {
+    const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+    for (std::uint32_t tree = 0; tree < (kOld + 1 + kNew) * kTrees; ++tree) {
+      ASSERT_EQ(ElapsedOf(*reader, tree), 1) << tree;
+    }
+    store.reset();
+    store = OpenStore({.run_entries = kTrees});
+  }
 }
 
 // Also where a run ends between the two entries of a result.
