@@ -121,7 +121,7 @@ Status Serve(const CoordinatorOptions& options) {
 
   Core core({.limits = options.limits, .name = NameOfThisProcess()});
   FleetStatus status(clock, {.version = LOOPFLEET_VERSION});
-  Observer observer(metrics, status);
+  Observer observer(metrics, status, clock);
   StorageQueries answers(*reader);
   JobResolver resolver(*reader, metrics, clock);
   StorageThread storage(*store, metrics, clock, wakeup,

@@ -12,6 +12,9 @@ namespace {
 struct ObservationVisitor {
   monitoring::CoordinatorMetrics& metrics;
   FleetStatus& status;
+  const Clock& clock;
+  LogRateLimit& implausible_log;
+  LogRateLimit& unreadable_log;
 
   void operator()(const JobsWereAccepted& accepted) const {
     metrics.JobsSubmitted(accepted.count);
@@ -65,13 +68,17 @@ struct ObservationVisitor {
 
   void operator()(const ReportWasImplausible& report) const {
     status.Implausible(report);
-    log::Warning("report.implausible worker={} job={} reason={}", report.worker, report.job,
-                 report.reason);
+    if (const auto count = implausible_log.Count(clock.Now())) {
+      log::Warning("report.implausible worker={} job={} reason={} count={}", report.worker,
+                   report.job, report.reason, *count);
+    }
   }
 
   void operator()(const LeaseWasUnreadable& lease) const {
-    log::Warning("lease.unreadable worker={} job={} reason={}", lease.worker, lease.job,
-                 lease.reason);
+    if (const auto count = unreadable_log.Count(clock.Now())) {
+      log::Warning("lease.unreadable worker={} job={} reason={} count={}", lease.worker, lease.job,
+                   lease.reason, *count);
+    }
   }
 
   void operator()(const WorkersDisagreed& disagreed) const {
@@ -111,7 +118,8 @@ monitoring::CoordinatorLabels AllLabels() {
 }
 
 void Observer::Observe(const Observation& observation) {
-  std::visit(ObservationVisitor{metrics_, status_}, observation);
+  std::visit(ObservationVisitor{metrics_, status_, clock_, implausible_log_, unreadable_log_},
+             observation);
   tally_.Count(observation);
 }
 

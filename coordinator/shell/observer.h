@@ -2,9 +2,11 @@
 // Observer: turns the core's observations into metrics, log lines and events, and sets the fleet's
 // gauges. Belongs to the event loop's thread.
 
+#include "common/base/clock.h"
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/core.h"
 #include "coordinator/shell/fleet_status.h"
+#include "coordinator/shell/log_rate_limit.h"
 #include "coordinator/shell/tally.h"
 #include "monitoring/metrics.h"
 
@@ -19,8 +21,8 @@ monitoring::CoordinatorLabels AllLabels();
 
 class Observer {
  public:
-  Observer(monitoring::CoordinatorMetrics& metrics, FleetStatus& status)
-      : metrics_(metrics), status_(status) {}
+  Observer(monitoring::CoordinatorMetrics& metrics, FleetStatus& status, const Clock& clock)
+      : metrics_(metrics), status_(status), clock_(clock) {}
 
   void Observe(const Observation& observation);
   void ShowFleet(const Core& core, Moment now);
@@ -32,7 +34,11 @@ class Observer {
 
   monitoring::CoordinatorMetrics& metrics_;
   FleetStatus& status_;
+  const Clock& clock_;
   Tally tally_;
+  // Of log lines that a worker can cause with each message.
+  LogRateLimit implausible_log_;
+  LogRateLimit unreadable_log_;
 };
 
 }  // namespace loopfleet::coordinator

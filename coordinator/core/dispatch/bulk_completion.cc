@@ -1,8 +1,8 @@
 #include "coordinator/core/dispatch/bulk_completion.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
-#include <vector>
 
 #include "coordinator/core/dispatch/job_lifecycle.h"
 
@@ -28,17 +28,24 @@ bool CancelSome(Transaction& tx, Batch& batch, std::size_t& left, Revocations& r
   return true;
 }
 
-// Ends the running jobs at once, so that no worker works on them in vain. There are at most as many
-// as workers have places.
-void CancelRunning(Transaction& tx, BatchId batch, Revocations& revoked) {
-  std::vector<JobId> running;
-  for (const auto& [id, worker] : tx.state.workers.all()) {
+// Running jobs end before those that wait, so that no worker goes on with them in vain. There are
+// at most as many as workers have places.
+void QueueRunning(State& state, BatchId batch) {
+  for (const auto& [id, worker] : state.workers.all()) {
     for (const LeaseId lease : worker.running) {
-      const JobId job = tx.state.leases.Find(lease)->job;
-      if (job.batch == batch) running.push_back(job);
+      const JobId job = state.leases.Find(lease)->job;
+      if (job.batch == batch) state.endings.running.push_back(job);
     }
   }
-  for (const JobId job : running) EndWherever(tx, job, CancelledFailure(), revoked);
+}
+
+void CancelRunning(Transaction& tx, std::size_t& left, Revocations& revoked) {
+  std::deque<JobId>& running = tx.state.endings.running;
+  for (; left > 0 && !running.empty(); running.pop_front()) {
+    if (tx.state.jobs.Find(running.front()) == nullptr) continue;
+    --left;
+    EndWherever(tx, running.front(), CancelledFailure(), revoked);
+  }
 }
 
 void ShareAnswers(Transaction& tx, std::size_t& left) {
@@ -54,6 +61,7 @@ void GoOnCancelling(Transaction& tx, std::size_t& left) {
   State& state = tx.state;
   std::deque<BatchId>& cancelled = state.endings.cancelled;
   Revocations revoked;
+  CancelRunning(tx, left, revoked);
   while (left > 0 && !cancelled.empty()) {
     Batch* batch = state.batches.Find(cancelled.front());  // null: its jobs ended otherwise
     if (batch != nullptr && !CancelSome(tx, *batch, left, revoked)) break;
@@ -72,7 +80,7 @@ void StartCancelling(Transaction& tx, Batch& batch) {
   Revocations revoked;
   std::size_t left = tx.limits().max_endings_per_event;
   if (!CancelSome(tx, batch, left, revoked)) {
-    CancelRunning(tx, batch.id, revoked);
+    QueueRunning(tx.state, batch.id);
     tx.state.endings.cancelled.push_back(batch.id);
   }
   SendRevocations(tx, std::move(revoked));

@@ -15,7 +15,7 @@ namespace loopfleet::coordinator {
 
 Failure CancelledFailure();
 
-// Ends the batch's first unfinished jobs and its running ones; EndNextPiece continues.
+// Ends the batch's first unfinished jobs; EndNextPiece continues, with the running ones.
 void StartCancelling(Transaction& tx, Batch& batch);
 // Ends the jobs of one message that was on its way to disk when the batch was cancelled.
 void CancelArrived(Transaction& tx, const Batch& batch, std::uint32_t first_index);

@@ -49,6 +49,7 @@ struct Offered {
 // Endings that one event started and later events continue (bulk_completion.h). Jobs that are still
 // owed an answer are in the SingleFlightTable.
 struct Endings {
+  std::deque<JobId> running;      // when their batch was cancelled; each may have ended since
   std::deque<BatchId> cancelled;  // may still have jobs without an outcome
   bool piece_under_way = false;   // a piece is on its way to disk
 };

@@ -35,8 +35,7 @@ Size SizeOf(const Persist& persist) {
 }  // namespace
 
 // Pieces of what ends in bulk, and ended jobs that dispatch meets in the queue, are each bounded by
-// max_endings_per_event. An event that can lose workers, or cancels a batch, may end
-// what workers hold.
+// max_endings_per_event. An event that can lose workers may end what they hold.
 void CostRules::WillHandle(const coordinator::Event& event) {
   allowed_ = 1 + 2 * mix_.limits.max_endings_per_event;
   const std::size_t held = mix_.workers * mix_.most_credit * 2;  // with those of earlier lives
@@ -50,8 +49,7 @@ void CostRules::WillHandle(const coordinator::Event& event) {
     if (const auto* reports = std::get_if<wire::Reports>(&said->message)) {
       allowed_ += reports->reports.size();
     }
-  } else if (std::holds_alternative<coordinator::WorkerUnreachable>(event) ||
-             std::holds_alternative<coordinator::ClientAsked>(event)) {  // a cancelled batch
+  } else if (std::holds_alternative<coordinator::WorkerUnreachable>(event)) {
     allowed_ += held;
   } else if (std::holds_alternative<coordinator::Tick>(event)) {
     allowed_ += held + mix_.limits.max_expiries_per_tick;  // jobs that no worker may run

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <string_view>
 #include <tuple>
 
 #include "coordinator/shell/health.h"
@@ -188,6 +192,64 @@ TEST_F(StorageThreadTest, OldBatchesGoWhileItIdles) {
   EXPECT_EQ(samples_of(2), 0u);
   EXPECT_EQ(samples_of(3), 3u);
   put(4, now);
+}
+
+// Overwrites the page of the file that contains `bytes`.
+void DamagePageWith(const std::filesystem::path& file, std::string_view bytes) {
+  constexpr std::size_t kPage = 4096;
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(stream), {}};
+  const std::size_t at = content.find(bytes);
+  ASSERT_NE(at, std::string::npos);
+  stream.clear();
+  stream.seekp(static_cast<std::streamoff>(at / kPage * kPage));
+  stream << std::string(kPage, '\xff');
+}
+
+// A page that cannot be read ends the pass over samples, and batches are pruned all the same.
+TEST_F(StorageThreadTest, DamageEndsOnePassAndNotTheOther) {
+  constexpr std::uint32_t kResults = 300;  // several pages
+  const std::filesystem::path file = dir.path() / "test.db";
+  const storage::StoreOptions in_runs{.run_entries = 100};  // so a start reads no old results
+  const WallTime old = clock.WallNow() - std::chrono::days(50);
+  const auto tree_of = [](std::uint32_t i) {
+    looptree::TreeKey tree;
+    tree.bytes.fill(static_cast<std::uint8_t>(1 + i % 251));
+    tree.bytes[0] = static_cast<std::uint8_t>(i / 251);
+    return tree;
+  };
+  store = storage::Store::Open(file, in_runs).value();
+  storage::JobsAccepted accepted = Acceptance(1, 10);
+  accepted.jobs.resize(kResults, accepted.jobs.front());
+  accepted.accepted_at = old;
+  std::vector<storage::Write> writes = {accepted, Acceptance(2, 10)};
+  for (std::uint32_t i = 0; i < kResults; ++i) {
+    storage::JobFinished finished = Measured(1, old);
+    finished.outcome.job.index = i;
+    finished.outcome.sequence = i + 1;
+    finished.outcome.evaluation.tree_key = tree_of(i);
+    writes.emplace_back(std::move(finished));
+  }
+  ASSERT_TRUE(store->Apply(writes));
+  ASSERT_TRUE(store->Apply(std::vector<storage::Write>{Acceptance(3, 10)}));  // seals the runs
+  store.reset();
+  const auto first = tree_of(0).bytes;
+  DamagePageWith(file, std::string_view(reinterpret_cast<const char*>(first.data()), first.size()));
+
+  auto opened = storage::Store::Open(file, in_runs);
+  ASSERT_TRUE(opened) << opened.error().message;
+  store = *std::move(opened);
+  const Keep keep{.samples = std::chrono::days(30), .batches = std::chrono::days(40)};
+  Retention retention(*store, clock, keep);
+  const Status thinned = retention.Step();
+  ASSERT_FALSE(thinned);
+  EXPECT_EQ(thinned.error().kind, ErrorKind::kCorrupt);
+  const auto reader = storage::StoreReader::Open(file).value();
+  for (int step = 0; step < 100 && reader->FindBatch({1}).value(); ++step) {
+    ASSERT_TRUE(retention.Step());
+  }
+  EXPECT_FALSE(reader->FindBatch({1}).value());
+  EXPECT_TRUE(reader->FindBatch({2}).value());
 }
 
 TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {
