@@ -127,9 +127,8 @@ class ResultKeys {
   // Adds to `ids` until there are `max`.
   static Status FindInRun(Connection& connection, const Run& run, ResultHash hash, std::size_t max,
                           std::vector<ResultId>& ids);
-  static Status FindInRuns(Connection& connection,
-                           std::span<const std::shared_ptr<const Run>> runs, ResultHash hash,
-                           std::size_t max, std::vector<ResultId>& ids);
+  static Status FindInRuns(Connection& connection, std::span<const std::shared_ptr<const Run>> runs,
+                           ResultHash hash, std::size_t max, std::vector<ResultId>& ids);
   static Status FindInGroup(Connection& connection, const Group& group, ResultHash hash,
                             std::size_t max, std::vector<ResultId>& ids);
 

@@ -12,8 +12,9 @@
 
 namespace loopfleet::storage {
 
-// A blocked Bloom filter with 24 bits for each key: about 1 false positive in 10,000. (With 16 bits,
-// as before version 13, 1 in 1,000: among 100 million results each look-up read a page in vain.)
+// A blocked Bloom filter with 24 bits for each key: about 1 false positive in 10,000. (With 16
+// bits, as before version 13, 1 in 1,000: among 100 million results each look-up read a page in
+// vain.)
 using RunFilter = std::vector<std::uint64_t>;
 RunFilter NewFilter(std::size_t keys);
 void AddTo(RunFilter& filter, ResultHash hash);
