@@ -5,14 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <span>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "client/json_line.h"
 #include "common/base/suggestion.h"
+#include "common/job/enum_names.h"
+#include "common/job/field_json.h"
+#include "common/job/job_fields.h"
 #include "common/looptree/program/limits.h"
 #include "common/wire/codec/codec.h"
 
@@ -23,35 +28,6 @@ using nlohmann::json;
 
 constexpr int kMaxNesting = 32;  // of arrays and objects; only "tag" may nest them
 
-template <class T>
-struct Choice {
-  std::string_view name;
-  T value;
-};
-
-constexpr std::array kDialects = {Choice{"simple", looptree::Dialect::kSimple},
-                                  Choice{"agent", looptree::Dialect::kAgent}};
-constexpr std::array kRuleSets = {Choice{"structural", looptree::RuleSet::kStructural},
-                                  Choice{"loop_nest", looptree::RuleSet::kLoopNest},
-                                  Choice{"loop_nest_58", looptree::RuleSet::kLoopNest58}};
-constexpr std::array kOnIllegal = {Choice{"reject", looptree::OnIllegal::kReject},
-                                   Choice{"skip", looptree::OnIllegal::kSkip}};
-constexpr std::array kDevices = {Choice{"cpu", DeviceRequest::kCpu},
-                                 Choice{"cuda", DeviceRequest::kCuda},
-                                 Choice{"any", DeviceRequest::kAny}};
-constexpr std::array kCaches = {Choice{"warm", CacheState::kWarm},
-                                Choice{"cold", CacheState::kCold}};
-constexpr std::array kMinGrades = {Choice{"A", Grade::kA}, Choice{"B", Grade::kB},
-                                   Choice{"C", Grade::kC}, Choice{"D", Grade::kD}};
-
-template <class T, std::size_t N>
-std::string_view NameOf(const std::array<Choice<T>, N>& choices, T value) {
-  for (const Choice<T>& choice : choices) {
-    if (choice.value == value) return choice.name;
-  }
-  return "";
-}
-
 // Reads fields of one object into variables; keeps the first error.
 class FieldReader {
  public:
@@ -59,21 +35,27 @@ class FieldReader {
 
   const std::optional<std::string>& complaint() const { return complaint_; }
 
-  bool Has(const char* key) const { return object_.contains(key); }
+  bool Has(std::string_view key) const { return object_.contains(key); }
 
-  void Text(const char* key, std::string& place) {
+  void Read(std::string_view key, std::string& place) {
     if (const json* value = Find(key, &json::is_string, "a string")) {
       place = value->get<std::string>();
     }
   }
 
-  void Flag(const char* key, bool& place) {
+  void Read(std::string_view key, bool& place) {
     if (const json* value = Find(key, &json::is_boolean, "true or false")) {
       place = value->get<bool>();
     }
   }
 
-  void Texts(const char* key, std::vector<std::string>& place) {
+  void Read(std::string_view key, Freshness& place) {
+    bool fresh = place == Freshness::kMeasureAgain;
+    Read(key, fresh);
+    place = fresh ? Freshness::kMeasureAgain : Freshness::kAllowStored;
+  }
+
+  void Read(std::string_view key, std::vector<std::string>& place) {
     const json* value = Find(key, &json::is_array, "an array of strings");
     if (value == nullptr) return;
     for (std::size_t i = 0; i < value->size(); ++i) {
@@ -85,24 +67,22 @@ class FieldReader {
     }
   }
 
-  template <class T>
-  void Whole(const char* key, T& place, T least) {
+  template <std::integral T>
+  void Read(std::string_view key, T& place) {
     const json* value = Find(key, &json::is_number_integer, "a whole number");
     if (value == nullptr) return;
-    const bool huge = value->is_number_unsigned() &&
-                      value->get<std::uint64_t>() > std::uint64_t{std::numeric_limits<T>::max()};
-    const bool low = !value->is_number_unsigned() &&
-                     value->get<std::int64_t>() < static_cast<std::int64_t>(least);
-    const bool below = value->is_number_unsigned() && least > 0 &&
-                       value->get<std::uint64_t>() < static_cast<std::uint64_t>(least);
-    if (huge || low || below) {
-      return Complain(fmt::format("'{}' must be from {} to {}, not {}", key, least,
-                                  std::numeric_limits<T>::max(), value->dump()));
+    using Limits = std::numeric_limits<T>;
+    const bool is_in_range = value->is_number_unsigned()
+                                 ? std::in_range<T>(value->get<std::uint64_t>())
+                                 : std::in_range<T>(value->get<std::int64_t>());
+    if (!is_in_range) {
+      return Complain(fmt::format("'{}' must be from {} to {}, not {}", key, Limits::min(),
+                                  Limits::max(), value->dump()));
     }
     place = value->get<T>();
   }
 
-  void Amount(const char* key, double& place) {
+  void Read(std::string_view key, double& place) {
     const json* value = Find(key, &json::is_number, "a number");
     if (value == nullptr) return;
     place = value->get<double>();
@@ -111,22 +91,22 @@ class FieldReader {
     }
   }
 
-  template <class T, std::size_t N, class Place>
-  void OneOf(const char* key, const std::array<Choice<T>, N>& choices, Place& place) {
-    if (!Has(key)) return;
-    std::string name;
-    Text(key, name);
-    if (complaint_) return;
-    std::vector<std::string_view> names;
-    for (const Choice<T>& choice : choices) {
-      if (choice.name == name) {
-        place = choice.value;
-        return;
-      }
-      names.push_back(choice.name);
+  template <class T>
+  void Read(std::string_view key, std::optional<T>& place) {
+    if (Has(key)) Read(key, place.emplace());
+  }
+
+  template <class E>
+    requires std::is_enum_v<E>
+  void Read(std::string_view key, E& place) {
+    std::string name(EnumName(place));
+    Read(key, name);
+    if (const auto named = ValueNamed<E>(name)) {
+      place = *named;
+    } else {
+      Complain(fmt::format("'{}' must be {}, not '{}'{}", key, fmt::join(AllNames<E>(), " or "),
+                           name, NearestSuffix(name, AllNames<E>())));
     }
-    Complain(fmt::format("'{}' must be {}, not '{}'{}", key, fmt::join(names, " or "), name,
-                         NearestSuffix(name, names)));
   }
 
   void Complain(std::string text) {
@@ -134,7 +114,8 @@ class FieldReader {
   }
 
  private:
-  const json* Find(const char* key, bool (json::*is_right)() const noexcept, const char* wanted) {
+  const json* Find(std::string_view key, bool (json::*is_right)() const noexcept,
+                   const char* wanted) {
     const auto found = object_.find(key);
     if (found == object_.end()) return nullptr;
     if (!((*found).*is_right)()) {
@@ -173,35 +154,24 @@ void Remember(const json& object, RejectedJob& rejected) {
   }
 }
 
+const std::vector<std::string_view>& FieldNames() {
+  static const auto* const names = [] {
+    auto* list = new std::vector<std::string_view>{"benchmark", "ir", "actions"};
+    const JobSpec spec;
+    ForEachField([&](const JobField& field, const auto&) { list->push_back(field.name); }, spec);
+    return list;
+  }();
+  return *names;
+}
+
 std::optional<std::string> UnknownField(const json& object) {
+  const std::vector<std::string_view>& names = FieldNames();
   for (const auto& [key, value] : object.items()) {
-    if (std::find(kJobFields.begin(), kJobFields.end(), key) == kJobFields.end()) {
-      return fmt::format("unknown field '{}'{}", key, NearestSuffix(key, kJobFields));
+    if (std::ranges::find(names, key) == names.end()) {
+      return fmt::format("unknown field '{}'{}", key, NearestSuffix(key, names));
     }
   }
   return std::nullopt;
-}
-
-void ReadConditions(FieldReader& fields, JobSpec& spec) {
-  fields.OneOf("dialect", kDialects, spec.dialect);
-  fields.OneOf("rules", kRuleSets, spec.rules);
-  fields.OneOf("on_illegal", kOnIllegal, spec.on_illegal);
-  fields.Flag("merge_all_first", spec.merge_all_first);
-  fields.OneOf("device", kDevices, spec.device);
-  bool fresh = false;
-  fields.Flag("fresh", fresh);
-  spec.freshness = fresh ? Freshness::kMeasureAgain : Freshness::kAllowStored;
-  fields.Texts("labels", spec.labels);
-  fields.Text("affinity", spec.affinity);
-  fields.Whole<std::uint32_t>("threads", spec.threads, 1);
-  fields.OneOf("cache", kCaches, spec.cache);
-  fields.Whole<std::int32_t>("priority", spec.priority, std::numeric_limits<std::int32_t>::min());
-  fields.Amount("precision", spec.precision);
-  fields.Amount("budget_ms", spec.budget_ms);
-  fields.Whole<std::uint64_t>("cut_above_ns", spec.cut_above_ns, 0);
-  fields.Amount("deadline_s", spec.deadline_s);
-  fields.Amount("max_age_s", spec.max_age_s);
-  fields.OneOf("min_grade", kMinGrades, spec.min_grade);
 }
 
 void ReadSource(FieldReader& fields, JobSpec& spec) {
@@ -209,7 +179,7 @@ void ReadSource(FieldReader& fields, JobSpec& spec) {
     return fields.Complain("a job needs either 'benchmark' or 'ir', and not both");
   }
   std::string text;
-  fields.Text(fields.Has("ir") ? "ir" : "benchmark", text);
+  fields.Read(fields.Has("ir") ? "ir" : "benchmark", text);
   if (fields.Has("ir")) {
     spec.source = looptree::IrText{std::move(text)};
   } else {
@@ -255,8 +225,12 @@ std::expected<JobSpec, RejectedJob> ParseJobLine(std::string_view line) {
   ReadSource(fields, spec);
   if (!fields.Has("actions")) fields.Complain("a job needs 'actions': [] is none");
   std::vector<std::string> names;
-  fields.Texts("actions", names);
-  ReadConditions(fields, spec);
+  fields.Read("actions", names);
+  ForEachField(
+      [&](const JobField& field, auto& value) {
+        if (field.name != kTagField) fields.Read(field.name, value);
+      },
+      spec);
   if (fields.complaint()) return reject(Malformed(*fields.complaint()));
   if (auto failure = ReadActions(names, spec)) return reject(*std::move(failure));
   if (auto failure = wire::OutOfBounds(spec)) return reject(*std::move(failure));
@@ -273,24 +247,13 @@ std::string JobLine(const JobSpec& spec) {
   }
   line["actions"] = nlohmann::ordered_json::array();
   for (const auto& action : spec.actions) line["actions"].push_back(looptree::ActionName(action));
-  const JobSpec plain;
-  if (spec.dialect) line["dialect"] = NameOf(kDialects, *spec.dialect);
-  if (spec.rules != plain.rules) line["rules"] = NameOf(kRuleSets, spec.rules);
-  if (spec.on_illegal != plain.on_illegal) line["on_illegal"] = NameOf(kOnIllegal, spec.on_illegal);
-  if (spec.merge_all_first) line["merge_all_first"] = true;
-  if (spec.device != plain.device) line["device"] = NameOf(kDevices, spec.device);
-  if (!spec.labels.empty()) line["labels"] = spec.labels;
-  if (!spec.affinity.empty()) line["affinity"] = spec.affinity;
-  if (spec.threads != plain.threads) line["threads"] = spec.threads;
-  if (spec.cache != plain.cache) line["cache"] = NameOf(kCaches, spec.cache);
-  if (spec.priority != plain.priority) line["priority"] = spec.priority;
-  if (spec.precision != plain.precision) line["precision"] = spec.precision;
-  if (spec.budget_ms != plain.budget_ms) line["budget_ms"] = spec.budget_ms;
-  if (spec.cut_above_ns != plain.cut_above_ns) line["cut_above_ns"] = spec.cut_above_ns;
-  if (spec.deadline_s != plain.deadline_s) line["deadline_s"] = spec.deadline_s;
-  if (spec.freshness == Freshness::kMeasureAgain) line["fresh"] = true;
-  if (spec.max_age_s != plain.max_age_s) line["max_age_s"] = spec.max_age_s;
-  if (spec.min_grade != plain.min_grade) line["min_grade"] = NameOf(kMinGrades, spec.min_grade);
+  static const JobSpec kDefaults;
+  ForEachField(
+      [&](const JobField& field, const auto& value, const auto& when_unset) {
+        if (value == when_unset || field.name == kTagField) return;
+        line[field.name] = FieldJson<nlohmann::ordered_json>(value);
+      },
+      spec, kDefaults);
   if (!spec.tag.empty()) {
     auto tag = nlohmann::ordered_json::parse(spec.tag, nullptr, /*allow_exceptions=*/false);
     line["tag"] = tag.is_discarded() ? nlohmann::ordered_json(spec.tag) : std::move(tag);

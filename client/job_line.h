@@ -1,8 +1,7 @@
 #pragma once
-// Job lines: one JSON object per job, as `loopfleet submit` reads them. The fields are listed in
-// kJobFields; all except "benchmark" | "ir" and "actions" are optional.
+// Job lines: one JSON object per job, as `loopfleet submit` reads them: "benchmark" or "ir",
+// "actions", and the optional fields of common/job/job_fields.h.
 
-#include <array>
 #include <cstddef>
 #include <expected>
 #include <string>
@@ -15,12 +14,6 @@
 namespace loopfleet::client {
 
 inline constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
-
-inline constexpr std::array<std::string_view, 21> kJobFields = {
-    "benchmark",       "ir",        "actions",   "dialect",      "rules",      "on_illegal",
-    "merge_all_first", "device",    "labels",    "affinity",     "threads",    "cache",
-    "priority",        "precision", "budget_ms", "cut_above_ns", "deadline_s", "fresh",
-    "max_age_s",       "min_grade", "tag"};
 
 // A line that is not a valid job, with the fields that could be read: enough for an outcome.
 struct RejectedJob {

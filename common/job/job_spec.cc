@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/job/enum_names.h"
 
 namespace loopfleet {
+
 std::string_view DeviceKindName(DeviceKind kind) {
   switch (kind) {
     case DeviceKind::kCpu: return "cpu";
@@ -15,13 +17,7 @@ std::string_view DeviceKindName(DeviceKind kind) {
   LF_CHECK(false, "device kind {}", static_cast<int>(kind));
 }
 
-std::string_view CacheStateName(CacheState state) {
-  switch (state) {
-    case CacheState::kWarm: return "warm";
-    case CacheState::kCold: return "cold";
-  }
-  LF_CHECK(false, "cache state {}", static_cast<int>(state));
-}
+std::string_view CacheStateName(CacheState state) { return EnumName(state); }
 
 std::optional<std::string> ValidateLabel(std::string_view label) {
   if (label.empty()) return "a label has at least one character";
@@ -82,10 +78,8 @@ std::expected<looptree::Replayed, Failure> ReplayJob(const JobSpec& spec) {
   if (spec.dialect && *spec.dialect != replayed->benchmark.dialect) {
     return std::unexpected(Failure{
         .code = FailureCode::kInvalidBenchmark,
-        .message = fmt::format(
-            "the job says dialect '{}', but the benchmark's is '{}'",
-            *spec.dialect == looptree::Dialect::kSimple ? "simple" : "agent",
-            replayed->benchmark.dialect == looptree::Dialect::kSimple ? "simple" : "agent")});
+        .message = fmt::format("the job says dialect '{}', but the benchmark's is '{}'",
+                               EnumName(*spec.dialect), EnumName(replayed->benchmark.dialect))});
   }
   return *std::move(replayed);
 }

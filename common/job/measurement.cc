@@ -6,19 +6,11 @@
 #include <cmath>
 #include <utility>
 
-#include "common/base/check.h"
+#include "common/job/enum_names.h"
 
 namespace loopfleet {
 
-std::string_view GradeName(Grade grade) {
-  switch (grade) {
-    case Grade::kA: return "A";
-    case Grade::kB: return "B";
-    case Grade::kC: return "C";
-    case Grade::kD: return "D";
-  }
-  LF_CHECK(false, "grade {}", static_cast<int>(grade));
-}
+std::string_view GradeName(Grade grade) { return EnumName(grade); }
 
 Grade GradeOf(double spread) {
   constexpr double kGradeBSpread = 0.05;

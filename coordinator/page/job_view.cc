@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/job/enum_names.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/text/text.h"
 
@@ -24,15 +25,6 @@ constexpr std::array<std::string_view, 4> kVectorSets = {"avx512", "avx2", "base
 const HardwareFacts* HardwareOf(const storage::StoredJob& job) {
   if (!job.outcome || !job.outcome->evaluation.conditions) return nullptr;
   return &job.outcome->evaluation.conditions->hardware;
-}
-
-std::string_view NameOf(looptree::RuleSet rules) {
-  switch (rules) {
-    case looptree::RuleSet::kStructural: return "structural";
-    case looptree::RuleSet::kLoopNest: return "loop_nest";
-    case looptree::RuleSet::kLoopNest58: return "loop_nest_58";
-  }
-  return "";
 }
 
 // The steps of a walk: each action, whether it was legal, and the tree after it.
@@ -179,7 +171,7 @@ Json JobViewJson(JobId id, const storage::StoredJob& job) {
   json["benchmark"] = uri != nullptr ? Json(uri->text) : Json(nullptr);
   json["actions"] = ActionNames(spec.actions);
   json["asked"] = {
-      {"rules", NameOf(spec.rules)},         {"threads", spec.threads},
+      {"rules", EnumName(spec.rules)},         {"threads", spec.threads},
       {"cache", CacheStateName(spec.cache)}, {"labels", spec.labels},
       {"priority", spec.priority},           {"fresh", spec.freshness == Freshness::kMeasureAgain}};
   json["loop_tree"] = TreeJson(spec);

@@ -3,41 +3,24 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <array>
-#include <utility>
 #include <vector>
 
 #include "common/base/suggestion.h"
+#include "common/job/enum_names.h"
 
 namespace loopfleet::worker {
 namespace {
 
 using nlohmann::json;
 
-template <class T, std::size_t N>
-Result<T> ChoiceFrom(const json& line, const char* key,
-                     const std::array<std::pair<std::string_view, T>, N>& choices) {
+template <class E>
+Result<E> ValueFrom(const json& line, const char* key) {
   const auto name = line.at(key).get<std::string>();
-  std::array<std::string_view, N> names;
-  for (std::size_t i = 0; i < N; ++i) {
-    names[i] = choices[i].first;
-    if (names[i] == name) return choices[i].second;
-  }
+  if (const auto value = ValueNamed<E>(name)) return *value;
   return Fail(ErrorKind::kInvalid,
-              fmt::format("'{}' must be {}, not '{}'{}", key, fmt::join(names, " or "), name,
-                          NearestSuffix(name, names)));
+              fmt::format("'{}' must be {}, not '{}'{}", key, fmt::join(AllNames<E>(), " or "),
+                          name, NearestSuffix(name, AllNames<E>())));
 }
-
-constexpr std::array kRuleSets = {
-    std::pair<std::string_view, looptree::RuleSet>{"structural", looptree::RuleSet::kStructural},
-    std::pair<std::string_view, looptree::RuleSet>{"loop_nest", looptree::RuleSet::kLoopNest},
-    std::pair<std::string_view, looptree::RuleSet>{"loop_nest_58", looptree::RuleSet::kLoopNest58}};
-constexpr std::array kOnIllegal = {
-    std::pair<std::string_view, looptree::OnIllegal>{"reject", looptree::OnIllegal::kReject},
-    std::pair<std::string_view, looptree::OnIllegal>{"skip", looptree::OnIllegal::kSkip}};
-constexpr std::array kDialects = {
-    std::pair<std::string_view, looptree::Dialect>{"simple", looptree::Dialect::kSimple},
-    std::pair<std::string_view, looptree::Dialect>{"agent", looptree::Dialect::kAgent}};
 
 Result<JobSpec> Read(const json& line) {
   JobSpec spec;
@@ -58,13 +41,13 @@ Result<JobSpec> Read(const json& line) {
   if (!actions) return Fail(ErrorKind::kInvalid, actions.error().message);
   spec.actions = *std::move(actions);
   if (line.contains("rules")) {
-    LF_TRY(spec.rules, ChoiceFrom(line, "rules", kRuleSets));
+    LF_TRY(spec.rules, ValueFrom<looptree::RuleSet>(line, "rules"));
   }
   if (line.contains("on_illegal")) {
-    LF_TRY(spec.on_illegal, ChoiceFrom(line, "on_illegal", kOnIllegal));
+    LF_TRY(spec.on_illegal, ValueFrom<looptree::OnIllegal>(line, "on_illegal"));
   }
   if (line.contains("dialect")) {
-    LF_TRY(spec.dialect, ChoiceFrom(line, "dialect", kDialects));
+    LF_TRY(spec.dialect, ValueFrom<looptree::Dialect>(line, "dialect"));
   }
   spec.merge_all_first = line.value("merge_all_first", false);
   spec.threads = line.value("threads", std::uint32_t{1});

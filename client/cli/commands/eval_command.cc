@@ -10,6 +10,7 @@
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/job_options.h"
 #include "client/cli/text/outcome_text.h"
 #include "client/job_line.h"
 #include "client/outcome_json.h"
@@ -21,18 +22,9 @@ struct EvalFlags {
   std::vector<std::string> benchmarks;
   std::vector<std::string> action_lists;  // each "a,b,c"
   std::string ir_file;
-  std::string rules;
-  std::string on_illegal;
-  bool fresh = false;
+  Json fields = Json::object();  // of the job line, as given
   bool json = false;
   bool refine = false;
-  std::optional<std::uint32_t> threads;
-  std::string cache;
-  std::optional<double> precision;
-  std::string min_grade;
-  std::optional<double> budget_ms;
-  std::optional<std::uint64_t> cut_above_ns;
-  std::optional<double> max_age_s;
 };
 
 // One per job: the job and its outcome, or why it was not sent.
@@ -75,17 +67,9 @@ Json SplitActions(const std::string& list) {
 // Uses the reader of `submit`, so that both validate jobs alike.
 Entry MakeEntry(const EvalFlags& flags, const char* source_field, const std::string& source,
                 const std::string& actions) {
-  Json line = {{source_field, source}, {"actions", SplitActions(actions)}};
-  if (!flags.rules.empty()) line["rules"] = flags.rules;
-  if (!flags.on_illegal.empty()) line["on_illegal"] = flags.on_illegal;
-  if (flags.fresh) line["fresh"] = true;
-  if (flags.threads) line["threads"] = *flags.threads;
-  if (!flags.cache.empty()) line["cache"] = flags.cache;
-  if (flags.precision) line["precision"] = *flags.precision;
-  if (!flags.min_grade.empty()) line["min_grade"] = flags.min_grade;
-  if (flags.budget_ms) line["budget_ms"] = *flags.budget_ms;
-  if (flags.cut_above_ns) line["cut_above_ns"] = *flags.cut_above_ns;
-  if (flags.max_age_s) line["max_age_s"] = *flags.max_age_s;
+  Json line = flags.fields;
+  line[source_field] = source;
+  line["actions"] = SplitActions(actions);
   auto spec = ParseJobLine(Dump(line));
   if (!spec) return std::move(spec).error();
   return Asked{.spec = *std::move(spec), .outcome = {}};
@@ -264,37 +248,12 @@ void AddEvalCommand(CommandLine& line) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--ir", flags->ir_file, "a program as IR text instead of a benchmark ('-': stdin)")
       ->type_name("FILE");
-  app.add_option("--rules", flags->rules,
-                 "which actions are legal: structural (default), loop_nest, loop_nest_58")
-      ->check(CLI::IsMember({"structural", "loop_nest", "loop_nest_58"}));
-  app.add_option("--on-illegal", flags->on_illegal, "an illegal action: reject (default) or skip")
-      ->check(CLI::IsMember({"reject", "skip"}));
-  app.add_flag("--fresh", flags->fresh, "measure even if the store knows the answer");
-  app.add_option("--threads", flags->threads, "that the kernel may use (default 1)")
-      ->type_name("N");
-  app.add_option("--cache", flags->cache,
-                 "what the caches hold when a timed run starts: warm (default), cold")
-      ->check(CLI::IsMember({"warm", "cold"}));
-  auto* const precision =
-      app.add_option(
-             "--precision", flags->precision,
-             "stop as soon as the interval is this narrow, half of it, relative: 0.01 is 1 %")
-          ->type_name("SHARE");
-  app.add_option("--min-grade", flags->min_grade, "fail rather than give a figure of a worse grade")
-      ->check(CLI::IsMember({"A", "B", "C", "D"}));
-  auto* const budget =
-      app.add_option("--budget-ms", flags->budget_ms, "milliseconds that timing may take")
-          ->type_name("MS");
+  AddJobOptions(app, flags->fields);
   app.add_flag("--refine", flags->refine,
                "print a first figure after 2 ms of timing, then better ones, within 1 % and within "
                "0.3 %; with --json one object a line")
-      ->excludes(precision)
-      ->excludes(budget);
-  app.add_option("--cut-above-ns", flags->cut_above_ns,
-                 "stop timing, with CUT and no time, once a run surely takes longer")
-      ->type_name("NS");
-  app.add_option("--max-age-s", flags->max_age_s, "seconds that a stored result may be old")
-      ->type_name("S");
+      ->excludes("--precision")
+      ->excludes("--budget-ms");
   app.add_flag("--json", flags->json, "print one JSON array, an outcome for each job");
 }
 

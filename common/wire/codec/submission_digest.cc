@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/job/job_fields.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/codec/job_codec.h"
 
@@ -42,10 +43,19 @@ class ContentText {
     Append(tag);
     Append(value);
   }
-  void Field(std::uint8_t tag, const std::string& text) {
-    if (text.empty()) return;
+  void Field(std::uint8_t tag, const std::string& text, const std::string& /*when_unset*/) {
+    if (!text.empty()) Item(tag, text);
+  }
+  void Field(std::uint8_t tag, const std::vector<std::string>& texts,
+             const std::vector<std::string>& /*when_unset*/) {
+    for (const std::string& text : texts) Item(tag, text);
+  }
+  template <class T>
+  void Field(std::uint8_t tag, const std::optional<T>& value,
+             const std::optional<T>& /*when_unset*/) {
+    if (!value) return;
     Append(tag);
-    Text(text);
+    Append(*value);
   }
   void Text(const std::string& text) {
     Append(static_cast<std::uint32_t>(text.size()));
@@ -60,6 +70,11 @@ class ContentText {
   }
 
  private:
+  void Item(std::uint8_t tag, const std::string& text) {
+    Append(tag);
+    Text(text);
+  }
+
   std::string bytes_;
 };
 
@@ -77,39 +92,14 @@ void AppendActions(const std::vector<looptree::Action>& actions, ContentText& co
 
 void AppendJob(const JobSpec& job, ContentText& content) {
   static const JobSpec kUnset{};
-  // A new field of JobSpec must be added here: this does not compile without it.
-  const auto& [source, actions, rules, on_illegal, merge_all_first, dialect, device, freshness, tag,
-               priority, threads, cache, labels, affinity, precision, budget_ms, cut_above_ns,
-               deadline_s, max_age_s, min_grade] = job;
-  content.Append(std::holds_alternative<looptree::IrText>(source) ? std::uint8_t{2}
-                                                                  : std::uint8_t{1});
+  content.Append(std::holds_alternative<looptree::IrText>(job.source) ? std::uint8_t{2}
+                                                                      : std::uint8_t{1});
   content.Text(
-      std::visit([](const auto& kind) -> const std::string& { return kind.text; }, source));
-  AppendActions(actions, content);
-  content.Field(3, rules, kUnset.rules);
-  content.Field(4, on_illegal, kUnset.on_illegal);
-  content.Field(5, merge_all_first, kUnset.merge_all_first);
-  if (dialect) {
-    content.Append(std::uint8_t{6});
-    content.Append(*dialect);
-  }
-  content.Field(7, device, kUnset.device);
-  content.Field(8, freshness, kUnset.freshness);
-  content.Field(9, tag);
-  content.Field(10, priority, kUnset.priority);
-  content.Field(11, threads, kUnset.threads);
-  content.Field(12, cache, kUnset.cache);
-  for (const std::string& label : labels) {
-    content.Append(std::uint8_t{13});
-    content.Text(label);
-  }
-  content.Field(14, affinity);
-  content.Field(15, precision, kUnset.precision);
-  content.Field(16, budget_ms, kUnset.budget_ms);
-  content.Field(17, cut_above_ns, kUnset.cut_above_ns);
-  content.Field(18, deadline_s, kUnset.deadline_s);
-  content.Field(19, max_age_s, kUnset.max_age_s);
-  content.Field(20, min_grade, kUnset.min_grade);
+      std::visit([](const auto& kind) -> const std::string& { return kind.text; }, job.source));
+  AppendActions(job.actions, content);
+  ForEachField([&](const JobField& field, const auto& value,
+                   const auto& when_unset) { content.Field(field.number, value, when_unset); },
+               job, kUnset);
 }
 
 std::string OfFields(const SubmitJobs& submit) {

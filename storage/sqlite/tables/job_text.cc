@@ -7,50 +7,19 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <tuple>
+#include <stdexcept>
+#include <type_traits>
 #include <variant>
 
 #include "common/base/check.h"
+#include "common/job/enum_names.h"
+#include "common/job/field_json.h"
+#include "common/job/job_fields.h"
 
 namespace loopfleet::storage {
 namespace {
 
 using nlohmann::json;
-
-template <class E>
-struct Name {
-  E value;
-  std::string_view text;
-};
-constexpr std::array kRules = {Name{looptree::RuleSet::kStructural, "structural"},
-                               Name{looptree::RuleSet::kLoopNest, "loop_nest"},
-                               Name{looptree::RuleSet::kLoopNest58, "loop_nest_58"}};
-constexpr std::array kOnIllegal = {Name{looptree::OnIllegal::kReject, "reject"},
-                                   Name{looptree::OnIllegal::kSkip, "skip"}};
-constexpr std::array kDialects = {Name{looptree::Dialect::kSimple, "simple"},
-                                  Name{looptree::Dialect::kAgent, "agent"}};
-constexpr std::array kDevices = {
-    Name{DeviceRequest::kByBenchmark, "by_benchmark"}, Name{DeviceRequest::kCpu, "cpu"},
-    Name{DeviceRequest::kCuda, "cuda"}, Name{DeviceRequest::kAny, "any"}};
-constexpr std::array kCaches = {Name{CacheState::kWarm, "warm"}, Name{CacheState::kCold, "cold"}};
-constexpr std::array kGradeNames = {Name{Grade::kA, "A"}, Name{Grade::kB, "B"},
-                                    Name{Grade::kC, "C"}, Name{Grade::kD, "D"}};
-
-template <class E, std::size_t N>
-std::string_view TextOf(const std::array<Name<E>, N>& names, E value) {
-  for (const Name<E>& name : names) {
-    if (name.value == value) return name.text;
-  }
-  LF_CHECK(false, "no name for {}", static_cast<int>(value));
-}
-
-template <class E, std::size_t N>
-E ValueOf(const std::array<Name<E>, N>& names, const json& text) {
-  for (const Name<E>& name : names) {
-    if (name.text == text.get_ref<const std::string&>()) return name.value;
-  }
-  throw std::invalid_argument(text.get<std::string>());  // caught in ParseOptionsText
-}
 
 // Actions without a parameter, by name. (A split has a factor.)
 struct PlainAction {
@@ -112,60 +81,54 @@ Result<std::string> Dump(const json& value) {
 
 constexpr std::string_view kOnlyFresh = R"({"fresh":true})";
 
-bool HasOnlyDefaults(const JobSpec& spec, Freshness freshness) {
+// Whether the tag and whether it is measured again is all that the job says.
+bool HasOnlyDefaults(const JobSpec& spec) {
   static const JobSpec kDefaults;
-  const auto options = [](const JobSpec& of) {
-    // By position, so that this does not compile when JobSpec grows.
-    const auto& [source, actions, rules, on_illegal, merge_all_first, dialect, device, fresh, tag,
-                 priority, threads, cache, labels, affinity, precision, budget_ms, cut_above_ns,
-                 deadline_s, max_age_s, min_grade] = of;
-    return std::tie(rules, on_illegal, merge_all_first, dialect, device, priority, threads, cache,
-                    labels, affinity, precision, budget_ms, cut_above_ns, deadline_s, max_age_s,
-                    min_grade);
-  };
-  return spec.freshness == freshness && options(spec) == options(kDefaults);
+  bool has = true;
+  ForEachField(
+      [&](const JobField& field, const auto& value, const auto& when_unset) {
+        constexpr bool kIsFresh = std::is_same_v<decltype(value), const Freshness&>;
+        if (!kIsFresh && field.name != kTagField) has &= value == when_unset;
+      },
+      spec, kDefaults);
+  return has;
 }
 
+// Throws if the JSON is of another type or names no value: caught in ParseOptionsText.
+template <class T>
+void FromJson(const json& value, T& place) {
+  if constexpr (std::is_enum_v<T>) {
+    const auto& name = value.get_ref<const std::string&>();
+    const auto named = ValueNamed<T>(name);
+    if (!named) throw std::invalid_argument(name);
+    place = *named;
+  } else {
+    place = value.get<T>();
+  }
+}
+void FromJson(const json& value, Freshness& place) {
+  place = value.get<bool>() ? Freshness::kMeasureAgain : Freshness::kAllowStored;
+}
+void FromJson(const json& value, std::optional<looptree::Dialect>& place) {
+  FromJson(value, place.emplace());
+}
+
+constexpr std::string_view kAcceptedAt = "accepted_at_ns";
+
 void SetOption(const std::string& name, const json& value, StoredOptions& stored) {
-  JobSpec& spec = stored.spec;
-  if (name == "rules")
-    spec.rules = ValueOf(kRules, value);
-  else if (name == "on_illegal")
-    spec.on_illegal = ValueOf(kOnIllegal, value);
-  else if (name == "merge_all_first")
-    spec.merge_all_first = value.get<bool>();
-  else if (name == "dialect")
-    spec.dialect = ValueOf(kDialects, value);
-  else if (name == "device")
-    spec.device = ValueOf(kDevices, value);
-  else if (name == "fresh")
-    spec.freshness = value.get<bool>() ? Freshness::kMeasureAgain : Freshness::kAllowStored;
-  else if (name == "priority")
-    spec.priority = value.get<std::int32_t>();
-  else if (name == "threads")
-    spec.threads = value.get<std::uint32_t>();
-  else if (name == "cache")
-    spec.cache = ValueOf(kCaches, value);
-  else if (name == "labels")
-    spec.labels = value.get<std::vector<std::string>>();
-  else if (name == "affinity")
-    spec.affinity = value.get<std::string>();
-  else if (name == "precision")
-    spec.precision = value.get<double>();
-  else if (name == "budget_ms")
-    spec.budget_ms = value.get<double>();
-  else if (name == "cut_above_ns")
-    spec.cut_above_ns = value.get<std::uint64_t>();
-  else if (name == "deadline_s")
-    spec.deadline_s = value.get<double>();
-  else if (name == "accepted_at_ns")
+  if (name == kAcceptedAt) {
     stored.accepted_at = WallTime(Nanos(value.get<std::int64_t>()));
-  else if (name == "max_age_s")
-    spec.max_age_s = value.get<double>();
-  else if (name == "min_grade")
-    spec.min_grade = ValueOf(kGradeNames, value);
-  else
-    throw std::invalid_argument(name);
+    return;
+  }
+  bool is_known = false;
+  ForEachField(
+      [&](const JobField& field, auto& place) {
+        if (field.name != name || name == kTagField) return;
+        FromJson(value, place);
+        is_known = true;
+      },
+      stored.spec);
+  if (!is_known) throw std::invalid_argument(name);
 }
 
 }  // namespace
@@ -197,40 +160,26 @@ Result<std::vector<looptree::Action>> ParseActionsText(std::string_view text) {
 Result<std::optional<std::string>> OptionsText(const JobSpec& spec, WallTime accepted_at) {
   static const JobSpec kDefaults;
   // Nearly all jobs have one of these, and building JSON costs more than writing the row.
-  if (HasOnlyDefaults(spec, Freshness::kAllowStored)) return std::nullopt;
-  if (HasOnlyDefaults(spec, Freshness::kMeasureAgain)) return std::string(kOnlyFresh);
-  for (const double number : {spec.precision, spec.budget_ms, spec.deadline_s, spec.max_age_s}) {
-    if (!std::isfinite(number)) {
-      return Fail(ErrorKind::kInvalid, fmt::format("an option of a job is {}", number));
-    }
+  if (HasOnlyDefaults(spec)) {
+    if (spec.freshness == Freshness::kAllowStored) return std::nullopt;
+    return std::string(kOnlyFresh);
   }
   json options;
-  const auto set = [&](const char* name, const auto& value, const auto& fallback, auto text) {
-    if (value != fallback) options[name] = text(value);
-  };
-  const auto itself = [](const auto& value) { return value; };
-  const auto name_in = [](const auto& names) {
-    return [&names](auto value) { return TextOf(names, value); };
-  };
-  set("rules", spec.rules, kDefaults.rules, name_in(kRules));
-  set("on_illegal", spec.on_illegal, kDefaults.on_illegal, name_in(kOnIllegal));
-  set("merge_all_first", spec.merge_all_first, kDefaults.merge_all_first, itself);
-  if (spec.dialect) options["dialect"] = TextOf(kDialects, *spec.dialect);
-  set("device", spec.device, kDefaults.device, name_in(kDevices));
-  if (spec.freshness == Freshness::kMeasureAgain) options["fresh"] = true;
-  set("priority", spec.priority, kDefaults.priority, itself);
-  set("threads", spec.threads, kDefaults.threads, itself);
-  set("cache", spec.cache, kDefaults.cache, name_in(kCaches));
-  set("labels", spec.labels, kDefaults.labels, itself);
-  set("affinity", spec.affinity, kDefaults.affinity, itself);
-  set("precision", spec.precision, kDefaults.precision, itself);
-  set("budget_ms", spec.budget_ms, kDefaults.budget_ms, itself);
-  set("cut_above_ns", spec.cut_above_ns, kDefaults.cut_above_ns, itself);
-  set("deadline_s", spec.deadline_s, kDefaults.deadline_s, itself);
-  if (spec.deadline_s != 0) options["accepted_at_ns"] = accepted_at.time_since_epoch().count();
-  set("max_age_s", spec.max_age_s, kDefaults.max_age_s, itself);
-  set("min_grade", spec.min_grade, kDefaults.min_grade, name_in(kGradeNames));
-  if (options.is_null()) return std::nullopt;
+  Status valid;
+  ForEachField(
+      [&]<class T>(const JobField& field, const T& value, const T& when_unset) {
+        if (value == when_unset || field.name == kTagField) return;
+        if constexpr (std::is_same_v<T, double>) {
+          if (!std::isfinite(value)) {
+            valid = Fail(ErrorKind::kInvalid,
+                         fmt::format("option '{}' of a job is {}", field.name, value));
+          }
+        }
+        options[field.name] = FieldJson<json>(value);
+      },
+      spec, kDefaults);
+  LF_TRY_VOID(std::move(valid));
+  if (spec.deadline_s != 0) options[kAcceptedAt] = accepted_at.time_since_epoch().count();
   LF_TRY(std::string text, Dump(options));
   return text;
 }

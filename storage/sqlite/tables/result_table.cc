@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "common/job/enum_names.h"
 #include "storage/sqlite/damage.h"
 #include "storage/sqlite/tables/job_text.h"
 
@@ -83,13 +84,6 @@ Status CheckMeasurement(const Outcome& outcome) {
 // Results of one machine code that a look-up considers: the newest.
 constexpr std::size_t kMaxOfOneCode = 16;
 
-std::optional<Grade> ParseGrade(std::string_view text) {
-  for (const Grade grade : kAllGrades) {
-    if (GradeName(grade) == text) return grade;
-  }
-  return std::nullopt;
-}
-
 void AddMeasurement(RowFeed& row, const Measurement& measurement) {
   row.Add(measurement.elapsed_ns)
       .Add(measurement.elapsed_low_ns)
@@ -111,7 +105,7 @@ Measurement ReadMeasurement(Query& row) {
   measurement.elapsed_min_ns = row.Double();
   measurement.elapsed_mean_ns = row.Double();
   measurement.spread = row.Double();
-  measurement.grade = ParseGrade(row.Text()).value_or(Grade::kC);  // the checksum vouches for it
+  measurement.grade = ValueNamed<Grade>(row.Text()).value_or(Grade::kC);  // the checksum vouches for it
   measurement.iterations_per_sample = row.Int<std::uint64_t>();
   measurement.samples_ns = SamplesOf(row.Blob());
   const auto flags = row.Blob();

@@ -1,0 +1,59 @@
+#pragma once
+// ForEachField: the optional fields of a JobSpec, each once. Job lines, the text of a stored job,
+// the digest of a submission and the options of `loopfleet eval` go through it; Python takes job
+// lines. A new field: a member of JobSpec, a row here, and in schema/ and wire/codec/job_codec.cc.
+
+#include <cstdint>
+#include <string_view>
+
+#include "common/job/job_spec.h"
+
+namespace loopfleet {
+
+inline constexpr std::string_view kTagField = "tag";
+
+struct JobField {
+  std::string_view name;
+  std::uint8_t number;  // in the digest of a submission; never changes
+  std::string_view help;
+};
+
+// visit(field, value of each of `specs`). The tag is among them: it has a column of its own in the
+// store, and is any JSON in a job line.
+template <class Visitor, class... Specs>
+void ForEachField(Visitor&& visit, Specs&... specs) {
+  // By position, so that this does not compile when JobSpec grows.
+  [[maybe_unused]] const auto complete = [](const JobSpec& spec) {
+    [[maybe_unused]] const auto& [source, actions, rules, on_illegal, merge_all_first, dialect,
+                                  device, freshness, tag, priority, threads, cache, labels,
+                                  affinity, precision, budget_ms, cut_above_ns, deadline_s,
+                                  max_age_s, min_grade] = spec;
+  };
+  visit(JobField{"rules", 3, "which actions are legal"}, specs.rules...);
+  visit(JobField{"on_illegal", 4, "what an illegal action does"}, specs.on_illegal...);
+  visit(JobField{"merge_all_first", 5, "merge all loops before the first action"},
+        specs.merge_all_first...);
+  visit(JobField{"dialect", 6, "must be the benchmark's"}, specs.dialect...);
+  visit(JobField{"device", 7, "that measures it"}, specs.device...);
+  visit(JobField{"fresh", 8, "measure even if the store knows the answer"}, specs.freshness...);
+  visit(JobField{kTagField, 9, "JSON, returned unchanged"}, specs.tag...);
+  visit(JobField{"priority", 10, "higher first, among your own jobs"}, specs.priority...);
+  visit(JobField{"threads", 11, "that the kernel may use"}, specs.threads...);
+  visit(JobField{"cache", 12, "what the caches hold when a timed run starts"}, specs.cache...);
+  visit(JobField{"labels", 13, "that the worker must carry"}, specs.labels...);
+  visit(JobField{"affinity", 14, "jobs with the same text run on one worker"}, specs.affinity...);
+  visit(JobField{"precision", 15,
+                 "stop as soon as the interval is this narrow, half of it, relative: 0.01 is 1 %"},
+        specs.precision...);
+  visit(JobField{"budget_ms", 16, "milliseconds that timing may take"}, specs.budget_ms...);
+  visit(JobField{"cut_above_ns", 17,
+                 "stop timing, with CUT and no time, once a run surely takes longer"},
+        specs.cut_above_ns...);
+  visit(JobField{"deadline_s", 18, "seconds from acceptance until it is EXPIRED"},
+        specs.deadline_s...);
+  visit(JobField{"max_age_s", 19, "seconds that a stored result may be old"}, specs.max_age_s...);
+  visit(JobField{"min_grade", 20, "fail rather than give a figure of a worse grade"},
+        specs.min_grade...);
+}
+
+}  // namespace loopfleet
