@@ -22,23 +22,11 @@ double Seconds(Nanos duration) { return std::chrono::duration<double>(duration).
 CallError Refusal(const wire::Refused& refused) {
   const FailureInfo& info = InfoOf(refused.failure.code);
   return CallError{
-      .kind = info.retryable ? ErrorKind::kFull : ErrorKind::kInvalid,
+      .kind = info.policy.is_retryable ? ErrorKind::kFull : ErrorKind::kInvalid,
       .message = fmt::format(
           "{}: {}", info.name,
           refused.failure.message.empty() ? std::string(info.advice) : refused.failure.message),
       .refusal = refused.failure};
-}
-
-// Whether the same request may be accepted later: when the load falls, when the disk has room, or
-// by a restarted coordinator.
-bool WillPass(const Failure& failure) {
-  switch (failure.code) {
-    case FailureCode::kBusy:
-    case FailureCode::kQuotaExceeded:
-    case FailureCode::kStorageFull:
-    case FailureCode::kShuttingDown: return true;
-    default: return false;
-  }
 }
 
 }  // namespace
@@ -227,7 +215,7 @@ Answer<wire::CoordinatorMessage> Client::Insist(const wire::ClientMessage& messa
     auto reply = Exchange(message, expected);
     if (!reply) return told(std::move(reply).error());
     const auto* refused = std::get_if<wire::Refused>(&*reply);
-    if (refused == nullptr || !WillPass(refused->failure) || clock_.Now() >= give_up) return reply;
+    if (refused == nullptr || !InfoOf(refused->failure.code).policy.is_passing || clock_.Now() >= give_up) return reply;
     last_word = Refusal(*refused).message;
     auto paused = Pause(std::clamp<Nanos>(std::chrono::milliseconds(refused->retry_after_ms),
                                           kShortestRetry, kLongestRetry));

@@ -38,12 +38,6 @@ struct JobsAccepted {
   std::vector<std::optional<ReplayResult>> replayed;  // one for each job, or none at all
 };
 
-// Whether the failure depends on how long something took.
-inline bool DependsOnTime(FailureCode code) {
-  return code == FailureCode::kCompileTimeout || code == FailureCode::kRunTimeout ||
-         code == FailureCode::kCut;
-}
-
 // A worker that gave a verdict, or that could.
 struct Witness {
   std::string worker;  // its name

@@ -90,7 +90,7 @@ Status FillFailureCodes(Connection& connection) {
     LF_TRY(Query query, connection.Start("INSERT OR REPLACE INTO failure_codes VALUES (?,?,?,?)"));
     LF_TRY_VOID(query.Add(static_cast<int>(info.code))
                     .Add(info.name)
-                    .Add(info.retryable)
+                    .Add(info.policy.is_retryable)
                     .Add(info.advice)
                     .Run());
   }
@@ -548,7 +548,7 @@ Status Store::Impl::RecordKnownFailure(const JobFinished& finished) {
   const Evaluation& evaluation = outcome.evaluation;
   if (evaluation.ok() || outcome.source != OutcomeSource::kMeasured) return {};
   const FailureCode code = evaluation.failure().code;
-  if (!IsCacheable(code) || !evaluation.tree_key || !evaluation.conditions) return {};
+  if (!InfoOf(code).policy.answers_equal_jobs || !evaluation.tree_key || !evaluation.conditions) return {};
   if (finished.in_doubt) return {};
   LF_TRY(const ConditionsId id, conditions.Intern(*evaluation.conditions));
   std::set<Witness> witnesses(finished.agreeing.begin(), finished.agreeing.end());

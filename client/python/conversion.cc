@@ -30,7 +30,7 @@ void Translate(const std::exception_ptr& pointer, void* /*payload*/) {
     const std::string text = failure.message.empty() ? std::string(info.advice) : failure.message;
     nb::object error = JobErrorType()(text);
     error.attr("code") = nb::str(info.name.data(), info.name.size());
-    error.attr("retryable") = info.retryable;
+    error.attr("retryable") = info.policy.is_retryable;
     error.attr("action_index") =
         failure.action_index ? nb::object(nb::int_(*failure.action_index)) : nb::none();
     PyErr_SetObject(JobErrorType().ptr(), error.ptr());

@@ -156,7 +156,7 @@ struct ReplyParts {
         refused.failure.message.empty() ? std::string(info.advice) : refused.failure.message;
     return nb::make_tuple("refused",
                           nb::make_tuple(std::string(info.name), text, refused.failure.action_index,
-                                         refused.retry_after_ms, info.retryable));
+                                         refused.retry_after_ms, info.policy.is_retryable));
   }
   nb::object operator()(const wire::OutcomePage&) const {
     LF_CHECK(false, "a page is decoded in columns");

@@ -285,7 +285,7 @@ nb::dict ColumnsOf(const Rows& rows) {
 nb::list FailureCodes() {
   nb::list codes;
   for (const FailureInfo& info : FailureTable()) {
-    codes.append(nb::make_tuple(static_cast<int>(info.code), std::string(info.name), info.retryable,
+    codes.append(nb::make_tuple(static_cast<int>(info.code), std::string(info.name), info.policy.is_retryable,
                                 std::string(info.advice)));
   }
   return codes;
@@ -311,7 +311,7 @@ void BindOutcome(nb::module_& module) {
       .def_prop_ro(
           "retryable",
           [](const OutcomeRow& o) {
-            return !o.ok() && InfoOf(o.figures().failure(o.row).code).retryable;
+            return !o.ok() && InfoOf(o.figures().failure(o.row).code).policy.is_retryable;
           },
           "Whether the same job may succeed later, unchanged.")
       .def_prop_ro("action_index",

@@ -1,9 +1,10 @@
 #pragma once
 // Failure: why a job has no measurement, or why a request was refused. One table gives each code
-// its name, its advice and whether it is retryable. A failed job has no time and no flops value:
-// never 0, never 1e10.
+// its name, its advice and its policy. A failed job has no time and no flops value: never 0, never
+// 1e10.
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -53,10 +54,38 @@ enum class FailureCode : std::uint16_t {
   kNotFound = 35,
 };
 
+// Whether the coordinator gives a job that a worker failed with this code to a worker once more.
+struct Retry {
+  enum class Where : std::uint8_t {
+    kRatherElsewhere,  // on another worker if there is one, else on the same
+    kOnlyElsewhere,    // on another worker of the hardware class; without one the verdict stands
+  };
+  static constexpr std::uint32_t kAlways = std::numeric_limits<std::uint32_t>::max();
+  // The number of verdicts of this code after which it is the outcome; 1: no retry. Leases are
+  // limited by Limits::max_attempts besides.
+  std::uint32_t verdicts = 1;
+  Where where = Where::kRatherElsewhere;
+};
+
+// What follows from a failure.
+struct FailurePolicy {
+  bool is_retryable = false;  // the same request may succeed later
+  // A client repeats the refused request by itself: the load falls, the disk gets room, or the
+  // coordinator restarts.
+  bool is_passing = false;
+  // An outcome answers equal jobs, once enough workers agree (storage::Settles).
+  bool answers_equal_jobs = false;
+  // It depends on limits, or on how a process ended, and these on the load of the host: its answers
+  // age, and it needs more witnesses.
+  bool is_circumstantial = false;
+  bool depends_on_time = false;  // on how long something took
+  Retry retry = {};
+};
+
 struct FailureInfo {
   FailureCode code;
-  std::string_view name;    // "INVALID_ACTION"
-  bool retryable;           // the same request may succeed later
+  std::string_view name;  // "INVALID_ACTION"
+  FailurePolicy policy;
   std::string_view advice;  // what it means and what to do
 };
 

@@ -103,7 +103,7 @@ Json FailureJson(const Failure& failure) {
   json["message"] = failure.message.empty() ? std::string(info.advice) : failure.message;
   json["action_index"] = failure.action_index ? Json(*failure.action_index) : Json(nullptr);
   if (failure.signal != 0) json["signal"] = failure.signal;
-  json["retryable"] = info.retryable;
+  json["retryable"] = info.policy.is_retryable;
   return json;
 }
 

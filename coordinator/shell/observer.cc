@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "common/base/log.h"
-#include "coordinator/core/rules/retry_rules.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -100,9 +99,7 @@ monitoring::CoordinatorLabels AllLabels() {
   for (const FailureInfo& info : FailureTable()) {
     labels.outcomes.emplace_back(info.name);
     labels.refusals.emplace_back(info.name);
-  }
-  for (const RetryRule& rule : RetryRules()) {
-    labels.retries.emplace_back(loopfleet::InfoOf(rule.code).name);
+    if (info.policy.retry.verdicts > 1) labels.retries.emplace_back(info.name);
   }
   for (const auto source :
        {OutcomeSource::kMeasured, OutcomeSource::kStored, OutcomeSource::kCoalesced}) {

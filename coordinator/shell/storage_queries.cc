@@ -67,7 +67,7 @@ bool MayPass(ErrorKind kind) {
 wire::Refused Unreadable(const Error& error) {
   const FailureCode code = MayPass(error.kind) ? FailureCode::kBusy : FailureCode::kStorageCorrupt;
   return {.failure = {.code = code, .message = error.message},
-          .retry_after_ms = InfoOf(code).retryable ? Limits{}.retry_after_ms : 0};
+          .retry_after_ms = InfoOf(code).policy.is_retryable ? Limits{}.retry_after_ms : 0};
 }
 
 wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch) {

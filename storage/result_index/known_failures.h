@@ -30,11 +30,7 @@
 
 namespace loopfleet::storage {
 
-// Whether such a failure answers equal jobs: it is about the tree and its conditions, not about one
-// job's circumstances.
-bool IsCacheable(FailureCode code);
-// Whether the limits that the worker was started with, or a busy host, can be part of the reason.
-bool IsCircumstantial(FailureCode code);
+// Of a failure that is circumstantial (FailurePolicy), and of any other.
 inline constexpr std::chrono::hours kCircumstantialAge{24};
 inline constexpr std::chrono::hours kOneHostsVerdictAge{1};
 inline constexpr std::size_t kEnoughHosts = 3;

@@ -1,6 +1,6 @@
 #pragma once
 // The life of a job once it is on disk: it enters, is leased, is returned, is finished. Which
-// reported failures are retried: see retry_rules.h.
+// reported failures are retried: see FailurePolicy.
 //
 // What equal jobs share: a verdict about the tree, whether a measurement or a failure, goes to
 // every job waiting for it. So does the failure that three workers were lost with it: otherwise a

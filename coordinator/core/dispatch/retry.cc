@@ -9,7 +9,6 @@
 #include "coordinator/core/dispatch/bulk_completion.h"
 #include "coordinator/core/dispatch/job_lifecycle.h"
 #include "coordinator/core/dispatch/queueing.h"
-#include "coordinator/core/rules/retry_rules.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -132,10 +131,10 @@ bool TryAgain(Transaction& tx, const Worker& worker, LeaseId lease, const Evalua
   if (evaluation.ok()) return false;
   Job& job = tx.state.jobs.At(tx.state.leases.Find(lease)->job);
   const FailureCode code = evaluation.failure().code;
-  const RetryRule* rule = RetryRuleOf(code);
-  if (rule == nullptr || job.attempts() >= tx.limits().max_attempts) return false;
+  const Retry& retry = InfoOf(code).policy.retry;
+  if (job.attempts() >= tx.limits().max_attempts) return false;
   const auto before = std::ranges::count(job.failed_attempts, code, &FailedAttempt::code);
-  if (before + 1 >= rule->turns) return false;
+  if (before + 1 >= retry.verdicts) return false;
   const bool keeps_its_worker = !job.spec.affinity.empty();
   const std::string& host = worker.facts.hardware.host;
   job.failed_attempts.push_back({.worker = worker.id(),
@@ -144,7 +143,7 @@ bool TryAgain(Transaction& tx, const Worker& worker, LeaseId lease, const Evalua
                                  .witness = {.worker = worker.facts.name, .host = host},
                                  .kind = KindOf(worker.facts),
                                  .in_doubt = !doubt.empty()});
-  if (rule->where == Where::kOnlyElsewhere) {
+  if (retry.where == Retry::Where::kOnlyElsewhere) {
     FirstVerdict verdict{.evaluation = evaluation,
                          .worker = worker.facts.name,
                          .hardware_class = worker.facts.hardware.hardware_class,
@@ -153,7 +152,7 @@ bool TryAgain(Transaction& tx, const Worker& worker, LeaseId lease, const Evalua
     job.first_verdict = std::make_shared<const FirstVerdict>(std::move(verdict));
   }
   const bool waits = !keeps_its_worker && HasAlternative(tx, job);
-  if (rule->where == Where::kOnlyElsewhere && !waits) {
+  if (retry.where == Retry::Where::kOnlyElsewhere && !waits) {
     job.failed_attempts.pop_back();
     job.first_verdict.reset();
     return false;

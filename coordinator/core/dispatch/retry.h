@@ -1,5 +1,5 @@
 #pragma once
-// Retries: what happens to a job that failed because of its worker (retry_rules.h lists the
+// Retries: what happens to a job that failed because of its worker (FailurePolicy lists the
 // failures).
 //
 // A job that asks for one worker by `affinity` is never retried elsewhere: that would answer a

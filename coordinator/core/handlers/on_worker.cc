@@ -370,7 +370,7 @@ void PutInDoubt(Evaluation& evaluation, const std::string& doubt) {
   if (evaluation.ok()) {
     std::get<Measurement>(evaluation.verdict).grade = Grade::kC;
   } else if (auto& failure = std::get<Failure>(evaluation.verdict);
-             storage::DependsOnTime(failure.code)) {
+             InfoOf(failure.code).policy.depends_on_time) {
     failure.message += fmt::format("; in doubt: {}", doubt);
   }
 }

@@ -42,7 +42,7 @@ struct Retrying {
 };
 using JobProgress = std::variant<Following, Queued, Leased, Retrying>;
 
-// An attempt that ended with a failure which is not the job's outcome (retry_rules.h).
+// An attempt that ended with a failure which is not the job's outcome (retry.h).
 struct FailedAttempt {
   Uuid worker;
   LeaseId lease;

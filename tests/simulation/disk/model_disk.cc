@@ -95,7 +95,7 @@ struct ModelDisk::Writer {
     const bool is_known =
         !outcome.evaluation.ok() && outcome.evaluation.tree_key && outcome.evaluation.conditions &&
         outcome.source == OutcomeSource::kMeasured &&
-        storage::IsCacheable(outcome.evaluation.failure().code) && !finished.in_doubt;
+        InfoOf(outcome.evaluation.failure().code).policy.answers_equal_jobs && !finished.in_doubt;
     if (is_known) state.failed[*outcome.evaluation.tree_key].push_back(outcome.job);
     return {};
   }
