@@ -215,7 +215,9 @@ Answer<wire::CoordinatorMessage> Client::Insist(const wire::ClientMessage& messa
     auto reply = Exchange(message, expected);
     if (!reply) return told(std::move(reply).error());
     const auto* refused = std::get_if<wire::Refused>(&*reply);
-    if (refused == nullptr || !InfoOf(refused->failure.code).policy.is_passing || clock_.Now() >= give_up) return reply;
+    if (refused == nullptr || !InfoOf(refused->failure.code).policy.is_passing ||
+        clock_.Now() >= give_up)
+      return reply;
     last_word = Refusal(*refused).message;
     auto paused = Pause(std::clamp<Nanos>(std::chrono::milliseconds(refused->retry_after_ms),
                                           kShortestRetry, kLongestRetry));

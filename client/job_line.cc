@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "client/json_line.h"
+#include "common/base/enum_names.h"
 #include "common/base/suggestion.h"
-#include "common/job/enum_names.h"
 #include "common/job/field_json.h"
 #include "common/job/job_fields.h"
 #include "common/looptree/program/limits.h"

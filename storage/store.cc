@@ -548,7 +548,8 @@ Status Store::Impl::RecordKnownFailure(const JobFinished& finished) {
   const Evaluation& evaluation = outcome.evaluation;
   if (evaluation.ok() || outcome.source != OutcomeSource::kMeasured) return {};
   const FailureCode code = evaluation.failure().code;
-  if (!InfoOf(code).policy.answers_equal_jobs || !evaluation.tree_key || !evaluation.conditions) return {};
+  if (!InfoOf(code).policy.answers_equal_jobs || !evaluation.tree_key || !evaluation.conditions)
+    return {};
   if (finished.in_doubt) return {};
   LF_TRY(const ConditionsId id, conditions.Intern(*evaluation.conditions));
   std::set<Witness> witnesses(finished.agreeing.begin(), finished.agreeing.end());

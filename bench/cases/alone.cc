@@ -45,7 +45,7 @@ Status Add(client::Client& client, const Jobs& jobs, Pass& pass) {
   const auto done = client.Evaluate(jobs, [&](const Outcome& outcome) {
     if (!outcome.evaluation.ok()) return;
     elapsed[outcome.job.index] = outcome.evaluation.measurement().elapsed_ns;
-    ++pass.grades[std::string(GradeName(outcome.evaluation.measurement().grade))];
+    ++pass.grades[std::string(EnumName(outcome.evaluation.measurement().grade))];
   });
   if (!done) return Fail(done.error().kind, done.error().message);
   pass.elapsed_ns.insert(pass.elapsed_ns.end(), elapsed.begin(), elapsed.end());

@@ -101,7 +101,7 @@ client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
       return;
     }
     fresh.gflops.push_back(GflopPerSecond(evaluation.flop_count, evaluation.measurement()));
-    ++fresh.grades[std::string(GradeName(evaluation.measurement().grade))];
+    ++fresh.grades[std::string(EnumName(evaluation.measurement().grade))];
     fresh.same_code += evaluation.same_code ? 1 : 0;
     fresh.samples += static_cast<double>(evaluation.measurement().samples_ns.size());
     fresh.accepted += static_cast<double>(AcceptedSamples(evaluation.measurement()));
@@ -355,7 +355,7 @@ struct Passes {
     per_second.push_back(fresh->per_second());
     slot_busy.push_back(fresh->slot_busy());
     compile_us.push_back(MedianOf(fresh->compile_us));
-    const auto graded = fresh->grades.find(std::string(GradeName(Grade::kA)));
+    const auto graded = fresh->grades.find(std::string(EnumName(Grade::kA)));
     const double is_a = graded == fresh->grades.end() ? 0 : graded->second;
     grade_a.push_back(is_a / static_cast<double>(fresh->gflops.size()));
     return {};

@@ -232,7 +232,7 @@ class Bench {
                        {"first_to_rest", figure.first_to_rest},
                        {"accepted", figure.accepted},
                        {"gflops", figure.gflops},
-                       {"grade", GradeName(figure.grade)}});
+                       {"grade", EnumName(figure.grade)}});
     }
     raw_ << line.dump() << '\n' << std::flush;
   }

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "common/job/enum_names.h"
+#include "common/base/enum_names.h"
 #include "common/job/job_fields.h"
 
 namespace loopfleet::client {

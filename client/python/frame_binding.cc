@@ -127,7 +127,7 @@ nb::dict WorkerDict(const wire::WorkerInfo& info) {
   dict["state"] = std::string(StateName(info.state));
   dict["pid"] = info.pid;
   dict["host"] = info.hardware.host;
-  dict["device"] = std::string(DeviceKindName(info.hardware.device));
+  dict["device"] = std::string(EnumName(info.hardware.device));
   dict["leased_jobs"] = info.leased_jobs;
   dict["finished_jobs"] = info.finished_jobs;
   dict["max_threads"] = info.max_threads;

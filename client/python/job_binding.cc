@@ -285,8 +285,8 @@ nb::dict ColumnsOf(const Rows& rows) {
 nb::list FailureCodes() {
   nb::list codes;
   for (const FailureInfo& info : FailureTable()) {
-    codes.append(nb::make_tuple(static_cast<int>(info.code), std::string(info.name), info.policy.is_retryable,
-                                std::string(info.advice)));
+    codes.append(nb::make_tuple(static_cast<int>(info.code), std::string(info.name),
+                                info.policy.is_retryable, std::string(info.advice)));
   }
   return codes;
 }
@@ -329,7 +329,7 @@ void BindOutcome(nb::module_& module) {
       .def_prop_ro(
           "grade",
           [](const OutcomeRow& o) {
-            return o.ok() ? std::string(GradeName(o.figures().grade[o.row])) : std::string();
+            return o.ok() ? std::string(EnumName(o.figures().grade[o.row])) : std::string();
           },
           "\"A\", \"B\" or \"C\"; \"\" of a failed job.")
       .def_prop_ro(
@@ -368,7 +368,7 @@ void BindOutcome(nb::module_& module) {
       .def("__repr__", [](const OutcomeRow& o) {
         if (!o.ok()) return fmt::format("<Outcome {}: {}>", StatusOf(o), MessageOf(o));
         return fmt::format("<Outcome {:.4g} GFLOP/s, {:.4g} ns, grade {}, {}>", Gflops(o),
-                           o.figures().elapsed_ns[o.row], GradeName(o.figures().grade[o.row]),
+                           o.figures().elapsed_ns[o.row], EnumName(o.figures().grade[o.row]),
                            SourceNameOf(o));
       });
 }

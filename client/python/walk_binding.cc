@@ -249,9 +249,15 @@ Job JobOf(const Walk& walk, const std::string& affinity, bool fresh, std::uint32
   spec.threads = threads;
   spec.precision = precision;
   spec.budget_ms = budget_ms;
-  if (device == "cpu") spec.device = DeviceRequest::kCpu;
-  if (device == "cuda") spec.device = DeviceRequest::kCuda;
-  if (device == "any") spec.device = DeviceRequest::kAny;
+  if (!device.empty()) {
+    const auto wanted = ValueNamed<DeviceRequest>(device);
+    if (!wanted) {
+      Raise({.code = FailureCode::kMalformed,
+             .message = fmt::format("'device' must be {}, not '{}'",
+                                    fmt::join(AllNames<DeviceRequest>(), " or "), device)});
+    }
+    spec.device = *wanted;
+  }
   return job;
 }
 

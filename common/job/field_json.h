@@ -7,7 +7,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "common/job/enum_names.h"
+#include "common/base/enum_names.h"
 
 namespace loopfleet {
 

@@ -5,19 +5,8 @@
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "common/job/enum_names.h"
 
 namespace loopfleet {
-
-std::string_view DeviceKindName(DeviceKind kind) {
-  switch (kind) {
-    case DeviceKind::kCpu: return "cpu";
-    case DeviceKind::kCuda: return "cuda";
-  }
-  LF_CHECK(false, "device kind {}", static_cast<int>(kind));
-}
-
-std::string_view CacheStateName(CacheState state) { return EnumName(state); }
 
 std::optional<std::string> ValidateLabel(std::string_view label) {
   if (label.empty()) return "a label has at least one character";

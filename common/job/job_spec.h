@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/job/failure.h"
 #include "common/job/measurement.h"
 #include "common/looptree/actions/action.h"
@@ -24,8 +25,24 @@ enum class CacheState : std::uint8_t { kWarm, kCold };
 // Whether a stored result may answer the job.
 enum class Freshness : std::uint8_t { kAllowStored, kMeasureAgain };
 
-std::string_view DeviceKindName(DeviceKind kind);   // "cpu", "cuda"
-std::string_view CacheStateName(CacheState state);  // "warm", "cold"
+template <>
+struct EnumNames<DeviceKind> {
+  static constexpr std::array kAll = {NamedValue{DeviceKind::kCpu, "cpu"},
+                                      NamedValue{DeviceKind::kCuda, "cuda"}};
+};
+
+template <>
+struct EnumNames<DeviceRequest> {
+  static constexpr std::array kAll = {NamedValue{DeviceRequest::kByBenchmark, "by_benchmark"},
+                                      NamedValue{DeviceRequest::kCpu, "cpu"},
+                                      NamedValue{DeviceRequest::kCuda, "cuda"},
+                                      NamedValue{DeviceRequest::kAny, "any"}};
+};
+template <>
+struct EnumNames<CacheState> {
+  static constexpr std::array kAll = {NamedValue{CacheState::kWarm, "warm"},
+                                      NamedValue{CacheState::kCold, "cold"}};
+};
 
 struct JobSpec {
   looptree::Source source;

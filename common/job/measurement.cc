@@ -6,11 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "common/job/enum_names.h"
-
 namespace loopfleet {
-
-std::string_view GradeName(Grade grade) { return EnumName(grade); }
 
 Grade GradeOf(double spread) {
   constexpr double kGradeBSpread = 0.05;

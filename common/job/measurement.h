@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
+
 namespace loopfleet {
 
 // The precision reached: the half-width of the interval round the median, relative to the median. A
@@ -21,7 +23,11 @@ enum class Grade : std::uint8_t {
        // Answers no later job
 };
 inline constexpr std::array kAllGrades = {Grade::kA, Grade::kB, Grade::kC, Grade::kD};
-std::string_view GradeName(Grade grade);  // "A"
+template <>
+struct EnumNames<Grade> {
+  static constexpr std::array kAll = {NamedValue{Grade::kA, "A"}, NamedValue{Grade::kB, "B"},
+                                      NamedValue{Grade::kC, "C"}, NamedValue{Grade::kD, "D"}};
+};
 inline constexpr double kGradeASpread = 0.01;
 Grade GradeOf(double spread);  // the best grade that this spread allows
 // A measurement with a wider spread is of grade D.

@@ -46,7 +46,7 @@ void AddMeasurement(Json& json, const Evaluation& evaluation) {
       ok ? Figure(GflopPerSecond(evaluation.flop_count, measurement)) : Json(nullptr);
   json["flop_count"] = evaluation.flop_count != 0 ? Json(evaluation.flop_count) : Json(nullptr);
   json["spread"] = figure(measurement.spread);
-  json["grade"] = ok ? Json(GradeName(measurement.grade)) : Json(nullptr);
+  json["grade"] = ok ? Json(EnumName(measurement.grade)) : Json(nullptr);
 }
 
 void AddConditions(Json& json, const Evaluation& evaluation) {
@@ -63,7 +63,7 @@ void AddConditions(Json& json, const Evaluation& evaluation) {
                           {"revision", conditions.compiler.revision},
                           {"code_hash", evaluation.code_hash}};
   json["threads"] = conditions.threads;
-  json["cache"] = CacheStateName(conditions.cache);
+  json["cache"] = EnumName(conditions.cache);
   json["policy"] = conditions.policy;
   json["isolation"] = conditions.isolation;
 }

@@ -46,7 +46,7 @@ std::optional<Failure> CheckGrade(const Measurement& measurement, Grade min_grad
   return Failure{.code = FailureCode::kUnstableTiming,
                  .message = fmt::format("the figure is of grade {}, and the job asks for {} at "
                                         "least: {:.4g} ns, between {:.4g} and {:.4g}",
-                                        GradeName(measurement.grade), GradeName(min_grade),
+                                        EnumName(measurement.grade), EnumName(min_grade),
                                         measurement.elapsed_ns, measurement.elapsed_low_ns,
                                         measurement.elapsed_high_ns)};
 }

@@ -172,7 +172,7 @@ Json PoolsJson(const FleetFacts& facts) {
     const auto noise = facts.digest.pools.find(hardware_class);
     const std::string idle = WhyIdle(facts.snapshot, pool);
     array.push_back({{"class", hardware_class},
-                     {"device", DeviceKindName(pool.example->hardware.device)},
+                     {"device", EnumName(pool.example->hardware.device)},
                      {"model", pool.example->hardware.model},
                      {"isa", pool.example->hardware.isa},
                      {"ready", pool.ready},

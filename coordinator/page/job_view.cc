@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/job/enum_names.h"
+#include "common/base/enum_names.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/text/text.h"
 
@@ -171,9 +171,9 @@ Json JobViewJson(JobId id, const storage::StoredJob& job) {
   json["benchmark"] = uri != nullptr ? Json(uri->text) : Json(nullptr);
   json["actions"] = ActionNames(spec.actions);
   json["asked"] = {
-      {"rules", EnumName(spec.rules)},         {"threads", spec.threads},
-      {"cache", CacheStateName(spec.cache)}, {"labels", spec.labels},
-      {"priority", spec.priority},           {"fresh", spec.freshness == Freshness::kMeasureAgain}};
+      {"rules", EnumName(spec.rules)}, {"threads", spec.threads},
+      {"cache", EnumName(spec.cache)}, {"labels", spec.labels},
+      {"priority", spec.priority},     {"fresh", spec.freshness == Freshness::kMeasureAgain}};
   json["loop_tree"] = TreeJson(spec);
   json["trail"] = TrailJson(spec);
   json["commands"] = CommandsJson(id, job);
@@ -194,7 +194,7 @@ Json OutcomeRowJson(const Outcome& outcome) {
     const Measurement& measurement = evaluation.measurement();
     row["gflop_per_second"] = GflopPerSecond(evaluation.flop_count, measurement);
     row["elapsed_ns"] = measurement.elapsed_ns;
-    row["grade"] = GradeName(measurement.grade);
+    row["grade"] = EnumName(measurement.grade);
   } else {
     row["error"] = FailureJson(evaluation.failure());
   }

@@ -62,7 +62,7 @@ monitoring::WorkerLabels MetricLabels(std::span<const ChildRole> children) {
     labels.activities.emplace_back(ActivityName(static_cast<Activity>(i)));
   }
   for (const Grade grade : kAllGrades) {
-    labels.grades.emplace_back(GradeName(grade));
+    labels.grades.emplace_back(EnumName(grade));
   }
   return labels;
 }

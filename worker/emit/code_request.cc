@@ -5,8 +5,8 @@
 
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/suggestion.h"
-#include "common/job/enum_names.h"
 
 namespace loopfleet::worker {
 namespace {

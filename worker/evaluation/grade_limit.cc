@@ -44,7 +44,7 @@ GradeLimit GradeLimitOf(std::span<const monitoring::Finding> findings) {
 
 std::string ConditionText(Isolation isolation, const GradeLimit& limit) {
   if (limit.because.empty()) return std::string(IsolationName(isolation));
-  return fmt::format("{}; no better than {}: {}", IsolationName(isolation), GradeName(limit.best),
+  return fmt::format("{}; no better than {}: {}", IsolationName(isolation), EnumName(limit.best),
                      fmt::join(limit.because, ", "));
 }
 

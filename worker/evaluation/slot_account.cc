@@ -24,7 +24,7 @@ void SlotAccount::ShowWorth(const Evaluation& evaluation) {
   duty_.KernelWasJudged(worth ? DutyCycle::Worth::kFigure : DutyCycle::Worth::kNothing);
   if (!evaluation.ok()) return;
   const Measurement& measurement = evaluation.measurement();
-  metrics_.Measured(GradeName(measurement.grade), measurement.spread);
+  metrics_.Measured(EnumName(measurement.grade), measurement.spread);
   if (measurement.grade != Grade::kA) return;
   const std::optional<double> disagreement =
       repeats_.Observe({.code_hash = evaluation.code_hash,

@@ -64,7 +64,7 @@ int RunList(const WorkerFlags& flags, const CommandRun& run) {
   Table table({"WORKER", "STATE", "PID", "DEVICE", "LEASED", "FINISHED", "HEARD", "MODEL", "WHY"});
   for (const auto& info : list->workers) {
     table.Add({info.name, std::string(wire::WorkerStateName(info.state)), std::to_string(info.pid),
-               std::string(DeviceKindName(info.hardware.device)), std::to_string(info.leased_jobs),
+               std::string(EnumName(info.hardware.device)), std::to_string(info.leased_jobs),
                std::to_string(info.finished_jobs),
                fmt::format("{:.1f} s ago", info.since_heartbeat_ms / 1e3),
                fmt::format("{} ({})", info.hardware.model, info.hardware.isa), WhyText(info)});

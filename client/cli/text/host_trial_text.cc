@@ -27,7 +27,7 @@ std::string GradesText(const TrialReport& report) {
   std::vector<std::string> grades;
   for (const auto& [grade, share] : report.share) {
     const auto agreement = report.agreement.find(grade);
-    std::string text = fmt::format("{} {:.0f} %", GradeName(grade), 100 * share);
+    std::string text = fmt::format("{} {:.0f} %", EnumName(grade), 100 * share);
     if (agreement != report.agreement.end()) {
       text += fmt::format(" (within {})", Percent(agreement->second.p95));
     }
@@ -82,7 +82,7 @@ Json TrialJson(const TrialReport& report) {
   Json grades = Json::object();
   for (const auto& [grade, share] : report.share) {
     const auto agreement = report.agreement.find(grade);
-    grades[std::string(GradeName(grade))] = {
+    grades[std::string(EnumName(grade))] = {
         {"share", share},
         {"differences",
          agreement == report.agreement.end() ? Json(nullptr) : AgreementJson(agreement->second)}};

@@ -70,7 +70,7 @@ std::string FigureText(const Outcome& outcome) {
   return fmt::format("{:.4g} GFLOP/s, spread {:.2g} % (interval {:.4g} to {:.4g}), grade {}\n",
                      flops / measurement.elapsed_ns, measurement.spread * 100,
                      flops / measurement.elapsed_high_ns, flops / measurement.elapsed_low_ns,
-                     GradeName(measurement.grade));
+                     EnumName(measurement.grade));
 }
 
 std::string MeasurementText(const JobSpec& spec, const Outcome& outcome) {

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/looptree/actions/action.h"
 #include "common/looptree/datasets/benchmark.h"
 #include "common/looptree/tree/loop_tree.h"
@@ -134,3 +135,20 @@ Checked<Replayed> Replay(const Source& source, std::span<const Action> actions,
                          const ReplayOptions& options = {});
 
 }  // namespace loopfleet::looptree
+
+namespace loopfleet {
+
+template <>
+struct EnumNames<looptree::RuleSet> {
+  static constexpr std::array kAll = {NamedValue{looptree::RuleSet::kStructural, "structural"},
+                                      NamedValue{looptree::RuleSet::kLoopNest, "loop_nest"},
+                                      NamedValue{looptree::RuleSet::kLoopNest58, "loop_nest_58"}};
+};
+
+template <>
+struct EnumNames<looptree::OnIllegal> {
+  static constexpr std::array kAll = {NamedValue{looptree::OnIllegal::kReject, "reject"},
+                                      NamedValue{looptree::OnIllegal::kSkip, "skip"}};
+};
+
+}  // namespace loopfleet

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "common/base/enum_names.h"
+
 namespace loopfleet::looptree {
 
 enum class Dialect : std::uint8_t { kSimple, kAgent };
@@ -10,3 +12,13 @@ enum class Dialect : std::uint8_t { kSimple, kAgent };
 enum class Target : std::uint8_t { kCpu, kCuda };
 
 }  // namespace loopfleet::looptree
+
+namespace loopfleet {
+
+template <>
+struct EnumNames<looptree::Dialect> {
+  static constexpr std::array kAll = {NamedValue{looptree::Dialect::kSimple, "simple"},
+                                      NamedValue{looptree::Dialect::kAgent, "agent"}};
+};
+
+}  // namespace loopfleet

@@ -46,7 +46,7 @@ Json WorkerJson(const WorkerInfo& info) {
               {"state", WorkerStateName(info.state)},
               {"pid", info.pid},
               {"host", info.hardware.host},
-              {"device", DeviceKindName(info.hardware.device)},
+              {"device", EnumName(info.hardware.device)},
               {"slots", info.slots},
               {"leased_jobs", info.leased_jobs},
               {"finished_jobs", info.finished_jobs},

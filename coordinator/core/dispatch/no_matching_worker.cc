@@ -52,7 +52,7 @@ std::string_view StateText(WorkerState state) {
 std::string MisfitText(const Worker& worker, const Demand& demand, const Misfit& misfit) {
   std::vector<std::string> parts;
   if (misfit.other_device) {
-    parts.push_back(fmt::format("is a {} worker", DeviceKindName(worker.device())));
+    parts.push_back(fmt::format("is a {} worker", EnumName(worker.device())));
   }
   if (misfit.too_few_threads) {
     parts.push_back(

@@ -68,8 +68,8 @@ std::optional<std::string> WhyNotOfItsSamples(const Measurement& m) {
     return fmt::format("its spread is {}, its interval's is {}", m.spread, spread);
   }
   if (m.grade < GradeOf(m.spread)) {
-    return fmt::format("its grade is {}, and a spread of {} is worth {}", GradeName(m.grade),
-                       m.spread, GradeName(GradeOf(m.spread)));
+    return fmt::format("its grade is {}, and a spread of {} is worth {}", EnumName(m.grade),
+                       m.spread, EnumName(GradeOf(m.spread)));
   }
   const bool all_preempted = std::ranges::all_of(
       m.sample_flags, [](std::uint8_t flags) { return (flags & kSamplePreempted) != 0; });
@@ -123,7 +123,7 @@ std::optional<std::string> WhyNotOf(const Conditions& conditions, const Worker& 
   }
   if (conditions.hardware.device != worker.device()) {
     return fmt::format("it is of a {} device, the worker is a {} worker",
-                       DeviceKindName(conditions.hardware.device), DeviceKindName(worker.device()));
+                       EnumName(conditions.hardware.device), EnumName(worker.device()));
   }
   if (conditions.compiler != worker.facts.compiler) {
     return "its compiler is not the one that the worker said hello with";

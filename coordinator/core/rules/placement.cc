@@ -44,7 +44,7 @@ Demand DemandOf(const JobSpec& spec, Placement placement) {
 
 Labels LabelsOf(const std::vector<std::string>& given, const HardwareFacts& hardware) {
   Labels labels(given.begin(), given.end());
-  labels.insert(fmt::format("device={}", DeviceKindName(hardware.device)));
+  labels.insert(fmt::format("device={}", EnumName(hardware.device)));
   if (!hardware.isa.empty()) labels.insert("isa=" + hardware.isa);
   if (!hardware.host.empty()) labels.insert(fmt::format("{}{}", kHostLabel, hardware.host));
   return labels;

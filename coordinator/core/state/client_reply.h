@@ -21,7 +21,8 @@ inline void RefuseFor(Transaction& tx, const Asker& asker, Failure failure,
   Reply(tx, asker, wire::Refused{.failure = std::move(failure), .retry_after_ms = retry_after_ms});
 }
 inline void Refuse(Transaction& tx, const Asker& asker, FailureCode code, std::string message) {
-  const std::uint32_t retry_after_ms = InfoOf(code).policy.is_retryable ? tx.limits().retry_after_ms : 0;
+  const std::uint32_t retry_after_ms =
+      InfoOf(code).policy.is_retryable ? tx.limits().retry_after_ms : 0;
   RefuseFor(tx, asker, {.code = code, .message = std::move(message)}, retry_after_ms);
 }
 

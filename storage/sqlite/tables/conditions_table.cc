@@ -17,7 +17,7 @@ void AddPeaks(Query& query, const HardwareFacts& facts) {
 }
 
 void AddFacts(Query& query, const HardwareFacts& facts) {
-  query.Add(DeviceKindName(facts.device))
+  query.Add(EnumName(facts.device))
       .Add(facts.hardware_class)
       .Add(facts.model)
       .Add(facts.isa)
@@ -117,7 +117,7 @@ Result<ConditionsId> ConditionsTable::Intern(const Conditions& conditions) {
     query.Add(hardware)
         .Add(compiler)
         .Add(conditions.threads)
-        .Add(CacheStateName(conditions.cache))
+        .Add(EnumName(conditions.cache))
         .Add(conditions.policy)
         .Add(conditions.isolation);
   };
@@ -144,8 +144,7 @@ Result<HardwareFacts> ConditionsTable::FindHardware(std::int64_t id) {
   if (!found) return Damaged("hardware", id);
   row.Skip();  // id
   HardwareFacts facts;
-  facts.device =
-      row.Text() == DeviceKindName(DeviceKind::kCpu) ? DeviceKind::kCpu : DeviceKind::kCuda;
+  facts.device = row.Text() == EnumName(DeviceKind::kCpu) ? DeviceKind::kCpu : DeviceKind::kCuda;
   facts.hardware_class = row.Text();
   facts.model = row.Text();
   facts.isa = row.Text();
@@ -217,7 +216,7 @@ Result<Conditions> ConditionsTable::Find(ConditionsId id) {
   Conditions conditions;
   conditions.threads = row.Int<std::uint32_t>();
   conditions.cache =
-      row.Text() == CacheStateName(CacheState::kWarm) ? CacheState::kWarm : CacheState::kCold;
+      row.Text() == EnumName(CacheState::kWarm) ? CacheState::kWarm : CacheState::kCold;
   conditions.policy = row.Text();
   conditions.isolation = row.Text();
   if (!row.ChecksumMatches()) return Damaged("conditions", id);

@@ -12,7 +12,7 @@
 #include <variant>
 
 #include "common/base/check.h"
-#include "common/job/enum_names.h"
+#include "common/base/enum_names.h"
 #include "common/job/field_json.h"
 #include "common/job/job_fields.h"
 

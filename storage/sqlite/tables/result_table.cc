@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "common/job/enum_names.h"
+#include "common/base/enum_names.h"
 #include "storage/sqlite/damage.h"
 #include "storage/sqlite/tables/job_text.h"
 
@@ -91,7 +91,7 @@ void AddMeasurement(RowFeed& row, const Measurement& measurement) {
       .Add(measurement.elapsed_min_ns)
       .Add(measurement.elapsed_mean_ns)
       .Add(measurement.spread)
-      .Add(GradeName(measurement.grade))
+      .Add(EnumName(measurement.grade))
       .Add(measurement.iterations_per_sample)
       .Add(BytesOf(measurement.samples_ns))
       .Add(std::span<const std::uint8_t>(measurement.sample_flags));
@@ -105,7 +105,8 @@ Measurement ReadMeasurement(Query& row) {
   measurement.elapsed_min_ns = row.Double();
   measurement.elapsed_mean_ns = row.Double();
   measurement.spread = row.Double();
-  measurement.grade = ValueNamed<Grade>(row.Text()).value_or(Grade::kC);  // the checksum vouches for it
+  measurement.grade =
+      ValueNamed<Grade>(row.Text()).value_or(Grade::kC);  // the checksum vouches for it
   measurement.iterations_per_sample = row.Int<std::uint64_t>();
   measurement.samples_ns = SamplesOf(row.Blob());
   const auto flags = row.Blob();

@@ -197,7 +197,8 @@ void Checker::Answered(const Asked& asked, const wire::JobExplanation& explanati
 void Checker::Answered(const Asked& asked, const wire::Refused& refused) {
   const FailureCode code = refused.failure.code;
   const FailureInfo& info = InfoOf(code);
-  if (refused.failure.message.empty() || (info.policy.is_retryable && refused.retry_after_ms == 0)) {
+  if (refused.failure.message.empty() ||
+      (info.policy.is_retryable && refused.retry_after_ms == 0)) {
     Violate("I8 refusals say why and when to try again", std::string(info.name));
   }
   const auto* fetch = std::get_if<wire::FetchOutcomes>(&asked.message);

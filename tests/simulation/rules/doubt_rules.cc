@@ -59,7 +59,7 @@ DoubtRules::Broken DoubtRules::Measured(const Outcome& outcome, LeaseId lease) {
   }
   if (outcome.evaluation.measurement().grade != Grade::kC) {
     return fmt::format("job {} has a grade {} from quarantine", outcome.job,
-                       GradeName(outcome.evaluation.measurement().grade));
+                       EnumName(outcome.evaluation.measurement().grade));
   }
   return std::nullopt;
 }

@@ -48,7 +48,7 @@ TEST_F(RecentOutcomesTest, SaysWhatTheStoreSays) {
             GflopPerSecond(evaluation.flop_count, evaluation.measurement()));
   EXPECT_EQ(ok.figures->elapsed_ns, evaluation.measurement().elapsed_ns);
   EXPECT_EQ(ok.figures->spread, evaluation.measurement().spread);
-  EXPECT_EQ(ok.figures->grade, GradeName(evaluation.measurement().grade));
+  EXPECT_EQ(ok.figures->grade, EnumName(evaluation.measurement().grade));
   EXPECT_FALSE(ok.figures->is_suspect);
   EXPECT_TRUE(ok.is_measured);
   EXPECT_FALSE(newest[0].is_measured);

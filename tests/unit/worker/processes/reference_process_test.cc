@@ -50,7 +50,8 @@ TEST_F(ReferenceProcessTest, WhatTakesTooLongMayBeTriedAgain) {
   const auto workload = MakeWorkload(TreeOf("benchmark://mm-v0/mm1024_1024_1024"), 1,
                                      MakerWithin(std::chrono::milliseconds(20)));
   ASSERT_FALSE(workload);
-  EXPECT_TRUE(InfoOf(workload.error().code).policy.is_retryable) << InfoOf(workload.error().code).name;
+  EXPECT_TRUE(InfoOf(workload.error().code).policy.is_retryable)
+      << InfoOf(workload.error().code).name;
   ASSERT_EQ(restarts_.size(), 1U);
   EXPECT_EQ(restarts_[0], std::pair(ChildRole::kReference, ExitReason::Cause::kTimeout));
   EXPECT_TRUE(MakeWorkload(AddOf(16).start, 1, MakerWithin(std::chrono::seconds(60))));
