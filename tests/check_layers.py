@@ -94,12 +94,13 @@ ROOMS = {
     "client": {
         ".": "",
         "replay": ".",
+        "search": ".",
         "cli/exit_code": "",
-        "cli/text": ". replay cli/exit_code",
+        "cli/text": ". replay search cli/exit_code",
         "cli": ". cli/exit_code",
-        "cli/commands": ". replay cli/exit_code cli/text cli",
+        "cli/commands": ". replay search cli/exit_code cli/text cli",
         "cli/main": "cli",
-        "python": ". replay",
+        "python": ". replay search",
     },
 }
 
@@ -111,6 +112,7 @@ NARROWER = {
 }
 # Modules that may include more.
 ALSO_MAY_INCLUDE = [
+    (re.compile(r"client/search/store_evaluator$"), "storage"),
     (re.compile(r"client/cli/commands/(export_command|db_command|forget_failures_command|prune_command|offline_database)$"), "storage"),  # these read a database file
 ]
 

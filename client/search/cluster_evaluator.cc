@@ -1,0 +1,30 @@
+#include "client/search/cluster_evaluator.h"
+
+#include <utility>
+
+namespace loopfleet::client {
+
+Answer<void> ClusterEvaluator::Send(std::span<const Trial> trials) {
+  std::vector<JobSpec> jobs;
+  for (const Trial& trial : trials) {
+    JobSpec& job = jobs.emplace_back(conditions_);
+    job.source = trial.source;
+    job.actions = trial.candidate.actions;
+    job.cut_above_ns = static_cast<std::uint64_t>(trial.cut_above_ns);
+  }
+  LF_TRY(const BatchId batch, client_.Submit(jobs));
+  sent_.push_back(batch);
+  return {};
+}
+
+Answer<std::vector<Outcome>> ClusterEvaluator::Receive() {
+  std::vector<Outcome> outcomes;
+  LF_TRY_VOID(client_.Follow(sent_.front(), [&](const wire::OutcomePage& page) {
+    outcomes.resize(page.batch.job_count);
+    for (const Outcome& outcome : page.outcomes) outcomes.at(outcome.job.index) = outcome;
+  }));
+  sent_.pop_front();
+  return outcomes;
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,15 @@
+#include "client/search/figure.h"
+
+namespace loopfleet::client {
+
+double FigureOf(const Evaluation& evaluation) {
+  if (!evaluation.ok() || evaluation.measurement().grade == Grade::kD) return kNoFigure;
+  return evaluation.measurement().elapsed_ns;
+}
+
+bool IsInconclusive(const Evaluation& evaluation) {
+  if (evaluation.ok()) return evaluation.measurement().grade == Grade::kD;
+  return InfoOf(evaluation.failure().code).retryable;
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,94 @@
+#include "client/search/store_evaluator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "client/search/figure.h"
+#include "storage/store_reader.h"
+
+namespace loopfleet::client {
+namespace {
+
+constexpr std::uint32_t kPage = 10'000;  // rows
+
+CallError ToCallError(const Error& error) {
+  return {.kind = error.kind, .message = error.message, .refusal = {}};
+}
+
+const std::string& TextOf(const looptree::Source& source) {
+  return std::visit([](const auto& kind) -> const std::string& { return kind.text; }, source);
+}
+
+// Whether it says something about the schedule, and under the usual conditions.
+bool IsUsable(const Outcome& outcome) {
+  const Evaluation& evaluation = outcome.evaluation;
+  return evaluation.tree_key && evaluation.conditions && evaluation.conditions->threads == 1 &&
+         evaluation.conditions->cache == CacheState::kWarm && !IsInconclusive(evaluation);
+}
+
+}  // namespace
+
+StoreEvaluator::StoreEvaluator(std::unique_ptr<storage::StoreReader> reader)
+    : reader_(std::move(reader)) {}
+StoreEvaluator::~StoreEvaluator() = default;
+
+Result<std::unique_ptr<StoreEvaluator>> StoreEvaluator::Open(const std::string& file) {
+  LF_TRY(auto reader, storage::StoreReader::Open(file));
+  return std::unique_ptr<StoreEvaluator>(new StoreEvaluator(std::move(reader)));
+}
+
+Answer<void> StoreEvaluator::Send(std::span<const Trial> trials) {
+  std::vector<Outcome> outcomes;
+  for (const Trial& trial : trials) {
+    LF_TRY(const Outcomes* known, OutcomesOf(trial.source));
+    if (const auto found = known->find(trial.candidate.key); found != known->end()) {
+      outcomes.push_back(found->second);
+      continue;
+    }
+    Outcome& unknown = outcomes.emplace_back();
+    unknown.evaluation.verdict = Failure{.code = FailureCode::kNotFound,
+                                         .message = "the database has no figure of this tree"};
+    unknown.evaluation.tree_key = trial.candidate.key;
+  }
+  sent_.push_back(std::move(outcomes));
+  return {};
+}
+
+Answer<std::vector<Outcome>> StoreEvaluator::Receive() {
+  std::vector<Outcome> oldest = std::move(sent_.front());
+  sent_.pop_front();
+  return oldest;
+}
+
+Answer<const StoreEvaluator::Outcomes*> StoreEvaluator::OutcomesOf(const looptree::Source& source) {
+  const std::string& text = TextOf(source);
+  const auto [known, is_new] = known_.try_emplace(text);
+  if (!is_new) return &known->second;
+  // A program that was sent as IR text has no URI to begin with anything.
+  const bool has_uri = std::holds_alternative<looptree::BenchmarkUri>(source);
+  std::map<std::tuple<std::string, std::string, std::string>, Outcomes> by_conditions;
+  storage::OutcomePlace next;
+  for (bool is_end = false; !is_end;) {
+    auto page = reader_->ListOutcomes(next, kPage, has_uri ? text : "");
+    if (!page) return std::unexpected(ToCallError(page.error()));
+    next = page->next;
+    is_end = page->is_end;
+    for (Outcome& outcome : page->outcomes) {
+      if (!IsUsable(outcome) || TextOf(outcome.benchmark) != text) continue;
+      const Conditions& under = *outcome.evaluation.conditions;
+      const looptree::TreeKey key = *outcome.evaluation.tree_key;
+      by_conditions[{under.hardware.hardware_class, under.compiler.revision, under.policy}]
+          .try_emplace(key, std::move(outcome));
+    }
+  }
+  const auto most = std::ranges::max_element(by_conditions, {},
+                                             [](const auto& entry) { return entry.second.size(); });
+  if (most != by_conditions.end()) known->second = std::move(most->second);
+  return &known->second;
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,46 @@
+#pragma once
+// StoreEvaluator: answers from a database file, without any hardware: for simulations, and for
+// searches that are to be repeatable. A tree that is not in the file is NOT_FOUND.
+//
+// Several outcomes of a tree: the first counts, so measuring the winners again does not change what
+// a later search over the file sees. Conditions are not mixed: of the pairs of hardware class and
+// compiler under which a benchmark was measured, with one thread and warm caches, the one with the
+// most trees answers.
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "client/search/evaluator.h"
+#include "common/base/result.h"
+
+namespace loopfleet::storage {
+class StoreReader;
+}
+
+namespace loopfleet::client {
+
+class StoreEvaluator : public Evaluator {
+ public:
+  static Result<std::unique_ptr<StoreEvaluator>> Open(const std::string& file);
+  ~StoreEvaluator() override;
+
+  Answer<void> Send(std::span<const Trial> trials) override;
+  Answer<std::vector<Outcome>> Receive() override;
+
+ private:
+  using Outcomes = std::map<looptree::TreeKey, Outcome>;
+
+  explicit StoreEvaluator(std::unique_ptr<storage::StoreReader> reader);
+  // Reads all outcomes of the benchmark when it is first asked for.
+  Answer<const Outcomes*> OutcomesOf(const looptree::Source& source);
+
+  std::unique_ptr<storage::StoreReader> reader_;
+  std::map<std::string, Outcomes> known_;  // by benchmark
+  std::deque<std::vector<Outcome>> sent_;
+};
+
+}  // namespace loopfleet::client

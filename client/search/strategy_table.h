@@ -1,0 +1,25 @@
+#pragma once
+// The strategies by name, as commands and Python know them.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "client/search/strategy.h"
+#include "common/base/result.h"
+
+namespace loopfleet::client {
+
+struct StrategyInfo {
+  std::string_view name;
+  std::string_view description;  // one line
+  std::unique_ptr<Strategy> (*make)(SharedSpace space, std::uint64_t seed);
+};
+
+inline constexpr std::string_view kAuto = "auto";  // the strategy that docs/SEARCH.md recommends
+std::span<const StrategyInfo> Strategies();
+// kInvalid, with the nearest name. kAuto is a name, too.
+Result<const StrategyInfo*> FindStrategy(std::string_view name);
+
+}  // namespace loopfleet::client

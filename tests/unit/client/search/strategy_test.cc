@@ -1,0 +1,155 @@
+// Every strategy of the table, over a landscape without hardware.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "client/search/search.h"
+#include "client/search/strategies/strategies.h"
+#include "tests/unit/client/search/landscape.h"
+
+namespace loopfleet::client {
+namespace {
+
+const looptree::BenchmarkUri kMatrix{"benchmark://mm-v0/mm64_64_64"};
+// Copies two numbers: one loop, so only a few trees.
+const looptree::IrText kCopy{
+    "v:a\nn:2::0,:::0:0;2;0,::,::\nn:1:0,:0,:::0:0;2;0,::,::\ni:0,\no:1,\n"};
+
+struct Trace {
+  std::vector<looptree::TreeKey> asked;
+  double best_ns = 0;
+  std::vector<CurvePoint> curve;
+  bool is_exhausted = false;
+};
+
+Trace TraceOf(const looptree::Source& source, std::string_view strategy, std::uint64_t seed,
+              std::uint64_t evaluations) {
+  LandscapeEvaluator evaluator;
+  const SystemClock clock;
+  Search search(evaluator, clock, {.evaluations = evaluations, .cut_factor = 0});
+  search.Add(Explore(OpenSpace(source), strategy, seed));
+  EXPECT_TRUE(search.Run());
+  const Search::Lane& lane = search.lanes().front();
+  return {.asked = evaluator.asked,
+          .best_ns = lane.exploration.best()->elapsed_ns,
+          .curve = lane.exploration.curve(),
+          .is_exhausted = lane.is_exhausted};
+}
+
+class EachStrategy : public testing::TestWithParam<std::string> {};
+
+TEST_P(EachStrategy, AsksForEachTreeOnceAndKeepsToTheLimit) {
+  const Trace trace = TraceOf(kMatrix, GetParam(), 1, 500);
+  const std::set<looptree::TreeKey> distinct(trace.asked.begin(), trace.asked.end());
+  EXPECT_EQ(distinct.size(), trace.asked.size());
+  EXPECT_LE(trace.asked.size(), 500);
+  EXPECT_TRUE(trace.is_exhausted || trace.asked.size() == 500);
+  EXPECT_EQ(trace.curve.back().best_ns, trace.best_ns);
+}
+
+TEST_P(EachStrategy, IsRepeatable) {
+  EXPECT_EQ(TraceOf(kMatrix, GetParam(), 7, 400).asked, TraceOf(kMatrix, GetParam(), 7, 400).asked);
+}
+
+double MedianBestNs(std::string_view strategy) {
+  std::vector<double> best_ns;
+  for (std::uint64_t seed = 1; seed <= 9; ++seed) {
+    best_ns.push_back(TraceOf(kMatrix, strategy, seed, 300).best_ns);
+  }
+  std::ranges::nth_element(best_ns, best_ns.begin() + 4);
+  return best_ns[4];
+}
+
+TEST_P(EachStrategy, ImprovesOnTheStart) {
+  const double start_ns = LandscapeNs(OpenSpace(kMatrix)->Start().tree);
+  EXPECT_LT(MedianBestNs(GetParam()), 0.75 * start_ns);
+}
+
+TEST(Strategies, ThatLearnBeatRandomWalks) {
+  const double random_ns = MedianBestNs("random");
+  for (const std::string_view learns : {"hill_climbing", "genetic", "guided", "auto"}) {
+    EXPECT_LT(MedianBestNs(learns), random_ns) << learns;
+  }
+}
+
+TEST_P(EachStrategy, EndsWhenTheSpaceIsExhausted) {
+  const Trace trace = TraceOf(kCopy, GetParam(), 1, 1'000'000);
+  EXPECT_TRUE(trace.is_exhausted);
+}
+
+std::vector<std::string> Names() {
+  std::vector<std::string> names;
+  for (const StrategyInfo& one : Strategies()) names.emplace_back(one.name);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Strategies, EachStrategy, testing::ValuesIn(Names()),
+                         [](const auto& param) { return param.param; });
+
+TEST(FindStrategy, NamesTheNearest) {
+  EXPECT_EQ(FindStrategy("greedy").value()->name, "greedy");
+  EXPECT_TRUE(FindStrategy("auto"));
+  const auto unknown = FindStrategy("genetics");
+  EXPECT_NE(unknown.error().message.find("nearest: genetic"), std::string::npos);
+}
+
+// Prefers the trees with the most nodes.
+class NodeScorer : public Scorer {
+ public:
+  std::vector<double> Score(std::span<const Candidate> candidates) override {
+    std::vector<double> scores;
+    for (const Candidate& one : candidates) {
+      scores.push_back(-static_cast<double>(one.tree.nodes().size()));
+    }
+    return scores;
+  }
+  void Learn(std::span<const Evaluated> results) override { learned += results.size(); }
+  std::size_t learned = 0;
+};
+
+TEST(Guided, PassesOnWhatTheScorerPrefers) {
+  const SharedSpace space = OpenSpace(kMatrix);
+  const auto sum_of_nodes = [](const std::vector<Candidate>& candidates) {
+    std::size_t nodes = 0;
+    for (const Candidate& one : candidates) nodes += one.tree.nodes().size();
+    return nodes;
+  };
+  auto scorer = std::make_unique<NodeScorer>();
+  const NodeScorer& seen = *scorer;
+  const auto guided = MakeGuided(MakeRandom(space, 1), std::move(scorer), 1);
+  const std::vector<Candidate> chosen = guided->Propose(20);
+  EXPECT_EQ(chosen.size(), 20);
+  EXPECT_GT(sum_of_nodes(chosen), sum_of_nodes(MakeRandom(space, 1)->Propose(20)) * 5 / 4);
+  guided->Tell(std::vector<Evaluated>{{.candidate = chosen.front(), .elapsed_ns = 1}});
+  EXPECT_EQ(seen.learned, 1);
+}
+
+TEST(LinearScorer, LearnsASmoothLandscape) {
+  const SharedSpace space = OpenSpace(kMatrix);
+  const auto scorer = MakeLinearScorer();
+  SplitMix64 random(3);
+  std::vector<Evaluated> known;
+  std::vector<Candidate> fresh;
+  for (int i = 0; i < 400; ++i) {
+    const Candidate walk = space->RandomWalk(6, random);
+    known.push_back({.candidate = walk, .elapsed_ns = LandscapeNs(walk.tree)});
+    fresh.push_back(space->RandomWalk(6, random));
+  }
+  scorer->Learn(known);
+  const std::vector<double> scores = scorer->Score(fresh);
+  int right = 0;  // of pairs, how many are in the right order
+  int pairs = 0;
+  for (std::size_t i = 1; i < fresh.size(); ++i) {
+    const double truth = LandscapeNs(fresh[i].tree) - LandscapeNs(fresh[i - 1].tree);
+    if (truth == 0) continue;
+    ++pairs;
+    right += (truth > 0) == (scores[i] > scores[i - 1]);
+  }
+  EXPECT_GT(right, pairs * 7 / 10);
+}
+
+}  // namespace
+}  // namespace loopfleet::client
