@@ -86,6 +86,7 @@ void AddJobCommands(CommandLine& line);
 void AddKeygenCommand(CommandLine& line);
 void AddLocalCommand(CommandLine& line);
 void AddReplayCommand(CommandLine& line);
+void AddSearchCommand(CommandLine& line);
 void AddSubmitCommand(CommandLine& line);
 void AddWatchCommands(CommandLine& line);
 void AddWorkerCommands(CommandLine& line);

@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   AddExportCommand(line);
   AddSubmitCommand(line);
   AddBatchCommands(line);
+  AddSearchCommand(line);
   AddCampaignCommands(line);
   AddJobCommands(line);
   AddAuditCommand(line);

@@ -28,6 +28,7 @@ std::vector<Candidate> Exploration::Ask(std::size_t most) {
   for (std::size_t repeats = 0; fresh.size() < most && repeats < kMostRepeats;) {
     std::vector<Candidate> proposed = strategy_->Propose(most - fresh.size());
     if (proposed.empty()) break;
+    const std::size_t had = fresh.size();
     std::vector<Evaluated> remembered;
     for (Candidate& one : proposed) {
       ++repeats;
@@ -42,6 +43,7 @@ std::vector<Candidate> Exploration::Ask(std::size_t most) {
       }
       same.push_back(std::move(one));
     }
+    if (fresh.size() == had && remembered.empty()) break;  // all under way: it waits for figures
     if (!remembered.empty()) strategy_->Tell(remembered);
   }
   return fresh;

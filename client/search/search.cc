@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "client/search/figure.h"
@@ -25,27 +26,31 @@ double Search::seconds() const {
 Answer<void> Search::Run(const std::function<void()>& on_batch) {
   start_ = clock_.Now();
   for (;;) {
-    while (under_way_.size() < kBatches) {
-      std::vector<Sent> batch = NextBatch();
+    while (batches_.size() < kBatches) {
+      Batch batch = NextBatch();
       if (batch.empty()) break;
-      std::vector<Trial> trials;
-      for (const Sent& sent : batch) trials.push_back(sent.trial);
-      LF_TRY_VOID(evaluator_.Send(trials));
-      under_way_.push_back(std::move(batch));
+      std::vector<std::size_t> places(batch.size());
+      std::iota(places.begin(), places.end(), 0);
+      batches_.push_back(std::move(batch));
+      LF_TRY_VOID(SendTrials(batches_.back(), std::move(places)));
     }
-    if (under_way_.empty()) return {};
-    LF_TRY(const std::vector<Outcome> outcomes, evaluator_.Receive());
-    std::vector<Sent> batch = std::move(under_way_.front());
-    under_way_.pop_front();
-    TakeBatch(std::move(batch), outcomes);
+    if (batches_.empty()) return {};
+    LF_TRY_VOID(ReceiveTrials());
+    while (!batches_.empty() && std::ranges::all_of(batches_.front(), [](const Asked& one) {
+      return one.elapsed_ns.has_value();
+    })) {
+      Batch batch = std::move(batches_.front());
+      batches_.pop_front();
+      TellBatch(std::move(batch));
+    }
     on_batch();
   }
 }
 
-std::vector<Search::Sent> Search::NextBatch() {
+Search::Batch Search::NextBatch() {
   if (limits_.seconds && seconds() >= *limits_.seconds) return {};
   const Instant start = clock_.Now();
-  std::vector<Sent> batch = std::exchange(again_, {});
+  Batch batch;
   const std::size_t share = std::max<std::size_t>(
       1, limits_.in_flight / kBatches / std::max<std::size_t>(lanes_.size(), 1));
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) AskLane(lane, share, batch);
@@ -53,7 +58,7 @@ std::vector<Search::Sent> Search::NextBatch() {
   return batch;
 }
 
-void Search::AskLane(std::size_t number, std::size_t most, std::vector<Sent>& batch) {
+void Search::AskLane(std::size_t number, std::size_t most, Batch& batch) {
   Lane& lane = lanes_[number];
   const Exploration& exploration = lane.exploration;
   if (limits_.evaluations) {
@@ -75,18 +80,36 @@ void Search::AskLane(std::size_t number, std::size_t most, std::vector<Sent>& ba
   }
 }
 
-void Search::TakeBatch(std::vector<Sent> batch, const std::vector<Outcome>& outcomes) {
+Answer<void> Search::SendTrials(Batch& batch, std::vector<std::size_t> places) {
+  std::vector<Trial> trials;
+  for (const std::size_t place : places) {
+    ++batch[place].tries;
+    trials.push_back(batch[place].trial);
+  }
+  LF_TRY_VOID(evaluator_.Send(trials));
+  requests_.push_back({.batch = &batch, .places = std::move(places)});
+  return {};
+}
+
+Answer<void> Search::ReceiveTrials() {
+  LF_TRY(const std::vector<Outcome> outcomes, evaluator_.Receive());
+  const Request request = std::move(requests_.front());
+  requests_.pop_front();
+  std::vector<std::size_t> again;
+  for (std::size_t i = 0; i < request.places.size(); ++i) {
+    Asked& asked = (*request.batch)[request.places[i]];
+    asked.elapsed_ns = Read(asked, outcomes[i]);
+    if (!asked.elapsed_ns) again.push_back(request.places[i]);
+  }
+  if (again.empty()) return {};
+  return SendTrials(*request.batch, std::move(again));
+}
+
+void Search::TellBatch(Batch batch) {
   std::vector<std::vector<Evaluated>> told(lanes_.size());
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    Sent& sent = batch[i];
-    const std::optional<double> elapsed_ns = Read(sent, outcomes[i]);
-    if (!elapsed_ns) {
-      ++sent.tries;
-      again_.push_back(std::move(sent));
-      continue;
-    }
-    told[sent.lane].push_back(
-        {.candidate = std::move(sent.trial.candidate), .elapsed_ns = *elapsed_ns});
+  for (Asked& one : batch) {
+    told[one.lane].push_back(
+        {.candidate = std::move(one.trial.candidate), .elapsed_ns = *one.elapsed_ns});
   }
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     lanes_[lane].under_way -= told[lane].size();
@@ -94,12 +117,12 @@ void Search::TakeBatch(std::vector<Sent> batch, const std::vector<Outcome>& outc
   }
 }
 
-std::optional<double> Search::Read(const Sent& sent, const Outcome& outcome) {
+std::optional<double> Search::Read(const Asked& asked, const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
-  if (IsInconclusive(evaluation) && sent.tries < kMostTries) return std::nullopt;
+  if (IsInconclusive(evaluation) && asked.tries < kMostTries) return std::nullopt;
   const double elapsed_ns = FigureOf(evaluation);
   if (elapsed_ns == kNoFigure || !evaluation.conditions) return kNoFigure;
-  Lane& lane = lanes_[sent.lane];
+  Lane& lane = lanes_[asked.lane];
   const std::string& hardware_class = evaluation.conditions->hardware.hardware_class;
   if (lane.hardware_class.empty()) {
     lane.hardware_class = hardware_class;
@@ -110,7 +133,7 @@ std::optional<double> Search::Read(const Sent& sent, const Outcome& outcome) {
     return kNoFigure;
   }
   lane.winners.Add(outcome);
-  if (sent.trial.candidate.actions.empty()) {
+  if (asked.trial.candidate.actions.empty()) {
     lane.untuned = Winner{.job = outcome.job,
                           .benchmark = outcome.benchmark,
                           .actions = {},

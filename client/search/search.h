@@ -54,23 +54,35 @@ class Search {
   Nanos proposing() const { return proposing_; }  // spent by the strategies
 
  private:
-  struct Sent {
+  struct Asked {
     Trial trial;
     std::size_t lane = 0;
-    int tries = 1;
+    int tries = 0;
+    std::optional<double> elapsed_ns;  // nullopt: under way
   };
-  std::vector<Sent> NextBatch();
-  void AskLane(std::size_t lane, std::size_t most, std::vector<Sent>& batch);
-  void TakeBatch(std::vector<Sent> batch, const std::vector<Outcome>& outcomes);
-  // nullopt: it is tried again.
-  std::optional<double> Read(const Sent& sent, const Outcome& outcome);
+  // Told to the strategies as a whole, in the order of asking: so a schedule that has to be tried
+  // again changes no choice.
+  using Batch = std::vector<Asked>;
+  struct Request {
+    Batch* batch = nullptr;
+    std::vector<std::size_t> places;
+  };
+
+  Batch NextBatch();
+  void AskLane(std::size_t lane, std::size_t most, Batch& batch);
+  Answer<void> SendTrials(Batch& batch, std::vector<std::size_t> places);
+  // The oldest request's outcomes. Sends again what they say nothing about.
+  Answer<void> ReceiveTrials();
+  void TellBatch(Batch batch);
+  // nullopt: it has to be tried again.
+  std::optional<double> Read(const Asked& asked, const Outcome& outcome);
 
   Evaluator& evaluator_;
   const Clock& clock_;
   const SearchLimits limits_;
   std::vector<Lane> lanes_;
-  std::deque<std::vector<Sent>> under_way_;
-  std::vector<Sent> again_;
+  std::deque<Batch> batches_;     // under way, in the order of asking
+  std::deque<Request> requests_;  // in the order of sending
   Instant start_{};
   Nanos proposing_{0};
 };

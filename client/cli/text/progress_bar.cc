@@ -42,6 +42,15 @@ void ProgressBar::Show(const Progress& progress) {
   std::fflush(stderr);
 }
 
+void ProgressBar::ShowText(const std::string& text) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!can_rewrite_ || (shown_ && now - last_ < kLeastPause)) return;
+  last_ = now;
+  shown_ = true;
+  fmt::print(stderr, "\r\033[K{}", text);
+  std::fflush(stderr);
+}
+
 void ProgressBar::Clear() {
   if (!shown_) return;
   shown_ = false;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace loopfleet::client {
 
@@ -21,6 +22,8 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void Show(const Progress& progress);
+  // A line of the caller's own instead of the bar.
+  void ShowText(const std::string& text);
   void Clear();  // so that other text can be printed
 
  private:

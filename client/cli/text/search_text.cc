@@ -1,0 +1,174 @@
+#include "client/cli/text/search_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "client/cli/text/confirmation_text.h"
+#include "client/cli/text/outcome_text.h"
+#include "common/looptree/text/text.h"
+
+namespace loopfleet::client {
+namespace {
+
+constexpr std::size_t kProgressLanes = 2;  // a line has room for no more
+
+std::vector<std::string> NamesOf(const Candidate& candidate) {
+  std::vector<std::string> names;
+  for (const looptree::Action& action : candidate.actions) {
+    names.push_back(looptree::ActionName(action));
+  }
+  return names;
+}
+
+// A figure of the search and what became of it when it was measured again.
+struct Figure {
+  double elapsed_ns = 0;
+  std::optional<double> confirmed_ns;
+  double ns() const { return confirmed_ns.value_or(elapsed_ns); }
+};
+
+// The report's best schedule: the quickest of the confirmed, if there are any.
+struct Best {
+  Candidate candidate;
+  Figure figure;
+};
+
+bool IsOf(const Search::Lane& lane, const Confirmed& one) {
+  return one.winner.benchmark == lane.exploration.space().source() && !one.remeasured_ns.empty();
+}
+
+std::optional<Best> BestOf(const SearchReport& report) {
+  const Exploration& exploration = report.lane.exploration;
+  if (!exploration.best()) return std::nullopt;
+  Best best{.candidate = exploration.best()->candidate,
+            .figure = {.elapsed_ns = exploration.best()->elapsed_ns, .confirmed_ns = {}}};
+  for (const Confirmed& one : report.confirmed) {
+    if (!IsOf(report.lane, one)) continue;
+    if (best.figure.confirmed_ns && *best.figure.confirmed_ns <= one.elapsed_ns()) continue;
+    if (auto candidate = exploration.space().FromActions(one.winner.actions)) {
+      best = {.candidate = *std::move(candidate),
+              .figure = {.elapsed_ns = one.winner.elapsed_ns, .confirmed_ns = one.elapsed_ns()}};
+    }
+  }
+  return best;
+}
+
+std::optional<Figure> UntunedOf(const SearchReport& report) {
+  const auto start_ns = report.lane.exploration.start_ns();
+  if (!start_ns) return std::nullopt;
+  Figure untuned{.elapsed_ns = *start_ns, .confirmed_ns = {}};
+  for (const Confirmed& one : report.confirmed) {
+    if (IsOf(report.lane, one) && one.winner.actions.empty())
+      untuned.confirmed_ns = one.elapsed_ns();
+  }
+  return untuned;
+}
+
+double Gflops(const Search::Lane& lane, double elapsed_ns) {
+  return static_cast<double>(lane.flop_count) / elapsed_ns;
+}
+
+std::string EvalCommand(const std::string& benchmark, const Candidate& candidate) {
+  const std::vector<std::string> names = NamesOf(candidate);
+  return names.empty()
+             ? fmt::format("loopfleet eval {}", benchmark)
+             : fmt::format("loopfleet eval {} --actions {}", benchmark, fmt::join(names, ","));
+}
+
+Json FigureJson(const Search::Lane& lane, const Figure& figure) {
+  return {{"elapsed_ns", figure.elapsed_ns},
+          {"confirmed_ns", figure.confirmed_ns ? Json(*figure.confirmed_ns) : Json(nullptr)},
+          {"gflop_per_second", Gflops(lane, figure.ns())}};
+}
+
+Json CurveJson(const Search::Lane& lane) {
+  Json curve = Json::array();
+  for (const CurvePoint& point : lane.exploration.curve()) {
+    curve.push_back({{"evaluations", point.evaluations},
+                     {"seconds", point.seconds},
+                     {"best_ns", point.best_ns},
+                     {"gflop_per_second", Gflops(lane, point.best_ns)}});
+  }
+  return curve;
+}
+
+}  // namespace
+
+std::string SearchText(const SearchReport& report) {
+  const Search::Lane& lane = report.lane;
+  const Exploration& exploration = lane.exploration;
+  const std::string benchmark = SourceText(exploration.space().source());
+  std::string text = fmt::format(
+      "{}: {} schedules in {:.1f} s, strategy {}, seed {}, {} without a figure{}\n", benchmark,
+      exploration.evaluations(), report.seconds, report.strategy, report.seed,
+      exploration.without_figure(), lane.is_exhausted ? "; nothing is left to try" : "");
+  if (lane.other_hardware > 0) {
+    text += fmt::format("{} figures were not of {} and not used\n", lane.other_hardware,
+                        lane.hardware_class);
+  }
+  const std::optional<Best> best = BestOf(report);
+  if (!best) return text + "none has a figure\n";
+  text += looptree::TreeText(best->candidate.tree, {});
+  const Figure& figure = best->figure;
+  text += fmt::format("best: {:.4g} GFLOP/s, {} a run{}\n", Gflops(lane, figure.ns()),
+                      DurationText(Nanos(static_cast<std::int64_t>(figure.ns()))),
+                      figure.confirmed_ns ? fmt::format(", confirmed ({:.4g} GFLOP/s at first)",
+                                                        Gflops(lane, figure.elapsed_ns))
+                                          : ", not confirmed");
+  if (const auto untuned = UntunedOf(report)) {
+    text += fmt::format("untuned: {:.4g} GFLOP/s; {:.2f} times as fast now\n",
+                        Gflops(lane, untuned->ns()), untuned->ns() / figure.ns());
+  }
+  return text + fmt::format("again: {}\n", EvalCommand(benchmark, best->candidate));
+}
+
+Json SearchJson(const SearchReport& report) {
+  const Search::Lane& lane = report.lane;
+  const Exploration& exploration = lane.exploration;
+  const std::string benchmark = SourceText(exploration.space().source());
+  const std::optional<Best> best = BestOf(report);
+  const std::optional<Figure> untuned = UntunedOf(report);
+  std::vector<Confirmed> confirmed;
+  std::ranges::copy_if(report.confirmed, std::back_inserter(confirmed), [&](const Confirmed& one) {
+    return one.winner.benchmark == exploration.space().source();
+  });
+  Json json = {{"benchmark", benchmark},
+               {"strategy", report.strategy},
+               {"seed", report.seed},
+               {"evaluations", exploration.evaluations()},
+               {"without_figure", exploration.without_figure()},
+               {"seconds", report.seconds},
+               {"is_exhausted", lane.is_exhausted},
+               {"untuned", untuned ? FigureJson(lane, *untuned) : Json(nullptr)},
+               {"best", nullptr},
+               {"speed_up", nullptr},
+               {"curve", CurveJson(lane)},
+               {"confirmed", ConfirmedJson(confirmed)}};
+  if (!best) return json;
+  json["best"] = FigureJson(lane, best->figure);
+  json["best"]["actions"] = NamesOf(best->candidate);
+  json["best"]["tree_key"] = best->candidate.key.ToString();
+  json["best"]["loop_tree"] = looptree::TreeText(best->candidate.tree, {});
+  json["best"]["command"] = EvalCommand(benchmark, best->candidate);
+  if (untuned) json["speed_up"] = untuned->ns() / best->figure.ns();
+  return json;
+}
+
+std::string SearchProgressText(const Search& search) {
+  std::string text = fmt::format("{:.1f} s", search.seconds());
+  for (const Search::Lane& lane : search.lanes()) {
+    if (&lane == search.lanes().data() + kProgressLanes) return text + " ...";
+    const Exploration& exploration = lane.exploration;
+    const std::string benchmark = SourceText(exploration.space().source());
+    text += fmt::format("  {}: {} schedules", benchmark.substr(benchmark.rfind('/') + 1),
+                        exploration.evaluations());
+    if (exploration.best()) {
+      text += fmt::format(", best {:.4g} GFLOP/s", Gflops(lane, exploration.best()->elapsed_ns));
+    }
+  }
+  return text;
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,92 @@
+"""`loopfleet search` on a real cluster and on its database."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+import fleet
+from fleet import clean_environment, program
+
+MATRIX = "benchmark://mm-v0/mm32_48_64"
+OTHER = "benchmark://mm-v0/mm48_32_32"
+
+
+class SearchTest(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory(prefix="lf-s-")
+        self.addCleanup(self.scratch.cleanup)
+        self.folder = pathlib.Path(self.scratch.name)
+        self.database = self.folder / "x.db"
+
+    def search(self, *arguments, live=True):
+        command = [program("loopfleet"), "search", *arguments]
+        if live:
+            command = [program("loopfleet"), "local", "--db", str(self.database), "--", *command]
+        return fleet.run(command, env=clean_environment())
+
+    def found(self, *arguments, live=True):
+        done = self.search(*arguments, "--json", live=live)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_a_live_search_is_repeated_by_its_database(self):
+        flags = (MATRIX, OTHER, "--evaluations", "80", "--seed", "4", "--strategy", "genetic")
+        live = self.found(*flags)
+        self.assertEqual([each["benchmark"] for each in live], [MATRIX, OTHER])
+        for each in live:
+            self.assertEqual(each["evaluations"], 80)
+            self.assertGreater(each["speed_up"], 1)
+            self.assertEqual(each["best"]["elapsed_ns"], each["curve"][-1]["best_ns"])
+            self.assertGreater(each["best"]["confirmed_ns"], 0)
+            self.assertEqual(len(each["confirmed"]), 2)  # the best and the untuned one
+        stored = self.found(*flags, "--store-only", "--db", str(self.database), live=False)
+        for each, again in zip(live, stored):
+            self.assertEqual(again["best"]["actions"], each["best"]["actions"])
+            self.assertEqual(again["without_figure"], each["without_figure"])
+            self.assertEqual([point["best_ns"] for point in again["curve"]],
+                             [point["best_ns"] for point in each["curve"]])
+            self.assertIsNone(again["best"]["confirmed_ns"])
+
+    def test_a_repeated_search_is_answered_from_the_store(self):
+        flags = (MATRIX, "--evaluations", "60", "--confirm", "0")
+        self.found(*flags)
+        (again,) = self.found(*flags)
+        self.assertEqual(again["evaluations"], 60)
+        listed = fleet.run([program("loopfleet"), "local", "--db", str(self.database), "--", program("loopfleet"),
+                            "export"], env=clean_environment())
+        sources = [json.loads(line)["source"] for line in listed.stdout.splitlines()]
+        self.assertGreater(sources.count("stored"), 40, listed.stderr)
+
+    def test_the_report_names_the_command_that_measures_it_again(self):
+        picture = self.folder / "curve.svg"
+        done = self.search(MATRIX, "--seconds", "2", "--plot", str(picture))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"best: [\d.]+ GFLOP/s, .* a run, confirmed")
+        self.assertRegex(done.stdout, r"untuned: [\d.]+ GFLOP/s; [\d.]+ times as fast now")
+        (again,) = [line.split()[2:] for line in done.stdout.splitlines() if line.startswith("again: ")]
+        self.assertEqual(again[:2], ["eval", MATRIX])
+        shown = fleet.run([program("loopfleet"), "local", "--", program("loopfleet"), *again], env=clean_environment())
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertEqual(ElementTree.parse(picture).getroot().tag, "{http://www.w3.org/2000/svg}svg")
+
+    def test_bad_input_is_refused_with_what_is_valid(self):
+        for arguments, said in (((MATRIX, "--seconds", "1", "--strategy", "gready"), "nearest: greedy"),
+                                ((MATRIX,), "either --seconds or --evaluations"),
+                                ((MATRIX, "--seconds", "1", "--evaluations", "5"), "either --seconds or"),
+                                (("benchmark://mm-v7/mm4_4_4", "--seconds", "1"), "nearest: benchmark://mm-v0/"),
+                                (("benchmark://loop_tool-cpu-v0/64", "--seconds", "1"), "dialect agent"),
+                                ((MATRIX, "--seconds", "1", "--store-only"), "belong together"),
+                                ((MATRIX, "--seconds", "1", "--in-flight", "0"), "--in-flight")):
+            with self.subTest(arguments=arguments):
+                done = self.search(*arguments, live=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(said, done.stderr)
+        missing = self.search(MATRIX, "--seconds", "1", "--store-only", "--db", "/no/such.db", live=False)
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("/no/such.db", missing.stderr)
+
+
+if __name__ == "__main__":
+    fleet.main()
