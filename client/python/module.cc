@@ -6,6 +6,7 @@
 #include "client/python/conversion.h"
 #include "client/python/frame_binding.h"
 #include "client/python/job_binding.h"
+#include "client/python/search_binding.h"
 #include "client/python/walk_binding.h"
 
 NB_MODULE(_core, module) {
@@ -17,4 +18,5 @@ NB_MODULE(_core, module) {
   loopfleet::python::BindJobs(module);
   loopfleet::python::BindFrames(module);
   loopfleet::python::BindWalks(module);
+  loopfleet::python::BindSearch(module);
 }

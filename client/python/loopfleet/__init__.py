@@ -19,11 +19,12 @@ from .errors import (ClientClosed, ClusterError, CoordinatorReplaced, Coordinato
 from .jobs import job
 from .local_cluster import LocalCluster
 from .results import FAILURE_NAMES, FAILURE_NUMBERS, GRADES, RETRYABLE, SOURCES, ResultBatch
+from .schedule_search import SearchResult, search
 
 __all__ = ["AsyncClient", "Client", "ClientClosed", "ClusterError", "Confirmation", "Confirmed",
            "CoordinatorReplaced", "CoordinatorUnavailable", "DeadlineExceeded", "FAILURE_NAMES", "FAILURE_NUMBERS",
            "GRADES", "Job", "JobError", "LocalCluster", "LoopfleetError", "Outcome", "RETRYABLE", "Refused",
-           "ResultBatch", "SOURCES", "Walk", "__version__", "job"]
+           "ResultBatch", "SOURCES", "SearchResult", "Walk", "__version__", "job", "search"]
 
 if _importlib_util.find_spec("gymnasium") is not None:
     from . import envs

@@ -1,0 +1,159 @@
+"""Search: looks for the quickest schedule of a benchmark. The strategies are those of `loopfleet
+search`, in C++; the measuring goes through a Client. See docs/SEARCH.md."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from . import _core
+from ._core import Outcome
+from .client import Client
+from .confirmation import REPEATS
+
+_TRIES = 3  # of a schedule whose outcome says nothing about it
+
+Actions = list[str]
+# strategy(n, results) -> up to n action lists; none: it is done. results: (actions, ns or None), new ones
+Strategy = Union[str, Callable[[int, list], Sequence[Actions]]]
+# scorer(action lists) -> a number each; the lower, the quicker
+Scorer = Callable[[list], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The best figure changed."""
+
+    evaluations: int
+    seconds: float
+    best_ns: float
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found. Times are nanoseconds of one run; None: there is no figure."""
+
+    benchmark: str
+    actions: Actions | None      # of the best schedule
+    best_ns: float | None        # its figure in the search, which is in part luck
+    confirmed_ns: float | None   # median of its new figures; None also without ``confirm``
+    untuned_ns: float | None     # of the benchmark's first tree, confirmed like the best
+    flop_count: int
+    evaluations: int             # distinct schedules
+    without_figure: int
+    seconds: float
+    curve: list[CurvePoint]
+    loop_tree: str | None
+
+    @property
+    def gflops(self) -> float | None:
+        elapsed_ns = self.confirmed_ns or self.best_ns
+        return self.flop_count / elapsed_ns if elapsed_ns else None
+
+    @property
+    def speed_up(self) -> float | None:
+        """Over the untuned schedule."""
+        elapsed_ns = self.confirmed_ns or self.best_ns
+        return self.untuned_ns / elapsed_ns if elapsed_ns and self.untuned_ns else None
+
+
+def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds: float | None = None,
+           evaluations: int | None = None, seed: int = 1, client: Client | None = None,
+           scorer: Scorer | None = None, in_flight: int = 64, cut_factor: float = 4.0, confirm: bool = True,
+           ir: str | None = None, **fields: Any) -> SearchResult:
+    """Looks for the quickest schedule, until ``seconds`` or ``evaluations`` are over or nothing is
+    left to try.
+
+    ``strategy`` is a name of `loopfleet search --help`, or a callable; ``scorer`` chooses among many
+    proposals of it. ``fields`` are those of every job, such as ``threads`` or ``labels``. A schedule
+    ``cut_factor`` times slower than the best so far is cut; 0: none is. Figures of other hardware
+    classes than the first one's are not used. ValueError: a bad argument, with the nearest valid one.
+    """
+    if (seconds is None) == (evaluations is None):
+        raise ValueError("give either seconds or evaluations, and not both: one of them ends the search")
+    if in_flight < 1:
+        raise ValueError(f"in_flight must be at least 1, not {in_flight}")
+    searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer)
+    given = {"benchmark": benchmark} if benchmark is not None else {"ir": ir}
+    if client is not None:
+        return _Run(client, searcher, {**given, **fields}, seconds, evaluations, in_flight, cut_factor).result(confirm)
+    with Client() as own:
+        return _Run(own, searcher, {**given, **fields}, seconds, evaluations, in_flight, cut_factor).result(confirm)
+
+
+class _Run:
+    def __init__(self, client: Client, searcher: _core.Searcher, fields: dict[str, Any], seconds: float | None,
+                 evaluations: int | None, in_flight: int, cut_factor: float):
+        self._client, self._searcher, self._fields = client, searcher, fields
+        self._seconds, self._evaluations, self._in_flight = seconds, evaluations, in_flight
+        self._cut_factor = cut_factor
+        self._start = time.monotonic()
+        self._hardware: str | None = None
+        self._flop_count = 0
+
+    def result(self, confirm: bool) -> SearchResult:
+        while batch := self._ask():
+            self._measure(batch)
+        took = time.monotonic() - self._start
+        found = self._searcher
+        untuned_ns, confirmed_ns = found.untuned_ns, None
+        if confirm and found.best_actions is not None:
+            confirmed_ns, again_ns = self._confirmed(found.best_actions)
+            untuned_ns = again_ns or untuned_ns
+        return SearchResult(self._fields.get("benchmark") or self._fields["ir"], found.best_actions, found.best_ns,
+                            confirmed_ns, untuned_ns, self._flop_count, found.evaluations, found.without_figure, took,
+                            [CurvePoint(*point) for point in found.curve], found.best_tree)
+
+    def _ask(self) -> list[tuple[int, Actions]]:
+        if self._seconds is not None and time.monotonic() - self._start >= self._seconds:
+            return []
+        most = self._in_flight
+        if self._evaluations is not None:
+            most = min(most, self._evaluations - self._searcher.evaluations)
+        return self._searcher.ask(most) if most > 0 else []
+
+    def _measure(self, batch: list[tuple[int, Actions]]) -> None:
+        numbers, figures = [], []
+        for tries in range(_TRIES):
+            again = []
+            for asked, outcome in zip(batch, self._client.evaluate_many(self._jobs(batch))):
+                if _is_inconclusive(outcome) and tries + 1 < _TRIES:
+                    again.append(asked)
+                    continue
+                numbers.append(asked[0])
+                figures.append(self._figure(outcome))
+            batch = again
+            if not batch:
+                break
+        self._searcher.tell(numbers, figures, time.monotonic() - self._start)
+
+    def _jobs(self, batch: list[tuple[int, Actions]]) -> list[dict[str, Any]]:
+        fields = dict(self._fields)
+        if self._cut_factor > 0 and self._searcher.best_ns is not None:
+            fields.setdefault("cut_above_ns", int(self._cut_factor * self._searcher.best_ns))
+        return [{**fields, "actions": actions} for _, actions in batch]
+
+    def _figure(self, outcome: Outcome) -> float | None:
+        if not outcome.ok or outcome.grade == "D":
+            return None
+        hardware = outcome.to_dict()["hardware"]["class"]
+        if self._hardware is None:
+            self._hardware, self._flop_count = hardware, outcome.flop_count
+        return outcome.elapsed_ns if hardware == self._hardware else None
+
+    def _confirmed(self, actions: Actions) -> tuple[float | None, float | None]:
+        """New figures of the best and of the untuned schedule, measured in turns."""
+        fields = {name: value for name, value in self._fields.items() if name != "cut_above_ns"}
+        pair = [{**fields, "actions": each, "fresh": True} for each in (actions, [])]
+        outcomes = list(self._client.evaluate_many(pair * REPEATS))
+        medians = []
+        for place in range(2):
+            figures = sorted(figure for each in outcomes[place::2] if (figure := self._figure(each)) is not None)
+            medians.append(figures[len(figures) // 2] if figures else None)
+        return medians[0], medians[1]
+
+
+def _is_inconclusive(outcome: Outcome) -> bool:
+    return outcome.grade == "D" if outcome.ok else outcome.retryable

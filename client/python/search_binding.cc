@@ -1,0 +1,215 @@
+#include "client/python/search_binding.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/python/conversion.h"
+#include "client/search/exploration.h"
+#include "client/search/strategies/strategies.h"
+#include "client/search/strategy_table.h"
+#include "common/looptree/actions/action.h"
+#include "common/looptree/program/program.h"
+#include "common/looptree/text/text.h"
+
+namespace loopfleet::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using client::Candidate;
+using client::Evaluated;
+using Names = std::vector<std::string>;
+
+template <class T>
+T Must(Result<T> result) {
+  if (!result) throw nb::value_error(result.error().message.c_str());
+  return *std::move(result);
+}
+
+Names NamesOf(const Candidate& candidate) {
+  Names names;
+  for (const looptree::Action& action : candidate.actions) {
+    names.push_back(looptree::ActionName(action));
+  }
+  return names;
+}
+
+// scorer(list of action lists) -> one number each.
+class CalledScorer : public client::Scorer {
+ public:
+  explicit CalledScorer(nb::object function) : function_(std::move(function)) {}
+
+  std::vector<double> Score(std::span<const Candidate> candidates) override {
+    std::vector<Names> actions;
+    for (const Candidate& one : candidates) actions.push_back(NamesOf(one));
+    auto scores = nb::cast<std::vector<double>>(function_(actions));
+    if (scores.size() != actions.size()) {
+      throw nb::value_error("a scorer must return one number for each schedule");
+    }
+    for (const double score : scores) {
+      if (std::isnan(score)) throw nb::value_error("a scorer may not return not-a-number");
+    }
+    return scores;
+  }
+  void Learn(std::span<const Evaluated>) override {}
+
+ private:
+  nb::object function_;
+};
+
+// strategy(n, results) -> up to n action lists; results: (actions, nanoseconds or None), new ones.
+class CalledStrategy : public client::Strategy {
+ public:
+  CalledStrategy(client::SharedSpace space, nb::object function)
+      : space_(std::move(space)), function_(std::move(function)) {}
+
+  std::vector<Candidate> Propose(std::size_t most) override {
+    const nb::object results = std::exchange(news_, nb::list());
+    std::vector<Candidate> proposed;
+    for (const Names& names : nb::cast<std::vector<Names>>(function_(most, results))) {
+      auto actions = looptree::ParseActions(names);
+      if (!actions) throw nb::value_error(actions.error().message.c_str());
+      proposed.push_back(Must(space_->FromActions(*actions)));
+    }
+    return proposed;
+  }
+  void Tell(std::span<const Evaluated> results) override {
+    for (const Evaluated& one : results) {
+      const bool is_known = one.elapsed_ns != client::kNoFigure;
+      news_.append(
+          nb::make_tuple(NamesOf(one.candidate), is_known ? nb::cast(one.elapsed_ns) : nb::none()));
+    }
+  }
+
+ private:
+  client::SharedSpace space_;
+  nb::object function_;
+  nb::list news_;
+};
+
+// The candidates under way are kept here; Python knows them by number.
+class Searcher {
+ public:
+  Searcher(client::SharedSpace space, std::unique_ptr<client::Strategy> strategy)
+      : exploration_(std::move(space), std::move(strategy)) {}
+
+  std::vector<std::pair<std::uint64_t, Candidate>> Ask(std::size_t most) {
+    std::vector<std::pair<std::uint64_t, Candidate>> asked;
+    for (Candidate& one : exploration_.Ask(most)) {
+      asked.emplace_back(++last_, one);
+      under_way_.emplace(last_, std::move(one));
+    }
+    return asked;
+  }
+  void Tell(const std::vector<std::uint64_t>& numbers,
+            const std::vector<std::optional<double>>& figures, double seconds) {
+    if (numbers.size() != figures.size()) throw nb::value_error("one figure for each number");
+    std::vector<Evaluated> results;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      auto node = under_way_.extract(numbers[i]);
+      if (node.empty()) throw nb::value_error("this number is not under way");
+      results.push_back({.candidate = std::move(node.mapped()),
+                         .elapsed_ns = figures[i].value_or(client::kNoFigure)});
+    }
+    exploration_.Tell(results, seconds);
+  }
+  const client::Exploration& exploration() const { return exploration_; }
+
+ private:
+  client::Exploration exploration_;
+  std::map<std::uint64_t, Candidate> under_way_;
+  std::uint64_t last_ = 0;
+};
+
+void MakeSearcher(Searcher* place, std::string benchmark, std::string ir,
+                  const nb::object& strategy, std::uint64_t seed, const nb::object& scorer) {
+  auto space = std::make_shared<const client::SearchSpace>(
+      Must(client::SearchSpace::Open(SourceOf(std::move(benchmark), std::move(ir)))));
+  std::unique_ptr<client::Strategy> made;
+  if (nb::isinstance<nb::str>(strategy)) {
+    made = Must(client::FindStrategy(nb::cast<std::string>(strategy)))->make(space, seed);
+  } else {
+    made = std::make_unique<CalledStrategy>(space, strategy);
+  }
+  if (!scorer.is_none()) {
+    made = client::MakeGuided(std::move(made), std::make_unique<CalledScorer>(scorer), seed);
+  }
+  new (place) Searcher(std::move(space), std::move(made));
+}
+
+}  // namespace
+
+void BindSearch(nb::module_& module) {
+  nb::class_<Searcher>(module, "Searcher",
+                       "One search of one benchmark: asks a strategy for schedules that are new, "
+                       "and remembers their figures. Measures nothing by itself.")
+      .def("__init__", &MakeSearcher, "benchmark"_a = "", "ir"_a = "", "strategy"_a = "auto",
+           "seed"_a = 1, "scorer"_a = nb::none())
+      .def(
+          "ask",
+          [](Searcher& searcher, std::size_t most) {
+            nb::list list;
+            for (const auto& [number, candidate] : searcher.Ask(most)) {
+              list.append(nb::make_tuple(number, NamesOf(candidate)));
+            }
+            return list;
+          },
+          "most"_a,
+          "(number, actions) of up to so many; the first of all is the untuned schedule, alone. "
+          "None: nothing new is left, or it waits for figures.")
+      .def("tell", &Searcher::Tell, "numbers"_a, "elapsed_ns"_a, "seconds"_a,
+           "Figures of what was asked for; None: it has none.")
+      .def_prop_ro("best_ns",
+                   [](const Searcher& searcher) -> std::optional<double> {
+                     const auto& best = searcher.exploration().best();
+                     return best ? std::optional(best->elapsed_ns) : std::nullopt;
+                   })
+      .def_prop_ro("best_actions",
+                   [](const Searcher& searcher) -> std::optional<Names> {
+                     const auto& best = searcher.exploration().best();
+                     return best ? std::optional(NamesOf(best->candidate)) : std::nullopt;
+                   })
+      .def_prop_ro("best_tree",
+                   [](const Searcher& searcher) -> std::optional<std::string> {
+                     const auto& best = searcher.exploration().best();
+                     if (!best) return std::nullopt;
+                     return looptree::TreeText(best->candidate.tree, {});
+                   })
+      .def_prop_ro("untuned_ns",
+                   [](const Searcher& searcher) { return searcher.exploration().start_ns(); })
+      .def_prop_ro("evaluations",
+                   [](const Searcher& searcher) { return searcher.exploration().evaluations(); })
+      .def_prop_ro("without_figure",
+                   [](const Searcher& searcher) { return searcher.exploration().without_figure(); })
+      .def_prop_ro(
+          "curve",
+          [](const Searcher& searcher) {
+            nb::list list;
+            for (const client::CurvePoint& point : searcher.exploration().curve()) {
+              list.append(nb::make_tuple(point.evaluations, point.seconds, point.best_ns));
+            }
+            return list;
+          },
+          "(evaluations, seconds, best_ns) at each improvement.");
+  module.def(
+      "strategies",
+      [] {
+        nb::list list;
+        for (const client::StrategyInfo& one : client::Strategies()) {
+          list.append(nb::make_tuple(std::string(one.name), std::string(one.description)));
+        }
+        return list;
+      },
+      "(name, description) of each.");
+}
+
+}  // namespace loopfleet::python

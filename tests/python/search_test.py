@@ -1,0 +1,73 @@
+"""Searches from Python: the strategies of C++, measured through a client, and callables in their place."""
+
+import random
+
+import pytest
+
+import loopfleet
+from loopfleet import _core
+
+BENCHMARK = "benchmark://mm-v0/mm32_32_32"
+
+
+def test_a_search_improves_on_the_untuned_schedule(client):
+    found = loopfleet.search(BENCHMARK, evaluations=60, seed=3, client=client)
+    assert found.evaluations == 60 and found.flop_count > 0
+    assert found.confirmed_ns > 0 and found.speed_up > 1
+    assert client.evaluate(BENCHMARK, found.actions).ok
+    assert found.curve[-1].best_ns == found.best_ns
+    assert [point.best_ns for point in found.curve] == sorted((point.best_ns for point in found.curve), reverse=True)
+    assert "multiply" in found.loop_tree
+
+
+def simulate(searcher, figure, evaluations):
+    """Without a fleet: what was asked for, in order."""
+    asked = []
+    while len(asked) < evaluations and (batch := searcher.ask(min(16, evaluations - len(asked)))):
+        searcher.tell([number for number, _ in batch], [figure(actions) for _, actions in batch], 0.0)
+        asked += [actions for _, actions in batch]
+    return asked
+
+
+@pytest.mark.parametrize("strategy", [name for name, _ in _core.strategies()])
+def test_the_same_seed_asks_for_the_same(strategy):
+    def trace():
+        return simulate(_core.Searcher(BENCHMARK, strategy=strategy, seed=5), lambda actions: 100 + len(actions), 80)
+
+    assert trace() == trace() and len(trace()) > 40
+
+
+def test_a_callable_can_be_the_strategy():
+    told = []
+
+    def splits(most, results):
+        told.extend(results)
+        return [[f"split_{2 + len(told)}"]] if results and len(told) < 10 else []
+
+    searcher = _core.Searcher(BENCHMARK, strategy=splits)
+    asked = simulate(searcher, lambda actions: None if actions == ["split_5"] else 100.0 - len(told), 100)
+    assert asked[:3] == [[], ["split_3"], ["split_4"]] and len(asked) == 10
+    assert told[0] == ([], 100.0) and (["split_5"], None) in told
+    assert searcher.without_figure == 1 and searcher.best_actions == asked[-1]
+
+
+def test_a_callable_can_be_the_scorer():
+    def shares_of_swaps(scorer):
+        asked = simulate(_core.Searcher(BENCHMARK, strategy="random", seed=1, scorer=scorer), lambda _: 1.0, 100)
+        return sum("swap_down" in actions for actions in asked)
+
+    assert shares_of_swaps(lambda many: [-actions.count("swap_down") for actions in many]) > \
+        1.3 * shares_of_swaps(lambda many: [random.random() for _ in many])
+
+
+def test_bad_arguments_name_what_is_valid(client):
+    with pytest.raises(ValueError, match="nearest: genetic"):
+        loopfleet.search(BENCHMARK, "genetics", seconds=1, client=client)
+    with pytest.raises(ValueError, match="either seconds or evaluations"):
+        loopfleet.search(BENCHMARK, client=client)
+    with pytest.raises(ValueError, match="mm-v0"):
+        loopfleet.search("benchmark://mm-v9/mm8_8_8", seconds=1, client=client)
+    with pytest.raises(ValueError, match="one number for each"):
+        simulate(_core.Searcher(BENCHMARK, strategy="random", scorer=lambda many: [1.0]), lambda _: 1.0, 20)
+    with pytest.raises(ValueError, match="split_4"):
+        simulate(_core.Searcher(BENCHMARK, strategy=lambda most, results: [["splt_4"]]), lambda _: 1.0, 20)
