@@ -2,12 +2,14 @@
 
 import json
 import pathlib
+import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-import fleet
-from fleet import clean_environment, program
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import fleet  # noqa: E402
+from fleet import clean_environment, program  # noqa: E402
 
 MATRIX = "benchmark://mm-v0/mm32_48_64"
 OTHER = "benchmark://mm-v0/mm48_32_32"
