@@ -9,7 +9,7 @@ double FigureOf(const Evaluation& evaluation) {
 
 bool IsInconclusive(const Evaluation& evaluation) {
   if (evaluation.ok()) return evaluation.measurement().grade == Grade::kD;
-  return InfoOf(evaluation.failure().code).retryable;
+  return InfoOf(evaluation.failure().code).policy.is_retryable;
 }
 
 }  // namespace loopfleet::client
