@@ -36,7 +36,7 @@ struct SearchFlags {
   std::optional<std::uint64_t> evaluations;
   std::uint64_t seed = 1;
   std::size_t in_flight = SearchLimits{}.in_flight;
-  std::size_t confirm = 1;
+  std::size_t confirm = 3;
   std::vector<std::string> labels;
   bool store_only = false;
   std::string database;
@@ -60,8 +60,9 @@ std::string Contradiction(const SearchFlags& flags) {
   return "";
 }
 
-Result<std::vector<Exploration>> MakeExplorations(const SearchFlags& flags) {
+Result<std::vector<Exploration>> MakeExplorations(SearchFlags& flags) {
   LF_TRY(const StrategyInfo* strategy, FindStrategy(flags.strategy));
+  flags.strategy = strategy->name;  // reports say what "auto" stands for
   std::vector<Exploration> explorations;
   for (const std::string& benchmark : flags.benchmarks) {
     LF_TRY(SearchSpace space, SearchSpace::Open(looptree::BenchmarkUri{benchmark}));
@@ -124,6 +125,7 @@ bool PrintReports(const SearchFlags& flags, const Search& search,
                               .strategy = flags.strategy,
                               .seed = flags.seed,
                               .seconds = seconds,
+                              .proposing = search.proposing(),
                               .confirmed = confirmed};
     if (flags.json) {
       fmt::print("{}\n", Dump(SearchJson(report)));
@@ -135,7 +137,7 @@ bool PrintReports(const SearchFlags& flags, const Search& search,
   return all_ok;
 }
 
-int RunSearch(const SearchFlags& flags, const CommandRun& run) {
+int RunSearch(SearchFlags flags, const CommandRun& run) {
   if (const std::string wrong = Contradiction(flags); !wrong.empty()) return Refuse(wrong);
   auto explorations = MakeExplorations(flags);
   if (!explorations) return Refuse(explorations.error().message);
@@ -215,7 +217,7 @@ void AddSearchCommand(CommandLine& line) {
       ->check(CLI::Range(std::size_t{2}, kMostInFlight));
   app.add_option("--confirm", flags->confirm,
                  "measure the K quickest kernels of each benchmark and its untuned schedule again, "
-                 "three times in turns; 0: do not (default 1)")
+                 "three times in turns; 0: do not (default 3)")
       ->type_name("K")
       ->check(CLI::Range(std::size_t{0}, kMostConfirmed));
   app.add_option("--label", flags->labels, "a label that the worker must carry; may be repeated")

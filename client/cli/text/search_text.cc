@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <optional>
 
 #include "client/cli/text/confirmation_text.h"
@@ -140,6 +142,7 @@ Json SearchJson(const SearchReport& report) {
                {"evaluations", exploration.evaluations()},
                {"without_figure", exploration.without_figure()},
                {"seconds", report.seconds},
+               {"proposing_seconds", std::chrono::duration<double>(report.proposing).count()},
                {"is_exhausted", lane.is_exhausted},
                {"untuned", untuned ? FigureJson(lane, *untuned) : Json(nullptr)},
                {"best", nullptr},
