@@ -35,14 +35,13 @@ Answer<void> Search::Run(const std::function<void()>& on_batch) {
       LF_TRY_VOID(SendTrials(batches_.back(), std::move(places)));
     }
     if (batches_.empty()) return {};
-    LF_TRY_VOID(ReceiveTrials());
-    while (!batches_.empty() && std::ranges::all_of(batches_.front(), [](const Asked& one) {
-      return one.elapsed_ns.has_value();
-    })) {
-      Batch batch = std::move(batches_.front());
-      batches_.pop_front();
-      TellBatch(std::move(batch));
+    while (std::ranges::any_of(batches_.front(),
+                               [](const Asked& one) { return !one.elapsed_ns.has_value(); })) {
+      LF_TRY_VOID(ReceiveTrials());
     }
+    Batch batch = std::move(batches_.front());
+    batches_.pop_front();
+    TellBatch(std::move(batch));
     on_batch();
   }
 }

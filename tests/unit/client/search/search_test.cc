@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
+#include <utility>
+#include <vector>
 
 #include "tests/unit/client/search/landscape.h"
 
@@ -82,6 +83,29 @@ TEST(Search, AsksAgainWhereTheHostWasBusyAndGivesUp) {
   EXPECT_GT(evaluator.asked.size(), 50);
   EXPECT_LE(evaluator.asked.size(), 150);
   EXPECT_LT(search.lanes().front().exploration.without_figure(), 30);
+}
+
+// Else a search could not be repeated from the database that it filled.
+TEST(Search, ChoosesTheSameWhereSomeHadToBeAskedForAgain) {
+  const auto best_of = [](int busy_every) {
+    LandscapeEvaluator evaluator;
+    int count = 0;
+    evaluator.on_outcome = [&](Outcome& outcome) {
+      if (busy_every > 0 && ++count % busy_every == 0) {
+        outcome.evaluation.verdict = Failure{.code = FailureCode::kUnstableTiming};
+      }
+    };
+    const SystemClock clock;
+    Search search(evaluator, clock, {.evaluations = 300, .in_flight = 16});
+    search.Add(Explore(OpenSpace(kMatrix), "genetic", 1));
+    EXPECT_TRUE(search.Run());
+    std::vector<std::pair<std::uint64_t, double>> curve;
+    for (const CurvePoint& point : search.lanes().front().exploration.curve()) {
+      curve.emplace_back(point.evaluations, point.best_ns);
+    }
+    return curve;
+  };
+  EXPECT_EQ(best_of(0), best_of(7));
 }
 
 TEST(Search, ComparesFiguresOfOneHardwareClassOnly) {
