@@ -175,7 +175,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
         "core: there is no {}\"",
         slot_lock.path(), kSlotLockDirectory);
   }
-  LF_TRY(HardwareFacts hardware, ProbeHardware(cores.slot_core));
+  LF_TRY(HardwareFacts hardware, ProbeHardware(cores.slot_core, {.host = config.host}));
   LF_TRY_VOID(LeaveTimingCore(cores));
 
   // Inspect the host before this process uses its cores.

@@ -21,6 +21,7 @@ struct WorkerConfig {
   std::string keys;                                  // directory; "": without keys
   std::string http = "127.0.0.1:0";                  // HOST:PORT of /metrics and /healthz
   std::vector<std::string> labels;                   // that jobs may demand
+  std::string host;                                  // its host's name; "": the system's
   std::optional<int> cuda_device;                    // its number; none: kernels run on the CPU
   std::uint32_t slots = 1;                           // kernels timed at once; only 1 works
   std::chrono::milliseconds compile_limit{2'000};    // of one kernel

@@ -60,6 +60,10 @@ void AddOptions(CLI::App& app, WorkerConfig& config, RawOptions& wishes) {
                  "What jobs may demand of their worker, as a,b; each worker also has device=..., "
                  "isa=... and host=... by itself")
       ->delimiter(',');
+  app.add_option("--host", config.host,
+                 "Name of this host, instead of the system's. In a container, the machine's: a "
+                 "failure that several hosts agree on counts for all of their class")
+      ->type_name("NAME");
   app.add_option("--http", config.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
       ->capture_default_str();
   app.add_option("--keys", config.keys,
@@ -102,6 +106,15 @@ std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
                          fmt::join(wire::kHardwareLabels, ", "));
     }
   }
+  return std::nullopt;
+}
+
+std::optional<std::string> WrongHost(const std::string& host) {
+  if (host.empty()) return std::nullopt;
+  if (!wire::IsUtf8(host) || host.size() > kMostLabelBytes) {
+    return fmt::format("--host: not UTF-8, or longer than {} bytes", kMostLabelBytes);
+  }
+  if (const auto why = ValidateLabel(host)) return fmt::format("--host '{}': {}", host, *why);
   return std::nullopt;
 }
 
@@ -158,6 +171,9 @@ std::expected<WorkerConfig, StartupExit> ParseWorkerOptions(int argc, const char
     return BadConfig(fmt::format("loopfleet-worker: {}\n", *problem));
   }
   if (const std::optional<std::string> wrong = WrongLabel(config.labels)) {
+    return BadConfig(fmt::format("loopfleet-worker: {}\n", *wrong));
+  }
+  if (const std::optional<std::string> wrong = WrongHost(config.host)) {
     return BadConfig(fmt::format("loopfleet-worker: {}\n", *wrong));
   }
   const std::optional<log::Level> level = log::ParseLevel(wishes.log_level);

@@ -75,6 +75,7 @@ class Kubernetes(unittest.TestCase):
         refused(lambda o: pod(o)["spec"]["containers"][0]["volumeMounts"].append(
             {"name": "nothing", "mountPath": "/x"}))
         refused(lambda o: pod(o)["spec"]["containers"][0]["ports"].clear())
+        refused(lambda o: pod(o)["spec"]["containers"][0]["env"][0]["valueFrom"].clear())
         refused(lambda o: pod(o)["metadata"]["labels"].clear())
         refused(lambda o: pod(o)["spec"]["containers"][0].pop("readinessProbe"))
         refused(lambda o: pod(o)["spec"]["containers"][0]["livenessProbe"]["httpGet"].update(path="/readyz"))
@@ -88,6 +89,11 @@ class Kubernetes(unittest.TestCase):
                 known = flags_of(PROGRAM_OF_IMAGE[container["image"]])
                 for argument in container.get("args", []):
                     self.assertIn(argument.split("=")[0], known, name)
+                prefix = container["image"].replace("-", "_").upper() + "_"
+                for variable in container.get("env", []):
+                    self.assertTrue(variable["name"].startswith(prefix), variable)
+                    flag = "--" + variable["name"].removeprefix(prefix).lower().replace("_", "-")
+                    self.assertIn(flag, known, name)
         images = {i["name"]: i["newTag"] for i in self.kustomization["images"]}
         self.assertEqual(images, {image: version() for image in PROGRAM_OF_IMAGE})
 
@@ -100,6 +106,12 @@ class Kubernetes(unittest.TestCase):
                 self.assertEqual(context["capabilities"], {"drop": ["ALL"]}, name)
                 self.assertFalse(context["allowPrivilegeEscalation"], name)
                 self.assertTrue(context["readOnlyRootFilesystem"], name)
+
+    def test_the_workers_of_a_node_are_of_one_host(self):
+        template = dict(manifests.pods(self.objects))["loopfleet-worker"]
+        environment = {v["name"]: v for v in template["spec"]["containers"][0]["env"]}
+        self.assertEqual(environment["LOOPFLEET_WORKER_HOST"]["valueFrom"],
+                         {"fieldRef": {"fieldPath": "spec.nodeName"}})
 
     def test_the_worker_has_whole_cpus_of_its_own(self):
         template = dict(manifests.pods(self.objects))["loopfleet-worker"]

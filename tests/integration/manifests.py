@@ -39,6 +39,7 @@ PROBE = {"httpGet": {"path": TEXT, "port": port}, "periodSeconds": NUMBER, "time
 PROBE_PATHS = {"livenessProbe": "/livez", "readinessProbe": "/readyz"}
 CONTAINER = {
     "name!": TEXT, "image!": TEXT, "command": [TEXT], "args": [TEXT],
+    "env": [{"name!": TEXT, "value": TEXT, "valueFrom": {"fieldRef!": {"fieldPath!": TEXT}}}],
     "ports": [{"name": TEXT, "containerPort!": port}],
     "startupProbe": PROBE, "livenessProbe": PROBE, "readinessProbe": PROBE, "resources": RESOURCES,
     "securityContext!": {"allowPrivilegeEscalation!": FLAG, "readOnlyRootFilesystem!": FLAG,

@@ -138,7 +138,7 @@ Result<HardwareFacts> ProbeHardware(int core, const HardwareSources& sources) {
   facts.memory_bytes = ReadMemoryLimit(sources.proc, sources.sys).bytes();
   utsname system{};
   ::uname(&system);
-  facts.host = system.nodename;
+  facts.host = sources.host.empty() ? system.nodename : sources.host;
   facts.kernel = fmt::format("{} {}", system.sysname, system.release);
   facts.hardware_class = CpuClassOf(
       facts,

@@ -13,6 +13,7 @@ namespace loopfleet::worker {
 struct HardwareSources {
   std::filesystem::path proc = "/proc";
   std::filesystem::path sys = "/sys";
+  std::string host = {};  // the host's name; "": the system's
 };
 
 // The widest vector instructions that this processor and operating system offer, by the names of

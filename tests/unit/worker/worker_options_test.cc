@@ -84,6 +84,14 @@ TEST(WorkerOptionsTest, LabelsAreAList) {
   }
 }
 
+TEST(WorkerOptionsTest, AHostsNameIsALabel) {
+  EXPECT_EQ(Parse({}).value().host, "");
+  EXPECT_EQ(Parse({"--host", "node-7"}).value().host, "node-7");
+  for (const char* wrong : {"a,b", "\xff\xfe"}) {
+    EXPECT_NE(Refusal({"--host", wrong}).text.find("--host"), std::string::npos) << wrong;
+  }
+}
+
 TEST(WorkerOptionsTest, HelpIsNoMistake) {
   const StartupExit help = Refusal({"--help"});
   EXPECT_EQ(help.exit_code, 0);

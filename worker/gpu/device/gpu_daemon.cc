@@ -103,7 +103,7 @@ HardwareFacts GpuHardware(const GpuProbe& probe, const HardwareFacts& host) {
 Status RunGpuWorker(const WorkerConfig& config) {
   LF_CHECK(config.cuda_device.has_value(), "no device to run on");
   LF_TRY(std::optional<wire::PeerKeys> keys, LoadWorkerKeys(config));
-  LF_TRY(const HardwareFacts host, ProbeHardware(0));
+  LF_TRY(const HardwareFacts host, ProbeHardware(0, {.host = config.host}));
   // The order matters from here on: this process must fork before it starts any thread.
   LF_TRY(const GpuProbe probe, ProbeGpu(*config.cuda_device));
   TellOf(config, probe);

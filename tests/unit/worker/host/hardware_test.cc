@@ -65,6 +65,9 @@ TEST_F(HardwareTest, ReadsWhatLinuxSays) {
   WriteCache(0, {2, "2", "Unified", "1024K"});
   WriteCache(0, {3, "3", "Unified", "36M"});
   const HardwareFacts facts = ProbeHardware(0, sources_).value();
+  EXPECT_FALSE(facts.host.empty());
+  sources_.host = "node-7";
+  EXPECT_EQ(ProbeHardware(0, sources_).value().host, "node-7");
   EXPECT_EQ(facts.model, "Some CPU @ 2.50GHz");
   EXPECT_EQ(facts.microcode, "0x1");
   EXPECT_DOUBLE_EQ(facts.clock_mhz, 2499.998);
