@@ -22,6 +22,7 @@
 #include "common/base/log.h"
 #include "common/base/service_manager.h"
 #include "common/base/signal_watcher.h"
+#include "common/fleet/fleet_json.h"
 #include "common/job/outcome_json.h"
 #include "coordinator/coordinator_options.h"
 #include "coordinator/memory_budget.h"
@@ -98,7 +99,12 @@ Status Serve(const CoordinatorOptions& options) {
   monitoring::RegisterProcess(registry);
   monitoring::CoordinatorMetrics metrics(registry, AllLabels());
   registry.OnScrape([&] { ShowSpace(options.database, metrics); });
-  Health health(clock);
+  SnapshotBoard board;
+  Health health(clock, board);
+  registry.OnScrape([&] {
+    const auto snapshot = board.newest();
+    if (snapshot != nullptr) ShowFleet(snapshot->fleet, health.Now(), metrics);
+  });
 
   RaiseDescriptorLimit();  // before sockets: each connection needs one
 
@@ -128,7 +134,6 @@ Status Serve(const CoordinatorOptions& options) {
                         {.samples = std::chrono::days(options.keep_samples_days),
                          .batches = std::chrono::days(options.keep_batches_days)});
   EffectRunner runner(clients, workers, storage, answers, observer);
-  SnapshotBoard board;
   EventLoop loop({.core = core,
                   .runner = runner,
                   .resolver = resolver,
@@ -148,13 +153,15 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(const auto page, FleetPage::Start({.board = board,
                                             .clock = clock,
                                             .database = options.database,
-                                            .unhealthy = [&] { return health.Reasons(); },
+                                            .health = [&] { return health.Now(); },
                                             .version = LOOPFLEET_VERSION}));
+  const auto attention = [&] { return Dump(AttentionJson(health.Now().attention)); };
   LF_TRY(const auto http,
          monitoring::HttpServer::Start({.listen = options.http,
                                         .build = build,
                                         .alive = [&] { return health.StuckReason(); },
                                         .ready = [&] { return health.NotReadyReason(); },
+                                        .attention = attention,
                                         .threads = kHttpThreads,
                                         .site_threads = kSiteThreads,
                                         .site = page.get(),
@@ -168,7 +175,8 @@ Status Serve(const CoordinatorOptions& options) {
            monitoring::HttpServer::Start({.listen = options.metrics,
                                           .build = build,
                                           .alive = [&] { return health.StuckReason(); },
-                                          .ready = [&] { return health.NotReadyReason(); }},
+                                          .ready = [&] { return health.NotReadyReason(); },
+                                          .attention = attention},
                                          registry, [&] { return health.Reasons(); }));
   }
   const auto service = ServiceManager::FromEnvironment([&] { return health.IsTurning(); });

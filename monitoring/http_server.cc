@@ -171,9 +171,13 @@ std::vector<std::string> Ask(const HealthCheck& check) {
 }
 
 Response StatusResponse(std::string_view good, std::string_view bad,
-                        const std::vector<std::string>& reasons) {
-  if (reasons.empty()) return JsonResponse({{"status", good}});
-  Response response = JsonResponse({{"status", bad}, {"reasons", reasons}});
+                        const std::vector<std::string>& reasons,
+                        const nlohmann::ordered_json& attention = nlohmann::ordered_json::array()) {
+  nlohmann::ordered_json json = {{"status", reasons.empty() ? good : bad}};
+  if (!reasons.empty()) json["reasons"] = reasons;
+  if (!attention.empty()) json["attention"] = attention;
+  Response response = JsonResponse(json);
+  if (reasons.empty()) return response;
   response.status = 503;
   response.reason = "Service Unavailable";
   return response;
@@ -201,6 +205,7 @@ struct HttpServer::Impl {
   HealthCheck health;
   HealthCheck alive;  // none: `health` is asked
   HealthCheck ready;
+  std::function<std::string()> attention;
   BuildInfo build;
   Site* site = nullptr;
   int site_threads = 0;
@@ -226,7 +231,10 @@ struct HttpServer::Impl {
       return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
               .body = registry->ToText()};
     }
-    if (path == "/healthz") return StatusResponse("ok", "unhealthy", Ask(health));
+    if (path == "/healthz") {
+      return StatusResponse("ok", "unhealthy", Ask(health),
+                            nlohmann::ordered_json::parse(attention ? attention() : "[]"));
+    }
     if (path == "/livez") {
       return StatusResponse("alive", "stuck", Ask(alive ? alive : health));
     }
@@ -315,6 +323,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& o
   impl->health = std::move(health);
   impl->alive = options.alive;
   impl->ready = options.ready;
+  impl->attention = options.attention;
   impl->build = options.build;
   impl->site = options.site;
   impl->site_threads = options.site_threads;

@@ -1,7 +1,7 @@
 #pragma once
 // HttpServer: a daemon's read-only HTTP interface. GET or HEAD of
 //   /metrics  the registry in Prometheus' text format
-//   /healthz  200 {"status":"ok"}, or 503 {"status":"unhealthy","reasons":[...]}: needs attention
+//   /healthz  200 {"status":"ok"}, or 503 {"status":"unhealthy","reasons":[...]}: see to the daemon
 //   /livez    200 {"status":"alive"}, or 503 {"status":"stuck","reasons":[...]}: needs a restart
 //   /readyz   200 {"status":"ready"}, or 503 {"status":"not ready","reasons":[...]}: no work now
 //   /version  {"component":"worker","version":"0.1.0"}
@@ -32,6 +32,9 @@ struct HttpServerOptions {
   BuildInfo build = {};                // for /version
   HealthCheck alive = {};              // for /livez: what a restart fixes; none: as /healthz
   HealthCheck ready = {};              // for /readyz, in addition to /healthz; none: as /healthz
+  // A JSON array that /healthz shows as "attention" unless it is empty, whatever its status; none:
+  // never. Called like a HealthCheck.
+  std::function<std::string()> attention = {};
   // A connection that sends no complete request holds a thread until the timeout. With these
   // defaults, only more than 100 half-open connections a second can block a scrape.
   int threads = 64;

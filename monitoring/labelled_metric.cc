@@ -1,6 +1,7 @@
 #include "monitoring/labelled_metric.h"
 
 #include <prometheus/counter.h>
+#include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 
 #include <utility>
@@ -17,6 +18,13 @@ void LabelledCounter::Add(std::string_view value, double count) {
   auto cell = cells_.find(value);
   if (cell == cells_.end()) cell = cells_.find(kOther);
   cell->second->Increment(count);
+}
+
+LabelledGauge::LabelledGauge(Cells cells) : cells_(std::move(cells)) {}
+
+void LabelledGauge::Set(std::string_view value, double amount) {
+  const auto cell = cells_.find(value);
+  if (cell != cells_.end()) cell->second->Set(amount);
 }
 
 LabelledHistogram::LabelledHistogram(Cells cells) : cells_(std::move(cells)) {}

@@ -10,6 +10,7 @@
 
 namespace prometheus {
 class Counter;
+class Gauge;
 class Histogram;
 }  // namespace prometheus
 
@@ -23,6 +24,18 @@ class LabelledCounter {
   explicit LabelledCounter(Cells cells);  // `cells` has kOther
 
   void Add(std::string_view value, double count = 1);  // an unknown value counts as kOther
+
+ private:
+  Cells cells_;
+};
+
+class LabelledGauge {
+ public:
+  using Cells = std::map<std::string, prometheus::Gauge*, std::less<>>;
+
+  explicit LabelledGauge(Cells cells);
+
+  void Set(std::string_view value, double amount);  // unknown: ignored
 
  private:
   Cells cells_;

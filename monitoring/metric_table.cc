@@ -39,7 +39,7 @@ constexpr std::array kEventSeconds = {1e-5, 1e-4, 3e-4, 1e-3, 2e-3, 5e-3, 1e-2,
 constexpr std::array kRelative = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.3, 1.0};
 constexpr std::array kCommitRows = {1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0};
 
-constexpr std::array<MetricSpec, 45> kTable = {{
+constexpr std::array<MetricSpec, 46> kTable = {{
     {Metric::kBuildInfo,
      MetricHome::kBoth,
      MetricType::kGauge,
@@ -350,6 +350,13 @@ constexpr std::array<MetricSpec, 45> kTable = {{
      "loopfleet_waiting_request_bytes",
      "Requests of clients that wait for their turn to be looked at.",
      {},
+     {}},
+    {Metric::kNeedsAttention,
+     MetricHome::kCoordinator,
+     MetricType::kGauge,
+     "loopfleet_needs_attention",
+     "Workers or jobs that somebody should know of or see to, by kind; 0: none.",
+     kKindLabel,
      {}},
 }};
 

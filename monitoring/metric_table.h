@@ -75,6 +75,7 @@ enum class Metric {
   kWorkerTemperature,
   kWorkerThrottles,
   kWaitingRequestBytes,
+  kNeedsAttention,
 };
 
 struct MetricSpec {

@@ -69,6 +69,15 @@ LabelledHistogram AddHistograms(Registry& registry, Metric metric,
   return LabelledHistogram(std::move(cells));
 }
 
+LabelledGauge AddGauges(Registry& registry, Metric metric, const std::vector<std::string>& values) {
+  auto& family = GaugeFamily(registry, metric);
+  LabelledGauge::Cells cells;
+  for (const std::string& value : values) {
+    cells.emplace(value, &family.Add(LabelsOf(metric, {value})));
+  }
+  return LabelledGauge(std::move(cells));
+}
+
 // A cell for each value and one for all others, for a metric with a single label.
 LabelledCounter AddLabelled(Registry& registry, Metric metric,
                             const std::vector<std::string>& values) {
@@ -100,16 +109,6 @@ prometheus::Gauge* AddUnknown(Registry& registry, Metric metric) {
 }
 
 }  // namespace
-
-std::string_view NameOf(WorkerState state) {
-  switch (state) {
-    case WorkerState::kReady: return "ready";
-    case WorkerState::kDraining: return "draining";
-    case WorkerState::kLost: return "lost";
-    case WorkerState::kQuarantined: return "quarantined";
-  }
-  LF_CHECK(false, "worker state {}", static_cast<int>(state));
-}
 
 std::string_view NameOf(LookupResult result) {
   return result == LookupResult::kHit ? "hit" : "miss";
@@ -166,7 +165,10 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
     : submitted_(&CounterFamily(registry, Metric::kJobsSubmitted).Add({})),
       completed_(AddLabelled(registry, Metric::kJobsCompleted, labels.outcomes)),
       outcomes_(AddLabelled(registry, Metric::kOutcomes, labels.sources)),
+      queued_(AddGauges(registry, Metric::kQueueJobs, labels.devices)),
       leased_(&GaugeFamily(registry, Metric::kLeasedJobs).Add({})),
+      workers_(AddGauges(registry, Metric::kWorkers, labels.worker_states)),
+      attention_(AddGauges(registry, Metric::kNeedsAttention, labels.attention)),
       stages_(AddHistograms(registry, Metric::kJobStageDuration, labels.stages)),
       events_(AddHistograms(registry, Metric::kEventDuration, labels.events)),
       commit_duration_(AddHistogram(registry, Metric::kStoreCommitDuration)),
@@ -183,16 +185,6 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       database_{AddUnknown(registry, Metric::kDatabaseBytes),
                 AddUnknown(registry, Metric::kDatabaseFreeBytes),
                 AddUnknown(registry, Metric::kDatabaseDiskBytes)} {
-  for (const std::string& device : labels.devices) {
-    queued_.emplace(
-        device,
-        &GaugeFamily(registry, Metric::kQueueJobs).Add(LabelsOf(Metric::kQueueJobs, {device})));
-  }
-  for (const WorkerState state : {WorkerState::kReady, WorkerState::kDraining, WorkerState::kLost,
-                                  WorkerState::kQuarantined}) {
-    workers_[static_cast<std::size_t>(state)] =
-        &GaugeFamily(registry, Metric::kWorkers).Add(LabelsOf(Metric::kWorkers, {NameOf(state)}));
-  }
   for (const LookupResult result : {LookupResult::kHit, LookupResult::kMiss}) {
     lookups_[static_cast<std::size_t>(result)] =
         &CounterFamily(registry, Metric::kStoreLookups)
@@ -204,16 +196,7 @@ void CoordinatorMetrics::JobsSubmitted(std::uint64_t count) {
   submitted_->Increment(static_cast<double>(count));
 }
 
-void CoordinatorMetrics::SetQueued(std::string_view device, std::uint64_t jobs) {
-  const auto gauge = queued_.find(device);
-  if (gauge != queued_.end()) gauge->second->Set(static_cast<double>(jobs));
-}
-
 void CoordinatorMetrics::SetLeased(std::uint64_t jobs) { leased_->Set(static_cast<double>(jobs)); }
-
-void CoordinatorMetrics::SetWorkers(WorkerState state, std::uint64_t workers) {
-  workers_[static_cast<std::size_t>(state)]->Set(static_cast<double>(workers));
-}
 
 void CoordinatorMetrics::Committed(std::chrono::nanoseconds duration, std::uint64_t rows) {
   commit_duration_->Observe(std::chrono::duration<double>(duration).count());

@@ -26,10 +26,8 @@ class Histogram;
 
 namespace loopfleet::monitoring {
 
-enum class WorkerState { kReady, kDraining, kLost, kQuarantined };
 enum class LookupResult { kHit, kMiss };
 
-std::string_view NameOf(WorkerState state);
 std::string_view NameOf(LookupResult result);
 
 // loopfleet_build_info{component, version} = 1. Called once by main().
@@ -45,14 +43,16 @@ void RegisterProcess(Registry& registry);
 
 // The label values known in advance. Each has its series from the start.
 struct CoordinatorLabels {
-  std::vector<std::string> outcomes;     // "ok" and every failure code's name
-  std::vector<std::string> sources;      // "measured", "stored", "coalesced"
-  std::vector<std::string> devices;      // "cpu", "cuda", "any"
-  std::vector<std::string> stages;       // "queue", "replay", ..., "store"
-  std::vector<std::string> refusals;     // every failure code's name
-  std::vector<std::string> retries;      // names of the failure codes that are retried
-  std::vector<std::string> quarantines;  // every cause's name
-  std::vector<std::string> events;       // "submission", "tick", ...
+  std::vector<std::string> outcomes;       // "ok" and every failure code's name
+  std::vector<std::string> sources;        // "measured", "stored", "coalesced"
+  std::vector<std::string> devices;        // "cpu", "cuda", "any"
+  std::vector<std::string> worker_states;  // "ready", "draining", ...
+  std::vector<std::string> attention;      // every kind's name
+  std::vector<std::string> stages;         // "queue", "replay", ..., "store"
+  std::vector<std::string> refusals;       // every failure code's name
+  std::vector<std::string> retries;        // names of the failure codes that are retried
+  std::vector<std::string> quarantines;    // every cause's name
+  std::vector<std::string> events;         // "submission", "tick", ...
 };
 
 class CoordinatorMetrics {
@@ -62,9 +62,16 @@ class CoordinatorMetrics {
   void JobsSubmitted(std::uint64_t count);
   void JobCompleted(std::string_view outcome) { completed_.Add(outcome); }
   void OutcomeFrom(std::string_view source) { outcomes_.Add(source); }
-  void SetQueued(std::string_view device, std::uint64_t jobs);  // an unknown device is not shown
+  void SetQueued(std::string_view device, std::uint64_t jobs) {
+    queued_.Set(device, static_cast<double>(jobs));
+  }
   void SetLeased(std::uint64_t jobs);
-  void SetWorkers(WorkerState state, std::uint64_t workers);
+  void SetWorkers(std::string_view state, std::uint64_t workers) {
+    workers_.Set(state, static_cast<double>(workers));
+  }
+  void SetAttention(std::string_view kind, std::uint64_t count) {
+    attention_.Set(kind, static_cast<double>(count));
+  }
   void StageTook(std::string_view stage, std::chrono::nanoseconds duration) {
     stages_.Observe(stage, duration);
   }
@@ -94,9 +101,10 @@ class CoordinatorMetrics {
   prometheus::Counter* submitted_;
   LabelledCounter completed_;
   LabelledCounter outcomes_;
-  std::map<std::string, prometheus::Gauge*, std::less<>> queued_;
+  LabelledGauge queued_;
   prometheus::Gauge* leased_;
-  std::array<prometheus::Gauge*, 4> workers_;
+  LabelledGauge workers_;
+  LabelledGauge attention_;
   LabelledHistogram stages_;
   LabelledHistogram events_;
   prometheus::Histogram* commit_duration_;

@@ -215,6 +215,7 @@ struct WorkerInfo {
   reservedRefutedBy @20 :List(Text);  # reserved: was the workers whose results refuted it
   quarantinedMs @21 :UInt64;    # time in quarantine; 0: it is not
   reservedLent @22 :Bool;       # reserved: was whether it got jobs in quarantine
+  outdated @23 :Text;           # what it lacks of this version; empty: nothing; at most 512 bytes
 }
 
 struct FleetInfo {
@@ -242,6 +243,22 @@ struct FleetInfo {
   failures @20 :List(FailureCount);  # by code, counts above 0 only; at most 256
   lastEvent @21 :UInt64;         # sequence of the newest event; 0: none yet
   events @22 :List(Event);       # at most 1,000
+  health @23 :Text;              # in a sentence; empty: an older coordinator; at most 4,096 bytes
+  attention @24 :List(Attention);  # the worst first; at most 64
+}
+
+enum Severity {
+  notice @0;     # may be appended to
+  warning @1;    # something does not work as it should
+  problem @2;    # jobs are not accepted, not run, or their figures are in doubt
+}
+
+struct Attention {
+  # Something about the fleet that somebody should know or see to.
+  kind @0 :Text;                 # "workers_lost"; a reader must accept unknown kinds; at most 64 bytes
+  severity @1 :Severity;
+  count @2 :UInt64;              # workers or jobs, depending on the kind
+  sentence @3 :Text;             # for people; at most 4,096 bytes
 }
 
 struct FailureCount {

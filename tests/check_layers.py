@@ -16,13 +16,14 @@ import sys
 import tempfile
 
 # Program -> the folders and modules outside of it that it may include from.
-COMMON = "common/base common/looptree common/job common/wire"
+COMMON = "common/base common/looptree common/job common/wire common/fleet"
 PROGRAMS = {
     "schema": "",
     "common/base": "",
     "common/looptree": "common/base",
     "common/job": "common/base common/looptree",
     "common/wire": "common/base common/looptree common/job schema",
+    "common/fleet": "common/base common/job common/wire/message",
     "monitoring": "common/base",
     "monitoring/host": "common/base",
     "storage": "common/base common/looptree common/job",
@@ -108,7 +109,8 @@ ROOMS = {
 NARROWER = {
     # A pure state machine: no socket, thread, file or metric.
     "coordinator/core": "common/base common/looptree common/job common/wire/bounds common/wire/message "
-                        "common/wire/hardware_label common/wire/keys/role storage/record",
+                        "common/wire/hardware_label common/wire/keys/role common/fleet/fleet_model "
+                        "storage/record",
 }
 # Modules that may include more.
 ALSO_MAY_INCLUDE = [

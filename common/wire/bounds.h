@@ -23,6 +23,7 @@ inline constexpr std::uint32_t kMaxExplainedWorkers = 20;  // with kMaxLabels ea
 
 inline constexpr std::uint32_t kMaxEventsPerList = 1000;
 inline constexpr std::uint32_t kMaxFailureCounts = 256;
+inline constexpr std::uint32_t kMaxAttention = 64;
 inline constexpr std::size_t kMaxKindBytes = 64;  // of an event; also a failure code's name
 inline constexpr std::size_t kMaxHindrances = 32;
 inline constexpr std::size_t kMaxHindranceBytes = 256;

@@ -253,6 +253,7 @@ struct WorkerInfo {
   QuarantineCause quarantine_cause = QuarantineCause::kNone;
   std::uint64_t quarantined_ms = 0;     // time in quarantine; 0: it is not
   std::vector<std::string> hindrances;  // as in WorkerHello
+  std::string outdated;  // what it lacks of this coordinator's version, for people; "": nothing
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 
@@ -333,6 +334,29 @@ struct FailureCount {
   friend bool operator==(const FailureCount&, const FailureCount&) = default;
 };
 
+enum class Severity : std::uint8_t {
+  kNotice,   // for information
+  kWarning,  // something does not work as it should
+  kProblem,  // jobs are not accepted, not run, or their figures are in doubt
+};
+
+// Something about the fleet that somebody should know or see to.
+struct Attention {
+  std::string
+      kind;  // "workers_lost" (common/fleet/attention.h); a reader must accept unknown kinds
+  Severity severity = Severity::kNotice;
+  std::uint64_t count = 0;  // workers or jobs, depending on the kind
+  std::string sentence;     // for people
+  friend bool operator==(const Attention&, const Attention&) = default;
+};
+
+struct FleetHealth {
+  std::string sentence;              // the worst, or that all is well; "": an older coordinator
+  std::vector<Attention> attention;  // the worst first; at most kMaxAttention
+  Severity level() const { return attention.empty() ? Severity::kNotice : attention[0].severity; }
+  friend bool operator==(const FleetHealth&, const FleetHealth&) = default;
+};
+
 // The fleet's state. Counts start at 0 with each start of the coordinator.
 struct FleetInfo {
   std::uint64_t epoch = 0;  // when it changes, all counts and events have started over
@@ -359,6 +383,7 @@ struct FleetInfo {
   std::vector<FailureCount> failures;  // counts above 0 only
   std::uint64_t last_event = 0;        // sequence of the newest event; 0: none yet
   std::vector<FleetEvent> events;      // by ascending sequence
+  FleetHealth health;
   friend bool operator==(const FleetInfo&, const FleetInfo&) = default;
 };
 

@@ -48,7 +48,6 @@ class Core {
   std::size_t Leased() const;
   // Whether the job is unfinished and already loaded (JobsRecovered).
   bool Has(JobId job) const { return state_.jobs.Find(job) != nullptr; }
-  std::size_t Workers(wire::WorkerState state) const { return state_.workers.CountIn(state); }
   bool HasWritesUnderWay() const { return !state_.commits.empty(); }
 
   const State& state() const { return state_; }  // read-only access

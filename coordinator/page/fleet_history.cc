@@ -33,26 +33,7 @@ void FleetHistory::Add(const FleetSnapshot& snapshot,
   }
   batch_marks_ = std::move(shown);
 
-  if (!step_began_) step_began_ = StepBegin{.at = now, .tally = snapshot.tally};
-  const Nanos passed = now - step_began_->at;
-  if (passed >= kStep) {
-    // After a stall, spread the jobs evenly over all the steps that it lasted.
-    const auto count = std::min<std::int64_t>(passed / kStep, kSteps);
-    const Tally& before = step_began_->tally;
-    const std::uint64_t finished = snapshot.tally.finished() - before.finished();
-    const std::uint64_t failed = snapshot.tally.failed() - before.failed();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const auto share = [&](std::uint64_t total) {
-        return total * static_cast<std::uint64_t>(i + 1) / static_cast<std::uint64_t>(count) -
-               total * static_cast<std::uint64_t>(i) / static_cast<std::uint64_t>(count);
-      };
-      steps_.push_back({.finished = share(finished), .failed = share(failed)});
-    }
-    while (steps_.size() > kSteps) steps_.pop_front();
-    steps_end_ = snapshot.at.wall;
-    step_began_ = StepBegin{.at = now, .tally = snapshot.tally};
-  }
-  if (now - canaries_at_ >= kStep) {
+  if (now - canaries_at_ >= JobSteps::kStep) {
     canaries_at_ = now;
     AddCanaries(snapshot);
   }
@@ -60,7 +41,7 @@ void FleetHistory::Add(const FleetSnapshot& snapshot,
 
 void FleetHistory::AddCanaries(const FleetSnapshot& snapshot) {
   std::map<Uuid, std::deque<Canary>> kept;
-  for (const wire::WorkerInfo& worker : snapshot.workers | std::views::take(kMaxWorkers)) {
+  for (const wire::WorkerInfo& worker : snapshot.fleet.workers | std::views::take(kMaxWorkers)) {
     auto node = canaries_.extract(worker.worker);
     std::deque<Canary>& canaries = kept[worker.worker];
     if (!node.empty()) canaries = std::move(node.mapped());
@@ -68,18 +49,9 @@ void FleetHistory::AddCanaries(const FleetSnapshot& snapshot) {
     if (worker.canary_ratio > 0 && !is_gone) {
       canaries.push_back({.at = snapshot.at.wall, .ratio = worker.canary_ratio});
     }
-    while (canaries.size() > kSteps) canaries.pop_front();
+    while (canaries.size() > JobSteps::kSteps) canaries.pop_front();
   }
   canaries_ = std::move(kept);
-}
-
-FleetHistory::Step FleetHistory::Last(std::size_t count) const {
-  Step sum;
-  for (const Step& step : steps_ | std::views::reverse | std::views::take(count)) {
-    sum.finished += step.finished;
-    sum.failed += step.failed;
-  }
-  return sum;
 }
 
 double FleetHistory::JobsPerSecond() const { return RateOf(marks_).value_or(0); }

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/wire/codec/fleet_json.h"
+#include "common/fleet/fleet_json.h"
 #include "coordinator/page/job_view.h"
 #include "monitoring/page_file.h"
 
@@ -138,7 +138,7 @@ void FleetPage::Look() {
                              .history = history_,
                              .batches = *batches,
                              .digest = digest_,
-                             .unhealthy = parts_.unhealthy(),
+                             .health = parts_.health(),
                              .version = parts_.version});
   }
   Json lasting = overview;
@@ -230,8 +230,8 @@ SiteReply FleetPage::Workers() const {
   const auto snapshot = parts_.board.newest();
   if (snapshot == nullptr) return Refusal(503, "BUSY", "the coordinator has only just started");
   Json workers = Json::array();
-  for (const wire::WorkerInfo& worker : snapshot->workers) {
-    workers.push_back(wire::WorkerJson(worker));
+  for (const wire::WorkerInfo& worker : snapshot->fleet.workers) {
+    workers.push_back(WorkerJson(worker));
   }
   return JsonReply(workers);
 }
@@ -240,10 +240,12 @@ SiteReply FleetPage::WorkerOf(std::string_view id) const {
   const auto snapshot = parts_.board.newest();
   if (snapshot == nullptr) return Refusal(503, "BUSY", "the coordinator has only just started");
   const auto uuid = Uuid::Parse(id);
-  const auto found = uuid ? std::ranges::find(snapshot->workers, *uuid, &wire::WorkerInfo::worker)
-                          : snapshot->workers.end();
-  if (found == snapshot->workers.end()) return NotFound(fmt::format("there is no worker {}", id));
-  Json json = wire::WorkerJson(*found);
+  const auto found =
+      uuid ? std::ranges::find(snapshot->fleet.workers, *uuid, &wire::WorkerInfo::worker)
+           : snapshot->fleet.workers.end();
+  if (found == snapshot->fleet.workers.end())
+    return NotFound(fmt::format("there is no worker {}", id));
+  Json json = WorkerJson(*found);
   const std::lock_guard lock(facts_mutex_);
   json["canaries"] = Json::array();
   for (const FleetHistory::Canary& canary : history_.CanariesOf(*uuid)) {

@@ -43,7 +43,7 @@ class FleetPage final : public monitoring::Site {
     const SnapshotBoard& board;
     const Clock& clock;
     std::filesystem::path database;
-    std::function<std::vector<std::string>()> unhealthy;  // the reasons given by /healthz
+    std::function<wire::FleetHealth()> health;  // of the newest snapshot
     std::string version;
   };
   // Starts the thread. Errors: the database cannot be opened.

@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "common/wire/codec/fleet_json.h"
+#include "common/fleet/attention.h"
+#include "common/fleet/fleet_json.h"
 #include "coordinator/shell/storage_queries.h"
 
 namespace loopfleet::coordinator {
@@ -19,10 +21,6 @@ using wire::WorkerInfo;
 using wire::WorkerState;
 
 constexpr std::size_t kMaxBest = 50;
-constexpr std::size_t kStepsIn5Minutes = std::chrono::minutes(5) / FleetHistory::kStep;
-// Fewer jobs than this say nothing about the failure rate.
-constexpr std::uint64_t kFewJobs = 20;
-constexpr double kManyFailures = 0.2;
 
 double Milliseconds(Nanos duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
@@ -38,10 +36,6 @@ Json Quantile(std::vector<double>& values, double part) {
   const auto place = static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1));
   std::ranges::nth_element(values, values.begin() + place);
   return values[static_cast<std::size_t>(place)];
-}
-
-std::string Count(std::size_t count, std::string_view one, std::string_view more) {
-  return fmt::format("{} {}", count, count == 1 ? one : more);
 }
 
 struct Failures {
@@ -110,22 +104,10 @@ struct Pool {
   std::set<std::string> reasons;  // why some take no jobs
 };
 
-std::string UnavailableReason(const WorkerInfo& worker) {
-  if (worker.drain) {
-    return fmt::format("{} drained by {}{}{}", worker.name, worker.drain->by,
-                       worker.drain->reason.empty() ? "" : ": ", worker.drain->reason);
-  }
-  if (worker.state == WorkerState::kQuarantined) {
-    return fmt::format("{} in quarantine: {}", worker.name, worker.quarantine);
-  }
-  if (worker.state == WorkerState::kDraining) return worker.name + " is going down";
-  return {};
-}
-
-std::map<std::string, Pool> PoolsOf(const FleetSnapshot& snapshot) {
+std::map<std::string, Pool> PoolsOf(const FleetModel& fleet) {
   constexpr std::size_t kMaxReasons = 3;
   std::map<std::string, Pool> pools;
-  for (const WorkerInfo& worker : snapshot.workers) {
+  for (const WorkerInfo& worker : fleet.workers) {
     Pool& pool = pools[worker.hardware.hardware_class];
     if (pool.example == nullptr) pool.example = &worker;
     pool.leased += worker.leased_jobs;
@@ -138,19 +120,17 @@ std::map<std::string, Pool> PoolsOf(const FleetSnapshot& snapshot) {
       case WorkerState::kQuarantined: ++pool.quarantined; break;
       case WorkerState::kLost: ++pool.lost; break;
     }
-    if (std::string why = UnavailableReason(worker);
-        !why.empty() && pool.reasons.size() < kMaxReasons) {
-      pool.reasons.insert(std::move(why));
+    const std::string why = worker.state == WorkerState::kReady ? "" : WhyLimited(worker);
+    if (!why.empty() && pool.reasons.size() < kMaxReasons) {
+      pool.reasons.insert(fmt::format("{} {}", worker.name, why));
     }
   }
   return pools;
 }
 
-std::size_t QueuedFor(const FleetSnapshot& snapshot, DeviceKind device) {
-  const auto of = [&](Placement placement) {
-    return snapshot.queued[static_cast<std::size_t>(placement)];
-  };
-  return of(device == DeviceKind::kCpu ? Placement::kCpu : Placement::kCuda) + of(Placement::kAny);
+std::size_t QueuedFor(const FleetModel& fleet, DeviceKind device) {
+  return fleet.Queued(device == DeviceKind::kCpu ? Placement::kCpu : Placement::kCuda) +
+         fleet.Queued(Placement::kAny);
 }
 
 // Why workers of the pool are idle; empty if none is.
@@ -159,16 +139,18 @@ std::string WhyIdle(const FleetSnapshot& snapshot, const Pool& pool) {
     return pool.draining + pool.quarantined > 0 ? "none of them takes jobs now" : "all are lost";
   }
   if (pool.busy == pool.ready) return {};
-  if (snapshot.is_draining) return "the coordinator is shutting down";
+  if (snapshot.fleet.is_stopping) return "the coordinator is shutting down";
   if (snapshot.returning_ms > 0) return "the coordinator waits for its workers to come back";
-  if (QueuedFor(snapshot, pool.example->hardware.device) == 0) return "nothing is queued for it";
-  if (!snapshot.unserved.empty()) return snapshot.unserved.front();
+  const FleetModel& fleet = snapshot.fleet;
+  if (QueuedFor(fleet, pool.example->hardware.device) == 0) return "nothing is queued for it";
+  const std::vector<std::string>& unserved = fleet.unserved_reasons;
+  if (!unserved.empty()) return unserved.front();
   return "its turn is next, or the queued jobs want other labels or threads";
 }
 
 Json PoolsJson(const FleetFacts& facts) {
   Json array = Json::array();
-  for (const auto& [hardware_class, pool] : PoolsOf(facts.snapshot)) {
+  for (const auto& [hardware_class, pool] : PoolsOf(facts.snapshot.fleet)) {
     const auto noise = facts.digest.pools.find(hardware_class);
     const std::string idle = WhyIdle(facts.snapshot, pool);
     array.push_back({{"class", hardware_class},
@@ -181,7 +163,7 @@ Json PoolsJson(const FleetFacts& facts) {
                      {"quarantined", pool.quarantined},
                      {"lost", pool.lost},
                      {"leased_jobs", pool.leased},
-                     {"queued", QueuedFor(facts.snapshot, pool.example->hardware.device)},
+                     {"queued", QueuedFor(facts.snapshot.fleet, pool.example->hardware.device)},
                      {"why_idle", idle.empty() ? Json(nullptr) : Json(idle)},
                      {"why_out", pool.reasons},
                      {"noise", noise == facts.digest.pools.end() ? Json(nullptr) : *noise}});
@@ -189,99 +171,52 @@ Json PoolsJson(const FleetFacts& facts) {
   return array;
 }
 
-struct Sentence {
-  std::string_view state;  // "ok", "warning", "bad"
-  std::string text;
-  std::string link;  // the part of the page with details
-};
-
-Sentence HealthOf(const FleetFacts& facts) {
-  const FleetSnapshot& snapshot = facts.snapshot;
-  std::size_t present = 0, ready = 0;
-  const WorkerInfo* quarantined = nullptr;
-  for (const WorkerInfo& worker : snapshot.workers) {
-    if (worker.state != WorkerState::kLost) ++present;
-    if (worker.state == WorkerState::kReady) ++ready;
-    if (worker.state == WorkerState::kQuarantined) quarantined = &worker;
+Json HealthJson(const wire::FleetHealth& health) {
+  constexpr std::array kStates = {"ok", "warning", "bad"};  // by Severity
+  const auto link_of = [](const wire::Attention& item) {
+    const AttentionInfo* info = FindAttention(item.kind);
+    return info == nullptr ? "" : info->screen;
+  };
+  Json attention = AttentionJson(health.attention);
+  for (std::size_t i = 0; i < attention.size(); ++i) {
+    attention[i]["link"] = link_of(health.attention[i]);
   }
-  const std::size_t queued = snapshot.queued[0] + snapshot.queued[1] + snapshot.queued[2];
-  if (!facts.unhealthy.empty()) {
-    return {"bad", fmt::format("The coordinator needs help: {}.", facts.unhealthy.front()), ""};
-  }
-  if (snapshot.is_draining) return {"warning", "The coordinator is going down.", ""};
-  if (present == 0) {
-    if (queued == 0) return {"warning", "No worker is connected.", "#/workers"};
-    return {"bad",
-            fmt::format("{} and no worker is connected.", Count(queued, "job waits", "jobs wait")),
-            "#/workers"};
-  }
-  if (ready == 0 && quarantined != nullptr) {
-    return {"bad",
-            fmt::format("No worker is ready. {} gets the jobs though it is in quarantine: {}. "
-                        "Their figures are in doubt.",
-                        quarantined->name, quarantined->quarantine),
-            "#/worker/" + quarantined->worker.ToString()};
-  }
-  if (ready == 0 && queued > 0) {
-    return {"bad",
-            fmt::format("{} and none of {} takes jobs.", Count(queued, "job waits", "jobs wait"),
-                        Count(present, "worker", "workers")),
-            "#/workers"};
-  }
-  if (!snapshot.unserved.empty()) {
-    return {"warning", fmt::format("Jobs wait: {}.", snapshot.unserved.front()), "#/workers"};
-  }
-  if (quarantined != nullptr) {
-    return {"warning",
-            fmt::format("{} is in quarantine: {}.", quarantined->name, quarantined->quarantine),
-            "#/worker/" + quarantined->worker.ToString()};
-  }
-  const FleetHistory::Step recent = facts.history.Last(kStepsIn5Minutes);
-  if (recent.finished >= kFewJobs &&
-      static_cast<double>(recent.failed) > kManyFailures * static_cast<double>(recent.finished)) {
-    return {
-        "warning",
-        fmt::format("{} of the last 5 minutes' {} jobs failed.", recent.failed, recent.finished),
-        "#/failures"};
-  }
-  return {"ok",
-          fmt::format("{} of {} ready · {} running · nothing needs you.", ready,
-                      Count(present, "worker", "workers"),
-                      Count(snapshot.running_batches, "batch", "batches")),
-          ""};
+  const bool is_well = health.level() == wire::Severity::kNotice;
+  return {{"state", kStates.at(static_cast<std::size_t>(health.level()))},
+          {"sentence", health.sentence},
+          {"link", is_well ? "" : link_of(health.attention[0])},
+          {"attention", std::move(attention)}};
 }
 
-Json HistoryJson(const FleetHistory& history) {
+Json HistoryJson(const JobSteps& steps) {
   Json finished = Json::array();
   Json failed = Json::array();
-  for (const FleetHistory::Step& step : history.steps()) {
+  for (const JobSteps::Step& step : steps.steps()) {
     finished.push_back(step.finished);
     failed.push_back(step.failed);
   }
-  return {{"step_s", FleetHistory::kStep.count()},
-          {"steps", FleetHistory::kSteps},
-          {"end_ms", EpochMs(history.steps_end())},
+  return {{"step_s", JobSteps::kStep.count()},
+          {"steps", JobSteps::kSteps},
+          {"end_ms", EpochMs(steps.end())},
           {"finished", std::move(finished)},
           {"failed", std::move(failed)}};
 }
 
 Json CardsJson(const FleetFacts& facts) {
   const FleetSnapshot& snapshot = facts.snapshot;
-  const auto ready = std::ranges::count(snapshot.workers, WorkerState::kReady, &WorkerInfo::state);
-  const auto lost = std::ranges::count(snapshot.workers, WorkerState::kLost, &WorkerInfo::state);
+  const FleetModel& fleet = snapshot.fleet;
+  const std::size_t lost = fleet.Workers(WorkerState::kLost);
   const double rate = facts.history.JobsPerSecond();
-  const std::size_t queued = snapshot.queued[0] + snapshot.queued[1] + snapshot.queued[2];
-  const std::size_t left = queued + snapshot.leased;
-  const FleetHistory::Step recent = facts.history.Last(kStepsIn5Minutes);
+  const std::size_t left = fleet.Queued() + fleet.leased;
   return {{"jobs_per_second", rate},
-          {"queued", queued},
-          {"leased", snapshot.leased},
+          {"queued", fleet.Queued()},
+          {"leased", fleet.leased},
           {"eta_s", left > 0 && rate > 0 ? Json(static_cast<double>(left) / rate) : Json(nullptr)},
-          {"workers_ready", ready},
-          {"workers", static_cast<std::int64_t>(snapshot.workers.size()) - lost},
+          {"workers_ready", fleet.Workers(WorkerState::kReady)},
+          {"workers", fleet.workers.size() - lost},
           {"workers_lost", lost},
-          {"finished_5m", recent.finished},
-          {"failed_5m", recent.failed},
+          {"finished_5m", fleet.recently_finished},
+          {"failed_5m", fleet.recently_failed},
           {"turnaround", facts.digest.turnaround},
           {"accepted_since_start", snapshot.tally.accepted()},
           {"finished_since_start", snapshot.tally.finished()},
@@ -333,7 +268,7 @@ OutcomeDigest Digest(const std::vector<storage::BriefOutcome>& outcomes, std::si
 }
 
 Json BatchViewJson(const storage::StoredBatch& batch, const FleetHistory& history) {
-  Json json = wire::BatchJson(BatchInfoOf(batch));
+  Json json = BatchJson(BatchInfoOf(batch));
   json["submitted_at_ms"] = EpochMs(batch.accepted_at);
   const auto rate = history.JobsPerSecond(batch.batch);
   const std::uint32_t left = batch.job_count - batch.finished;
@@ -344,32 +279,32 @@ Json BatchViewJson(const storage::StoredBatch& batch, const FleetHistory& histor
 
 Json OverviewJson(const FleetFacts& facts) {
   const FleetSnapshot& snapshot = facts.snapshot;
-  const Sentence health = HealthOf(facts);
   Json drains = Json::array();
-  for (const wire::Drain& drain : snapshot.drains) drains.push_back(wire::DrainJson(drain));
+  for (const wire::Drain& drain : snapshot.drains) drains.push_back(DrainJson(drain));
   Json batches = Json::array();
   for (const storage::StoredBatch& batch : facts.batches) {
     batches.push_back(BatchViewJson(batch, facts.history));
   }
-  return {
-      {"at_ms", EpochMs(snapshot.at.wall)},
-      {"version", facts.version},
-      {"coordinator", snapshot.coordinator},
-      {"epoch", snapshot.epoch},
-      {"health", {{"state", health.state}, {"sentence", health.text}, {"link", health.link}}},
-      {"cards", CardsJson(facts)},
-      {"history", HistoryJson(facts.history)},
-      {"queued",
-       {{"cpu", snapshot.queued[0]}, {"cuda", snapshot.queued[1]}, {"any", snapshot.queued[2]}}},
-      {"pools", PoolsJson(facts)},
-      {"drains", std::move(drains)},
-      {"batches", std::move(batches)},
-      {"failures", facts.digest.failures},
-      {"best", facts.digest.best},
-      {"looked_at",
-       {{"outcomes", facts.digest.outcomes},
-        {"all", facts.digest.is_all},
-        {"benchmarks", facts.digest.benchmarks}}}};
+  return {{"at_ms", EpochMs(snapshot.at.wall)},
+          {"version", facts.version},
+          {"coordinator", snapshot.coordinator},
+          {"epoch", snapshot.fleet.epoch},
+          {"health", HealthJson(facts.health)},
+          {"cards", CardsJson(facts)},
+          {"history", HistoryJson(snapshot.steps)},
+          {"queued",
+           {{"cpu", snapshot.fleet.Queued(Placement::kCpu)},
+            {"cuda", snapshot.fleet.Queued(Placement::kCuda)},
+            {"any", snapshot.fleet.Queued(Placement::kAny)}}},
+          {"pools", PoolsJson(facts)},
+          {"drains", std::move(drains)},
+          {"batches", std::move(batches)},
+          {"failures", facts.digest.failures},
+          {"best", facts.digest.best},
+          {"looked_at",
+           {{"outcomes", facts.digest.outcomes},
+            {"all", facts.digest.is_all},
+            {"benchmarks", facts.digest.benchmarks}}}};
 }
 
 }  // namespace loopfleet::coordinator

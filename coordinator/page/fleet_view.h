@@ -33,7 +33,7 @@ struct FleetFacts {
   const FleetHistory& history;
   const std::vector<storage::StoredBatch>& batches;  // newest first
   const OutcomeDigest& digest;
-  const std::vector<std::string>& unhealthy;  // the reasons given by /healthz
+  wire::FleetHealth health;
   std::string version;
 };
 Json OverviewJson(const FleetFacts& facts);

@@ -83,7 +83,7 @@ void EffectRunner::Do(SendJob effect) {
 
 void EffectRunner::Do(SendFleet effect) {
   Reply(effect.peer, effect.number,
-        observer_.status().Complete(std::move(effect.known), effect.question));
+        observer_.status().Complete(std::move(effect.fleet), effect.question));
 }
 
 void EffectRunner::Do(SendToWorker effect) {

@@ -358,13 +358,8 @@ void EventLoop::TickIfDue() {
   parts_.metrics.SetWaitingRequests(submissions_.bytes() + requests_.bytes());
   parts_.metrics.DamagedRows(parts_.reader.TakeDamagedCount());
   const Moment moment{.instant = now, .wall = parts_.clock.WallNow()};
-  parts_.observer.ShowFleet(parts_.core, moment);
-  if (parts_.board.IsDue(now)) {
-    parts_.board.Show(SnapshotOf(parts_.core, parts_.observer.tally(), moment));
-  }
-  const auto trouble = parts_.storage.trouble();
-  parts_.health.SetStorageError(trouble);
-  parts_.observer.status().SetStorageFull(trouble == ErrorKind::kFull);
+  parts_.observer.status().SetStorageTrouble(parts_.storage.trouble());
+  if (parts_.board.IsDue(now)) parts_.board.Show(parts_.observer.Look(parts_.core, moment));
 }
 
 void EventLoop::CountMalformed() {

@@ -1,9 +1,8 @@
 #pragma once
-// FleetSnapshot: a copy of the core's view of the fleet at one moment, so that readers never block
-// the event loop. SnapshotBoard: holds the newest snapshot, which the event loop puts there and any
-// thread may take. For the page; `loopfleet status` reads FleetStatus (fleet_status.h).
+// FleetSnapshot: the fleet at one moment, with what only the page shows, so that readers never
+// block the event loop. SnapshotBoard: holds the newest snapshot, which the event loop puts there
+// and any thread may take. For the page, /healthz and the metrics.
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +12,11 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/fleet/fleet_model.h"
 #include "common/wire/message.h"
 #include "coordinator/core/core.h"
+#include "coordinator/shell/fleet_status.h"
+#include "coordinator/shell/job_steps.h"
 #include "coordinator/shell/tally.h"
 
 namespace loopfleet::coordinator {
@@ -22,21 +24,16 @@ namespace loopfleet::coordinator {
 struct FleetSnapshot {
   Moment at;
   std::string coordinator;
-  std::uint64_t epoch = 0;
-  bool is_draining = false;        // the coordinator is shutting down
-  std::uint32_t returning_ms = 0;  // how long it still waits for its workers to return
-  std::vector<wire::WorkerInfo> workers;
-  std::vector<wire::Drain> drains;      // standing, with or without a worker of that name
-  std::array<std::size_t, 3> queued{};  // by Placement
-  std::size_t leased = 0;
-  std::size_t running_batches = 0;    // unfinished batches
-  std::vector<std::string> unserved;  // why jobs are unschedulable; the first few reasons
+  FleetModel fleet;
+  std::uint32_t returning_ms = 0;   // how long it still waits for its workers to return
+  std::vector<wire::Drain> drains;  // standing, with or without a worker of that name
   std::size_t undurable_outcomes = 0;
   Tally tally;
+  JobSteps steps;
 };
 
-// Cost: a copy of each worker's facts, and one check per demand of the waiting jobs.
-FleetSnapshot SnapshotOf(const Core& core, const Tally& tally, Moment now);
+FleetSnapshot SnapshotOf(const Core& core, const FleetStatus& status, const Tally& tally,
+                         Moment now);
 
 class SnapshotBoard {
  public:

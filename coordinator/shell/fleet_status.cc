@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <string_view>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/fleet/attention.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -100,16 +102,26 @@ void FleetStatus::Disagreed(const WorkersDisagreed& disagreed) {
                                    disagreed.job, disagreed.measured)});
 }
 
-void FleetStatus::SetStorageFull(bool full) {
-  if (std::exchange(storage_full_, full) == full) return;
+void FleetStatus::SetStorageTrouble(std::optional<ErrorKind> trouble) {
+  const bool full = trouble == ErrorKind::kFull;
+  if ((std::exchange(storage_trouble_, trouble) == ErrorKind::kFull) == full) return;
   events_.Add({.kind = full ? "storage.full" : "storage.has_room",
                .text = full ? "no room on the disk of the database: nothing is accepted" : ""});
 }
 
 void FleetStatus::Stopping() { events_.Add({.kind = "coordinator.stopping"}); }
 
-wire::FleetInfo FleetStatus::Complete(wire::FleetInfo fleet,
-                                      const wire::ShowFleet& question) const {
+void FleetStatus::AddTo(FleetModel& fleet) const {
+  const JobSteps::Step recent = steps_.Last(std::chrono::minutes(5));
+  fleet.storage_trouble = storage_trouble_;
+  fleet.recently_finished = recent.finished;
+  fleet.recently_failed = recent.failed;
+}
+
+wire::FleetInfo FleetStatus::Complete(FleetModel model, const wire::ShowFleet& question) const {
+  AddTo(model);
+  wire::FleetInfo fleet = FleetInfoOf(model);
+  fleet.health = HealthOf(model);
   fleet.started_at = started_at_;
   fleet.now = clock_.WallNow();
   fleet.version = version_;
@@ -117,10 +129,8 @@ wire::FleetInfo FleetStatus::Complete(wire::FleetInfo fleet,
   fleet.accepted_jobs = accepted_;
   fleet.finished_jobs = finished_;
   fleet.shared_jobs = shared_;
-  fleet.storage_full = storage_full_;
   fleet.last_event = events_.last();
   fleet.events = events_.After(question.after_event, question.max_events);
-  if (oldest_queued_) fleet.oldest_queued_at = WallTime(*oldest_queued_);
   for (const auto& [code, count] : failures_) {
     fleet.failed_jobs += count;
     fleet.failures.push_back({.code = std::string(InfoOf(code).name), .count = count});

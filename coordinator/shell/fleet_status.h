@@ -10,10 +10,13 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/fleet/fleet_model.h"
 #include "common/job/failure.h"
 #include "common/wire/message.h"
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/shell/event_feed.h"
+#include "coordinator/shell/job_steps.h"
 
 namespace loopfleet::coordinator {
 
@@ -32,14 +35,16 @@ class FleetStatus {
   void Changed(const WorkerChanged& changed);
   void Implausible(const ReportWasImplausible& report);
   void Disagreed(const WorkersDisagreed& disagreed);
-  void SetStorageFull(bool full);  // adds an event when it changes
+  // Why the database cannot be written; adds an event when its disk fills or has room again.
+  void SetStorageTrouble(std::optional<ErrorKind> trouble);
   void Stopping();
-  // The same value as in the metrics; updated about once a second.
-  void SetOldestQueued(std::optional<Nanos> since_epoch) { oldest_queued_ = since_epoch; }
+  void AddSteps(const Tally& tally, Moment now) { steps_.Add(tally, now); }
+  const JobSteps& steps() const { return steps_; }
 
-  // Adds this coordinator's counts and events to `known`, the core's part of the reply: queue,
-  // leases and workers (ShowFleet in core/handlers/on_client.cc).
-  wire::FleetInfo Complete(wire::FleetInfo known, const wire::ShowFleet& question) const;
+  // Adds what the shell knows to the core's part of the model (core/handlers/show_fleet.h).
+  void AddTo(FleetModel& fleet) const;
+  // The reply: the fleet, its health, and this coordinator's counts and events.
+  wire::FleetInfo Complete(FleetModel fleet, const wire::ShowFleet& question) const;
 
  private:
   const Clock& clock_;
@@ -51,8 +56,8 @@ class FleetStatus {
   std::uint64_t finished_ = 0;
   std::uint64_t shared_ = 0;
   std::map<FailureCode, std::uint64_t> failures_;
-  std::optional<Nanos> oldest_queued_;
-  bool storage_full_ = false;
+  std::optional<ErrorKind> storage_trouble_;
+  JobSteps steps_;
 };
 
 std::string_view NameOf(WorkerChange change);  // "joined"

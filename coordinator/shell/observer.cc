@@ -1,9 +1,11 @@
 #include "coordinator/shell/observer.h"
 
-#include <optional>
+#include <algorithm>
 #include <string_view>
 
 #include "common/base/log.h"
+#include "common/fleet/attention.h"
+#include "common/fleet/fleet_json.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -108,6 +110,10 @@ monitoring::CoordinatorLabels AllLabels() {
   for (std::size_t cause = 1; cause < kQuarantineCauses; ++cause) {
     labels.quarantines.emplace_back(QuarantineCauseName(static_cast<QuarantineCause>(cause)));
   }
+  for (const wire::WorkerState state : kWorkerStates) {
+    labels.worker_states.emplace_back(WorkerStateName(state));
+  }
+  for (const AttentionInfo& info : AttentionTable()) labels.attention.emplace_back(info.name);
   for (const Stage stage : kStages) labels.stages.emplace_back(StageName(stage));
   for (const std::string_view name : kEventNames) labels.events.emplace_back(name);
   for (const std::string_view name : {kAdmissionSlice, kPageRead}) labels.events.emplace_back(name);
@@ -120,25 +126,25 @@ void Observer::Observe(const Observation& observation) {
   tally_.Count(observation);
 }
 
-void Observer::ShowOldestQueued(const Core& core, Moment now) {
-  const std::optional<Instant> oldest = core.state().queued_since.Oldest();
-  std::optional<Nanos> accepted_at;
-  if (oldest) accepted_at = now.wall.time_since_epoch() - (now.instant - *oldest);
-  metrics_.SetOldestQueued(accepted_at);
-  status_.SetOldestQueued(accepted_at);
+FleetSnapshot Observer::Look(const Core& core, Moment now) {
+  status_.AddSteps(tally_, now);
+  return SnapshotOf(core, status_, tally_, now);
 }
 
-void Observer::ShowFleet(const Core& core, Moment now) {
-  ShowOldestQueued(core, now);
-  metrics_.SetQueued("cpu", core.Queued(Placement::kCpu));
-  metrics_.SetQueued("cuda", core.Queued(Placement::kCuda));
-  metrics_.SetQueued("any", core.Queued(Placement::kAny));
-  metrics_.SetLeased(core.Leased());
-  using monitoring::WorkerState;
-  metrics_.SetWorkers(WorkerState::kReady, core.Workers(wire::WorkerState::kReady));
-  metrics_.SetWorkers(WorkerState::kDraining, core.Workers(wire::WorkerState::kDraining));
-  metrics_.SetWorkers(WorkerState::kLost, core.Workers(wire::WorkerState::kLost));
-  metrics_.SetWorkers(WorkerState::kQuarantined, core.Workers(wire::WorkerState::kQuarantined));
+void ShowFleet(const FleetModel& fleet, const wire::FleetHealth& health,
+               monitoring::CoordinatorMetrics& metrics) {
+  metrics.SetQueued("cpu", fleet.Queued(Placement::kCpu));
+  metrics.SetQueued("cuda", fleet.Queued(Placement::kCuda));
+  metrics.SetQueued("any", fleet.Queued(Placement::kAny));
+  metrics.SetLeased(fleet.leased);
+  metrics.SetOldestQueued(fleet.oldest_queued);
+  for (const wire::WorkerState state : kWorkerStates) {
+    metrics.SetWorkers(WorkerStateName(state), fleet.Workers(state));
+  }
+  for (const AttentionInfo& info : AttentionTable()) {
+    const auto item = std::ranges::find(health.attention, info.name, &wire::Attention::kind);
+    metrics.SetAttention(info.name, item == health.attention.end() ? 0 : item->count);
+  }
 }
 
 }  // namespace loopfleet::coordinator

@@ -1,10 +1,11 @@
 #pragma once
-// Observer: turns the core's observations into metrics, log lines and events, and sets the fleet's
-// gauges. Belongs to the event loop's thread.
+// Observer: turns the core's observations into metrics, log lines and events, and takes the fleet's
+// snapshots. Belongs to the event loop's thread.
 
 #include "common/base/clock.h"
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/core.h"
+#include "coordinator/shell/fleet_snapshot.h"
 #include "coordinator/shell/fleet_status.h"
 #include "coordinator/shell/log_rate_limit.h"
 #include "coordinator/shell/tally.h"
@@ -19,19 +20,20 @@ inline constexpr std::string_view kPageRead = "page";
 // Every possible label value, for CoordinatorMetrics.
 monitoring::CoordinatorLabels AllLabels();
 
+// Sets the gauges that show the fleet. Any thread may call it.
+void ShowFleet(const FleetModel& fleet, const wire::FleetHealth& health,
+               monitoring::CoordinatorMetrics& metrics);
+
 class Observer {
  public:
   Observer(monitoring::CoordinatorMetrics& metrics, FleetStatus& status, const Clock& clock)
       : metrics_(metrics), status_(status), clock_(clock) {}
 
   void Observe(const Observation& observation);
-  void ShowFleet(const Core& core, Moment now);
+  FleetSnapshot Look(const Core& core, Moment now);
   FleetStatus& status() { return status_; }
-  const Tally& tally() const { return tally_; }
 
  private:
-  void ShowOldestQueued(const Core& core, Moment now);
-
   monitoring::CoordinatorMetrics& metrics_;
   FleetStatus& status_;
   const Clock& clock_;

@@ -136,10 +136,43 @@ class Status(unittest.TestCase):
     def test_the_first_line_says_what_is_wrong(self):
         with fleet.Fleet(workers=0) as f:
             text = f.command("status").stdout
-            self.assertIn("No worker has ever registered", text.splitlines()[0])
+            self.assertIn("No worker has registered yet", text.splitlines()[0])
             f.command("submit", "-", "--json", stdin=fleet.lines(fleet.small_jobs(3)))
             fleet.wait_until(lambda: "3 jobs wait and no worker is ready" in f.command("status").stdout,
                              "the status says that jobs wait")
+
+
+    def test_the_page_the_health_check_and_the_metrics_say_the_same(self):
+        kinds = {"workers_lost": 1, "workers_drained": 1, "jobs_unserved": 2}
+        with fleet.Fleet(workers=2) as f:
+            http = f.coordinator.ready["http"]
+            drained, lost = (worker.ready["worker"] for worker in f.workers)
+            f.json("worker", "drain", drained, "--reason", "new fan")
+            f.workers[1].kill()
+            f.start_worker()
+            f.command("submit", "-", "--json", stdin=fleet.lines(
+                [{**job, "labels": ["huge"]} for job in fleet.small_jobs(2)]))
+
+            def shown():
+                """What each of them shows; a noisy host may quarantine the third worker for a while."""
+                lists = [json.loads(f.command("status", "--json").stdout)["health"]["attention"],
+                         json.loads(get(http, "/api/overview")[1])["health"]["attention"],
+                         json.loads(get(http, "/healthz")[1]).get("attention", [])]
+                found = [{item["kind"]: (item["count"], item["sentence"]) for item in one
+                          if item["kind"] in kinds} for one in lists]
+                metrics = scrape(http)
+                counted = {kind: metrics[f'loopfleet_needs_attention{{kind="{kind}"}}'] for kind in kinds}
+                top = f.command("top").stdout
+                if counted == kinds and {kind: count for kind, (count, _) in found[0].items()} == kinds:
+                    return found, top
+                return None
+
+            found, top = fleet.wait_until(shown, "all of it is seen", fleet.COMMAND_LIMIT_S)
+            self.assertEqual(found[1:], [found[0], found[0]])
+            self.assertEqual(found[0]["workers_lost"][1], f"1 worker is lost: {lost}.")
+            self.assertIn(drained, found[0]["workers_drained"][1])
+            for _, sentence in found[0].values():
+                self.assertIn(sentence, top)
 
 
 class Events(unittest.TestCase):

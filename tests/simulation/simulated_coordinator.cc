@@ -277,7 +277,7 @@ struct SimulatedCoordinator::Doer {
                next);
   }
   void operator()(coordinator::SendFleet& effect) const {
-    self.Reply(effect.peer, effect.number, std::move(effect.known), next);
+    self.Reply(effect.peer, effect.number, FleetInfoOf(effect.fleet), next);
   }
   void operator()(coordinator::SendJob& effect) const {
     self.Reply(effect.peer, effect.number, self.disk_->Job(effect.job, effect.live), next);

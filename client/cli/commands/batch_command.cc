@@ -10,7 +10,7 @@
 #include "client/cli/text/outcome_text.h"
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
-#include "common/wire/codec/fleet_json.h"
+#include "common/fleet/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {
@@ -24,12 +24,12 @@ struct BatchFlags {
 
 void PrintInfo(const wire::BatchInfo& info, bool json) {
   if (json) {
-    fmt::print("{}\n", Dump(wire::BatchJson(info)));
+    fmt::print("{}\n", Dump(BatchJson(info)));
     return;
   }
   fmt::print(
       "batch {}: {}, {} of {} jobs finished, {} failed, {} from the store, submitted {} UTC\n",
-      info.batch, wire::BatchStateName(info.state), info.finished, info.job_count, info.failed,
+      info.batch, BatchStateName(info.state), info.finished, info.job_count, info.failed,
       info.from_store, TimeText(info.submitted_at));
 }
 
@@ -40,14 +40,14 @@ int RunList(const BatchFlags& flags, const CommandRun& run) {
   if (!list) return Report(list.error());
   if (flags.json) {
     Json array = Json::array();
-    for (const auto& info : list->batches) array.push_back(wire::BatchJson(info));
+    for (const auto& info : list->batches) array.push_back(BatchJson(info));
     fmt::print("{}\n", Dump(array));
     return kExitOk;
   }
   Table table(
       {"BATCH", "STATE", "JOBS", "FINISHED", "FAILED", "FROM STORE", "SUBMITTED (UTC)", "BY"});
   for (const auto& info : list->batches) {
-    table.Add({fmt::format("{}", info.batch), std::string(wire::BatchStateName(info.state)),
+    table.Add({fmt::format("{}", info.batch), std::string(BatchStateName(info.state)),
                std::to_string(info.job_count), std::to_string(info.finished),
                std::to_string(info.failed), std::to_string(info.from_store),
                TimeText(info.submitted_at), info.client.is_nil() ? "coordinator" : "client"});

@@ -21,7 +21,7 @@
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
 #include "common/base/subprocess.h"
-#include "common/wire/codec/fleet_json.h"
+#include "common/fleet/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {
@@ -195,7 +195,7 @@ Json TaskJson(const SlurmTask& task, const wire::WorkerInfo* worker) {
                {"worker", nullptr}};
   if (worker != nullptr) {
     json["worker"] = {{"name", worker->name},
-                      {"state", wire::WorkerStateName(worker->state)},
+                      {"state", WorkerStateName(worker->state)},
                       {"leased_jobs", worker->leased_jobs},
                       {"finished_jobs", worker->finished_jobs}};
   }
@@ -226,7 +226,7 @@ int RunStatus(const FleetFlags& flags, const CommandRun& run) {
       row.insert(row.end(), {"none yet", "", "", ""});
     } else {
       row.insert(row.end(),
-                 {worker->name, std::string(wire::WorkerStateName(worker->state)),
+                 {worker->name, std::string(WorkerStateName(worker->state)),
                   std::to_string(worker->leased_jobs), std::to_string(worker->finished_jobs)});
     }
     row.push_back(task.reason);

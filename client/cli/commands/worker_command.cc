@@ -3,8 +3,6 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,7 +12,8 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
-#include "common/wire/codec/fleet_json.h"
+#include "common/fleet/attention.h"
+#include "common/fleet/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {
@@ -25,30 +24,9 @@ struct WorkerFlags {
   bool json = false;
 };
 
-std::string TimeText(WallTime when) {
-  const std::time_t seconds =
-      std::chrono::duration_cast<std::chrono::seconds>(when.time_since_epoch()).count();
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
-// Why it gets no jobs, or only some.
-std::string WhyText(const wire::WorkerInfo& info) {
-  if (info.drain) {
-    return fmt::format("drained by {} at {}{}{}", info.drain->by, TimeText(info.drain->since),
-                       info.drain->reason.empty() ? "" : ": ", info.drain->reason);
-  }
-  if (info.quarantine.empty()) return {};
-  return fmt::format("in quarantine for {:.0f} s: {}",
-                     static_cast<double>(info.quarantined_ms) / 1e3, info.quarantine);
-}
-
 void PrintJson(const std::vector<wire::WorkerInfo>& workers) {
   Json array = Json::array();
-  for (const auto& info : workers) array.push_back(wire::WorkerJson(info));
+  for (const auto& info : workers) array.push_back(WorkerJson(info));
   fmt::print("{}\n", Dump(array));
 }
 
@@ -63,11 +41,11 @@ int RunList(const WorkerFlags& flags, const CommandRun& run) {
   }
   Table table({"WORKER", "STATE", "PID", "DEVICE", "LEASED", "FINISHED", "HEARD", "MODEL", "WHY"});
   for (const auto& info : list->workers) {
-    table.Add({info.name, std::string(wire::WorkerStateName(info.state)), std::to_string(info.pid),
+    table.Add({info.name, std::string(WorkerStateName(info.state)), std::to_string(info.pid),
                std::string(EnumName(info.hardware.device)), std::to_string(info.leased_jobs),
                std::to_string(info.finished_jobs),
                fmt::format("{:.1f} s ago", info.since_heartbeat_ms / 1e3),
-               fmt::format("{} ({})", info.hardware.model, info.hardware.isa), WhyText(info)});
+               fmt::format("{} ({})", info.hardware.model, info.hardware.isa), WhyLimited(info)});
   }
   fmt::print("{}", table.Text());
   return kExitOk;
@@ -93,9 +71,9 @@ std::string WorkerText(const wire::WorkerInfo& info) {
   const HardwareFacts& hardware = info.hardware;
   std::string text = fmt::format("{} ({})\n", info.name, info.worker.ToString());
   text += fmt::format("state: {}, {} jobs leased, {} finished, heard {:.1f} s ago\n",
-                      wire::WorkerStateName(info.state), info.leased_jobs, info.finished_jobs,
+                      WorkerStateName(info.state), info.leased_jobs, info.finished_jobs,
                       info.since_heartbeat_ms / 1e3);
-  if (const std::string why = WhyText(info); !why.empty()) text += fmt::format("why: {}\n", why);
+  if (const std::string why = WhyLimited(info); !why.empty()) text += fmt::format("why: {}\n", why);
   text += fmt::format("device: {} ({}), reference clock {:.0f} MHz, up to {} threads\n",
                       hardware.model, hardware.isa, hardware.clock_mhz, info.max_threads);
   text += fmt::format("peak: {}; memory read {}, triad {}\n",
@@ -129,7 +107,7 @@ int RunShow(const WorkerFlags& flags, const CommandRun& run) {
     return kExitFailed;
   }
   if (flags.json) {
-    fmt::print("{}\n", Dump(wire::WorkerJson(found.front())));
+    fmt::print("{}\n", Dump(WorkerJson(found.front())));
   } else {
     fmt::print("{}", WorkerText(found.front()));
   }
@@ -170,7 +148,7 @@ int RunSetDrain(const WorkerFlags& flags, const CommandRun& run, wire::DrainActi
     return kExitOk;
   }
   for (const auto& info : concerned->workers) {
-    fmt::print("{}: {}, {} jobs leased\n", info.name, wire::WorkerStateName(info.state),
+    fmt::print("{}: {}, {} jobs leased\n", info.name, WorkerStateName(info.state),
                info.leased_jobs);
   }
   if (concerned->workers.empty()) fmt::print("no worker of that name is connected now\n");

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/cli/text/table.h"
-#include "common/wire/codec/fleet_json.h"
+#include "common/fleet/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {
@@ -35,7 +35,7 @@ std::string FitText(const wire::WorkerFit& fit) {
 Json FitJson(const wire::WorkerFit& fit) {
   return Json{{"name", fit.name},
               {"matches", fit.matches()},
-              {"state", wire::WorkerStateName(fit.state)},
+              {"state", WorkerStateName(fit.state)},
               {"connected", fit.connected},
               {"leased_jobs", fit.leased_jobs},
               {"credit", fit.credit},
@@ -51,8 +51,8 @@ std::string WorkersText(const wire::JobExplanation& explanation) {
   if (explanation.workers.empty()) return "";
   Table table({"WORKER", "STATE", "LEASED", "CREDIT", "FOR THIS JOB"});
   for (const wire::WorkerFit& fit : explanation.workers) {
-    table.Add({fit.name, std::string(wire::WorkerStateName(fit.state)),
-               std::to_string(fit.leased_jobs), std::to_string(fit.credit), FitText(fit)});
+    table.Add({fit.name, std::string(WorkerStateName(fit.state)), std::to_string(fit.leased_jobs),
+               std::to_string(fit.credit), FitText(fit)});
   }
   std::string text = table.Text();
   if (explanation.more_workers > 0) {

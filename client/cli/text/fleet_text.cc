@@ -11,9 +11,13 @@
 #include <utility>
 
 #include "client/cli/text/table.h"
-#include "common/wire/codec/fleet_json.h"
+#include "common/fleet/attention.h"
+#include "common/fleet/fleet_json.h"
 
 namespace loopfleet::client {
+
+using wire::Severity;
+
 namespace {
 
 constexpr std::size_t kMostListed = 10;  // batches in a status
@@ -49,11 +53,6 @@ std::uint64_t Queued(const wire::FleetInfo& fleet) {
   return fleet.queued_cpu + fleet.queued_cuda + fleet.queued_any;
 }
 
-std::uint32_t Known(const wire::FleetInfo& fleet) {
-  return fleet.workers_ready + fleet.workers_draining + fleet.workers_quarantined +
-         fleet.workers_lost;
-}
-
 bool IsRunning(const wire::BatchInfo& batch) {
   return batch.state == wire::BatchState::kOpen || batch.state == wire::BatchState::kRunning;
 }
@@ -79,20 +78,38 @@ std::string FailuresText(const wire::FleetInfo& fleet) {
   return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string_view LevelName(HealthLevel level) {
+std::string_view LevelName(Severity level) {
   switch (level) {
-    case HealthLevel::kHealthy: return "healthy";
-    case HealthLevel::kWarning: return "warning";
-    case HealthLevel::kProblem: return "problem";
+    case Severity::kNotice: return "healthy";
+    case Severity::kWarning: return "warning";
+    case Severity::kProblem: return "problem";
   }
   return "";
 }
 
-std::string HealthLine(const FleetSnapshot& snapshot) {
-  const FleetHealth health = HealthOf(snapshot);
-  std::string line = health.sentence;
-  if (!health.hint.empty()) line += fmt::format(" See `{}`.", health.hint);
-  return line;
+wire::FleetHealth HealthIn(const wire::FleetInfo& fleet) {
+  if (!fleet.health.sentence.empty()) return fleet.health;
+  const std::string sentence = "The coordinator is older and does not say what needs attention.";
+  return {.sentence = sentence,
+          .attention = {{.severity = Severity::kWarning, .sentence = sentence}}};
+}
+
+std::string HintOf(const wire::Attention& item) {
+  const AttentionInfo* info = FindAttention(item.kind);
+  return std::string(info == nullptr ? "" : info->command);
+}
+
+// What needs attention, the worst first, or that nothing does.
+std::vector<std::string> HealthLines(const wire::FleetInfo& fleet) {
+  const wire::FleetHealth health = HealthIn(fleet);
+  std::vector<std::string> lines;
+  if (health.level() == Severity::kNotice) lines.push_back(Printable(health.sentence));
+  for (const wire::Attention& item : health.attention) {
+    const std::string hint = HintOf(item);
+    lines.push_back(Printable(item.sentence) +
+                    (hint.empty() ? "" : fmt::format(" See `{}`.", hint)));
+  }
+  return lines;
 }
 
 }  // namespace
@@ -105,48 +122,9 @@ std::string Printable(std::string_view text) {
   return printable;
 }
 
-FleetHealth HealthOf(const FleetSnapshot& snapshot) {
-  const wire::FleetInfo& fleet = snapshot.fleet;
-  const std::uint64_t queued = Queued(fleet);
-  const std::uint32_t known = Known(fleet);
-  if (fleet.storage_full) {
-    return {HealthLevel::kProblem, "The disk of the database is full: no jobs are accepted.",
-            "df -h"};
-  }
-  if (queued > 0 && fleet.workers_ready == 0) {
-    return {HealthLevel::kProblem,
-            fmt::format("{} and no worker is ready.", Counted(queued, "job waits", "jobs wait")),
-            "loopfleet worker list"};
-  }
-  if (fleet.stopping) return {HealthLevel::kWarning, "The coordinator is stopping.", ""};
-  if (fleet.workers_ready == 0) {
-    return {HealthLevel::kWarning,
-            known == 0 ? "No worker has ever registered." : "No worker is ready; none is wanted.",
-            known == 0 ? "loopfleet-worker --help" : "loopfleet worker list"};
-  }
-  if (fleet.workers_quarantined > 0) {
-    return {HealthLevel::kWarning,
-            fmt::format("{} of {} in quarantine: its figures are in doubt.",
-                        fleet.workers_quarantined, Counted(known, "worker is", "workers are")),
-            "loopfleet worker list"};
-  }
-  if (fleet.workers_lost > 0) {
-    return {
-        HealthLevel::kWarning,
-        fmt::format("{} lost; {} ready.", Counted(fleet.workers_lost, "worker is", "workers are"),
-                    fleet.workers_ready),
-        "loopfleet worker list"};
-  }
-  const std::size_t running = Running(snapshot.batches).size();
-  return {HealthLevel::kHealthy,
-          fmt::format("{} of {} ready, {} running; nothing needs you.", fleet.workers_ready,
-                      Counted(known, "worker", "workers"), Counted(running, "batch", "batches")),
-          ""};
-}
-
 std::string StatusText(const FleetSnapshot& snapshot) {
   const wire::FleetInfo& fleet = snapshot.fleet;
-  std::string text = HealthLine(snapshot) + "\n\n";
+  std::string text = fmt::format("{}\n\n", fmt::join(HealthLines(fleet), "\n"));
   text += fmt::format(
       "coordinator  version {}, up {}, start number {}{}\n", Printable(fleet.version),
       DurationText(fleet.now - fleet.started_at), fleet.epoch,
@@ -179,7 +157,9 @@ std::string StatusText(const FleetSnapshot& snapshot) {
 
 Json StatusJson(const FleetSnapshot& snapshot) {
   const wire::FleetInfo& fleet = snapshot.fleet;
-  const FleetHealth health = HealthOf(snapshot);
+  const wire::FleetHealth health = HealthIn(fleet);
+  const std::string hint =
+      health.level() == Severity::kNotice ? std::string() : HintOf(health.attention[0]);
   Json batches = Json::array();
   for (const wire::BatchInfo& batch : Running(snapshot.batches)) {
     batches.push_back({{"batch", batch.batch.value},
@@ -191,9 +171,10 @@ Json StatusJson(const FleetSnapshot& snapshot) {
   Json failures = Json::object();
   for (const auto& failure : fleet.failures) failures[failure.code] = failure.count;
   return Json{{"health",
-               {{"level", LevelName(health.level)},
+               {{"level", LevelName(health.level())},
                 {"sentence", health.sentence},
-                {"hint", health.hint.empty() ? Json(nullptr) : Json(health.hint)}}},
+                {"hint", hint.empty() ? Json(nullptr) : Json(hint)},
+                {"attention", AttentionJson(health.attention)}}},
               {"coordinator",
                {{"version", fleet.version},
                 {"epoch", fleet.epoch},
@@ -371,7 +352,7 @@ std::string WorkersText(const FleetHistory& history, std::size_t most) {
   std::ranges::stable_sort(workers, {}, rank);
   for (std::size_t i = 0; i < std::min(workers.size(), most); ++i) {
     const wire::WorkerInfo& worker = workers[i];
-    table.Add({Printable(worker.name), std::string(wire::WorkerStateName(worker.state)),
+    table.Add({Printable(worker.name), std::string(WorkerStateName(worker.state)),
                RateText(history.JobsPerSecondOf(worker)), Thousands(worker.leased_jobs),
                Thousands(worker.finished_jobs),
                worker.canary_ratio > 0 ? fmt::format("{:.3f}", worker.canary_ratio) : "-",
@@ -403,8 +384,7 @@ std::string BatchesText(const FleetHistory& history, std::size_t most) {
 std::vector<std::string> TopScreen(const FleetHistory& history, const ScreenSize& size) {
   const FleetSnapshot& latest = history.latest();
   const wire::FleetInfo& fleet = latest.fleet;
-  std::vector<std::string> lines;
-  lines.push_back(HealthLine(latest));
+  std::vector<std::string> lines = HealthLines(fleet);
   lines.push_back(
       fmt::format("jobs/s {}   waiting {}{}   leased {}   finished {}   failed {}   shared {}",
                   RateText(history.JobsPerSecond()), Thousands(Queued(fleet)), OldestText(fleet),

@@ -1,6 +1,6 @@
 #pragma once
-// The fleet as text: the health sentence, the lines of `loopfleet status`, the screen of `loopfleet
-// top`. Pure: no sockets, no terminal.
+// The fleet as text: what needs attention, the lines of `loopfleet status`, the screen of
+// `loopfleet top`. Pure: no sockets, no terminal.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,14 +19,6 @@ struct FleetSnapshot {
   wire::WorkerList workers;
   wire::BatchList batches;  // the newest ones, newest first
 };
-
-enum class HealthLevel : std::uint8_t { kHealthy, kWarning, kProblem };
-struct FleetHealth {
-  HealthLevel level = HealthLevel::kHealthy;
-  std::string sentence;  // the worst problem, or that there is none
-  std::string hint;      // a command that shows or fixes it; "": nothing to do
-};
-FleetHealth HealthOf(const FleetSnapshot& snapshot);
 
 std::string StatusText(const FleetSnapshot& snapshot);
 Json StatusJson(const FleetSnapshot& snapshot);

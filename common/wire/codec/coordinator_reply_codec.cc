@@ -40,6 +40,11 @@ constexpr EnumTable kQuarantineCauses{
         std::pair{schema::QuarantineCause::MEMORY_CANARY, QuarantineCause::kMemoryCanary},
         std::pair{schema::QuarantineCause::RESERVED_AUDITS, QuarantineCause::kUnspecifiedCanary}}};
 
+constexpr EnumTable kSeverities{
+    "severity", std::array{std::pair{schema::Severity::NOTICE, Severity::kNotice},
+                           std::pair{schema::Severity::WARNING, Severity::kWarning},
+                           std::pair{schema::Severity::PROBLEM, Severity::kProblem}}};
+
 // Labels given by hand, and labels from the hardware, which may be as long as facts.
 constexpr TextListBounds kWorkerLabels{.entries = 2 * kMaxLabels, .entry_bytes = 768};
 
@@ -181,6 +186,7 @@ void WriteWorker(const WorkerInfo& info, schema::WorkerInfo::Builder builder) {
   builder.setQuarantine(TextOf(FactText(info.quarantine)));
   builder.setQuarantineCause(kQuarantineCauses.ToWire(info.quarantine_cause));
   builder.setQuarantinedMs(info.quarantined_ms);
+  builder.setOutdated(TextOf(FactText(info.outdated)));
   if (!info.labels.empty()) {
     WriteTexts(info.labels, builder.initLabels(static_cast<unsigned>(info.labels.size())));
   }
@@ -211,6 +217,7 @@ WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
   info.quarantined_ms = reader.getQuarantinedMs();
   info.labels = ReadTexts(reader.getLabels(), kWorkerLabels, "the worker's labels");
   info.hindrances = ReadTexts(reader.getHindrances(), kHindranceBounds, "the hindrances");
+  info.outdated = ReadFact(reader.getOutdated(), "what the worker lacks");
   return info;
 }
 
@@ -357,6 +364,20 @@ FleetEvent ReadEvent(schema::Event::Reader reader) {
   return event;
 }
 
+void WriteAttention(const Attention& item, schema::Attention::Builder builder) {
+  builder.setKind(TextOf(ToUtf8(item.kind, kMaxKindBytes)));
+  builder.setSeverity(kSeverities.ToWire(item.severity));
+  builder.setCount(item.count);
+  builder.setSentence(TextOf(ToUtf8(item.sentence, kMaxFailureTextBytes)));
+}
+
+Attention ReadAttention(schema::Attention::Reader reader) {
+  return {.kind = ReadText(reader.getKind(), kMaxKindBytes, "what needs attention"),
+          .severity = kSeverities.FromWire(reader.getSeverity()),
+          .count = reader.getCount(),
+          .sentence = ReadText(reader.getSentence(), kMaxFailureTextBytes, "its sentence")};
+}
+
 void WriteFleet(const FleetInfo& fleet, schema::FleetInfo::Builder builder) {
   builder.setEpoch(fleet.epoch);
   builder.setStartedAt(NanosOf(fleet.started_at));
@@ -388,6 +409,11 @@ void WriteFleet(const FleetInfo& fleet, schema::FleetInfo::Builder builder) {
   LF_CHECK(fleet.events.size() <= kMaxEventsPerList, "{} events", fleet.events.size());
   auto events = builder.initEvents(static_cast<unsigned>(fleet.events.size()));
   for (unsigned i = 0; i < events.size(); ++i) WriteEvent(fleet.events[i], events[i]);
+  builder.setHealth(TextOf(ToUtf8(fleet.health.sentence, kMaxFailureTextBytes)));
+  const std::vector<Attention>& items = fleet.health.attention;
+  LF_CHECK(items.size() <= kMaxAttention, "{} things need attention", items.size());
+  auto attention = builder.initAttention(static_cast<unsigned>(items.size()));
+  for (unsigned i = 0; i < attention.size(); ++i) WriteAttention(items[i], attention[i]);
 }
 
 FleetInfo ReadFleet(schema::FleetInfo::Reader reader) {
@@ -422,6 +448,10 @@ FleetInfo ReadFleet(schema::FleetInfo::Reader reader) {
   fleet.last_event = reader.getLastEvent();
   for (const auto event : Bounded(reader.getEvents(), kMaxEventsPerList, "the events")) {
     fleet.events.push_back(ReadEvent(event));
+  }
+  fleet.health.sentence = ReadText(reader.getHealth(), kMaxFailureTextBytes, "the health");
+  for (const auto item : Bounded(reader.getAttention(), kMaxAttention, "the attention")) {
+    fleet.health.attention.push_back(ReadAttention(item));
   }
   return fleet;
 }

@@ -103,7 +103,8 @@ std::size_t EncodedSize(const WorkerInfo& worker) {
   for (const std::string& text : worker.hindrances) labels += kPointerBytes + TextBytes(text);
   return labels + kWorkerBytes + FactBytes(worker.name) + FactBytes(worker.http) +
          HardwareBytes(worker.hardware) + CompilerBytes(worker.compiler) +
-         FactBytes(worker.quarantine) + (worker.drain ? DrainBytes(*worker.drain) : 0);
+         FactBytes(worker.quarantine) + FactBytes(worker.outdated) +
+         (worker.drain ? DrainBytes(*worker.drain) : 0);
 }
 
 }  // namespace loopfleet::wire

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/fleet/fleet_model.h"
 #include "common/job/failure.h"
 #include "common/job/outcome.h"
 #include "common/job/quarantine.h"
@@ -65,12 +66,12 @@ struct SendJob {
   std::optional<LiveJob> live;
 };
 
-// Answer with the fleet's figures: `known` is what the core knows; the shell has counted the rest.
+// Answer with the fleet's figures: `fleet` is what the core knows; the shell knows the rest.
 struct SendFleet {
   PeerId peer;
   std::uint64_t number = 0;
   wire::ShowFleet question;
-  wire::FleetInfo known;
+  FleetModel fleet;
 };
 
 struct SendToWorker {

@@ -12,6 +12,7 @@
 #include "coordinator/core/handlers/explanation.h"
 #include "coordinator/core/handlers/on_drain.h"
 #include "coordinator/core/handlers/on_worker.h"
+#include "coordinator/core/handlers/show_fleet.h"
 #include "coordinator/core/handlers/worker_info.h"
 #include "coordinator/core/rules/permission.h"
 #include "coordinator/core/state/client_reply.h"
@@ -194,24 +195,10 @@ struct QuestionVisitor {
   }
 
   void operator()(const wire::ShowFleet& show) const {
-    const State& state = tx.state;
-    const auto workers = [&](wire::WorkerState which) {
-      return static_cast<std::uint32_t>(state.workers.CountIn(which));
-    };
-    tx.effects.push_back(
-        SendFleet{.peer = asker.peer,
-                  .number = asker.number,
-                  .question = show,
-                  .known = {.epoch = state.epoch,
-                            .queued_cpu = state.ready.Size(Placement::kCpu),
-                            .queued_cuda = state.ready.Size(Placement::kCuda),
-                            .queued_any = state.ready.Size(Placement::kAny),
-                            .leased_jobs = state.leases.size(),
-                            .workers_ready = workers(wire::WorkerState::kReady),
-                            .workers_draining = workers(wire::WorkerState::kDraining),
-                            .workers_lost = workers(wire::WorkerState::kLost),
-                            .workers_quarantined = workers(wire::WorkerState::kQuarantined),
-                            .stopping = state.service == Service::kDraining}});
+    tx.effects.push_back(SendFleet{.peer = asker.peer,
+                                   .number = asker.number,
+                                   .question = show,
+                                   .fleet = FleetModelOf(tx.state, tx.now)});
   }
 
   void operator()(const wire::UnknownMember& unknown) const {

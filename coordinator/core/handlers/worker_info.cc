@@ -1,8 +1,11 @@
 #include "coordinator/core/handlers/worker_info.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace loopfleet::coordinator {
 namespace {
@@ -10,6 +13,13 @@ namespace {
 std::uint32_t Milliseconds(Nanos duration) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(ms, 0, UINT32_MAX));
+}
+
+// A worker of an older minor version gets none of the jobs that use what it does not know.
+std::string OutdatedText(const wire::ProtocolVersion& version) {
+  if (version >= wire::kProtocolVersion) return {};
+  return fmt::format("it speaks protocol {}.{}, the coordinator {}.{}", version.major,
+                     version.minor, wire::kProtocolVersion.major, wire::kProtocolVersion.minor);
 }
 
 }  // namespace
@@ -34,7 +44,8 @@ wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) {
           .quarantine = QuarantineText(quarantine),
           .quarantine_cause = quarantine.cause,
           .quarantined_ms = quarantine ? Milliseconds(now - worker.quarantined_at) : 0,
-          .hindrances = worker.facts.hindrances};
+          .hindrances = worker.facts.hindrances,
+          .outdated = OutdatedText(worker.facts.version)};
 }
 
 }  // namespace loopfleet::coordinator

@@ -90,6 +90,10 @@ class ReadyQueue {
   void Took(const Uuid& client, Nanos duration);
 
   std::size_t Size(Placement placement) const;
+  std::size_t Size(const Demand& demand) const {
+    const auto entry = classes_.find(demand);
+    return entry == classes_.end() ? 0 : entry->second.size;
+  }
   std::size_t size() const { return size_; }
   // Demands that any fitting worker may meet.
   std::size_t open_demands() const { return open_demands_; }

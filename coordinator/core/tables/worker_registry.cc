@@ -212,11 +212,6 @@ void WorkerRegistry::ForgetLost(Instant lost_before, std::size_t max_lost) {
   }
 }
 
-std::size_t WorkerRegistry::CountIn(WorkerState state) const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      workers_, [&](const auto& entry) { return entry.second.state == state; }));
-}
-
 bool WorkerRegistry::IsCandidate(const Worker& worker) const {
   if (worker.state != WorkerState::kReady || !worker.peer || worker.reservation) return false;
   const std::uint32_t worth =

@@ -146,7 +146,6 @@ class WorkerRegistry {
 
   const std::map<Uuid, Worker>& all() const { return workers_; }
   std::size_t size() const { return workers_.size(); }
-  std::size_t CountIn(wire::WorkerState state) const;
   // Grows whenever a worker or its connection comes, goes or changes.
   std::uint64_t changes() const { return changes_; }
   void CheckInvariants() const;

@@ -63,12 +63,20 @@ export interface Best {
   outcomes: number;
 }
 
+export interface Attention {
+  kind: string;
+  severity: "notice" | "warning" | "problem";
+  count: number;
+  sentence: string;
+  link: string;
+}
+
 export interface Overview {
   at_ms: number;
   version: string;
   coordinator: string;
   epoch: number;
-  health: { state: "ok" | "warning" | "bad"; sentence: string; link: string };
+  health: { state: "ok" | "warning" | "bad"; sentence: string; link: string; attention: Attention[] };
   cards: {
     jobs_per_second: number;
     queued: number;
@@ -119,8 +127,7 @@ export interface Worker {
   finished_jobs: number;
   since_heartbeat_ms: number;
   max_threads: number;
-  drain: Drain | null;
-  quarantine: string | null;
+  why: string | null;
   labels: string[];
   canary_ratio: number | null;
   http: string | null;

@@ -256,14 +256,27 @@ function FirstSteps() {
   );
 }
 
+const stateOf = { notice: "ok", warning: "warning", problem: "bad" } as const;
+
+function HealthLine({ state, sentence, link }: { state: string; sentence: string; link: string }) {
+  return (
+    <p class={`health health-${state}`} role="status">
+      <span class="health-dot" aria-hidden="true" />
+      {link ? <a href={link}>{sentence}</a> : sentence}
+    </p>
+  );
+}
+
 export function OverviewPage({ overview }: { overview: Overview }) {
   const empty = overview.pools.length === 0 && overview.batches.length === 0;
   return (
     <>
-      <p class={`health health-${overview.health.state}`} role="status">
-        <span class="health-dot" aria-hidden="true" />
-        {overview.health.link ? <a href={overview.health.link}>{overview.health.sentence}</a> : overview.health.sentence}
-      </p>
+      <HealthLine {...overview.health} />
+      {overview.health.attention
+        .filter((item) => item.sentence !== overview.health.sentence)
+        .map((item) => (
+          <HealthLine key={item.kind} state={stateOf[item.severity]} sentence={item.sentence} link={item.link} />
+        ))}
       <Cards overview={overview} />
       {empty ? <FirstSteps /> : null}
       <Throughput overview={overview} />

@@ -8,11 +8,6 @@ import { Figure, percent, short, span, State } from "./figure";
 import { useAnswer } from "./live";
 import { Facts, Table } from "./table";
 
-const whyOut = (worker: Worker): string =>
-  worker.drain
-    ? `drained by ${worker.drain.by}${worker.drain.reason ? `: ${worker.drain.reason}` : ""}`
-    : (worker.quarantine ?? "");
-
 export function WorkersPage({ turn }: { turn: unknown }) {
   const { answer: workers, error } = useAnswer<Worker[]>("/api/workers", turn);
   if (!workers) return <p class="empty">{error ?? "…"}</p>;
@@ -37,7 +32,7 @@ export function WorkersPage({ turn }: { turn: unknown }) {
           },
           { label: "Canaries", number: true, cell: (worker) => <Figure value={worker.canary_ratio} /> },
           { label: "Model", cell: (worker) => `${worker.hardware.model} (${worker.hardware.isa})` },
-          { label: "Why", cell: (worker) => whyOut(worker) || "–" },
+          { label: "Why", cell: (worker) => worker.why ?? "–" },
         ]}
       />
     </>
@@ -75,10 +70,10 @@ export function WorkerPage({ id, turn }: { id: string; turn: unknown }) {
       <h1>
         {worker.name} <State state={worker.state} />
       </h1>
-      {whyOut(worker) ? (
+      {worker.why ? (
         <p class="health health-warning">
           <span class="health-dot" aria-hidden="true" />
-          {whyOut(worker)}
+          {worker.why}
         </p>
       ) : null}
       <Facts

@@ -21,6 +21,8 @@ const CoordinatorLabels kCoordinatorLabels = {
     .outcomes = {"ok", "INVALID_ACTION", "WRONG_OUTPUT"},
     .sources = {"measured", "stored", "coalesced"},
     .devices = {"cpu", "cuda", "any"},
+    .worker_states = {"ready", "draining", "lost"},
+    .attention = {"workers_lost"},
     .stages = {"queue", "replay", "compile", "verify", "measure", "store"},
     .refusals = {"BUSY", "UNSUPPORTED"},
     .retries = {"UNSTABLE_TIMING"},
@@ -114,9 +116,9 @@ TEST(CoordinatorMetrics, ShowsTheStateOfTheFleet) {
   metrics.SetQueued("cpu", 7);
   metrics.SetQueued("abacus", 9);
   metrics.SetLeased(3);
-  metrics.SetWorkers(WorkerState::kReady, 2);
-  metrics.SetWorkers(WorkerState::kLost, 1);
-  metrics.SetWorkers(WorkerState::kReady, 5);
+  metrics.SetWorkers("ready", 2);
+  metrics.SetWorkers("lost", 1);
+  metrics.SetWorkers("ready", 5);
   EXPECT_EQ(ValueOf(registry, "loopfleet_queue_jobs{device=\"cpu\"}"), 7);
   EXPECT_EQ(ValueOf(registry, "loopfleet_queue_jobs{device=\"cuda\"}"), 0);
   EXPECT_EQ(registry.ToText().find("abacus"), std::string::npos);
@@ -124,6 +126,9 @@ TEST(CoordinatorMetrics, ShowsTheStateOfTheFleet) {
   EXPECT_EQ(ValueOf(registry, "loopfleet_workers{state=\"ready\"}"), 5);
   EXPECT_EQ(ValueOf(registry, "loopfleet_workers{state=\"draining\"}"), 0);
   EXPECT_EQ(ValueOf(registry, "loopfleet_workers{state=\"lost\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_needs_attention{kind=\"workers_lost\"}"), 0);
+  metrics.SetAttention("workers_lost", 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_needs_attention{kind=\"workers_lost\"}"), 1);
 }
 
 TEST(CoordinatorMetrics, ObservesDurationsInSeconds) {

@@ -43,6 +43,8 @@ int main(int argc, char** argv) {
   CoordinatorMetrics coordinator_metrics(coordinator, {.outcomes = {"ok", "WRONG_OUTPUT"},
                                                        .sources = {"measured", "stored"},
                                                        .devices = {"cpu", "cuda"},
+                                                       .worker_states = {"ready", "lost"},
+                                                       .attention = {"workers_lost"},
                                                        .stages = {"queue", "store"},
                                                        .refusals = {"BUSY"},
                                                        .retries = {"UNSTABLE_TIMING"},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/check.h"
+#include "coordinator/core/handlers/show_fleet.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -255,6 +256,10 @@ void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) 
                               .labels = hello.labels,
                               .held = std::move(hello.held),
                               .capabilities = std::move(hello.capabilities)});
+}
+
+std::size_t Harness::Workers(wire::WorkerState state) const {
+  return FleetModelOf(core->state(), now).Workers(state);
 }
 
 void Harness::Say(const PeerId& peer, wire::WorkerMessage message) {

@@ -116,6 +116,7 @@ class Harness {
   template <class T>
   std::optional<T> TakeCommand(const PeerId& worker);
   bool TakePage(const PeerId& peer, std::uint64_t number);  // whether a fetch was answered
+  std::size_t Workers(wire::WorkerState state) const;       // how many are in this state
   bool SaidNothing() const { return replies.empty() && pages.empty() && from_storage.empty(); }
   wire::Accepted MustAccept(const PeerId& peer, std::uint64_t number);
 

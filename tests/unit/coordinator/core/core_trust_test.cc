@@ -43,7 +43,7 @@ TEST(Core, AWorkerThatDriftsGetsNothingThatAReadyOneCouldRun) {
   EXPECT_TRUE(h.TakeLeases("w").empty());
   EXPECT_EQ(ShownWorker(h).state, wire::WorkerState::kQuarantined);
   EXPECT_NEAR(ShownWorker(h).canary_ratio, 1.07, 1e-9);
-  EXPECT_EQ(h.core->Workers(wire::WorkerState::kQuarantined), 1U);
+  EXPECT_EQ(h.Workers(wire::WorkerState::kQuarantined), 1U);
   for (int second = 0; second < 5; ++second) {
     h.Heartbeat("x", {busy.lease});
     Drift(h, "w", seconds(1));
@@ -65,7 +65,7 @@ TEST(Core, AWorkerThatFlipsIsBelievedOnceInAWhile) {
   }
   h.Write();
   EXPECT_EQ(h.disk.suspected.size(), 2U);
-  EXPECT_EQ(h.core->Workers(wire::WorkerState::kQuarantined), 1U);
+  EXPECT_EQ(h.Workers(wire::WorkerState::kQuarantined), 1U);
 }
 
 // Older results are of an earlier worker of the same name. The minute before the hello is for a

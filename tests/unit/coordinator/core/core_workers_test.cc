@@ -51,7 +51,7 @@ TEST(Core, ASilentWorkerIsLostAndItsJobGoesToAnother) {
   EXPECT_EQ(leases[0].job, h.lease.job);
   EXPECT_EQ(leases[0].attempt, 2u);
   EXPECT_NE(leases[0].lease, h.lease.lease);
-  EXPECT_EQ(h.core->Workers(wire::WorkerState::kLost), 1u);
+  EXPECT_EQ(h.Workers(wire::WorkerState::kLost), 1u);
 }
 
 // A worker repeats its hello while the answer is late, as after a slow start. Leases granted after
@@ -102,7 +102,7 @@ TEST(Core, AfterAStandstillOfItsOwnNobodyIsLost) {
   h.Give(Tick{});
   EXPECT_TRUE(h.TakeLeases("x").empty());
   h.Pass(seconds(4));
-  EXPECT_EQ(h.core->Workers(wire::WorkerState::kLost), 2u);
+  EXPECT_EQ(h.Workers(wire::WorkerState::kLost), 2u);
 }
 
 TEST(Core, ALateReportIsAcknowledgedAndDropped) {

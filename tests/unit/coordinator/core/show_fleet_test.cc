@@ -12,7 +12,7 @@ wire::FleetInfo Look(Harness& h) {
   h.Ask("c", wire::ShowFleet{.after_event = 4, .max_events = 5});
   EXPECT_EQ(h.shown_fleets.size(), 1U);
   EXPECT_EQ(h.shown_fleets[0].question.after_event, 4U);  // answered by the shell
-  return h.shown_fleets[0].known;
+  return FleetInfoOf(h.shown_fleets[0].fleet);
 }
 
 TEST(ShowFleet, CountsJobsAndWorkersWhereTheyAre) {

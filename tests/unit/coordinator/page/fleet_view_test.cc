@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "common/fleet/attention.h"
+
 namespace loopfleet::coordinator {
 namespace {
 
@@ -87,12 +89,12 @@ class OverviewTest : public ::testing::Test {
  protected:
   wire::WorkerInfo& AddWorker(const std::string& name, WorkerState state,
                               std::uint32_t leased = 0) {
-    snapshot_.workers.push_back({.worker = Uuid::Random(),
-                                 .name = name,
-                                 .state = state,
-                                 .leased_jobs = leased,
-                                 .hardware = {.hardware_class = "class", .model = "model"}});
-    return snapshot_.workers.back();
+    snapshot_.fleet.workers.push_back({.worker = Uuid::Random(),
+                                       .name = name,
+                                       .state = state,
+                                       .leased_jobs = leased,
+                                       .hardware = {.hardware_class = "class", .model = "model"}});
+    return snapshot_.fleet.workers.back();
   }
 
   Json View() {
@@ -100,60 +102,40 @@ class OverviewTest : public ::testing::Test {
                          .history = history_,
                          .batches = batches_,
                          .digest = digest_,
-                         .unhealthy = unhealthy_,
+                         .health = HealthOf(snapshot_.fleet),
                          .version = "1"});
   }
-  std::string State() { return View()["health"]["state"]; }
-  std::string Sentence() { return View()["health"]["sentence"]; }
 
   FleetSnapshot snapshot_{.at = {.instant = Instant(1000s), .wall = WallTime(1000s)}};
   FleetHistory history_;
   std::vector<storage::StoredBatch> batches_;
   OutcomeDigest digest_;
-  std::vector<std::string> unhealthy_;
 };
 
 TEST_F(OverviewTest, AllIsWell) {
   AddWorker("a", WorkerState::kReady, 1);
-  AddWorker("b", WorkerState::kReady);
-  AddWorker("c", WorkerState::kLost);
-  snapshot_.running_batches = 3;
-  EXPECT_EQ(State(), "ok");
-  EXPECT_EQ(Sentence(), "2 of 2 workers ready · 3 batches running · nothing needs you.");
+  const Json health = View()["health"];
+  EXPECT_EQ(health["state"], "ok");
+  EXPECT_EQ(health["link"], "");
+  EXPECT_TRUE(health["attention"].empty());
 }
 
-TEST_F(OverviewTest, TheWorstIsSaidFirst) {
-  EXPECT_EQ(State(), "warning");
-  EXPECT_EQ(Sentence(), "No worker is connected.");
-  snapshot_.queued = {2, 1, 0};
-  EXPECT_EQ(State(), "bad");
-  EXPECT_EQ(Sentence(), "3 jobs wait and no worker is connected.");
-  AddWorker("a", WorkerState::kDraining);
-  EXPECT_EQ(Sentence(), "3 jobs wait and none of 1 worker takes jobs.");
-  auto& drifting = AddWorker("b", WorkerState::kQuarantined);
-  drifting.quarantine = "its canaries drift";
-  AddWorker("c", WorkerState::kReady);
-  EXPECT_EQ(State(), "warning");
-  EXPECT_EQ(Sentence(), "b is in quarantine: its canaries drift.");
-  snapshot_.unserved = {"no worker for it (label 'x') is there"};
-  EXPECT_EQ(Sentence(), "Jobs wait: no worker for it (label 'x') is there.");
-  unhealthy_ = {"the database has no room"};
-  EXPECT_EQ(State(), "bad");
-  EXPECT_EQ(Sentence(), "The coordinator needs help: the database has no room.");
-}
-
-TEST_F(OverviewTest, ManyFailuresAreAWarning) {
+TEST_F(OverviewTest, WhatNeedsAttentionLinksToItsScreen) {
   AddWorker("a", WorkerState::kReady);
-  history_.Add(snapshot_, batches_);
-  for (int i = 0; i < 30; ++i) {
-    FinishedJob end;
-    if (i < 10) end.failure = FailureCode::kWrongOutput;
-    snapshot_.tally.Count(JobsWereFinished{{end}});
-  }
-  snapshot_.at.instant += 6s;
-  history_.Add(snapshot_, batches_);
-  EXPECT_EQ(State(), "warning");
-  EXPECT_EQ(Sentence(), "10 of the last 5 minutes' 30 jobs failed.");
+  AddWorker("b", WorkerState::kLost);
+  Json health = View()["health"];
+  EXPECT_EQ(health["state"], "warning");
+  EXPECT_EQ(health["link"], "#/workers");
+  EXPECT_EQ(health["attention"][0]["link"], "#/workers");
+  snapshot_.fleet.storage_trouble = ErrorKind::kFull;
+  health = View()["health"];
+  EXPECT_EQ(health["state"], "bad");
+  EXPECT_EQ(health["link"], "");
+}
+
+TEST_F(OverviewTest, CardsCountRecentFailures) {
+  snapshot_.fleet.recently_finished = 30;
+  snapshot_.fleet.recently_failed = 10;
   EXPECT_EQ(View()["cards"]["failed_5m"], 10);
 }
 
@@ -162,10 +144,10 @@ TEST_F(OverviewTest, APoolSaysWhyItIdles) {
   EXPECT_TRUE(View()["pools"][0]["why_idle"].is_null());
   AddWorker("b", WorkerState::kReady);
   EXPECT_EQ(View()["pools"][0]["why_idle"], "nothing is queued for it");
-  snapshot_.queued = {5, 0, 0};
-  snapshot_.unserved = {"no worker for it (label 'x') is there"};
+  snapshot_.fleet.queued = {5, 0, 0};
+  snapshot_.fleet.unserved_reasons = {"no worker for it (label 'x') is there"};
   EXPECT_EQ(View()["pools"][0]["why_idle"], "no worker for it (label 'x') is there");
-  snapshot_.is_draining = true;
+  snapshot_.fleet.is_stopping = true;
   EXPECT_EQ(View()["pools"][0]["why_idle"], "the coordinator is shutting down");
   const Json pool = View()["pools"][0];
   EXPECT_EQ(pool["ready"], 2);

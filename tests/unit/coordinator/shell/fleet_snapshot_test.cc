@@ -16,14 +16,19 @@ TEST(FleetSnapshot, IsWhatTheCoreKnows) {
   world.MustAccept("c", request);
   Tally tally;
   tally.Count(JobsWereAccepted{.count = 4});
-  const FleetSnapshot seen = SnapshotOf(*world.core, tally, world.now);
-  ASSERT_EQ(seen.workers.size(), 1U);
-  EXPECT_EQ(seen.workers[0].leased_jobs, 2U);
-  EXPECT_EQ(seen.leased, 2U);
-  EXPECT_EQ(seen.queued[static_cast<std::size_t>(Placement::kCpu)], 2U);
-  EXPECT_EQ(seen.running_batches, 1U);
-  ASSERT_EQ(seen.unserved.size(), 1U);
-  EXPECT_NE(seen.unserved[0].find("huge"), std::string::npos) << seen.unserved[0];
+  const SystemClock clock;
+  FleetStatus status(clock, {});
+  status.SetStorageTrouble(ErrorKind::kFull);
+  const FleetSnapshot seen = SnapshotOf(*world.core, status, tally, world.now);
+  ASSERT_EQ(seen.fleet.workers.size(), 1U);
+  EXPECT_EQ(seen.fleet.workers[0].leased_jobs, 2U);
+  EXPECT_EQ(seen.fleet.leased, 2U);
+  EXPECT_EQ(seen.fleet.queued[static_cast<std::size_t>(Placement::kCpu)], 2U);
+  EXPECT_EQ(seen.fleet.running_batches, 1U);
+  EXPECT_EQ(seen.fleet.unserved_jobs, 1U);
+  ASSERT_EQ(seen.fleet.unserved_reasons.size(), 1U);
+  EXPECT_NE(seen.fleet.unserved_reasons[0].find("huge"), std::string::npos);
+  EXPECT_EQ(seen.fleet.storage_trouble, ErrorKind::kFull);
   EXPECT_EQ(seen.tally.accepted(), 4U);
   EXPECT_EQ(seen.returning_ms, 0U);
 }
@@ -33,13 +38,13 @@ TEST(SnapshotBoard, ShowsTheNewestAndSaysWhenAnotherIsDue) {
   EXPECT_EQ(board.newest(), nullptr);
   const Instant now(seconds(5));
   EXPECT_TRUE(board.IsDue(now));
-  board.Show({.at = {.instant = now}, .epoch = 1});
+  board.Show({.at = {.instant = now}, .fleet = {.epoch = 1}});
   const auto first = board.newest();
   EXPECT_FALSE(board.IsDue(now + SnapshotBoard::kPeriod / 2));
   EXPECT_TRUE(board.IsDue(now + SnapshotBoard::kPeriod));
-  board.Show({.at = {.instant = now + seconds(1)}, .epoch = 2});
-  EXPECT_EQ(board.newest()->epoch, 2U);
-  EXPECT_EQ(first->epoch, 1U);  // a held snapshot stays valid
+  board.Show({.at = {.instant = now + seconds(1)}, .fleet = {.epoch = 2}});
+  EXPECT_EQ(board.newest()->fleet.epoch, 2U);
+  EXPECT_EQ(first->fleet.epoch, 1U);  // a held snapshot stays valid
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST_F(FleetStatusTest, CountsJobsByWhatBecameOfThem) {
   status_.Finished({.failure = FailureCode::kRunCrash});
   status_.Finished({.failure = FailureCode::kRunCrash, .source = OutcomeSource::kStored});
   const wire::FleetInfo fleet = Look();
-  EXPECT_EQ(fleet.epoch, 3U);  // the core's fields are unchanged
+  EXPECT_EQ(fleet.epoch, 3U);  // the core's fields
   EXPECT_EQ(fleet.version, "1.2.3");
   EXPECT_EQ(fleet.http, "127.0.0.1:9");
   EXPECT_EQ(fleet.accepted_jobs, 8U);
@@ -59,10 +59,10 @@ TEST_F(FleetStatusTest, TellsWhatHappened) {
   status_.BatchFinished({.batch = BatchId{10}, .jobs = 2, .cancelled = true});
   status_.Implausible({.worker = "w", .job = {}, .reason = "too quick"});
   status_.Disagreed({.failed = "w", .measured = "v", .job = {}});
-  status_.SetStorageFull(false);  // unchanged
-  status_.SetStorageFull(true);
-  status_.SetStorageFull(true);
-  status_.SetStorageFull(false);
+  status_.SetStorageTrouble(std::nullopt);  // unchanged
+  status_.SetStorageTrouble(ErrorKind::kFull);
+  status_.SetStorageTrouble(ErrorKind::kFull);
+  status_.SetStorageTrouble(std::nullopt);
   status_.Stopping();
   const wire::FleetInfo fleet = Look();
   EXPECT_EQ(KindsOf(fleet),

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "coordinator/shell/health.h"
+#include "common/fleet/attention.h"
 #include "coordinator/shell/observer.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/store_reader.h"
@@ -364,18 +364,10 @@ TEST_F(StorageThreadTest, WhatIsWrongIsSaidAsItIs) {
     Await("the trouble", [&] { return writer.trouble().has_value(); });
     EXPECT_EQ(writer.trouble(), kind);
     EXPECT_FALSE(writer.fatal());
-    Health health(clock);
-    health.LoopTurned(clock.Now());
-    health.SetStorageError(writer.trouble());
-    const std::vector<std::string> reasons = health.Reasons();
-    ASSERT_FALSE(reasons.empty());
-    EXPECT_NE(reasons.back().find(part), std::string::npos) << reasons.back();
+    const wire::FleetHealth health = HealthOf({.storage_trouble = writer.trouble()});
+    EXPECT_NE(health.sentence.find(part), std::string::npos) << health.sentence;
     disk.Mend();
     Await("the end of it", [&] { return !writer.trouble().has_value(); });
-    health.SetStorageError(writer.trouble());
-    for (const std::string& reason : health.Reasons()) {
-      EXPECT_EQ(reason.find("database"), std::string::npos) << reason;
-    }
   }
 }
 

@@ -268,7 +268,8 @@ WorkerInfo RandomMessages::Worker() {
                           : std::nullopt,
           .quarantine = Text(),
           .quarantine_cause = Pick<QuarantineCause>(kQuarantineCauses),
-          .quarantined_ms = random_.Next()};
+          .quarantined_ms = random_.Next(),
+          .outdated = Text()};
 }
 
 JobExplanation RandomMessages::Explanation() {
@@ -410,6 +411,13 @@ FleetInfo RandomMessages::Fleet() {
                   .storage_full = Flip(),
                   .stopping = Flip(),
                   .last_event = random_.Next()};
+  fleet.health.sentence = Text();
+  for (std::size_t i = Below(4); i > 0; --i) {
+    fleet.health.attention.push_back({.kind = "workers_lost",
+                                      .severity = Pick<Severity>(3),
+                                      .count = random_.Next(),
+                                      .sentence = Text()});
+  }
   if (Flip()) fleet.oldest_queued_at = WallTime(Nanos(Below(1'000'000'000) + 1));
   for (std::size_t i = Below(4); i > 0; --i) {
     fleet.failures.push_back({.code = "RUN_CRASH", .count = random_.Next()});

@@ -26,7 +26,8 @@ FleetSnapshot Snapshot() {
                     .failed_jobs = 5,
                     .shared_jobs = 320,
                     .workers_ready = 2,
-                    .failures = {{.code = "RUN_CRASH", .count = 2}, {.code = "CUT", .count = 3}}};
+                    .failures = {{.code = "RUN_CRASH", .count = 2}, {.code = "CUT", .count = 3}},
+                    .health = {.sentence = "All is well.", .attention = {}}};
   wire::WorkerInfo worker{.worker = {}, .name = "build-7-123", .finished_jobs = 900};
   worker.hardware.model = "Imaginary CPU";
   snapshot.workers.workers = {worker};
@@ -39,41 +40,38 @@ FleetSnapshot Snapshot() {
   return snapshot;
 }
 
-TEST(HealthOf, SaysTheWorstFirst) {
+TEST(StatusText, SaysWhatNeedsAttentionTheWorstFirst) {
   FleetSnapshot snapshot = Snapshot();
-  EXPECT_EQ(HealthOf(snapshot).level, HealthLevel::kHealthy);
-  EXPECT_EQ(HealthOf(snapshot).sentence,
-            "2 of 2 workers ready, 1 batch running; nothing needs you.");
-  EXPECT_EQ(HealthOf(snapshot).hint, "");
-
-  snapshot.fleet.workers_lost = 1;
-  EXPECT_EQ(HealthOf(snapshot).level, HealthLevel::kWarning);
-  EXPECT_EQ(HealthOf(snapshot).sentence, "1 worker is lost; 2 ready.");
-
-  snapshot.fleet.workers_quarantined = 1;
-  EXPECT_EQ(HealthOf(snapshot).sentence,
-            "1 of 4 workers are in quarantine: its figures are in doubt.");
-
-  snapshot.fleet.workers_ready = 0;
-  EXPECT_EQ(HealthOf(snapshot).level, HealthLevel::kProblem);
-  EXPECT_EQ(HealthOf(snapshot).sentence, "1,204 jobs wait and no worker is ready.");
-  EXPECT_EQ(HealthOf(snapshot).hint, "loopfleet worker list");
-
-  snapshot.fleet.storage_full = true;
-  EXPECT_EQ(HealthOf(snapshot).level, HealthLevel::kProblem);
-  EXPECT_NE(HealthOf(snapshot).sentence.find("full"), std::string::npos);
+  snapshot.fleet.health = {.sentence = "It is full.",
+                           .attention = {{.kind = "storage_full",
+                                          .severity = wire::Severity::kProblem,
+                                          .count = 1,
+                                          .sentence = "It is full."},
+                                         {.kind = "of_a_newer_version",
+                                          .severity = wire::Severity::kWarning,
+                                          .count = 3,
+                                          .sentence = "Look\n."}}};
+  EXPECT_TRUE(StatusText(snapshot).starts_with("It is full. See `df -h`.\nLook?.\n\ncoordinator"));
+  const Json health = StatusJson(snapshot)["health"];
+  EXPECT_EQ(health["level"], "problem");
+  EXPECT_EQ(health["sentence"], "It is full.");
+  EXPECT_EQ(health["hint"], "df -h");
+  EXPECT_EQ(health["attention"][1]["kind"], "of_a_newer_version");
+  EXPECT_EQ(health["attention"][1]["severity"], "warning");
+  EXPECT_EQ(health["attention"][1]["count"], 3);
 }
 
-TEST(HealthOf, AnEmptyFleetIsToldHowToBegin) {
-  FleetSnapshot snapshot;
-  EXPECT_EQ(HealthOf(snapshot).level, HealthLevel::kWarning);
-  EXPECT_EQ(HealthOf(snapshot).sentence, "No worker has ever registered.");
+TEST(StatusText, AnOlderCoordinatorIsNotTakenForAHealthyOne) {
+  FleetSnapshot snapshot = Snapshot();
+  snapshot.fleet.health = {};
+  EXPECT_TRUE(StatusText(snapshot).starts_with("The coordinator is older")) << StatusText(snapshot);
+  EXPECT_EQ(StatusJson(snapshot)["health"]["level"], "warning");
 }
 
 TEST(StatusText, IsAFewLinesForPeople) {
   EXPECT_EQ(
       StatusText(Snapshot()),
-      "2 of 2 workers ready, 1 batch running; nothing needs you.\n"
+      "All is well.\n"
       "\n"
       "coordinator  version 0.1.0, up 2 h 5 min, start number 4, http://127.0.0.1:9570/metrics\n"
       "workers      2 ready, 0 draining, 0 quarantined, 0 lost\n"

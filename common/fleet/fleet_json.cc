@@ -1,15 +1,35 @@
-#include "common/wire/codec/fleet_json.h"
+#include "common/fleet/fleet_json.h"
 
 #include <fmt/chrono.h>
 
 #include <chrono>
+#include <string>
+#include <utility>
 
-namespace loopfleet::wire {
+#include "common/fleet/attention.h"
+
+namespace loopfleet {
+
+using wire::BatchState;
+using wire::Severity;
+using wire::WorkerState;
+
 namespace {
 
 std::tm SecondsOf(WallTime when) {
   return fmt::gmtime(std::chrono::floor<std::chrono::seconds>(when.time_since_epoch()).count());
 }
+
+std::string_view SeverityName(Severity severity) {
+  switch (severity) {
+    case Severity::kNotice: return "notice";
+    case Severity::kWarning: return "warning";
+    case Severity::kProblem: return "problem";
+  }
+  return "";
+}
+
+Json TextOrNull(std::string text) { return text.empty() ? Json(nullptr) : Json(std::move(text)); }
 
 }  // namespace
 
@@ -33,14 +53,25 @@ std::string_view BatchStateName(BatchState state) {
   return "";
 }
 
-Json DrainJson(const Drain& drain) {
+Json AttentionJson(const std::vector<wire::Attention>& attention) {
+  Json array = Json::array();
+  for (const wire::Attention& item : attention) {
+    array.push_back({{"kind", item.kind},
+                     {"severity", SeverityName(item.severity)},
+                     {"count", item.count},
+                     {"sentence", item.sentence}});
+  }
+  return array;
+}
+
+Json DrainJson(const wire::Drain& drain) {
   return Json{{"target", drain.target},
               {"reason", drain.reason},
               {"by", drain.by},
               {"since", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", SecondsOf(drain.since))}};
 }
 
-Json WorkerJson(const WorkerInfo& info) {
+Json WorkerJson(const wire::WorkerInfo& info) {
   return Json{{"worker", info.worker.ToString()},
               {"name", info.name},
               {"state", WorkerStateName(info.state)},
@@ -53,7 +84,9 @@ Json WorkerJson(const WorkerInfo& info) {
               {"since_heartbeat_ms", info.since_heartbeat_ms},
               {"max_threads", info.max_threads},
               {"drain", info.drain ? DrainJson(*info.drain) : Json(nullptr)},
-              {"quarantine", info.quarantine.empty() ? Json(nullptr) : Json(info.quarantine)},
+              {"why", TextOrNull(WhyLimited(info))},
+              {"outdated", TextOrNull(info.outdated)},
+              {"quarantine", TextOrNull(info.quarantine)},
               {"quarantine_cause", info.quarantine_cause == QuarantineCause::kNone
                                        ? Json(nullptr)
                                        : Json(QuarantineCauseName(info.quarantine_cause))},
@@ -61,7 +94,7 @@ Json WorkerJson(const WorkerInfo& info) {
               {"labels", info.labels},
               {"canary_ratio", info.canary_ratio > 0 ? Json(info.canary_ratio) : Json(nullptr)},
               {"hindrances", info.hindrances},
-              {"http", info.http.empty() ? Json(nullptr) : Json(info.http)},
+              {"http", TextOrNull(info.http)},
               {"hardware", HardwareJson(info.hardware)},
               {"compiler",
                {{"llvm", info.compiler.llvm},
@@ -69,7 +102,7 @@ Json WorkerJson(const WorkerInfo& info) {
                 {"revision", info.compiler.revision}}}};
 }
 
-Json BatchJson(const BatchInfo& info) {
+Json BatchJson(const wire::BatchInfo& info) {
   return Json{{"batch", info.batch.value},
               {"state", BatchStateName(info.state)},
               {"submitted_at", fmt::format("{:%Y-%m-%d %H:%M:%S}", SecondsOf(info.submitted_at))},
@@ -81,4 +114,4 @@ Json BatchJson(const BatchInfo& info) {
               {"is_internal", info.client.is_nil()}};
 }
 
-}  // namespace loopfleet::wire
+}  // namespace loopfleet

@@ -1,0 +1,47 @@
+#include "coordinator/core/handlers/show_fleet.h"
+
+#include <optional>
+
+#include "coordinator/core/dispatch/no_matching_worker.h"
+#include "coordinator/core/handlers/worker_info.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+// The most reasons given, and the most demands examined for them. Jobs bound to workers by affinity
+// have a demand each, and a snapshot taken twice a second must not grow with them.
+constexpr std::size_t kMaxReasons = 4;
+constexpr std::size_t kMaxDemands = 256;
+
+void AddUnserved(const State& state, FleetModel& fleet) {
+  if (state.ready.size() == 0 || state.ready.open_demands() > kMaxDemands) return;
+  for (const Demand& demand : state.ready.Demands()) {
+    if (!demand.only.is_nil()) break;  // these come last (placement.h)
+    if (state.workers.IsServed(demand)) continue;
+    fleet.unserved_jobs += state.ready.Size(demand);
+    if (fleet.unserved_reasons.size() == kMaxReasons) continue;
+    fleet.unserved_reasons.push_back(WhyUnschedulable(state.workers, demand, Nanos{0}));
+  }
+}
+
+}  // namespace
+
+FleetModel FleetModelOf(const State& state, Moment now) {
+  FleetModel fleet{.epoch = state.epoch,
+                   .is_stopping = state.service == Service::kDraining,
+                   .queued = {state.ready.Size(Placement::kCpu), state.ready.Size(Placement::kCuda),
+                              state.ready.Size(Placement::kAny)},
+                   .leased = state.leases.size(),
+                   .running_batches = state.batches.size()};
+  if (const std::optional<Instant> oldest = state.queued_since.Oldest()) {
+    fleet.oldest_queued = now.wall.time_since_epoch() - (now.instant - *oldest);
+  }
+  fleet.workers.reserve(state.workers.size());
+  for (const auto& [id, worker] : state.workers.all()) {
+    fleet.workers.push_back(WorkerInfoOf(worker, now.instant));
+  }
+  AddUnserved(state, fleet);
+  return fleet;
+}
+
+}  // namespace loopfleet::coordinator
