@@ -126,7 +126,7 @@ class OneFleet : public testing::Test {
   monitoring::Registry registry_;
   monitoring::CoordinatorMetrics metrics_{registry_, AllLabels()};
   FleetStatus status_{clock_, {.version = "1"}};
-  Observer observer_{metrics_, status_};
+  Observer observer_{metrics_, status_, clock_};
   SnapshotBoard board_;
   const Health health_{clock_, board_};
   const FleetHistory history_;
