@@ -355,7 +355,7 @@ constexpr std::array<MetricSpec, 46> kTable = {{
      MetricHome::kCoordinator,
      MetricType::kGauge,
      "loopfleet_needs_attention",
-     "Workers or jobs that somebody should know of or see to, by kind; 0: none.",
+     "Workers or jobs that need attention, by kind; 0: none.",
      kKindLabel,
      {}},
 }};

@@ -1,8 +1,15 @@
 #include "client/search/cluster_evaluator.h"
 
+#include <chrono>
 #include <utility>
 
 namespace loopfleet::client {
+
+ClusterEvaluator::~ClusterEvaluator() {
+  if (sent_.empty()) return;
+  client_.AllowFinalCalls(std::chrono::seconds(2));  // the client may have been told to stop
+  for (const BatchId batch : sent_) (void)client_.Cancel(batch);
+}
 
 Answer<void> ClusterEvaluator::Send(std::span<const Trial> trials) {
   std::vector<JobSpec> jobs;

@@ -16,6 +16,9 @@ class ClusterEvaluator : public Evaluator {
   explicit ClusterEvaluator(Client& client, JobSpec conditions = {})
       : client_(client), conditions_(std::move(conditions)) {}
 
+  // Cancels what was not received: nobody waits for it any more.
+  ~ClusterEvaluator() override;
+
   Answer<void> Send(std::span<const Trial> trials) override;
   Answer<std::vector<Outcome>> Receive() override;
 

@@ -1,6 +1,6 @@
 #pragma once
 // Evaluator: answers how fast schedules are. Batches are answered in the order of sending, each as
-// a whole, so that a search that sends the same gets the same, however the fleet's work is spread.
+// a whole: the same requests get the same answers, however the fleet schedules them.
 
 #include <cstdint>
 #include <span>

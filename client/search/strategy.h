@@ -17,7 +17,7 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // At most `most` candidates, which may be known already: whoever asks answers those from memory.
+  // At most `most` candidates, which may be known already: the caller answers those from memory.
   // None: it waits for the figures of what it proposed or, if it has them all, has nothing more to
   // propose.
   virtual std::vector<Candidate> Propose(std::size_t most) = 0;

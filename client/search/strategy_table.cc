@@ -32,11 +32,11 @@ constexpr std::array<StrategyInfo, 10> kStrategies = {{
      [](SharedSpace space, std::uint64_t) {
        return MakeBeam(std::move(space), {.order = Beam::Order::kDepth});
      }},
-    {"hill_climbing", "random changes that are improvements; starts elsewhere when there are none",
+    {"hill_climbing", "keeps random improvements; restarts elsewhere when stuck",
      [](SharedSpace space, std::uint64_t seed) {
        return MakeHillClimbing(std::move(space), seed);
      }},
-    {"annealing", "random changes, at first also for the worse",
+    {"annealing", "simulated annealing: accepts slower schedules early on",
      [](SharedSpace space, std::uint64_t seed) { return MakeAnnealing(std::move(space), seed); }},
     {"genetic", "changes and crossings of the best schedules so far",
      [](SharedSpace space, std::uint64_t seed) { return MakeGenetic(std::move(space), seed); }},

@@ -97,7 +97,7 @@ void AddWorkers(const FleetModel& fleet, std::vector<Attention>& items) {
     if (group.count > kMaxNames) {
       group.named.push_back(fmt::format("and {} more", group.count - kMaxNames));
     }
-    // A drain is somebody's decision: it is shown, and needs nobody.
+    // A drain is deliberate.
     const bool is_wanted = kind == AttentionKind::kWorkersDrained;
     items.push_back(Item(kind, is_wanted ? Severity::kNotice : Severity::kWarning, group.count,
                          fmt::format("{} {}: {}.", Counted(group.count, "worker is", "workers are"),
@@ -123,7 +123,8 @@ std::optional<Attention> StorageTrouble(const FleetModel& fleet) {
 std::optional<Attention> NoWorkerReady(const FleetModel& fleet) {
   if (fleet.Workers(WorkerState::kReady) > 0) return std::nullopt;
   const auto item = [&](Severity severity, std::string sentence) {
-    return Item(AttentionKind::kNoWorkerReady, severity, fleet.Queued(), std::move(sentence));
+    return Item(AttentionKind::kNoWorkerReady, severity, std::max<std::size_t>(fleet.Queued(), 1),
+                std::move(sentence));
   };
   if (fleet.Workers(WorkerState::kQuarantined) > 0) {
     return item(

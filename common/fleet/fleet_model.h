@@ -25,7 +25,7 @@ struct FleetModel {
   std::size_t leased = 0;
   std::size_t running_batches = 0;                        // unfinished batches
   std::optional<std::chrono::nanoseconds> oldest_queued;  // acceptance, since 1970; about
-  // Waiting jobs that no worker here can run, and why; the first few reasons.
+  // Waiting jobs that no worker here can run (a lower bound), and why; the first few reasons.
   std::size_t unserved_jobs = 0;
   std::vector<std::string> unserved_reasons;
   std::optional<ErrorKind> storage_trouble;  // why the database cannot be written

@@ -34,13 +34,13 @@ void ForEachField(Visitor&& visit, Specs&... specs) {
   visit(JobField{"merge_all_first", 5, "merge all loops before the first action"},
         specs.merge_all_first...);
   visit(JobField{"dialect", 6, "must be the benchmark's"}, specs.dialect...);
-  visit(JobField{"device", 7, "that measures it"}, specs.device...);
+  visit(JobField{"device", 7, "device to measure on"}, specs.device...);
   visit(JobField{"fresh", 8, "measure even if the store knows the answer"}, specs.freshness...);
   visit(JobField{kTagField, 9, "JSON, returned unchanged"}, specs.tag...);
   visit(JobField{"priority", 10, "higher first, among your own jobs"}, specs.priority...);
-  visit(JobField{"threads", 11, "that the kernel may use"}, specs.threads...);
+  visit(JobField{"threads", 11, "threads that the kernel may use"}, specs.threads...);
   visit(JobField{"cache", 12, "what the caches hold when a timed run starts"}, specs.cache...);
-  visit(JobField{"labels", 13, "that the worker must carry"}, specs.labels...);
+  visit(JobField{"labels", 13, "labels that the worker must carry"}, specs.labels...);
   visit(JobField{"affinity", 14, "jobs with the same text run on one worker"}, specs.affinity...);
   visit(JobField{"precision", 15,
                  "stop as soon as the interval is this narrow, half of it, relative: 0.01 is 1 %"},

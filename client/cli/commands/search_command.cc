@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -55,7 +56,7 @@ std::string Contradiction(const SearchFlags& flags) {
     return "give either --seconds or --evaluations, and not both: one of them ends the search";
   }
   if (flags.store_only == flags.database.empty()) {
-    return "--store-only and --db belong together: the file that answers";
+    return "--store-only requires --db FILE, and --db requires --store-only";
   }
   return "";
 }
@@ -149,6 +150,9 @@ int RunSearch(SearchFlags flags, const CommandRun& run) {
   }
   auto evaluator = MakeEvaluator(flags, client);
   if (!evaluator) return Report(evaluator.error());
+  if (!flags.plot.empty() && !std::ofstream(flags.plot, std::ios::app)) {
+    return Refuse(fmt::format("cannot write '{}'", flags.plot));
+  }
 
   const SystemClock clock;
   Search search(**evaluator, clock,
@@ -162,17 +166,29 @@ int RunSearch(SearchFlags flags, const CommandRun& run) {
   bar.Clear();
   const double seconds = search.seconds();
 
-  // What was found until then is worth printing.
-  std::vector<Confirmed> confirmed;
-  if (ended && client && flags.confirm > 0) {
-    auto again = ConfirmAll(*client, search);
-    if (!again) return Report(again.error());
-    confirmed = *std::move(again);
+  // What was found is worth printing, confirmed or not.
+  Answer<std::vector<Confirmed>> confirmed;
+  if (!ended) {
+    confirmed = std::unexpected(ended.error());
+  } else if (client && flags.confirm > 0) {
+    confirmed = ConfirmAll(*client, search);
   }
-  const bool all_ok = PrintReports(flags, search, confirmed, seconds);
+  const bool all_ok =
+      PrintReports(flags, search, confirmed ? *confirmed : std::vector<Confirmed>(), seconds);
   const bool is_drawn = flags.plot.empty() || WritePlot(flags, search, seconds);
-  if (!ended) return Report(ended.error());
+  if (!confirmed) return Report(confirmed.error());
   return all_ok && is_drawn ? kExitOk : kExitFailed;
+}
+
+// "nan" is a number to CLI::PositiveNumber.
+CLI::Validator IsPositive() {
+  return {[](const std::string& text) -> std::string {
+            double value = 0;
+            const bool is_number = CLI::detail::lexical_cast(text, value);
+            if (is_number && std::isfinite(value) && value > 0) return "";
+            return fmt::format("must be positive, not {}", text);
+          },
+          ""};
 }
 
 std::string StrategyList() {
@@ -190,7 +206,8 @@ void AddSearchCommand(CommandLine& line) {
   CLI::App& app = line.AddCommand(
       line.root(),
       {.name = "search",
-       .description = "Look for the quickest schedule of benchmarks (docs/SEARCH.md)",
+       .description = "Look for the quickest schedule of benchmarks, for so many --seconds or "
+                      "--evaluations (docs/SEARCH.md)",
        .examples = "loopfleet search benchmark://mm-v0/mm128_160_224 --seconds 10\n"
                    "loopfleet search benchmark://mm-v0/mm64_64_64 --strategy greedy "
                    "--evaluations 500 --plot curve.svg\n"
@@ -205,10 +222,10 @@ void AddSearchCommand(CommandLine& line) {
   app.add_option("--strategy", flags->strategy, StrategyList())->type_name("NAME");
   app.add_option("--seconds", flags->seconds, "end after this time, for all benchmarks together")
       ->type_name("S")
-      ->check(CLI::PositiveNumber);
+      ->check(IsPositive());
   app.add_option("--evaluations", flags->evaluations, "end after so many schedules of each")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(IsPositive());
   app.add_option("--seed", flags->seed,
                  "with the same figures, the same seed makes the same choice (default 1)")
       ->type_name("N");
@@ -220,10 +237,12 @@ void AddSearchCommand(CommandLine& line) {
                  "three times in turns; 0: do not (default 3)")
       ->type_name("K")
       ->check(CLI::Range(std::size_t{0}, kMostConfirmed));
-  app.add_option("--label", flags->labels, "a label that the worker must carry; may be repeated")
-      ->type_name("LABEL");
+  app.add_option("--labels", flags->labels, "labels that the worker must carry")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("A,B,C");
   app.add_flag("--store-only", flags->store_only,
-               "measure nothing: the file --db answers, and what it does not have has no figure");
+               "answer from the database --db; schedules that are not in it have no figure");
   app.add_option("--db", flags->database, "a coordinator's database")->type_name("FILE");
   app.add_flag("--json", flags->json, "print one JSON object a benchmark");
   app.add_option("--plot", flags->plot, "draw the best so far as an SVG picture")

@@ -1,4 +1,5 @@
 #include <optional>
+#include <set>
 
 #include "client/search/strategies/strategies.h"
 
@@ -17,12 +18,15 @@ class HillClimbing : public Strategy {
     for (std::size_t i = 0; i < most; ++i) {
       next.push_back(here_ ? space_->Mutate(here_->candidate, random_)
                            : space_->RandomWalk(kMostSteps, random_));
+      proposed_.insert(next.back().key);
     }
     return next;
   }
 
   void Tell(std::span<const Evaluated> results) override {
     for (const Evaluated& one : results) {
+      // Proposals from before the last restart would lead back to where it was.
+      if (!proposed_.contains(one.candidate.key)) continue;
       ++failures_;
       if (one.elapsed_ns == kNoFigure) continue;
       if (!here_ || one.elapsed_ns < here_->elapsed_ns) {
@@ -32,6 +36,7 @@ class HillClimbing : public Strategy {
     }
     if (failures_ >= kPatience) {
       here_.reset();
+      proposed_.clear();
       failures_ = 0;
     }
   }
@@ -40,7 +45,8 @@ class HillClimbing : public Strategy {
   SharedSpace space_;
   SplitMix64 random_;
   std::optional<Evaluated> here_;
-  std::size_t failures_ = 0;  // since here_ was last improved
+  std::set<looptree::TreeKey> proposed_;  // since it started here
+  std::size_t failures_ = 0;              // since here_ was last improved
 };
 
 }  // namespace

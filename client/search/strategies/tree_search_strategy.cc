@@ -35,16 +35,19 @@ class TreeSearch : public Strategy {
   void Tell(std::span<const Evaluated> results) override {
     for (const Evaluated& one : results) {
       if (nodes_.empty()) {
-        start_ns_ = one.elapsed_ns == kNoFigure ? 1 : one.elapsed_ns;
+        if (one.elapsed_ns != kNoFigure) reference_ns_ = one.elapsed_ns;
         nodes_.push_back({.candidate = one.candidate, .visits = 1});
         continue;
       }
+      if (reference_ns_ == 0 && one.elapsed_ns != kNoFigure) reference_ns_ = one.elapsed_ns;
       const auto found = node_of_.find(one.candidate.key);
       if (found == node_of_.end()) continue;
       const double reward =
-          one.elapsed_ns == kNoFigure ? kWorst : std::log(start_ns_ / one.elapsed_ns);
+          one.elapsed_ns == kNoFigure ? kWorst : std::log(reference_ns_ / one.elapsed_ns);
       for (std::size_t at = found->second; at != kNone; at = nodes_[at].parent) {
-        nodes_[at].best = std::max(nodes_[at].best, reward);
+        Node& node_at = nodes_[at];
+        node_at.best = node_at.has_reward ? std::max(node_at.best, reward) : reward;
+        node_at.has_reward = true;
       }
       node_of_.erase(found);
     }
@@ -58,7 +61,8 @@ class TreeSearch : public Strategy {
     std::size_t parent = kNone;
     std::vector<std::size_t> children = {};
     double visits = 0;
-    double best = 0;  // reward, of itself and all below
+    double best = 0;  // reward, of itself and all below; a guess until there is one
+    bool has_reward = false;
   };
 
   std::size_t Select() const {
@@ -87,7 +91,7 @@ class TreeSearch : public Strategy {
 
   SharedSpace space_;
   SplitMix64 random_;
-  double start_ns_ = 1;
+  double reference_ns_ = 0;  // of the first that had a figure; 0: none had
   std::vector<Node> nodes_;
   std::multimap<looptree::TreeKey, std::size_t> node_of_;  // of what has no figure yet
 };

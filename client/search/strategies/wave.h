@@ -1,5 +1,5 @@
 #pragma once
-// Wave: candidates that a strategy wants to know all about before it decides anything.
+// Wave: candidates whose figures a strategy needs, all of them, before its next decision.
 
 #include <algorithm>
 #include <cstddef>

@@ -8,14 +8,13 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// The most reasons given, and the most demands examined for them. Jobs bound to workers by affinity
-// have a demand each, and a snapshot taken twice a second must not grow with them.
+// The most reasons given, and the most demands examined for them: the count of unserved jobs is a
+// lower bound. A snapshot taken twice a second must not grow with the demands.
 constexpr std::size_t kMaxReasons = 4;
 constexpr std::size_t kMaxDemands = 256;
 
 void AddUnserved(const State& state, FleetModel& fleet) {
-  if (state.ready.size() == 0 || state.ready.open_demands() > kMaxDemands) return;
-  for (const Demand& demand : state.ready.Demands()) {
+  for (const Demand& demand : state.ready.Demands(kMaxDemands)) {
     if (!demand.only.is_nil()) break;  // these come last (placement.h)
     if (state.workers.IsServed(demand)) continue;
     fleet.unserved_jobs += state.ready.Size(demand);

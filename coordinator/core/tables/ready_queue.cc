@@ -242,10 +242,12 @@ std::size_t ReadyQueue::Size(Placement placement) const {
   return count;
 }
 
-std::vector<Demand> ReadyQueue::Demands() const {
+std::vector<Demand> ReadyQueue::Demands(std::size_t most) const {
   std::vector<Demand> demands;
-  demands.reserve(classes_.size());
-  for (const auto& [demand, of] : classes_) demands.push_back(demand);
+  for (const auto& [demand, of] : classes_) {
+    if (demands.size() == most) break;
+    demands.push_back(demand);
+  }
   return demands;
 }
 

@@ -110,7 +110,7 @@ class ReadyQueue {
   std::uint64_t matches() const { return matches_; }
 
   // ---- for inspection
-  std::vector<Demand> Demands() const;
+  std::vector<Demand> Demands(std::size_t most = SIZE_MAX) const;
   // A client's jobs of one priority under a demand. FrontOf gives the first job of a group.
   struct Group {
     Uuid client;

@@ -14,6 +14,7 @@ class CopyTable {
  public:
   explicit CopyTable(Connection& connection) : connection_(connection) {}
 
+  // `original`: `id` itself if the measurement is not known: its job was cancelled, or it is old.
   Status Insert(ResultId id, ResultId original);
   // The measurement that the result repeats; none: it is no copy. kCorrupt: the row is damaged.
   Result<std::optional<ResultId>> OriginalOf(ResultId id);

@@ -223,7 +223,7 @@ Status ResultTable::EnterCode(const Evaluation& evaluation, ResultId id) {
                           .elapsed_mean_ns = evaluation.measurement().elapsed_mean_ns};
   if (evaluation.same_code) {
     LF_TRY(const auto original, FindOriginal(figure));
-    return original ? copies_.Insert(id, *original) : Status{};
+    return copies_.Insert(id, original.value_or(id));
   }
   added_.push_back({figure.code, id});
   if (id_by_code_.Find(figure) == nullptr) id_by_code_.Add(figure, id);
