@@ -547,10 +547,9 @@ Status Store::Impl::RecordKnownFailure(const JobFinished& finished) {
   const Outcome& outcome = finished.outcome;
   const Evaluation& evaluation = outcome.evaluation;
   if (evaluation.ok() || outcome.source != OutcomeSource::kMeasured) return {};
+  if (!evaluation.tree_key || !evaluation.conditions || finished.in_doubt) return {};
   const FailureCode code = evaluation.failure().code;
-  if (!InfoOf(code).policy.answers_equal_jobs || !evaluation.tree_key || !evaluation.conditions)
-    return {};
-  if (finished.in_doubt) return {};
+  if (!InfoOf(code).policy.answers_equal_jobs) return {};
   LF_TRY(const ConditionsId id, conditions.Intern(*evaluation.conditions));
   std::set<Witness> witnesses(finished.agreeing.begin(), finished.agreeing.end());
   witnesses.insert({.worker = outcome.worker, .host = evaluation.conditions->hardware.host});

@@ -79,7 +79,7 @@ class SearchTest(unittest.TestCase):
                                 ((MATRIX, "--seconds", "1", "--evaluations", "5"), "either --seconds or"),
                                 (("benchmark://mm-v7/mm4_4_4", "--seconds", "1"), "nearest: benchmark://mm-v0/"),
                                 (("benchmark://loop_tool-cpu-v0/64", "--seconds", "1"), "dialect agent"),
-                                ((MATRIX, "--seconds", "1", "--store-only"), "belong together"),
+                                ((MATRIX, "--seconds", "1", "--store-only"), "requires --db FILE"),
                                 ((MATRIX, "--seconds", "1", "--in-flight", "0"), "--in-flight")):
             with self.subTest(arguments=arguments):
                 done = self.search(*arguments, live=False)

@@ -52,7 +52,8 @@ void CostRules::WillHandle(const coordinator::Event& event) {
   } else if (std::holds_alternative<coordinator::WorkerUnreachable>(event)) {
     allowed_ += held;
   } else if (std::holds_alternative<coordinator::ClientAsked>(event)) {
-    allowed_ += mix_.limits.max_endings_per_event;  // the first jobs of a batch that it cancels
+    // The first jobs of a batch that it cancels, and one more for each worker that would get it.
+    allowed_ += mix_.limits.max_endings_per_event + mix_.workers * 2;
   } else if (std::holds_alternative<coordinator::Tick>(event)) {
     allowed_ += held + mix_.limits.max_expiries_per_tick;  // jobs that no worker may run
   } else if (const auto* recovered = std::get_if<coordinator::Recovered>(&event)) {

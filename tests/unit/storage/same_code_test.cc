@@ -161,7 +161,9 @@ TEST_F(SameCodeTest, ACopyWithoutAnOriginalAnswersForItsTree) {
   ResultKey key = KeyFor(WithCode(2));
   key.measured_since = Hour(5);
   EXPECT_TRUE(*reader->FindResult(key));
-  EXPECT_EQ(NumberByHand("SELECT count(*) FROM copied_results"), 0);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM copied_results WHERE result = original"), 1);
+  // It is no measurement of its code, also for who reads the rows again.
+  EXPECT_FALSE(*reader->FindSameCode("code", key));
 }
 
 }  // namespace
