@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
+#include <ranges>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -70,6 +71,8 @@ std::string MisfitText(const Worker& worker, const Demand& demand, const Misfit&
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+constexpr std::size_t kMostCompared = 200;
+
 }  // namespace
 
 std::string WhyUnschedulable(const WorkerRegistry& workers, const Demand& demand, Nanos grace) {
@@ -78,9 +81,9 @@ std::string WhyUnschedulable(const WorkerRegistry& workers, const Demand& demand
               ? std::string("is there")
               : fmt::format("was there for {}",
                             fmt::format("{:.3g} s", std::chrono::duration<double>(grace).count()));
-  const Worker* nearest = nullptr;
+  const Worker* nearest = nullptr;  // of the first few: the text is a hint for people
   Misfit least;
-  for (const auto& [id, worker] : workers.all()) {
+  for (const auto& [id, worker] : workers.all() | std::views::take(kMostCompared)) {
     Misfit misfit = MisfitOf(worker.supply(), demand);
     if (nearest != nullptr && misfit.count() >= least.count()) continue;
     nearest = &worker;

@@ -198,7 +198,7 @@ struct QuestionVisitor {
     tx.effects.push_back(SendFleet{.peer = asker.peer,
                                    .number = asker.number,
                                    .question = show,
-                                   .fleet = FleetModelOf(tx.state, tx.now)});
+                                   .fleet = FleetModelOf(tx.state, tx.now, WorkerDetail::kHealth)});
   }
 
   void operator()(const wire::UnknownMember& unknown) const {

@@ -7,7 +7,9 @@
 
 namespace loopfleet::coordinator {
 
-// Cost: a copy of each worker's facts, and a few reasons for jobs that no worker can run.
-FleetModel FleetModelOf(const State& state, Moment now);
+enum class WorkerDetail { kAll, kHealth };  // WorkerInfoOf, or WorkerHealthOf
+
+// Cost: a copy of what is wanted of each worker, and a reason for jobs that no worker can run.
+FleetModel FleetModelOf(const State& state, Moment now, WorkerDetail detail = WorkerDetail::kAll);
 
 }  // namespace loopfleet::coordinator

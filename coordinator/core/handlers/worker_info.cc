@@ -48,4 +48,15 @@ wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) {
           .outdated = OutdatedText(worker.facts.version)};
 }
 
+wire::WorkerInfo WorkerHealthOf(const Worker& worker) {
+  const Quarantine quarantine = QuarantineOf(worker);
+  return {.worker = worker.id(),
+          .name = worker.facts.name,
+          .state = worker.state,
+          .drain = worker.drain,
+          .quarantine = QuarantineText(quarantine),
+          .quarantine_cause = quarantine.cause,
+          .outdated = OutdatedText(worker.facts.version)};
+}
+
 }  // namespace loopfleet::coordinator

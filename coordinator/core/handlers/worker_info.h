@@ -7,5 +7,7 @@
 namespace loopfleet::coordinator {
 
 wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now);
+// What HealthOf() looks at, and nothing else: a fleet of many workers is asked for often.
+wire::WorkerInfo WorkerHealthOf(const Worker& worker);
 
 }  // namespace loopfleet::coordinator
