@@ -254,7 +254,7 @@ enum Severity {
 }
 
 struct Attention {
-  # Something about the fleet that somebody should know or see to.
+  # One thing about the fleet that needs attention.
   kind @0 :Text;                 # "workers_lost"; a reader must accept unknown kinds; at most 64 bytes
   severity @1 :Severity;
   count @2 :UInt64;              # workers or jobs, depending on the kind

@@ -16,7 +16,7 @@ class ClusterEvaluator : public Evaluator {
   explicit ClusterEvaluator(Client& client, JobSpec conditions = {})
       : client_(client), conditions_(std::move(conditions)) {}
 
-  // Cancels what was not received: nobody waits for it any more.
+  // Cancels the batches that were not received.
   ~ClusterEvaluator() override;
 
   Answer<void> Send(std::span<const Trial> trials) override;

@@ -340,7 +340,7 @@ enum class Severity : std::uint8_t {
   kProblem,  // jobs are not accepted, not run, or their figures are in doubt
 };
 
-// Something about the fleet that somebody should know or see to.
+// One thing about the fleet that needs attention.
 struct Attention {
   std::string
       kind;  // "workers_lost" (common/fleet/attention.h); a reader must accept unknown kinds
