@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -184,8 +185,8 @@ int RunSearch(SearchFlags flags, const CommandRun& run) {
 CLI::Validator IsPositive() {
   return {[](const std::string& text) -> std::string {
             double value = 0;
-            const bool is_number = CLI::detail::lexical_cast(text, value);
-            if (is_number && std::isfinite(value) && value > 0) return "";
+            std::from_chars(text.data(), text.data() + text.size(), value);
+            if (std::isfinite(value) && value > 0) return "";
             return fmt::format("must be positive, not {}", text);
           },
           ""};
