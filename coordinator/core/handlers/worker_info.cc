@@ -24,30 +24,6 @@ std::string OutdatedText(const wire::ProtocolVersion& version) {
 
 }  // namespace
 
-wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) {
-  const Quarantine quarantine = QuarantineOf(worker);
-  return {.worker = worker.id(),
-          .name = worker.facts.name,
-          .state = worker.state,
-          .pid = worker.facts.pid,
-          .slots = worker.facts.slots,
-          .leased_jobs = static_cast<std::uint32_t>(worker.running.size()),
-          .finished_jobs = worker.finished_jobs,
-          .since_heartbeat_ms = Milliseconds(now - worker.heard_at),
-          .http = worker.facts.http,
-          .hardware = worker.facts.hardware,
-          .compiler = worker.facts.compiler,
-          .max_threads = worker.facts.max_threads,
-          .canary_ratio = worker.canary_ratio,
-          .labels = {worker.labels.begin(), worker.labels.end()},
-          .drain = worker.drain,
-          .quarantine = QuarantineText(quarantine),
-          .quarantine_cause = quarantine.cause,
-          .quarantined_ms = quarantine ? Milliseconds(now - worker.quarantined_at) : 0,
-          .hindrances = worker.facts.hindrances,
-          .outdated = OutdatedText(worker.facts.version)};
-}
-
 wire::WorkerInfo WorkerHealthOf(const Worker& worker) {
   const Quarantine quarantine = QuarantineOf(worker);
   return {.worker = worker.id(),
@@ -57,6 +33,24 @@ wire::WorkerInfo WorkerHealthOf(const Worker& worker) {
           .quarantine = QuarantineText(quarantine),
           .quarantine_cause = quarantine.cause,
           .outdated = OutdatedText(worker.facts.version)};
+}
+
+wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) {
+  wire::WorkerInfo info = WorkerHealthOf(worker);
+  info.pid = worker.facts.pid;
+  info.slots = worker.facts.slots;
+  info.leased_jobs = static_cast<std::uint32_t>(worker.running.size());
+  info.finished_jobs = worker.finished_jobs;
+  info.since_heartbeat_ms = Milliseconds(now - worker.heard_at);
+  info.http = worker.facts.http;
+  info.hardware = worker.facts.hardware;
+  info.compiler = worker.facts.compiler;
+  info.max_threads = worker.facts.max_threads;
+  info.canary_ratio = worker.canary_ratio;
+  info.labels.assign(worker.labels.begin(), worker.labels.end());
+  if (QuarantineOf(worker)) info.quarantined_ms = Milliseconds(now - worker.quarantined_at);
+  info.hindrances = worker.facts.hindrances;
+  return info;
 }
 
 }  // namespace loopfleet::coordinator
