@@ -97,6 +97,7 @@ Witness WitnessOf(const Outcome& outcome, Keys keys) {
 std::optional<Opinion> OpinionOf(const Outcome& outcome, const JobSpec& spec, Keys keys) {
   const Evaluation& evaluation = outcome.evaluation;
   if (outcome.source != OutcomeSource::kMeasured || !evaluation.conditions) return std::nullopt;
+  if (evaluation.ok() && !evaluation.is_timed()) return std::nullopt;  // others do not agree on it
   Opinion opinion{
       .witness = WitnessOf(outcome, keys), .worker = outcome.worker, .job = outcome.job};
   if (!evaluation.ok()) {

@@ -23,7 +23,7 @@ std::string TextOf(const looptree::Source& source) {
 
 void Winners::Add(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
-  if (most_ == 0 || !evaluation.ok() || evaluation.measurement().grade == Grade::kD ||
+  if (most_ == 0 || !evaluation.is_timed() || evaluation.measurement().grade == Grade::kD ||
       !evaluation.conditions) {
     return;
   }
@@ -77,7 +77,7 @@ Answer<Confirmation> Confirm(Client& client, std::vector<Winner> winners, std::s
   LF_TRY(const wire::BatchInfo info, client.Evaluate(jobs, [&](const Outcome& outcome) {
     const Evaluation& evaluation = outcome.evaluation;
     Confirmed& one = confirmation.winners[outcome.job.index % round.size()];
-    if (!evaluation.ok() || !evaluation.conditions ||
+    if (!evaluation.is_timed() || !evaluation.conditions ||
         evaluation.conditions->hardware.hardware_class != one.winner.hardware_class) {
       return;
     }

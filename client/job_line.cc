@@ -18,6 +18,7 @@
 #include "common/base/suggestion.h"
 #include "common/job/field_json.h"
 #include "common/job/job_fields.h"
+#include "common/job/task.h"
 #include "common/looptree/program/limits.h"
 #include "common/wire/codec/codec.h"
 
@@ -234,7 +235,7 @@ std::expected<JobSpec, RejectedJob> ParseJobLine(std::string_view line) {
   if (fields.complaint()) return reject(Malformed(*fields.complaint()));
   if (auto failure = ReadActions(names, spec)) return reject(*std::move(failure));
   if (auto failure = wire::OutOfBounds(spec)) return reject(*std::move(failure));
-  if (auto failure = ValidateSpec(spec)) return reject(*std::move(failure));
+  if (auto failure = ValidateJob(spec)) return reject(*std::move(failure));
   return spec;
 }
 

@@ -84,6 +84,21 @@ struct RowDeviceState {
   throttleReasons @4 :UInt64;    # all that occurred: bits of nvmlClocksThrottleReasons
 }
 
+struct ObservedValue {
+  name @0 :Text;  # at most 64 bytes; no two of a row are equal
+  union {
+    number @1 :Float64;         # finite, as are those of the list
+    numbers @2 :List(Float64);
+    text @3 :Text;
+  }
+}
+
+struct RowObserved {
+  # The verdict on a job that is not timed (common/job/task.h).
+  row @0 :UInt32;
+  values @1 :List(ObservedValue);  # at most 64, of 256 KiB together
+}
+
 struct RowThinned {
   # Retention removed samples of an old row. The figures computed from them stay.
   row @0 :UInt32;
@@ -100,10 +115,11 @@ enum Grade {
 struct EvaluationColumns {
   # `rows` evaluations. Each list has one entry for each row unless it says otherwise.
   rows @0 :UInt32;                      # at most 1,000
-  status @1 :List(UInt16);              # 0: measured; else the failure's code
+  status @1 :List(UInt16);              # 0: measured; 65535: observed, which older readers refuse;
+                                        # else the failure's code
 
-  # Nanoseconds per iteration, over the accepted samples. A failed row has not-a-number in each (any
-  # other value is refused); a measured row has finite values, elapsed and elapsedMin above 0.
+  # Nanoseconds per iteration, over the accepted samples. Any other row has not-a-number in
+  # each (another value is refused); a measured row has finite values, elapsed and elapsedMin above 0.
   elapsed @2 :List(Float64);            # median
   elapsedLow @3 :List(Float64);         # order-statistic interval round the median
   elapsedHigh @4 :List(Float64);
@@ -154,6 +170,8 @@ struct EvaluationColumns {
 
   # Rows of grade D, whose grade above is c; ascending. An older reader sees grade C.
   gradeD @33 :List(UInt32);
+
+  observed @34 :List(RowObserved);      # one for each observed row, by ascending row
 }
 
 enum OutcomeSource {

@@ -25,6 +25,8 @@ BriefOutcome Read(Query& query) {
   brief.benchmark = query.Text();
   brief.actions = query.Text();
   brief.hardware_class = query.Text();
+  brief.observed = query.Text();
+  if (!brief.observed.empty()) return brief;
   if (code) {
     const auto known = FailureCodeOf(static_cast<std::uint16_t>(*code));
     brief.failure = BriefOutcome::Failed{.code = known.value_or(FailureCode::kStorageCorrupt),
@@ -59,12 +61,13 @@ Result<std::vector<BriefOutcome>> RecentOutcomes::Newest(std::uint32_t max) {
     SELECT o.batch, o.idx, o.worker, o.finished_at,
            o.queue_ns + o.replay_ns + o.compile_ns + o.verify_ns + o.measure_ns, o.measure_ns,
            o.source, o.failure_code, coalesce(o.failure_message, ''), coalesce(j.benchmark, ''),
-           j.actions, coalesce(h.class, ''), r.flop_count, r.elapsed_ns, r.spread, r.grade,
+           j.actions, coalesce(h.class, ''), coalesce(b."values", ''), r.flop_count, r.elapsed_ns, r.spread, r.grade,
            coalesce(s.result, so.result) IS NOT NULL
     FROM outcomes o
     CROSS JOIN jobs j ON j.batch = o.batch AND j.idx = o.idx
     LEFT JOIN results r ON r.id = o.result
-    LEFT JOIN conditions c ON c.id = coalesce(r.conditions, o.failed_conditions)
+    LEFT JOIN observations b ON b.id = -o.result
+    LEFT JOIN conditions c ON c.id = coalesce(r.conditions, b.conditions, o.failed_conditions)
     LEFT JOIN hardware h ON h.id = c.hardware
     LEFT JOIN suspect_results s ON s.result = o.result
     LEFT JOIN copied_results cr ON cr.result = o.result

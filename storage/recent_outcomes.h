@@ -29,7 +29,8 @@ struct BriefOutcome {
   Nanos took{0};             // stages queue to measure
   Nanos measure{0};          // the measure stage
   bool is_measured = false;  // a worker evaluated this job; false: another job's outcome answers
-  // Exactly one of failure and figures is set.
+  std::string observed;      // JSON: the values by name; "": timed, or failed
+  // Exactly one of the three is set: observed, failure, figures.
   struct Failed {
     FailureCode code = FailureCode::kWorkerCrashed;
     std::string message;

@@ -19,7 +19,7 @@ namespace loopfleet::storage {
 
 // The result of replaying a job's actions, stored with the job to spare a restart the replay.
 struct ReplayResult {
-  looptree::TreeKey tree;
+  SubjectKey subject;
   Placement placement = Placement::kCpu;
   friend bool operator==(const ReplayResult&, const ReplayResult&) = default;
 };
@@ -72,7 +72,8 @@ struct StoredResult {
   Evaluation evaluation;  // stages are zero if it was read from the store
   std::string worker;     // the one that measured it
   WallTime measured_at{};
-  std::int64_t row = 0;  // results.id, never deleted; 0: not a row of `results`
+  // results.id, or below 0 minus observations.id; never deleted. 0: neither.
+  std::int64_t row = 0;
 };
 // Shared by all readers and never changed.
 using StoredAnswer = std::shared_ptr<const StoredResult>;
@@ -207,7 +208,7 @@ struct OutcomePlace {
 
 // What a stored measurement has to match to answer a request: the full tuple.
 struct ResultKey {
-  looptree::TreeKey tree;
+  SubjectKey subject;
   std::string hardware_class;
   CompilerFacts compiler;
   std::uint32_t threads = 1;

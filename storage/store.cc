@@ -547,7 +547,7 @@ Status Store::Impl::RecordKnownFailure(const JobFinished& finished) {
   const Outcome& outcome = finished.outcome;
   const Evaluation& evaluation = outcome.evaluation;
   if (evaluation.ok() || outcome.source != OutcomeSource::kMeasured) return {};
-  if (!evaluation.tree_key || !evaluation.conditions || finished.in_doubt) return {};
+  if (!evaluation.subject || !evaluation.conditions || finished.in_doubt) return {};
   const FailureCode code = evaluation.failure().code;
   if (!InfoOf(code).policy.answers_equal_jobs) return {};
   LF_TRY(const ConditionsId id, conditions.Intern(*evaluation.conditions));
@@ -555,8 +555,8 @@ Status Store::Impl::RecordKnownFailure(const JobFinished& finished) {
   witnesses.insert({.worker = outcome.worker, .host = evaluation.conditions->hardware.host});
   for (const Witness& witness : witnesses) {
     LF_TRY_VOID(
-        keys->failures().Add(*connection, id, *evaluation.tree_key,
-                             {.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
+        keys->failures().Add(*connection, id, *evaluation.subject,
+                             {.hash = HashOf(*evaluation.subject, *evaluation.conditions),
                               .code = code,
                               .cut_above_ns = code == FailureCode::kCut ? finished.cut_above_ns : 0,
                               .batch = outcome.job.batch,

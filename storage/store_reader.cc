@@ -42,6 +42,7 @@ struct StoreReader::Impl {
   ResultTable results{*connection, conditions, *keys};
   JobTable jobs{*connection};
   OutcomeTable outcomes{*connection, conditions, results, jobs};
+  ObservationTable observations{*connection, conditions};
   BatchTable batches{*connection};
   SuspicionTable suspicions{*connection};
 };
@@ -68,6 +69,10 @@ Status StoreReader::Impl::RefreshOwnKeys() {
 Result<StoredAnswer> StoreReader::FindResult(const ResultKey& key) {
   LF_TRY_VOID(impl_->RefreshOwnKeys());
   return impl_->results.FindLatest(key);
+}
+
+Result<StoredAnswer> StoreReader::FindObservation(const ResultKey& key) {
+  return impl_->observations.FindLatest(key);
 }
 
 Result<StoredAnswer> StoreReader::FindSameCode(const std::string& code_hash, const ResultKey& key) {

@@ -39,6 +39,8 @@ class StoreReader {
   // The latest measurement that matches the full tuple, among the newest 64 of the tuple that are
   // new enough.
   Result<StoredAnswer> FindResult(const ResultKey& key);  // none: null
+  // The same for a job that is not timed (common/job/task.h): precision and grade do not count.
+  Result<StoredAnswer> FindObservation(const ResultKey& key);
 
   // The latest measurement of a kernel with this machine code under the conditions of `key` (its
   // tree does not count), among the newest 16 of the code, that is good and new enough, not suspect

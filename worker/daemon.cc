@@ -17,6 +17,7 @@
 #include "common/base/log.h"
 #include "common/base/signal_watcher.h"
 #include "common/job/job_spec.h"
+#include "common/job/task.h"
 #include "common/wire/transport/context.h"
 #include "common/wire/transport/wakeup.h"
 #include "monitoring/host/core_plan.h"
@@ -269,6 +270,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
 
   wire::WorkerHello hello = MakeHello(config, conditions, max_threads);
   hello.hindrances = FindHindrances(findings, isolation);
+  hello.capabilities.emplace_back(TaskOf(TaskKind::kProbe).label);
   log::Info("worker.timing_core core={}", cores.slot_core);
   return Serve(config,
                {.keys = std::move(keys),

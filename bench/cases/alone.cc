@@ -21,6 +21,7 @@
 #include "client/local_cluster.h"
 #include "client/scratch_dir.h"
 #include "common/base/quantile.h"
+#include "common/job/loop_schedule.h"
 
 namespace loopfleet::bench {
 namespace {

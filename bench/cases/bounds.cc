@@ -326,7 +326,7 @@ Result<double> LookUp(storage::StoreReader& reader, const Conditions& conditions
   const auto start = SteadyClock::now();
   for (int i = 0; i < kLookups; ++i) {
     LF_TRY(const auto found,
-           reader.FindResult({.tree = UniqueTree(first_row + random.Below(rows)),
+           reader.FindResult({.subject = UniqueTree(first_row + random.Below(rows)),
                               .hardware_class = conditions.hardware.hardware_class,
                               .compiler = conditions.compiler,
                               .threads = conditions.threads,

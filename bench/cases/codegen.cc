@@ -27,6 +27,7 @@
 #include "bench/rigs/schedule_search.h"
 #include "client/scratch_dir.h"
 #include "common/base/quantile.h"
+#include "common/job/loop_schedule.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/text/text.h"
 #include "common/looptree/tree/transform.h"

@@ -74,10 +74,10 @@ class Fleet {
     coordinator::Submission submission{
         .peer = kClient, .request_id = Numbered(++requests_), .digest = "bench"};
     for (JobSpec& spec : specs) {
-      coordinator::ToMeasure measure{.flop_count = 1};
+      ResolvedTask measure{.flop_count = 1};
       ++jobs_;
       for (std::size_t i = 0; i < sizeof jobs_; ++i) {
-        measure.tree.bytes[i] = static_cast<std::uint8_t>(jobs_ >> (8 * i));
+        measure.subject.bytes[i] = static_cast<std::uint8_t>(jobs_ >> (8 * i));
       }
       submission.jobs.push_back({.spec = std::move(spec), .resolution = measure});
     }

@@ -33,6 +33,7 @@
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "client/scratch_dir.h"
+#include "common/job/loop_schedule.h"
 
 namespace loopfleet::bench {
 namespace {

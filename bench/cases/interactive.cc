@@ -26,6 +26,7 @@
 #include "client/local_cluster.h"
 #include "common/base/check.h"
 #include "common/base/quantile.h"
+#include "common/job/loop_schedule.h"
 #include "common/looptree/tree/key.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/transport/poller.h"
@@ -101,7 +102,7 @@ class PacedWorker {
                                       .iterations_per_sample = 60,
                                       .samples_ns = std::vector<double>(15, 1000),
                                       .sample_flags = std::vector<std::uint8_t>(15, 0)},
-               .tree_key = looptree::KeyOf(replayed->tree),
+               .subject = looptree::KeyOf(replayed->tree),
                .flop_count = looptree::FlopCount(replayed->tree.program()),
                .conditions = Conditions{.hardware = hello_.hardware,
                                         .compiler = hello_.compiler,

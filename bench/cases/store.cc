@@ -128,7 +128,7 @@ Outcome MeasuredOutcome(std::uint64_t row, std::uint64_t tree) {
                   .finished_at = WallTime(Nanos(1'700'000'000'000'000'000)) +
                                  Nanos(static_cast<std::int64_t>(row) * 1000)};
   outcome.evaluation = {.verdict = std::move(measurement),
-                        .tree_key = UniqueTree(tree),
+                        .subject = UniqueTree(tree),
                         .flop_count = 524'288,
                         .conditions = SomeConditions(),
                         .scratch_bytes = 4096,
@@ -176,7 +176,7 @@ class Ingest {
                           .accepted_at = WallTime(Nanos(1'700'000'000'000'000'000))};
     for (std::uint32_t i = 0; i < kGroup; ++i) {
       accepted.jobs.push_back(NullJob(row_ + i));
-      accepted.replayed.push_back(storage::ReplayResult{.tree = UniqueTree(TreeOf(row_ + i))});
+      accepted.replayed.push_back(storage::ReplayResult{.subject = UniqueTree(TreeOf(row_ + i))});
     }
     return accepted;
   }
@@ -220,7 +220,7 @@ void PrintRate(const std::string& name, double count, double wall, double cpu,
 
 storage::ResultKey KeyFor(std::uint64_t row) {
   const Conditions conditions = SomeConditions();
-  return {.tree = UniqueTree(row),
+  return {.subject = UniqueTree(row),
           .hardware_class = conditions.hardware.hardware_class,
           .compiler = conditions.compiler,
           .threads = conditions.threads,

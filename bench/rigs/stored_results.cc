@@ -23,7 +23,7 @@ constexpr std::uint64_t kGroup = 8'000;  // rows in a transaction
 std::vector<looptree::TreeKey> RepeatableTrees(std::uint64_t count) {
   std::vector<looptree::TreeKey> trees;
   for (std::uint64_t i = 0; i < count; ++i) {
-    trees.push_back(*AnswerTo(RepeatableJob(static_cast<std::uint32_t>(i))).evaluation.tree_key);
+    trees.push_back(*AnswerTo(RepeatableJob(static_cast<std::uint32_t>(i))).evaluation.subject);
   }
   return trees;
 }
@@ -56,7 +56,7 @@ class ResultFiller {
  private:
   Status Insert(std::uint64_t row) {
     Evaluation& evaluation = outcome_.evaluation;
-    evaluation.tree_key = trees_.empty() ? UniqueTree(row) : trees_[row % trees_.size()];
+    evaluation.subject = trees_.empty() ? UniqueTree(row) : trees_[row % trees_.size()];
     evaluation.code_hash = fmt::format("{:032x}", row);
     std::get<Measurement>(evaluation.verdict).elapsed_mean_ns =
         mean_ns_ + static_cast<double>(row % 1000) / 7;

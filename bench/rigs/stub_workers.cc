@@ -11,6 +11,7 @@
 
 #include "common/base/check.h"
 #include "common/job/job_spec.h"
+#include "common/job/loop_schedule.h"
 #include "common/looptree/tree/key.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/message.h"
@@ -41,7 +42,7 @@ Evaluation ResultOf(const JobSpec& job) {
                           .sample_flags = std::vector<std::uint8_t>(kSamples, 0)};
   return {
       .verdict = std::move(measurement),
-      .tree_key = looptree::KeyOf(replayed->tree),
+      .subject = looptree::KeyOf(replayed->tree),
       .flop_count = looptree::FlopCount(replayed->tree.program()),
       .conditions =
           Conditions{

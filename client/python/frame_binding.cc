@@ -15,6 +15,8 @@
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
 #include "common/base/check.h"
+#include "common/job/loop_schedule.h"
+#include "common/job/task.h"
 #include "common/wire/codec/codec.h"
 
 namespace loopfleet::python {
@@ -82,7 +84,7 @@ std::optional<Failure> RefusalOf(const JobSpec& spec) {
 
 nb::object FailureOf(const Job& job, bool replay) {
   auto failure = wire::OutOfBounds(job.spec);
-  if (!failure) failure = ValidateSpec(job.spec);
+  if (!failure) failure = ValidateJob(job.spec);
   if (!failure && replay) failure = RefusalOf(job.spec);
   if (!failure) return nb::none();
   return nb::make_tuple(std::string(InfoOf(failure->code).name), failure->message,
@@ -243,8 +245,9 @@ nb::bytes EncodePage(std::uint64_t number, std::uint64_t batch,
     page.outcomes.push_back(outcome->Whole());
     page.outcomes.back().job.batch = BatchId{batch};
     page.outcomes.back().sequence = page.outcomes.size();
-    if (!outcome->ok()) continue;
-    Measurement& measurement = std::get<Measurement>(page.outcomes.back().evaluation.verdict);
+    auto* timed = std::get_if<Measurement>(&page.outcomes.back().evaluation.verdict);
+    if (timed == nullptr) continue;
+    Measurement& measurement = *timed;
     if (measurement.samples_ns.size() <= most_samples) continue;
     measurement.samples_ns.resize(most_samples);
     measurement.sample_flags.resize(most_samples);

@@ -199,10 +199,10 @@ void AddSamples(const Rows& rows, nb::dict& dict) {
 }
 
 void AddTreeKeys(const Rows& rows, nb::dict& dict) {
-  constexpr std::size_t kWidth = sizeof(looptree::TreeKey::bytes);
+  constexpr std::size_t kWidth = sizeof(SubjectKey::bytes);
   std::vector<std::uint8_t> keys(rows.size() * kWidth);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const looptree::TreeKey& key = rows[i]->figures().tree_keys[rows[i]->row];
+    const SubjectKey& key = rows[i]->figures().subjects[rows[i]->row];
     std::copy_n(key.bytes.begin(), kWidth, keys.data() + i * kWidth);
   }
   dict["tree_key"] = ToArray(std::move(keys), kWidth);
@@ -237,12 +237,15 @@ nb::dict ColumnsOf(const Rows& rows) {
   using Figures = wire::EvaluationColumns;
   using Places = wire::OutcomeColumns;
   const auto clock = [&](std::vector<double> Figures::* column) {
-    return Gather<double>(
-        rows, [&](const OutcomeRow& o) { return o.ok() ? (o.figures().*column)[o.row] : kNone; });
+    return Gather<double>(rows, [&](const OutcomeRow& o) {
+      return o.is_timed() ? (o.figures().*column)[o.row] : kNone;
+    });
   };
   nb::dict dict;
   dict["index"] = GatherPlaces<std::uint32_t>(rows, &Places::index);
-  dict["status"] = GatherFigures<std::uint16_t>(rows, &Figures::status);
+  dict["status"] = Gather<std::uint16_t>(rows, [](const OutcomeRow& o) {
+    return o.ok() ? std::uint16_t{0} : o.figures().status[o.row];
+  });
   dict["gflops"] = Gather<double>(rows, &Gflops);
   dict["elapsed_ns"] = GatherFigures<double>(rows, &Figures::elapsed_ns);
   dict["elapsed_low_ns"] = GatherFigures<double>(rows, &Figures::elapsed_low_ns);
@@ -251,7 +254,7 @@ nb::dict ColumnsOf(const Rows& rows) {
   dict["elapsed_mean_ns"] = GatherFigures<double>(rows, &Figures::elapsed_mean_ns);
   dict["spread"] = GatherFigures<double>(rows, &Figures::spread);
   dict["grade"] = Gather<std::uint8_t>(rows, [](const OutcomeRow& o) {
-    return o.ok() ? static_cast<std::uint8_t>(o.figures().grade[o.row]) : kNoGrade;
+    return o.is_timed() ? static_cast<std::uint8_t>(o.figures().grade[o.row]) : kNoGrade;
   });
   dict["flop_count"] = GatherFigures<std::uint64_t>(rows, &Figures::flop_count);
   dict["iterations_per_sample"] =
@@ -329,9 +332,16 @@ void BindOutcome(nb::module_& module) {
       .def_prop_ro(
           "grade",
           [](const OutcomeRow& o) {
-            return o.ok() ? std::string(EnumName(o.figures().grade[o.row])) : std::string();
+            return o.is_timed() ? std::string(EnumName(o.figures().grade[o.row])) : std::string();
           },
-          "\"A\", \"B\" or \"C\"; \"\" of a failed job.")
+          "\"A\", \"B\" or \"C\"; \"\" of a job that failed or is not timed.")
+      .def_prop_ro(
+          "observed",
+          [](const OutcomeRow& o) -> nb::object {
+            if (!o.ok() || o.is_timed()) return nb::none();
+            return ToPython(ObservedJson(o.figures().observed_of(o.row)));
+          },
+          "Values by name, of a job that is not timed (a probe); else None.")
       .def_prop_ro(
           "samples_ns",
           [](const OutcomeRow& o) {
@@ -344,8 +354,8 @@ void BindOutcome(nb::module_& module) {
       .def_prop_ro("flop_count", [](const OutcomeRow& o) { return o.figures().flop_count[o.row]; })
       .def_prop_ro("tree_key",
                    [](const OutcomeRow& o) {
-                     return o.figures().tree_key_known[o.row]
-                                ? o.figures().tree_keys[o.row].ToString()
+                     return o.figures().subject_known[o.row]
+                                ? o.figures().subjects[o.row].ToString()
                                 : std::string();
                    })
       .def_prop_ro("peak_gflops", &PeakGflops, "The device's measured peak; 0: not known.")
@@ -367,6 +377,10 @@ void BindOutcome(nb::module_& module) {
           "All there is, with the fields of `loopfleet eval --json`.")
       .def("__repr__", [](const OutcomeRow& o) {
         if (!o.ok()) return fmt::format("<Outcome {}: {}>", StatusOf(o), MessageOf(o));
+        if (!o.is_timed()) {
+          return fmt::format("<Outcome of {} values, {}>",
+                             o.figures().observed_of(o.row).values.size(), SourceNameOf(o));
+        }
         return fmt::format("<Outcome {:.4g} GFLOP/s, {:.4g} ns, grade {}, {}>", Gflops(o),
                            o.figures().elapsed_ns[o.row], EnumName(o.figures().grade[o.row]),
                            SourceNameOf(o));

@@ -23,6 +23,7 @@ struct OutcomeRow {
 
   const wire::EvaluationColumns& figures() const { return page->evaluations; }
   bool ok() const { return figures().ok(row); }
+  bool is_timed() const { return figures().is_timed(row); }
   Outcome Whole() const { return page->Row(row); }
 };
 

@@ -3,12 +3,12 @@
 namespace loopfleet::client {
 
 double FigureOf(const Evaluation& evaluation) {
-  if (!evaluation.ok() || evaluation.measurement().grade == Grade::kD) return kNoFigure;
+  if (!evaluation.is_timed() || evaluation.measurement().grade == Grade::kD) return kNoFigure;
   return evaluation.measurement().elapsed_ns;
 }
 
 bool IsInconclusive(const Evaluation& evaluation) {
-  if (evaluation.ok()) return evaluation.measurement().grade == Grade::kD;
+  if (evaluation.is_timed()) return evaluation.measurement().grade == Grade::kD;
   return InfoOf(evaluation.failure().code).policy.is_retryable;
 }
 

@@ -26,7 +26,7 @@ const std::string& TextOf(const looptree::Source& source) {
 // Whether it says something about the schedule, and under the usual conditions.
 bool IsUsable(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
-  return evaluation.tree_key && evaluation.conditions && evaluation.conditions->threads == 1 &&
+  return evaluation.subject && evaluation.conditions && evaluation.conditions->threads == 1 &&
          evaluation.conditions->cache == CacheState::kWarm && !IsInconclusive(evaluation);
 }
 
@@ -52,7 +52,7 @@ Answer<void> StoreEvaluator::Send(std::span<const Trial> trials) {
     Outcome& unknown = outcomes.emplace_back();
     unknown.evaluation.verdict = Failure{.code = FailureCode::kNotFound,
                                          .message = "the database has no figure of this tree"};
-    unknown.evaluation.tree_key = trial.candidate.key;
+    unknown.evaluation.subject = trial.candidate.key;
   }
   sent_.push_back(std::move(outcomes));
   return {};
@@ -80,7 +80,7 @@ Answer<const StoreEvaluator::Outcomes*> StoreEvaluator::OutcomesOf(const looptre
     for (Outcome& outcome : page->outcomes) {
       if (!IsUsable(outcome) || TextOf(outcome.benchmark) != text) continue;
       const Conditions& under = *outcome.evaluation.conditions;
-      const looptree::TreeKey key = *outcome.evaluation.tree_key;
+      const looptree::TreeKey key = *outcome.evaluation.subject;
       by_conditions[{under.hardware.hardware_class, under.compiler.revision, under.policy}]
           .try_emplace(key, std::move(outcome));
     }

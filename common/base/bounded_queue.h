@@ -53,6 +53,11 @@ class BoundedQueue {
     return TakeFront();
   }
 
+  bool is_empty() const {
+    std::lock_guard lock(mutex_);
+    return items_.empty();
+  }
+
   bool is_closed() const {
     std::lock_guard lock(mutex_);
     return closed_;

@@ -56,23 +56,6 @@ std::optional<Failure> ValidateSpec(const JobSpec& spec) {
   return std::nullopt;
 }
 
-looptree::ReplayOptions ReplayOptionsOf(const JobSpec& spec) {
-  return {
-      .rules = spec.rules, .on_illegal = spec.on_illegal, .merge_all_first = spec.merge_all_first};
-}
-
-std::expected<looptree::Replayed, Failure> ReplayJob(const JobSpec& spec) {
-  auto replayed = looptree::Replay(spec.source, spec.actions, ReplayOptionsOf(spec));
-  if (!replayed) return std::unexpected(ToFailure(replayed.error()));
-  if (spec.dialect && *spec.dialect != replayed->benchmark.dialect) {
-    return std::unexpected(Failure{
-        .code = FailureCode::kInvalidBenchmark,
-        .message = fmt::format("the job says dialect '{}', but the benchmark's is '{}'",
-                               EnumName(*spec.dialect), EnumName(replayed->benchmark.dialect))});
-  }
-  return *std::move(replayed);
-}
-
 Placement PlacementOf(DeviceRequest wish, looptree::Target target) {
   switch (wish) {
     case DeviceRequest::kByBenchmark:

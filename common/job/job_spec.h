@@ -1,6 +1,6 @@
 #pragma once
-// JobSpec: a job as submitted. It asks: how fast is this benchmark after these actions, under these
-// conditions?
+// JobSpec: a job as submitted: a benchmark, actions and conditions. The benchmark decides the kind
+// of job (task.h); most ask how fast a loop nest is after these actions.
 
 #include <cstddef>
 #include <cstdint>
@@ -90,11 +90,6 @@ std::optional<Failure> ValidateSpec(const JobSpec& spec);
 
 // Why the label is invalid; nullopt if it is valid.
 std::optional<std::string> ValidateLabel(std::string_view label);
-
-looptree::ReplayOptions ReplayOptionsOf(const JobSpec& spec);
-
-// Replays the job's actions, and checks its dialect against the benchmark's.
-std::expected<looptree::Replayed, Failure> ReplayJob(const JobSpec& spec);
 
 // The kind of worker that the job needs, given its benchmark's target. kAny has no preference.
 enum class Placement : std::uint8_t { kCpu, kCuda, kAny };

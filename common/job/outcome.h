@@ -15,12 +15,13 @@
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
 #include "common/job/measurement.h"
+#include "common/job/observed.h"
+#include "common/job/resolved_task.h"
 #include "common/job/stage.h"
-#include "common/looptree/tree/key.h"
 
 namespace loopfleet {
 
-// The conditions of a measurement. With the tree key, they identify a stored result.
+// The conditions of a measurement. With the subject, they identify a stored result.
 struct Conditions {
   HardwareFacts hardware;
   CompilerFacts compiler;
@@ -32,9 +33,9 @@ struct Conditions {
 };
 
 struct Evaluation {
-  std::variant<Measurement, Failure> verdict;
-  // Known once the actions are replayed.
-  std::optional<looptree::TreeKey> tree_key;
+  std::variant<Measurement, Failure, Observed> verdict;
+  // Known once the job is resolved.
+  std::optional<SubjectKey> subject;
   std::uint64_t flop_count = 0;  // of one iteration
   // Known once a worker has had the job.
   std::optional<Conditions> conditions;
@@ -49,9 +50,12 @@ struct Evaluation {
   StageDurations stages;
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
 
-  bool ok() const { return std::holds_alternative<Measurement>(verdict); }
-  const Measurement& measurement() const { return std::get<Measurement>(verdict); }
+  bool ok() const { return !std::holds_alternative<Failure>(verdict); }
   const Failure& failure() const { return std::get<Failure>(verdict); }
+  // Which of the two it is follows from the job's kind (TaskInfo::is_timed).
+  bool is_timed() const { return std::holds_alternative<Measurement>(verdict); }
+  const Measurement& measurement() const { return std::get<Measurement>(verdict); }
+  const Observed& observed() const { return std::get<Observed>(verdict); }
 };
 
 enum class OutcomeSource : std::uint8_t {

@@ -22,7 +22,7 @@ Json DeviceJson(const DeviceState& state) {
 
 void AddMeasurement(Json& json, const Evaluation& evaluation) {
   const Measurement none;
-  const bool ok = evaluation.ok();
+  const bool ok = evaluation.is_timed();
   const Measurement& measurement = ok ? evaluation.measurement() : none;
   const auto figure = [&](double value) { return ok ? Figure(value) : Json(nullptr); };
   json["elapsed_ns"] = figure(measurement.elapsed_ns);
@@ -107,6 +107,14 @@ Json FailureJson(const Failure& failure) {
   return json;
 }
 
+Json ObservedJson(const Observed& observed) {
+  Json json = Json::object();
+  for (const auto& [name, value] : observed.values) {
+    json[name] = std::visit([](const auto& each) { return Json(each); }, value);
+  }
+  return json;
+}
+
 Json HardwareJson(const HardwareFacts& facts) {
   const auto rate = [](double per_second) {
     return per_second > 0 ? Json(per_second / 1e9) : Json(nullptr);
@@ -139,10 +147,12 @@ Json OutcomeJson(const Outcome& outcome) {
   for (const auto& action : outcome.actions)
     json["actions"].push_back(looptree::ActionName(action));
   json["job"] = fmt::format("{}", outcome.job);
-  json["tree_key"] = evaluation.tree_key ? Json(evaluation.tree_key->ToString()) : Json(nullptr);
+  json["tree_key"] = evaluation.subject ? Json(evaluation.subject->ToString()) : Json(nullptr);
   json["status"] = evaluation.ok() ? "ok" : "failed";
   if (!evaluation.ok()) json["error"] = FailureJson(evaluation.failure());
   AddMeasurement(json, evaluation);
+  const bool is_observed = evaluation.ok() && !evaluation.is_timed();
+  json["observed"] = is_observed ? ObservedJson(evaluation.observed()) : Json(nullptr);
   // Null: the job failed before any worker had it.
   const bool nobody_had_it =
       outcome.source == OutcomeSource::kMeasured && !evaluation.ok() && outcome.attempts == 0;

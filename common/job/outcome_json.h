@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 
 Json OutcomeJson(const Outcome& outcome);
 Json FailureJson(const Failure& failure);
+Json ObservedJson(const Observed& observed);  // by name
 Json HardwareJson(const HardwareFacts& facts);
 // Adds "no_effect" and "effects": Evaluation::notes, those followed in part apart.
 void AddNotes(const std::vector<std::string>& notes, Json& json);

@@ -55,7 +55,7 @@ void EnterRecovered(Transaction& tx, std::vector<Recovered::Job> jobs) {
     if (IsCancelled(tx.state, job.id) && !std::holds_alternative<Failure>(job.job.resolution)) {
       job.job.resolution = CancelledFailure();
     }
-    if (const auto* measure = std::get_if<ToMeasure>(&job.job.resolution);
+    if (const auto* measure = std::get_if<ResolvedTask>(&job.job.resolution);
         measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAgain) {
       tx.state.single_flight.Expect(QuestionOf(job.job.spec, *measure));
     }

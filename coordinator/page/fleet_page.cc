@@ -255,6 +255,7 @@ SiteReply FleetPage::WorkerOf(std::string_view id) const {
   }
   const auto noise = digest_.by_worker.find(found->name);
   json["noise"] = noise == digest_.by_worker.end() ? Json(nullptr) : *noise;
+  json["observed"] = digest_.observed.value(found->name, Json::object());
   return JsonReply(json);
 }
 

@@ -243,6 +243,11 @@ OutcomeDigest Digest(const std::vector<storage::BriefOutcome>& outcomes, std::si
       }
       continue;
     }
+    if (!outcome.observed.empty()) {  // the newest come first
+      Json& newest = digest.observed[outcome.worker][outcome.benchmark];
+      if (newest.is_null()) newest = Json::parse(outcome.observed);
+      continue;
+    }
     const storage::BriefOutcome::Figures& figures = *outcome.figures;
     if (outcome.is_measured) {
       for (Noise* noise : {&workers[outcome.worker], &pools[outcome.hardware_class]}) {

@@ -19,6 +19,7 @@ struct OutcomeDigest {
   Json failures = Json::array();     // by code, the most frequent first
   Json best = Json::array();         // of each benchmark and class, by benchmark
   Json by_worker = Json::object();   // name -> figures, median spread, grades
+  Json observed = Json::object();    // worker's name -> benchmark -> its newest observed values
   Json pools = Json::object();       // hardware class -> median spread and time of measuring
   Json turnaround = Json::object();  // median and 99 % of the outcomes, in ms
   std::size_t outcomes = 0;          // outcomes summarised

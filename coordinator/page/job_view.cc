@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "common/base/enum_names.h"
+#include "common/job/loop_schedule.h"
+#include "common/job/task.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/text/text.h"
 
@@ -130,8 +132,7 @@ void AddCodeCommands(Json& commands, JobId id, const storage::StoredJob& job) {
   is_gpu ? add("its PTX", "ptx", "") : add("its assembly", "asm", IsaFlag(job));
 }
 
-Json CommandsJson(JobId id, const storage::StoredJob& job) {
-  const JobSpec& spec = job.spec;
+void AddReplayCommand(Json& commands, const JobSpec& spec) {
   Json line;
   if (const auto* ir = std::get_if<looptree::IrText>(&spec.source)) {
     line["ir"] = ir->text;
@@ -144,10 +145,16 @@ Json CommandsJson(JobId id, const storage::StoredJob& job) {
   if (spec.rules == looptree::RuleSet::kLoopNest58) line["features"] = "agent58";
   if (spec.merge_all_first) line["merge_all_first"] = true;
   line["every_step"] = true;
-  Json commands = Json::array();
   commands.push_back(Command("every step of its tree",
                              fmt::format("echo {} | loopfleet replay", Quoted(Dump(line)))));
-  AddCodeCommands(commands, id, job);
+}
+
+Json CommandsJson(JobId id, const storage::StoredJob& job) {
+  Json commands = Json::array();
+  if (TaskOf(job.spec.source).kind == TaskKind::kLoopSchedule) {
+    AddReplayCommand(commands, job.spec);
+    AddCodeCommands(commands, id, job);
+  }
   commands.push_back(Command("where it is and why", fmt::format("loopfleet job explain {}", id)));
   commands.push_back(
       Command("all that is known of it", fmt::format("loopfleet job show {} --json", id)));
@@ -167,6 +174,7 @@ Json JobViewJson(JobId id, const storage::StoredJob& job) {
   Json json;
   json["job"] = fmt::format("{}", id);
   json["state"] = job.outcome ? "finished" : "unfinished";
+  json["kind"] = EnumName(TaskOf(spec.source).kind);
   const auto* uri = std::get_if<looptree::BenchmarkUri>(&spec.source);
   json["benchmark"] = uri != nullptr ? Json(uri->text) : Json(nullptr);
   json["actions"] = ActionNames(spec.actions);
@@ -190,11 +198,13 @@ Json OutcomeRowJson(const Outcome& outcome) {
               {"actions", ActionNames(outcome.actions)},
               {"status", evaluation.ok() ? "ok" : "failed"},
               {"worker", outcome.worker.empty() ? Json(nullptr) : Json(outcome.worker)}};
-  if (evaluation.ok()) {
+  if (evaluation.is_timed()) {
     const Measurement& measurement = evaluation.measurement();
     row["gflop_per_second"] = GflopPerSecond(evaluation.flop_count, measurement);
     row["elapsed_ns"] = measurement.elapsed_ns;
     row["grade"] = EnumName(measurement.grade);
+  } else if (evaluation.ok()) {
+    row["observed"] = ObservedJson(evaluation.observed());
   } else {
     row["error"] = FailureJson(evaluation.failure());
   }

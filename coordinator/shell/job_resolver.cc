@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/looptree/tree/key.h"
+#include "common/job/task.h"
 #include "coordinator/core/rules/freshness.h"
 
 namespace loopfleet::coordinator {
@@ -35,16 +35,6 @@ std::string ContentOf(const JobSpec& spec) {
   byte(std::variant_size_v<looptree::Action>);  // ends the actions; the text follows
   content += text;
   return content;
-}
-
-ReplayMemory::Replayed ReplayNow(const JobSpec& spec) {
-  auto replayed = ReplayJob(spec);
-  if (!replayed) return std::move(replayed).error();
-  const std::uint64_t flop_count = looptree::FlopCount(replayed->tree.program());
-  auto placement = PlaceJob(spec.device, replayed->benchmark.target, flop_count);
-  if (!placement) return std::move(placement).error();
-  return ToMeasure{
-      .tree = looptree::KeyOf(replayed->tree), .placement = *placement, .flop_count = flop_count};
 }
 
 }  // namespace
@@ -99,15 +89,17 @@ const ReplayMemory::Replayed& ReplayMemory::Replay(const JobSpec& spec) {
   if (auto node = previous_.extract(content); !node.empty()) {
     return Remember(std::move(node.key()), std::move(node.mapped()));
   }
-  return Remember(std::move(content), ReplayNow(spec));
+  auto resolved = TaskOf(spec.source).resolve(spec);
+  return Remember(std::move(content),
+                  resolved ? Replayed(*resolved) : Replayed(std::move(resolved).error()));
 }
 
-ToMeasure ReplayMemory::Recall(const storage::ReplayResult& stored, const JobSpec& spec) {
+ResolvedTask ReplayMemory::Recall(const storage::ReplayResult& stored, const JobSpec& spec) {
   JobSpec program{.source = spec.source, .rules = spec.rules};
   program.dialect = spec.dialect;
   program.device = spec.device;
-  const auto* measure = std::get_if<ToMeasure>(&Replay(program));
-  return {.tree = stored.tree,
+  const auto* measure = std::get_if<ResolvedTask>(&Replay(program));
+  return {.subject = stored.subject,
           .placement = stored.placement,
           .flop_count = measure == nullptr ? 0 : measure->flop_count};
 }
@@ -123,14 +115,15 @@ const ReplayMemory::Replayed& ReplayMemory::Remember(std::string content, Replay
 }
 
 ResolvedJob JobResolver::Resolve(JobSpec spec, const StoredConditions& conditions) {
-  if (auto senseless = ValidateSpec(spec)) {
+  if (auto senseless = ValidateJob(spec)) {
     return {.spec = std::move(spec), .resolution = *std::move(senseless)};
   }
   const ReplayMemory::Replayed& replayed = memory_.Replay(spec);
   if (const auto* failure = std::get_if<Failure>(&replayed)) {
     return {.spec = std::move(spec), .resolution = *failure};
   }
-  const ToMeasure measure = std::get<ToMeasure>(replayed);
+  const ResolvedTask measure = std::get<ResolvedTask>(replayed);
+  if (!TaskOf(spec.source).answers_equal_jobs) spec.freshness = Freshness::kMeasureAgain;
   if (spec.freshness == Freshness::kAllowStored) {
     if (auto stored = Lookup(spec, measure, conditions)) {
       return {.spec = std::move(spec), .resolution = std::move(stored)};
@@ -142,29 +135,31 @@ ResolvedJob JobResolver::Resolve(JobSpec spec, const StoredConditions& condition
 ResolvedJob JobResolver::ResolveRecovered(JobSpec spec,
                                           const std::optional<storage::ReplayResult>& stored) {
   if (!stored) return Resolve(std::move(spec), {});
-  const ToMeasure measure = memory_.Recall(*stored, spec);
+  const ResolvedTask measure = memory_.Recall(*stored, spec);
   return {.spec = std::move(spec), .resolution = measure};
 }
 
-storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ToMeasure& measure,
+storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ResolvedTask& measure,
                                           const StoredConditions& conditions) {
   const WallTime measured_since = MeasuredSince(clock_.WallNow(), spec.max_age_s);
+  const bool is_timed = TaskOf(spec.source).is_timed;
   for (const WorkerKind& kind : conditions.KindsFor(spec, measure.placement)) {
-    auto found = reader_.FindResult({.tree = measure.tree,
-                                     .hardware_class = kind.hardware_class,
-                                     .compiler = kind.compiler,
-                                     .threads = spec.threads,
-                                     .cache = spec.cache,
-                                     .policy = kind.policy,
-                                     .precision = spec.precision,
-                                     .min_grade = spec.min_grade,
-                                     .measured_since = measured_since});
+    const storage::ResultKey key{.subject = measure.subject,
+                                 .hardware_class = kind.hardware_class,
+                                 .compiler = kind.compiler,
+                                 .threads = spec.threads,
+                                 .cache = spec.cache,
+                                 .policy = kind.policy,
+                                 .precision = spec.precision,
+                                 .min_grade = spec.min_grade,
+                                 .measured_since = measured_since};
+    auto found = is_timed ? reader_.FindResult(key) : reader_.FindObservation(key);
     if (!found) {
       metrics_.DamagedRows(found.error().kind == ErrorKind::kCorrupt ? 1 : 0);
       // Measuring again is always correct; the log tells the operator about the damage.
       if (const auto count = lookup_log_.Count(clock_.Now())) {
-        log::Warning("store.lookup_failed count={} tree={} reason={}", *count,
-                     measure.tree.ToString(), found.error().message);
+        log::Warning("store.lookup_failed count={} subject={} reason={}", *count,
+                     measure.subject.ToString(), found.error().message);
       }
       continue;
     }
@@ -175,7 +170,7 @@ storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ToMeasure& 
   }
   for (const WorkerKind& kind : conditions.KindsFor(spec, measure.placement)) {
     auto known = reader_.FindFailure(
-        {.key = {.tree = measure.tree,
+        {.key = {.subject = measure.subject,
                  .hardware_class = kind.hardware_class,
                  .compiler = kind.compiler,
                  .threads = spec.threads,

@@ -49,13 +49,13 @@ class StoredConditions {
 // previous one is dropped. Content is compared in full, not by its hash.
 class ReplayMemory {
  public:
-  using Replayed = std::variant<ToMeasure, Failure>;
+  using Replayed = std::variant<ResolvedTask, Failure>;
   explicit ReplayMemory(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   const Replayed& Replay(const JobSpec& spec);
   // The result that an earlier run of the coordinator stored for the job. Its actions are not
   // replayed again. The flop count is not stored; it is that of the program.
-  ToMeasure Recall(const storage::ReplayResult& stored, const JobSpec& spec);
+  ResolvedTask Recall(const storage::ReplayResult& stored, const JobSpec& spec);
 
  private:
   using Generation = std::unordered_map<std::string, Replayed>;
@@ -80,7 +80,7 @@ class JobResolver {
   ResolvedJob ResolveRecovered(JobSpec spec, const std::optional<storage::ReplayResult>& stored);
 
  private:
-  storage::StoredAnswer Lookup(const JobSpec& spec, const ToMeasure& measure,
+  storage::StoredAnswer Lookup(const JobSpec& spec, const ResolvedTask& measure,
                                const StoredConditions& conditions);  // null: none found
 
   static constexpr std::size_t kMemoryBytes = std::size_t{16} << 20;

@@ -45,7 +45,7 @@ void KnownFailures::Remember(const Entry& entry) {
 
 Status KnownFailures::Load(Connection& connection, ConditionsTable& conditions) {
   std::vector<Entry> newest;
-  std::vector<std::pair<ConditionsId, looptree::TreeKey>> keys;
+  std::vector<std::pair<ConditionsId, SubjectKey>> keys;
   {
     LF_TRY(Query row, connection.Start("SELECT * FROM known_failures ORDER BY id DESC LIMIT ?"));
     row.Add(kMost);
@@ -54,7 +54,7 @@ Status KnownFailures::Load(Connection& connection, ConditionsTable& conditions) 
       if (!more) break;
       row.Skip();  // id
       const auto key = row.Blob();
-      looptree::TreeKey tree;
+      SubjectKey tree;
       if (key.size() != sizeof tree.bytes) continue;
       std::memcpy(tree.bytes.data(), key.data(), key.size());
       const ConditionsId id = row.Int64();
@@ -97,8 +97,8 @@ std::vector<KnownFailures::Entry> KnownFailures::Find(std::uint64_t hash) const 
   return found;
 }
 
-Status KnownFailures::Add(Connection& connection, ConditionsId conditions,
-                          const looptree::TreeKey& tree, const Entry& entry) {
+Status KnownFailures::Add(Connection& connection, ConditionsId conditions, const SubjectKey& tree,
+                          const Entry& entry) {
   LF_TRY(const std::int64_t id,
          connection.Number("SELECT coalesce(max(id), 0) + 1 FROM known_failures"));
   LF_TRY(Query query,

@@ -72,7 +72,7 @@ class KnownFailures {
   std::vector<Entry> Find(std::uint64_t hash) const;
 
   // ---- for the writer, in a transaction ----
-  Status Add(Connection& connection, ConditionsId conditions, const looptree::TreeKey& tree,
+  Status Add(Connection& connection, ConditionsId conditions, const SubjectKey& tree,
              const Entry& entry);
   // The rows that may have been added since.
   static Result<IdRange> RangeSince(Connection& connection, WallTime since);

@@ -32,7 +32,7 @@ std::span<const std::uint8_t> BytesOf(std::string_view text) {
 
 }  // namespace
 
-ResultHash HashOf(const ResultKey& key) { return HashOf(key.tree.bytes, HashOfConditions(key)); }
+ResultHash HashOf(const ResultKey& key) { return HashOf(key.subject.bytes, HashOfConditions(key)); }
 
 ResultHash HashOfCode(std::string_view code_hash, const ResultKey& key) {
   return HashOfCode(code_hash, HashOfConditions(key));
@@ -42,7 +42,7 @@ ResultHash HashOfCode(std::string_view code_hash, const Conditions& conditions) 
   return HashOfCode(code_hash, HashOf(conditions));
 }
 
-ResultHash HashOf(const looptree::TreeKey& tree, const Conditions& conditions) {
+ResultHash HashOf(const SubjectKey& tree, const Conditions& conditions) {
   return HashOf(tree.bytes, HashOf(conditions));
 }
 

@@ -14,7 +14,7 @@ using ResultHash = std::uint64_t;
 
 // Covers every field that ResultKey compares for equality: all but precision and age.
 ResultHash HashOf(const ResultKey& key);
-ResultHash HashOf(const looptree::TreeKey& tree, const Conditions& conditions);
+ResultHash HashOf(const SubjectKey& tree, const Conditions& conditions);
 // With the machine code in place of the tree.
 ResultHash HashOfCode(std::string_view code_hash, const ResultKey& key);
 ResultHash HashOfCode(std::string_view code_hash, const Conditions& conditions);

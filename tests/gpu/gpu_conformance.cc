@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/job/loop_schedule.h"
 #include "tests/gpu/children_part.h"
 #include "tests/gpu/device_bench.h"
 #include "tests/gpu/options.h"

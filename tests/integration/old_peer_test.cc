@@ -194,7 +194,7 @@ TEST_P(OldPeerTest, AnOldClientAndAnOldWorkerAreServedByTodaysCoordinator) {
     EXPECT_EQ(now.at(index).source, outcome.source);
     ASSERT_EQ(now.at(index).evaluation.ok(), outcome.evaluation.ok());
     if (outcome.evaluation.ok()) {
-      EXPECT_EQ(now.at(index).evaluation.tree_key, outcome.evaluation.tree_key);
+      EXPECT_EQ(now.at(index).evaluation.subject, outcome.evaluation.subject);
       EXPECT_EQ(now.at(index).evaluation.measurement(), outcome.evaluation.measurement());
     } else {
       EXPECT_EQ(now.at(index).evaluation.failure().code, outcome.evaluation.failure().code);
@@ -291,7 +291,7 @@ TEST_P(OldPeerTest, TodaysWorkerServesAnOldCoordinator) {
         SCOPED_TRACE(report.lease.value);
         ASSERT_TRUE(then.contains(report.lease.value));
         // The same tree under the same key; a busy host may give no figure.
-        EXPECT_EQ(report.evaluation.tree_key, then.at(report.lease.value).tree_key);
+        EXPECT_EQ(report.evaluation.subject, then.at(report.lease.value).subject);
         EXPECT_TRUE(report.evaluation.ok() ||
                     report.evaluation.failure().code == FailureCode::kUnstableTiming);
         reported.insert(report.lease.value);

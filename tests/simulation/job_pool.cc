@@ -71,11 +71,11 @@ Nature JobPool::NatureOf(const JobSpec& spec) const {
   return tree->nature;
 }
 
-std::variant<coordinator::ToMeasure, Failure> JobPool::Replay(const JobSpec& spec) {
+std::variant<ResolvedTask, Failure> JobPool::Replay(const JobSpec& spec) {
   return Memory().Replay(spec);
 }
 
-coordinator::ToMeasure JobPool::Recall(const storage::ReplayResult& stored, const JobSpec& spec) {
+ResolvedTask JobPool::Recall(const storage::ReplayResult& stored, const JobSpec& spec) {
   return Memory().Recall(stored, spec);
 }
 

@@ -32,8 +32,8 @@ class JobPool {
 
   // Replays a request as the coordinator does: its tree, or why it is invalid. The result depends
   // on `spec` only and is cached across seeds.
-  static std::variant<coordinator::ToMeasure, Failure> Replay(const JobSpec& spec);
-  static coordinator::ToMeasure Recall(const storage::ReplayResult& stored, const JobSpec& spec);
+  static std::variant<ResolvedTask, Failure> Replay(const JobSpec& spec);
+  static ResolvedTask Recall(const storage::ReplayResult& stored, const JobSpec& spec);
 
  private:
   struct Tree {

@@ -254,9 +254,10 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
   const Nature nature = parts_.pool.NatureOf(lease.spec);
   if (nature == Nature::kPoison) return std::nullopt;
   const std::uint64_t made = ++parts_.reports_made;
-  const auto measure = std::get<coordinator::ToMeasure>(JobPool::Replay(lease.spec));
+  const auto measure = std::get<ResolvedTask>(JobPool::Replay(lease.spec));
   // Workers of a class agree about a tree within 3 %; no two figures are equal.
-  const auto ns = 1000.0 * (1 + measure.tree.bytes[0]) + static_cast<double>(made % 30'000) / 1000;
+  const auto ns =
+      1000.0 * (1 + measure.subject.bytes[0]) + static_cast<double>(made % 30'000) / 1000;
   Conditions conditions = ConditionsOf(hello_.hardware.device);
   conditions.hardware.host = hello_.hardware.host;
   wire::Report report{.lease = lease.lease,
@@ -271,7 +272,7 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
                                                             .iterations_per_sample = 1,
                                                             .samples_ns = {ns - 1, ns, ns + 1},
                                                             .sample_flags = {0, 0, 0}},
-                                     .tree_key = measure.tree,
+                                     .subject = measure.subject,
                                      .flop_count = measure.flop_count,
                                      .conditions = conditions,
                                      .scratch_bytes = made}};
@@ -296,7 +297,7 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
         lie.samples_ns.clear();
         lie.sample_flags.clear();
         break;
-      case 2: report.evaluation.tree_key->bytes[0] ^= 1; break;
+      case 2: report.evaluation.subject->bytes[0] ^= 1; break;
       case 3: report.evaluation.conditions->hardware.hardware_class = "a better one"; break;
       case 4: report.evaluation.conditions->threads = 2; break;
       case 5: ++report.evaluation.flop_count; break;

@@ -17,6 +17,7 @@
 
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
+#include "common/job/loop_schedule.h"
 #include "common/job/outcome_json.h"
 #include "common/looptree/tree/key.h"
 #include "worker/backend/code_hash.h"

@@ -5,6 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/result.h"
+#include "common/job/loop_schedule.h"
+#include "common/job/task.h"
 #include "common/looptree/tree/key.h"
 
 namespace loopfleet::worker {
@@ -22,25 +25,43 @@ std::optional<Failure> WrongDevice(Placement placement, DeviceKind device) {
   return std::nullopt;
 }
 
-}  // namespace
+std::unexpected<Failure> Fail(FailureCode code, std::string message) {
+  return std::unexpected(Failure{.code = code, .message = std::move(message)});
+}
 
-std::expected<looptree::Replayed, Failure> RebuildJob(const JobSpec& spec, const JobLimits& limits,
-                                                      Evaluation& evaluation) {
-  const auto fail = [](FailureCode code, std::string message) {
-    return std::unexpected(Failure{.code = code, .message = std::move(message)});
-  };
-  if (std::optional<Failure> failure = ValidateSpec(spec)) {
+std::expected<void, Failure> CheckConditions(const JobSpec& spec, const JobLimits& limits,
+                                             Conditions& conditions) {
+  if (std::optional<Failure> failure = ValidateJob(spec)) {
     return std::unexpected(*std::move(failure));
   }
   if (spec.threads > limits.max_threads) {
-    return fail(FailureCode::kNoMatchingWorker,
+    return Fail(FailureCode::kNoMatchingWorker,
                 fmt::format("the job asks for {} threads; this worker gives a kernel {}",
                             spec.threads, limits.max_threads));
   }
-  evaluation.conditions->threads = spec.threads;
-  evaluation.conditions->cache = spec.cache;
+  conditions.threads = spec.threads;
+  conditions.cache = spec.cache;
+  return {};
+}
+
+}  // namespace
+
+std::expected<void, Failure> ResolveJob(const JobSpec& spec, const JobLimits& limits,
+                                        Evaluation& evaluation) {
+  LF_TRY_VOID(CheckConditions(spec, limits, *evaluation.conditions));
+  LF_TRY(const ResolvedTask resolved, TaskOf(spec.source).resolve(spec));
+  evaluation.subject = resolved.subject;
+  if (auto failure = WrongDevice(resolved.placement, limits.device)) {
+    return std::unexpected(*std::move(failure));
+  }
+  return {};
+}
+
+std::expected<looptree::Replayed, Failure> RebuildJob(const JobSpec& spec, const JobLimits& limits,
+                                                      Evaluation& evaluation) {
+  LF_TRY_VOID(CheckConditions(spec, limits, *evaluation.conditions));
   LF_TRY(looptree::Replayed replayed, ReplayJob(spec));
-  evaluation.tree_key = looptree::KeyOf(replayed.tree);
+  evaluation.subject = looptree::KeyOf(replayed.tree);
   evaluation.flop_count = looptree::FlopCount(replayed.tree.program());
   LF_TRY(const Placement placement,
          PlaceJob(spec.device, replayed.benchmark.target, evaluation.flop_count));
@@ -49,7 +70,7 @@ std::expected<looptree::Replayed, Failure> RebuildJob(const JobSpec& spec, const
   }
   if (const std::uint64_t bytes = looptree::TensorBytes(replayed.tree.program());
       bytes > limits.max_tensor_bytes) {
-    return fail(FailureCode::kRunOom,
+    return Fail(FailureCode::kRunOom,
                 fmt::format("inputs and outputs take {} bytes, this worker allows {}", bytes,
                             limits.max_tensor_bytes));
   }

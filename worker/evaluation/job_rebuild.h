@@ -1,6 +1,6 @@
 #pragma once
-// RebuildJob: the first step of every evaluation on any device: rebuilds a job's loop tree, or
-// returns why this worker cannot run the job.
+// The first step of every evaluation on any device: rebuilds what the job is about, or returns why
+// this worker cannot run it.
 
 #include <cstdint>
 #include <expected>
@@ -18,9 +18,14 @@ struct JobLimits {
   std::uint64_t max_tensor_bytes = 0;    // inputs and outputs of a job
 };
 
-// Records what it learns in `evaluation`, which already has conditions: threads and cache as the
-// job requests, the tree's key, its work. Failures: NO_MATCHING_WORKER, RUN_OOM, LIMIT_FLOPS, or
-// those of replaying the actions.
+// For a job of any kind. Records the subject and the job's conditions in `evaluation`, which
+// already has conditions. Failures: MALFORMED, NO_MATCHING_WORKER, or those of TaskInfo::resolve.
+std::expected<void, Failure> ResolveJob(const JobSpec& spec, const JobLimits& limits,
+                                        Evaluation& evaluation);
+
+// For loop schedules. Records what it learns in `evaluation`, which already has conditions: threads
+// and cache as the job requests, the tree's key, its work. Failures: NO_MATCHING_WORKER, RUN_OOM,
+// LIMIT_FLOPS, or those of replaying the actions.
 std::expected<looptree::Replayed, Failure> RebuildJob(const JobSpec& spec, const JobLimits& limits,
                                                       Evaluation& evaluation);
 

@@ -41,7 +41,7 @@ std::optional<Measurement> MeasuredCode::Find(const looptree::Program& program, 
 
 void MeasuredCode::Add(const looptree::Program& program, const JobSpec& spec,
                        const Evaluation& evaluation, Instant now) {
-  if (!evaluation.ok() || evaluation.measurement().grade > Grade::kB) return;
+  if (!evaluation.is_timed() || evaluation.measurement().grade > Grade::kB) return;
   std::string key = KeyOf(evaluation.code_hash, spec);
   std::lock_guard lock(mutex_);
   const auto [entry, is_new] = entries_.insert_or_assign(

@@ -7,8 +7,10 @@
 
 #include "common/base/log.h"
 #include "common/job/plausibility.h"
+#include "common/job/task.h"
 #include "worker/backend/code_hash.h"
 #include "worker/evaluation/job_rebuild.h"
+#include "worker/evaluation/peaks_probe.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -28,6 +30,7 @@ Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions condit
       arenas_(options.arenas),
       account_(leases_, parts.metrics, parts.clock),
       prepared_(options.max_prepared),
+      probes_(options.max_held),
       time_thread_([this] { TimeLoop(); }) {
   for (Preparer& preparer : parts_.preparers) {
     prepare_threads_.emplace_back([this, &preparer] { PrepareLoop(preparer); });
@@ -38,6 +41,7 @@ Pipeline::~Pipeline() {
   leases_.Stop();
   parts_.slot.Stop();
   prepared_.Close();
+  probes_.Close();
   for (std::thread& thread : prepare_threads_) thread.join();
   time_thread_.join();
 }
@@ -71,12 +75,29 @@ void Pipeline::PrepareLoop(Preparer& preparer) {
     evaluation.conditions->hardware =
         parts_.device.hardware();  // the reference clock may have been set since
     evaluation.stages[Stage::kQueue] = parts_.clock.Now() - next->accepted_at;
+    if (TaskOf(next->lease.spec.source).kind == TaskKind::kProbe) {
+      PrepareProbe(next->lease, std::move(evaluation));
+      continue;
+    }
     std::optional<Prepared> prepared = Prepare(preparer, next->lease, evaluation);
     if (!prepared) {
       Finish(next->lease.lease, next->lease.job, std::move(evaluation));
     } else if (leases_.IsHeld(prepared->lease)) {
       prepared_.Push(*std::move(prepared));
     }
+  }
+}
+
+void Pipeline::PrepareProbe(const wire::Lease& lease, Evaluation evaluation) {
+  const auto resolved = ResolveJob(lease.spec, {.device = DeviceKind::kCpu}, evaluation);
+  if (resolved) {
+    probes_.Push({.lease = lease.lease,
+                  .job = lease.job,
+                  .evaluation = std::move(evaluation),
+                  .waits_since = parts_.clock.Now()});
+  } else {
+    evaluation.verdict = resolved.error();
+    Finish(lease.lease, lease.job, std::move(evaluation));
   }
 }
 
@@ -224,7 +245,10 @@ std::expected<Pipeline::Verified, Failure> Pipeline::Verify(Preparer& preparer,
 std::optional<Pipeline::Prepared> Pipeline::NextForSlot(Patience patience) {
   if (patience == Patience::kWait) account_.duty().SlotDoes(std::nullopt);
   for (;;) {
-    if (patience == Patience::kWait) RunCanariesIfDue();
+    if (patience == Patience::kWait) {
+      RunCanariesIfDue();
+      RunProbes();
+    }
     const Instant now = parts_.clock.Now();
     Nanos wait = options_.idle_wait;
     if (!again_.empty()) {
@@ -270,10 +294,30 @@ void Pipeline::RunCanariesIfDue() {
   parts_.metrics.SetCanaryRatio(device.health().ratio);
 }
 
+void Pipeline::RunProbes() {
+  while (std::optional<Probe> probe = probes_.TryPop()) {
+    if (!leases_.Start(probe->lease)) continue;
+    Evaluation& evaluation = probe->evaluation;
+    const Instant begun = parts_.clock.Now();
+    evaluation.stages[Stage::kQueue] += begun - probe->waits_since;
+    account_.duty().SlotDoes(Activity::kWait);
+    auto observed = ObservePeaks(parts_.slot, evaluation.conditions->hardware);
+    account_.duty().SlotDoes(std::nullopt);
+    evaluation.stages[Stage::kMeasure] = parts_.clock.Now() - begun;
+    if (observed) {
+      evaluation.verdict = *std::move(observed);
+    } else {
+      evaluation.verdict = std::move(observed).error();
+    }
+    Finish(probe->lease, probe->job, std::move(evaluation));
+  }
+}
+
 void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
   while (parts_.slot.HasRoom()) {
-    // Canaries need the slot to themselves: once they are due, no new kernel starts on it.
-    if (!on_slot.empty() && parts_.device.CanaryIsDue(parts_.clock.Now())) return;
+    // Canaries and probes need the slot to themselves: until they have run, no new kernel starts.
+    const bool is_reserved = parts_.device.CanaryIsDue(parts_.clock.Now()) || !probes_.is_empty();
+    if (!on_slot.empty() && is_reserved) return;
     std::optional<Prepared> next = NextForSlot(on_slot.empty() ? Patience::kWait : Patience::kNow);
     if (!next) return;
     if (!leases_.Start(next->lease)) continue;

@@ -5,7 +5,7 @@
 // measured before is not measured again: the worker remembers (measured_code.h), or the
 // coordinator's store does (code_lookups.h), which is asked while the kernel is verified. A kernel
 // is measured in several rounds (worker/timing/measurement_rounds.h), and other kernels use the
-// slot between them.
+// slot between them. Probes and canaries run while the slot is empty.
 
 #include <chrono>
 #include <deque>
@@ -104,13 +104,23 @@ class Pipeline final : public LeaseRunner {
     bool had_all_cores = true;    // nothing was prepared on its other cores during its rounds
   };
 
+  // A job that measures the core itself, and so needs the slot to itself.
+  struct Probe {
+    LeaseId lease;
+    JobId job;
+    Evaluation evaluation;  // complete but for the verdict
+    Instant waits_since;
+  };
+
   void PrepareLoop(Preparer& preparer);
+  void PrepareProbe(const wire::Lease& lease, Evaluation evaluation);
   void TimeLoop();
   enum class Patience { kNow, kWait };
   // Returns the kernel due for another round, else one newly prepared. kWait: waits for one,
   // running canaries while it waits; nullopt: the pipeline is stopping.
   std::optional<Prepared> NextForSlot(Patience patience);
   void RunCanariesIfDue();
+  void RunProbes();
   // The time to wait before the next round; nullopt: enough rounds were measured.
   std::expected<std::optional<Nanos>, Failure> AddRound(Prepared& done, Timed timed);
   std::expected<Measurement, Failure> Judge(const Prepared& done) const;
@@ -148,6 +158,7 @@ class Pipeline final : public LeaseRunner {
 
   std::multimap<Instant, Prepared> again_;  // by due time; the timing thread's
   BoundedQueue<Prepared> prepared_;
+  BoundedQueue<Probe> probes_;
   std::vector<std::thread> prepare_threads_;
   std::thread time_thread_;
 };

@@ -22,7 +22,7 @@ void SlotAccount::ShowWorth(const Evaluation& evaluation) {
   // A bounded job exists to learn that a kernel exceeds the bound, so kCut is a useful result.
   const bool worth = evaluation.ok() || evaluation.failure().code == FailureCode::kCut;
   duty_.KernelWasJudged(worth ? DutyCycle::Worth::kFigure : DutyCycle::Worth::kNothing);
-  if (!evaluation.ok()) return;
+  if (!evaluation.is_timed()) return;
   const Measurement& measurement = evaluation.measurement();
   metrics_.Measured(EnumName(measurement.grade), measurement.spread);
   if (measurement.grade != Grade::kA) return;

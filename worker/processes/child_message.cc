@@ -202,6 +202,8 @@ std::string Encode(const ExecutorRequest& request) {
     writer.Put(RequestTag::kMeter);
     writer.Put(meter->number);
     writer.Put(meter->last_cache_bytes);
+    writer.Put(static_cast<std::uint32_t>(meter->load_blocks.size()));
+    for (const std::uint64_t bytes : meter->load_blocks) writer.Put(bytes);
     writer.Put(meter->time_limit_s);
   } else if (const auto* canary = std::get_if<CanaryRequest>(&request)) {
     writer.Put(RequestTag::kCanary);
@@ -256,6 +258,12 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
       MeterRequest meter;
       meter.number = reader.Get<std::uint64_t>();
       meter.last_cache_bytes = reader.Get<std::uint64_t>();
+      constexpr std::uint32_t kMostBlocks = 64;
+      const auto blocks = reader.Get<std::uint32_t>();
+      if (blocks > kMostBlocks) return std::nullopt;
+      for (std::uint32_t i = 0; i < blocks; ++i) {
+        meter.load_blocks.push_back(reader.Get<std::uint64_t>());
+      }
       meter.time_limit_s = reader.Get<std::uint64_t>();
       request = meter;
       break;

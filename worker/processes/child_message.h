@@ -110,6 +110,7 @@ struct TimeRequest {
 struct MeterRequest {
   std::uint64_t number = 0;
   std::uint64_t last_cache_bytes = 0;
+  std::vector<std::uint64_t> load_blocks;  // sizes in bytes to measure LoadLatencyNs of
   std::uint64_t time_limit_s = 0;
 };
 // Runs the canaries. Answered by CanaryReply.

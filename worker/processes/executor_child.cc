@@ -18,6 +18,7 @@
 #include "worker/timing/core_kernels.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/host_core_probe.h"
+#include "worker/timing/load_latency.h"
 #include "worker/timing/stopwatch.h"
 #include "worker/verification/mapped_buffers.h"
 #include "worker/verification/thread_pool.h"
@@ -236,8 +237,12 @@ class Executor {
 
   std::optional<ExecutorReply> Answer(const MeterRequest& request, Fds&) {
     processor_time_.Renew({.wall_seconds = request.time_limit_s}, std::chrono::steady_clock::now());
-    return DeviceReply{.number = request.number,
-                       .reading = MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes)};
+    DeviceReply reply{.number = request.number,
+                      .reading = MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes)};
+    for (const std::uint64_t bytes : request.load_blocks) {
+      reply.reading.load_ns.push_back(LoadLatencyNs(stopwatch_, bytes).value_or(0));
+    }
+    return reply;
   }
 
   std::optional<ExecutorReply> Answer(const CanaryRequest& request, Fds&) {

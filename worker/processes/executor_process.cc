@@ -206,9 +206,12 @@ std::expected<Reply, Failure> ExecutorProcess::RequestWhenIdle(Request request) 
 }
 
 std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
-    const HardwareFacts& hardware) {
+    const HardwareFacts& hardware, std::vector<std::uint64_t> load_blocks) {
+  const std::size_t blocks = load_blocks.size();
   LF_TRY(DeviceReply reply,
-         RequestWhenIdle<DeviceReply>(MeterRequest{.last_cache_bytes = hardware.l3_bytes}));
+         RequestWhenIdle<DeviceReply>(MeterRequest{.last_cache_bytes = hardware.l3_bytes,
+                                                   .load_blocks = std::move(load_blocks)}));
+  reply.reading.load_ns.resize(blocks);
   return std::move(reply.reading);
 }
 

@@ -72,7 +72,9 @@ class ExecutorProcess {
 
   // Measure the core's own capabilities, and run its canaries. Call them only while nothing is
   // begun. No canaries: not enough memory, or the child died of them.
-  std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware);
+  // `load_blocks`: sizes in bytes, for DeviceReading::load_ns.
+  std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware,
+                                                      std::vector<std::uint64_t> load_blocks = {});
   std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
                                            std::uint64_t probe_steps);
   // Makes the child unmap big memory, which the host cannot free while any process maps it. Call it

@@ -76,6 +76,15 @@ std::optional<CanaryReading> TimingSlot::RunCanaries(const HardwareFacts& hardwa
   return reading;
 }
 
+std::expected<DeviceReading, Failure> TimingSlot::MeasureDevice(
+    const HardwareFacts& hardware, std::vector<std::uint64_t> load_blocks) {
+  LF_CHECK(locked_ && is_empty(), "{} kernels still in flight", begun_at_.size());
+  children_.kernels.ReleaseBigMemory();
+  auto reading = children_.canaries.MeasureDevice(hardware, std::move(load_blocks));
+  ReleaseCore();
+  return reading;
+}
+
 std::expected<void, Failure> TimingSlot::Check(const KernelCall& call,
                                                StageDurations& stages) const {
   const Instant start = clock_.Now();

@@ -10,6 +10,7 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
@@ -59,6 +60,10 @@ class TimingSlot {
   // enough memory, or the child died of them.
   std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
                                            std::uint64_t probe_steps);
+  // Measures the core's peaks, and the latency of loads from blocks of these sizes in bytes;
+  // releases the core. Call after TakeCore, with nothing begun.
+  std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware,
+                                                      std::vector<std::uint64_t> load_blocks);
   // Ends the current wait for the core and any later one.
   void Stop() { stop_ = true; }
 

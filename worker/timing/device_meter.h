@@ -27,6 +27,7 @@ struct DeviceReading {
   double least_probe_cycles = 0;
   double read_bytes_per_second = 0;  // best of some passes; 0: not measured
   double triad_bytes_per_second = 0;
+  std::vector<double> load_ns;  // LoadLatencyNs of each block that was asked for; 0: not measured
   friend bool operator==(const DeviceReading&, const DeviceReading&) = default;
 };
 

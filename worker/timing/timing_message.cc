@@ -122,6 +122,7 @@ void Put(ByteWriter& writer, const DeviceReading& reading) {
   writer.Put(reading.least_probe_cycles);
   writer.Put(reading.read_bytes_per_second);
   writer.Put(reading.triad_bytes_per_second);
+  PutNumbers(writer, reading.load_ns);
 }
 
 std::optional<DeviceReading> GetDeviceReading(ByteReader& reader) {
@@ -134,11 +135,12 @@ std::optional<DeviceReading> GetDeviceReading(ByteReader& reader) {
   reading.least_probe_cycles = reader.Get<double>();
   reading.read_bytes_per_second = reader.Get<double>();
   reading.triad_bytes_per_second = reader.Get<double>();
+  reading.load_ns = GetNumbers(reader, kMaxGroups);
   const bool can_be =
       reader.ok() && reading.probe_steps > 0 && IsAmount(reading.clock_mhz) &&
       IsAmount(reading.flop_per_cycle) && std::ranges::all_of(reading.probe_cycles, IsAboveZero) &&
       IsAmount(reading.least_probe_cycles) && IsAmount(reading.read_bytes_per_second) &&
-      IsAmount(reading.triad_bytes_per_second);
+      IsAmount(reading.triad_bytes_per_second) && std::ranges::all_of(reading.load_ns, IsAmount);
   if (!can_be) return std::nullopt;
   return reading;
 }

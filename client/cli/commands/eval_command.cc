@@ -14,6 +14,8 @@
 #include "client/cli/text/outcome_text.h"
 #include "client/job_line.h"
 #include "client/outcome_json.h"
+#include "common/base/enum_names.h"
+#include "common/job/task.h"
 
 namespace loopfleet::client {
 namespace {
@@ -22,6 +24,7 @@ struct EvalFlags {
   std::vector<std::string> benchmarks;
   std::vector<std::string> action_lists;  // each "a,b,c"
   std::string ir_file;
+  std::string kind;              // "": by the benchmark
   Json fields = Json::object();  // of the job line, as given
   bool json = false;
   bool refine = false;
@@ -127,7 +130,7 @@ bool PrintForPeople(const Entry& entry) {
                FailureText(asked.outcome->evaluation.failure()));
     return false;
   }
-  fmt::print("{}", MeasurementText(asked.spec, *asked.outcome));
+  fmt::print("{}", AnswerText(asked.spec, *asked.outcome));
   return true;
 }
 
@@ -156,7 +159,7 @@ struct Refinement {
 constexpr Refinement kRefinements[] = {{.budget_ms = 2}, {.precision = 0.01}, {.precision = 0.003}};
 
 bool IsAsGoodAs(const Asked& asked, double precision) {
-  return asked.outcome && asked.outcome->evaluation.ok() && precision > 0 &&
+  return asked.outcome && asked.outcome->evaluation.is_timed() && precision > 0 &&
          asked.outcome->evaluation.measurement().spread <= precision;
 }
 
@@ -201,7 +204,10 @@ Answer<bool> Refine(const ClientSettings& settings, const EvalFlags& flags,
   return all_ok;
 }
 
-int RunEval(const EvalFlags& flags, const CommandRun& run) {
+int RunEval(EvalFlags flags, const CommandRun& run) {
+  if (!flags.kind.empty() && flags.benchmarks.empty() && flags.ir_file.empty()) {
+    flags.benchmarks.emplace_back(TaskOf(*ValueNamed<TaskKind>(flags.kind)).example);
+  }
   if (flags.benchmarks.empty() == flags.ir_file.empty()) {
     fmt::print(stderr, "loopfleet: give either a BENCHMARK or --ir FILE, and not both\n");
     return kExitUsage;
@@ -236,7 +242,8 @@ void AddEvalCommand(CommandLine& line) {
        .description = "Measure one benchmark after some actions, and print what came out",
        .examples = "loopfleet eval benchmark://mm-v0/mm64_64_64 --actions swap_down,split_16\n"
                    "loopfleet eval benchmark://loop_tool-cpu-v0/1024 --json\n"
-                   "loopfleet eval --ir program.txt --actions down,down,vectorize --fresh"},
+                   "loopfleet eval --ir program.txt --actions down,down,vectorize --fresh\n"
+                   "loopfleet eval --kind probe --labels host=node7"},
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunEval(*flags, run); });
   app.add_option("benchmark", flags->benchmarks, "benchmark URIs: see `loopfleet benchmark list`")
@@ -248,6 +255,13 @@ void AddEvalCommand(CommandLine& line) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--ir", flags->ir_file, "a program as IR text instead of a benchmark ('-': stdin)")
       ->type_name("FILE");
+  const auto kinds = AllNames<TaskKind>();
+  app.add_option(
+         "--kind", flags->kind,
+         "without a benchmark: run the usual one of this kind (probe: the peaks of a worker)")
+      ->check(CLI::IsMember(std::vector<std::string>(kinds.begin(), kinds.end())))
+      ->excludes("benchmark")
+      ->excludes("--ir");
   AddJobOptions(app, flags->fields);
   app.add_flag("--refine", flags->refine,
                "print a first figure after 2 ms of timing, then better ones, within 1 % and within "

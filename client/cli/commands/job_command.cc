@@ -59,7 +59,7 @@ void PrintText(const wire::JobInfo& info) {
   fmt::print("\n{}\n", JobLine(info.spec));
   if (!info.outcome) return;
   if (info.outcome->evaluation.ok()) {
-    fmt::print("{}", MeasurementText(info.spec, *info.outcome));
+    fmt::print("{}", AnswerText(info.spec, *info.outcome));
   } else {
     fmt::print("failed: {}\n", FailureText(info.outcome->evaluation.failure()));
   }

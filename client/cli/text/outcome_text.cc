@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "common/job/loop_schedule.h"
 #include "common/looptree/actions/action.h"
 #include "common/looptree/text/text.h"
 
@@ -35,6 +36,40 @@ std::string StagesText(const StageDurations& stages) {
     parts.push_back(fmt::format("{} {}", StageName(stage), DurationText(stages[stage])));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// A value in one line; of a list the first numbers, of a text the first line.
+struct ValueText {
+  std::string operator()(double number) const { return fmt::format("{:.6g}", number); }
+  std::string operator()(const std::vector<double>& numbers) const {
+    constexpr std::size_t kShown = 8;
+    const auto shown = std::span(numbers).first(std::min(numbers.size(), kShown));
+    return fmt::format(
+        "{:.6g}{}", fmt::join(shown, " "),
+        shown.size() < numbers.size() ? fmt::format(" ... ({})", numbers.size()) : std::string());
+  }
+  std::string operator()(const std::string& text) const {
+    const std::size_t line = text.find('\n');
+    return line == text.npos ? text : text.substr(0, line) + " ...";
+  }
+};
+
+std::string ObservedText(const JobSpec& spec, const Outcome& outcome) {
+  const Evaluation& evaluation = outcome.evaluation;
+  std::string text = fmt::format("{}\n", SourceText(spec.source));
+  std::size_t width = 0;
+  for (const auto& [name, value] : evaluation.observed().values) {
+    width = std::max(width, name.size());
+  }
+  for (const auto& [name, value] : evaluation.observed().values) {
+    text += fmt::format("  {:<{}}  {}\n", name, width, std::visit(ValueText{}, value));
+  }
+  text += fmt::format("job {}: {}\n", outcome.job, OriginText(outcome));
+  if (evaluation.conditions) {
+    const HardwareFacts& hardware = evaluation.conditions->hardware;
+    text += fmt::format("on {} ({}), host {}\n", hardware.model, hardware.isa, hardware.host);
+  }
+  return text + fmt::format("stages: {}\n", StagesText(evaluation.stages));
 }
 
 }  // namespace
@@ -73,8 +108,9 @@ std::string FigureText(const Outcome& outcome) {
                      EnumName(measurement.grade));
 }
 
-std::string MeasurementText(const JobSpec& spec, const Outcome& outcome) {
+std::string AnswerText(const JobSpec& spec, const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
+  if (!evaluation.is_timed()) return ObservedText(spec, outcome);
   const Measurement& measurement = evaluation.measurement();
   std::string text = fmt::format("{}\n{}", SourceText(spec.source), TreeOf(spec));
   text += FigureText(outcome);

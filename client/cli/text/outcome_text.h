@@ -15,8 +15,9 @@ std::string SourceText(const looptree::Source& source);
 // The loop tree that the job's actions lead to; "" if the replay fails.
 std::string TreeOf(const JobSpec& spec);
 
-// Benchmark, tree, figures, origin, stages. The outcome must have a measurement.
-std::string MeasurementText(const JobSpec& spec, const Outcome& outcome);
+// What came out: the benchmark, its tree and figures, or the values that were observed; origin and
+// stages. The job must not have failed.
+std::string AnswerText(const JobSpec& spec, const Outcome& outcome);
 // The figure and its grade in one line. The outcome must have a measurement.
 std::string FigureText(const Outcome& outcome);
 // "INVALID_ACTION: unknown action ...".

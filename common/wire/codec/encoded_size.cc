@@ -56,6 +56,10 @@ std::size_t ConditionsBytes(const Conditions& conditions) {
 }
 
 std::size_t VerdictBytes(const Evaluation& evaluation) {
+  if (evaluation.ok() && !evaluation.is_timed()) {
+    constexpr std::size_t kValueBytes = 48;  // of a value, with the padding of its texts
+    return BytesOf(evaluation.observed()) + evaluation.observed().values.size() * kValueBytes;
+  }
   if (evaluation.ok()) {
     constexpr std::size_t kDeviceStateBytes = 48;
     constexpr std::size_t kThinnedBytes = 16;

@@ -6,6 +6,7 @@
 
 #include "common/wire/codec/column.h"
 #include "common/wire/codec/facts_codec.h"
+#include "common/wire/codec/observed_codec.h"
 #include "common/wire/codec/utf8.h"
 
 namespace loopfleet::wire {
@@ -15,7 +16,6 @@ using Columns = schema::EvaluationColumns;
 using Rows = std::span<const Evaluation* const>;
 
 constexpr double kNoTime = std::numeric_limits<double>::quiet_NaN();
-constexpr std::uint16_t kStatusOk = 0;
 
 constexpr EnumTable kGrades{"grade", std::array{std::pair{schema::Grade::A, Grade::kA},
                                                 std::pair{schema::Grade::B, Grade::kB},
@@ -24,7 +24,8 @@ constexpr EnumTable kGrades{"grade", std::array{std::pair{schema::Grade::A, Grad
 std::uint32_t RowCount(Rows rows) { return static_cast<std::uint32_t>(rows.size()); }
 
 std::uint16_t StatusOf(const Evaluation& evaluation) {
-  return evaluation.ok() ? kStatusOk : static_cast<std::uint16_t>(evaluation.failure().code);
+  if (evaluation.is_timed()) return kStatusTimed;
+  return evaluation.ok() ? kStatusObserved : static_cast<std::uint16_t>(evaluation.failure().code);
 }
 
 // A number of a measurement, and its column.
@@ -90,7 +91,7 @@ void WriteVerdicts(Rows rows, Columns::Builder builder) {
   auto iterations = builder.initIterationsPerSample(RowCount(rows));
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
     status.set(i, StatusOf(*rows[i]));
-    if (!rows[i]->ok()) continue;
+    if (!rows[i]->is_timed()) continue;
     const Grade said = std::min(rows[i]->measurement().grade, Grade::kC);  // D: WriteGradeD
     grade.set(i, static_cast<std::uint8_t>(kGrades.ToWire(said)));
     iterations.set(i, rows[i]->measurement().iterations_per_sample);
@@ -98,7 +99,7 @@ void WriteVerdicts(Rows rows, Columns::Builder builder) {
   for (const NumberColumn& column : kTimeColumns) {
     auto list = (builder.*column.init)(RowCount(rows));
     for (std::uint32_t i = 0; i < rows.size(); ++i) {
-      list.set(i, rows[i]->ok() ? rows[i]->measurement().*column.member : kNoTime);
+      list.set(i, rows[i]->is_timed() ? rows[i]->measurement().*column.member : kNoTime);
     }
   }
 }
@@ -108,16 +109,18 @@ template <class Holds>
 std::vector<std::uint32_t> RowsWhere(Rows rows, Holds holds) {
   std::vector<std::uint32_t> numbers;
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (rows[i]->ok() && holds(*rows[i])) numbers.push_back(i);
+    if (holds(*rows[i])) numbers.push_back(i);
   }
   return numbers;
 }
 
 void WriteMarks(Rows rows, Columns::Builder builder) {
-  const auto same_code = RowsWhere(rows, [](const Evaluation& row) { return row.same_code; });
+  const auto same_code =
+      RowsWhere(rows, [](const Evaluation& row) { return row.is_timed() && row.same_code; });
   builder.setSameCode(kj::arrayPtr(same_code.data(), same_code.size()));
-  const auto grade_d =
-      RowsWhere(rows, [](const Evaluation& row) { return row.measurement().grade == Grade::kD; });
+  const auto grade_d = RowsWhere(rows, [](const Evaluation& row) {
+    return row.is_timed() && row.measurement().grade == Grade::kD;
+  });
   builder.setGradeD(kj::arrayPtr(grade_d.data(), grade_d.size()));
 }
 
@@ -125,7 +128,7 @@ void WriteSamples(Rows rows, Columns::Builder builder) {
   auto offsets = builder.initSampleOffsets(RowCount(rows) + 1);
   std::uint32_t total = 0;
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (rows[i]->ok()) {
+    if (rows[i]->is_timed()) {
       const Measurement& measurement = rows[i]->measurement();
       LF_CHECK(measurement.samples_ns.size() <= kMaxSamples, "{} samples",
                measurement.samples_ns.size());
@@ -139,7 +142,7 @@ void WriteSamples(Rows rows, Columns::Builder builder) {
   auto samples = builder.initSamples(total);
   auto flags = builder.initSampleFlags(total);
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (!rows[i]->ok()) continue;
+    if (!rows[i]->is_timed()) continue;
     const Measurement& measurement = rows[i]->measurement();
     for (std::uint32_t k = 0; k < measurement.samples_ns.size(); ++k) {
       samples.set(offsets[i] + k, measurement.samples_ns[k]);
@@ -150,14 +153,14 @@ void WriteSamples(Rows rows, Columns::Builder builder) {
 
 void WriteKernels(Rows rows, Columns::Builder builder) {
   auto known = builder.initTreeKeyKnown(RowCount(rows));
-  auto keys = builder.initTreeKeys(RowCount(rows) * unsigned{sizeof(looptree::TreeKey::bytes)});
+  auto keys = builder.initTreeKeys(RowCount(rows) * unsigned{sizeof(SubjectKey::bytes)});
   auto flop_count = builder.initFlopCount(RowCount(rows));
   auto scratch_bytes = builder.initScratchBytes(RowCount(rows));
   std::vector<std::string> hashes;
   std::vector<const std::string*> hash_pointers;
   hashes.reserve(rows.size());
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (const auto& key = rows[i]->tree_key) {
+    if (const auto& key = rows[i]->subject) {
       known.set(i, true);
       std::copy(key->bytes.begin(), key->bytes.end(), keys.begin() + i * key->bytes.size());
     }
@@ -192,14 +195,14 @@ void WriteClocks(Rows rows, Columns::Builder builder) {
   for (const NumberColumn& column : kClockColumns) {
     auto list = (builder.*column.init)(RowCount(rows));
     for (std::uint32_t i = 0; i < rows.size(); ++i) {
-      if (rows[i]->ok()) list.set(i, rows[i]->measurement().*column.member);
+      if (rows[i]->is_timed()) list.set(i, rows[i]->measurement().*column.member);
     }
   }
 }
 
 void WriteDeviceStates(Rows rows, Columns::Builder builder) {
   const auto has_one = [](const Evaluation* row) {
-    return row->ok() && row->measurement().device.has_value();
+    return row->is_timed() && row->measurement().device.has_value();
   };
   auto list = builder.initDeviceStates(
       static_cast<unsigned>(std::count_if(rows.begin(), rows.end(), has_one)));
@@ -218,7 +221,7 @@ void WriteDeviceStates(Rows rows, Columns::Builder builder) {
 
 void WriteThinned(Rows rows, Columns::Builder builder) {
   const auto is_thinned = [](const Evaluation* row) {
-    return row->ok() && row->measurement().thinned.has_value();
+    return row->is_timed() && row->measurement().thinned.has_value();
   };
   auto list = builder.initThinned(
       static_cast<unsigned>(std::count_if(rows.begin(), rows.end(), is_thinned)));
@@ -242,6 +245,19 @@ void WriteFailures(Rows rows, Columns::Builder builder) {
     list[next].setRow(i);
     WriteFailure(rows[i]->failure(), list[next].initFailure());
     ++next;
+  }
+}
+
+void WriteObserved(Rows rows, Columns::Builder builder) {
+  const auto numbers =
+      RowsWhere(rows, [](const Evaluation& row) { return row.ok() && !row.is_timed(); });
+  if (numbers.empty()) return;
+  auto list = builder.initObserved(static_cast<unsigned>(numbers.size()));
+  for (std::uint32_t k = 0; k < numbers.size(); ++k) {
+    const Observed& observed = rows[numbers[k]]->observed();
+    list[k].setRow(numbers[k]);
+    WriteObservedValues(observed,
+                        list[k].initValues(static_cast<unsigned>(observed.values.size())));
   }
 }
 
@@ -274,7 +290,7 @@ std::vector<T> ReadColumn(List list, std::uint32_t rows, std::string_view name) 
 void ReadStatus(Columns::Reader reader, EvaluationColumns& columns) {
   columns.status = ReadColumn<std::uint16_t>(reader.getStatus(), reader.getRows(), "status");
   for (const std::uint16_t status : columns.status) {
-    if (status != kStatusOk) ReadFailureCode(status);
+    if (status != kStatusTimed && status != kStatusObserved) ReadFailureCode(status);
   }
 }
 
@@ -283,15 +299,15 @@ void ReadTimes(Columns::Reader reader, EvaluationColumns& columns) {
     auto& column = columns.*each.column;
     column = ReadColumn<double>((reader.*each.get)(), reader.getRows(), each.name);
     for (std::uint32_t i = 0; i < columns.rows(); ++i) {
-      if (columns.ok(i)) {
+      if (columns.is_timed(i)) {
         ReadFinite(column[i], each.name);
       } else if (!std::isnan(column[i])) {
-        RefuseMalformed(fmt::format("row {} failed and has a value in '{}'", i, each.name));
+        RefuseMalformed(fmt::format("row {} was not timed and has a value in '{}'", i, each.name));
       }
     }
   }
   for (std::uint32_t i = 0; i < columns.rows(); ++i) {
-    if (columns.ok(i) && (columns.elapsed_ns[i] <= 0 || columns.elapsed_min_ns[i] <= 0)) {
+    if (columns.is_timed(i) && (columns.elapsed_ns[i] <= 0 || columns.elapsed_min_ns[i] <= 0)) {
       RefuseMalformed(fmt::format("row {} was measured and has no time above 0", i));
     }
   }
@@ -305,7 +321,7 @@ void ReadClocks(Columns::Reader reader, EvaluationColumns& columns) {
     if (list.size() == 0) continue;  // from an older sender
     OneForEachRow(list, reader.getRows(), each.name);
     for (std::uint32_t i = 0; i < columns.rows(); ++i) {
-      if (columns.ok(i)) column[i] = ReadAmount(list[i], each.name);
+      if (columns.is_timed(i)) column[i] = ReadAmount(list[i], each.name);
     }
   }
 }
@@ -317,7 +333,7 @@ void ReadGrades(Columns::Reader reader, EvaluationColumns& columns) {
   columns.grade.assign(columns.rows(), Grade::kA);
   columns.iterations_per_sample.assign(columns.rows(), 0);
   for (std::uint32_t i = 0; i < columns.rows(); ++i) {
-    if (!columns.ok(i)) continue;
+    if (!columns.is_timed(i)) continue;
     columns.grade[i] = kGrades.FromWire(static_cast<schema::Grade>(grade[i]));
     columns.iterations_per_sample[i] = iterations[i];
   }
@@ -333,7 +349,8 @@ void ReadSamples(Columns::Reader reader, EvaluationColumns& columns) {
   for (std::uint32_t i = 0; i < columns.rows(); ++i) {
     const std::uint32_t count = offsets[i + 1] - offsets[i];
     if (count == 0) continue;
-    if (!columns.ok(i)) RefuseMalformed(fmt::format("row {} failed and has samples", i));
+    if (!columns.is_timed(i))
+      RefuseMalformed(fmt::format("row {} was not timed and has samples", i));
     if (count > kMaxSamples) {
       RefuseMalformed(fmt::format("row {} has {} samples; at most {}", i, count, kMaxSamples));
     }
@@ -344,16 +361,16 @@ void ReadSamples(Columns::Reader reader, EvaluationColumns& columns) {
 }
 
 void ReadKernels(Columns::Reader reader, EvaluationColumns& columns) {
-  constexpr std::uint32_t kKeyBytes = sizeof(looptree::TreeKey::bytes);
+  constexpr std::uint32_t kKeyBytes = sizeof(SubjectKey::bytes);
   const std::uint32_t rows = reader.getRows();
   const auto keys = OneForEachRow(reader.getTreeKeys(), rows * kKeyBytes, "treeKeys");
   const auto known = OneForEachRow(reader.getTreeKeyKnown(), rows, "treeKeyKnown");
-  columns.tree_key_known.resize(rows);
-  columns.tree_keys.resize(rows);
+  columns.subject_known.resize(rows);
+  columns.subjects.resize(rows);
   for (std::uint32_t i = 0; i < rows; ++i) {
-    columns.tree_key_known[i] = known[i];
+    columns.subject_known[i] = known[i];
     if (!known[i]) continue;
-    std::copy_n(keys.begin() + i * kKeyBytes, kKeyBytes, columns.tree_keys[i].bytes.begin());
+    std::copy_n(keys.begin() + i * kKeyBytes, kKeyBytes, columns.subjects[i].bytes.begin());
   }
   columns.flop_count = ReadColumn<std::uint64_t>(reader.getFlopCount(), rows, "flopCount");
   columns.scratch_bytes = ReadColumn<std::uint64_t>(reader.getScratchBytes(), rows, "scratchBytes");
@@ -402,6 +419,19 @@ void ReadFailures(Columns::Reader reader, EvaluationColumns& columns) {
   if (next != list.size()) RefuseMalformed("there are more failures than failed rows");
 }
 
+void ReadObserved(Columns::Reader reader, EvaluationColumns& columns) {
+  const auto list = reader.getObserved();
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < columns.rows(); ++i) {
+    if (!columns.ok(i) || columns.is_timed(i)) continue;
+    if (next >= list.size() || list[next].getRow() != i) {
+      RefuseMalformed(fmt::format("row {} was observed and has no values", i));
+    }
+    columns.observed.emplace_back(i, ReadObservedValues(list[next++].getValues()));
+  }
+  if (next != list.size()) RefuseMalformed("there are more observed values than observed rows");
+}
+
 void ReadDeviceStates(Columns::Reader reader, EvaluationColumns& columns) {
   std::int64_t last = -1;
   for (const auto entry : reader.getDeviceStates()) {
@@ -410,8 +440,8 @@ void ReadDeviceStates(Columns::Reader reader, EvaluationColumns& columns) {
       RefuseMalformed("rows of 'deviceStates' do not ascend within the rows");
     }
     last = row;
-    if (!columns.ok(row)) {
-      RefuseMalformed(fmt::format("row {} failed and has a state of its device", row));
+    if (!columns.is_timed(row)) {
+      RefuseMalformed(fmt::format("row {} was not timed and has a state of its device", row));
     }
     columns.device_states.emplace_back(
         row,
@@ -430,7 +460,8 @@ void ReadThinned(Columns::Reader reader, EvaluationColumns& columns) {
       RefuseMalformed("rows of 'thinned' do not ascend within the rows");
     }
     last = row;
-    if (!columns.ok(row)) RefuseMalformed(fmt::format("row {} failed and has samples", row));
+    if (!columns.is_timed(row))
+      RefuseMalformed(fmt::format("row {} was not timed and has samples", row));
     const Thinned thinned{.samples_before = entry.getSamplesBefore(),
                           .accepted_before = entry.getAcceptedBefore()};
     const std::uint32_t left = columns.sample_offsets[row + 1] - columns.sample_offsets[row];
@@ -449,7 +480,7 @@ void ReadMarks(capnp::List<std::uint32_t>::Reader list, const EvaluationColumns&
                std::string_view name, Mark mark) {
   std::int64_t last = -1;
   for (const std::uint32_t row : list) {
-    if (row >= columns.rows() || std::int64_t{row} <= last || !columns.ok(row)) {
+    if (row >= columns.rows() || std::int64_t{row} <= last || !columns.is_timed(row)) {
       RefuseMalformed(fmt::format("rows of '{}' do not ascend within the measured rows", name));
     }
     last = row;
@@ -491,6 +522,7 @@ void WriteEvaluations(Rows rows, Columns::Builder builder) {
   WriteStages(rows, builder);
   WriteClocks(rows, builder);
   WriteFailures(rows, builder);
+  WriteObserved(rows, builder);
   WriteNoEffect(rows, builder);
   WriteDeviceStates(rows, builder);
   WriteThinned(rows, builder);
@@ -512,6 +544,7 @@ EvaluationColumns ReadEvaluationColumns(Columns::Reader reader) {
   ReadClocks(reader, columns);
   ReadMarks(reader, columns);
   ReadFailures(reader, columns);
+  ReadObserved(reader, columns);
   ReadNoEffect(reader, columns);
   ReadDeviceStates(reader, columns);
   ReadThinned(reader, columns);

@@ -43,9 +43,15 @@ const Failure& EvaluationColumns::failure(std::uint32_t row) const {
   return *found;
 }
 
+const Observed& EvaluationColumns::observed_of(std::uint32_t row) const {
+  const Observed* found = Find(observed, row);
+  LF_CHECK(found != nullptr, "row {} was not observed", row);
+  return *found;
+}
+
 Evaluation EvaluationColumns::Row(std::uint32_t row) const {
   Evaluation evaluation;
-  if (ok(row)) {
+  if (is_timed(row)) {
     const auto first = static_cast<std::ptrdiff_t>(sample_offsets[row]);
     const auto last = static_cast<std::ptrdiff_t>(sample_offsets[row + 1]);
     evaluation.verdict =
@@ -69,10 +75,12 @@ Evaluation EvaluationColumns::Row(std::uint32_t row) const {
     if (const Thinned* before = Find(thinned, row)) {
       std::get<Measurement>(evaluation.verdict).thinned = *before;
     }
+  } else if (ok(row)) {
+    evaluation.verdict = observed_of(row);
   } else {
     evaluation.verdict = failure(row);
   }
-  if (tree_key_known[row]) evaluation.tree_key = tree_keys[row];
+  if (subject_known[row]) evaluation.subject = subjects[row];
   evaluation.flop_count = flop_count[row];
   if (const Conditions* found = conditions_of(row)) evaluation.conditions = *found;
   evaluation.scratch_bytes = scratch_bytes[row];
@@ -85,7 +93,6 @@ Evaluation EvaluationColumns::Row(std::uint32_t row) const {
 
 void EvaluationColumns::Append(const Evaluation& evaluation) {
   const std::uint32_t row = rows();
-  const bool measured = evaluation.ok();
   static const Measurement none{.elapsed_ns = kNoTime,
                                 .elapsed_low_ns = kNoTime,
                                 .elapsed_high_ns = kNoTime,
@@ -93,9 +100,16 @@ void EvaluationColumns::Append(const Evaluation& evaluation) {
                                 .elapsed_mean_ns = kNoTime,
                                 .spread = kNoTime,
                                 .grade = Grade::kA};
-  const Measurement& measurement = measured ? evaluation.measurement() : none;
-  status.push_back(measured ? 0 : static_cast<std::uint16_t>(evaluation.failure().code));
-  if (!measured) failures.emplace_back(row, evaluation.failure());
+  const Measurement& measurement = evaluation.is_timed() ? evaluation.measurement() : none;
+  if (evaluation.is_timed()) {
+    status.push_back(kStatusTimed);
+  } else if (evaluation.ok()) {
+    status.push_back(kStatusObserved);
+    observed.emplace_back(row, evaluation.observed());
+  } else {
+    status.push_back(static_cast<std::uint16_t>(evaluation.failure().code));
+    failures.emplace_back(row, evaluation.failure());
+  }
   elapsed_ns.push_back(measurement.elapsed_ns);
   elapsed_low_ns.push_back(measurement.elapsed_low_ns);
   elapsed_high_ns.push_back(measurement.elapsed_high_ns);
@@ -112,8 +126,8 @@ void EvaluationColumns::Append(const Evaluation& evaluation) {
   sample_flags.insert(sample_flags.end(), measurement.sample_flags.begin(),
                       measurement.sample_flags.end());
   sample_offsets.push_back(static_cast<std::uint32_t>(samples_ns.size()));
-  tree_key_known.push_back(evaluation.tree_key.has_value());
-  tree_keys.push_back(evaluation.tree_key.value_or(looptree::TreeKey{}));
+  subject_known.push_back(evaluation.subject.has_value());
+  subjects.push_back(evaluation.subject.value_or(SubjectKey{}));
   flop_count.push_back(evaluation.flop_count);
   scratch_bytes.push_back(evaluation.scratch_bytes);
   conditions.push_back(evaluation.conditions ? PlaceOf(*evaluation.conditions, conditions_table) + 1

@@ -27,35 +27,43 @@ struct TextRows {
   }
 };
 
+// Statuses of rows that did not fail.
+inline constexpr std::uint16_t kStatusTimed = 0;
+inline constexpr std::uint16_t kStatusObserved = 65'535;
+
 // Each vector has one entry for each row unless it says otherwise; units as in Measurement.
 struct EvaluationColumns {
-  std::vector<std::uint16_t> status;  // 0: measured; else the failure's code
-  // Not-a-number in a row that failed.
+  // kStatusTimed, kStatusObserved, or the failure's code.
+  std::vector<std::uint16_t> status;
+  // Not-a-number in a row that was not timed.
   std::vector<double> elapsed_ns, elapsed_low_ns, elapsed_high_ns, elapsed_min_ns, elapsed_mean_ns,
       spread;
-  std::vector<double> clock_before_mhz, clock_after_mhz;  // 0 in a row that failed
-  std::vector<Grade> grade;                               // kA in a row that failed
+  std::vector<double> clock_before_mhz, clock_after_mhz;  // 0 in a row that was not timed
+  std::vector<Grade> grade;                               // kA in a row that was not timed
   std::vector<std::uint64_t> iterations_per_sample;
   std::vector<std::uint32_t> sample_offsets = {0};  // rows + 1
   std::vector<double> samples_ns;                   // of all rows, concatenated
   std::vector<std::uint8_t> sample_flags;           // one for each sample
-  std::vector<bool> tree_key_known;
-  std::vector<looptree::TreeKey> tree_keys;  // zeros where not known
+  std::vector<bool> subject_known;
+  std::vector<SubjectKey> subjects;  // zeros where not known
   std::vector<std::uint64_t> flop_count, scratch_bytes;
   std::vector<std::uint32_t> conditions;  // 1-based index into conditions_table; 0: none
   std::vector<Conditions> conditions_table;
   TextRows code_hash;
   std::vector<StageDurations> stages;
-  // By ascending row. Each failed row has an entry in `failures`.
+  // By ascending row. Each failed row has an entry in `failures`, each observed one in `observed`.
   std::vector<std::pair<std::uint32_t, Failure>> failures;
+  std::vector<std::pair<std::uint32_t, Observed>> observed;
   std::vector<std::pair<std::uint32_t, std::vector<std::string>>> notes;
   std::vector<std::pair<std::uint32_t, DeviceState>> device_states;
   std::vector<std::pair<std::uint32_t, Thinned>> thinned;
   std::vector<bool> same_code;
 
   std::uint32_t rows() const { return static_cast<std::uint32_t>(status.size()); }
-  bool ok(std::uint32_t row) const { return status[row] == 0; }
-  const Failure& failure(std::uint32_t row) const;  // of a failed row
+  bool is_timed(std::uint32_t row) const { return status[row] == kStatusTimed; }
+  bool ok(std::uint32_t row) const { return is_timed(row) || status[row] == kStatusObserved; }
+  const Failure& failure(std::uint32_t row) const;       // of a failed row
+  const Observed& observed_of(std::uint32_t row) const;  // of an observed row
   // nullptr: no worker had the job.
   const Conditions* conditions_of(std::uint32_t row) const {
     return conditions[row] == 0 ? nullptr : &conditions_table[conditions[row] - 1];

@@ -70,7 +70,8 @@ CodeLookupAnswer ReadCodeLookupAnswer(schema::CodeLookupAnswer::Reader reader) {
   std::vector<Evaluation> rows = ReadEvaluations(reader.getFound());
   if (rows.size() > 1) RefuseMalformed(fmt::format("{} evaluations for one lease", rows.size()));
   if (rows.empty()) return answer;
-  if (!rows.front().ok()) RefuseMalformed("a failure for a kernel with the same machine code");
+  if (!rows.front().is_timed())
+    RefuseMalformed("no figure for a kernel with the same machine code");
   answer.found = std::move(rows.front());
   return answer;
 }

@@ -39,13 +39,8 @@ using Token = std::uint64_t;
 
 // ---- what is known about a job when it is submitted (see job_resolver.h)
 
-struct ToMeasure {
-  looptree::TreeKey tree;
-  Placement placement = Placement::kCpu;
-  std::uint64_t flop_count = 0;  // of one run; 0: unknown
-};
-// To be measured by a worker, answered from the store, or over at once (INVALID_ACTION, say).
-using Resolution = std::variant<ToMeasure, storage::StoredAnswer, Failure>;
+// To be run by a worker, answered from the store, or over at once (INVALID_ACTION, say).
+using Resolution = std::variant<ResolvedTask, storage::StoredAnswer, Failure>;
 
 struct ResolvedJob {
   JobSpec spec;

@@ -53,7 +53,7 @@ void MakeOutcome(Transaction& tx, Concluded concluded) {
                                 .sequence = sequence,
                                 .lease = ending.lease,
                                 .settles = std::move(concluded.settles)});
-  const bool is_doubted_figure = !ending.doubt.empty() && ending.evaluation.ok();
+  const bool is_doubted_figure = !ending.doubt.empty() && ending.evaluation.is_timed();
   // The accepted job has benchmark, actions and tag; storage has them already (storage/record.h).
   tx.writes.push_back(storage::JobFinished{.outcome = {.job = concluded.id,
                                                        .sequence = sequence,
@@ -193,7 +193,7 @@ Ending FailedBy(Failure failure, Verdict verdict) {
 void EnterJob(Transaction& tx, JobId id, ResolvedJob job, Instant accepted_at) {
   const Nanos waited = tx.now.instant - accepted_at;
   const Instant expires_at = ExpiryOf(job.spec, accepted_at);
-  const auto* measure = std::get_if<ToMeasure>(&job.resolution);
+  const auto* measure = std::get_if<ResolvedTask>(&job.resolution);
   const bool shares = measure != nullptr && job.spec.freshness != Freshness::kMeasureAgain;
   if (auto* failure = std::get_if<Failure>(&job.resolution)) {
     Ending ending = FailedBy(std::move(*failure), Verdict::kAboutThisJob);
@@ -207,7 +207,7 @@ void EnterJob(Transaction& tx, JobId id, ResolvedJob job, Instant accepted_at) {
   } else {
     EnterToMeasure(tx, {.id = id,
                         .spec = std::move(job.spec),
-                        .tree = measure->tree,
+                        .subject = measure->subject,
                         .placement = measure->placement,
                         .flop_count = measure->flop_count,
                         .sharing = shares ? Sharing::kShares : Sharing::kAlone,
@@ -224,7 +224,7 @@ Job FinishJob(Transaction& tx, JobId id, Ending ending) {
   if (!std::holds_alternative<Leased>(job.progress)) {
     ending.queued = tx.now.instant - job.accepted_at;
   }
-  if (!ending.evaluation.tree_key) ending.evaluation.tree_key = job.tree;
+  if (!ending.evaluation.subject) ending.evaluation.subject = job.subject;
   if (ending.lease) {
     state.ready.Took(state.batches.At(id.batch).client, SpentOn(ending.evaluation.stages));
   }

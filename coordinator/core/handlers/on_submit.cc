@@ -24,7 +24,7 @@ Asker AskerOf(const Submission& submission) {
 // Keeps the questions of jobs on their way to disk in flight.
 void ExpectAnswers(Transaction& tx, const std::vector<ResolvedJob>& jobs) {
   for (const ResolvedJob& job : jobs) {
-    const auto* measure = std::get_if<ToMeasure>(&job.resolution);
+    const auto* measure = std::get_if<ResolvedTask>(&job.resolution);
     if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAgain) continue;
     tx.state.single_flight.Expect(QuestionOf(job.spec, *measure));
   }
@@ -33,7 +33,7 @@ void ExpectAnswers(Transaction& tx, const std::vector<ResolvedJob>& jobs) {
 
 void ForgetAnswers(Transaction& tx, const std::vector<ResolvedJob>& jobs) {
   for (const ResolvedJob& job : jobs) {
-    const auto* measure = std::get_if<ToMeasure>(&job.resolution);
+    const auto* measure = std::get_if<ResolvedTask>(&job.resolution);
     if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAgain) continue;
     tx.state.single_flight.Forget(QuestionOf(job.spec, *measure));
   }
@@ -96,10 +96,10 @@ void StartAccepting(Transaction& tx, Batch& batch, Submission submission) {
     } else {
       write.jobs.push_back(job.spec);
     }
-    const auto* measure = std::get_if<ToMeasure>(&job.resolution);
+    const auto* measure = std::get_if<ResolvedTask>(&job.resolution);
     write.replayed.push_back(measure == nullptr ? std::nullopt
                                                 : std::optional(storage::ReplayResult{
-                                                      measure->tree, measure->placement}));
+                                                      measure->subject, measure->placement}));
   }
   if (!first) batch.accepting = Accepting::kAppend;
   const std::uint32_t first_index = batch.job_count;

@@ -263,7 +263,7 @@ void Distrust(Transaction& tx, Worker& worker, Instant since) {
   std::vector<ResolvedJob> again;
   for (MeasuredJob& measured : worker.in_doubt) {
     if (measured.reported_at < since) continue;
-    const Placement placement = std::get<ToMeasure>(measured.job.resolution).placement;
+    const Placement placement = std::get<ResolvedTask>(measured.job.resolution).placement;
     if (!state.workers.HasReady(DemandOf(measured.job.spec, placement))) continue;
     measured.job.spec.freshness = Freshness::kMeasureAgain;
     again.push_back(std::move(measured.job));
@@ -352,7 +352,7 @@ Nanos TimeInWorker(const StageDurations& stages) {
 
 // A worker's latest measurements are in doubt until its canaries show that it was steady.
 void RememberInDoubt(Transaction& tx, Worker& worker, Job job) {
-  const ToMeasure measure = ToMeasureOf(job);
+  const ResolvedTask measure = ToMeasureOf(job);
   MeasuredJob measured{.reported_at = tx.now.instant,
                        .job = {.spec = std::move(job.spec), .resolution = measure}};
   measured.job.spec.tag.clear();  // its reply has been made
@@ -367,11 +367,11 @@ void RememberInDoubt(Transaction& tx, Worker& worker, Job job) {
 
 // A doubtful timing cannot be told from a good one by itself, so the result says so.
 void PutInDoubt(Evaluation& evaluation, const std::string& doubt) {
-  if (evaluation.ok()) {
-    std::get<Measurement>(evaluation.verdict).grade = Grade::kC;
-  } else if (auto& failure = std::get<Failure>(evaluation.verdict);
-             InfoOf(failure.code).policy.depends_on_time) {
-    failure.message += fmt::format("; in doubt: {}", doubt);
+  if (auto* measurement = std::get_if<Measurement>(&evaluation.verdict)) {
+    measurement->grade = Grade::kC;
+  } else if (auto* failure = std::get_if<Failure>(&evaluation.verdict);
+             failure != nullptr && InfoOf(failure->code).policy.depends_on_time) {
+    failure->message += fmt::format("; in doubt: {}", doubt);
   }
 }
 
@@ -398,7 +398,7 @@ Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation ev
   }
   std::string doubt = DoubtOf(worker, lease);
   if (TryAgain(tx, worker, lease.id, evaluation, doubt)) return Keep::kForgetNow;
-  const bool is_measured = evaluation.ok();
+  const bool is_measured = evaluation.is_timed();
   const bool is_doubted = !doubt.empty();
   if (is_measured) NoteContradiction(tx, worker, job);
   if (is_doubted) PutInDoubt(evaluation, doubt);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/job/plausibility.h"
+#include "common/job/task.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -161,25 +162,29 @@ std::optional<std::string> WhyNotAsked(const Conditions& conditions, const JobSp
 
 std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Job& job,
                                           const Worker& worker) {
-  const looptree::TreeKey& tree = job.tree;
   if (auto why = WhyNoDurations(evaluation.stages)) return why;
-  if (evaluation.tree_key && *evaluation.tree_key != tree) {
-    return fmt::format("it is about tree {}, the job's is {}", evaluation.tree_key->ToString(),
-                       tree.ToString());
+  if (evaluation.subject && *evaluation.subject != job.subject) {
+    return fmt::format("it is about {}, the job about {}", evaluation.subject->ToString(),
+                       job.subject.ToString());
   }
-  if (evaluation.tree_key && job.flop_count != 0 && evaluation.flop_count != job.flop_count) {
+  if (evaluation.subject && job.flop_count != 0 && evaluation.flop_count != job.flop_count) {
     return fmt::format("it is about {} flop, the job's program is {}", evaluation.flop_count,
                        job.flop_count);
   }
   if (evaluation.conditions) {
     if (auto why = WhyNotOf(*evaluation.conditions, worker)) return why;
-    if (evaluation.tree_key) {
+    if (evaluation.subject) {
       if (auto why = WhyNotAsked(*evaluation.conditions, job.spec)) return why;
     }
   }
   if (!evaluation.ok()) return std::nullopt;
-  if (!evaluation.tree_key) return "a measurement without its tree";
-  if (!evaluation.conditions) return "a measurement without its conditions";
+  if (!evaluation.subject) return "a verdict without its subject";
+  if (!evaluation.conditions) return "a verdict without its conditions";
+  const TaskInfo& task = TaskOf(job.spec.source);
+  if (evaluation.is_timed() != task.is_timed) {
+    return fmt::format("a verdict of another kind than a job of kind {} has", EnumName(task.kind));
+  }
+  if (!task.is_timed) return std::nullopt;
   if (auto why = WhyNoMeasurement(evaluation.measurement())) return why;
   if (auto why = WhyNotOfItsSamples(evaluation.measurement())) return why;
   return WhyTooQuick(evaluation, worker);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "common/job/task.h"
+
 namespace loopfleet::coordinator {
 namespace {
 
@@ -36,14 +38,23 @@ Demand DemandOf(const JobSpec& spec, Placement placement) {
                 .threads = spec.threads,
                 .protocol_minor = wire::MinorVersionFor(spec),
                 .labels = spec.labels};
+  if (const auto label = TaskOf(spec.source).label; !label.empty()) {
+    demand.labels.emplace_back(label);
+  }
   std::ranges::sort(demand.labels);
   const auto twice = std::ranges::unique(demand.labels);
   demand.labels.erase(twice.begin(), twice.end());
   return demand;
 }
 
-Labels LabelsOf(const std::vector<std::string>& given, const HardwareFacts& hardware) {
-  Labels labels(given.begin(), given.end());
+Labels LabelsOf(const wire::WorkerHello& worker) {
+  const HardwareFacts& hardware = worker.hardware;
+  Labels labels(worker.labels.begin(), worker.labels.end());
+  for (const TaskInfo& task : TaskTable()) {
+    const bool runs_it =
+        std::ranges::find(worker.capabilities, task.label) != worker.capabilities.end();
+    if (runs_it) labels.emplace(task.label);
+  }
   labels.insert(fmt::format("device={}", EnumName(hardware.device)));
   if (!hardware.isa.empty()) labels.insert("isa=" + hardware.isa);
   if (!hardware.host.empty()) labels.insert(fmt::format("{}{}", kHostLabel, hardware.host));

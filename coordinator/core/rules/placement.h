@@ -39,9 +39,9 @@ struct Demand {
 Demand DemandOf(const JobSpec& spec, Placement placement);
 
 using Labels = std::set<std::string, std::less<>>;
-// The labels given on the worker's command line, and those that every worker has: "device=cpu",
-// "isa=avx512", "host=NAME".
-Labels LabelsOf(const std::vector<std::string>& given, const HardwareFacts& hardware);
+// The labels given on the worker's command line, those that every worker has ("device=cpu",
+// "isa=avx512", "host=NAME"), and one for each further kind of job that it runs ("kind=probe").
+Labels LabelsOf(const wire::WorkerHello& worker);
 
 // What a worker offers. `labels` must outlive it.
 struct Supply {

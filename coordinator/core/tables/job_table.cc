@@ -6,8 +6,8 @@
 
 namespace loopfleet::coordinator {
 
-Question QuestionOf(const JobSpec& spec, const ToMeasure& admission) {
-  return {.tree = admission.tree,
+Question QuestionOf(const JobSpec& spec, const ResolvedTask& admission) {
+  return {.subject = admission.subject,
           .placement = admission.placement,
           .threads = spec.threads,
           .cache = spec.cache,
@@ -21,8 +21,8 @@ Question QuestionOf(const JobSpec& spec, const ToMeasure& admission) {
 
 Question QuestionOf(const Job& job) { return QuestionOf(job.spec, ToMeasureOf(job)); }
 
-ToMeasure ToMeasureOf(const Job& job) {
-  return {.tree = job.tree, .placement = job.placement, .flop_count = job.flop_count};
+ResolvedTask ToMeasureOf(const Job& job) {
+  return {.subject = job.subject, .placement = job.placement, .flop_count = job.flop_count};
 }
 
 Job& JobTable::Add(Job job) {

@@ -66,9 +66,9 @@ enum class Sharing : std::uint8_t { kShares, kAlone };
 struct Job {
   JobId id;
   JobSpec spec;
-  looptree::TreeKey tree;
+  SubjectKey subject;
   Placement placement = Placement::kCpu;
-  std::uint64_t flop_count = 0;  // as in ToMeasure
+  std::uint64_t flop_count = 0;  // as in ResolvedTask
   Sharing sharing = Sharing::kShares;
   Instant accepted_at{};
   Instant expires_at = Instant::max();  // EXPIRED from then on; max: no deadline
@@ -84,9 +84,9 @@ struct Job {
   std::shared_ptr<const FirstVerdict> first_verdict;
 };
 
-Question QuestionOf(const JobSpec& spec, const ToMeasure& admission);
+Question QuestionOf(const JobSpec& spec, const ResolvedTask& admission);
 Question QuestionOf(const Job& job);
-ToMeasure ToMeasureOf(const Job& job);
+ResolvedTask ToMeasureOf(const Job& job);
 
 class JobTable {
  public:

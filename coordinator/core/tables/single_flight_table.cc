@@ -24,7 +24,7 @@ std::uint64_t Mixed(std::uint64_t hash, std::uint64_t value) {
 std::size_t QuestionHash::operator()(const Question& question) const noexcept {
   // The key is a hash already: its first bytes are as good as any others.
   std::uint64_t hash = 0;
-  std::memcpy(&hash, question.tree.bytes.data(), sizeof hash);
+  std::memcpy(&hash, question.subject.bytes.data(), sizeof hash);
   hash = Mixed(hash, static_cast<std::uint64_t>(question.placement));
   hash = Mixed(hash, question.threads);
   hash = Mixed(hash, static_cast<std::uint64_t>(question.cache));
@@ -40,7 +40,7 @@ std::size_t QuestionHash::operator()(const Question& question) const noexcept {
 
 SingleFlightTable::Entries::iterator SingleFlightTable::At(const Question& question) {
   const auto entry = entries_.find(question);
-  LF_CHECK(entry != entries_.end(), "nobody asks for tree {}", question.tree.ToString());
+  LF_CHECK(entry != entries_.end(), "nobody asks for tree {}", question.subject.ToString());
   return entry;
 }
 
@@ -53,7 +53,7 @@ void SingleFlightTable::Expect(const Question& question) { ++entries_[question].
 
 void SingleFlightTable::Forget(const Question& question) {
   const auto entry = At(question);
-  LF_CHECK(entry->second.expected > 0, "tree {} is not expected", question.tree.ToString());
+  LF_CHECK(entry->second.expected > 0, "tree {} is not expected", question.subject.ToString());
   --entry->second.expected;
   DropIfIdle(entry);
 }
@@ -103,8 +103,9 @@ std::vector<JobId> SingleFlightTable::Lead(const Question& question, JobId job) 
 
 void SingleFlightTable::Answer(const Question& question, storage::StoredAnswer answer) {
   Entry& entry = At(question)->second;
-  LF_CHECK(entry.leader && !entry.answer, "tree {} is answered already", question.tree.ToString());
-  LF_CHECK(entry.line.empty(), "tree {} is answered and waited for", question.tree.ToString());
+  LF_CHECK(entry.leader && !entry.answer, "tree {} is answered already",
+           question.subject.ToString());
+  LF_CHECK(entry.line.empty(), "tree {} is answered and waited for", question.subject.ToString());
   entry.leader.reset();
   entry.answer = std::move(answer);
   entry.unsettled = true;
@@ -132,7 +133,7 @@ SingleFlightTable::Owed SingleFlightTable::TakePendingReplies(std::size_t most) 
 
 void SingleFlightTable::Settle(const Question& question) {
   const auto entry = At(question);
-  LF_CHECK(entry->second.unsettled, "tree {} is settled", question.tree.ToString());
+  LF_CHECK(entry->second.unsettled, "tree {} is settled", question.subject.ToString());
   entry->second.unsettled = false;
   DropIfIdle(entry);
 }
@@ -170,7 +171,7 @@ const SingleFlightTable::Entry* SingleFlightTable::Find(const Question& question
 
 void SingleFlightTable::CheckInvariants() const {
   for (const auto& [question, entry] : entries_) {
-    const std::string tree = question.tree.ToString();
+    const std::string tree = question.subject.ToString();
     LF_CHECK(entry.leader || !entry.followers.empty() || entry.expected > 0 || entry.unsettled,
              "tree {} is idle", tree);
     LF_CHECK(entry.followers.empty() || entry.leader || entry.answer,

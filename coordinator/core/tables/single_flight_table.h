@@ -44,7 +44,7 @@ namespace loopfleet::coordinator {
 // choose, and the requested precision and grade, so that a request for less precision does not
 // replace one for more.
 struct Question {
-  looptree::TreeKey tree;
+  SubjectKey subject;
   Placement placement = Placement::kCpu;
   std::uint32_t threads = 1;
   CacheState cache = CacheState::kWarm;

@@ -33,7 +33,7 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   if (worker.peer) peers_.erase(*worker.peer);
   LeaveShape(worker);
   worker.facts = std::move(hello);
-  worker.labels = LabelsOf(worker.facts.labels, worker.facts.hardware);
+  worker.labels = LabelsOf(worker.facts);
   worker.peer = peer;
   worker.said = wire::DrainState::kServing;
   worker.state = StateOf(worker);

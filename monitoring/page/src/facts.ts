@@ -138,7 +138,11 @@ export interface Worker {
 export interface WorkerDetail extends Worker {
   canaries: { at_ms: number; ratio: number }[];
   noise: Noise | null;
+  observed: Record<string, Observed>; // by benchmark: "probe://peaks-v0"
 }
+
+// The values of a job that is not timed, by name.
+export type Observed = Record<string, number | number[] | string>;
 
 export interface JobFailure {
   code: string;
@@ -158,6 +162,7 @@ export interface OutcomeRow {
   gflop_per_second?: number;
   elapsed_ns?: number;
   grade?: string;
+  observed?: Observed;
   error?: JobFailure;
 }
 
@@ -181,6 +186,7 @@ export interface Outcome {
   flop_count: number | null;
   spread: number | null;
   grade: string | null;
+  observed: Observed | null; // of a job that is not timed
   source: string | null;
   attempts: number;
   worker: string | null;
@@ -198,6 +204,7 @@ export interface Outcome {
 export interface Job {
   job: string;
   state: "finished" | "unfinished";
+  kind: string; // "loop_schedule", "probe"
   benchmark: string | null;
   actions: string[];
   asked: { rules: string; threads: number; cache: string; labels: string[]; priority: number; fresh: boolean };

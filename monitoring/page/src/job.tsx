@@ -6,6 +6,7 @@ import { Chart } from "./chart";
 import type { Job, Outcome } from "./facts";
 import { benchmarkName, duration, Figure, Grade, percent, State } from "./figure";
 import { useAnswer } from "./live";
+import { ObservedFacts } from "./observed";
 import { Facts } from "./table";
 
 function Stages({ outcome }: { outcome: Outcome }) {
@@ -88,6 +89,14 @@ function Result({ outcome }: { outcome: Outcome }) {
             ["May be tried again", outcome.error.retryable ? "yes" : "no"],
           ]}
         />
+      </>
+    );
+  }
+  if (outcome.observed) {
+    return (
+      <>
+        <ObservedFacts values={outcome.observed} />
+        <Facts facts={[["Source", outcome.source ?? "–"], ["Worker", outcome.worker ?? "–"]]} />
       </>
     );
   }
@@ -186,7 +195,7 @@ export function JobPage({ id, turn }: { id: string; turn: unknown }) {
         <code>{benchmarkName(job.benchmark)}</code> of <a href={`#/batch/${id.split(".")[0]}`}>batch {id.split(".")[0]}</a>
       </p>
       {job.outcome ? <Result outcome={job.outcome} /> : <p class="empty">It has no outcome yet.</p>}
-      <Trail job={job} />
+      {job.kind === "loop_schedule" ? <Trail job={job} /> : null}
       {job.outcome ? <Stages outcome={job.outcome} /> : null}
       {job.outcome ? <Samples outcome={job.outcome} /> : null}
       <section aria-labelledby="commands-title">

@@ -6,6 +6,7 @@ import { Chart } from "./chart";
 import type { Worker, WorkerDetail } from "./facts";
 import { Figure, percent, short, span, State } from "./figure";
 import { useAnswer } from "./live";
+import { ObservedFacts } from "./observed";
 import { Facts, Table } from "./table";
 
 export function WorkersPage({ turn }: { turn: unknown }) {
@@ -108,6 +109,14 @@ export function WorkerPage({ id, turn }: { id: string; turn: unknown }) {
         <p class="note">Kernels that never change: their time now to their time when the worker started.</p>
         <Canaries worker={worker} />
       </section>
+      {Object.entries(worker.observed).map(([benchmark, values]) => (
+        <section aria-label={benchmark}>
+          <h2>
+            <code>{benchmark}</code>
+          </h2>
+          <ObservedFacts values={values} />
+        </section>
+      ))}
       <section aria-labelledby="noise-title">
         <h2 id="noise-title">Noise</h2>
         {noise ? (

@@ -167,7 +167,11 @@ class Checker {
          "SELECT batch FROM outcomes GROUP BY batch HAVING max(sequence) <> count(*)"},
         {"outcomes", "an outcome of a batch has no result",
          "SELECT batch FROM outcomes "
-         "WHERE result IS NOT NULL AND result NOT IN (SELECT id FROM results)"},
+         "WHERE result > 0 AND result NOT IN (SELECT id FROM results)"},
+        {"outcomes", "an outcome of a batch has no observed values",
+         "SELECT batch FROM outcomes "
+         "WHERE result < 0 AND -result NOT IN (SELECT id FROM observations)",
+         14},
         {"results", "ids have a gap",
          "SELECT 0 FROM (SELECT count(*) AS n, max(id) AS m FROM results) WHERE n <> m"},
         {"requests", "batch has no request",

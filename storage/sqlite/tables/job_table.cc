@@ -33,8 +33,8 @@ std::optional<Placement> ParsePlacement(std::string_view text) {
 Result<std::optional<ReplayResult>> ReadReplayed(Query& row, JobId job) {
   ReplayResult replayed;
   const auto key = row.Blob();
-  const bool is_known = key.size() == replayed.tree.bytes.size();
-  if (is_known) std::memcpy(replayed.tree.bytes.data(), key.data(), key.size());
+  const bool is_known = key.size() == replayed.subject.bytes.size();
+  if (is_known) std::memcpy(replayed.subject.bytes.data(), key.data(), key.size());
   const auto placement = ParsePlacement(row.Text());
   if (row.IsNull() && key.empty() && !placement) return std::nullopt;
   if (!row.ChecksumMatches()) return Damaged("jobs", job);
@@ -77,7 +77,7 @@ Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
   ir ? rows_.Add(ir->text) : rows_.AddNull();
   rows_.Add(ActionsText(spec.actions)).Add(options).Add(spec.tag).AddChecksum();
   if (replayed) {
-    rows_.Add(std::span<const std::uint8_t>(replayed->tree.bytes))
+    rows_.Add(std::span<const std::uint8_t>(replayed->subject.bytes))
         .Add(PlacementText(replayed->placement))
         .AddChecksum();
   } else {

@@ -59,11 +59,24 @@ std::string NameOf(const Outcome& outcome) {
 
 Result<std::optional<ResultId>> OutcomeTable::ResultOf(const Outcome& outcome) {
   if (!outcome.evaluation.ok()) return std::nullopt;
+  if (!outcome.evaluation.is_timed()) return ObservationOf(outcome);
   if (outcome.source != OutcomeSource::kMeasured) {
     LF_TRY(const auto same, results_.FindSame(outcome.evaluation));
     if (same) return same;
   }
   LF_TRY(const ResultId id, results_.Insert(outcome));
+  return id;
+}
+
+Result<std::optional<ResultId>> OutcomeTable::ObservationOf(const Outcome& outcome) {
+  if (outcome.source != OutcomeSource::kMeasured) {
+    LF_TRY(const auto same, observations_.FindSame(outcome.evaluation));
+    if (same) return same;
+  }
+  LF_TRY_VOID(jobs_.Flush());  // the job may be of the same transaction
+  LF_TRY(const auto job, jobs_.Find(outcome.job));
+  if (!job) return Damaged("jobs", outcome.job);
+  LF_TRY(const ResultId id, observations_.Insert(outcome, *job));
   return id;
 }
 
@@ -96,8 +109,8 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
         .Add(failure.message)
         .Add(failure.action_index)
         .Add(failure.signal);
-    evaluation.tree_key ? rows.Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
-                        : rows.AddNull();
+    evaluation.subject ? rows.Add(std::span<const std::uint8_t>(evaluation.subject->bytes))
+                       : rows.AddNull();
     rows.Add(conditions)
         .Add(evaluation.flop_count)
         .Add(evaluation.scratch_bytes)
@@ -150,6 +163,7 @@ Result<std::optional<std::uint64_t>> OutcomeTable::Doubt(const ResultDoubted& do
     result = row.OptionalInt64();
   }
   if (!result) return sequence;
+  if (IsObservation(*result)) return std::nullopt;  // no clock was read: there is nothing to doubt
   LF_TRY_VOID(results_.SuspectFigure(*result, doubted.flagged_at, doubted.reason));
   return std::nullopt;
 }
@@ -190,8 +204,8 @@ Result<OutcomeTable::Row> OutcomeTable::Read(Query& query) {
     failure.action_index = static_cast<std::uint32_t>(*index);
   }
   failure.signal = query.Int<std::int32_t>();
-  if (const auto key = query.Blob(); key.size() == sizeof(looptree::TreeKey::bytes)) {
-    std::memcpy(evaluation.tree_key.emplace().bytes.data(), key.data(), key.size());
+  if (const auto key = query.Blob(); key.size() == sizeof(SubjectKey::bytes)) {
+    std::memcpy(evaluation.subject.emplace().bytes.data(), key.data(), key.size());
   }
   row.conditions = query.OptionalInt64();
   evaluation.flop_count = query.Int<std::uint64_t>();
@@ -227,7 +241,8 @@ Status OutcomeTable::Resolve(Row& row) {
     LF_TRY(evaluation.conditions, conditions_.Find(*row.conditions));
   }
   if (row.result) {
-    LF_TRY(StoredResult result, results_.Find(*row.result));
+    LF_TRY(StoredResult result, IsObservation(*row.result) ? observations_.Find(*row.result)
+                                                           : results_.Find(*row.result));
     result.evaluation.stages = evaluation.stages;
     evaluation = std::move(result.evaluation);
   }

@@ -12,6 +12,7 @@
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/job_table.h"
+#include "storage/sqlite/tables/observation_table.h"
 #include "storage/sqlite/tables/result_table.h"
 
 namespace loopfleet::storage {
@@ -20,10 +21,15 @@ class OutcomeTable {
  public:
   OutcomeTable(Connection& connection, ConditionsTable& conditions, ResultTable& results,
                JobTable& jobs)
-      : connection_(connection), conditions_(conditions), results_(results), jobs_(jobs) {}
+      : connection_(connection),
+        conditions_(conditions),
+        results_(results),
+        jobs_(jobs),
+        observations_(connection, conditions) {}
 
-  // Also writes the outcome's measurement, unless that is stored already. kExists: the job has an
-  // outcome. The row is written by Flush(), or sooner, so kExists may also come from there.
+  // Also writes the outcome's measurement or observed values, unless that is stored already.
+  // kExists: the job has an outcome. The row is written by Flush(), or sooner, so kExists may also
+  // come from there.
   Status Insert(const Outcome& outcome);
   // The outcome of a job that another job's answer finished.
   Status Insert(const JobsAnswered& answered, const JobsAnswered::One& job);
@@ -66,8 +72,9 @@ class OutcomeTable {
   };
   static Result<Row> Read(Query& query);
 
-  // The outcome's row of `results`, written if it is new; none for a failure.
+  // The outcome's row of `results` or `observations`, written if it is new; none for a failure.
   Result<std::optional<ResultId>> ResultOf(const Outcome& outcome);
+  Result<std::optional<ResultId>> ObservationOf(const Outcome& outcome);
   // The job's index, read from the table's index and not from the row.
   Result<std::uint32_t> IndexOf(BatchId batch, std::uint64_t sequence);
   // The outcome, or STORAGE_CORRUPT if the row is damaged: then only its keys are certain.
@@ -81,6 +88,7 @@ class OutcomeTable {
   ConditionsTable& conditions_;
   ResultTable& results_;
   JobTable& jobs_;
+  ObservationTable observations_;
   std::uint64_t damaged_ = 0;
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"

@@ -62,7 +62,7 @@ constexpr std::size_t kMaxTuples = 16'384;  // about 1 KiB each; 3 KiB with all 
 // Checks the table's CHECK constraints, which the writer disables: here they cost less per row.
 Status CheckMeasurement(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
-  if (!evaluation.tree_key || !evaluation.conditions) {
+  if (!evaluation.subject || !evaluation.conditions) {
     return Fail(ErrorKind::kInvalid,
                 fmt::format("job {}: a measurement without its tree key or its "
                             "conditions cannot be stored",
@@ -155,7 +155,7 @@ void KeepSamples(std::uint32_t left, Measurement& measurement) {
 }  // namespace
 
 bool Matches(const Evaluation& evaluation, const ResultKey& key) {
-  return evaluation.tree_key && *evaluation.tree_key == key.tree &&
+  return evaluation.subject && *evaluation.subject == key.subject &&
          MatchesConditions(evaluation, key);
 }
 
@@ -189,10 +189,10 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
   LF_TRY(const auto notes, ListText(evaluation.notes));
   LF_TRY(const ResultId id, NextId());
-  const Identity identity{.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
+  const Identity identity{.hash = HashOf(*evaluation.subject, *evaluation.conditions),
                           .content = ContentHash(evaluation, conditions)};
   rows_.Add(id)
-      .Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
+      .Add(std::span<const std::uint8_t>(evaluation.subject->bytes))
       .Add(identity.content)
       .Add(conditions);
   AddMeasurement(rows_, evaluation.measurement());
@@ -248,9 +248,9 @@ void ResultTable::Remember(const Identity& identity, ResultId id) {
 }
 
 Result<std::optional<ResultId>> ResultTable::FindSame(const Evaluation& evaluation) {
-  if (!evaluation.tree_key || !evaluation.conditions) return std::nullopt;
+  if (!evaluation.subject || !evaluation.conditions) return std::nullopt;
   LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
-  const Identity identity{.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
+  const Identity identity{.hash = HashOf(*evaluation.subject, *evaluation.conditions),
                           .content = ContentHash(evaluation, conditions)};
   if (const auto known = id_by_identity_.find(identity); known != id_by_identity_.end())
     return known->second;
@@ -278,8 +278,8 @@ Result<StoredResult> ResultTable::ReadRow(Query& row, ResultId id) {
   StoredResult result{.row = id};
   Evaluation& evaluation = result.evaluation;
   const auto key = row.Blob();
-  if (key.size() != sizeof(looptree::TreeKey::bytes)) return Damaged("results", id);
-  std::memcpy(evaluation.tree_key.emplace().bytes.data(), key.data(), key.size());
+  if (key.size() != sizeof(SubjectKey::bytes)) return Damaged("results", id);
+  std::memcpy(evaluation.subject.emplace().bytes.data(), key.data(), key.size());
   row.Skip();  // content
   const ConditionsId conditions = row.Int64();
   evaluation.verdict = ReadMeasurement(row);

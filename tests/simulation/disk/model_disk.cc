@@ -90,13 +90,13 @@ struct ModelDisk::Writer {
     if (outcome.source == OutcomeSource::kStored) ++batch.from_store;
     state.sequences[{outcome.job.batch, outcome.sequence}] = outcome.job;
     if (outcome.evaluation.ok() && outcome.source == OutcomeSource::kMeasured) {
-      state.measured[*outcome.evaluation.tree_key].push_back(outcome.job);
+      state.measured[*outcome.evaluation.subject].push_back(outcome.job);
     }
     const bool is_known =
-        !outcome.evaluation.ok() && outcome.evaluation.tree_key && outcome.evaluation.conditions &&
+        !outcome.evaluation.ok() && outcome.evaluation.subject && outcome.evaluation.conditions &&
         outcome.source == OutcomeSource::kMeasured &&
         InfoOf(outcome.evaluation.failure().code).policy.answers_equal_jobs && !finished.in_doubt;
-    if (is_known) state.failed[*outcome.evaluation.tree_key].push_back(outcome.job);
+    if (is_known) state.failed[*outcome.evaluation.subject].push_back(outcome.job);
     return {};
   }
 
@@ -194,7 +194,7 @@ coordinator::ResolvedJob ModelDisk::Resolve(JobSpec spec,
   if (auto* failure = std::get_if<Failure>(&replayed)) {
     return {.spec = std::move(spec), .resolution = std::move(*failure)};
   }
-  const auto measure = std::get<coordinator::ToMeasure>(replayed);
+  const auto measure = std::get<ResolvedTask>(replayed);
   if (spec.freshness == Freshness::kMeasureAgain) {
     return {.spec = std::move(spec), .resolution = measure};
   }
@@ -207,9 +207,9 @@ coordinator::ResolvedJob ModelDisk::Resolve(JobSpec spec,
 }
 
 storage::StoredAnswer ModelDisk::FindIn(const Known& known, const JobSpec& spec,
-                                        const coordinator::ToMeasure& measure,
+                                        const ResolvedTask& measure,
                                         const coordinator::StoredConditions& conditions) const {
-  const auto measured = known.find(measure.tree);
+  const auto measured = known.find(measure.subject);
   if (measured == known.end()) return nullptr;
   for (const auto& kind : conditions.KindsFor(spec, measure.placement)) {
     for (auto job = measured->second.rbegin(); job != measured->second.rend(); ++job) {

@@ -34,9 +34,8 @@ class ModelDisk final : public Disk {
   std::vector<storage::StoredBatch> AllBatches() override;
 
  private:
-  using Known = std::map<looptree::TreeKey, std::vector<JobId>>;  // latest last
-  storage::StoredAnswer FindIn(const Known& known, const JobSpec& spec,
-                               const coordinator::ToMeasure& measure,
+  using Known = std::map<SubjectKey, std::vector<JobId>>;  // latest last
+  storage::StoredAnswer FindIn(const Known& known, const JobSpec& spec, const ResolvedTask& measure,
                                const coordinator::StoredConditions& conditions) const;
   struct State {
     std::uint64_t epoch = 0;

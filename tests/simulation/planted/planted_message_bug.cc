@@ -155,7 +155,7 @@ void Believe(wire::Reports& reports, coordinator::PeerId& peer, const Core& core
                     .elapsed_mean_ns = ns,
                     .samples_ns = {ns},
                     .sample_flags = {0}};
-    report.evaluation.tree_key = job->tree;
+    report.evaluation.subject = job->subject;
     if (job->flop_count != 0) report.evaluation.flop_count = job->flop_count;
     report.evaluation.conditions->hardware = worker->facts.hardware;
   }
@@ -323,7 +323,7 @@ std::vector<PlantedBugInfo> PlantedMessageBugs() {
       {"ignore_placement", "jobs for CUDA go to any worker",
        Make<EventBug<Submission>>(+[](Submission& submission, const Core&) {
          for (coordinator::ResolvedJob& job : submission.jobs) {
-           if (auto* measure = std::get_if<coordinator::ToMeasure>(&job.resolution)) {
+           if (auto* measure = std::get_if<ResolvedTask>(&job.resolution)) {
              measure->placement = Placement::kAny;
            }
          }

@@ -279,14 +279,14 @@ void Checker::CheckOutcome(const Outcome& outcome) {
     return;
   }
   if (outcome.evaluation.ok()) {
-    CheckMeasured(outcome, spec, std::get<coordinator::ToMeasure>(replayed));
+    CheckMeasured(outcome, spec, std::get<ResolvedTask>(replayed));
   } else {
     CheckFailed(outcome, spec);
   }
 }
 
 void Checker::CheckMeasured(const Outcome& outcome, const JobSpec& spec,
-                            const coordinator::ToMeasure& measure) {
+                            const ResolvedTask& measure) {
   const LeaseRules::ReportView* found = leases_.ReportOf(outcome.evaluation);
   if (found == nullptr) {
     return Violate("I3 measured by somebody", fmt::format("job {}", outcome.job));
@@ -295,8 +295,8 @@ void Checker::CheckMeasured(const Outcome& outcome, const JobSpec& spec,
   if (view.truth == Truth::kLie) {
     Violate("I11 no lie becomes a measurement", fmt::format("job {}", outcome.job));
   }
-  if (outcome.evaluation.tree_key != measure.tree ||
-      view.report.evaluation.tree_key != measure.tree) {
+  if (outcome.evaluation.subject != measure.subject ||
+      view.report.evaluation.subject != measure.subject) {
     Violate("I3 an answer is about its tree", fmt::format("job {}", outcome.job));
   }
   if (outcome.worker != view.worker) {
@@ -330,7 +330,7 @@ void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
   const Failure& failure = outcome.evaluation.failure();
   const Nature nature = pool_.NatureOf(spec);
   const auto replayed = JobPool::Replay(spec);
-  const Placement placement = std::get<coordinator::ToMeasure>(replayed).placement;
+  const Placement placement = std::get<ResolvedTask>(replayed).placement;
   const bool is_calm = !mix_.has_faults();
   if (outcome.source == OutcomeSource::kStored && spec.freshness == Freshness::kMeasureAgain) {
     Violate("fresh jobs are measured", fmt::format("job {}", outcome.job));

@@ -95,8 +95,7 @@ class Checker {
   void Answered(const Asked& asked, const wire::Refused& refused);
 
   void CheckOutcome(const Outcome& outcome);  // when first seen
-  void CheckMeasured(const Outcome& outcome, const JobSpec& spec,
-                     const coordinator::ToMeasure& measure);
+  void CheckMeasured(const Outcome& outcome, const JobSpec& spec, const ResolvedTask& measure);
   void CheckFailed(const Outcome& outcome, const JobSpec& spec);
   void SeeOutcome(const Outcome& outcome);
   bool IsServed(const JobSpec& spec, Placement placement) const;

@@ -276,7 +276,7 @@ void LeaseRules::Granted(Instant now, const PeerId& peer, const wire::Lease& lea
     Violate("jobs are run as they were asked", fmt::format("job {}", lease.job));
   }
   const auto replayed = JobPool::Replay(stored->spec);
-  const auto* measure = std::get_if<coordinator::ToMeasure>(&replayed);
+  const auto* measure = std::get_if<ResolvedTask>(&replayed);
   if (measure == nullptr) {
     return Violate("invalid jobs are not run", fmt::format("job {}", lease.job));
   }

@@ -51,7 +51,7 @@ bool QueueRules::IsPlain(const JobSpec& spec) const {
     return false;
   }
   const auto replayed = JobPool::Replay(spec);
-  const auto* measure = std::get_if<coordinator::ToMeasure>(&replayed);
+  const auto* measure = std::get_if<ResolvedTask>(&replayed);
   return measure != nullptr && measure->placement == Placement::kCpu;
 }
 

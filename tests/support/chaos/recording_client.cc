@@ -28,6 +28,7 @@
 #include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/job/job_spec.h"
+#include "common/job/loop_schedule.h"
 #include "common/looptree/tree/key.h"
 #include "common/wire/codec/codec.h"
 
@@ -208,7 +209,7 @@ class RecordingClient {
     // The stub workers' time of a job is its work.
     if (!settings_.measured) return elapsed_ns == static_cast<double>(evaluation.flop_count);
     const auto replayed = ReplayJob({.source = outcome.benchmark, .actions = outcome.actions});
-    return replayed && evaluation.tree_key == looptree::KeyOf(replayed->tree) &&
+    return replayed && evaluation.subject == looptree::KeyOf(replayed->tree) &&
            evaluation.flop_count == looptree::FlopCount(replayed->tree.program()) && elapsed_ns > 0;
   }
 

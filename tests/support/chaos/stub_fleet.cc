@@ -27,6 +27,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/job/job_spec.h"
+#include "common/job/loop_schedule.h"
 #include "common/looptree/tree/key.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/keys/key_directory.h"
@@ -75,7 +76,7 @@ Evaluation ResultOf(const JobSpec& spec) {
                                  .iterations_per_sample = 1,
                                  .samples_ns = std::vector<double>(15, ns),
                                  .sample_flags = std::vector<std::uint8_t>(15, 0)},
-          .tree_key = looptree::KeyOf(replayed->tree),
+          .subject = looptree::KeyOf(replayed->tree),
           .flop_count = flop,
           .conditions = Conditions{.hardware = kHardware,
                                    .compiler = kCompiler,

@@ -5,6 +5,8 @@
 #include <functional>
 #include <vector>
 
+#include "common/job/loop_schedule.h"
+
 namespace loopfleet {
 namespace {
 

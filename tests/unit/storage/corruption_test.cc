@@ -170,7 +170,7 @@ TEST_F(CorruptionTest, ADamagedFailureAnswersNothing) {
 TEST_F(CorruptionTest, ADamagedTimeDoesNotCutADoubtShort) {
   const auto timeout = [](std::uint8_t tree) {
     Evaluation made = SomeFailure(FailureCode::kRunTimeout);
-    made.tree_key = SomeKey(tree);
+    made.subject = SomeKey(tree);
     return made;
   };
   const auto finished = [&](std::uint32_t index, const Evaluation& evaluation) {

@@ -35,8 +35,8 @@ JobSpec FullSpec() {
           .min_grade = Grade::kB};
 }
 
-TreeKey SomeKey(std::uint8_t number) {
-  TreeKey key;
+SubjectKey SomeKey(std::uint8_t number) {
+  SubjectKey key;
   key.bytes.fill(number);
   return key;
 }
@@ -80,7 +80,7 @@ Evaluation SomeMeasurement(std::uint8_t number) {
                              .sample_flags = {kSampleAccepted, kSampleContended, 0, 0},
                              .clock_before_mhz = 3689.5,
                              .clock_after_mhz = 3701.25},
-      .tree_key = SomeKey(number),
+      .subject = SomeKey(number),
       .flop_count = 524288,
       .conditions = SomeConditions(),
       .scratch_bytes = 4096,
@@ -126,7 +126,7 @@ Outcome SomeOutcome(const Finish& finish, const JobSpec& spec, Evaluation evalua
 
 ResultKey KeyFor(const Evaluation& evaluation) {
   const Conditions& conditions = *evaluation.conditions;
-  return {.tree = *evaluation.tree_key,
+  return {.subject = *evaluation.subject,
           .hardware_class = conditions.hardware.hardware_class,
           .compiler = conditions.compiler,
           .threads = conditions.threads,

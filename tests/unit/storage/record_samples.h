@@ -12,7 +12,7 @@ namespace loopfleet::storage {
 JobSpec PlainSpec(int number);  // defaults, except for the benchmark and the actions
 JobSpec FullSpec();             // no field at its default, and a program of its own
 
-looptree::TreeKey SomeKey(std::uint8_t number);
+SubjectKey SomeKey(std::uint8_t number);
 Conditions SomeConditions(const std::string& host = "host-1");
 Evaluation SomeMeasurement(std::uint8_t number);
 Evaluation SomeFailure(FailureCode code);  // with every field that a failure may have

@@ -55,10 +55,10 @@ TEST_F(SameCodeTest, TheNewestTrustedMeasurementIsFound) {
   ASSERT_TRUE(store->Apply(writes));
   const auto reader = OpenReader();
   ResultKey key = KeyFor(measured[0]);
-  key.tree = SomeKey(99);
+  key.subject = SomeKey(99);
   const StoredAnswer found = reader->FindSameCode("code", key).value();
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->evaluation.tree_key, measured[0].tree_key);
+  EXPECT_EQ(found->evaluation.subject, measured[0].subject);
   EXPECT_EQ(found->evaluation.measurement(), measured[0].measurement());
   EXPECT_TRUE(*reader->FindSameCode("other", key));
   EXPECT_FALSE(*reader->FindSameCode("never compiled", key));
@@ -77,13 +77,13 @@ TEST_F(SameCodeTest, ADoubtedMeasurementHidesNoOlderOne) {
   const auto store = OpenStore();
   const auto reader = OpenReader();
   ResultKey key = KeyFor(WithCode(1));
-  key.tree = SomeKey(99);
+  key.subject = SomeKey(99);
   Finish(*store, 1, WithCode(1), "a", Hour(1));
   Finish(*store, 2, WithCode(2), "a", Hour(2));
-  EXPECT_EQ((*reader->FindSameCode("code", key))->evaluation.tree_key, WithCode(2).tree_key);
+  EXPECT_EQ((*reader->FindSameCode("code", key))->evaluation.subject, WithCode(2).subject);
   ASSERT_TRUE(store->Apply(std::vector<Write>{
       ResultDoubted{.job = {{2}, 0}, .flagged_at = Hour(3), .reason = "another host disagrees"}}));
-  EXPECT_EQ((*reader->FindSameCode("code", key))->evaluation.tree_key, WithCode(1).tree_key);
+  EXPECT_EQ((*reader->FindSameCode("code", key))->evaluation.subject, WithCode(1).subject);
   key.measured_since = Hour(2);
   EXPECT_FALSE(*reader->FindSameCode("code", key));
 }

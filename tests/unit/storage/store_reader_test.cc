@@ -162,7 +162,7 @@ TEST_F(StoreReaderTest, AResultAnswersOnlyItsFullTuple) {
     change(other);
     EXPECT_FALSE(reader_->FindResult(other).value());
   };
-  expect_none([](ResultKey& other) { other.tree = SomeKey(2); });
+  expect_none([](ResultKey& other) { other.subject = SomeKey(2); });
   expect_none([](ResultKey& other) { other.hardware_class += "x"; });
   expect_none([](ResultKey& other) { other.compiler.llvm = "20.1.0"; });
   expect_none([](ResultKey& other) { other.compiler.tier = "fast"; });

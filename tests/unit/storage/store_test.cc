@@ -113,7 +113,7 @@ TEST_F(StoreTest, StatesOfDevicesRoundTrip) {
   Evaluation told = SomeMeasurement(1);
   told.conditions->hardware.device = DeviceKind::kCuda;
   Evaluation silent = told;
-  silent.tree_key = SomeKey(2);
+  silent.subject = SomeKey(2);
   std::get<Measurement>(told.verdict).device = DeviceState{.temperature_c = 61.5,
                                                            .power_w = 312.25,
                                                            .memory_clock_mhz = 2619,
@@ -255,7 +255,7 @@ TEST_F(StoreTest, ContradictionsAreRefused) {
   ExpectRefused({finish({.index = 2}, SomeMeasurement(1))}, ErrorKind::kInvalid, "never accepted");
   ExpectRefused({finish({.sequence = 2}, SomeMeasurement(1))}, ErrorKind::kInvalid, "sequence 2");
   Evaluation keyless = SomeMeasurement(1);
-  keyless.tree_key.reset();
+  keyless.subject.reset();
   ExpectRefused({finish({}, keyless)}, ErrorKind::kInvalid, "tree key");
   for (const double senseless : {0.0, -1.0, std::numeric_limits<double>::infinity(),
                                  std::numeric_limits<double>::quiet_NaN()}) {

@@ -18,8 +18,8 @@ class SuspicionTest : public ScratchDatabase {
   // Row i is about tree i, and measured by worker "a" if i is odd, else by "b", i seconds after
   // kStart.
   static Evaluation AboutTree(std::uint32_t tree, Evaluation evaluation) {
-    evaluation.tree_key = SomeKey(0);
-    std::memcpy(evaluation.tree_key->bytes.data(), &tree, sizeof tree);
+    evaluation.subject = SomeKey(0);
+    std::memcpy(evaluation.subject->bytes.data(), &tree, sizeof tree);
     return evaluation;
   }
 

@@ -240,6 +240,33 @@ TEST_F(DaemonTest, MeasuresWhatItIsGiven) {
   EXPECT_EQ(evaluations.at(1).flop_count, 2U * 64 * 64 * 64);
 }
 
+// The slot is shared with kernels that are being timed.
+TEST_F(DaemonTest, ProbesItsCoreBetweenKernels) {
+  const wire::WorkerHello hello = Welcome();
+  EXPECT_EQ(std::ranges::count(hello.capabilities, "kind=probe"), 1);
+  GrantMatrixProduct(1, 16);
+  Grant(2, "probe://peaks-v0");
+  GrantMatrixProduct(3, 24);
+  Grant(4, "probe://peaks-v0", {looptree::Down{}});
+  const auto evaluations = Collect(4);
+  ASSERT_EQ(evaluations.size(), 4U);
+  EXPECT_TRUE(evaluations.at(1).is_timed());
+  EXPECT_TRUE(evaluations.at(3).is_timed());
+  EXPECT_EQ(evaluations.at(4).failure().code, FailureCode::kInvalidAction);
+  const Evaluation& probed = evaluations.at(2);
+  ASSERT_TRUE(probed.ok()) << probed.failure().message;
+  ASSERT_FALSE(probed.is_timed());
+  const auto number = [&](const char* name) {
+    const auto found = probed.observed().values.find(name);
+    return found == probed.observed().values.end() ? 0.0 : std::get<double>(found->second);
+  };
+  EXPECT_GT(number("flop_per_second"), 1e8);
+  EXPECT_GT(number("read_bytes_per_second"), 1e8);
+  EXPECT_GT(number("triad_bytes_per_second"), 1e8);
+  EXPECT_GT(number("memory_load_ns"), 0);
+  EXPECT_GT(probed.stages[Stage::kMeasure], Nanos{0});
+}
+
 TEST_F(DaemonTest, EveryFaultHasItsCodeAndTheDaemonGoesOn) {
   Welcome();
   const std::map<int, FailureCode> faults = {

@@ -57,7 +57,7 @@ class LandscapeEvaluator : public Evaluator {
         outcome.evaluation.verdict = Failure{.code = FailureCode::kCut};
         ++cut;
       }
-      outcome.evaluation.tree_key = candidate.key;
+      outcome.evaluation.subject = candidate.key;
       outcome.evaluation.flop_count = 1000;
       outcome.evaluation.code_hash = candidate.key.ToString();
       outcome.evaluation.conditions = Conditions{.hardware = {.hardware_class = "cpu:x"}};

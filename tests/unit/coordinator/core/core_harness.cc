@@ -15,8 +15,8 @@ struct Overloaded : Functions... {
 template <class... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
 
-looptree::TreeKey TreeNamed(std::uint8_t tree) {
-  looptree::TreeKey key;
+SubjectKey TreeNamed(std::uint8_t tree) {
+  SubjectKey key;
   key.bytes.fill(tree);
   return key;
 }
@@ -37,13 +37,15 @@ Evaluation Measured(std::uint8_t tree, DeviceKind device) {
                                  .spread = 0.1,
                                  .samples_ns = {9, 10, 11},
                                  .sample_flags = {0, 0, 0}},
-          .tree_key = TreeNamed(tree),
+          .subject = TreeNamed(tree),
           .flop_count = kFlopCount,
           .conditions = ConditionsOf(device)};
 }
 
 ResolvedJob Admitted(const JobSetup& wish) {
-  ResolvedJob job{.spec = {.source = looptree::BenchmarkUri{fmt::format("tree {}", wish.tree)},
+  const std::string uri =
+      wish.benchmark.empty() ? fmt::format("tree {}", wish.tree) : wish.benchmark;
+  ResolvedJob job{.spec = {.source = looptree::BenchmarkUri{uri},
                            .freshness = wish.freshness,
                            .priority = wish.priority,
                            .threads = wish.threads,
@@ -58,8 +60,8 @@ ResolvedJob Admitted(const JobSetup& wish) {
     job.resolution = std::make_shared<const storage::StoredResult>(storage::StoredResult{
         .evaluation = Measured(wish.tree, DeviceKind::kCpu), .worker = "earlier"});
   } else {
-    job.resolution = ToMeasure{
-        .tree = TreeNamed(wish.tree), .placement = wish.placement, .flop_count = kFlopCount};
+    job.resolution = ResolvedTask{
+        .subject = TreeNamed(wish.tree), .placement = wish.placement, .flop_count = kFlopCount};
   }
   return job;
 }
@@ -101,7 +103,7 @@ void FakeDisk::Apply(const storage::Write& write) {
               accepted_at[id] = accepted.accepted_at;
               if (const auto& replayed = accepted.replayed[i]) {
                 admissions[id] =
-                    ToMeasure{.tree = replayed->tree, .placement = replayed->placement};
+                    ResolvedTask{.subject = replayed->subject, .placement = replayed->placement};
               }
             }
           },
@@ -272,10 +274,10 @@ void Harness::Heartbeat(const PeerId& peer, std::vector<LeaseId> held, wire::Dra
 
 Evaluation Harness::GoodEvaluation(const wire::Lease& lease) const {
   const Resolution& resolution = disk.admissions.at(lease.job);
-  const auto& measure = std::get<ToMeasure>(resolution);
+  const auto& measure = std::get<ResolvedTask>(resolution);
   const DeviceKind device =
       measure.placement == Placement::kCuda ? DeviceKind::kCuda : DeviceKind::kCpu;
-  Evaluation evaluation = Measured(measure.tree.bytes[0], device);
+  Evaluation evaluation = Measured(measure.subject.bytes[0], device);
   evaluation.conditions->threads = lease.spec.threads;
   evaluation.conditions->cache = lease.spec.cache;
   return evaluation;

@@ -61,6 +61,7 @@ struct JobSetup {
   std::string affinity = {};
   double deadline_s = 0;
   Grade min_grade = Grade::kD;
+  std::string benchmark = {};  // "": of a loop schedule
 };
 
 class Harness {

@@ -205,6 +205,22 @@ TEST(CoreQueue, LabelsAreAllDemanded) {
   EXPECT_EQ(JobsOf(h.TakeLeases("y")), std::vector{MakeJobId(1, 1)});
 }
 
+TEST(CoreQueue, AJobOfAnotherKindGoesToAWorkerThatRunsIt) {
+  Queue h;
+  h.WorkerHello("w", 50, {.credit = 9});
+  h.Submit("c", {{.tree = 1, .benchmark = "probe://peaks-v0"}, {.tree = 2}});
+  h.Write();
+  EXPECT_EQ(JobsOf(h.TakeLeases("w")), std::vector{MakeJobId(1, 1)});
+  h.WorkerHello("x", 51, {.credit = 9, .capabilities = {"kind=probe"}});
+  const auto leases = h.TakeLeases("x");
+  ASSERT_EQ(JobsOf(leases), std::vector{MakeJobId(1, 0)});
+  Evaluation observing = h.GoodEvaluation(leases[0]);
+  observing.verdict = Observed{.values = {{"clock_mhz", 3700.0}}};
+  h.ReportEvaluation("x", leases[0], observing);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).evaluation.observed(), observing.observed());
+}
+
 TEST(CoreQueue, OneThatNobodyCanRunSaysWhatIsMissingAndWhoComesNearest) {
   Queue h;
   h.WorkerHello("w", 50, {.labels = {"quiet", "rack=7"}});

@@ -198,8 +198,10 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
         std::get<Measurement>(e.verdict).thinned =
             Thinned{.samples_before = 4, .accepted_before = 4};
       },
-      [](Evaluation& e) { e.tree_key->bytes[0] ^= 1; }, [](Evaluation& e) { e.tree_key.reset(); },
+      [](Evaluation& e) { e.subject->bytes[0] ^= 1; }, [](Evaluation& e) { e.subject.reset(); },
       [](Evaluation& e) { e.conditions.reset(); },
+      // The job is timed.
+      [](Evaluation& e) { e.verdict = Observed{.values = {{"clock_mhz", 3700.0}}}; },
       [](Evaluation& e) { e.conditions->hardware.hardware_class = "another"; },
       [](Evaluation& e) { e.conditions->policy = "another"; },
       [](Evaluation& e) { e.conditions->hardware.device = DeviceKind::kCuda; },

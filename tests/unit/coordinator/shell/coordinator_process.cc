@@ -20,6 +20,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/unique_fd.h"
+#include "common/job/loop_schedule.h"
 #include "common/job/outcome_json.h"
 #include "common/looptree/tree/key.h"
 #include "tests/support/paths.h"
@@ -238,7 +239,7 @@ wire::Report StubWorker::ReportOf(const wire::Lease& lease) {
                                                             .iterations_per_sample = 1,
                                                             .samples_ns = {99, 100, 101},
                                                             .sample_flags = {0, 0, 0}},
-                                     .tree_key = looptree::KeyOf(replayed->tree),
+                                     .subject = looptree::KeyOf(replayed->tree),
                                      .flop_count = looptree::FlopCount(replayed->tree.program()),
                                      .conditions = Conditions{.hardware = facts_.hardware,
                                                               .compiler = facts_.compiler,

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
+#include "common/job/loop_schedule.h"
+#include "common/job/task.h"
 #include "common/looptree/tree/key.h"
 
 namespace loopfleet::coordinator {
@@ -16,14 +19,14 @@ JobSpec MatrixProduct(int m) {
   return {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm" + std::to_string(m) + "_8_8"}};
 }
 
-looptree::TreeKey TreeOf(const ReplayMemory::Replayed& replayed) {
-  return std::get<ToMeasure>(replayed).tree;
+SubjectKey TreeOf(const ReplayMemory::Replayed& replayed) {
+  return std::get<ResolvedTask>(replayed).subject;
 }
 
 TEST(ReplayMemory, SaysWhatReplayingSays) {
   ReplayMemory memory(1 << 20);
   const JobSpec spec = MatrixProduct(16);
-  const looptree::TreeKey tree = looptree::KeyOf(ReplayJob(spec)->tree);
+  const SubjectKey tree = looptree::KeyOf(ReplayJob(spec)->tree);
   EXPECT_EQ(TreeOf(memory.Replay(spec)), tree);
   EXPECT_EQ(TreeOf(memory.Replay(spec)), tree);  // from the cache
   const JobSpec bad = {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm0_8_8"}};
@@ -38,7 +41,7 @@ TEST(ReplayMemory, RefusesTooMuchWork) {
   JobSpec spec = {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm4096_4096_4096"}};
   EXPECT_EQ(std::get<Failure>(memory.Replay(spec)).code, FailureCode::kLimitFlops);
   spec.device = DeviceRequest::kAny;
-  EXPECT_EQ(std::get<ToMeasure>(memory.Replay(spec)).placement, Placement::kCuda);
+  EXPECT_EQ(std::get<ResolvedTask>(memory.Replay(spec)).placement, Placement::kCuda);
 }
 
 // After a restart the flop count of a job's program is known for any of its trees, so a report
@@ -47,10 +50,10 @@ TEST(ReplayMemory, RecallsWhatAnEarlierRunFoundOut) {
   ReplayMemory memory(1 << 20);
   JobSpec spec = MatrixProduct(16);
   spec.actions = {Split{2}};
-  const auto at_first = std::get<ToMeasure>(memory.Replay(spec));
-  const storage::ReplayResult stored{.tree = at_first.tree, .placement = at_first.placement};
-  const ToMeasure later = ReplayMemory(1 << 20).Recall(stored, spec);
-  EXPECT_EQ(later.tree, at_first.tree);
+  const auto at_first = std::get<ResolvedTask>(memory.Replay(spec));
+  const storage::ReplayResult stored{.subject = at_first.subject, .placement = at_first.placement};
+  const ResolvedTask later = ReplayMemory(1 << 20).Recall(stored, spec);
+  EXPECT_EQ(later.subject, at_first.subject);
   EXPECT_EQ(later.placement, at_first.placement);
   EXPECT_EQ(later.flop_count, 2u * 16 * 8 * 8);
 }
@@ -69,9 +72,23 @@ TEST(ReplayMemory, TellsRequestsApartByAllThatReplayingDependsOn) {
   EXPECT_NE(by_2, by_4);
   EXPECT_NE(by_4, swapped);
   spec.device = DeviceRequest::kCuda;
-  EXPECT_EQ(std::get<ToMeasure>(memory.Replay(spec)).placement, Placement::kCuda);
+  EXPECT_EQ(std::get<ResolvedTask>(memory.Replay(spec)).placement, Placement::kCuda);
   spec.dialect = looptree::Dialect::kSimple;
   EXPECT_TRUE(std::holds_alternative<Failure>(memory.Replay(spec)));
+}
+
+TEST(ReplayMemory, ResolvesJobsOfEveryKind) {
+  ReplayMemory memory(1 << 20);
+  std::set<SubjectKey> subjects;
+  for (const TaskInfo& task : TaskTable()) {
+    const JobSpec spec = {.source = looptree::BenchmarkUri{std::string(task.example)}};
+    for (int i = 0; i < 2; ++i) {
+      const auto& resolved = std::get<ResolvedTask>(memory.Replay(spec));
+      EXPECT_EQ(resolved.subject, task.resolve(spec)->subject);
+      subjects.insert(resolved.subject);
+    }
+  }
+  EXPECT_EQ(subjects.size(), TaskTable().size());
 }
 
 TEST(ReplayMemory, ForgetsAndStillAnswersRight) {

@@ -96,7 +96,7 @@ storage::JobFinished Measured(std::uint64_t batch, WallTime at) {
                                    .elapsed_mean_ns = 5,
                                    .samples_ns = {5, 5, 5},
                                    .sample_flags = {0, 0, 0}};
-  evaluation.tree_key.emplace().bytes.fill(static_cast<std::uint8_t>(batch));
+  evaluation.subject.emplace().bytes.fill(static_cast<std::uint8_t>(batch));
   evaluation.conditions.emplace();
   return finished;
 }
@@ -213,7 +213,7 @@ TEST_F(StorageThreadTest, DamageEndsOnePassAndNotTheOther) {
   const storage::StoreOptions in_runs{.run_entries = 100};  // so a start reads no old results
   const WallTime old = clock.WallNow() - std::chrono::days(50);
   const auto tree_of = [](std::uint32_t i) {
-    looptree::TreeKey tree;
+    SubjectKey tree;
     tree.bytes.fill(static_cast<std::uint8_t>(1 + i % 251));
     tree.bytes[0] = static_cast<std::uint8_t>(i / 251);
     return tree;
@@ -227,7 +227,7 @@ TEST_F(StorageThreadTest, DamageEndsOnePassAndNotTheOther) {
     storage::JobFinished finished = Measured(1, old);
     finished.outcome.job.index = i;
     finished.outcome.sequence = i + 1;
-    finished.outcome.evaluation.tree_key = tree_of(i);
+    finished.outcome.evaluation.subject = tree_of(i);
     writes.emplace_back(std::move(finished));
   }
   ASSERT_TRUE(store->Apply(writes));

@@ -59,7 +59,7 @@ class KnownFailureTest : public ScratchDatabase {
   // A failure with a tree of its own for each code.
   static Evaluation Failing(FailureCode code) {
     Evaluation made = SomeFailure(code);
-    made.tree_key = SomeKey(static_cast<std::uint8_t>(code));
+    made.subject = SomeKey(static_cast<std::uint8_t>(code));
     return made;
   }
   void Restart() {
@@ -202,7 +202,7 @@ TEST_F(KnownFailureTest, ACrashAnswersForTheFullTuple) {
     change(key);
     return Ask(key);
   };
-  EXPECT_FALSE(changed([](ResultKey& key) { key.tree = SomeKey(99); }));
+  EXPECT_FALSE(changed([](ResultKey& key) { key.subject = SomeKey(99); }));
   EXPECT_FALSE(changed([](ResultKey& key) { key.hardware_class = "another"; }));
   EXPECT_FALSE(changed([](ResultKey& key) { key.compiler.revision = "another"; }));
   EXPECT_FALSE(changed([](ResultKey& key) { ++key.threads; }));

@@ -17,7 +17,7 @@ class ResultKeysTest : public ScratchDatabase {
  protected:
   static Evaluation Measured(std::uint32_t tree, double elapsed_ns) {
     Evaluation evaluation = SomeMeasurement(0);
-    std::memcpy(evaluation.tree_key->bytes.data(), &tree, sizeof tree);
+    std::memcpy(evaluation.subject->bytes.data(), &tree, sizeof tree);
     std::get<Measurement>(evaluation.verdict).elapsed_ns = elapsed_ns;
     evaluation.code_hash.clear();  // one entry for each result
     return evaluation;
@@ -30,7 +30,7 @@ class ResultKeysTest : public ScratchDatabase {
   static bool CodeIsFound(StoreReader& reader, std::uint32_t tree) {
     const Evaluation measured = MeasuredWithCode(tree);
     const StoredAnswer found = *reader.FindSameCode(measured.code_hash, KeyFor(Measured(0, 1)));
-    return found != nullptr && found->evaluation.tree_key == measured.tree_key;
+    return found != nullptr && found->evaluation.subject == measured.subject;
   }
 
   // Stores one measurement for each element, in a new batch.

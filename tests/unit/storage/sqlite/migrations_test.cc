@@ -18,7 +18,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 13;
+constexpr int kVersion = 14;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

@@ -64,15 +64,15 @@ Failure FixedFailure() {
           .signal = 11};
 }
 
-looptree::TreeKey FixedKey() {
-  looptree::TreeKey key;
+SubjectKey FixedKey() {
+  SubjectKey key;
   key.bytes = UuidOf(0x90).bytes;
   return key;
 }
 
 Evaluation MeasuredEvaluation() {
   Evaluation evaluation{.verdict = FixedMeasurement(),
-                        .tree_key = FixedKey(),
+                        .subject = FixedKey(),
                         .flop_count = 524288,
                         .conditions = FixedConditions(),
                         .scratch_bytes = 256,
@@ -81,6 +81,14 @@ Evaluation MeasuredEvaluation() {
                         .stages = {}};
   std::int64_t nanos = 1000;
   for (const Stage stage : kStages) evaluation.stages[stage] = Nanos(nanos++);
+  return evaluation;
+}
+
+Evaluation ObservedEvaluation() {
+  Evaluation evaluation = MeasuredEvaluation();
+  evaluation.verdict = Observed{.values = {{"clock_mhz", 3700.5},
+                                           {"load_ns", std::vector<double>{1.25, 4.5}},
+                                           {"text", std::string("two\nlines")}}};
   return evaluation;
 }
 
@@ -344,6 +352,17 @@ Named<WorkerMessage> FixedWorkerMessages() {
       {"worker_goodbye", Goodbye{.returned = {LeaseId{79}}}},
       {"worker_returned", Returned{.leases = {LeaseId{79}, LeaseId{80}}}},
       {"worker_code_lookup", CodeLookup{.lease = LeaseId{79}, .code_hash = "0123abcd"}},
+  };
+}
+
+Named<WorkerMessage> FixedLaterReports() {
+  const JobId job{.batch = kBatch, .index = 3};
+  return {
+      {"worker_reports_observed",
+       Reports{
+           .reports = {{.lease = LeaseId{77}, .job = job, .evaluation = FailedEvaluation()},
+                       {.lease = LeaseId{78}, .job = job, .evaluation = ObservedEvaluation()},
+                       {.lease = LeaseId{79}, .job = job, .evaluation = MeasuredEvaluation()}}}},
   };
 }
 

@@ -16,6 +16,7 @@ using Named = std::vector<std::pair<std::string, Message>>;
 Named<ClientRequest> FixedRequests();
 Named<CoordinatorReply> FixedReplies();
 Named<WorkerMessage> FixedWorkerMessages();
+Named<WorkerMessage> FixedLaterReports();  // with what was added since
 Named<WorkerCommand> FixedWorkerCommands();
 
 JobSpec FixedSpec();

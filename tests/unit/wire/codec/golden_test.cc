@@ -61,6 +61,7 @@ void Check(const Named<Message>& messages, Decode decode) {
 TEST(Golden, Requests) { Check(FixedRequests(), DecodeClientRequest); }
 TEST(Golden, Replies) { Check(FixedReplies(), DecodeCoordinatorReply); }
 TEST(Golden, WorkerMessages) { Check(FixedWorkerMessages(), DecodeWorkerMessage); }
+TEST(Golden, LaterReports) { Check(FixedLaterReports(), DecodeWorkerMessage); }
 TEST(Golden, WorkerCommands) { Check(FixedWorkerCommands(), DecodeWorkerCommand); }
 
 TEST(Golden, EveryKindHasItsFrame) {

@@ -168,15 +168,28 @@ StageDurations RandomMessages::Stages() {
   return stages;
 }
 
+Observed RandomMessages::AnObserved() {
+  Observed observed;
+  for (std::size_t i = Below(4); i > 0; --i) {
+    ObservedValue& value = observed.values[Text(12)];
+    switch (Below(3)) {
+      case 0: value = static_cast<double>(random_.Next()); break;
+      case 1: value = std::vector<double>(Below(5), static_cast<double>(random_.Next())); break;
+      default: value = Text(60);
+    }
+  }
+  return observed;
+}
+
 Evaluation RandomMessages::AnEvaluation() {
   Evaluation evaluation;
-  if (Flip()) {
-    evaluation.verdict = AMeasurement();
-  } else {
-    evaluation.verdict = AFailure();
+  switch (Below(3)) {
+    case 0: evaluation.verdict = AMeasurement(); break;
+    case 1: evaluation.verdict = AFailure(); break;
+    default: evaluation.verdict = AnObserved();
   }
   if (Flip()) {
-    for (auto& byte : evaluation.tree_key.emplace().bytes) {
+    for (auto& byte : evaluation.subject.emplace().bytes) {
       byte = static_cast<std::uint8_t>(Below(256));
     }
   }
@@ -185,7 +198,7 @@ Evaluation RandomMessages::AnEvaluation() {
   evaluation.scratch_bytes = random_.Next();
   evaluation.code_hash = Text();
   for (std::size_t i = Below(3); i > 0; --i) evaluation.notes.push_back(Text(12));
-  evaluation.same_code = evaluation.ok() && Flip();
+  evaluation.same_code = evaluation.is_timed() && Flip();
   evaluation.stages = Stages();
   return evaluation;
 }
@@ -526,7 +539,7 @@ WorkerCommand RandomMessages::Command(std::size_t kind) {
       if (Flip()) {
         do {
           answer.found = AnEvaluation();
-        } while (!answer.found->ok());
+        } while (!answer.found->is_timed());
       }
       return answer;
     }

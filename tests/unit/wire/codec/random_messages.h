@@ -23,6 +23,7 @@ class RandomMessages {
   WorkerCommand Command(std::size_t kind);
 
   JobSpec Spec();
+  Observed AnObserved();
   Evaluation AnEvaluation();
   Outcome AnOutcome(BatchId batch);
   WorkerInfo Worker();

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "common/job/loop_schedule.h"
 #include "tests/support/paths.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"

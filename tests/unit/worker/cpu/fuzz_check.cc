@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/job/loop_schedule.h"
 #include "common/looptree/text/text.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/portable_c/c_library.h"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/job/loop_schedule.h"
 #include "common/looptree/text/text.h"
 #include "common/looptree/tree/transform.h"
 #include "tests/unit/worker/cpu/fuzz_check.h"

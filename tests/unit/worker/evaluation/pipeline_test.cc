@@ -152,7 +152,7 @@ TEST_F(PipelineTest, AnEvaluationIsComplete) {
   EXPECT_GE(evaluation.measurement().samples_ns.size(), 3U);
   EXPECT_GT(evaluation.measurement().elapsed_ns, 0);
   EXPECT_EQ(evaluation.flop_count, 1024U);
-  EXPECT_EQ(evaluation.tree_key, looptree::KeyOf(AddOf(1024).start));
+  EXPECT_EQ(evaluation.subject, looptree::KeyOf(AddOf(1024).start));
   ASSERT_TRUE(evaluation.conditions);
   EXPECT_EQ(evaluation.conditions->compiler.tier, "fake");
   EXPECT_EQ(evaluation.code_hash.size(), 32U);
@@ -202,7 +202,7 @@ TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
     const Evaluation& faulty = evaluations.at(++id);
     ASSERT_FALSE(faulty.ok()) << static_cast<int>(fault);
     EXPECT_EQ(InfoOf(faulty.failure().code).name, InfoOf(code).name) << faulty.failure().message;
-    EXPECT_TRUE(faulty.tree_key && faulty.conditions);
+    EXPECT_TRUE(faulty.subject && faulty.conditions);
     const Evaluation& good = evaluations.at(++id);
     EXPECT_TRUE(good.ok()) << good.failure().message;
   }

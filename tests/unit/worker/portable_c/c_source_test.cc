@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/job/loop_schedule.h"
 #include "common/looptree/actions/action.h"
 #include "common/looptree/text/text.h"
 #include "tests/support/paths.h"

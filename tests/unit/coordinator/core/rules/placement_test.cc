@@ -22,9 +22,21 @@ TEST(Placement, ADemandNamesEachLabelOnce) {
 }
 
 TEST(Placement, AWorkerHasLabelsByItsHardwareToo) {
-  const Labels labels = LabelsOf({"quiet"}, {.isa = "avx512", .host = "n1"});
+  const Labels labels =
+      LabelsOf({.hardware = {.isa = "avx512", .host = "n1"}, .labels = {"quiet"}});
   EXPECT_EQ(labels, (Labels{"device=cpu", "host=n1", "isa=avx512", "quiet"}));
-  EXPECT_EQ(LabelsOf({}, {.device = DeviceKind::kCuda}), Labels{"device=cuda"});
+  EXPECT_EQ(LabelsOf({.hardware = {.device = DeviceKind::kCuda}}), Labels{"device=cuda"});
+}
+
+TEST(Placement, AJobOfAnotherKindNeedsAWorkerThatRunsIt) {
+  const JobSpec probe{.source = looptree::BenchmarkUri{"probe://peaks-v0"}};
+  const Labels able = LabelsOf({.capabilities = {"kind=probe", "kind=tea", "give-back"}});
+  EXPECT_EQ(able, (Labels{"device=cpu", "kind=probe"}));
+  const Labels unable = LabelsOf({});
+  const Demand demand = DemandOf(probe, Placement::kCpu);
+  EXPECT_TRUE(Serves({.labels = &able}, demand));
+  EXPECT_FALSE(Serves({.labels = &unable}, demand));
+  EXPECT_TRUE(Serves({.labels = &able}, DemandOf({}, Placement::kCpu)));
 }
 
 TEST(Placement, AJobThatUsesALaterFieldNeedsAWorkerThatKnowsIt) {

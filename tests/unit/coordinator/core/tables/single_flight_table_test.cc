@@ -19,7 +19,7 @@ TEST(SingleFlightTable, QuestionsOfOneTreeAreSpread) {
 
 TEST(SingleFlightTable, EachPartOfAQuestionCounts) {
   const std::vector<Question> questions = {{},
-                                           {.tree = {{1}}},
+                                           {.subject = {{1}}},
                                            {.placement = Placement::kAny},
                                            {.threads = 2},
                                            {.cache = CacheState::kCold},

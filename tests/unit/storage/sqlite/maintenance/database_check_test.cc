@@ -43,12 +43,18 @@ class DatabaseCheckTest : public ScratchDatabase {
     return evaluation;
   }
 
+  static Evaluation Observing(std::uint8_t n) {
+    Evaluation evaluation = SomeMeasurement(n);
+    evaluation.verdict = Observed{.values = {{"clock_mhz", 3700.0 + n}}};
+    return evaluation;
+  }
+
   void SetUp() override {
     const auto store = OpenStore({.run_entries = 16});
     for (std::uint64_t id = 1; id <= kBatches; ++id) {
       const auto n = static_cast<std::uint8_t>(id);
       JobsAccepted accepted = SomeBatch(id, {PlainSpec(2), FullSpec(), PlainSpec(4), PlainSpec(5)});
-      accepted.replayed.assign(4, ReplayResult{.tree = SomeKey(n)});
+      accepted.replayed.assign(4, ReplayResult{.subject = SomeKey(n)});
       JobFinished first{
           SomeOutcome({.batch = id, .index = 0, .sequence = 1}, PlainSpec(2), SomeMeasurement(n))};
       if (IsThinned(id)) first.outcome.finished_at = WallTime(std::chrono::days(1));
@@ -58,7 +64,9 @@ class DatabaseCheckTest : public ScratchDatabase {
                                              SomeFailure(FailureCode::kRunCrash)),
                       .agreeing = {{.worker = "worker-2", .host = "host-2"}}},
           JobFinished{SomeOutcome({.batch = id, .index = 2, .sequence = 3}, PlainSpec(4),
-                                  StoredMeasurement(id, 2))}});
+                                  StoredMeasurement(id, 2))},
+          JobFinished{
+              SomeOutcome({.batch = id, .index = 3, .sequence = 4}, PlainSpec(5), Observing(n))}});
       ASSERT_TRUE(applied) << applied.error().message;
     }
     const Outcome any = SomeOutcome({}, PlainSpec(2), SomeMeasurement(1));
@@ -130,7 +138,8 @@ class DatabaseCheckTest : public ScratchDatabase {
       {"compilers", 5},         {"conditions", 8},      {"result_key_runs", 6},
       {"result_key_chunks", 3}, {"suspect_results", 4}, {"retention", 11},
       {"known_failures", 11},   {"drains", 5},          {"device_states", 6},
-      {"suspicions", 10},       {"copied_results", 3},  {"prunings", 12}};
+      {"suspicions", 10},       {"copied_results", 3},  {"prunings", 12},
+      {"observations", 10}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
@@ -139,7 +148,7 @@ TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
   std::map<std::string, std::uint64_t> rows;
   for (const CheckedTable& table : check.tables) rows[table.name] = table.rows;
   EXPECT_EQ(rows["jobs"], 4 * kBatches);
-  EXPECT_EQ(rows["outcomes"], 3 * kBatches);
+  EXPECT_EQ(rows["outcomes"], 4 * kBatches);
   EXPECT_EQ(rows["results"], 2 * kBatches);
   EXPECT_GE(rows["result_key_runs"], 4u);
   EXPECT_FALSE(rows.contains("writer"));
@@ -213,6 +222,10 @@ TEST_F(DatabaseCheckTest, EveryRowThatABitChanged) {
       }
       for (const Outcome& outcome : *outcomes) {
         if (!outcome.evaluation.ok()) continue;
+        if (!outcome.evaluation.is_timed()) {
+          EXPECT_EQ(outcome.evaluation, Observing(static_cast<std::uint8_t>(id)));
+          continue;
+        }
         Evaluation stored = StoredMeasurement(id, outcome.job.index);
         // A device state whose key has changed is not found: its result is read without it, and the
         // check names the table.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "common/job/loop_schedule.h"
 #include "common/looptree/datasets/benchmark.h"
 #include "common/looptree/text/text.h"
 #include "tests/unit/worker/gpu/codegen/emulated_device.h"

@@ -14,6 +14,7 @@
 
 #include "common/base/random.h"
 #include "common/job/job_spec.h"
+#include "common/job/loop_schedule.h"
 #include "common/looptree/datasets/benchmark.h"
 #include "common/looptree/text/text.h"
 #include "tests/unit/worker/gpu/codegen/line_sums.h"

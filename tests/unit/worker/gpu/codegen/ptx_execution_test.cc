@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/base/random.h"
+#include "common/job/loop_schedule.h"
 #include "tests/unit/worker/gpu/codegen/line_sums.h"
 #include "tests/unit/worker/gpu/codegen/long_sums.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"

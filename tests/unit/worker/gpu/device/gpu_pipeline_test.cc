@@ -107,7 +107,7 @@ TEST_F(GpuPipelineTest, AFigureWithAllThatBelongsToIt) {
   EXPECT_EQ(evaluation.measurement().elapsed_ns, 5000);
   EXPECT_EQ(evaluation.measurement().device->temperature_c, 50);
   EXPECT_EQ(evaluation.flop_count, 1000U);
-  EXPECT_TRUE(evaluation.tree_key.has_value());
+  EXPECT_TRUE(evaluation.subject.has_value());
   EXPECT_FALSE(evaluation.code_hash.empty());
   for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
     EXPECT_GT(evaluation.stages[stage], Nanos{0}) << StageName(stage);

@@ -1,0 +1,24 @@
+#include "common/job/observed.h"
+
+namespace loopfleet {
+namespace {
+
+struct ValueBytes {
+  std::size_t operator()(double) const { return sizeof(double); }
+  std::size_t operator()(const std::vector<double>& numbers) const {
+    return numbers.size() * sizeof(double);
+  }
+  std::size_t operator()(const std::string& text) const { return text.size(); }
+};
+
+}  // namespace
+
+std::size_t BytesOf(const Observed& observed) {
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : observed.values) {
+    bytes += name.size() + std::visit(ValueBytes{}, value);
+  }
+  return bytes;
+}
+
+}  // namespace loopfleet

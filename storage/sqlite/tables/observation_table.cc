@@ -1,0 +1,148 @@
+#include "storage/sqlite/tables/observation_table.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "common/job/task.h"
+#include "storage/sqlite/damage.h"
+#include "storage/sqlite/tables/job_text.h"
+
+namespace loopfleet::storage {
+namespace {
+
+using nlohmann::json;
+
+// A look-up considers no more rows of one subject.
+constexpr int kMaxCandidates = 64;
+
+// kInvalid: a text is not UTF-8, or a number is not finite, which JSON cannot say.
+Result<std::string> ValuesText(const Observed& observed) {
+  json values = json::object();
+  for (const auto& [name, value] : observed.values) {
+    values[name] = std::visit([](const auto& each) { return json(each); }, value);
+  }
+  try {
+    std::string text = values.dump();
+    if (json::parse(text) == values) return text;
+  } catch (const json::exception&) {
+  }
+  return Fail(ErrorKind::kInvalid, "an observed value is not finite, or its text is not UTF-8");
+}
+
+std::optional<Observed> ParseValues(const std::string& text) {
+  Observed observed;
+  try {
+    const json values = json::parse(text);
+    for (const auto& [name, value] : values.items()) {
+      if (value.is_number()) {
+        observed.values[name] = value.get<double>();
+      } else if (value.is_array()) {
+        observed.values[name] = value.get<std::vector<double>>();
+      } else {
+        observed.values[name] = value.get<std::string>();
+      }
+    }
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+  return observed;
+}
+
+std::span<const std::uint8_t> BytesOf(const SubjectKey& key) { return key.bytes; }
+
+}  // namespace
+
+Result<ResultId> ObservationTable::Insert(const Outcome& outcome, const JobSpec& job) {
+  const Evaluation& evaluation = outcome.evaluation;
+  if (!evaluation.subject || !evaluation.conditions) {
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("job {}: observed values without their subject or their conditions "
+                            "cannot be stored",
+                            outcome.job));
+  }
+  LF_TRY(const std::string values, ValuesText(evaluation.observed()));
+  LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
+  LF_TRY(const std::int64_t id,
+         connection_.Number("SELECT coalesce(max(id), 0) + 1 FROM observations"));
+  if (id == 1) {  // programs of version 13 take its outcome for damage
+    LF_TRY_VOID(connection_.Run("UPDATE writer SET oldest_program = max(oldest_program, 14)"));
+  }
+  LF_TRY(Query query, connection_.Start("INSERT INTO observations VALUES (?,?,?,?,?,?,?,?,?,?)"));
+  LF_TRY_VOID(query.Add(id)
+                  .Add(EnumName(TaskOf(job.source).kind))
+                  .Add(std::visit([](const auto& source) { return source.text; }, job.source))
+                  .Add(ActionsText(job.actions))
+                  .Add(BytesOf(*evaluation.subject))
+                  .Add(conditions)
+                  .Add(values)
+                  .Add(outcome.worker)
+                  .Add(outcome.finished_at.time_since_epoch().count())
+                  .AddChecksum()
+                  .Run());
+  return -id;
+}
+
+Result<std::optional<ResultId>> ObservationTable::FindSame(const Evaluation& evaluation) {
+  if (!evaluation.subject || !evaluation.conditions) return std::nullopt;
+  LF_TRY(const std::string values, ValuesText(evaluation.observed()));
+  LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
+  LF_TRY(Query row, connection_.Start(R"sql(
+    SELECT id FROM observations WHERE subject = ? AND conditions = ? AND "values" = ?
+    ORDER BY id DESC LIMIT 1)sql"));
+  row.Add(BytesOf(*evaluation.subject)).Add(conditions).Add(values);
+  LF_TRY(const bool found, row.Next());
+  if (!found) return std::nullopt;
+  return -row.Int64();
+}
+
+Result<StoredResult> ObservationTable::Find(ResultId id) {
+  LF_TRY(Query row, connection_.Start("SELECT * FROM observations WHERE id = ?"));
+  row.Add(-id);
+  LF_TRY(const bool found, row.Next());
+  if (!found) return Damaged("observations", -id);
+  return ReadRow(row, id);
+}
+
+Result<StoredAnswer> ObservationTable::FindLatest(const ResultKey& key) {
+  LF_TRY(Query row, connection_.Start(
+                        "SELECT * FROM observations WHERE subject = ? ORDER BY id DESC LIMIT ?"));
+  row.Add(BytesOf(key.subject)).Add(kMaxCandidates);
+  while (true) {
+    LF_TRY(const bool found, row.Next());
+    if (!found) return nullptr;
+    const ResultId id = -row.Int64();
+    row.Rewind();
+    LF_TRY(StoredResult stored, ReadRow(row, id));
+    if (stored.measured_at < key.measured_since) return nullptr;
+    if (Matches(stored.evaluation, key)) {
+      return std::make_shared<const StoredResult>(std::move(stored));
+    }
+  }
+}
+
+Result<StoredResult> ObservationTable::ReadRow(Query& row, ResultId id) {
+  row.Skip();  // id
+  StoredResult stored{.row = id};
+  Evaluation& evaluation = stored.evaluation;
+  for (int column = 0; column < 3; ++column) row.Skip();  // kind, benchmark, actions
+  const auto key = row.Blob();
+  if (key.size() != sizeof(SubjectKey::bytes)) return Damaged("observations", -id);
+  std::memcpy(evaluation.subject.emplace().bytes.data(), key.data(), key.size());
+  const ConditionsId conditions = row.Int64();
+  const std::string values(row.Text());
+  stored.worker = row.Text();
+  stored.measured_at = WallTime(Nanos(row.Int64()));
+  if (!row.ChecksumMatches()) return Damaged("observations", -id);
+  auto observed = ParseValues(values);
+  if (!observed) return Damaged("observations", -id);
+  evaluation.verdict = *std::move(observed);
+  LF_TRY(evaluation.conditions, conditions_.Find(conditions));
+  return stored;
+}
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,142 @@
+// Verdicts on jobs that are not timed: StoreReader::FindObservation, and outcomes with them.
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "storage/sqlite/maintenance/database_check.h"
+#include "storage/sqlite/maintenance/pruning.h"
+#include "storage/store.h"
+#include "tests/unit/storage/record_samples.h"
+#include "tests/unit/storage/scratch_database.h"
+
+namespace loopfleet::storage {
+namespace {
+
+JobSpec ProbeSpec() { return {.source = looptree::BenchmarkUri{"probe://peaks-v0"}}; }
+
+Evaluation Observing(std::uint8_t number) {
+  Evaluation evaluation;
+  evaluation.verdict = Observed{.values = {{"clock_mhz", 3700.0 + number},
+                                           {"counts", std::vector<double>{1, 2, number * 0.5}},
+                                           {"text", std::string("a \"quoted\" line\nand µ")}}};
+  evaluation.subject = SomeKey(number);
+  evaluation.conditions = SomeConditions();
+  return evaluation;
+}
+
+class ObservationTest : public ScratchDatabase {
+ protected:
+  static Write Finished(std::uint64_t batch, std::uint64_t sequence, Evaluation evaluation,
+                        OutcomeSource source = OutcomeSource::kMeasured) {
+    return JobFinished{SomeOutcome({.batch = batch,
+                                    .index = static_cast<std::uint32_t>(sequence - 1),
+                                    .sequence = sequence,
+                                    .source = source},
+                                   ProbeSpec(), std::move(evaluation))};
+  }
+  static void Apply(Store& store, std::vector<Write> writes) {
+    const Status applied = store.Apply(writes);
+    ASSERT_TRUE(applied) << applied.error().message;
+  }
+};
+
+TEST_F(ObservationTest, AnOutcomeHasItsValuesAfterARestart) {
+  const Evaluation observing = Observing(1);
+  {
+    const auto store = OpenStore();
+    Apply(*store, {SomeBatch(1, {ProbeSpec()}), Finished(1, 1, observing)});
+  }
+  const auto store = OpenStore();
+  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, 10).value();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].evaluation, observing);
+  EXPECT_EQ(outcomes[0].benchmark, ProbeSpec().source);
+}
+
+TEST_F(ObservationTest, TheNewestWithItsConditionsAnswers) {
+  const auto store = OpenStore();
+  const auto reader = OpenReader();
+  const Evaluation first = Observing(1);
+  Evaluation second = first;
+  std::get<Observed>(second.verdict).values["clock_mhz"] = 1.0;
+  ResultKey key = KeyFor(first);
+  EXPECT_EQ(*reader->FindObservation(key), nullptr);
+  Apply(*store, {SomeBatch(1, {ProbeSpec(), ProbeSpec()}), Finished(1, 1, first)});
+  EXPECT_EQ((*reader->FindObservation(key))->evaluation.observed(), first.observed());
+  Apply(*store, {Finished(1, 2, second)});
+  const StoredAnswer newest = reader->FindObservation(key).value();
+  EXPECT_EQ(newest->evaluation.observed(), second.observed());
+  EXPECT_EQ(*reader->FindResult(key), nullptr);  // a figure of the same subject is another matter
+  key.measured_since = newest->measured_at + Nanos(1);
+  EXPECT_EQ(*reader->FindObservation(key), nullptr);
+  key = KeyFor(first);
+  key.compiler.llvm += "x";
+  EXPECT_EQ(*reader->FindObservation(key), nullptr);
+}
+
+TEST_F(ObservationTest, AnAnswerIsStoredOnce) {
+  const auto store = OpenStore();
+  const auto reader = OpenReader();
+  Apply(*store, {SomeBatch(1, {ProbeSpec()}), Finished(1, 1, Observing(1))});
+  const StoredAnswer answer = reader->FindObservation(KeyFor(Observing(1))).value();
+  Apply(*store, {SomeBatch(2, {ProbeSpec(), ProbeSpec()}),
+                 JobsAnswered{.finished_at = WallTime(Nanos(5)),
+                              .jobs = {{.job = {{2}, 0}, .sequence = 1, .answer = answer}}},
+                 Finished(2, 2, answer->evaluation, OutcomeSource::kStored)});
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM observations"), 1);
+  const auto outcomes = reader->ReadOutcomes({2}, 0, 10).value();
+  ASSERT_EQ(outcomes.size(), 2U);
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.evaluation.observed(), Observing(1).observed());
+  }
+}
+
+TEST_F(ObservationTest, ItOutlivesItsBatch) {
+  const auto store = OpenStore();
+  Apply(*store,
+        {SomeBatch(1, {ProbeSpec()}), Finished(1, 1, Observing(1)), SomeBatch(2, {ProbeSpec()})});
+  Pruning pass({.finished_before = WallTime::max(), .asked_by = "test"});
+  while (!pass.is_over()) ASSERT_TRUE(store->Prune(pass, WallTime(Nanos(9))));
+  EXPECT_EQ(pass.count().batches, 1U);
+  EXPECT_NE(*OpenReader()->FindObservation(KeyFor(Observing(1))), nullptr);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_observations WHERE kind = 'probe' AND "
+                         "benchmark = 'probe://peaks-v0' AND name = 'clock_mhz' AND value = 3701"),
+            1);
+}
+
+TEST_F(ObservationTest, ValuesThatJsonCannotSayAreRefused) {
+  const auto store = OpenStore();
+  Evaluation infinite = Observing(1);
+  std::get<Observed>(infinite.verdict).values["clock_mhz"] =
+      std::numeric_limits<double>::infinity();
+  Evaluation garbled = Observing(1);
+  std::get<Observed>(garbled.verdict).values["text"] = std::string("\xff");
+  Evaluation aimless = Observing(1);
+  aimless.subject.reset();
+  Apply(*store, {SomeBatch(1, {ProbeSpec()})});
+  for (const Evaluation& bad : {infinite, garbled, aimless}) {
+    const Status applied = store->Apply(std::vector<Write>{Finished(1, 1, bad)});
+    ASSERT_FALSE(applied);
+    EXPECT_EQ(applied.error().kind, ErrorKind::kInvalid);
+  }
+  Apply(*store, {Finished(1, 1, Observing(1))});
+}
+
+TEST_F(ObservationTest, DamageIsFoundAndHarmsNoOther) {
+  auto store = OpenStore();
+  Apply(*store, {SomeBatch(1, {ProbeSpec(), ProbeSpec()}), Finished(1, 1, Observing(1)),
+                 Finished(1, 2, Observing(2))});
+  store.reset();
+  EXPECT_TRUE(CheckDatabase(path()).value().ok());
+  RunByHand("UPDATE observations SET worker = 'another' WHERE id = 1");
+  EXPECT_FALSE(CheckDatabase(path()).value().ok());
+  store = OpenStore();
+  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, 10).value();
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(outcomes[0].evaluation.failure().code, FailureCode::kStorageCorrupt);
+  EXPECT_EQ(outcomes[1].evaluation.observed(), Observing(2).observed());
+}
+
+}  // namespace
+}  // namespace loopfleet::storage
