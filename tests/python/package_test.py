@@ -4,6 +4,7 @@ README and docs/PYTHON.md. Compiles the module (two to three minutes on two core
 import email
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from documents import blocks_of
 
 SOURCE = Path(os.environ["LOOPFLEET_SOURCE"])
 PURE = SOURCE / "client/python/loopfleet"
@@ -93,7 +95,7 @@ def test_a_wheel_holds_the_module_its_stub_and_the_sources(wheel):
 def examples():
     """Python blocks of the documents that are complete programs."""
     for document in DOCUMENTS:
-        blocks = re.findall(r"^```python\n(.*?)^```", (SOURCE / document).read_text(encoding="utf-8"), re.M | re.S)
+        blocks = blocks_of(SOURCE / document, "python")
         whole = [block for block in blocks if re.match(r"import .*\bloopfleet\b|import gymnasium", block)]
         assert whole, document
         yield from (pytest.param(block, id=f"{document}-{number}") for number, block in enumerate(whole))
@@ -105,13 +107,34 @@ def test_what_the_documents_show_runs_in_a_fresh_environment(block, fresh, tmp_p
     assert said.strip(), "each of them prints something"
 
 
-def test_readmes_campaign_and_export(fresh, tmp_path):
-    text = (SOURCE / "README.md").read_text(encoding="utf-8")
-    (block,) = (block for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S) if "campaign run" in block)
-    assert "points = 500" in block
-    said = run("bash", "-e", "-c", block.replace("points = 500", "points = 30"), cwd=tmp_path,
+def shell(command, fresh, tmp_path):
+    return run("bash", "-euc", command, cwd=tmp_path,
                PATH=f"{fresh.parent}:{os.environ['LOOPFLEET_BIN']}:{os.environ['PATH']}")
-    assert "30 of 30 points" in said and "matmuls-data: train " in said and "gflops" in said
+
+
+def test_readmes_campaign_and_export(fresh, tmp_path):
+    (block,) = (block for block in blocks_of(SOURCE / "README.md", "sh") if "campaign run" in block)
+    assert "points = 500" in block
+    said = shell(block.replace("points = 500", "points = 30"), fresh, tmp_path)
+    assert "30 of 30 points" in said and "matmuls-data: train " in said
+
+
+def test_readmes_search(fresh, tmp_path):
+    (block,) = (block for block in blocks_of(SOURCE / "README.md", "") if "loopfleet search" in block)
+    command = block.splitlines()[0].removeprefix("$ ")
+    assert command.endswith("--seconds 10")
+    said = shell(command.replace("--seconds 10", "--evaluations 20"), fresh, tmp_path)
+    assert re.search(r"^best: .*\nuntuned: ", said, re.M)
+
+
+def test_readmes_fleet(fresh, tmp_path):
+    alone = ["unshare", "--user", "--map-root-user", "--net"]  # the document's ports are free in a network of its own
+    if subprocess.run([*alone, "true"], capture_output=True).returncode != 0:
+        pytest.skip("WITHOUT a network of its own: this system lets nobody make one (unshare --net)")
+    (block,) = (block for block in blocks_of(SOURCE / "README.md", "sh") if "loopfleet-coordinator" in block)
+    script = f"ip link set lo up; {block} kill %2 %1; wait"
+    said = shell(shlex.join([*alone, "bash", "-euc", script]), fresh, tmp_path)
+    assert re.search(r"^1 of 1 worker ready, 0 batches running", said, re.M)
 
 
 def test_the_installed_package_is_the_wheels(fresh, tmp_path):
