@@ -5,6 +5,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS loopfleet loopfleet-coordinator loopfleet-worker COMPONENT programs)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
 install(PROGRAMS deploy/make_keys.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs)
 install(DIRECTORY deploy/slurm deploy/kubernetes
         DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs USE_SOURCE_PERMISSIONS)
@@ -25,6 +26,7 @@ set(LOOPFLEET_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/loopfleet)
 set_target_properties(lf_client PROPERTIES EXPORT_NAME client)
 install(TARGETS lf_client lf_wire lf_schema lf_job lf_looptree lf_base lf_settings
         EXPORT loopfleet ARCHIVE DESTINATION ${library_dir} COMPONENT library)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
 install(DIRECTORY client common DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loopfleet COMPONENT library
         FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "python" EXCLUDE)
 install(EXPORT loopfleet NAMESPACE loopfleet:: FILE loopfleet-targets.cmake

@@ -84,7 +84,7 @@ class Install(unittest.TestCase):
     def test_shells_and_servers_find_what_is_theirs(self):
         for name in ("bash-completion/completions/loopfleet", "zsh/site-functions/_loopfleet",
                      "fish/vendor_completions.d/loopfleet.fish", "loopfleet/monitoring/prometheus.yml",
-                     "loopfleet/monitoring/rules/loopfleet.yml",
+                     "loopfleet/monitoring/rules/loopfleet.yml", "doc/loopfleet/LICENSE",
                      "loopfleet/monitoring/grafana/dashboards/fleet.json"):
             self.assertGreater((self.prefix / "share" / name).stat().st_size, 100, name)
 
