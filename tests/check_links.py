@@ -22,8 +22,7 @@ def anchor_of(heading):
 
 
 def without_blocks(text):
-    """The text with its fenced blocks emptied, line for line."""
-    return re.sub(r"^```.*?^```$", lambda block: "\n" * block[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def anchors(page):
@@ -32,16 +31,16 @@ def anchors(page):
 
 
 def broken_links(page):
-    for number, line in enumerate(without_blocks(page.read_text(encoding="utf-8")).splitlines(), 1):
-        for target in LINK.findall(re.sub(r"`[^`]*`", "", line)):
-            if "://" in target or target.startswith("mailto:"):
-                continue
-            path, _, anchor = target.partition("#")
-            file = (page.parent / path).resolve() if path else page
-            if not file.exists():
-                yield f"{page}:{number}: no file {target}"
-            elif anchor and anchor not in anchors(file):
-                yield f"{page}:{number}: no heading for {target}"
+    text = re.sub(r"`[^`]*`", "", without_blocks(page.read_text(encoding="utf-8")))
+    for target in LINK.findall(text):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists():
+            yield f"{page}: no file {target}"
+        elif anchor and anchor not in anchors(file):
+            yield f"{page}: no heading for {target}"
 
 
 def broken_mentions(folder, source):
@@ -80,7 +79,7 @@ def self_test():
         (folder / "docs/BAD.md").write_text("```\n[code](none.md)\n```\n[gone](none.md)\n[lost](GOOD.md#none)\n")
         (folder / "x.h").write_text('// See docs/GOOD.md, "D,\n// e", docs/NONE.md and GOOD.md, "G".\n')
         found = [line.removeprefix(f"{folder}/") for line in broken_in(folder)]
-        expected = ["docs/BAD.md:4: no file none.md", "docs/BAD.md:5: no heading for GOOD.md#none",
+        expected = ["docs/BAD.md: no file none.md", "docs/BAD.md: no heading for GOOD.md#none",
                     "x.h: no file docs/NONE.md", 'x.h: no "G" in GOOD.md']
         assert found == expected, found
 
