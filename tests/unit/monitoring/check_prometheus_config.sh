@@ -42,7 +42,7 @@ if [ -n "$unknown" ]; then
 fi
 
 # To update it: run write_metrics DIR and put DIR/table.md between the two marks.
-if ! diff <(sed -n '/^<!-- table -->$/,/^<!-- end of table -->$/p' "$source_dir/docs/METRICS.md" | sed '1d;$d') \
+if ! diff <(sed -n '/^<!-- table -->$/,/^<!-- end of table -->$/p' "$source_dir/docs/METRICS.md" | sed '1d;$d;/^$/d') \
   "$folder/table.md"; then
   echo "docs/METRICS.md does not have the table of monitoring/metric_table.cc" >&2
   exit 1
