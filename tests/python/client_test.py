@@ -4,17 +4,20 @@ import asyncio
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from processes import wait_until
 
 import loopfleet
+from loopfleet.jobs import JobFields
 
 MM = "benchmark://mm-v0/mm16_16_16"
 MAYBE_OK = {"ok", "UNSTABLE_TIMING"}  # UNSTABLE_TIMING: the host is too busy for a figure
@@ -39,6 +42,8 @@ def test_failed_jobs_are_rows_and_raise_nothing(client):
     batch = client.evaluate_many([
         MM, (MM, ["down", "splt_4"]), {"benchmark": "benchmark://mm-v0/mm0_1_1"}, (MM, ["up"]),
         {"benchmark": MM, "actions": [], "threds": 1}, (MM, ["down"])])
+    assert [name in loopfleet.GRADES for name in batch.grade_names] == [True, False, False, False, False, True]
+    assert batch.grade_names[1] == "" and batch.source_names[0] in loopfleet.SOURCES
     assert list(batch.status_names) == ["ok", "INVALID_ACTION", "INVALID_BENCHMARK", "INVALID_ACTION",
                                         "MALFORMED", "ok"]
     assert batch.ok.tolist() == [True, False, False, False, False, True]
@@ -75,6 +80,23 @@ def test_thousands_of_jobs_in_the_order_they_were_given(client):
     assert sorted(seen) == list(range(len(jobs)))
     assert batch.benchmark.tolist() == [benchmark for benchmark, _ in jobs]
     assert batch.ok.all()
+
+
+def test_the_fields_of_a_job_are_those_of_a_job_line():
+    source = (Path(os.environ["LOOPFLEET_SOURCE"]) / "common/job/job_fields.h").read_text(encoding="utf-8")
+    fields = set(re.findall(r'JobField\{"(\w+)"', source)) | {"tag", "ir"}
+    assert set(JobFields.__annotations__) == fields
+    given = {"rules": "loop_nest", "device": "any", "labels": ["quiet"], "cache": "cold", "min_grade": "B", "fresh": True}
+    assert json.loads(loopfleet.job("benchmark://mm-v0/mm8_8_8", **given).line).items() >= given.items()
+    with pytest.raises(loopfleet.JobError, match="min_grad"):
+        loopfleet.job("benchmark://mm-v0/mm8_8_8", min_grad="B")
+
+
+def test_clients_say_which_coordinator_they_are_of():
+    client = loopfleet.Client("tcp://127.0.0.1:9")
+    assert repr(client) == "<Client of tcp://127.0.0.1:9>"
+    client.close()
+    assert repr(client) == "<Client of tcp://127.0.0.1:9, closed>"
 
 
 def test_futures_and_tickets(client):

@@ -76,6 +76,36 @@ def test_both_spellings_of_reset_and_errors_that_name_the_nearest():
         LoopTuneEnv().step(0)
 
 
+def test_wrong_arguments_name_the_nearest():
+    with pytest.raises(TypeError, match="unknown argument 'rewrd_space'; nearest: reward_space"):
+        LoopTuneEnv(rewrd_space=None)
+    with pytest.raises(TypeError, match="unknown argument 'max_loop'; nearest: max_loops"):
+        gym.make("loop_tool-v0", max_loop=3)
+    with pytest.raises(LookupError, match="unknown features 'agent'; nearest: agent20; valid: agent20, agent58"):
+        LoopTuneEnv(features="agent")
+    with pytest.raises(TypeError, match="unknown render_mode 'rgb_array'; valid: ansi"):
+        LoopTuneEnv(render_mode="rgb_array")  # Stable-Baselines3 goes on without it
+
+
+def test_what_compilergyms_programs_also_call():
+    env = LoopToolEnv(reward_space=None)
+    env.reset()
+    env.step(["toggle_mode", "up", 0])
+    assert env.commandline() == "toggle_mode,up,toggle_mode" and env.version == loopfleet.__version__
+    env.observation_space = None
+    assert env.reset()[0] is None and env.step("up")[0] is None and env.observation_space is None
+    env.observation_space = "action_state"
+    assert env.reset()[0].shape == (3,)
+
+
+def test_a_figure_that_is_not_there_is_no_silent_nan(client):
+    env = LoopToolEnv(reward_space=None, client=client)
+    env.reset()
+    env.step(["toggle_thread"] * 1025)
+    with pytest.warns(RuntimeWarning, match="observation 'flops' has no figure: LIMIT_ACTIONS: "):
+        assert np.isnan(env.observation["flops"])
+
+
 @pytest.mark.parametrize("call, error", [
     ({"action_space": ["up", "splt_4"]}, loopfleet.JobError),
     ({"action_space": ["up", "down"], "benchmark": "benchmark://mm-v0/mmm8_8_8"}, loopfleet.JobError),
@@ -332,6 +362,9 @@ def test_datasets_by_compilergyms_names():
     uris = list(dataset.benchmark_uris())
     assert len(set(uris)) == 2197 and str(dataset.random_benchmark()) in uris
     env.reset(benchmark=dataset.random_benchmark())
+    tool = LoopToolEnv(reward_space=None)
+    assert not any("cuda" in tool.datasets.random_benchmark() for _ in range(50)), "not for GPUs, unless one asks"
+    assert "cuda" in tool.datasets["loop_tool-cuda-v0"].random_benchmark()
     assert str(env.datasets.benchmark(uri="benchmark://mm-v0/mm4_4_4")) == "benchmark://mm-v0/mm4_4_4"
     with pytest.raises(LookupError, match="nearest: benchmark://mm64_256_16_range-v0"):
         env.datasets["mm64_256_16_rang-v0"]

@@ -34,6 +34,15 @@ def test_its_ppo_trains_on_many_at_once(ppo, env_class, options, client):
     model.learn(256)
     assert model.num_timesteps == 256
     assert [len(mask) for mask in envs.env_method("action_masks")] == [envs.action_space.n] * 8
+    # What it logs as rollout/ep_rew_mean and ep_len_mean.
+    episodes = list(model.ep_info_buffer)
+    assert episodes and all(1 <= each["l"] <= 20 and abs(each["r"]) < 100 for each in episodes)
+
+
+def test_its_ppo_takes_the_name_of_an_environment(ppo, cluster):
+    model = ppo("MlpPolicy", "loopfleet/LoopTune-v0", n_steps=16, batch_size=16, n_epochs=1, seed=1, device="cpu")
+    model.learn(16)
+    assert model.num_timesteps == 16
 
 
 @pytest.mark.parametrize("name, options", [

@@ -8,14 +8,17 @@ import itertools
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._core import Outcome
 from .client import Client
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import DeadlineExceeded, of_ticket
-from .jobs import Actions, JobLike, make_jobs
+from .jobs import Actions, JobFields, JobLike, make_jobs
 from .results import ResultBatch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass
@@ -36,11 +39,14 @@ class AsyncClient:
         self._tickets = itertools.count()
         self._expected = 0  # of send(): neither received nor reserved by a waiting recv()
 
+    def __repr__(self) -> str:
+        return f"<AsyncClient of {self.address}>"
+
     @property
     def address(self) -> str:
         return self._client.address
 
-    def submit(self, benchmark: str | None = None, actions: Actions = (), **fields: Any
+    def submit(self, benchmark: str | None = None, actions: Actions = (), **fields: Unpack[JobFields]
                ) -> asyncio.Future[Outcome]:
         return asyncio.wrap_future(self._client.submit(benchmark, actions, **fields))
 
@@ -51,7 +57,7 @@ class AsyncClient:
         return [asyncio.wrap_future(future) for future in self._client.submit_jobs(jobs)]
 
     async def evaluate(self, benchmark: str | None = None, actions: Actions = (), *,
-                       timeout: float | None = None, **fields: Any) -> Outcome:
+                       timeout: float | None = None, **fields: Unpack[JobFields]) -> Outcome:
         return await self._within(self.submit(benchmark, actions, **fields), timeout)
 
     async def evaluate_many(self, jobs: Iterable[JobLike], *, timeout: float | None = None,

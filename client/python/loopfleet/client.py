@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one from Python 3.11 on
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._core import Job, Outcome
@@ -20,10 +20,13 @@ from .batch import Batch
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused, of_ticket
 from .io_thread import IoThread
-from .jobs import Actions, JobLike, make_jobs
+from .jobs import Actions, JobFields, JobLike, make_jobs
 from .results import ResultBatch
 from .session import Limits
 from .settings import find_address, find_keys
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Client:
@@ -55,10 +58,13 @@ class Client:
         self._tickets = itertools.count()
         self._expected = 0  # of send(): neither received nor reserved by a waiting recv()
 
+    def __repr__(self) -> str:
+        return f"<Client of {self.address}{', closed' if self._closed else ''}>"
+
     # ---- jobs
 
     def evaluate(self, benchmark: str | None = None, actions: Actions = (), *, timeout: float | None = None,
-                 **fields: Any) -> Outcome:
+                 **fields: Unpack[JobFields]) -> Outcome:
         """Measures one schedule and waits for it. Check ``outcome.ok``: a failed job does not
         raise."""
         given = {"benchmark": benchmark} if benchmark is not None else {}
@@ -95,7 +101,8 @@ class Client:
         winners = Winners(jobs, results, most)
         return winners.confirmed(self.evaluate_many(winners.jobs(repeats), timeout=timeout))
 
-    def submit(self, benchmark: str | None = None, actions: Actions = (), **fields: Any) -> Future[Outcome]:
+    def submit(self, benchmark: str | None = None, actions: Actions = (), **fields: Unpack[JobFields]
+               ) -> Future[Outcome]:
         """Starts one job. Jobs submitted in quick succession form one batch."""
         given = {"benchmark": benchmark} if benchmark is not None else {}
         return self.submit_job({**given, "actions": actions, **fields})

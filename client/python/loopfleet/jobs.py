@@ -4,10 +4,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
 
 from . import _core
 from ._core import Job, JobError, Outcome
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class JobFields(TypedDict, total=False):
+    """The optional fields of a job, and of a line that `loopfleet submit` reads; `loopfleet eval --help` explains
+    them."""
+
+    ir: str
+    dialect: Literal["simple", "agent"]
+    rules: Literal["structural", "loop_nest", "loop_nest_58"]
+    on_illegal: Literal["reject", "skip"]
+    merge_all_first: bool
+    device: Literal["cpu", "cuda", "any"]
+    labels: list[str]
+    affinity: str
+    threads: int
+    cache: Literal["warm", "cold"]
+    priority: int
+    precision: float
+    budget_ms: float
+    cut_above_ns: int
+    deadline_s: float
+    fresh: bool
+    max_age_s: float
+    min_grade: Literal["A", "B", "C", "D"]
+    tag: Any
+
 
 JobLike = Union[Job, str, tuple, Mapping[str, Any]]
 Actions = Union[str, Iterable[str]]
@@ -19,11 +48,8 @@ def _names(actions: Actions) -> list[str]:
     return list(actions)
 
 
-def job(benchmark: str | None = None, actions: Actions = (), **fields: Any) -> Job:
-    """One job. ``fields`` are those of a job line: ``ir``, ``dialect``, ``rules``, ``on_illegal``,
-    ``merge_all_first``, ``device``, ``labels``, ``affinity``, ``threads``, ``cache``, ``priority``,
-    ``precision``, ``budget_ms``, ``cut_above_ns``, ``deadline_s``, ``fresh``, ``max_age_s``, ``min_grade``,
-    ``tag``.
+def job(benchmark: str | None = None, actions: Actions = (), **fields: Unpack[JobFields]) -> Job:
+    """One job. ``fields`` are those of a job line: see JobFields.
 
     Raises JobError, which states the invalid field or action and the nearest valid one.
     """

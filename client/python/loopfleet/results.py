@@ -97,6 +97,16 @@ class ResultBatch(Sequence):
         """"ok" or the failure's code."""
         return np.array([outcome.status for outcome in self.outcomes], dtype=object)
 
+    @property
+    def grade_names(self) -> np.ndarray:
+        """"A" to "D"; "" of a failed row."""
+        return np.array([outcome.grade for outcome in self.outcomes], dtype=object)
+
+    @property
+    def source_names(self) -> np.ndarray:
+        """"measured", "same_code", "stored" or "coalesced"."""
+        return np.array([outcome.source for outcome in self.outcomes], dtype=object)
+
     def samples_of(self, row: int) -> np.ndarray:
         """The samples of one row, in nanoseconds; a view."""
         return self.samples_ns[self.sample_offsets[row]:self.sample_offsets[row + 1]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,17 +15,21 @@ from .envs import WalkVectorEnv
 
 class Sb3VecEnv(VecEnv):
     """``PPO("MlpPolicy", Sb3VecEnv(16, env_class=LoopTuneEnv, …))``. ``action_masks`` serves
-    sb3-contrib's MaskablePPO."""
+    sb3-contrib's MaskablePPO. Infos of ended episodes have what SB3's Monitor adds, so it logs
+    ``rollout/ep_rew_mean``."""
 
     def __init__(self, num_envs: int, **options: Any):
         self._envs = WalkVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
         self._actions: np.ndarray | None = None
+        self._returns, self._lengths = np.zeros(num_envs), np.zeros(num_envs, int)
+        self._since = time.monotonic()
         super().__init__(num_envs, self._envs.single_observation_space, self._envs.single_action_space)
 
     def reset(self) -> np.ndarray:
         seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
         observations, _ = self._envs.reset(seed=seeds)
         self._reset_seeds()
+        self._returns[:], self._lengths[:] = 0, 0
         return observations
 
     def step_async(self, actions: np.ndarray) -> None:
@@ -33,16 +38,21 @@ class Sb3VecEnv(VecEnv):
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         observations, rewards, terminated, truncated, info = self._envs.step(self._actions)
         over = terminated | truncated
+        self._returns += rewards
+        self._lengths += 1
         infos: list[dict[str, Any]] = []
         for row in range(self.num_envs):
             one: dict[str, Any] = {"action_mask": info["action_mask"][row],
                                    "TimeLimit.truncated": bool(truncated[row] and not terminated[row])}
             if over[row]:
                 one["terminal_observation"] = info["final_obs"][row]
+                one["episode"] = {"r": float(self._returns[row]), "l": int(self._lengths[row]),
+                                  "t": round(time.monotonic() - self._since, 6)}
             if "error_type" in info and info["error_type"][row] is not None:
                 one["error_type"] = info["error_type"][row]
                 one["error_details"] = info["error_details"][row]
             infos.append(one)
+        self._returns[over], self._lengths[over] = 0, 0
         return observations, rewards.astype(np.float32), over, infos
 
     def close(self) -> None:

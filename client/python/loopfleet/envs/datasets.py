@@ -79,8 +79,10 @@ class Datasets:
         return _check(uri)
 
     def random_benchmark(self, random_state: random.Random | None = None) -> Benchmark:
+        """Of a data set that can be counted and is not for GPUs alone: ``dataset(name)`` draws from those."""
         chosen = random_state or random
-        return chosen.choice([d for d in self._all.values() if d.size]).random_benchmark(random_state)
+        countable = [d for d in self._all.values() if d.size and "-cuda-" not in d.name]
+        return chosen.choice(countable).random_benchmark(random_state)
 
     def benchmarks(self) -> Iterator[Benchmark]:
         for dataset in self._all.values():

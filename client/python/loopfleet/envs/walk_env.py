@@ -3,9 +3,11 @@ names."""
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import time
+import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import wait
@@ -87,6 +89,12 @@ class _View(Mapping):
         return list(self._names)
 
 
+def _arguments() -> list[str]:
+    """Names of the environments' arguments."""
+    return [name for name, parameter in inspect.signature(WalkEnv.__init__).parameters.items()
+            if name != "self" and parameter.kind is not parameter.VAR_KEYWORD]
+
+
 class WalkEnv(gym.Env):
     """Walks over loop trees. See docs/PYTHON.md for every argument.
 
@@ -110,9 +118,15 @@ class WalkEnv(gym.Env):
                  max_loops: int | None = None, merge_all_first: bool = False, tensors: str = "numpy",
                  mask_in_observation: bool = False, peak_gflops: float = 0.0, timeout: float = 300.0,
                  threads: int = 1, precision: float = 0.0, budget_ms: float = 0.0, fresh: bool = False,
-                 device: str = "", render_mode: str | None = None):
+                 device: str = "", render_mode: str | None = None, **unknown: Any):
+        for name in unknown:
+            raise TypeError(f"unknown argument '{name}'{_core.nearest(name, _arguments())}")
         if render_mode not in (None, "ansi"):
-            raise LookupError(f"unknown render_mode '{render_mode}'; valid: ansi")
+            # Stable-Baselines3 asks for "rgb_array" and goes on without it after a TypeError.
+            raise TypeError(f"unknown render_mode '{render_mode}'; valid: ansi")
+        if features not in (None, *STRIDE_BUCKETS):
+            raise LookupError(f"unknown features '{features}'{_core.nearest(features, list(STRIDE_BUCKETS))}; "
+                              f"valid: {', '.join(STRIDE_BUCKETS)}")
         if tensors not in ("numpy", "torch"):
             raise LookupError(f"unknown tensors '{tensors}'{_core.nearest(tensors, ['numpy', 'torch'])}")
         self.render_mode = render_mode
@@ -160,7 +174,7 @@ class WalkEnv(gym.Env):
             name, names = action_names(action_space, self.action_sets, self.default_actions)
             actions = NamedDiscrete(names, name)
         observation_name = chosen.get("observation_space") or self._observation_name
-        space = self._space_of(observation_name, len(actions.names))
+        space = None if observation_name is None else self._space_of(observation_name, len(actions.names))
         super().reset(seed=seed)
         if chosen.get("benchmark") is None and self._benchmarks is not None:
             chosen["benchmark"] = self._draw(self.np_random)
@@ -184,9 +198,10 @@ class WalkEnv(gym.Env):
     def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
              reward_spaces: Sequence[str] | None = None, timeout: float | None = None
              ) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Applies one action. With ``observation_spaces`` or ``reward_spaces``, the observation or
-        reward is a list."""
-        return self.multistep([action], observation_spaces, reward_spaces, timeout)
+        """Applies one action, or a list of actions as multistep() does. With ``observation_spaces``
+        or ``reward_spaces``, the observation or reward is a list."""
+        several = isinstance(action, (list, tuple))
+        return self.multistep(action if several else [action], observation_spaces, reward_spaces, timeout)
 
     def multistep(self, actions: Iterable[Any], observation_spaces: Sequence[str] | None = None,
                   reward_spaces: Sequence[str] | None = None, timeout: float | None = None
@@ -327,6 +342,15 @@ class WalkEnv(gym.Env):
         return time.monotonic() - self._since
 
     @property
+    def version(self) -> str:
+        """The package's version."""
+        return _core.__version__
+
+    def commandline(self) -> str:
+        """The actions of this episode, as a list of names with commas."""
+        return self.state.commandline
+
+    @property
     def in_episode(self) -> bool:
         return self._episode is not None
 
@@ -355,12 +379,13 @@ class WalkEnv(gym.Env):
         self._reward_rule = rule
 
     @property
-    def observation_space(self) -> gym.Space:
+    def observation_space(self) -> gym.Space | None:
         return self._observation_space
 
     @observation_space.setter
-    def observation_space(self, name: str) -> None:
-        self._observation_space = self._space_of(name, len(self.action_space.names))
+    def observation_space(self, name: str | None) -> None:
+        """None: reset and step give None as the observation."""
+        self._observation_space = None if name is None else self._space_of(name, len(self.action_space.names))
         self._observation_name = name
 
     # ---- parts
@@ -450,6 +475,8 @@ class WalkEnv(gym.Env):
         if name in MEASURED:
             self._client()
             (outcome,) = self._await(self._episode.figure())
+            if not outcome.ok:
+                warnings.warn(f"observation '{name}' has no figure: {outcome.status}: {outcome.message}", RuntimeWarning, stacklevel=4)
             return outcome.elapsed_ns * 1e-9 if name == "runtime" else outcome.gflops
         if name.endswith("_networkx"):
             return to_networkx(walk.observe(name))
@@ -462,6 +489,8 @@ class WalkEnv(gym.Env):
         return torch.from_numpy(array)
 
     def _default_observation(self) -> Any:
+        if self._observation_name is None:
+            return None
         value = self._read_observation(self._observation_name)
         if self._observation_name in MEASURED:
             value = np.asarray(0.0 if math.isnan(value) else value)
