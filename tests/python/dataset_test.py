@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -259,7 +260,7 @@ def test_an_export_appears_whole_or_not_at_all(tmp_path):
         export(rows(), tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "there").mkdir()
-    with pytest.raises(loopfleet.LoopfleetError, match="never overwrite"):
+    with pytest.raises(loopfleet.LoopfleetError, match="already exists"):
         export([], tmp_path / "there")
     with pytest.raises(loopfleet.LoopfleetError, match="nearest: parquet"):
         export([], tmp_path / "x", format="parqet")
@@ -498,3 +499,37 @@ def test_a_campaign_on_a_cluster_by_its_command(cluster, tmp_path):
     assert without.returncode == 78 and "pip install" in without.stderr
     nothing = run([*loopfleet_command, "show", "spec.toml"], LOOPFLEET_PYTHON="/nonexistent/python")
     assert nothing.returncode == 78 and "/nonexistent/python" in nothing.stderr
+
+
+def test_the_card_says_what_a_figure_is_worth_and_how_points_were_drawn(batch, tmp_path):
+    rows = [row_of(outcome) for outcome in batch]
+    spec = campaign.Spec(name="walks", points=10, benchmarks=["mm64_256_16_range-v0"], max_length=7)
+    export(rows, tmp_path / "x", dedup=False, campaign=spec, licence="CC-BY-4.0")
+    card = (tmp_path / "x/README.md").read_text(encoding="utf-8")
+    facts = json.loads((tmp_path / "x/provenance.json").read_text())
+    ok = [row for row in rows if row["status"] == "ok"]
+    assert facts["grades"] == {grade: sum(row["grade"] == grade for row in ok) for grade in facts["grades"]}
+    assert sum(facts["grades"].values()) == facts["statuses"]["ok"]
+    assert min(row["gflops"] for row in ok) in facts["gflops_range"]
+    for grade, count in facts["grades"].items():
+        assert f"| {grade} | {count:,} |" in card
+    assert "license: cc-by-4.0\n" in card and "max_length = 7\n" in card and facts["campaign"]["points"] == 10
+    assert "| INVALID_ACTION | 61 | unknown action, or not legal at this point" in card
+    program = re.search(r"^```python\n(.*?)^```", card, re.M | re.S)[1]
+    said = subprocess.run([sys.executable, "-c", program], cwd=tmp_path / "x", text=True, capture_output=True, check=True).stdout
+    assert said.startswith("       count")
+    export([row for row in rows if row["status"] != "ok"], tmp_path / "none")
+    assert "No row has a figure." in (tmp_path / "none/README.md").read_text()
+
+
+def test_only_an_export_is_replaced(batch, tmp_path):
+    rows = [row_of(outcome) for outcome in batch]
+    export(rows[:10], tmp_path / "x")
+    with pytest.raises(loopfleet.LoopfleetError, match="already exists"):
+        export(rows, tmp_path / "x")
+    summary = export(rows, tmp_path / "x", replace=True)
+    assert check(tmp_path / "x") == [] and [path.name for path in tmp_path.iterdir()] == ["x"]
+    assert {part: len(found) for part, found in parts_of(tmp_path / "x").items()} == dict(summary.rows)
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(loopfleet.LoopfleetError, match="is no export"):
+        export(rows, tmp_path / "mine", replace=True)

@@ -10,15 +10,18 @@ import itertools
 import json
 import shutil
 import sys
+import statistics
 import tempfile
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Protocol
 
 from . import _core
+from .campaign import Spec, read_spec
 from .client import Client
 from .errors import LoopfleetError
 from .rows import FIELDS, SUSPECT, Row, rows_of_batches, rows_of_file
@@ -35,6 +38,9 @@ class Summary:
     columns: list[str] = field(default_factory=lambda: list(FIELDS))
     rows: Counter = field(default_factory=Counter)      # per part
     statuses: Counter = field(default_factory=Counter)
+    grades: Counter = field(default_factory=Counter)
+    gflops: array = field(default_factory=lambda: array("d"))
+    spreads: array = field(default_factory=lambda: array("d"))
     duplicates: int = 0
     programs: set = field(default_factory=set)
     hardware: set = field(default_factory=set)
@@ -45,6 +51,10 @@ class Summary:
     def add(self, row: Row, part: str) -> None:
         self.rows[part] += 1
         self.statuses[row["status"]] += 1
+        if row["status"] == "ok":
+            self.grades[row["grade"]] += 1
+            self.gflops.append(row["gflops"])
+            self.spreads.append(row["spread"])
         self.programs.add(row["program"])
         if row["hardware_class"]:
             self.hardware.add((row["hardware_class"], row["hardware_model"]))
@@ -55,9 +65,11 @@ class Summary:
 
 
 def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", split: Split | None = None,
-           dedup: bool = True, name: str = "loop schedules", source: str = "") -> Summary:
-    """Writes ``rows`` to ``folder``, which must not exist yet. The folder appears complete or not
-    at all.
+           dedup: bool = True, name: str = "loop schedules", source: str = "", replace: bool = False,
+           campaign: Spec | None = None, licence: str = "") -> Summary:
+    """Writes ``rows`` to ``folder``, which must not exist yet, or with ``replace`` may be an earlier
+    export. The folder appears complete or not at all. ``campaign`` (how the points were drawn) and
+    ``licence`` (an SPDX identifier) are for the card.
 
     Failed and censored rows are kept, with their codes and without figures. ``dedup`` keeps the
     first measured row per (tree, device class, compiler, threads, cache, policy), for a campaign's
@@ -70,8 +82,10 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
                              f"valid: {', '.join(FORMATS)}")
     split = split or Split()
     folder = Path(folder)
-    if folder.exists():
-        raise LoopfleetError(f"{folder} already exists; exports never overwrite")
+    if folder.exists() and not replace:
+        raise LoopfleetError(f"{folder} already exists; replace=True (--replace) puts the new export in its place")
+    if folder.exists() and not (folder / "SHA256SUMS").exists():
+        raise LoopfleetError(f"{folder} is no export (it has no SHA256SUMS): it is not replaced")
     folder.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
@@ -80,7 +94,10 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
         facts = {"name": name, "source": source, "format": format, "columns": summary.columns,
                  "split": split.kind, "shares": split.shares,
                  "seed": split.seed, "dedup": dedup, "rows": dict(summary.rows),
-                 "statuses": dict(summary.statuses), "duplicates_left_out": summary.duplicates,
+                 "statuses": dict(summary.statuses), "grades": dict(sorted(summary.grades.items())),
+                 "gflops_range": [min(summary.gflops), max(summary.gflops)] if summary.gflops else None,
+                 "median_spread": statistics.median(summary.spreads) if summary.spreads else None,
+                 "campaign": asdict(campaign) if campaign else None, "licence": licence, "duplicates_left_out": summary.duplicates,
                  "programs": len(summary.programs), "hardware": sorted(summary.hardware),
                  "compilers": sorted(summary.compilers, key=str), "finished": [summary.first, summary.last],
                  "made_by": f"loopfleet {_core.__version__}",
@@ -88,7 +105,13 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
         (making / "provenance.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
         (making / "README.md").write_text(card(facts), encoding="utf-8")
         (making / "SHA256SUMS").write_text("".join(_checksums(making)), encoding="utf-8")
-        making.rename(folder)
+        if folder.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+            folder.rename(old / "old")
+            making.rename(folder)
+            shutil.rmtree(old)
+        else:
+            making.rename(folder)
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)
         raise
@@ -264,7 +287,30 @@ def card(facts: dict[str, Any]) -> str:
     parts = "".join(f"  - split: {part}\n    path: data/{part}.{extension}\n" for part in PARTS
                     if facts["rows"].get(part))
     counts = "".join(f"| {part} | {facts['rows'].get(part, 0):,} |\n" for part in PARTS)
-    statuses = "".join(f"| {code} | {count:,} |\n" for code, count in sorted(facts["statuses"].items()))
+    advice = {name: text for _, name, _, text in _core.failure_codes()}
+    statuses = "".join(f"| {code} | {count:,} | {advice.get(code, 'measured')} |\n"
+                       for code, count in sorted(facts["statuses"].items()))
+    meaning = {"A": "two moments agree within 1 %", "B": "within 5 %", "C": "worse", "D": "an order of magnitude"}
+    grades = "".join(f"| {grade} | {count:,} | {meaning.get(grade, '')} |\n" for grade, count in facts["grades"].items())
+    figures = "No row has a figure." if facts["gflops_range"] is None else (
+        f"From {facts['gflops_range'][0]:.4g} to {facts['gflops_range'][1]:.4g} GFLOP/s; the interval of about 95 % is "
+        f"±{100 * facts['median_spread']:.2g} % (median). Leave grades out that are too coarse for your question.\n\n"
+        f"| grade | rows | |\n|---|---|---|\n{grades}")
+    reader = {"parquet": "read_parquet('data/train.parquet')", "csv": "read_csv('data/train.csv')",
+              "jsonl": "read_json('data/train.jsonl', lines=True)"}[extension]
+    licence = f"license: {facts['licence'].lower()}\n" if facts["licence"] else ""
+    drawn = ""
+    if facts["campaign"]:
+        given = "".join(f"{key} = {json.dumps(value)}\n" for key, value in facts["campaign"].items())
+        drawn = f"""
+## How the points were drawn
+
+Each point is a benchmark, drawn evenly from the list, and a walk of uniformly drawn legal actions, whose length is drawn
+evenly between `min_length` and `max_length`. The same file gives the same points:
+
+```toml
+{given}```
+"""
     hardware = "".join(f"- {model} (class `{kind}`)\n" for kind, model in facts["hardware"])
     compilers = "".join(f"- LLVM {llvm}, tier {tier}, lowering {lowering}\n"
                         for llvm, tier, lowering in facts["compilers"])
@@ -276,7 +322,7 @@ export of its database file has it.
     total = sum(facts["rows"].values())
     return f"""---
 pretty_name: {json.dumps(facts["name"])}
-tags:
+{licence}tags:
 - compilers
 - performance
 - loop-schedules
@@ -294,6 +340,15 @@ Every figure is of a kernel whose output was compared with a reference before an
 are kept: they have a code in `status` and no figures, never zeros. `CUT` rows are censored: slower than a bound that
 their job gave.
 
+```python
+import pandas
+train = pandas.{reader}
+print(train[train.status == "ok"].groupby("grade").gflops.describe())
+```
+
+## Figures
+
+{figures}{drawn}
 ## Parts
 
 Rows are split by the hash of their **{facts["split"]}** (seed {facts["seed"]}, shares {list(facts["shares"])}), so no
@@ -305,8 +360,8 @@ Rows are split by the hash of their **{facts["split"]}** (seed {facts["seed"]}, 
 {"Duplicate questions were left out: " + format(facts["duplicates_left_out"], ",") + "." if facts["dedup"] else
  "Duplicate questions were kept."}
 
-| status | rows |
-|---|---|
+| status | rows | |
+|---|---|---|
 {statuses}
 ## Hardware and compilers
 
@@ -322,7 +377,7 @@ Rows are split by the hash of their **{facts["split"]}** (seed {facts["seed"]}, 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="loopfleet-export", description=__doc__.split("\n\n")[0])
-    parser.add_argument("folder", help="what to make; must not be there yet")
+    parser.add_argument("folder", help="what to make; must not be there yet, but with --replace")
     parser.add_argument("--db", metavar="FILE", help="a database file (else a coordinator is asked)")
     parser.add_argument("--unchecked", action="store_true", help="do not compare the file's rows with their checksums")
     parser.add_argument("--address", help="the coordinator's")
@@ -332,10 +387,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the split")
     parser.add_argument("--keep-duplicates", action="store_true")
     parser.add_argument("--name", default="loop schedules", help="for the card")
+    parser.add_argument("--campaign", metavar="SPEC", help="for the card: the campaign's TOML file")
+    parser.add_argument("--licence", default="", metavar="SPDX", help="for the card, such as CC-BY-4.0")
+    parser.add_argument("--replace", action="store_true", help="put it in the place of an earlier export")
     given = parser.parse_args(arguments)
     try:
         options = {"format": given.format, "split": Split(given.split, seed=given.seed),
-                   "dedup": not given.keep_duplicates, "name": given.name}
+                   "dedup": not given.keep_duplicates, "name": given.name, "replace": given.replace,
+                   "campaign": read_spec(given.campaign) if given.campaign else None, "licence": given.licence}
         if given.db:
             summary = export(rows_of_file(given.db, checked=not given.unchecked), given.folder,
                              source=f"the database {Path(given.db).name}",
