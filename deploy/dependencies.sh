@@ -18,6 +18,8 @@ build_packages=(
   libzmq3-dev cppzmq-dev libcapnp-dev capnproto
   # storage, metrics, compiler
   libsqlite3-dev libxxhash-dev prometheus-cpp-dev libcivetweb-dev llvm-19-dev
+  # graphs of programs, compressed
+  libzstd-dev
   # the coordinator's memory
   libmimalloc-dev
   # isolation of kernels
@@ -37,7 +39,7 @@ fi
 # The libraries of those above, without what compiles.
 runtime_packages=(
   libzmq5 libcapnp-0.9.2 libsqlite3-0 libxxhash0 libprometheus-cpp-core1.0 libcivetweb1 libllvm19
-  libseccomp2 libtomlplusplus3 libfmt9 libspdlog1.10 libmimalloc2.0
+  libseccomp2 libzstd1 libtomlplusplus3 libfmt9 libspdlog1.10 libmimalloc2.0
 )
 test_packages=(
   # one test runs kernels for AArch64 under emulation
@@ -53,7 +55,7 @@ test_packages=(
   chromium  # the page's tests look at it with a browser
   slurmctld slurmd slurm-client munge  # one test gets its workers from a real Slurm of one node
   python3-yaml  # reads deploy/kubernetes in a test
-  libzstd-dev zlib1g-dev libncurses-dev  # archives inside tests/gpu's program
+  zlib1g-dev libncurses-dev  # archives inside tests/gpu's program
 )
 
 # From PyPI, unpacked into wheel_folder, where the programs look for them: NVIDIA's assembler for GPU

@@ -16,11 +16,12 @@ import sys
 import tempfile
 
 # Program -> the folders and modules outside of it that it may include from.
-COMMON = "common/base common/looptree common/job common/wire common/fleet"
+COMMON = "common/base common/looptree common/llvm_passes common/job common/wire common/fleet"
 PROGRAMS = {
     "schema": "",
     "common/base": "",
     "common/looptree": "common/base",
+    "common/llvm_passes": "common/base",
     "common/job": "common/base common/looptree",
     "common/wire": "common/base common/looptree common/job schema",
     "common/fleet": "common/base common/job common/wire/message",
@@ -128,7 +129,7 @@ HOMES = [
     (re.compile(r"zmq(_addon)?\.hp?p?$"), re.compile(r"common/wire/(transport|keys)/")),
     (re.compile(r"(capnp|kj)/|\.capnp\.h$"), re.compile(r"common/wire/codec/")),
     (re.compile(r"sqlite3\.h$"), re.compile(r"storage/sqlite/")),
-    (re.compile(r"llvm(-c)?/"), re.compile(r"worker/(cpu|gpu/codegen)/.*\.cc$")),
+    (re.compile(r"llvm(-c)?/"), re.compile(r"worker/(cpu|gpu/codegen|llvm_env)/.*\.cc$")),
     (re.compile(r"cuda(_runtime)?\.h$|nvml\.h$|nvJitLink\.h$"), re.compile(r"worker/gpu/")),
     (re.compile(r"seccomp\.h$"), re.compile(r"worker/sandbox/syscall_filter\.cc$")),
     (re.compile(r"prometheus/"), re.compile(r"monitoring/")),

@@ -1,0 +1,131 @@
+#include "common/llvm_passes/program_uri.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "common/base/suggestion.h"
+
+namespace loopfleet::passes {
+namespace {
+
+constexpr std::array<std::string_view, 5> kSmallPrograms = {"bitcount", "dijkstra", "patricia",
+                                                            "qsort", "stringsearch"};
+
+// Datasets of CompilerGym whose bitcode is on a host of theirs.
+constexpr std::array<std::string_view, 15> kElsewhere = {
+    "benchmark://cbench-v1",     "benchmark://chstone-v0",    "benchmark://npb-v0",
+    "benchmark://blas-v0",       "benchmark://mibench-v1",    "benchmark://github-v0",
+    "benchmark://linux-v0",      "benchmark://opencv-v0",     "benchmark://tensorflow-v0",
+    "benchmark://anghabench-v0", "benchmark://anghabench-v1", "benchmark://clgen-v0",
+    "benchmark://jotaibench-v0", "benchmark://poj104-v0",     "benchmark://poj104-v1",
+};
+
+constexpr std::string_view kCsmith = "generator://csmith-v0";
+constexpr std::string_view kStress = "generator://llvm-stress-v0";
+constexpr std::string_view kSmall = "benchmark://small-v0";
+constexpr std::string_view kDebian = "benchmark://debian-v0";
+constexpr std::string_view kUploaded = "bitcode://sha256";
+constexpr std::array kDatasets = {kCsmith, kStress, kSmall, kDebian, kUploaded};
+
+std::unexpected<Error> Refuse(std::string message) {
+  return Fail(ErrorKind::kInvalid, std::move(message));
+}
+
+Result<std::uint32_t> ParseSeed(std::string_view uri, std::string_view text) {
+  std::uint32_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  const bool is_plain = text.size() == 1 || !text.starts_with('0');  // one spelling for each seed
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || !is_plain) {
+    return Refuse(fmt::format("'{}' needs a seed from 0 to 4294967295, not '{}'", uri, text));
+  }
+  return seed;
+}
+
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+}
+bool IsHexDigit(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+
+}  // namespace
+
+Result<ProgramUri> ParseProgramUri(std::string_view uri) {
+  constexpr std::size_t kLongestUri = 256;
+  if (uri.size() > kLongestUri) {
+    return Refuse(fmt::format("a program URI of {} characters; at most {} are taken", uri.size(),
+                              kLongestUri));
+  }
+  if (uri.starts_with("file://")) {
+    return Refuse(
+        fmt::format("'{}': a worker opens no paths; upload the file: loopfleet llvm upload", uri));
+  }
+  const std::size_t slash = uri.rfind('/');
+  const std::string_view dataset = uri.substr(0, slash == std::string_view::npos ? 0 : slash);
+  const std::string_view name = slash == std::string_view::npos ? uri : uri.substr(slash + 1);
+  if (dataset == kCsmith) {
+    LF_TRY(const std::uint32_t seed, ParseSeed(uri, name));
+    return CsmithProgram{seed};
+  }
+  if (dataset == kStress) {
+    LF_TRY(const std::uint32_t seed, ParseSeed(uri, name));
+    return StressProgram{seed};
+  }
+  if (dataset == kSmall) {
+    if (std::ranges::find(kSmallPrograms, name) != kSmallPrograms.end()) {
+      return SmallProgram{std::string(name)};
+    }
+    return Refuse(
+        fmt::format("small-v0 has no program '{}'{}", name, NearestSuffix(name, kSmallPrograms)));
+  }
+  if (dataset == kDebian) {
+    if (!name.empty() && std::ranges::all_of(name, IsNameCharacter)) {
+      return DebianProgram{std::string(name)};
+    }
+    return Refuse(fmt::format("debian-v0 has no program '{}'", name));
+  }
+  if (dataset == kUploaded) {
+    if (name.size() == 64 && std::ranges::all_of(name, IsHexDigit)) {
+      return UploadedProgram{std::string(name)};
+    }
+    return Refuse(fmt::format("'{}' needs 64 lower-case hexadecimal digits", uri));
+  }
+  const auto names_dataset = [&](std::string_view known) {
+    return uri.starts_with(known) && (uri.size() == known.size() || uri[known.size()] == '/');
+  };
+  if (std::ranges::any_of(kElsewhere, names_dataset)) {
+    return Refuse(
+        fmt::format("'{}' cannot be had here: bring the .bc files: loopfleet llvm upload", uri));
+  }
+  return Refuse(fmt::format(
+      "unknown program '{}'{}; a program is {}/<seed>, {}/<seed>, {}/<name>, "
+      "{}/<name> or {}/<hash>",
+      uri, NearestSuffix(dataset, kDatasets), kCsmith, kStress, kSmall, kDebian, kUploaded));
+}
+
+std::string ToString(const ProgramUri& uri) {
+  struct Visitor {
+    std::string operator()(const CsmithProgram& program) const {
+      return fmt::format("{}/{}", kCsmith, program.seed);
+    }
+    std::string operator()(const StressProgram& program) const {
+      return fmt::format("{}/{}", kStress, program.seed);
+    }
+    std::string operator()(const SmallProgram& program) const {
+      return fmt::format("{}/{}", kSmall, program.name);
+    }
+    std::string operator()(const DebianProgram& program) const {
+      return fmt::format("{}/{}", kDebian, program.name);
+    }
+    std::string operator()(const UploadedProgram& program) const {
+      return fmt::format("{}/{}", kUploaded, program.sha256);
+    }
+  };
+  return std::visit(Visitor{}, uri);
+}
+
+std::span<const std::string_view> SmallProgramNames() { return kSmallPrograms; }
+
+}  // namespace loopfleet::passes

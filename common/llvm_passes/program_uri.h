@@ -1,0 +1,50 @@
+#pragma once
+// ProgramUri: a program that passes are run on, as named in a job. Parsing looks at the name only;
+// a worker makes or finds the bitcode. Keys use the hash of the module, never the URI.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "common/base/result.h"
+
+namespace loopfleet::passes {
+
+// generator://csmith-v0/<seed>: what Csmith writes for the seed.
+struct CsmithProgram {
+  std::uint32_t seed = 0;
+  friend bool operator==(const CsmithProgram&, const CsmithProgram&) = default;
+};
+// generator://llvm-stress-v0/<seed>: what llvm-stress writes for the seed.
+struct StressProgram {
+  std::uint32_t seed = 0;
+  friend bool operator==(const StressProgram&, const StressProgram&) = default;
+};
+// benchmark://small-v0/<name>: a C file of this project.
+struct SmallProgram {
+  std::string name;
+  friend bool operator==(const SmallProgram&, const SmallProgram&) = default;
+};
+// benchmark://debian-v0/<name>: built from a Debian source package.
+struct DebianProgram {
+  std::string name;
+  friend bool operator==(const DebianProgram&, const DebianProgram&) = default;
+};
+// bitcode://sha256/<64 hexadecimal digits>: uploaded, named by the hash of its bytes.
+struct UploadedProgram {
+  std::string sha256;
+  friend bool operator==(const UploadedProgram&, const UploadedProgram&) = default;
+};
+using ProgramUri =
+    std::variant<CsmithProgram, StressProgram, SmallProgram, DebianProgram, UploadedProgram>;
+
+// kInvalid: a job's INVALID_BENCHMARK. Says what to do for the datasets of CompilerGym that cannot
+// be had.
+Result<ProgramUri> ParseProgramUri(std::string_view uri);
+std::string ToString(const ProgramUri& uri);  // ParseProgramUri gives it back
+
+std::span<const std::string_view> SmallProgramNames();
+
+}  // namespace loopfleet::passes
