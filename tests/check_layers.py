@@ -91,6 +91,7 @@ ROOMS = {
         "gpu/device": "worker_config backend host sandbox timing verification processes coordinator_link "
                       "evaluation gpu/codegen",
         "emit": "backend sandbox cpu portable_c gpu/codegen",
+        "llvm_env": "sandbox",
         ".": "*",
     },
     "client": {
