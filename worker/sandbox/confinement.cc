@@ -113,6 +113,7 @@ std::string_view ChildRoleName(ChildRole role) {
     case ChildRole::kVerifier: return "verifier";
     case ChildRole::kExecutor: return "executor";
     case ChildRole::kDevice: return "device";
+    case ChildRole::kPasses: return "passes";
   }
   LF_CHECK(false, "role {}", static_cast<int>(role));
 }

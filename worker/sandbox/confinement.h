@@ -28,11 +28,14 @@ enum class ChildRole : std::uint8_t {
   kVerifier,   // runs kernels once, away from the timing slot
   kExecutor,   // times kernels, on the timing slot
   kDevice,     // holds a GPU; kernels run there and cannot reach this process
+  kPasses,     // runs LLVM passes on programs from elsewhere
 };
-inline constexpr ChildRole kLastChildRole = ChildRole::kDevice;
+inline constexpr ChildRole kLastChildRole = ChildRole::kPasses;
 inline constexpr bool RunsKernels(ChildRole role) {
   return role == ChildRole::kVerifier || role == ChildRole::kExecutor;
 }
+// It may fork. The forks cannot be told from other processes, so it may signal none of them.
+inline constexpr bool MayFork(ChildRole role) { return role == ChildRole::kPasses; }
 std::string_view ChildRoleName(ChildRole role);  // "compiler"
 
 // Closes all descriptors but `channel_fd` (standard streams lead to /dev/null; children that run no

@@ -12,6 +12,7 @@ namespace loopfleet::worker {
 // Exit codes of a child that ends by itself.
 inline constexpr int kExitOk = 0;              // its channel was closed
 inline constexpr int kExitOutOfMemory = 12;    // an allocation failed
+inline constexpr int kExitAborted = 134;       // abort(), where it may not send itself the signal
 inline constexpr int kExitNotConfined = 70;    // it could not give up its rights
 inline constexpr int kExitForbiddenCall = 31;  // it made a system call that is not allowed
 inline constexpr int kExitBadRequest = 76;     // the daemon sent an unreadable request: a bug

@@ -1,11 +1,13 @@
 #include "worker/sandbox/syscall_filter.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +33,7 @@ constexpr std::size_t kProbeBytes = std::size_t{32} << 20;
 
 int report_fd = -1;
 bool reports_crashes = false;
+bool may_fork = false;
 
 // The functions below run in a signal handler, perhaps in a process whose memory is damaged, so
 // they make system calls only.
@@ -50,6 +53,8 @@ void SendLastWord(void (*encode)(std::int32_t, char*), std::int32_t number) {
 
 // Unused in builds with sanitizers, which have neither filter nor handlers.
 [[noreturn, maybe_unused]] void ReportForbiddenCall(int, siginfo_t* info, void*) {
+  // The filter was made before the fork, so it allows no process but the first to signal itself.
+  if (may_fork) ::_exit(info->si_syscall == SYS_tgkill ? kExitAborted : kExitForbiddenCall);
   SendLastWord(EncodeForbiddenCall, info->si_syscall);
   ::_exit(kExitForbiddenCall);
 }
@@ -68,6 +73,7 @@ void SendLastWord(void (*encode)(std::int32_t, char*), std::int32_t number) {
 Status HandleCrashes(ChildRole role, int channel_fd) {
   report_fd = channel_fd;
   reports_crashes = RunsKernels(role);
+  may_fork = MayFork(role);
 #if !defined(__SANITIZE_ADDRESS__)
   // Each thread that may run kernels needs such a stack; this one is the main thread's.
   stack_t stack{};
@@ -149,6 +155,19 @@ void AddRules(ChildRole role, int channel_fd, Rules& rules) {
   if (!RunsKernels(role)) {
     rules.Allow({SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(uname)});
   }
+  if (MayFork(role)) {
+    // fork() as the C library does it, with no flag that makes a thread or a namespace.
+    constexpr scmp_datum_t kFork = CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | SIGCHLD;
+    rules.AllowIf(SCMP_SYS(clone), {SCMP_A0(SCMP_CMP_EQ, kFork)});
+    rules.Allow({SCMP_SYS(set_robust_list), SCMP_SYS(wait4), SCMP_SYS(getppid)});
+    rules.AllowIf(SCMP_SYS(prctl), {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG)});
+    rules.Allow({SCMP_SYS(setitimer)});
+    // What LLVM wrote to stderr, a file in memory, is read when a fork has crashed.
+    for (const int call : {SCMP_SYS(pread64), SCMP_SYS(ftruncate), SCMP_SYS(lseek), SCMP_SYS(fstat),
+                           SCMP_SYS(newfstatat)}) {
+      rules.AllowIf(call, {SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO)});
+    }
+  }
 }
 
 Status Install(ChildRole role, int channel_fd) {
@@ -214,7 +233,7 @@ Isolation ProbeIsolation() {
 Status SealProcess(ChildRole role, Isolation isolation, int channel_fd) {
   LF_TRY_VOID(HandleCrashes(role, channel_fd));
   const rlimit none{0, 0};
-  if (::setrlimit(RLIMIT_NPROC, &none) != 0) {
+  if (!MayFork(role) && ::setrlimit(RLIMIT_NPROC, &none) != 0) {
     return Fail(ErrorKind::kSystem, fmt::format("RLIMIT_NPROC: {}", std::strerror(errno)));
   }
   if (isolation == Isolation::kProcess) return {};

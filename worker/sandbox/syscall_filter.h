@@ -27,7 +27,8 @@ Isolation ProbeIsolation();
 //
 // A forbidden system call is reported on `channel_fd` as a ForbiddenCall, and the process ends. A
 // crash for lack of memory ends it with kExitOutOfMemory. Other crashes end it by their signal,
-// which a child that runs kernels first reports as Crashed.
+// which a child that runs kernels first reports as Crashed. A role that may fork keeps that right,
+// reports forbidden calls by kExitForbiddenCall only, and aborts with kExitAborted.
 Status SealProcess(ChildRole role, Isolation isolation, int channel_fd);
 
 // "socket"; "number N" if libseccomp does not know it.

@@ -19,8 +19,19 @@ Instant Soon() { return Instant(std::chrono::steady_clock::now()) + std::chrono:
 
 int DoAsTold(Channel& channel, ChildRole role) {
   if (!SealProcess(role, Isolation::kSeccomp, channel.fd())) return kExitNotConfined;
-  const Result<std::string> word = channel.Receive(std::nullopt, 1000);
+  Result<std::string> word = channel.Receive(std::nullopt, 1000);
   if (!word) return 0;
+  if (word->starts_with("fork and ")) {
+    word->erase(0, 9);
+    const pid_t pid = ::fork();
+    if (pid != 0) {
+      int status = 0;
+      const bool ended = pid > 0 && ::waitpid(pid, &status, 0) == pid && WIFEXITED(status);
+      const std::string answer = ended ? std::to_string(WEXITSTATUS(status)) : "no exit code";
+      static_cast<void>(channel.Send(answer, std::nullopt));
+      return 0;
+    }
+  }
   if (*word == "socket") ::syscall(SYS_socket, 1, 1, 0);
   if (*word == "abort") std::abort();
   if (*word == "end as if for want of memory") std::raise(SIGKILL);
@@ -43,7 +54,7 @@ class IsolationTest : public testing::Test {
  protected:
   void SetUp() override {
     if (ProbeIsolation() != Isolation::kSeccomp) GTEST_SKIP() << "this host filters no calls";
-    for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kExecutor}) {
+    for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kExecutor, ChildRole::kPasses}) {
       programs_.by_role[role] = {
           .run = [role](Channel& channel) { return DoAsTold(channel, role); },
           .limits = {.private_bytes = std::uint64_t{256} << 20}};
@@ -117,6 +128,17 @@ TEST_F(IsolationTest, WhatIsNeededGoesOn) {
 TEST(SystemCallNameTest, KnowsTheCallsOfThisHost) {
   EXPECT_EQ(SystemCallName(SYS_ptrace), "ptrace");
   EXPECT_EQ(SystemCallName(1'000'000), "number 1000000");
+}
+
+// The filter names the process that may signal itself, and a fork is another one.
+TEST_F(IsolationTest, ARoleThatMayForkLearnsHowItsForksEnded) {
+  EXPECT_EQ(Tell(ChildRole::kPasses, "fork and abort").answer.value_or(""),
+            std::to_string(kExitAborted));
+  EXPECT_EQ(Tell(ChildRole::kPasses, "fork and socket").answer.value_or(""),
+            std::to_string(kExitForbiddenCall));
+  const End end = Tell(ChildRole::kExecutor, "fork and abort");
+  ASSERT_TRUE(end.answer);
+  EXPECT_TRUE(DecodeForbiddenCall(*end.answer));
 }
 
 }  // namespace
