@@ -20,6 +20,8 @@ build_packages=(
   libsqlite3-dev libxxhash-dev prometheus-cpp-dev libcivetweb-dev llvm-19-dev
   # graphs of programs, compressed
   libzstd-dev
+  # programs of the LLVM environment: generators, compiler, assembler
+  csmith libcsmith-dev clang-19 llvm-19
   # the coordinator's memory
   libmimalloc-dev
   # isolation of kernels
@@ -40,6 +42,7 @@ fi
 runtime_packages=(
   libzmq5 libcapnp-0.9.2 libsqlite3-0 libxxhash0 libprometheus-cpp-core1.0 libcivetweb1 libllvm19
   libseccomp2 libzstd1 libtomlplusplus3 libfmt9 libspdlog1.10 libmimalloc2.0
+  csmith libcsmith-dev clang-19 llvm-19
 )
 test_packages=(
   # one test runs kernels for AArch64 under emulation

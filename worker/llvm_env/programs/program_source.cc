@@ -1,0 +1,73 @@
+#include "worker/llvm_env/programs/program_source.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "common/base/check.h"
+#include "worker/llvm_env/programs/small_programs.h"
+#include "worker/llvm_env/programs/tool_run.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr ToolLimits kGeneratorLimits{.wall_time = std::chrono::seconds(20)};
+constexpr ToolLimits kCompilerLimits{.wall_time = std::chrono::seconds(60)};
+
+// CompilerGym's flags for C. -O0 would mark every function noinline, and `inline` could do nothing.
+Result<std::string> CompileC(std::string_view source) {
+  return RunTool({"clang-19", "-O1", "-Xclang", "-disable-llvm-passes", "-w", "-g0", "-fno-ident",
+                  "-emit-llvm", "-c", "-I/usr/include/csmith", "-x", "c", "-", "-o", "-"},
+                 source, kCompilerLimits);
+}
+
+struct Maker {
+  const ProgramSource::Options& options;
+
+  Result<std::string> operator()(const passes::CsmithProgram& program) const {
+    LF_TRY(const std::string source,
+           RunTool({"csmith", "--seed", std::to_string(program.seed)}, "", kGeneratorLimits));
+    return CompileC(source);
+  }
+  Result<std::string> operator()(const passes::StressProgram& program) const {
+    LF_TRY(
+        const std::string text,
+        RunTool({"llvm-stress-19", fmt::format("--seed={}", program.seed)}, "", kGeneratorLimits));
+    return RunTool({"llvm-as-19", "-o", "-"}, text, kCompilerLimits);
+  }
+  Result<std::string> operator()(const passes::SmallProgram& program) const {
+    const std::string_view source = SmallProgramSource(program.name);
+    LF_CHECK(!source.empty(), "small-v0 has no {}", program.name);
+    return CompileC(source);
+  }
+  Result<std::string> operator()(const passes::DebianProgram& program) const {
+    if (options.debian_programs.empty()) {
+      return Fail(ErrorKind::kNotFound, "this worker has no programs of debian-v0");
+    }
+    std::ifstream file(options.debian_programs / (program.name + ".bc"), std::ios::binary);
+    if (!file) {
+      return Fail(ErrorKind::kNotFound,
+                  fmt::format("this worker's debian-v0 has no program '{}'", program.name));
+    }
+    std::ostringstream bytes;
+    bytes << file.rdbuf();
+    return std::move(bytes).str();
+  }
+  Result<std::string> operator()(const passes::UploadedProgram&) const {
+    return Fail(ErrorKind::kNotFound, "uploaded bitcode comes with its job");
+  }
+};
+
+}  // namespace
+
+std::expected<std::string, Failure> ProgramSource::BitcodeOf(
+    const passes::ProgramUri& program) const {
+  Result<std::string> bitcode = std::visit(Maker{options_}, program);
+  if (bitcode) return *std::move(bitcode);
+  return std::unexpected(Failure{
+      .code = FailureCode::kInvalidBenchmark,
+      .message = fmt::format("{}: {}", passes::ToString(program), bitcode.error().message)});
+}
+
+}  // namespace loopfleet::worker
