@@ -1,0 +1,83 @@
+#include "worker/llvm_env/pass_child.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <new>
+#include <optional>
+
+#include "common/base/subprocess.h"
+#include "worker/llvm_env/journal.h"
+#include "worker/llvm_env/pass_message.h"
+#include "worker/llvm_env/pass_runner.h"
+#include "worker/sandbox/last_words.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr std::size_t kJournalBytes = std::size_t{64} << 20;
+constexpr std::uint64_t kStderrBytes = std::uint64_t{1} << 20;
+
+using Slots = std::array<std::optional<ProgramModule>, kProgramSlots>;
+
+PassReply Load(const LoadRequest& request, Slots& slots, const PassLimits& limits) {
+  std::optional<ProgramModule>& slot = slots[request.slot];
+  slot.reset();
+  StartTimers(limits.pass_processor_time, limits.pass_wall_time);
+  Result<ProgramModule> program = ProgramModule::Read(request.bitcode, limits.program);
+  StopTimers();
+  if (!program) return RefusedReply{.message = program.error().message};
+  slot = *std::move(program);
+  return LoadedReply{.module_hash = slot->hash(), .instruction_count = slot->InstructionCount()};
+}
+
+// The tree comes from our own daemon; a bug there must not become a wild access here.
+bool IsWellFormed(const WalkRequest& request, const Slots& slots) {
+  const PrefixTree& tree = request.tree;
+  if (!slots[request.slot] || tree.nodes.empty()) return false;
+  for (std::size_t i = 1; i < tree.nodes.size(); ++i) {
+    if (tree.nodes[i].parent >= i || tree.nodes[i].text >= tree.texts.size()) return false;
+  }
+  return true;
+}
+
+// What LLVM writes to stderr goes to a file in memory, which the processes of a walk share.
+bool CatchStderr() {
+  const Result<UniqueFd> file = MemoryFile("");
+  return file && ::dup2(file->get(), STDERR_FILENO) >= 0;
+}
+
+}  // namespace
+
+ChildLimits PassChildLimits() {
+  constexpr std::uint64_t kMemory = std::uint64_t{4} << 30;
+  return {.private_bytes = kMemory, .address_space_bytes = kMemory, .file_bytes = kStderrBytes};
+}
+
+int RunPassChild(Channel& channel, const PassLimits& limits, Isolation isolation) {
+  std::set_new_handler(ExitOutOfMemory);
+  Result<Journal> journal = Journal::Make(kJournalBytes);
+  PassRunner runner;
+  if (!journal || !CatchStderr()) return kExitNotConfined;
+  if (!SealProcess(ChildRole::kPasses, isolation, channel.fd())) return kExitNotConfined;
+  Slots slots;
+  for (;;) {
+    const Result<std::string> bytes = channel.Receive(std::nullopt, kMaxPassMessageBytes);
+    if (!bytes) return kExitOk;
+    const std::optional<PassRequest> request = DecodePassRequest(*bytes);
+    if (!request) return kExitBadRequest;
+    if (const auto* load = std::get_if<LoadRequest>(&*request)) {
+      if (!channel.Send(Encode(Load(*load, slots, limits)), std::nullopt)) return kExitOk;
+      continue;
+    }
+    const auto& walk = std::get<WalkRequest>(*request);
+    if (!IsWellFormed(walk, slots)) return kExitBadRequest;
+    if (!TreeWalk(walk, *slots[walk.slot], runner, limits, *journal, channel).Run() ||
+        !channel.Send(Encode(PassReply(EndReply{})), std::nullopt)) {
+      return kExitOk;
+    }
+    StopTimers();
+  }
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,76 @@
+#pragma once
+// The private messages between PassProcess and its child.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "worker/llvm_env/episode.h"
+#include "worker/llvm_env/prefix_tree.h"
+
+namespace loopfleet::worker {
+
+inline constexpr std::uint8_t kProgramSlots = 4;  // programs that a child holds
+inline constexpr std::size_t kMaxPassMessageBytes = std::size_t{128} << 20;
+
+// To the child. Forgets the program that was in the slot.
+struct LoadRequest {
+  std::uint8_t slot = 0;
+  std::string bitcode;
+};
+// To the child: walk the tree from the program in the slot.
+struct WalkRequest {
+  std::uint8_t slot = 0;
+  std::uint32_t baselines = 0;  // bit k: observation k, after its reference pipeline
+  PrefixTree tree;
+};
+using PassRequest = std::variant<LoadRequest, WalkRequest>;
+std::string Encode(const PassRequest& request);
+std::optional<PassRequest> DecodePassRequest(std::string_view bytes);
+
+// From the child: the answers to a LoadRequest...
+struct LoadedReply {
+  std::string module_hash;
+  std::uint64_t instruction_count = 0;
+};
+struct RefusedReply {
+  std::string message;
+};
+// ... and to a WalkRequest: any number of records, then an end.
+struct RecordsReply {
+  std::string records;
+};
+struct EndReply {};
+using PassReply = std::variant<LoadedReply, RefusedReply, RecordsReply, EndReply>;
+std::string Encode(const PassReply& reply);
+std::optional<PassReply> DecodePassReply(std::string_view bytes);
+
+// What a walk finds out. Records of a node follow those of its parent.
+inline constexpr std::uint32_t kBaselineNode = 0xffffffff;  // values of reference pipelines
+struct StepRecord {                                         // the pass of this node ended well
+  std::uint32_t node = 0;
+  bool changed = false;
+};
+struct ValueRecord {
+  std::uint32_t node = 0;
+  passes::Observation observation{};
+  passes::ObservationValue value;
+};
+struct NoValueRecord {  // the nodes below are not concerned
+  std::uint32_t node = 0;
+  passes::Observation observation{};
+  PassFailure failure;
+};
+struct FailureRecord {  // nothing is known of this node and of those below
+  std::uint32_t node = 0;
+  PassFailure failure;
+};
+using PassRecord = std::variant<StepRecord, ValueRecord, NoValueRecord, FailureRecord>;
+std::string Encode(const PassRecord& record);
+// nullopt: junk.
+std::optional<std::vector<PassRecord>> DecodeRecords(std::string_view bytes);
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,82 @@
+#pragma once
+// TreeWalk: runs the passes of a PrefixTree on a program, in the child. A process walks down a
+// chain in place. It forks where a node has several children, for all but the last of them, and
+// waits; a fork that crashes, hangs or runs out of memory becomes a FailureRecord. One process runs
+// at a time. Deadlines are timers that end the process that set them, so no process needs the right
+// to kill.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "worker/llvm_env/journal.h"
+#include "worker/llvm_env/pass_message.h"
+#include "worker/llvm_env/pass_runner.h"
+#include "worker/llvm_env/program_module.h"
+#include "worker/sandbox/channel.h"
+
+namespace loopfleet::worker {
+
+struct PassLimits {
+  // Of one pass with the observations after it.
+  std::chrono::milliseconds pass_processor_time{10'000};
+  std::chrono::milliseconds pass_wall_time{20'000};
+  std::chrono::milliseconds episode_wall_time{120'000};
+  // A pass may leave as many instructions as the larger of these: a multiple of the program's, or a
+  // number.
+  std::uint64_t growth = 16;
+  std::uint64_t instructions = 1'000'000;
+  ProgramLimits program;
+};
+
+// Ends the process after so much time, unless it is set again or stopped; a parent recognises the
+// end by WasTimer.
+void StartTimers(std::chrono::milliseconds processor_time, std::chrono::milliseconds wall_time);
+void StopTimers();
+bool WasTimer(int signal);
+
+class TreeWalk {
+ public:
+  // Standard error must be a file of this process and its forks alone. All must outlive the walk.
+  TreeWalk(const WalkRequest& request, const ProgramModule& program, PassRunner& runner,
+           const PassLimits& limits, Journal& journal, Channel& channel);
+
+  // Leaves the program as it is: the first pass is run in a fork. Sends records as they come, the
+  // last ones before it returns. False: the channel is closed.
+  bool Run();
+
+ private:
+  using Activity = Journal::Place::Activity;
+
+  // Computes the baselines of one reference pipeline.
+  void RunBaseline(passes::Baseline baseline);
+  // From `node`, whose pass has been run, to the leaves.
+  void Walk(std::uint32_t node);
+  // Runs the pass of `node`, and notes how it went. False: the walk ends here.
+  bool Step(std::uint32_t node);
+  void ObserveNode(std::uint32_t node);
+  void ObserveOne(std::uint32_t node, passes::Observation observation);
+
+  // Runs `body` in a fork and waits for its end. Returns why it failed, if it did.
+  std::optional<PassFailure> InFork(const std::function<void()>& body);
+  PassFailure FailureOf(int status);
+  void StartStepTimers();
+
+  void Note(const PassRecord& record);
+  bool Flush();
+
+  const WalkRequest& request_;
+  const ProgramModule& program_;
+  PassRunner& runner_;
+  const PassLimits& limits_;
+  Journal& journal_;
+  Channel& channel_;
+  const std::vector<std::vector<std::uint32_t>> children_;
+  const std::uint64_t most_instructions_;
+  Nanos spent_{0};  // on the passes from the root to here
+  Instant last_flush_;
+};
+
+}  // namespace loopfleet::worker
