@@ -23,6 +23,8 @@ flood        how long a client waits while another one sends all that it can
 interactive  how long one job waits behind a million of another client [QUEUED [JOBS]]
 gpu_compile  loop tree to cubin beside NVRTC from CUDA C++ of the same kernel to cubin; needs no GPU [--gpu-arch sm_90]
 isolation    what confining kernels costs, and how soon the next runs after a crash
+llvm         steps of LLVM passes per second of processor time beside a process of opt-19 for each, and what a shared prefix saves
+             [--batches 2] [--debian FOLDER]
 page         /metrics and the queue while 100 pages are watched live and 64 connections are half open [ROUNDS [JOBS]]
 python       messages, environments over a null backend, async against sync, fork, in Python
              [--seconds 3]; tests/python/make_environment.sh makes its environment
@@ -57,6 +59,7 @@ case "$name" in
   interactive) targets=(bench_interactive loopfleet-coordinator) ;;
   gpu_compile) targets=(bench_gpu_compile) ;;
   isolation) targets=(bench_isolation) ;;
+  llvm) targets=(bench_llvm) ;;
   page) targets=(bench_page loopfleet-coordinator) ;;
   python) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
