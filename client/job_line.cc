@@ -224,7 +224,10 @@ std::expected<JobSpec, RejectedJob> ParseJobLine(std::string_view line) {
   spec.tag = rejected.tag;
   FieldReader fields(*object);
   ReadSource(fields, spec);
-  if (!fields.Has("actions")) fields.Complain("a job needs 'actions': [] is none");
+  const bool is_for_loops = TaskOf(spec.source).kind == TaskKind::kLoopSchedule;
+  if (is_for_loops && !fields.Has("actions")) {
+    fields.Complain("a job needs 'actions': [] is none");
+  }
   std::vector<std::string> names;
   fields.Read("actions", names);
   ForEachField(

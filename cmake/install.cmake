@@ -24,7 +24,7 @@ endforeach()
 set(library_dir ${CMAKE_INSTALL_LIBDIR}/loopfleet)  # liblf_base.a is no name for /usr/lib
 set(LOOPFLEET_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/loopfleet)
 set_target_properties(lf_client PROPERTIES EXPORT_NAME client)
-install(TARGETS lf_client lf_wire lf_schema lf_job lf_looptree lf_base lf_settings
+install(TARGETS lf_client lf_wire lf_schema lf_job lf_llvm_passes lf_looptree lf_base lf_settings
         EXPORT loopfleet ARCHIVE DESTINATION ${library_dir} COMPONENT library)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
 install(DIRECTORY client common DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loopfleet COMPONENT library

@@ -109,5 +109,8 @@ struct JobSpec {
   deadlineS @17 :Float64;      # seconds from acceptance until EXPIRED; 0: none
   maxAgeS @18 :Float64;        # greatest age of a stored result, seconds; 0: any age
   minGrade @19 :UInt8;         # the worst grade that is a figure: 1 A, 2 B, 3 C; 0: any
+  # Of a program (docs/LLVM.md); any other job that has some fails: MALFORMED.
+  passes @20 :List(Text);      # in order; at most 1,024 of 512 bytes, else LIMIT_ACTIONS or MALFORMED
+  observe @21 :List(Text);     # names of observations; at most 32 of 64 bytes; none: IrInstructionCount
   # Float64 fields: not-a-number and infinities are refused.
 }

@@ -22,7 +22,7 @@ PROGRAMS = {
     "common/base": "",
     "common/looptree": "common/base",
     "common/llvm_passes": "common/base",
-    "common/job": "common/base common/looptree",
+    "common/job": "common/base common/looptree common/llvm_passes",
     "common/wire": "common/base common/looptree common/job schema",
     "common/fleet": "common/base common/job common/wire/message",
     "monitoring": "common/base",
@@ -91,7 +91,7 @@ ROOMS = {
         "gpu/device": "worker_config backend host sandbox timing verification processes coordinator_link "
                       "evaluation gpu/codegen",
         "emit": "backend sandbox cpu portable_c gpu/codegen",
-        "llvm_env": "sandbox",
+        "llvm_env": "sandbox coordinator_link evaluation",
         ".": "*",
     },
     "client": {

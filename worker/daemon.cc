@@ -27,6 +27,7 @@
 #include "monitoring/registry.h"
 #include "worker/coordinator_link/service.h"
 #include "worker/evaluation/grade_limit.h"
+#include "worker/evaluation/kind_router.h"
 #include "worker/evaluation/memory_share.h"
 #include "worker/evaluation/pipeline.h"
 #include "worker/host/hardware.h"
@@ -48,7 +49,7 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier,
-                                  ChildRole::kExecutor};
+                                  ChildRole::kExecutor, ChildRole::kPasses};
 
 // The cores that kernels run on: the timing core, then others for their parallel loops, up to
 // max_threads. One thread of each core comes before second threads (CorePlan).
@@ -62,8 +63,8 @@ std::vector<int> KernelCores(const WorkerConfig& config, const monitoring::CoreP
 }
 
 ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
-                           const monitoring::CorePlan& cores, Isolation isolation,
-                           CodeArena& code) {
+                           const JobKinds& kinds, const monitoring::CorePlan& cores,
+                           Isolation isolation, CodeArena& code) {
   // Shared by the lambdas: made in the fork server, copied into every child by the fork.
   struct Toolchain {
     std::unique_ptr<Compiler> compiler;
@@ -71,11 +72,13 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
   };
   auto tools = std::make_shared<Toolchain>();
   ChildPrograms programs;
-  programs.prepare = [tools, &backend, &code] {
+  programs.prepare = [tools, &backend, &kinds, &code] {
     const Status left = code.MakeExecutable();
     LF_CHECK(left.has_value(), "{}", left.error().message);
     *tools = {.compiler = backend.make_compiler(), .linker = backend.make_linker()};
+    for (const JobKind& kind : kinds) kind.prepare();
   };
+  for (const JobKind& kind : kinds) programs.by_role[kind.child] = kind.make_child(isolation);
   const auto compile_seconds =
       std::chrono::duration_cast<std::chrono::seconds>(config.compile_limit).count() + 1;
   ChildProgram& compiler = programs.by_role[ChildRole::kCompiler];
@@ -165,7 +168,7 @@ double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
   return hardware.clock_mhz;
 }
 
-Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
+Status RunUntilDrained(const WorkerConfig& config, const Backend& backend, const JobKinds& kinds) {
   LF_TRY(std::optional<wire::PeerKeys> keys, LoadWorkerKeys(config));
   LF_TRY(const std::vector<int> processors, monitoring::AllowedProcessors());
   const monitoring::CorePlan cores = monitoring::PlanCores(processors, {});
@@ -187,7 +190,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY(const Isolation isolation, FindIsolation(config));
   LF_TRY(const std::unique_ptr<CodeArena> code, CodeArena::Create({}));
   const auto max_threads = static_cast<std::uint32_t>(KernelCores(config, cores).size());
-  const ChildPrograms programs = MakePrograms(config, backend, cores, isolation, *code);
+  const ChildPrograms programs = MakePrograms(config, backend, kinds, cores, isolation, *code);
   LF_TRY(const std::unique_ptr<ForkServer> fork_server, ForkServer::Start(programs));
   LF_TRY(const std::unique_ptr<SignalWatcher> signals, SignalWatcher::Start());
 
@@ -240,7 +243,8 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   wire::Wakeup wakeup;
   wire::Context context;
   const MemoryShare memory = MemoryShare::Of(hardware.memory_bytes);
-  Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
+  const std::size_t max_held = 2UL * config.slots * config.credit_per_slot;
+  Pipeline pipeline({.max_held = max_held,
                      .max_prepared = config.max_prepared,
                      .max_threads = max_threads,
                      .best_grade = limit.best,
@@ -259,6 +263,19 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                      .clock = clock},
                     conditions, [&] { wakeup.Signal(); });
 
+  std::vector<KindRouter::Route> routes;
+  for (const JobKind& kind : kinds) {
+    routes.push_back({.kind = kind.kind,
+                      .runner = kind.make_runner({.fork_server = *fork_server,
+                                                  .metrics = metrics,
+                                                  .clock = clock,
+                                                  .conditions = conditions,
+                                                  .max_held = max_held,
+                                                  .on_output = [&] { wakeup.Signal(); },
+                                                  .on_restart = on_restart})});
+  }
+  KindRouter runner(pipeline, std::move(routes));
+
   const monitoring::HostSensors sensors({}, cores.slot_core);
   registry.OnScrape([&] {
     pipeline.SettleDuty();
@@ -271,12 +288,13 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   wire::WorkerHello hello = MakeHello(config, conditions, max_threads);
   hello.hindrances = FindHindrances(findings, isolation);
   hello.capabilities.emplace_back(TaskOf(TaskKind::kProbe).label);
+  for (const JobKind& kind : kinds) hello.capabilities.emplace_back(TaskOf(kind.kind).label);
   log::Info("worker.timing_core core={}", cores.slot_core);
   return Serve(config,
                {.keys = std::move(keys),
                 .context = context,
                 .wakeup = wakeup,
-                .runner = pipeline,
+                .runner = runner,
                 .fork_server = *fork_server,
                 .signals = *signals,
                 .registry = registry,
@@ -289,14 +307,15 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
 
 }  // namespace
 
-int RunWorker(const WorkerConfig& config, const Backend& backend, const GpuWorker& gpu) {
+int RunWorker(const WorkerConfig& config, const Backend& backend, const JobKinds& kinds,
+              const GpuWorker& gpu) {
   log::Init("loopfleet-worker", config.log_level);
   if (config.cuda_device && !gpu) {
     log::Error("worker.failed message=\"--device cuda:{}: this build has no CUDA worker\"",
                *config.cuda_device);
     return kExitBadConfig;
   }
-  const Status ended = config.cuda_device ? gpu(config) : RunUntilDrained(config, backend);
+  const Status ended = config.cuda_device ? gpu(config) : RunUntilDrained(config, backend, kinds);
   if (ended) return 0;
   log::Error("worker.failed message=\"{}\"", ended.error().message);
   const ErrorKind kind = ended.error().kind;
@@ -305,9 +324,10 @@ int RunWorker(const WorkerConfig& config, const Backend& backend, const GpuWorke
   return cannot_be ? kExitBadConfig : kExitInternal;
 }
 
-int WorkerMain(int argc, const char* const* argv, const Backend& backend, const GpuWorker& gpu) {
+int WorkerMain(int argc, const char* const* argv, const Backend& backend, const JobKinds& kinds,
+               const GpuWorker& gpu) {
   const std::expected<WorkerConfig, StartupExit> config = ParseWorkerOptions(argc, argv);
-  if (config) return RunWorker(*config, backend, gpu);
+  if (config) return RunWorker(*config, backend, kinds, gpu);
   fmt::print(config.error().exit_code == 0 ? stdout : stderr, "{}", config.error().text);
   return config.error().exit_code;
 }

@@ -2,9 +2,11 @@
 // The worker daemon as a function, so that test builds can run it with another backend.
 
 #include <functional>
+#include <vector>
 
 #include "common/base/result.h"
 #include "worker/backend/backend.h"
+#include "worker/evaluation/job_kind.h"
 #include "worker/worker_config.h"
 
 namespace loopfleet::worker {
@@ -13,12 +15,16 @@ namespace loopfleet::worker {
 // the host lacks what the message names. Empty function: the program has no GPU worker.
 using GpuWorker = std::function<Status(const WorkerConfig& config)>;
 
+// What the program runs beside loop schedules and probes.
+using JobKinds = std::vector<JobKind>;
+
 // Builds every part, prints the ready line and runs until drained. Returns the exit code. The
 // process must have one thread.
-int RunWorker(const WorkerConfig& config, const Backend& backend, const GpuWorker& gpu = nullptr);
+int RunWorker(const WorkerConfig& config, const Backend& backend, const JobKinds& kinds = {},
+              const GpuWorker& gpu = nullptr);
 
 // RunWorker with the configuration from a command line: all that a main() has to do.
 int WorkerMain(int argc, const char* const* argv, const Backend& backend,
-               const GpuWorker& gpu = nullptr);
+               const JobKinds& kinds = {}, const GpuWorker& gpu = nullptr);
 
 }  // namespace loopfleet::worker

@@ -4,11 +4,13 @@
 #include "worker/daemon.h"
 #include "worker/emit/emit_command.h"
 #include "worker/gpu/device/gpu_daemon.h"
+#include "worker/llvm_env/pass_jobs.h"
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "emit") {
     return loopfleet::worker::EmitMain(argc - 1, argv + 1);
   }
   return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::CpuBackend(),
+                                       {loopfleet::worker::PassJobKind()},
                                        loopfleet::worker::RunGpuWorker);
 }

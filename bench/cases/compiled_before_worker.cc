@@ -52,6 +52,6 @@ worker::Backend RememberingBackend() {
 }  // namespace loopfleet::bench
 
 int main(int argc, char** argv) {
-  return loopfleet::worker::WorkerMain(argc, argv, loopfleet::bench::RememberingBackend(),
+  return loopfleet::worker::WorkerMain(argc, argv, loopfleet::bench::RememberingBackend(), {},
                                        loopfleet::worker::RunGpuWorker);
 }

@@ -6,6 +6,7 @@
 #include "client/python/conversion.h"
 #include "client/python/frame_binding.h"
 #include "client/python/job_binding.h"
+#include "client/python/passes_binding.h"
 #include "client/python/search_binding.h"
 #include "client/python/walk_binding.h"
 
@@ -19,4 +20,5 @@ NB_MODULE(_core, module) {
   loopfleet::python::BindFrames(module);
   loopfleet::python::BindWalks(module);
   loopfleet::python::BindSearch(module);
+  loopfleet::python::BindPasses(module);
 }

@@ -47,6 +47,8 @@ struct EnumNames<CacheState> {
 struct JobSpec {
   looptree::Source source;
   std::vector<looptree::Action> actions;
+  std::vector<std::string> passes;   // of LLVM, for a program (common/job/pass_job.h)
+  std::vector<std::string> observe;  // names of observations, for a program
   looptree::RuleSet rules = looptree::RuleSet::kStructural;
   looptree::OnIllegal on_illegal = looptree::OnIllegal::kReject;
   bool merge_all_first = false;
@@ -77,6 +79,9 @@ inline constexpr double kMinPrecision = 0.001;
 inline constexpr double kMaxPrecision = 0.5;
 inline constexpr double kLeastBudgetMs = 0.1;
 inline constexpr double kMostBudgetMs = 10'000;
+inline constexpr std::size_t kMostPasses = 1024;
+inline constexpr std::size_t kMostPassBytes = 512;  // of each
+inline constexpr std::size_t kMostObserved = 32;
 inline constexpr std::uint32_t kMostThreads = 1024;
 inline constexpr std::size_t kMostLabels = 64;       // of a job, or assigned to a worker
 inline constexpr std::size_t kMostLabelBytes = 256;  // of each

@@ -1,8 +1,9 @@
 #pragma once
 // TaskInfo: what a job's benchmark asks for. The benchmark decides the kind, by its scheme, so a
-// job of any kind is a benchmark, actions and conditions. One table holds all that coordinator,
-// store and clients need to know of a kind; a worker that runs it says so in its hello. A new kind:
-// an enumerator and a name here, a row in task.cc, and a part of the worker.
+// job of any kind is a benchmark, what to do with it, and conditions. One table holds all that
+// coordinator, store and clients need to know of a kind; a worker that runs it says so in its
+// hello. A new kind: an enumerator and a name in task_kind.h, a row in task.cc, and a part of the
+// worker.
 
 #include <cstdint>
 #include <expected>
@@ -10,32 +11,24 @@
 #include <span>
 #include <string_view>
 
-#include "common/base/enum_names.h"
 #include "common/job/failure.h"
 #include "common/job/job_spec.h"
 #include "common/job/resolved_task.h"
+#include "common/job/task_kind.h"
 #include "common/looptree/datasets/benchmark.h"
 
 namespace loopfleet {
 
-enum class TaskKind : std::uint8_t { kLoopSchedule, kProbe };
-template <>
-struct EnumNames<TaskKind> {
-  static constexpr std::array kAll = {NamedValue{TaskKind::kLoopSchedule, "loop_schedule"},
-                                      NamedValue{TaskKind::kProbe, "probe"}};
-};
-
 struct TaskInfo {
   TaskKind kind;
-  std::string_view scheme;   // of its benchmarks: "probe://"; "": all others
+  // What its benchmarks start with: "probe://". None: all others are of this kind.
+  std::span<const std::string_view> prefixes;
   std::string_view example;  // a benchmark
   std::string_view label;    // that its workers carry; "": all workers run it
   // Whether its verdict is a Measurement; otherwise it is Observed.
   bool is_timed;
   // Whether a verdict answers equal jobs; otherwise every job is run.
   bool answers_equal_jobs;
-  // The optional fields (job_fields.h) that mean something for such a job; empty: all do.
-  std::span<const std::string_view> fields;
   // A pure function of the benchmark, the actions, the device and the fields that a replay depends
   // on, with the same result everywhere. Fails with the job's outcome.
   std::expected<ResolvedTask, Failure> (*resolve)(const JobSpec& spec);

@@ -1,5 +1,7 @@
 #include "coordinator/shell/job_resolver.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -34,6 +36,11 @@ std::string ContentOf(const JobSpec& spec) {
   }
   byte(std::variant_size_v<looptree::Action>);  // ends the actions; the text follows
   content += text;
+  for (const auto* list : {&spec.passes, &spec.observe}) {
+    if (spec.passes.empty() && spec.observe.empty()) break;
+    content += fmt::format("\n{}", list->size());
+    for (const std::string& each : *list) content += fmt::format("\n{} {}", each.size(), each);
+  }
   return content;
 }
 

@@ -77,6 +77,18 @@ std::optional<LeaseBook::Waiting> LeaseBook::Next() {
   return next;
 }
 
+std::vector<LeaseBook::Waiting> LeaseBook::TakeWaiting(
+    const std::function<bool(const wire::Lease&)>& wanted, std::size_t most) {
+  std::lock_guard lock(mutex_);
+  std::vector<Waiting> taken;
+  std::erase_if(waiting_, [&](Waiting& waiting) {
+    if (taken.size() >= most || !wanted(waiting.lease)) return false;
+    taken.push_back(std::move(waiting));
+    return true;
+  });
+  return taken;
+}
+
 bool LeaseBook::IsHeld(LeaseId lease) const {
   std::lock_guard lock(mutex_);
   return held_.contains(lease);

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -39,6 +40,9 @@ class LeaseBook {
 
   // Waits for the next lease. nullopt: Stop was called.
   std::optional<Waiting> Next();
+  // Further waiting leases for which `wanted` holds, at most `most`, in their order. Never blocks.
+  std::vector<Waiting> TakeWaiting(const std::function<bool(const wire::Lease&)>& wanted,
+                                   std::size_t most);
   bool IsHeld(LeaseId lease) const;
   // Marks the lease as being timed, so that a drain no longer returns it. Called once per
   // measurement round. False: the lease was dropped.

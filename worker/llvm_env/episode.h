@@ -51,11 +51,11 @@ struct PassFailure {
 // The job's failure: INVALID_ACTION, COMPILE_ERROR, COMPILE_TIMEOUT, COMPILE_OOM, ...
 Failure ToFailure(const PassFailure& failure);
 
-struct Observed {
+struct StepValue {
   passes::Observation observation;
   std::uint32_t step = 0;
   passes::ObservationValue value;
-  friend bool operator==(const Observed&, const Observed&) = default;
+  friend bool operator==(const StepValue&, const StepValue&) = default;
 };
 
 struct EpisodeResult {
@@ -63,7 +63,7 @@ struct EpisodeResult {
   std::vector<bool> changed;
   // All that were wanted, in the order of `wanted` and of its steps; after a failure only those of
   // the steps before.
-  std::vector<Observed> values;
+  std::vector<StepValue> values;
   std::optional<PassFailure> failure;
   friend bool operator==(const EpisodeResult&, const EpisodeResult&) = default;
 };

@@ -76,7 +76,9 @@ std::size_t VerdictBytes(const Evaluation& evaluation) {
 std::size_t EncodedSize(const JobSpec& spec) {
   std::size_t bytes = kJobBytes + SourceBytes(spec.source) + spec.actions.size() * kActionBytes +
                       TextBytes(spec.tag) + TextBytes(spec.affinity);
-  for (const std::string& label : spec.labels) bytes += kPointerBytes + TextBytes(label);
+  for (const auto* texts : {&spec.labels, &spec.passes, &spec.observe}) {
+    for (const std::string& text : *texts) bytes += kPointerBytes + TextBytes(text);
+  }
   return bytes;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "common/job/observed.h"
 #include "common/looptree/program/limits.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec/codec.h"
@@ -51,12 +52,20 @@ std::optional<Failure> CheckNumbers(const JobSpec& spec) {
   return std::nullopt;
 }
 
-std::optional<Failure> CheckLabels(const std::vector<std::string>& labels) {
-  if (labels.size() > kMaxLabels) {
-    return Malformed(fmt::format("the job has {} labels; at most {}", labels.size(), kMaxLabels));
+struct TextBounds {
+  std::string_view names;  // "labels"
+  std::string_view name;   // "a label"
+  std::size_t most = 0;
+  std::size_t most_bytes = 0;  // of each
+};
+
+std::optional<Failure> CheckTexts(const std::vector<std::string>& texts, const TextBounds& bounds) {
+  if (texts.size() > bounds.most) {
+    return Malformed(
+        fmt::format("the job has {} {}; at most {}", texts.size(), bounds.names, bounds.most));
   }
-  for (const std::string& label : labels) {
-    if (auto failure = CheckText({"a label", label, kMaxLabelBytes})) return failure;
+  for (const std::string& text : texts) {
+    if (auto failure = CheckText({bounds.name, text, bounds.most_bytes})) return failure;
   }
   return std::nullopt;
 }
@@ -70,10 +79,21 @@ std::optional<Failure> OutOfBounds(const JobSpec& spec) {
                    .message = fmt::format("the job has {} actions; at most {}", spec.actions.size(),
                                           kMaxActions)};
   }
+  if (spec.passes.size() > kMostPasses) {
+    return Failure{.code = FailureCode::kLimitActions,
+                   .message = fmt::format("the job has {} passes; at most {}", spec.passes.size(),
+                                          kMostPasses)};
+  }
   if (auto failure = CheckSource(spec.source)) return failure;
   if (auto failure = CheckText({"tag", spec.tag, kMaxTagBytes})) return failure;
   if (auto failure = CheckText({"affinity", spec.affinity, kMaxLabelBytes})) return failure;
-  if (auto failure = CheckLabels(spec.labels)) return failure;
+  constexpr TextBounds kLabels{"labels", "a label", kMaxLabels, kMaxLabelBytes};
+  if (auto failure = CheckTexts(spec.labels, kLabels)) return failure;
+  constexpr TextBounds kPasses{"passes", "a pass", kMostPasses, kMostPassBytes};
+  if (auto failure = CheckTexts(spec.passes, kPasses)) return failure;
+  constexpr TextBounds kObserve{"observations", "an observation", kMostObserved,
+                                kMostObservedNameBytes};
+  if (auto failure = CheckTexts(spec.observe, kObserve)) return failure;
   if (auto failure = CheckNumbers(spec)) return failure;
   if (EncodedSize(spec) > kMaxJobBytes) {
     return Malformed(

@@ -78,6 +78,12 @@ void WriteLaterFields(const JobSpec& spec, schema::JobSpec::Builder builder) {
   builder.setMaxAgeS(spec.max_age_s);
   const bool any_grade = spec.min_grade == Grade::kD;
   builder.setMinGrade(any_grade ? 0 : static_cast<std::uint8_t>(spec.min_grade) + 1);
+  if (!spec.passes.empty()) {
+    WriteTexts(spec.passes, builder.initPasses(static_cast<unsigned>(spec.passes.size())));
+  }
+  if (!spec.observe.empty()) {
+    WriteTexts(spec.observe, builder.initObserve(static_cast<unsigned>(spec.observe.size())));
+  }
 }
 
 void ReadLaterFields(schema::JobSpec::Reader reader, JobSpec& spec) {
@@ -94,6 +100,8 @@ void ReadLaterFields(schema::JobSpec::Reader reader, JobSpec& spec) {
   const std::uint8_t grade = reader.getMinGrade();
   if (grade > kAllGrades.size()) RefuseMalformed(fmt::format("minGrade is {}", grade));
   spec.min_grade = grade == 0 ? Grade::kD : kAllGrades[grade - 1];
+  for (const auto pass : reader.getPasses()) spec.passes.push_back(StringOf(pass));
+  for (const auto name : reader.getObserve()) spec.observe.push_back(StringOf(name));
 }
 
 // The actions without a parameter, by union member. A table, because a page has tens of thousands.

@@ -21,7 +21,9 @@ std::uint64_t MemoryBytesOf(const JobSpec& spec) {
   std::uint64_t bytes = kJob + spec.tag.size() + spec.affinity.size() +
                         spec.actions.size() * sizeof(looptree::Action);
   bytes += std::visit([](const auto& source) { return source.text.size(); }, spec.source);
-  for (const auto& label : spec.labels) bytes += sizeof(std::string) + label.size();
+  for (const auto* texts : {&spec.labels, &spec.passes, &spec.observe}) {
+    for (const std::string& text : *texts) bytes += sizeof(std::string) + text.size();
+  }
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 #include "storage/sqlite/tables/observation_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -76,7 +77,8 @@ Result<ResultId> ObservationTable::Insert(const Outcome& outcome, const JobSpec&
   LF_TRY_VOID(query.Add(id)
                   .Add(EnumName(TaskOf(job.source).kind))
                   .Add(std::visit([](const auto& source) { return source.text; }, job.source))
-                  .Add(ActionsText(job.actions))
+                  .Add(job.passes.empty() ? ActionsText(job.actions)
+                                          : fmt::format("{}", fmt::join(job.passes, ",")))
                   .Add(BytesOf(*evaluation.subject))
                   .Add(conditions)
                   .Add(values)

@@ -48,7 +48,7 @@ TEST(Task, AProbeRefusesWhatMeansNothingForIt) {
       {FailureCode::kMalformed, "'threads'", [](JobSpec& s) { s.threads = 2; }},
       {FailureCode::kMalformed, "'merge_all_first'", [](JobSpec& s) { s.merge_all_first = true; }},
       {FailureCode::kMalformed, "'precision'", [](JobSpec& s) { s.precision = 0.01; }},
-      {FailureCode::kMalformed, "'max_age_s'", [](JobSpec& s) { s.max_age_s = 1; }},
+      {FailureCode::kMalformed, "'passes'", [](JobSpec& s) { s.passes = {"gvn"}; }},
       {FailureCode::kMalformed, "'device'", [](JobSpec& s) { s.device = DeviceRequest::kCuda; }},
   };
   for (const Case& c : cases) {

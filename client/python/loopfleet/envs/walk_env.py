@@ -68,7 +68,7 @@ def check_options(given: Mapping[str, Any], known: Sequence[str]) -> None:
             raise LookupError(f"unknown option '{key}'{_core.nearest(key, list(known))}; valid: {', '.join(known)}")
 
 
-class _View(Mapping):
+class View(Mapping):
     """A mapping that computes ``view[name]`` on demand."""
 
     def __init__(self, read: Any, names: Sequence[str]):
@@ -311,15 +311,15 @@ class WalkEnv(gym.Env):
                                 time.monotonic() - since, tuple(errors))
 
     @property
-    def observation(self) -> _View:
+    def observation(self) -> View:
         """``env.observation["loop_tree"]``: any observation of the current state."""
-        return _View(self._read_observation, self._observation_names)
+        return View(self._read_observation, self._observation_names)
 
     @property
-    def reward(self) -> _View:
+    def reward(self) -> View:
         """``env.reward["gflops"]``: the reward since it was last read in this episode, or since
         its start."""
-        return _View(self._read_reward, list(REWARDS))
+        return View(self._read_reward, list(REWARDS))
 
     @property
     def datasets(self) -> Datasets:

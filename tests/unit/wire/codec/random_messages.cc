@@ -79,6 +79,8 @@ JobSpec RandomMessages::Spec() {
   spec.threads = Number32();
   spec.cache = Pick<CacheState>(2);
   spec.labels = Texts(4);
+  spec.passes = Texts(4);
+  spec.observe = Texts(2);
   spec.affinity = Text();
   spec.precision = Real();
   spec.budget_ms = Real();

@@ -51,6 +51,8 @@ TEST(SubmissionDigest, EveryPartOfTheContentCounts) {
       [](JobSpec& job) { job.cache = CacheState::kWarm; },
       [](JobSpec& job) { job.labels.emplace_back("one more"); },
       [](JobSpec& job) { job.labels.clear(); },
+      [](JobSpec& job) { job.passes.emplace_back("-gvn"); },
+      [](JobSpec& job) { job.observe.emplace_back("InstCount"); },
       [](JobSpec& job) { job.affinity += "x"; },
       [](JobSpec& job) { job.precision *= 2; },
       [](JobSpec& job) { job.budget_ms *= 2; },

@@ -51,7 +51,7 @@ TEST_F(PassProcessTest, ValuesAreThoseAskedForInTheirOrder) {
   const auto expect = [&](std::size_t i, Observation observation, std::uint32_t step,
                           std::int64_t value) {
     EXPECT_EQ(result.values[i],
-              (Observed{.observation = observation, .step = step, .value = value}));
+              (StepValue{.observation = observation, .step = step, .value = value}));
   };
   expect(0, Observation::kIrInstructionCount, 3, 1);
   expect(1, Observation::kIrInstructionCount, 0, 5);

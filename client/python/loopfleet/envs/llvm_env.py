@@ -1,0 +1,481 @@
+"""LLVM pass ordering as Gymnasium environments: loopfleet/LLVM-v0 and its variants (docs/LLVM.md).
+
+A step is a job: the passes so far and what to observe after them. So an environment holds no state
+but that list, a fork is a copy of it, and a lost worker costs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import string
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from .. import _core
+from .._core import Outcome
+from .spaces import NamedDiscrete
+from .state import EnvState, ValidationResult
+from .walk_env import View, check_options, shared_client
+
+OBSERVATIONS = {name: (kind, is_baseline) for name, kind, is_baseline in _core.pass_observations()
+                if name not in ("Bitcode", "Programl")}
+ACTION_SPACES = ("PassesAll", "Passes19", "PassesPipelines")
+DEFAULT_BENCHMARK = "generator://csmith-v0/0"
+_COUNT, _SIZE = "IrInstructionCount", "ObjectTextSizeBytes"
+_OPTIONS = ("benchmark", "observation_space", "reward_space")
+
+
+@dataclass(frozen=True)
+class PassReward:
+    """A reward from a size before and after a step (c' and c), at the start (c0), and a baseline."""
+
+    name: str
+    metric: str
+    baseline: str | None
+    of: Callable[[float, float, float, float], float]
+
+
+def _plain(before: float, after: float, start: float, base: float) -> float:
+    return before - after
+
+
+def _share(before: float, after: float, start: float, base: float) -> float:
+    return (before - after) / max(start, 1.0)
+
+
+def _against(before: float, after: float, start: float, base: float) -> float:
+    return (before - after) / max(start - base, 1.0)
+
+
+def _log(before: float, after: float, start: float, base: float) -> float:
+    return math.log(max(before, 1.0) / max(after, 1.0))
+
+
+PASS_REWARDS = {rule.name: rule for rule in (
+    PassReward("IrInstructionCount", _COUNT, None, _plain),
+    PassReward("IrInstructionCountNorm", _COUNT, None, _share),
+    PassReward("IrInstructionCountLog", _COUNT, None, _log),
+    PassReward("IrInstructionCountO3", _COUNT, "IrInstructionCountO3", _against),
+    PassReward("IrInstructionCountOz", _COUNT, "IrInstructionCountOz", _against),
+    PassReward("ObjectTextSizeBytes", _SIZE, None, _plain),
+    PassReward("ObjectTextSizeNorm", _SIZE, None, _share),
+    PassReward("ObjectTextSizeO3", _SIZE, "ObjectTextSizeO3", _against),
+    PassReward("ObjectTextSizeOz", _SIZE, "ObjectTextSizeOz", _against),
+)}
+
+
+def _named(kind: str, name: str, known: Iterable[str]) -> str:
+    if name not in known:
+        raise LookupError(f"unknown {kind} '{name}'{_core.nearest(name, list(known))}; valid: {', '.join(known)}")
+    return name
+
+
+def pass_observation_space(name: str) -> gym.spaces.Space:
+    kind, _ = OBSERVATIONS[_named("observation", name, OBSERVATIONS)]
+    if kind == "int64":
+        return gym.spaces.Box(0, np.iinfo(np.int64).max, (), np.int64)
+    if kind == "int64[]":
+        return gym.spaces.Box(0, np.iinfo(np.int64).max, (len(_core.pass_number_names(name)),), np.int64)
+    if kind == "float32[]":
+        return gym.spaces.Box(0, 1, (len(_core.pass_number_names("InstCount")) - 1,), np.float32)
+    return gym.spaces.Text(1 << 20, charset=string.printable)
+
+
+def _decoded(name: str, value: Any) -> Any:
+    """The observation as its space says, from an outcome's value."""
+    kind, _ = OBSERVATIONS[name]
+    if kind == "text":
+        return value
+    return np.asarray(value, np.float32 if kind == "float32[]" else np.int64)
+
+
+class PassError(RuntimeError):
+    """A program that cannot be had, or an outage. ``status`` is the failure's code."""
+
+    def __init__(self, outcome: Outcome):
+        super().__init__(f"{outcome.status}: {outcome.message}")
+        self.status = outcome.status
+
+
+@dataclass
+class _Episode:
+    """What is known of an episode: values by name at the present step, and those of its start."""
+
+    passes: list[str] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    start: dict[str, Any] = field(default_factory=dict)
+    total_reward: float = 0.0
+    failed: str = ""
+
+    def copy(self) -> _Episode:
+        return _Episode(list(self.passes), dict(self.values), dict(self.start), self.total_reward, self.failed)
+
+
+class LlvmEnv(gym.Env):
+    """Passes over a program, one a step. See docs/LLVM.md for every argument.
+
+    ``benchmark`` is a program's URI. ``action_space``: "PassesAll" (CompilerGym's 124), "Passes19",
+    "PassesPipelines", or a list of flags and raw texts. ``observation_space``: a name of
+    ``OBSERVATIONS``, or None. ``reward_space``: a name of ``PASS_REWARDS``, or None. After a pass that
+    fails (it crashes, or breaks the program) the episode is terminated, with the reward 0, or minus
+    the return so far if ``default_negates_returns``.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
+
+    def __init__(self, benchmark: str = DEFAULT_BENCHMARK, *, benchmarks: Sequence[str] | None = None,
+                 action_space: str | Iterable[str] = "PassesAll", observation_space: str | None = None,
+                 reward_space: str | None = None, episode_steps: int | None = None,
+                 default_negates_returns: bool = False, client: Any = None, address: str | None = None,
+                 timeout: float = 300.0, render_mode: str | None = None):
+        if render_mode not in (None, "ansi"):
+            raise TypeError(f"unknown render_mode '{render_mode}'; valid: ansi")
+        if isinstance(action_space, str):
+            flags = [flag for flag, _ in _core.pass_actions(_named("action space", action_space, ACTION_SPACES))]
+            self.action_space = NamedDiscrete(flags, action_space)
+        else:
+            self.action_space = NamedDiscrete(list(action_space))
+        self.render_mode = render_mode
+        self.timeout = timeout
+        self.episode_steps = episode_steps
+        self.default_negates_returns = default_negates_returns
+        self.benchmark = str(benchmark)
+        self._benchmarks = list(benchmarks) if benchmarks is not None else None
+        self._client_given, self._address = client, address
+        self._reward_rule = self._rule(reward_space)
+        self._observation_name: str | None = None
+        self._observe_by_default(observation_space)
+        self._episode: _Episode | None = None
+        self._since = time.monotonic()
+        self._reward_seen: dict[str, float] = {}
+
+    # ---- Gymnasium
+
+    def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None,
+              benchmark: str | None = None) -> tuple[Any, dict[str, Any]]:
+        """Starts an episode on ``benchmark`` (or options["benchmark"]), else on one drawn from
+        ``benchmarks``, else on the last one. PassError: the program cannot be had."""
+        super().reset(seed=seed)
+        self._choose(dict(options or {}), benchmark)
+        self._start(self._evaluate([self._job([], self._wanted())])[0])
+        return self._observation(), self._info()
+
+    def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
+             reward_spaces: Sequence[str] | None = None) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Runs the pass of an action, or of a list of actions as one step."""
+        episode = self._in_episode()
+        several = isinstance(action, (list, tuple))
+        flags = [self._flag(each) for each in (action if several else [action])]
+        wanted = self._wanted(*(observation_spaces or ()),
+                              *(PASS_REWARDS[_named("reward", name, PASS_REWARDS)].metric
+                                for name in reward_spaces or ()))
+        outcome = self._evaluate([self._job(episode.passes + flags, wanted)])[0]
+        reward, terminated, info = self._settle(flags, outcome)
+        if reward_spaces is not None:
+            reward = [self._read_reward(name) for name in reward_spaces]
+        observation = (self._observation() if observation_spaces is None
+                       else [self.observation[name] for name in observation_spaces])
+        return observation, reward, terminated, self._is_over() and not terminated, info
+
+    def multistep(self, actions: Iterable[Any], observation_spaces: Sequence[str] | None = None,
+                  reward_spaces: Sequence[str] | None = None) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        return self.step(list(actions), observation_spaces, reward_spaces)
+
+    def render(self) -> str | None:
+        return self.observation["Ir"] if self.render_mode == "ansi" else None
+
+    def close(self) -> None:
+        self._episode = None
+
+    # ---- CompilerGym
+
+    @property
+    def observation(self) -> View:
+        """``env.observation["Autophase"]``: any observation of the current state."""
+        return View(self._read_observation, [*OBSERVATIONS, "Programl"])
+
+    @property
+    def reward(self) -> View:
+        """``env.reward["IrInstructionCountOz"]``: the reward since it was last read in this episode,
+        or since its start."""
+        return View(self._read_reward, list(PASS_REWARDS))
+
+    def fork(self) -> LlvmEnv:
+        """A copy in the same state; it costs nothing on the fleet."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._episode = self._in_episode().copy()
+        other._reward_seen = dict(self._reward_seen)
+        return other
+
+    @property
+    def state(self) -> EnvState:
+        episode = self._in_episode()
+        return EnvState(self.benchmark, ",".join(episode.passes), time.monotonic() - self._since,
+                        None if self._reward_rule is None else episode.total_reward)
+
+    def apply(self, state: EnvState) -> None:
+        """Replays the passes of a state."""
+        self.reset(benchmark=state.benchmark)
+        if state.actions:
+            self.step([self.action_space[flag] for flag in state.actions])
+
+    def validate(self, state: EnvState | None = None) -> ValidationResult:
+        """Runs a state's passes again, without the store, and compares the reward exactly."""
+        since = time.monotonic()
+        state = state or self.state
+        rule = self._reward_rule
+        wanted = [_COUNT] if rule is None else [rule.metric, *([rule.baseline] if rule.baseline else [])]
+        start, end = self._evaluate([{**self._job(passes, wanted, state.benchmark), "fresh": True}
+                                     for passes in ([], state.actions)])
+        errors = [f"{outcome.status}: {outcome.message}" for outcome in (start, end) if not outcome.ok]
+        good = bad = False
+        if not errors and rule is not None and state.reward is not None:
+            before, after = start.observed[rule.metric], end.observed[rule.metric]
+            base = start.observed[rule.baseline] if rule.baseline else 0.0
+            reward = rule.of(before, after, before, base)
+            good = math.isclose(reward, state.reward, rel_tol=1e-9, abs_tol=1e-9)
+            bad = not good
+            if bad:
+                errors.append(f"expected reward {state.reward}, received reward {reward}")
+        return ValidationResult(state, bool(errors) and not bad, good, bad, walltime=time.monotonic() - since,
+                                errors=tuple(errors))
+
+    def commandline(self) -> str:
+        """What makes the same module without loopfleet: ``opt-19 -passes='...' in.bc -o out.bc``."""
+        return str(self._in_episode().values["commandline"])
+
+    @property
+    def observation_space_name(self) -> str | None:
+        return self._observation_name
+
+    # ---- shared with the vector of environments
+
+    def _choose(self, options: dict[str, Any], benchmark: str | None = None) -> None:
+        check_options(options, _OPTIONS)
+        if benchmark is not None:
+            options["benchmark"] = benchmark
+        if "observation_space" in options:
+            self._observe_by_default(options["observation_space"])
+        if "reward_space" in options:
+            self._reward_rule = self._rule(options["reward_space"])
+        if options.get("benchmark") is not None:
+            self.benchmark = str(options["benchmark"])
+        elif self._benchmarks is not None:
+            self.benchmark = str(self._benchmarks[int(self.np_random.integers(len(self._benchmarks)))])
+
+    def _start(self, outcome: Outcome) -> None:
+        if not outcome.ok:
+            raise PassError(outcome)
+        values = dict(outcome.observed)
+        self._episode = _Episode([], values, dict(values))
+        self._since = time.monotonic()
+        self._reward_seen = {}
+
+    def _settle(self, flags: list[str], outcome: Outcome) -> tuple[float, bool, dict[str, Any]]:
+        episode = self._in_episode()
+        if not outcome.ok:
+            if outcome.retryable or outcome.status in ("INVALID_ACTION", "MALFORMED", "LIMIT_ACTIONS"):
+                raise PassError(outcome)
+            episode.failed = f"{outcome.status}: {outcome.message}"
+            reward = -episode.total_reward if self.default_negates_returns else 0.0
+            episode.total_reward += reward
+            return reward, True, {**self._info(), "error_type": outcome.status, "error_details": outcome.message,
+                                  "action_had_no_effect": False}
+        before = episode.values
+        episode.passes = episode.passes + flags
+        baselines = {name: value for name, value in before.items() if OBSERVATIONS.get(name, ("", False))[1]}
+        episode.values = {**baselines, **outcome.observed}
+        changed = episode.values["changed"][len(episode.passes) - len(flags):]
+        reward = 0.0
+        if self._reward_rule is not None:
+            reward = self._reward(self._reward_rule, before[self._reward_rule.metric])
+            episode.total_reward += reward
+        return reward, False, {**self._info(), "action_had_no_effect": not any(changed)}
+
+    def _wanted(self, *more: str) -> list[str]:
+        """What a job of this environment observes. Baselines are asked for once, at the start."""
+        names = [self._observation_name, *more]
+        rule = self._reward_rule
+        if rule is not None:
+            names.append(rule.metric)
+            if rule.baseline and (self._episode is None or rule.baseline not in self._episode.start):
+                names.append(rule.baseline)
+        names = ["ProgramlJson" if name == "Programl" else name for name in names if name is not None]
+        for name in names:
+            _named("observation", name, OBSERVATIONS)
+        return list(dict.fromkeys(names)) or [_COUNT]
+
+    def _job(self, passes: Sequence[str], wanted: Sequence[str], benchmark: str | None = None) -> dict[str, Any]:
+        return {"benchmark": benchmark or self.benchmark, "passes": list(passes), "observe": list(wanted)}
+
+    def _evaluate(self, jobs: list[dict[str, Any]]) -> list[Outcome]:
+        return self._client().evaluate_many(jobs, timeout=self.timeout).outcomes
+
+    def _client(self) -> Any:
+        return self._client_given if self._client_given is not None else shared_client(self._address)
+
+    def _is_over(self) -> bool:
+        return self.episode_steps is not None and len(self._in_episode().passes) >= self.episode_steps
+
+    def _observation(self) -> Any:
+        return None if self._observation_name is None else self._read_observation(self._observation_name)
+
+    def _info(self) -> dict[str, Any]:
+        episode = self._in_episode()
+        return {"benchmark": self.benchmark, "passes": len(episode.passes)}
+
+    # ---- inner
+
+    def _rule(self, name: str | None) -> PassReward | None:
+        return None if name is None else PASS_REWARDS[_named("reward", name, PASS_REWARDS)]
+
+    def _observe_by_default(self, name: str | None) -> None:
+        self._observation_name = name
+        self.observation_space = gym.spaces.Box(0, 0, (0,), np.int64) if name is None else (
+            pass_observation_space("ProgramlJson" if name == "Programl" else name))
+
+    def _in_episode(self) -> _Episode:
+        if self._episode is None:
+            raise RuntimeError("call reset() first")
+        return self._episode
+
+    def _flag(self, action: Any) -> str:
+        number = int(action)
+        if not 0 <= number < len(self.action_space.names):
+            raise LookupError(f"there is no action {number}; valid: 0 to {len(self.action_space.names) - 1}")
+        return self.action_space.names[number]
+
+    def _value(self, name: str) -> Any:
+        """The observation of the current state, asked for if no job has told it yet."""
+        episode = self._in_episode()
+        if name not in episode.values:
+            outcome = self._evaluate([self._job(episode.passes, [_named("observation", name, OBSERVATIONS)])])[0]
+            if not outcome.ok:
+                raise PassError(outcome)
+            episode.values.update(outcome.observed)
+        return episode.values[name]
+
+    def _read_observation(self, name: str) -> Any:
+        if name == "Programl":
+            import networkx
+            return networkx.node_link_graph(json.loads(self._value("ProgramlJson")), edges="links")
+        return _decoded(name, self._value(name))
+
+    def _reward(self, rule: PassReward, before: float) -> float:
+        start = self._at_start(rule.metric)
+        base = self._at_start(rule.baseline) if rule.baseline else 0.0
+        return rule.of(before, self._value(rule.metric), start, base)
+
+    def _at_start(self, name: str) -> float:
+        episode = self._in_episode()
+        if name not in episode.start:
+            outcome = self._evaluate([self._job([], [name])])[0]
+            if not outcome.ok:
+                raise PassError(outcome)
+            episode.start.update(outcome.observed)
+        return episode.start[name]
+
+    def _read_reward(self, name: str) -> float:
+        rule = PASS_REWARDS[_named("reward", name, PASS_REWARDS)]
+        before = self._reward_seen.get(name, self._at_start(rule.metric))
+        reward = self._reward(rule, before)
+        self._reward_seen[name] = self._value(rule.metric)
+        return reward
+
+
+class LlvmVectorEnv(VectorEnv):
+    """``num_envs`` environments; the jobs of a step are one batch, so passes that they share run once.
+    ``options`` are those of LlvmEnv. An episode that is over is reset by the next step."""
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4, "autoreset_mode": AutoresetMode.NEXT_STEP}
+
+    def __init__(self, num_envs: int = 1, **options: Any):
+        first = LlvmEnv(**options)
+        self.envs = [first, *(LlvmEnv(**{**options, "client": first._client()}) for _ in range(num_envs - 1))]
+        self.num_envs = num_envs
+        self.single_action_space = first.action_space
+        self.single_observation_space = first.observation_space
+        self.action_space = gym.spaces.MultiDiscrete([len(first.action_space.names)] * num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self._over = np.zeros(num_envs, bool)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """``options["benchmark"]``: one, or one for each environment."""
+        chosen = dict(options or {})
+        each = chosen.pop("benchmark", None)
+        if not isinstance(each, (list, tuple)):
+            each = [each] * self.num_envs
+        if len(each) != self.num_envs:
+            raise ValueError(f"{len(each)} benchmarks for {self.num_envs} environments")
+        for place, env in enumerate(self.envs):
+            gym.Env.reset(env, seed=None if seed is None else seed + place)
+            env._choose(dict(chosen), each[place])
+        self._begin(range(self.num_envs))
+        self._over[:] = False
+        return self._observations(), {}
+
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        rewards = np.zeros(self.num_envs)
+        terminated = np.zeros(self.num_envs, bool)
+        truncated = np.zeros(self.num_envs, bool)
+        failed: dict[int, str] = {}
+        renewed = np.flatnonzero(self._over)
+        for place in renewed:
+            self.envs[place]._choose({})
+        going = np.flatnonzero(~self._over)
+        flags = {place: [self.envs[place]._flag(actions[place])] for place in going}
+        jobs = [self.envs[place]._job(self.envs[place]._in_episode().passes + flags[place], self.envs[place]._wanted())
+                for place in going]
+        for place in renewed:
+            self.envs[place]._episode = None
+        jobs += [self.envs[place]._job([], self.envs[place]._wanted()) for place in renewed]
+        outcomes = self.envs[0]._evaluate(jobs)
+        for place, outcome in zip(going, outcomes):
+            rewards[place], terminated[place], info = self.envs[place]._settle(flags[place], outcome)
+            truncated[place] = self.envs[place]._is_over() and not terminated[place]
+            if "error_details" in info:
+                failed[int(place)] = f"{info['error_type']}: {info['error_details']}"
+        for place, outcome in zip(renewed, outcomes[len(going):]):
+            self.envs[place]._start(outcome)
+        self._over = terminated | truncated
+        return self._observations(), rewards, terminated, truncated, {"failed": failed} if failed else {}
+
+    def close_extras(self, **kwargs: Any) -> None:
+        for env in self.envs:
+            env.close()
+
+    def _begin(self, places: Iterable[int]) -> None:
+        places = list(places)
+        for place in places:
+            self.envs[place]._episode = None
+        jobs = [self.envs[place]._job([], self.envs[place]._wanted()) for place in places]
+        for place, outcome in zip(places, self.envs[0]._evaluate(jobs)):
+            self.envs[place]._start(outcome)
+
+    def _observations(self) -> Any:
+        each = [env._observation() for env in self.envs]
+        if self.envs[0].observation_space_name is None:
+            return np.zeros((self.num_envs, 0), np.int64)
+        return np.stack(each) if isinstance(each[0], np.ndarray) else tuple(each)
+
+
+# Gymnasium id -> what it fixes, as in CompilerGym.
+LLVM_ENVIRONMENTS: dict[str, dict[str, Any]] = {
+    "LLVM-v0": {},
+    "LLVM-ic-v0": {"reward_space": "IrInstructionCountOz"},
+    "LLVM-codesize-v0": {"reward_space": "ObjectTextSizeOz"},
+    "LLVM-autophase-ic-v0": {"observation_space": "Autophase", "reward_space": "IrInstructionCountOz"},
+    "LLVM-autophase-codesize-v0": {"observation_space": "Autophase", "reward_space": "ObjectTextSizeOz"},
+    "LLVM-ir-ic-v0": {"observation_space": "Ir", "reward_space": "IrInstructionCountOz"},
+    "LLVM-ir-codesize-v0": {"observation_space": "Ir", "reward_space": "ObjectTextSizeOz"},
+    "LLVM-programl-ic-v0": {"observation_space": "Programl", "reward_space": "IrInstructionCountOz"},
+}

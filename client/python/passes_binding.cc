@@ -1,0 +1,71 @@
+#include "client/python/passes_binding.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/llvm_passes/observation.h"
+#include "common/llvm_passes/pass_action.h"
+
+namespace loopfleet::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+std::string_view TypeName(passes::ValueType type) {
+  switch (type) {
+    case passes::ValueType::kInteger: return "int64";
+    case passes::ValueType::kIntegers: return "int64[]";
+    case passes::ValueType::kFloats: return "float32[]";
+    case passes::ValueType::kBytes: return "text";
+  }
+  return "";
+}
+
+nb::list Actions(const std::string& name) {
+  const auto space = passes::ParseActionSpace(name);
+  if (!space) throw nb::key_error(name.c_str());
+  nb::list list;
+  for (const passes::PassAction& action : passes::ActionsOf(*space)) {
+    list.append(nb::make_tuple(action.flag, action.text));
+  }
+  return list;
+}
+
+std::vector<std::string_view> NamesIn(std::string_view observation) {
+  const auto of = [](std::span<const std::string_view> names) {
+    return std::vector<std::string_view>(names.begin(), names.end());
+  };
+  if (observation == "InstCount") return of(passes::InstCountNames());
+  if (observation == "Autophase") return of(passes::AutophaseNames());
+  return {};
+}
+
+}  // namespace
+
+void BindPasses(nb::module_& module) {
+  module.def("pass_actions", &Actions, "space"_a,
+             "(flag, canonical text) of each action of \"PassesAll\", \"Passes19\" or "
+             "\"PassesPipelines\". KeyError: there is no such space.");
+  module.def(
+      "pass_observations",
+      [] {
+        nb::list list;
+        for (const passes::ObservationInfo& info : passes::ObservationTable()) {
+          list.append(nb::make_tuple(info.name, TypeName(info.type),
+                                     info.baseline != passes::Baseline::kNone));
+        }
+        return list;
+      },
+      "(name, type, whether it is the same after any passes) of each observation.");
+  module.def("pass_number_names", &NamesIn, "observation"_a,
+             "What the numbers of InstCount or Autophase count, in order; else [].");
+}
+
+}  // namespace loopfleet::python

@@ -1,0 +1,78 @@
+#include "common/job/pass_job.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <variant>
+
+#include "common/base/result.h"
+#include "common/llvm_passes/pass_sequence.h"
+
+namespace loopfleet {
+namespace {
+
+std::unexpected<Failure> Fail(FailureCode code, std::string message) {
+  return std::unexpected(Failure{.code = code, .message = std::move(message)});
+}
+
+// "-gvn" for "gvn", which a command line would take for an option. Raw texts stay.
+std::string WithDash(const std::string& pass) {
+  const bool is_one = pass.starts_with('-') || passes::CanonicalText(pass).has_value();
+  return is_one || pass.find_first_of("(<") != pass.npos ? pass : "-" + pass;
+}
+
+}  // namespace
+
+std::expected<PassJob, Failure> PassJobOf(const JobSpec& spec) {
+  if (!spec.actions.empty()) {
+    Failure failure{.code = FailureCode::kInvalidAction,
+                    .message = "actions are for loops; give what to run as 'passes'"};
+    failure.action_index = 0;
+    return std::unexpected(std::move(failure));
+  }
+  auto program = passes::ParseProgramUri(std::get<looptree::BenchmarkUri>(spec.source).text);
+  if (!program) return Fail(FailureCode::kInvalidBenchmark, program.error().message);
+  std::vector<std::string> sequence;
+  for (const std::string& pass : spec.passes) sequence.push_back(WithDash(pass));
+  auto texts = passes::CanonicalTexts(sequence);
+  if (!texts) {
+    return std::unexpected(Failure{.code = FailureCode::kInvalidAction,
+                                   .message = std::move(texts.error().message),
+                                   .action_index = texts.error().action_index});
+  }
+  PassJob job{.program = *std::move(program), .texts = *std::move(texts), .observations = {}};
+  for (const std::string& name : spec.observe) {
+    const auto observation = passes::ParseObservation(name);
+    if (!observation) return Fail(FailureCode::kMalformed, observation.error().message);
+    if (*observation == passes::Observation::kBitcode ||
+        *observation == passes::Observation::kPrograml) {
+      return Fail(
+          FailureCode::kMalformed,
+          fmt::format("'{}' is not text, which an outcome holds; observe Ir or ProgramlJson",
+                      name));
+    }
+    job.observations.push_back(*observation);
+  }
+  if (job.observations.empty()) {
+    job.observations.push_back(passes::Observation::kIrInstructionCount);
+  }
+  return job;
+}
+
+std::expected<ResolvedTask, Failure> ResolvePassJob(const JobSpec& spec) {
+  LF_TRY(const PassJob job, PassJobOf(spec));
+  if (spec.device == DeviceRequest::kCuda) {
+    return Fail(FailureCode::kMalformed,
+                "field 'device' is cuda; passes run on a CPU: cpu, or leave it out");
+  }
+  // One line for each part: neither a text nor a name has a line break.
+  std::string content = passes::ToString(job.program);
+  for (const std::string& text : job.texts) content += "\n" + text;
+  for (const passes::Observation observation : job.observations) {
+    const auto& info = passes::InfoOf(observation);
+    content += fmt::format("\nobserve {} {}", info.name, info.revision);
+  }
+  return ResolvedTask{.subject = ContentKey::Of(content), .placement = Placement::kCpu};
+}
+
+}  // namespace loopfleet

@@ -1,0 +1,30 @@
+#pragma once
+// The task that runs LLVM passes over a program and observes what they leave (docs/LLVM.md).
+
+#include <expected>
+#include <string>
+#include <vector>
+
+#include "common/job/failure.h"
+#include "common/job/job_spec.h"
+#include "common/job/resolved_task.h"
+#include "common/llvm_passes/observation.h"
+#include "common/llvm_passes/program_uri.h"
+
+namespace loopfleet {
+
+// The job in the words of LLVM 19.
+struct PassJob {
+  passes::ProgramUri program;
+  std::vector<std::string> texts;  // canonical, one for each pass
+  std::vector<passes::Observation> observations;
+};
+
+// A pass is a flag of CompilerGym, with or without its dash, or a raw text. Nothing to observe:
+// IrInstructionCount. INVALID_BENCHMARK, INVALID_ACTION (with the pass's index), MALFORMED (an
+// observation that there is not).
+std::expected<PassJob, Failure> PassJobOf(const JobSpec& spec);
+
+std::expected<ResolvedTask, Failure> ResolvePassJob(const JobSpec& spec);
+
+}  // namespace loopfleet

@@ -1,0 +1,201 @@
+#include "worker/llvm_env/pass_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <expected>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/job/observed.h"
+#include "common/llvm_passes/observation.h"
+#include "common/llvm_passes/pass_sequence.h"
+#include "worker/evaluation/job_rebuild.h"
+#include "worker/llvm_env/pass_child.h"
+#include "worker/llvm_env/x86_target.h"
+
+namespace loopfleet::worker {
+namespace {
+
+// Leases taken together. A report waits for the whole batch.
+constexpr std::size_t kMostTogether = 64;
+constexpr std::size_t kProgramsKept = 64;  // mostly below 1 MiB each
+
+struct ToObservedValue {
+  ObservedValue operator()(std::int64_t number) const { return static_cast<double>(number); }
+  ObservedValue operator()(const std::vector<std::int64_t>& numbers) const {
+    return std::vector<double>(numbers.begin(), numbers.end());
+  }
+  ObservedValue operator()(const std::vector<float>& numbers) const {
+    return std::vector<double>(numbers.begin(), numbers.end());
+  }
+  ObservedValue operator()(const std::string& text) const { return text; }
+};
+
+std::expected<loopfleet::Observed, Failure> ToObserved(const EpisodeResult& result,
+                                                       const PassJob& job,
+                                                       const BatchResult& batch) {
+  if (result.failure) return std::unexpected(ToFailure(*result.failure));
+  loopfleet::Observed observed;
+  for (const StepValue& each : result.values) {
+    observed.values[std::string(passes::InfoOf(each.observation).name)] =
+        std::visit(ToObservedValue{}, each.value);
+  }
+  observed.values["program"] = batch.module_hash;
+  observed.values["commandline"] = passes::CommandLine(job.texts);
+  observed.values["changed"] = std::vector<double>(result.changed.begin(), result.changed.end());
+  if (const std::size_t bytes = BytesOf(observed); bytes > kMostObservedBytes) {
+    return std::unexpected(Failure{
+        .code = FailureCode::kUnsupported,
+        .message = fmt::format("what was to be observed has {} bytes, and an outcome holds {}: ask "
+                               "for less of it",
+                               bytes, kMostObservedBytes)});
+  }
+  return observed;
+}
+
+Episode EpisodeOf(const PassJob& job) {
+  const auto last = static_cast<std::uint32_t>(job.texts.size());
+  Episode episode{.passes = job.texts, .wanted = {}};
+  for (const passes::Observation observation : job.observations) {
+    episode.wanted.push_back({.observation = observation, .steps = {last}});
+  }
+  return episode;
+}
+
+}  // namespace
+
+PassJobs::PassJobs(JobKind::Parts parts, ProgramSource::Options programs)
+    : parts_(std::move(parts)),
+      source_(std::move(programs)),
+      process_(parts_.fork_server, {}, parts_.on_restart),
+      leases_(parts_.max_held),
+      thread_([this] { Loop(); }) {}
+
+PassJobs::~PassJobs() {
+  leases_.Stop();
+  thread_.join();
+}
+
+bool PassJobs::Accept(wire::Lease lease) {
+  return leases_.Accept(std::move(lease), parts_.clock.Now());
+}
+
+void PassJobs::Loop() {
+  while (auto next = leases_.Next()) {
+    const looptree::Source program = next->lease.spec.source;
+    std::vector<LeaseBook::Waiting> waiting;
+    waiting.push_back(*std::move(next));
+    for (auto& more :
+         leases_.TakeWaiting([&](const wire::Lease& lease) { return lease.spec.source == program; },
+                             kMostTogether - 1)) {
+      waiting.push_back(std::move(more));
+    }
+    if (auto batch = Prepare(std::move(waiting)); !batch.empty()) Run(std::move(batch));
+  }
+}
+
+std::vector<PassJobs::Work> PassJobs::Prepare(std::vector<LeaseBook::Waiting> waiting) {
+  std::vector<Work> batch;
+  for (LeaseBook::Waiting& each : waiting) {
+    if (!leases_.Start(each.lease.lease)) continue;
+    Work work{.waiting = std::move(each), .job = {}, .evaluation = {}};
+    Evaluation& evaluation = work.evaluation;
+    evaluation.conditions = parts_.conditions;
+    evaluation.stages[Stage::kQueue] = parts_.clock.Now() - work.waiting.accepted_at;
+    const JobSpec& spec = work.waiting.lease.spec;
+    const auto resolved = ResolveJob(spec, {.device = DeviceKind::kCpu}, evaluation);
+    auto job = resolved ? PassJobOf(spec) : std::unexpected(resolved.error());
+    if (job) {
+      work.job = *std::move(job);
+      batch.push_back(std::move(work));
+    } else {
+      evaluation.verdict = std::move(job).error();
+      Finish(std::move(work), Nanos{0});
+    }
+  }
+  return batch;
+}
+
+void PassJobs::Run(std::vector<Work> batch) {
+  const Instant start = parts_.clock.Now();
+  const Program& program = ProgramOf(batch.front().job.program);
+  const Nanos made = parts_.clock.Now() - start;
+  std::expected<BatchResult, Failure> result;
+  if (const auto* failure = std::get_if<Failure>(&program.made)) {
+    result = std::unexpected(*failure);
+  } else {
+    std::vector<Episode> episodes;
+    for (const Work& work : batch) episodes.push_back(EpisodeOf(work.job));
+    result = process_.Run(std::get<Bitcode>(program.made), episodes);
+  }
+  // The share of one: they were run together.
+  const Nanos took = (parts_.clock.Now() - start - made) / static_cast<std::int64_t>(batch.size());
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    Evaluation& evaluation = batch[i].evaluation;
+    evaluation.stages[Stage::kReplay] = made;
+    auto observed = result ? ToObserved(result->episodes[i], batch[i].job, *result)
+                           : std::unexpected(result.error());
+    if (observed) {
+      evaluation.verdict = *std::move(observed);
+    } else {
+      evaluation.verdict = std::move(observed).error();
+    }
+    Finish(std::move(batch[i]), took);
+  }
+}
+
+const PassJobs::Program& PassJobs::ProgramOf(const passes::ProgramUri& uri) {
+  const std::string name = passes::ToString(uri);
+  auto found = std::ranges::find(programs_, name, &Program::uri);
+  if (found == programs_.end()) {
+    if (programs_.size() >= kProgramsKept) {
+      programs_.erase(std::ranges::min_element(programs_, {}, &Program::last_use));
+    }
+    auto bitcode = source_.BitcodeOf(uri);
+    Program program{.uri = name, .made = {}};
+    if (bitcode) {
+      program.made = std::make_shared<const std::string>(*std::move(bitcode));
+    } else {
+      program.made = std::move(bitcode).error();
+    }
+    programs_.push_back(std::move(program));
+    found = std::prev(programs_.end());
+  }
+  found->last_use = ++uses_;
+  return *found;
+}
+
+void PassJobs::Finish(Work work, Nanos took) {
+  const wire::Lease& lease = work.waiting.lease;
+  Evaluation& evaluation = work.evaluation;
+  evaluation.stages[Stage::kCompile] = took;
+  parts_.metrics.JobCompleted(OutcomeLabel(evaluation));
+  if (took > Nanos{0}) parts_.metrics.StageTook(StageName(Stage::kCompile), took);
+  if (!evaluation.ok()) {
+    log::Info("job.failed job={} lease={} code={} message=\"{}\"", lease.job, lease.lease,
+              OutcomeLabel(evaluation), evaluation.failure().message);
+  }
+  if (leases_.Finish(
+          {.lease = lease.lease, .job = lease.job, .evaluation = std::move(evaluation)})) {
+    parts_.on_output();
+  }
+}
+
+JobKind PassJobKind() {
+  return {.kind = TaskKind::kPasses,
+          .child = ChildRole::kPasses,
+          .prepare = InitializeX86,
+          .make_child =
+              [](Isolation isolation) {
+                return ChildProgram{
+                    .run = [isolation](
+                               Channel& channel) { return RunPassChild(channel, {}, isolation); },
+                    .limits = PassChildLimits()};
+              },
+          .make_runner = [](JobKind::Parts parts) -> std::unique_ptr<LeaseRunner> {
+            return std::make_unique<PassJobs>(std::move(parts), ProgramSource::Options{});
+          }};
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,69 @@
+#pragma once
+// PassJobs: runs the jobs of kind `passes`. Leases over one program are taken together, so that
+// passes that they begin with alike run once (prefix_tree.h). One thread; nothing is timed.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "common/job/pass_job.h"
+#include "worker/coordinator_link/lease_book.h"
+#include "worker/evaluation/job_kind.h"
+#include "worker/llvm_env/pass_process.h"
+#include "worker/llvm_env/programs/program_source.h"
+
+namespace loopfleet::worker {
+
+class PassJobs final : public LeaseRunner {
+ public:
+  PassJobs(JobKind::Parts parts, ProgramSource::Options programs);
+  ~PassJobs() override;  // waits for the batch in progress
+
+  bool Accept(wire::Lease lease) override;
+  void Drop(std::span<const LeaseId> leases) override { leases_.Drop(leases); }
+  std::vector<LeaseId> DropUnstarted() override { return leases_.DropUnstarted(); }
+  std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override {
+    return leases_.GiveBack(leases);
+  }
+  std::vector<wire::Report> TakeFinished() override { return leases_.TakeFinished(); }
+  std::vector<wire::HeldLease> Held() const override { return leases_.Held(); }
+
+ private:
+  using Bitcode = std::shared_ptr<const std::string>;
+  // One lease on its way.
+  struct Work {
+    LeaseBook::Waiting waiting;
+    PassJob job;
+    Evaluation evaluation;  // complete but for the verdict
+  };
+  // A program that was made, or why it cannot be.
+  struct Program {
+    std::string uri;
+    std::variant<Bitcode, Failure> made;
+    std::uint64_t last_use = 0;
+  };
+
+  void Loop();
+  // The leases that can be run; the others are reported.
+  std::vector<Work> Prepare(std::vector<LeaseBook::Waiting> waiting);
+  void Run(std::vector<Work> batch);
+  const Program& ProgramOf(const passes::ProgramUri& uri);
+  void Finish(Work work, Nanos took);
+
+  JobKind::Parts parts_;
+  const ProgramSource source_;
+  PassProcess process_;
+  LeaseBook leases_;
+  std::vector<Program> programs_;  // the last ones used; the thread's
+  std::uint64_t uses_ = 0;
+  std::thread thread_;
+};
+
+// For the daemon.
+JobKind PassJobKind();
+
+}  // namespace loopfleet::worker
