@@ -82,8 +82,8 @@ Subject MakeSubject() {
   subject.kernel = worker::CpuCompiler::Create().value()->Compile(product->start).value();
   subject.workload =
       worker::MakeWorkload(
-          product->start, 1,
-          [](const auto& tree, std::uint64_t seed, const auto& inputs, const auto& reference) {
+          product->start, {1},
+          [](const auto& tree, worker::InputSeed seed, const auto& inputs, const auto& reference) {
             return worker::ComputeReference(tree.program(), seed, inputs.bytes(),
                                             reference.bytes());
           })

@@ -46,8 +46,8 @@ struct Children {
 std::expected<double, Failure> Evaluate(Children& children, const looptree::LoopTree& tree) {
   LF_TRY(const CompiledKernel compiled, children.compiler.Compile(tree, kMostCodeBytes));
   LF_TRY(const std::shared_ptr<const Workload> workload,
-         MakeWorkload(tree, 1,
-                      [&](const auto& of, std::uint64_t seed, const SharedMemory& inputs,
+         MakeWorkload(tree, {1},
+                      [&](const auto& of, InputSeed seed, const SharedMemory& inputs,
                           const SharedMemory& reference) {
                         return children.reference.Compute(of, seed, inputs, reference);
                       }));

@@ -151,11 +151,11 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
 
   const Result<std::uint64_t> entry = code.Write(compiled->code);
   if (!entry) return fail({.code = FailureCode::kCompileError, .message = entry.error().message});
-  auto workload = workloads_.Get(
-      replayed->tree, [&](const auto& tree, std::uint64_t seed, const SharedMemory& inputs,
-                          const SharedMemory& reference) {
-        return preparer.reference.Compute(tree, seed, inputs, reference);
-      });
+  const ReferenceMaker maker = [&](const auto& tree, InputSeed seed, const SharedMemory& inputs,
+                                   const SharedMemory& reference) {
+    return preparer.reference.Compute(tree, seed, inputs, reference);
+  };
+  auto workload = workloads_.Get(replayed->tree, maker);
   if (!workload) return fail(std::move(workload).error());
   auto arena = GuardedBuffersFor(kernel, **workload);
   if (!arena) return fail(std::move(arena).error());
@@ -169,6 +169,12 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
     evaluation.same_code = true;
     return std::nullopt;
   }
+  // It was right on whole numbers; it is timed on fractions, and has to be right on them, too.
+  if (auto fractions = workloads_.GetFractions(replayed->tree, maker)) {
+    call.workload = std::move(fractions);
+  }
+  const Instant ready = parts_.clock.Now();
+  evaluation.stages[Stage::kVerify] = ready - compiled_at;
   return Prepared{.lease = lease.lease,
                   .job = lease.job,
                   .evaluation = std::move(evaluation),
@@ -177,7 +183,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
                   .output_bytes = output_bytes,
                   .call = std::move(call),
                   .run_took = verified->run_took,
-                  .waits_since = done,
+                  .waits_since = ready,
                   .rounds = MeasurementRounds(
                       lease.spec, {.moments_apart = parts_.device.moments_apart(),
                                    .estimated_run_ns = verified->run_ns,

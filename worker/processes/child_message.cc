@@ -144,7 +144,8 @@ std::optional<CompileReply> DecodeCompileReply(std::string_view bytes) {
 
 std::string Encode(const ReferenceRequest& request) {
   ByteWriter writer;
-  writer.Put(request.seed);
+  writer.Put(request.seed.value);
+  writer.Put(request.seed.numbers);
   writer.Put(request.inputs_size);
   writer.Put(request.reference_size);
   writer.PutText(request.ir);
@@ -155,7 +156,8 @@ std::string Encode(const ReferenceRequest& request) {
 std::optional<ReferenceRequest> DecodeReferenceRequest(std::string_view bytes) {
   ByteReader reader(bytes);
   ReferenceRequest request;
-  request.seed = reader.Get<std::uint64_t>();
+  request.seed.value = reader.Get<std::uint64_t>();
+  request.seed.numbers = reader.GetEnum(InputNumbers::kFractions);
   request.inputs_size = reader.Get<std::uint64_t>();
   request.reference_size = reader.Get<std::uint64_t>();
   request.ir = reader.GetText();

@@ -19,6 +19,7 @@
 #include "worker/timing/sampler.h"
 #include "worker/timing/slot_time.h"
 #include "worker/verification/buffer_layout.h"
+#include "worker/verification/input_draw.h"
 
 namespace loopfleet::worker {
 
@@ -53,7 +54,7 @@ inline constexpr std::size_t kMaxReferenceReplyBytes = 4096;
 // Sent with two descriptors: the memory of the inputs and that of the reference. `ir` may be any
 // tree of the program.
 struct ReferenceRequest {
-  std::uint64_t seed = 0;
+  InputSeed seed;
   std::uint64_t inputs_size = 0;
   std::uint64_t reference_size = 0;
   std::string ir;

@@ -18,7 +18,7 @@ Status ReferenceProcess::EnsureChild() {
 }
 
 std::expected<std::vector<bool>, Failure> ReferenceProcess::Compute(const looptree::LoopTree& tree,
-                                                                    std::uint64_t seed,
+                                                                    InputSeed seed,
                                                                     const SharedMemory& inputs,
                                                                     const SharedMemory& reference) {
   if (const Status started = EnsureChild(); !started) {

@@ -11,6 +11,7 @@
 #include "common/looptree/tree/loop_tree.h"
 #include "worker/processes/compiler_process.h"
 #include "worker/sandbox/fork_server.h"
+#include "worker/verification/input_draw.h"
 #include "worker/verification/shared_memory.h"
 
 namespace loopfleet::worker {
@@ -25,8 +26,8 @@ class ReferenceProcess {
   // A ReferenceMaker. UNSTABLE_TIMING if it takes too long, which depends on the load of the host.
   // UNSUPPORTED if no inputs would tell right outputs from wrong ones, as nothing is timed
   // unverified.
-  std::expected<std::vector<bool>, Failure> Compute(const looptree::LoopTree& tree,
-                                                    std::uint64_t seed, const SharedMemory& inputs,
+  std::expected<std::vector<bool>, Failure> Compute(const looptree::LoopTree& tree, InputSeed seed,
+                                                    const SharedMemory& inputs,
                                                     const SharedMemory& reference);
 
  private:

@@ -92,7 +92,9 @@ std::expected<void, Failure> TimingSlot::Check(const KernelCall& call,
   stages[Stage::kVerify] += clock_.Now() - start;
   if (verified) return verified;
   Failure failure = std::move(verified).error();
-  failure.message += ", after having been right before it was timed";
+  failure.message += call.workload->seed.numbers == InputNumbers::kFractions
+                         ? " on fractions, after having been right on whole numbers"
+                         : ", after having been right before it was timed";
   return std::unexpected(std::move(failure));
 }
 

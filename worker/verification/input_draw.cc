@@ -87,9 +87,21 @@ class Draws {
 
 }  // namespace
 
-std::vector<InputDraw> InputDrawsFor(const looptree::Program& program) {
-  const InputDraw best = Draws(program).Best();
+std::vector<InputDraw> InputDrawsFor(const looptree::Program& program, InputNumbers numbers) {
   std::vector<InputDraw> draws;
+  if (numbers == InputNumbers::kFractions) {
+    constexpr int kSteps = 1 << 22;  // float32 has 24 bits
+    const std::vector<std::size_t> dense(program.inputs.size(), 1);
+    const bool positive = NeedsPositiveInputs(program);
+    for (const float largest : {0x1p2F, 0x1p0F, 0x1p-2F, 0x1p-4F, 0x1p-6F}) {
+      draws.push_back({.largest = kSteps,
+                       .positive = positive,
+                       .strides = dense,
+                       .scale = largest / static_cast<float>(kSteps)});
+    }
+    return draws;
+  }
+  const InputDraw best = Draws(program).Best();
   const auto add = [&](int largest, float scale) {
     draws.push_back(best);
     draws.back().largest = largest;

@@ -3,6 +3,7 @@
 // wrong outputs show.
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "common/base/random.h"
@@ -10,6 +11,18 @@
 #include "common/looptree/program/program.h"
 
 namespace loopfleet::worker {
+
+enum class InputNumbers : std::uint8_t {
+  kWhole,      // as exact as the program allows: outputs show each wrong, missing or double term
+  kFractions,  // of 22 bits: outputs show kernels that are right for whole numbers only
+};
+
+// What the inputs of a program are drawn from.
+struct InputSeed {
+  std::uint64_t value = 0;
+  InputNumbers numbers = InputNumbers::kWhole;
+  bool operator==(const InputSeed&) const = default;
+};
 
 // Inputs are whole numbers, so that sums and products are exact in float32 and outputs must be
 // equal. They may be scaled if the program is not exact with any whole numbers.
@@ -23,9 +36,9 @@ struct InputDraw {
   float scale = 1;
 };
 
-// The draws to try, in order, until one tells right outputs from wrong ones. With them as few
-// operations as possible round.
-std::vector<InputDraw> InputDrawsFor(const looptree::Program& program);
+// The draws to try, in order, until one tells right outputs from wrong ones. With whole numbers as
+// few operations as possible round.
+std::vector<InputDraw> InputDrawsFor(const looptree::Program& program, InputNumbers numbers);
 
 looptree::Tensor DrawInput(const InputDraw& draw, std::size_t input, std::size_t size,
                            SplitMix64& random);

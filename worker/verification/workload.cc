@@ -59,13 +59,14 @@ bool MayOverflow(std::span<const double> values, std::span<const double> toleran
 }
 
 // Why this reference cannot tell right outputs from wrong ones; nullopt: it can.
-std::optional<std::string> WhyUnusable(const looptree::Reference& reference) {
+std::optional<std::string> WhyUnusable(const looptree::Reference& reference, InputNumbers numbers) {
   for (std::size_t i = 0; i < reference.outputs.size(); ++i) {
     if (reference.tolerance[i].empty()) continue;  // exact
     if (MayOverflow(reference.outputs[i], reference.tolerance[i])) {
       return fmt::format("float32 may overflow on the way to output {}", i);
     }
-    if (!IsInformativeThroughout(reference.outputs[i], reference.tolerance[i])) {
+    if (numbers == InputNumbers::kWhole &&
+        !IsInformativeThroughout(reference.outputs[i], reference.tolerance[i])) {
       return fmt::format(
           "parts of output {} are smaller than what float32 rounding may add up to, or no numbers",
           i);
@@ -111,22 +112,22 @@ ReferenceLayout LayOutReference(const looptree::Program& program) {
 }
 
 std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Program& program,
-                                                           std::uint64_t seed,
+                                                           InputSeed seed,
                                                            std::span<std::byte> inputs,
                                                            std::span<std::byte> reference) {
   const BufferLayout input_layout = LayOutInputs(program);
   std::vector<looptree::Tensor> tensors;
   looptree::Reference computed;
   std::optional<std::string> flaw;
-  SplitMix64 random(seed);  // one for all draws: each has other numbers
-  for (const InputDraw& draw : InputDrawsFor(program)) {
+  SplitMix64 random(seed.value);  // one for all draws: each has other numbers
+  for (const InputDraw& draw : InputDrawsFor(program, seed.numbers)) {
     tensors.clear();
     for (std::size_t i = 0; i < input_layout.buffers.size(); ++i) {
       tensors.push_back(DrawInput(draw, i, input_layout.buffers[i].size / sizeof(float), random));
     }
     computed = {};  // free the previous one first
     computed = looptree::Evaluate(program, tensors);
-    flaw = WhyUnusable(computed);
+    flaw = WhyUnusable(computed, seed.numbers);
     if (!flaw) break;
   }
   if (flaw) {
@@ -157,7 +158,7 @@ std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Progr
 }
 
 std::expected<std::shared_ptr<const Workload>, Failure> MakeWorkload(const looptree::LoopTree& tree,
-                                                                     std::uint64_t seed,
+                                                                     InputSeed seed,
                                                                      const ReferenceMaker& maker) {
   auto workload = std::make_shared<Workload>();
   workload->program = tree.program();
@@ -198,12 +199,13 @@ std::expected<std::shared_ptr<const Workload>, Failure> MakeWorkload(const loopt
   return workload;
 }
 
-WorkloadCache::WorkloadCache(const Options& options) : options_(options) {
-  for (std::uint32_t i = 0; i < options.seeds; ++i) seeds_.push_back(OsRandom64());
+WorkloadCache::WorkloadCache(const Options& options)
+    : options_(options), fractions_{.value = OsRandom64(), .numbers = InputNumbers::kFractions} {
+  for (std::uint32_t i = 0; i < options.seeds; ++i) seeds_.push_back({.value = OsRandom64()});
 }
 
 std::shared_ptr<const Workload> WorkloadCache::Find(const looptree::Program& program,
-                                                    std::uint64_t seed) {
+                                                    InputSeed seed) {
   const auto found = std::find_if(
       newest_first_.begin(), newest_first_.end(),
       [&](const auto& have) { return have->seed == seed && have->program == program; });
@@ -212,7 +214,7 @@ std::shared_ptr<const Workload> WorkloadCache::Find(const looptree::Program& pro
   return newest_first_.front();
 }
 
-bool WorkloadCache::IsMaking(const looptree::Program& program, std::uint64_t seed) const {
+bool WorkloadCache::IsMaking(const looptree::Program& program, InputSeed seed) const {
   return std::ranges::any_of(making_, [&](const Making& making) {
     return making.seed == seed && *making.program == program;
   });
@@ -228,7 +230,9 @@ void WorkloadCache::Keep(const std::shared_ptr<const Workload>& workload, Worklo
   }
 }
 
-void WorkloadCache::Reserve(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
+bool WorkloadCache::Reserve(std::size_t bytes, Patience patience,
+                            std::unique_lock<std::mutex>& lock) {
+  if (patience == Patience::kNow && tickets_ != first_in_line_) return false;
   const std::uint64_t ticket = tickets_++;
   const auto has_room = [&] {
     return total_bytes_ == 0 || total_bytes_ + bytes <= options_.max_total_bytes;
@@ -242,6 +246,7 @@ void WorkloadCache::Reserve(std::size_t bytes, std::unique_lock<std::mutex>& loc
     const auto unused = std::find_if(newest_first_.rbegin(), newest_first_.rend(),
                                      [](const auto& have) { return have.use_count() == 1; });
     if (unused == newest_first_.rend()) {
+      if (patience == Patience::kNow) break;
       freed_.wait(lock);
       continue;
     }
@@ -252,9 +257,11 @@ void WorkloadCache::Reserve(std::size_t bytes, std::unique_lock<std::mutex>& loc
     dropped.clear();
     lock.lock();
   }
-  total_bytes_ += bytes;
+  const bool reserved = has_room();
+  if (reserved) total_bytes_ += bytes;
   ++first_in_line_;
   freed_.notify_all();
+  return reserved;
 }
 
 std::size_t WorkloadCache::CountWaiting() const {
@@ -270,15 +277,35 @@ void WorkloadCache::Free(std::size_t bytes) {
 
 std::expected<std::shared_ptr<const Workload>, Failure> WorkloadCache::Get(
     const looptree::LoopTree& tree, const ReferenceMaker& maker) {
+  std::unique_lock lock(mutex_);
+  const InputSeed seed = seeds_[turn_++ % seeds_.size()];
+  return GetOf(tree, seed, Patience::kWait, std::move(lock), maker);
+}
+
+std::shared_ptr<const Workload> WorkloadCache::GetFractions(const looptree::LoopTree& tree,
+                                                            const ReferenceMaker& maker) {
+  if (looptree::FlopCount(tree.program()) > options_.max_fraction_flops ||
+      BytesOf(tree.program()) > options_.max_fraction_bytes) {
+    return nullptr;
+  }
+  return GetOf(tree, fractions_, Patience::kNow, std::unique_lock(mutex_), maker).value_or(nullptr);
+}
+
+std::expected<std::shared_ptr<const Workload>, Failure> WorkloadCache::GetOf(
+    const looptree::LoopTree& tree, InputSeed seed, Patience patience,
+    std::unique_lock<std::mutex> held, const ReferenceMaker& maker) {
   const looptree::Program& program = tree.program();
   Workloads dropped;  // declared before the lock, so destroyed after it
-  std::unique_lock lock(mutex_);
-  const std::uint64_t seed = seeds_[turn_++ % seeds_.size()];
+  std::unique_lock lock = std::move(held);
   made_.wait(lock, [&] { return !IsMaking(program, seed); });
   if (auto workload = Find(program, seed)) return Lend(std::move(workload));
   const auto making = making_.insert(making_.end(), {.program = &program, .seed = seed});
   const std::size_t bytes = BytesOf(program);
-  Reserve(bytes, lock);
+  if (!Reserve(bytes, patience, lock)) {
+    making_.erase(making);
+    made_.notify_all();
+    return nullptr;
+  }
   lock.unlock();
   // Its bytes are free once the last owner releases it.
   const auto free_bytes = [this, bytes](const std::shared_ptr<const Workload>* made) {

@@ -18,6 +18,7 @@
 #include "common/job/failure.h"
 #include "common/looptree/tree/loop_tree.h"
 #include "worker/verification/buffer_layout.h"
+#include "worker/verification/input_draw.h"
 #include "worker/verification/shared_memory.h"
 #include "worker/verification/verification.h"
 
@@ -25,7 +26,7 @@ namespace loopfleet::worker {
 
 struct Workload {
   looptree::Program program;
-  std::uint64_t seed = 0;
+  InputSeed seed;
   SharedMemory inputs;                   // sealed: no other process can change them
   BufferLayout layout;                   // of the inputs
   SharedMemory reference;                // the memory of `expected`
@@ -49,21 +50,22 @@ ReferenceLayout LayOutReference(const looptree::Program& program);
 
 // Fills the memory of a workload; the inputs are drawn to suit the program (input_draw.h). Returns,
 // for each output, whether its comparison is exact. UNSUPPORTED: no inputs tell right outputs from
-// wrong ones.
+// wrong ones. Of fractions that is not asked, as kernels are verified with whole numbers first, but
+// they are refused where a correct kernel could fail.
 std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Program& program,
-                                                           std::uint64_t seed,
+                                                           InputSeed seed,
                                                            std::span<std::byte> inputs,
                                                            std::span<std::byte> reference);
 
 // Does the work of ComputeReference on shared memory, perhaps in another process.
 using ReferenceMaker = std::function<std::expected<std::vector<bool>, Failure>(
-    const looptree::LoopTree& tree, std::uint64_t seed, const SharedMemory& inputs,
+    const looptree::LoopTree& tree, InputSeed seed, const SharedMemory& inputs,
     const SharedMemory& reference)>;
 
 // RUN_OOM if the host does not have the memory, DEVICE_FAULT if the inputs cannot be sealed, or the
 // maker's failure.
 std::expected<std::shared_ptr<const Workload>, Failure> MakeWorkload(const looptree::LoopTree& tree,
-                                                                     std::uint64_t seed,
+                                                                     InputSeed seed,
                                                                      const ReferenceMaker& maker);
 
 // The most recently used workloads, within bounds on their bytes and their number. Kernels cannot
@@ -77,38 +79,53 @@ class WorkloadCache {
     // Each workload holds two descriptors, and most systems allow a process 1,024: small workloads
     // would use up the descriptors long before the bytes.
     std::size_t max_count = 256;
-    std::uint32_t seeds = 2;  // different inputs for each program
+    std::uint32_t seeds = 2;  // different inputs of whole numbers for each program
+    // Bigger programs have no workload of fractions. Their reference takes 3 to 7 times as long as
+    // that of whole numbers: 30 ms for so many flops (a product of 256).
+    std::uint64_t max_fraction_flops = std::uint64_t{1} << 25;
+    std::size_t max_fraction_bytes = std::size_t{64} << 20;
     // Of all workloads: kept, used by jobs, or being made. A single one may be bigger.
     std::size_t max_total_bytes = std::size_t{6} << 30;
   };
   explicit WorkloadCache(const Options& options);
 
-  // A workload of the tree's program. Waits until there is room. The cache must outlive its
-  // workloads.
+  // A workload of the tree's program with whole numbers. Waits until there is room. The cache must
+  // outlive its workloads.
   std::expected<std::shared_ptr<const Workload>, Failure> Get(const looptree::LoopTree& tree,
                                                               const ReferenceMaker& maker);
+  // One with fractions. Null: the program is too big or may overflow, or there is no room now.
+  // Never waits for room, because its caller holds a workload of whole numbers.
+  std::shared_ptr<const Workload> GetFractions(const looptree::LoopTree& tree,
+                                               const ReferenceMaker& maker);
   // The number of calls of Get that wait for room.
   std::size_t CountWaiting() const;
 
  private:
+  enum class Patience : std::uint8_t { kNow, kWait };
   struct Making {
     const looptree::Program* program;
-    std::uint64_t seed;
+    InputSeed seed;
   };
-  std::shared_ptr<const Workload> Find(const looptree::Program& program, std::uint64_t seed);
+  // Null: it would have to wait for room.
+  std::expected<std::shared_ptr<const Workload>, Failure> GetOf(const looptree::LoopTree& tree,
+                                                                InputSeed seed, Patience patience,
+                                                                std::unique_lock<std::mutex> lock,
+                                                                const ReferenceMaker& maker);
+  std::shared_ptr<const Workload> Find(const looptree::Program& program, InputSeed seed);
   // Wraps a workload for a caller. Releasing it wakes the threads that wait for room.
   std::shared_ptr<const Workload> Lend(std::shared_ptr<const Workload> workload);
-  bool IsMaking(const looptree::Program& program, std::uint64_t seed) const;
+  bool IsMaking(const looptree::Program& program, InputSeed seed) const;
   using Workloads = std::list<std::shared_ptr<const Workload>>;
   // Moves evicted workloads to `dropped`, to be destroyed without the lock.
   void Keep(const std::shared_ptr<const Workload>& workload, Workloads& dropped);
   // Waits until `bytes` more fit, and counts them. First come, first served: otherwise smaller
-  // requests could overtake a large one without end.
-  void Reserve(std::size_t bytes, std::unique_lock<std::mutex>& lock);
+  // requests could overtake a large one without end. False: kNow, and it would have to wait.
+  bool Reserve(std::size_t bytes, Patience patience, std::unique_lock<std::mutex>& lock);
   void Free(std::size_t bytes);
 
   const Options options_;
-  std::vector<std::uint64_t> seeds_;
+  std::vector<InputSeed> seeds_;
+  const InputSeed fractions_;
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable made_;
   std::uint64_t turn_ = 0;

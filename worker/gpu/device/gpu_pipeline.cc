@@ -117,11 +117,11 @@ std::optional<GpuPipeline::Prepared> GpuPipeline::Prepare(Preparer& preparer,
                  .message = fmt::format("scratch needs {} bytes, this worker allows {}", scratch,
                                         options_.max_scratch_bytes)});
   }
-  auto workload = workloads_.Get(
-      replayed->tree, [&](const auto& tree, std::uint64_t seed, const SharedMemory& inputs,
-                          const SharedMemory& reference) {
-        return preparer.reference.Compute(tree, seed, inputs, reference);
-      });
+  auto workload = workloads_.Get(replayed->tree,
+                                 [&](const auto& tree, InputSeed seed, const SharedMemory& inputs,
+                                     const SharedMemory& reference) {
+                                   return preparer.reference.Compute(tree, seed, inputs, reference);
+                                 });
   if (!workload) return fail(std::move(workload).error());
   std::vector<std::uint64_t> outputs;
   for (const BufferSpec& spec : kernel.buffers) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 
@@ -86,6 +87,11 @@ void LastElementLeft(float* const* buffers, std::int64_t element_count) {
     buffers[2][i] = buffers[0][i] + buffers[1][i];
   }
 }
+void WholeNumbersOnly(float* const* buffers, std::int64_t element_count) {
+  for (std::int64_t i = 0; i < element_count; ++i) {
+    buffers[2][i] = std::trunc(buffers[0][i]) + std::trunc(buffers[1][i]);
+  }
+}
 void Lies(float* const* buffers, std::int64_t element_count) {
   Add(buffers, element_count);
   if (++call_count == 2) {  // the first timed call, if one child does it all
@@ -133,6 +139,7 @@ Function FunctionOf(std::int64_t elements) {
     case Fault::kIllegal: return Illegal;
     case Fault::kBomb: return Bomb;
     case Fault::kLastElementLeft: return LastElementLeft;
+    case Fault::kWholeNumbersOnly: return WholeNumbersOnly;
     case Fault::kForgedThenLoop: return ForgedThenLoop;
     case Fault::kBoasts: return Boasts;
     case Fault::kSlow: return Slow;

@@ -28,6 +28,7 @@ enum class Fault : std::int64_t {
   kRefused = 137,       // UNSUPPORTED
   kNotLinkable = 139,
   kLastElementLeft = 149,
+  kWholeNumbersOnly = 199,     // drops the fraction of what it reads
   kPageBeside = 157,           // right, but writes one element a page before
   kLongCode = 163,             // more code than its place takes
   kHugeScratch = 167,          // 2 TiB

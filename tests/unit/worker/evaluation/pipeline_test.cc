@@ -173,6 +173,7 @@ TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
   const std::map<Fault, FailureCode> faults = {
       {Fault::kWrongOutput, FailureCode::kWrongOutput},
       {Fault::kLastElementLeft, FailureCode::kWrongOutput},
+      {Fault::kWholeNumbersOnly, FailureCode::kWrongOutput},
       {Fault::kBeside, FailureCode::kWrongOutput},
       {Fault::kPageBeside, FailureCode::kRunCrash},
       {Fault::kRightOnce, FailureCode::kWrongOutput},

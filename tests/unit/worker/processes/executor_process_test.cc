@@ -42,7 +42,7 @@ class ExecutorProcessTest : public ChildrenFixture {
   }
 
   std::shared_ptr<const Workload> WorkloadOf(std::int64_t elements) {
-    return MakeWorkload(AddOf(elements).start, 42, ComputeHere).value();
+    return MakeWorkload(AddOf(elements).start, {42}, ComputeHere).value();
   }
   // The kernel in a place of its own, which it keeps until the next call.
   KernelCall CallOf(std::int64_t elements, std::shared_ptr<const Workload> workload = nullptr) {

@@ -14,7 +14,7 @@ class ReferenceProcessTest : public ChildrenFixture {
  protected:
   ReferenceMaker MakerWithin(std::chrono::milliseconds limit) {
     process_ = std::make_unique<ReferenceProcess>(*fork_server_, limit, Listener());
-    return [this](const auto& tree, std::uint64_t seed, const SharedMemory& inputs,
+    return [this](const auto& tree, InputSeed seed, const SharedMemory& inputs,
                   const SharedMemory& reference) {
       return process_->Compute(tree, seed, inputs, reference);
     };
@@ -31,8 +31,8 @@ TEST_F(ReferenceProcessTest, GivesWhatIsComputedHere) {
   for (const char* uri : {"benchmark://loop_tool-cpu-v0/1000", "benchmark://mm-v0/mm17_300_31",
                           "benchmark://conv-v0/conv1_3_9_9__4_3_3_3"}) {
     const looptree::LoopTree tree = TreeOf(uri);
-    const auto there = MakeWorkload(tree, 7, maker).value();
-    const auto here = MakeWorkload(tree, 7, ComputeHere).value();
+    const auto there = MakeWorkload(tree, {7}, maker).value();
+    const auto here = MakeWorkload(tree, {7}, ComputeHere).value();
     for (const auto& memory : {&Workload::inputs, &Workload::reference}) {
       const auto bytes = ((*there).*memory).bytes();
       ASSERT_EQ(bytes.size(), ((*here).*memory).bytes().size());
@@ -47,19 +47,19 @@ TEST_F(ReferenceProcessTest, GivesWhatIsComputedHere) {
 
 // The time depends on the host's load, so a timeout must not be the job's final outcome.
 TEST_F(ReferenceProcessTest, WhatTakesTooLongMayBeTriedAgain) {
-  const auto workload = MakeWorkload(TreeOf("benchmark://mm-v0/mm1024_1024_1024"), 1,
+  const auto workload = MakeWorkload(TreeOf("benchmark://mm-v0/mm1024_1024_1024"), {1},
                                      MakerWithin(std::chrono::milliseconds(20)));
   ASSERT_FALSE(workload);
   EXPECT_TRUE(InfoOf(workload.error().code).policy.is_retryable)
       << InfoOf(workload.error().code).name;
   ASSERT_EQ(restarts_.size(), 1U);
   EXPECT_EQ(restarts_[0], std::pair(ChildRole::kReference, ExitReason::Cause::kTimeout));
-  EXPECT_TRUE(MakeWorkload(AddOf(16).start, 1, MakerWithin(std::chrono::seconds(60))));
+  EXPECT_TRUE(MakeWorkload(AddOf(16).start, {1}, MakerWithin(std::chrono::seconds(60))));
 }
 
 TEST_F(ReferenceProcessTest, WantOfMemoryIsAFailureOfTheJob) {
   SKIP_WITHOUT_MEMORY_LIMITS();
-  const auto workload = MakeWorkload(TreeOf("benchmark://mm-v0/mm8192_8192_1"), 1,
+  const auto workload = MakeWorkload(TreeOf("benchmark://mm-v0/mm8192_8192_1"), {1},
                                      MakerWithin(std::chrono::seconds(60)));
   ASSERT_FALSE(workload);
   EXPECT_EQ(workload.error().code, FailureCode::kRunOom);

@@ -82,7 +82,7 @@ TEST_F(TimingSlotTest, WhoIsToldToStopWaitsForTheCoreNoLonger) {
 TEST_F(TimingSlotTest, WhatIsFetchedLateWasNotMeasuredForLonger) {
   constexpr std::int64_t kElements = 1024;
   const std::uint64_t count = kElements;
-  const auto workload = MakeWorkload(AddOf(kElements).start, 42, ComputeHere).value();
+  const auto workload = MakeWorkload(AddOf(kElements).start, {42}, ComputeHere).value();
   GuardedBufferPool arenas({});
   CodeArena::Place place = code_->Take();
   const KernelCall call{

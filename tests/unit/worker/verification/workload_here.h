@@ -8,7 +8,7 @@
 namespace loopfleet::worker {
 
 inline std::expected<std::vector<bool>, Failure> ComputeHere(const looptree::LoopTree& tree,
-                                                             std::uint64_t seed,
+                                                             InputSeed seed,
                                                              const SharedMemory& inputs,
                                                              const SharedMemory& reference) {
   return ComputeReference(tree.program(), seed, inputs.bytes(), reference.bytes());

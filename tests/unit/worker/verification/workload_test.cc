@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -29,9 +30,9 @@ namespace {
 
 TEST(WorkloadTest, InputsAreSeededAndExpectedOutputsAreTheirSums) {
   const looptree::LoopTree tree = AddOf(1000).start;
-  const auto one = MakeWorkload(tree, 1, ComputeHere).value();
-  const auto again = MakeWorkload(tree, 1, ComputeHere).value();
-  const auto other = MakeWorkload(tree, 2, ComputeHere).value();
+  const auto one = MakeWorkload(tree, {1}, ComputeHere).value();
+  const auto again = MakeWorkload(tree, {1}, ComputeHere).value();
+  const auto other = MakeWorkload(tree, {2}, ComputeHere).value();
   const auto bytes = [](const Workload& workload) {
     return std::span<const std::byte>(workload.inputs.bytes());
   };
@@ -63,7 +64,7 @@ TEST(WorkloadTest, LongSumsAreExactSoThatEachTermShows) {
         "benchmark://program-v0/reduce_add1_16777217", "benchmark://mm-v0/mm1_1_1048576",
         "benchmark://mm-v0/mm1_1_1048577", "benchmark://mm-v0/mm1_1_16777217"}) {
     SCOPED_TRACE(uri);
-    const auto workload = MakeWorkload(looptree::Opened(uri).start, 1, ComputeHere).value();
+    const auto workload = MakeWorkload(looptree::Opened(uri).start, {1}, ComputeHere).value();
     const ExpectedTensor& expected = workload->expected.at(0);
     EXPECT_TRUE(expected.tolerance.empty());
     const float right = expected.rounded[0];
@@ -78,6 +79,40 @@ TEST(WorkloadTest, LongSumsAreExactSoThatEachTermShows) {
   }
 }
 
+// The tree as written, on each program's fractions: no correct kernel may fail, and one that drops
+// the last 12 bits of the inputs, which whole numbers do not need, has to.
+TEST(WorkloadTest, FractionsShowWhatWholeNumbersHide) {
+  const auto in_short = [](looptree::Tensor tensor) {
+    for (float& value : tensor) {
+      value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xfffff000U);
+    }
+    return tensor;
+  };
+  for (const char* uri :
+       {"benchmark://loop_tool-cpu-v0/1000", "benchmark://mm-v0/mm33_48_64",
+        "benchmark://conv-v0/conv1_3_9_9__4_3_3_3", "benchmark://program-v0/reduce_max100_300",
+        "benchmark://program-v0/positive_product33_48_64", "benchmark://program-v0/chain100_300"}) {
+    SCOPED_TRACE(uri);
+    const looptree::LoopTree tree = looptree::Opened(uri).start;
+    for (const InputNumbers numbers : {InputNumbers::kWhole, InputNumbers::kFractions}) {
+      const auto workload =
+          MakeWorkload(tree, {.value = 1, .numbers = numbers}, ComputeHere).value();
+      std::vector<looptree::Tensor> inputs;
+      std::vector<looptree::Tensor> short_inputs;
+      for (std::size_t input = 0; input < workload->layout.buffers.size(); ++input) {
+        const float* const first = InputOf(*workload, input);
+        inputs.emplace_back(first, first + workload->layout.buffers[input].size / sizeof(float));
+        short_inputs.push_back(in_short(inputs.back()));
+      }
+      const auto right = looptree::Interpret(tree, inputs);
+      EXPECT_FALSE(Compare(right[0], workload->expected[0]));
+      const auto wrong = looptree::Interpret(tree, short_inputs);
+      EXPECT_EQ(Compare(wrong[0], workload->expected[0]).has_value(),
+                numbers == InputNumbers::kFractions);
+    }
+  }
+}
+
 TEST(WorkloadTest, WhatRoundingHidesIsRefused) {
   const looptree::Benchmark benchmark = looptree::WholeLoops(
       {.dims = {{"k", 1 << 23}},
@@ -86,7 +121,7 @@ TEST(WorkloadTest, WhatRoundingHidesIsRefused) {
                  {.op = looptree::Op::kMultiply, .inputs = {0, 1}, .dims = {0}},
                  {.op = looptree::Op::kAdd, .inputs = {2}, .dims = {}},
                  {.op = looptree::Op::kWrite, .inputs = {3}, .dims = {}}}});
-  const auto workload = MakeWorkload(benchmark.start, 1, ComputeHere);
+  const auto workload = MakeWorkload(benchmark.start, {1}, ComputeHere);
   ASSERT_FALSE(workload);
   EXPECT_EQ(workload.error().code, FailureCode::kUnsupported);
   EXPECT_NE(workload.error().message.find("output 0"), std::string::npos);
@@ -109,7 +144,7 @@ TEST(WorkloadTest, WhatWouldOverflowGetsSmallerInputs) {
   for (const std::int64_t k : {4, 64, 1024}) {
     SCOPED_TRACE(k);
     const looptree::LoopTree tree = Softmax(k).start;
-    const auto workload = MakeWorkload(tree, 1, ComputeHere).value();
+    const auto workload = MakeWorkload(tree, {1}, ComputeHere).value();
     std::vector<looptree::Tensor> inputs;
     for (std::size_t input = 0; input < workload->layout.buffers.size(); ++input) {
       const float* const first = InputOf(*workload, input);
@@ -129,14 +164,14 @@ TEST(WorkloadTest, WhatOverflowsOnAnyInputsIsRefused) {
                  {.op = looptree::Op::kConstant, .constant = 1e30},
                  {.op = looptree::Op::kMultiply, .inputs = {0, 1, 1}, .dims = {0}},
                  {.op = looptree::Op::kWrite, .inputs = {2}, .dims = {0}}}});
-  const auto workload = MakeWorkload(benchmark.start, 1, ComputeHere);
+  const auto workload = MakeWorkload(benchmark.start, {1}, ComputeHere);
   ASSERT_FALSE(workload);
   EXPECT_EQ(workload.error().code, FailureCode::kUnsupported);
   EXPECT_NE(workload.error().message.find("overflow"), std::string::npos);
 }
 
 std::optional<FailureCode> RefusalOf(const looptree::LoopTree& tree, std::uint64_t seed) {
-  const auto workload = MakeWorkload(tree, seed, ComputeHere);
+  const auto workload = MakeWorkload(tree, {seed}, ComputeHere);
   if (workload) return std::nullopt;
   return workload.error().code;
 }
@@ -157,7 +192,7 @@ TEST(WorkloadTest, OutputsThatAreAllNanAreRefused) {
 }
 
 TEST(WorkloadTest, WhatIsAllNanGetsSmallerInputs) {
-  const auto workload = MakeWorkload(RootBelow(0.9).start, 1, ComputeHere).value();
+  const auto workload = MakeWorkload(RootBelow(0.9).start, {1}, ComputeHere).value();
   const ExpectedTensor& expected = workload->expected.at(0);
   const looptree::Tensor nans(expected.rounded.size(), std::numeric_limits<float>::quiet_NaN());
   EXPECT_FALSE(Compare(expected.rounded, expected));
@@ -166,7 +201,7 @@ TEST(WorkloadTest, WhatIsAllNanGetsSmallerInputs) {
 
 // Half of the first draw, the numbers above 2.5, would be NaN and verify nothing.
 TEST(WorkloadTest, WhatIsHalfNanGetsSmallerInputs) {
-  const auto workload = MakeWorkload(RootBelow(2.5).start, 1, ComputeHere).value();
+  const auto workload = MakeWorkload(RootBelow(2.5).start, {1}, ComputeHere).value();
   const ExpectedTensor& expected = workload->expected.at(0);
   EXPECT_TRUE(
       std::ranges::none_of(expected.rounded, [](float value) { return std::isnan(value); }));
@@ -186,7 +221,7 @@ TEST(WorkloadTest, WhatIsAllZeroByUnderflowGetsSmallerInputs) {
                  {.op = looptree::Op::kMultiply, .inputs = {1, 2}, .dims = {0}},
                  {.op = looptree::Op::kExp, .inputs = {3}, .dims = {0}},
                  {.op = looptree::Op::kWrite, .inputs = {4}, .dims = {0}}}});
-  const auto workload = MakeWorkload(benchmark.start, 1, ComputeHere).value();
+  const auto workload = MakeWorkload(benchmark.start, {1}, ComputeHere).value();
   const ExpectedTensor& expected = workload->expected.at(0);
   EXPECT_TRUE(Compare(looptree::Tensor(expected.rounded.size()), expected));
 }
@@ -286,7 +321,7 @@ TEST(WorkloadTest, TheCacheKeepsWhatFitsAndVariesTheInputs) {
 
 // Workloads in use by jobs count too, not only kept ones.
 TEST(WorkloadTest, WhatIsInFlightIsBounded) {
-  const std::size_t each = MakeWorkload(AddOf(1000).start, 1, ComputeHere).value()->bytes();
+  const std::size_t each = MakeWorkload(AddOf(1000).start, {1}, ComputeHere).value()->bytes();
   WorkloadCache cache({.max_bytes = 1, .seeds = 1, .max_total_bytes = 2 * each});
   auto one = cache.Get(AddOf(1000).start, ComputeHere).value();
   auto two = cache.Get(AddOf(1001).start, ComputeHere).value();
@@ -310,8 +345,8 @@ TEST(WorkloadTest, WhatIsInFlightIsBounded) {
 
 TEST(WorkloadTest, ALargeOneHasItsTurnBeforeSmallOnesThatCameLater) {
   constexpr std::int64_t kLarge = 4'000'000;
-  const std::size_t small = MakeWorkload(AddOf(1000).start, 1, ComputeHere).value()->bytes();
-  const std::size_t large = MakeWorkload(AddOf(kLarge).start, 1, ComputeHere).value()->bytes();
+  const std::size_t small = MakeWorkload(AddOf(1000).start, {1}, ComputeHere).value()->bytes();
+  const std::size_t large = MakeWorkload(AddOf(kLarge).start, {1}, ComputeHere).value()->bytes();
   // Not enough for both at once: otherwise chance would decide which of the two threads makes its
   // workload first. So the second waits for what the first releases, which the cache would keep.
   WorkloadCache cache({.max_bytes = 1, .seeds = 1, .max_total_bytes = large + small - 1});
@@ -375,7 +410,7 @@ TEST(WorkloadTest, WhatOneThreadMakesTheOthersWaitFor) {
       threads.emplace_back([&] {
         workload = cache
                        .Get(tree,
-                            [&](const auto& of, std::uint64_t seed, const SharedMemory& inputs,
+                            [&](const auto& of, InputSeed seed, const SharedMemory& inputs,
                                 const SharedMemory& reference) {
                               ++made;
                               return ComputeHere(of, seed, inputs, reference);
@@ -386,6 +421,22 @@ TEST(WorkloadTest, WhatOneThreadMakesTheOthersWaitFor) {
   }
   EXPECT_EQ(made, 1);
   for (const auto& workload : got) EXPECT_EQ(workload, got[0]);
+}
+
+TEST(WorkloadTest, FractionsAreOnlyForSmallProgramsAndNeverWaitForRoom) {
+  const looptree::LoopTree tree = AddOf(1000).start;
+  const std::size_t each = MakeWorkload(tree, {1}, ComputeHere).value()->bytes();
+  WorkloadCache cache({.max_bytes = 1, .max_fraction_flops = 1001, .max_total_bytes = 2 * each});
+  EXPECT_EQ(cache.GetFractions(AddOf(1002).start, ComputeHere), nullptr);
+  const auto whole = cache.Get(tree, ComputeHere).value();
+  auto fractions = cache.GetFractions(tree, ComputeHere);
+  ASSERT_TRUE(fractions);
+  EXPECT_EQ(fractions->seed.numbers, InputNumbers::kFractions);
+  EXPECT_EQ(cache.GetFractions(AddOf(1001).start, ComputeHere), nullptr) << "no room";
+  EXPECT_EQ(cache.GetFractions(tree, ComputeHere), fractions);
+  fractions.reset();
+  EXPECT_TRUE(cache.GetFractions(AddOf(1001).start, ComputeHere));
+  EXPECT_EQ(cache.CountWaiting(), 0U);
 }
 
 TEST(WorkloadTest, AFailureIsPassedOnAndNotKept) {
