@@ -49,6 +49,12 @@ class Core {
   // Whether the job is unfinished and already loaded (JobsRecovered).
   bool Has(JobId job) const { return state_.jobs.Find(job) != nullptr; }
   bool HasWritesUnderWay() const { return !state_.commits.empty(); }
+  // How many workers, demands, batches and clients the tables went through so far: what an event
+  // costs that looks for something. The simulation bounds it.
+  std::uint64_t rows_seen() const {
+    return state_.workers.rows_seen() + state_.ready.rows_seen() + state_.batches.rows_seen() +
+           state_.usage.rows_seen();
+  }
 
   const State& state() const { return state_; }  // read-only access
   void CheckInvariants() const { coordinator::CheckInvariants(state_); }

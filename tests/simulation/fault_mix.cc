@@ -96,6 +96,21 @@ void DrawDrifts(std::uint64_t seed, FaultMix& mix) {
   mix.faults_last = seconds(dice.Between(10, 30));
 }
 
+// In 2 % of the worlds, most of many workers are idle beside jobs that only two of them may run, so
+// that going through all of them shows (cost_rules.h).
+void DrawIdleFleet(std::uint64_t seed, FaultMix& mix) {
+  Dice dice(seed, 24);
+  if (mix.drifts_stay || !dice.Chance(0.02)) return;
+  mix.workers = 40;
+  mix.labelled_workers = 2;
+  mix.labelled = 0.9;
+  mix.bound = mix.prioritised = 0;
+  mix.most_jobs = 24;
+  mix.fresh = 1;
+  mix[Fault::kNoise] = 0.3;
+  mix.limits.max_unfinished_jobs = coordinator::Limits{}.max_unfinished_jobs;
+}
+
 // A limit so low that even small batches end in several pieces.
 void DrawPieces(std::uint64_t seed, FaultMix& mix) {
   Dice dice(seed, 23);
@@ -155,6 +170,7 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   DrawCrowd(seed, mix);
   DrawDrifts(seed, mix);
   DrawPieces(seed, mix);
+  DrawIdleFleet(seed, mix);
   return mix;
 }
 

@@ -240,10 +240,12 @@ void SimulatedCoordinator::Give(Event event) {
       coordinator::Moment now = Now();
       if (parts_.bug != nullptr) parts_.bug->OnMoment(now);
       parts_.checker.WillHandle(one);
+      const std::uint64_t rows_seen = core_->rows_seen();
       Effects effects = core_->On(std::move(one), now);
+      const std::uint64_t rows = core_->rows_seen() - rows_seen;
       if (parts_.mix.checks_core) core_->CheckInvariants();
       if (parts_.bug != nullptr) parts_.bug->OnEffects(effects, *core_);
-      parts_.checker.Handled(effects);
+      parts_.checker.Handled(effects, rows);
       std::vector<Event> next;
       Run(std::move(effects), next);
       if (life_ != life) return;

@@ -34,6 +34,7 @@ void BatchTable::Remove(BatchId id) {
 }
 
 std::vector<BatchId> BatchTable::LeftOpen(Instant since) const {
+  rows_seen_ += batches_.size();
   std::vector<BatchId> left;
   for (const auto& [id, batch] : batches_) {
     const bool waits = batch.open && batch.accepting == Accepting::kNothing;
@@ -43,6 +44,7 @@ std::vector<BatchId> BatchTable::LeftOpen(Instant since) const {
 }
 
 void BatchTable::ForgetCancelAsker(const PeerId& peer) {
+  rows_seen_ += batches_.size();
   for (auto& [id, batch] : batches_) batch.cancel_askers.erase(peer);
 }
 

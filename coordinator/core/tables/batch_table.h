@@ -65,10 +65,12 @@ class BatchTable {
 
   void ForgetCancelAsker(const PeerId& peer);  // it will not be told
   const std::map<BatchId, Batch>& all() const { return batches_; }
+  std::uint64_t rows_seen() const { return rows_seen_; }  // Core::rows_seen
   void CheckInvariants() const;
 
  private:
   std::map<BatchId, Batch> batches_;
+  mutable std::uint64_t rows_seen_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

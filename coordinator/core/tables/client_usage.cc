@@ -68,6 +68,7 @@ Nanos ClientUsageTable::Ask(const Uuid& client, std::uint32_t per_second, Instan
 }
 
 void ClientUsageTable::ForgetIdle(Instant now) {
+  rows_seen_ += loads_.size();
   std::erase_if(loads_, [&](const auto& entry) {
     const ClientUsage& load = entry.second;
     return load.jobs == 0 && load.batches == 0 && load.paid_until <= now;

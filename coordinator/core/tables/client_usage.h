@@ -41,12 +41,14 @@ class ClientUsageTable {
 
   void ForgetIdle(Instant now);
   std::size_t size() const { return loads_.size(); }
-  std::uint64_t bytes() const { return bytes_; }  // of all clients
+  std::uint64_t rows_seen() const { return rows_seen_; }  // Core::rows_seen
+  std::uint64_t bytes() const { return bytes_; }          // of all clients
   const std::map<Uuid, ClientUsage>& all() const { return loads_; }
 
  private:
   std::map<Uuid, ClientUsage> loads_;
   std::uint64_t bytes_ = 0;
+  std::uint64_t rows_seen_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

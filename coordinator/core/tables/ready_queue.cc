@@ -142,6 +142,7 @@ bool ReadyQueue::IsServed(const Supply& supply, const Matched& matched,
 template <class Visit>
 void ReadyQueue::ForEachServed(const Supply& supply, const Visit& visit) {
   for (const auto& [number, of] : Match(supply).classes) {
+    ++rows_seen_;
     if (ServesMatched(supply, *of)) visit(*of);
   }
   for (auto of = classes_.lower_bound(Demand{.only = supply.worker, .threads = 0, .labels = {}});
@@ -177,6 +178,7 @@ std::optional<JobId> ReadyQueue::Pop(const Supply& supply, const Wants& is_wante
   const Matched& matched = Match(supply);
   std::vector<Shelf*> served;
   Shelf* next = nullptr;
+  rows_seen_ += lane.shelves.size();
   for (Shelf* shelf : lane.shelves) {
     if (!IsServed(supply, matched, *shelf->of)) continue;
     served.push_back(shelf);
@@ -248,6 +250,7 @@ std::vector<Demand> ReadyQueue::Demands(std::size_t most) const {
     if (demands.size() == most) break;
     demands.push_back(demand);
   }
+  rows_seen_ += demands.size();
   return demands;
 }
 
@@ -262,6 +265,7 @@ std::vector<ReadyQueue::Group> ReadyQueue::Groups(const Demand& demand) const {
       entry = shelf.jobs.lower_bound({.below_most = below + 1, .order = INT64_MIN});
     }
   }
+  rows_seen_ += groups.size();
   return groups;
 }
 

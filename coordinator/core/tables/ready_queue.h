@@ -108,6 +108,7 @@ class ReadyQueue {
   }
   // For tests: how often a demand was compared with what a worker offers.
   std::uint64_t matches() const { return matches_; }
+  std::uint64_t rows_seen() const { return rows_seen_ + matches_; }  // Core::rows_seen
 
   // ---- for inspection
   std::vector<Demand> Demands(std::size_t most = SIZE_MAX) const;
@@ -206,6 +207,7 @@ class ReadyQueue {
   std::uint64_t last_demand_ = 0;
   std::uint64_t removed_ = 0;  // classes removed so far
   std::uint64_t matches_ = 0;
+  mutable std::uint64_t rows_seen_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

@@ -61,7 +61,7 @@ Worker* WorkerRegistry::FindByPeer(const PeerId& peer) {
 }
 
 const Worker* WorkerRegistry::FindReady(const std::string& name) const {
-  for (const auto& [id, worker] : workers_) {
+  for (const auto& [id, worker] : all()) {
     if (worker.state == WorkerState::kReady && worker.facts.name == name) return &worker;
   }
   return nullptr;
@@ -89,6 +89,7 @@ void WorkerRegistry::Disconnect(Worker& worker) {
 }
 
 void WorkerRegistry::HearAll(Instant now) {
+  rows_seen_ += workers_.size();
   for (auto& [id, worker] : workers_) {
     if (worker.state != WorkerState::kLost) worker.heard_at = now;
   }
@@ -132,6 +133,7 @@ void WorkerRegistry::Remove(const Uuid& id) {
 Worker* WorkerRegistry::NextCandidate(DeviceKind device, std::uint64_t rank) {
   const Ranked& candidates = candidates_[static_cast<std::size_t>(device)];
   const auto next = candidates.upper_bound(rank);
+  ++rows_seen_;
   return next == candidates.end() ? nullptr : next->second;
 }
 
@@ -143,6 +145,7 @@ bool WorkerRegistry::AnyServes(const Demand& demand,
                                std::initializer_list<WorkerState> states) const {
   const auto serves = [&](const Uuid& id) {
     const Worker* worker = Find(id);
+    ++rows_seen_;
     return worker != nullptr && std::ranges::find(states, worker->state) != states.end() &&
            Serves(worker->supply(), demand);
   };
@@ -152,6 +155,7 @@ bool WorkerRegistry::AnyServes(const Demand& demand,
     return there != by_host_.end() && std::ranges::any_of(there->second, serves);
   }
   return std::ranges::any_of(shapes_, [&](const auto& shape) {
+    ++rows_seen_;
     const auto has = [&](WorkerState state) { return shape.second.workers.contains(state); };
     return std::ranges::any_of(states, has) && ShapeServes(shape.first, demand);
   });
@@ -160,7 +164,7 @@ bool WorkerRegistry::AnyServes(const Demand& demand,
 WorkerRegistry::LastCandidates& WorkerRegistry::Last() const {
   if (last_.changes == changes_) return last_;
   last_ = {.changes = changes_, .in_quarantine = {}, .has_ready = {}};
-  for (const auto& [id, worker] : workers_) {
+  for (const auto& [id, worker] : all()) {
     if (worker.state == WorkerState::kQuarantined) last_.in_quarantine.push_back(id);
   }
   return last_;
@@ -181,7 +185,7 @@ bool WorkerRegistry::HasReady(const Demand& demand) const {
 std::vector<WorkerKind> WorkerRegistry::KindsFor(const Demand& demand) const {
   std::vector<WorkerKind> kinds;
   std::map<const Shapes::value_type*, bool> fitting;
-  for (const auto& [id, worker] : workers_) {
+  for (const auto& [id, worker] : all()) {
     if (worker.state == WorkerState::kLost) continue;
     const auto [fits, is_new] = fitting.try_emplace(worker.shape, false);
     if (is_new) fits->second = ShapeServes(worker.shape->first, demand);
@@ -194,7 +198,7 @@ std::vector<WorkerKind> WorkerRegistry::KindsFor(const Demand& demand) const {
 
 std::vector<Uuid> WorkerRegistry::HeardBefore(Instant instant) const {
   std::vector<Uuid> silent;
-  for (const auto& [id, worker] : workers_) {
+  for (const auto& [id, worker] : all()) {
     if (worker.state != WorkerState::kLost && worker.heard_at < instant) silent.push_back(id);
   }
   return silent;
@@ -202,7 +206,7 @@ std::vector<Uuid> WorkerRegistry::HeardBefore(Instant instant) const {
 
 void WorkerRegistry::ForgetLost(Instant lost_before, std::size_t max_lost) {
   std::vector<std::pair<Instant, Uuid>> lost;
-  for (const auto& [id, worker] : workers_) {
+  for (const auto& [id, worker] : all()) {
     if (worker.state == WorkerState::kLost) lost.emplace_back(worker.heard_at, id);
   }
   std::ranges::sort(lost);

@@ -144,10 +144,14 @@ class WorkerRegistry {
   // Lost workers are kept for display; this forgets the older ones.
   void ForgetLost(Instant lost_before, std::size_t max_lost);
 
-  const std::map<Uuid, Worker>& all() const { return workers_; }
+  const std::map<Uuid, Worker>& all() const {
+    rows_seen_ += workers_.size();  // callers go through them
+    return workers_;
+  }
   std::size_t size() const { return workers_.size(); }
   // Grows whenever a worker or its connection comes, goes or changes.
   std::uint64_t changes() const { return changes_; }
+  std::uint64_t rows_seen() const { return rows_seen_; }  // Core::rows_seen
   void CheckInvariants() const;
 
  private:
@@ -181,6 +185,7 @@ class WorkerRegistry {
   std::uint64_t last_rank_ = 0;
   std::uint64_t changes_ = 1;
   mutable LastCandidates last_;
+  mutable std::uint64_t rows_seen_ = 0;
   Refill refill_;
 };
 

@@ -81,6 +81,24 @@ class TrustsTheDrifting final : public PlantedBug {
   }
 };
 
+// The core searches again what it knows: each event offers all demands to all idle workers.
+class OffersAgain final : public PlantedBug {
+  void OnEvents(std::vector<Event>&, const Core& core) override {
+    const_cast<coordinator::State&>(core.state()).offered = {};
+  }
+};
+
+// Each event looks at all workers for each job that waits for another worker.
+class LooksAgain final : public PlantedBug {
+  void OnEvents(std::vector<Event>&, const Core& core) override {
+    auto& retries = const_cast<coordinator::State&>(core.state()).retries;
+    for (const auto& [order, entry] : retries.entries()) {
+      auto* waits = std::get_if<coordinator::WaitsForAnother>(&retries.At(order).what);
+      if (waits != nullptr) *waits = {.until = waits->until};
+    }
+  }
+};
+
 template <class Bug, class... Arguments>
 std::function<std::unique_ptr<PlantedBug>()> Make(Arguments... arguments) {
   return [arguments...] { return std::make_unique<Bug>(arguments...); };
@@ -104,6 +122,9 @@ std::vector<PlantedBugInfo> PlantedQueueBugs() {
            +[](wire::Heartbeat& heartbeat) { heartbeat.canary = wire::CanaryState::kSteady; })},
       {"trust_the_drifting", "what was measured in quarantine answers others later",
        Make<TrustsTheDrifting>()},
+      {"offer_again", "each event offers all demands to all idle workers", Make<OffersAgain>()},
+      {"look_again", "each event looks at all workers for each job that waits for another",
+       Make<LooksAgain>()},
   };
 }
 

@@ -36,8 +36,9 @@ class Checker {
 
   // ---- an event of the core, and its effects
   void WillHandle(const coordinator::Event& event) { costs_.WillHandle(event); }
-  void Handled(const coordinator::Effects& effects) {
-    violations_.Obey(costs_.Handled(effects), "an event costs no more than it brings");
+  // `rows`: Core::rows_seen during the event.
+  void Handled(const coordinator::Effects& effects, std::uint64_t rows) {
+    violations_.Obey(costs_.Handled(effects, rows), "an event costs no more than it brings");
   }
 
   // ---- messages to and from the coordinator

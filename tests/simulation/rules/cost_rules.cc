@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <variant>
 
 namespace loopfleet::simulation {
@@ -32,11 +33,38 @@ Size SizeOf(const Persist& persist) {
   return size;
 }
 
+// Whether the event usually neither brings nor changes anything, so that there is nothing to search
+// for.
+bool IsQuiet(const coordinator::Event& event) {
+  if (const auto* said = std::get_if<coordinator::WorkerSaid>(&event)) {
+    return std::holds_alternative<wire::Heartbeat>(said->message);
+  }
+  const auto* asked = std::get_if<coordinator::ClientAsked>(&event);
+  return asked != nullptr && (std::holds_alternative<wire::ClientHello>(asked->question) ||
+                              std::holds_alternative<wire::FetchOutcomes>(asked->question));
+}
+
 }  // namespace
+
+void CostRules::Started() {
+  accepted_.clear();
+  rows_left_ = 50 * mix_.workers;
+}
 
 // Pieces of what ends in bulk, and ended jobs that dispatch meets in the queue, are each bounded by
 // max_endings_per_event. An event that can lose workers may end what they hold.
+//
+// A quiet event goes through 2 rows, usually, however many workers there are. A few go through
+// more, where a worker changed before or a job waits for another worker, so what the others leave
+// counts.
 void CostRules::WillHandle(const coordinator::Event& event) {
+  is_quiet_ = IsQuiet(event);
+  if (is_quiet_) {
+    rows_left_ += 8;
+  } else if (!std::holds_alternative<coordinator::Tick>(event)) {
+    rows_left_ += 2 * mix_.workers;
+  }
+  rows_left_ = std::min<std::uint64_t>(rows_left_, 100 * (mix_.workers + 1));
   allowed_ = 1 + 2 * mix_.limits.max_endings_per_event;
   const std::size_t held = mix_.workers * mix_.most_credit * 2;  // with those of earlier lives
   if (const auto* persisted = std::get_if<coordinator::Persisted>(&event)) {
@@ -63,7 +91,15 @@ void CostRules::WillHandle(const coordinator::Event& event) {
   }
 }
 
-std::optional<std::string> CostRules::Handled(const coordinator::Effects& effects) {
+std::optional<std::string> CostRules::Handled(const coordinator::Effects& effects,
+                                              std::uint64_t rows) {
+  if (is_quiet_) {
+    if (rows > rows_left_) {
+      return fmt::format("an event that changes nothing goes through {} rows, after others did",
+                         rows);
+    }
+    rows_left_ -= rows;
+  }
   std::size_t finished = 0;
   for (const coordinator::Effect& effect : effects) {
     const auto* persist = std::get_if<Persist>(&effect);
