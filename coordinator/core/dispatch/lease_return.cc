@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,13 +35,34 @@ LeaseEnd CountLoss(Transaction& tx, Job& job, const LeaseRecord& lease) {
   return was_announced ? LeaseEnd::kUnrun : LeaseEnd::kLost;
 }
 
+// A worker that cannot read its leases drops them each time; a lost message is rare. Counted among
+// the retries, so that operators see it.
+LeaseEnd CountUnseen(Transaction& tx, Job& job) {
+  tx.effects.push_back(Observation{JobWasRetried{FailureCode::kWorkerLost}});
+  return job.unseen_losses++ >= tx.limits().max_unseen_losses ? LeaseEnd::kLost : LeaseEnd::kUnrun;
+}
+
+std::string LostText(const Job& job, const std::string& worker, bool was_unseen) {
+  if (!was_unseen)
+    return fmt::format("the worker went away in each of {} attempts", job.attempts());
+  return fmt::format(
+      "{} leases of this job did not arrive, the last ones at worker {}, which may be too old to "
+      "read them: see its log for coordinator.unreadable",
+      job.unseen_losses, worker);
+}
+
 }  // namespace
 
 void ReturnLease(Transaction& tx, LeaseId id, LeaseEnd how) {
   const JobId job_id = tx.state.leases.Find(id)->job;
   Job& job = tx.state.jobs.At(job_id);
   const wire::WorkerHello last = tx.state.workers.Find(tx.state.leases.Find(id)->worker)->facts;
-  if (how == LeaseEnd::kLost) how = CountLoss(tx, job, *tx.state.leases.Find(id));
+  const bool was_unseen = how == LeaseEnd::kUnseen;
+  if (was_unseen) {
+    how = CountUnseen(tx, job);
+  } else if (how == LeaseEnd::kLost) {
+    how = CountLoss(tx, job, *tx.state.leases.Find(id));
+  }
   EndLease(tx, id);
   if (how == LeaseEnd::kUnrun) {
     std::erase(job.counted, id);
@@ -48,9 +70,7 @@ void ReturnLease(Transaction& tx, LeaseId id, LeaseEnd how) {
   }
   if (EndWithFirstVerdict(tx, job_id)) return;
   if (how == LeaseEnd::kLost && job.attempts() >= tx.limits().max_attempts) {
-    Failure lost{
-        .code = FailureCode::kWorkerLost,
-        .message = fmt::format("the worker went away in each of {} attempts", job.attempts())};
+    Failure lost{.code = FailureCode::kWorkerLost, .message = LostText(job, last.name, was_unseen)};
     Ending ending = FailedBy(std::move(lost), Verdict::kAboutTheTree);
     ending.worker = last.name;
     ending.evaluation.conditions = ConditionsOf(last, job.spec);

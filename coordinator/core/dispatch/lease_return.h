@@ -11,8 +11,9 @@
 namespace loopfleet::coordinator {
 
 enum class LeaseEnd : std::uint8_t {
-  kUnrun,  // the worker says it never started the job: not counted as an attempt
-  kLost,   // the worker was lost with the job; after the last attempt: WORKER_LOST
+  kUnrun,   // the worker says it never started the job: not counted as an attempt
+  kUnseen,  // the worker is there and never had it: not counted until Limits::max_unseen_losses
+  kLost,    // the worker was lost with the job; after the last attempt: WORKER_LOST
 };
 // Ends the lease. Its job goes to the front of the queue, waits for a second verdict on another
 // worker, or ends: with its first verdict if that was to be confirmed, or with WORKER_LOST.

@@ -115,7 +115,7 @@ bool Adopt(Transaction& tx, Worker& worker, const wire::HeldLease& held) {
 void ReturnMissing(Transaction& tx, const std::set<LeaseId>& missing) {
   for (auto lease = missing.rbegin(); lease != missing.rend(); ++lease) {
     const bool was_held = tx.state.leases.Find(*lease)->was_held;
-    ReturnLease(tx, *lease, was_held ? LeaseEnd::kLost : LeaseEnd::kUnrun);
+    ReturnLease(tx, *lease, was_held ? LeaseEnd::kLost : LeaseEnd::kUnseen);
   }
 }
 

@@ -27,6 +27,27 @@ TEST(Core, ALeaseThatNeverArrivedIsNoAttempt) {
   }
 }
 
+// As one that cannot decode the message: its heartbeats go on, and it never has the lease.
+TEST(Core, AWorkerThatDropsItsLeasesIsNotGivenThemWithoutEnd) {
+  OneLease h;
+  const std::uint32_t most = Limits{}.max_unseen_losses + Limits{}.max_attempts;
+  std::uint32_t leases = 1;
+  for (int beat = 0; beat < 200 && h.disk.outcomes.empty(); ++beat) {
+    h.Pass(seconds(1));
+    h.Heartbeat("w");
+    leases += static_cast<std::uint32_t>(h.TakeLeases("w").size());
+    h.Write();
+  }
+  EXPECT_EQ(leases, most);
+  const Outcome outcome = h.OutcomeOf(MakeJobId(1, 0));
+  EXPECT_EQ(CodeOf(outcome), FailureCode::kWorkerLost);
+  EXPECT_EQ(outcome.attempts, Limits{}.max_attempts);
+  EXPECT_NE(outcome.evaluation.failure().message.find("too old to read"), std::string::npos);
+  h.Submit("c", {{.tree = 8}});
+  h.Write();
+  EXPECT_EQ(h.TakeLeases("w").at(0).attempt, 1U) << "other jobs are not to blame";
+}
+
 TEST(Core, ALeaseThatArrivedAndVanishedIsAnAttempt) {
   OneLease h;
   h.Heartbeat("w", {h.lease.lease});
