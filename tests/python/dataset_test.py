@@ -463,12 +463,34 @@ def test_one_process_at_a_time_has_a_campaign_and_show_only_reads(spec, tmp_path
     with open(tmp_path / "c/outcomes.jsonl", "ab") as file:
         file.write(b'{"point": 1, "cop')  # a line still being written
     before = (tmp_path / "c/outcomes.jsonl").read_bytes()
-    assert campaign.main(show) == 0 and "1 of 300 points, 1 failed" in capsys.readouterr().out
+    assert campaign.main(show) == 0
+    said = capsys.readouterr().out
+    assert "1 of 300 points, 1 failed\n  1 CUT: " in said and len(said.splitlines()[1]) > len("  1 CUT: ")
     with pytest.raises(loopfleet.LoopfleetError, match="is running already"):
         campaign.run(spec, tmp_path / "c", Null())
     assert (tmp_path / "c/outcomes.jsonl").read_bytes() == before
     log.close()
     assert campaign.run(spec, tmp_path / "c", Null()).done == 300
+
+
+def test_a_campaign_that_stands_still_says_what_it_waits_for(tmp_path, monkeypatch, capsys):
+    (tmp_path / "spec.toml").write_text(SPEC.replace("300", "3"))
+    monkeypatch.setattr(campaign, "_STALL_S", 0.5)
+    with loopfleet.LocalCluster(workers=0) as alone:
+        assert campaign.main(["run", str(tmp_path / "spec.toml"), "--address", alone.address, "--timeout", "4"]) == 75
+    assert "no outcome for 0.5 s: no worker is there" in capsys.readouterr().err
+
+    class Fleet:
+        def __init__(self, *states):
+            self.states = states
+
+        def workers(self, timeout):
+            return [{"state": state} for state in self.states]
+
+    assert campaign.waiting_for(Fleet("draining", "lost")) == "no worker is ready (1 draining, 1 lost)"
+    assert campaign.waiting_for(Fleet("ready", "ready")).startswith("2 ready workers; ")
+    with loopfleet.Client("tcp://127.0.0.1:9", connect_limit=0.2) as nobody:
+        assert campaign.waiting_for(nobody) == "the coordinator does not answer"
 
 
 def test_a_campaign_on_a_cluster_by_its_command(cluster, tmp_path):

@@ -87,6 +87,17 @@ def test_wrong_arguments_name_the_nearest():
         LoopTuneEnv(render_mode="rgb_array")  # Stable-Baselines3 goes on without it
 
 
+def test_a_benchmark_needs_no_scheme():
+    env = LoopTuneEnv("mm-v0/mm4_8_8", reward_space=None)
+    assert env.reset() and str(env.benchmark) == "benchmark://mm-v0/mm4_8_8"
+    assert env.reset(benchmark="mm-v0/mm8_8_8") and str(env.benchmark) == "benchmark://mm-v0/mm8_8_8"
+    assert str(env.datasets.benchmark("conv_train-v0/conv1_32_56_56__32_32_3_3")).startswith("benchmark://conv_train")
+    assert loopfleet.job("mm-v0/mm8_8_8", "down split_4, up").actions == ["down", "split_4", "up"]
+    assert loopfleet.job("mm-v0/mm8_8_8").benchmark == "benchmark://mm-v0/mm8_8_8"
+    with pytest.raises(loopfleet.JobError, match="nearest: "):
+        env.reset(benchmark="mmm-v0/mm8_8_8")
+
+
 def test_what_compilergyms_programs_also_call():
     env = LoopToolEnv(reward_space=None)
     env.reset()

@@ -11,7 +11,7 @@ BENCHMARK = "benchmark://mm-v0/mm32_32_32"
 
 
 def test_a_search_improves_on_the_untuned_schedule(client):
-    found = loopfleet.search(BENCHMARK, evaluations=60, seed=3, client=client)
+    found = loopfleet.search("mm-v0/mm32_32_32", evaluations=60, seed=3, client=client)
     assert found.evaluations == 60 and found.flop_count > 0
     assert found.confirmed_ns > 0 and found.speed_up > 1
     assert client.evaluate(BENCHMARK, found.actions).ok

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -34,6 +35,7 @@ from .toml_file import read_toml
 # Files in a campaign's folder.
 _SEAL, _OUTCOMES, _REMEASURED = "campaign.json", "outcomes.jsonl", "remeasured.jsonl"
 _WINDOW = 1000  # points in flight, which an interruption repeats
+_STALL_S = 10.0  # without an outcome, then what is waited for is said
 _MOST_DRAWS = 1000  # from one data set for one point
 _KINDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false",
           "list[str]": "a list of texts"}  # types of a specification's fields
@@ -446,6 +448,37 @@ def outcomes(folder: str | Path) -> Iterator[dict[str, Any]]:
     yield from sorted(rows, key=lambda row: (row["point"], row["copy"]))
 
 
+def failures(folder: str | Path) -> Counter[str]:
+    """How many points failed with each code."""
+    counts: Counter[str] = Counter()
+    with open(Path(folder) / _OUTCOMES, encoding="utf-8") as file:
+        for line in file:
+            if line.endswith("\n") and '"status":"failed"' in line:
+                counts[json.loads(line)["outcome"]["error"]["code"]] += 1
+    return counts
+
+
+def _print_failures(folder: Path) -> None:
+    advice = {name: text for _, name, _, text in _core.failure_codes()}
+    for code, count in failures(folder).most_common():
+        print(f"  {count:,} {code}: {advice[code]}")
+
+
+def waiting_for(client: Any) -> str:
+    """What a campaign without new outcomes waits for, as far as the fleet says."""
+    try:
+        states = Counter(worker["state"] for worker in client.workers(timeout=2.0))
+    except LoopfleetError:
+        return "the coordinator does not answer"
+    if not states:
+        return "no worker is there"
+    others = ", ".join(f"{count} {state}" for state, count in sorted(states.items()) if state != "ready")
+    if not states["ready"]:
+        return f"no worker is ready ({others})"
+    return (f"{states['ready']} ready workers{f' ({others})' if others else ''}; `loopfleet job explain BATCH.INDEX` tells "
+            "why a job waits")
+
+
 def _duration(seconds: float) -> str:
     minutes, whole = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -482,14 +515,23 @@ def main(arguments: list[str] | None = None) -> int:
         if given.command == "show":
             done, failed = standing(spec, folder)
             print(f"{done:,} of {spec.points:,} points, {failed:,} failed")
+            if failed:
+                _print_failures(folder)
             _print_remeasurement(spec, folder)
             return 0
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda got, frame: interrupted.append(got))
         last_said = [0.0]
+        moved = [(-1, 0.0)]  # outcomes so far, and since when
 
         def say(progress: Progress) -> None:
             now = time.monotonic()
+            got = progress.done + progress.again
+            if got != moved[0][0]:
+                moved[0] = (got, now)
+            elif now - moved[0][1] >= _STALL_S:
+                print(f"no outcome for {_STALL_S:g} s: {waiting_for(client)}", file=sys.stderr, flush=True)
+                moved[0] = (got, now)
             if now - last_said[0] >= (1.0 if sys.stderr.isatty() else 30.0):
                 last_said[0] = now
                 print(progress, file=sys.stderr, flush=True)
@@ -504,6 +546,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"loopfleet-campaign: {error}", file=sys.stderr)
         return 69 if isinstance(error, CoordinatorUnavailable) else 1
     print(f"{folder}: {progress}")
+    if progress.failed:
+        _print_failures(folder)
     _print_remeasurement(spec, folder)
     if interrupted:
         print("interrupted; the same command goes on where it was", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
 
@@ -44,8 +45,13 @@ Actions = Union[str, Iterable[str]]
 
 def _names(actions: Actions) -> list[str]:
     if isinstance(actions, str):
-        return [name.strip() for name in actions.split(",") if name.strip()]
+        return actions.replace(",", " ").split()
     return list(actions)
+
+
+def with_scheme(benchmark: str) -> str:
+    """A benchmark's URI, also of a name without its scheme, such as mm-v0/mm64_64_64; IR text unchanged."""
+    return f"benchmark://{benchmark}" if re.fullmatch(r"[\w.-]+-v\d+/\S+", benchmark) else benchmark
 
 
 def job(benchmark: str | None = None, actions: Actions = (), **fields: Unpack[JobFields]) -> Job:
@@ -54,6 +60,8 @@ def job(benchmark: str | None = None, actions: Actions = (), **fields: Unpack[Jo
     Raises JobError, which states the invalid field or action and the nearest valid one.
     """
     names = _names(actions)
+    if benchmark is not None:
+        benchmark = with_scheme(benchmark)
     if not fields and isinstance(benchmark, str):
         return Job.simple(benchmark, names)
     given = {} if benchmark is None else {"benchmark": benchmark}

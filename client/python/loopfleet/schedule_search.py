@@ -12,6 +12,7 @@ from . import _core
 from ._core import Outcome
 from .client import Client
 from .confirmation import REPEATS
+from .jobs import with_scheme
 
 _TRIES = 3  # of a schedule whose outcome says nothing about it
 
@@ -75,6 +76,8 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
         raise ValueError("give either seconds or evaluations, and not both: one of them ends the search")
     if in_flight < 1:
         raise ValueError(f"in_flight must be at least 1, not {in_flight}")
+    if benchmark is not None:
+        benchmark = with_scheme(benchmark)
     searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer)
     given = {"benchmark": benchmark} if benchmark is not None else {"ir": ir}
     if client is not None:

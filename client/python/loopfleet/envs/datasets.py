@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 
 from .. import _core
+from ..jobs import with_scheme
 
 
 class Benchmark(str):
@@ -20,6 +21,7 @@ class Benchmark(str):
 
 
 def _check(uri: str) -> Benchmark:
+    uri = with_scheme(uri)
     _core.Walk(benchmark=uri)  # raises JobError INVALID_BENCHMARK, with the nearest name
     return Benchmark(uri)
 
