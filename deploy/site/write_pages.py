@@ -97,7 +97,8 @@ def python_page(package):
     yield "What `loopfleet` exports, from its docstrings; [PYTHON.md](docs/PYTHON.md) explains how the parts work together.\n"
     modules = {"loopfleet": exported(package), "loopfleet.envs": ["LoopTuneEnv", "LoopToolEnv", "WalkEnv", "WalkVectorEnv"],
                "loopfleet.export": ["export", "check"], "loopfleet.campaign": ["Spec", "points"],
-               "loopfleet.torch_data": ["ScheduleDataset"], "loopfleet.compiler_gym": ["make"]}
+               "loopfleet.torch_data": ["ScheduleDataset"], "loopfleet.compiler_gym": ["make"],
+               "loopfleet.compiler_gym.wrappers": ["TimeLimit", "CycleOverBenchmarks", "RandomOrderBenchmarks"]}
     for module, names in modules.items():
         yield f"## {module}\n"
         for name in names:

@@ -110,3 +110,80 @@ def test_its_reward_is_measured(client):
         [env.action_space[name] for name in ("toggle_mode", "up", "toggle_mode", *["up"] * 7)])
     assert env.episode_reward == pytest.approx(reward) and np.isfinite(reward)
     assert not done and observation.tolist() == [1, 8, 0]
+
+
+SWEEP = '''
+import loopfleet.compiler_gym as compiler_gym
+from loopfleet.compiler_gym.util.runfiles_path import create_user_logs_dir
+from loopfleet.compiler_gym.util.timer import Timer
+
+def checked(env, action):
+    observation, reward, done, info = env.step(action)
+    assert not done, info
+    return observation
+
+logs = create_user_logs_dir("sweep")
+with compiler_gym.make("loop_tool-v0") as env, Timer() as timer:
+    env.reset(benchmark=env.datasets.benchmark(uri="loop_tool-cpu-v0/4096"), action_space="simple")
+    for action in [3, 0, 1, 3, 0]:
+        checked(env, action)
+    inner, step = 1, 16
+    while inner + step <= 64:
+        env.observation_space = None
+        assert checked(env, [1] * (step - 1)) is None
+        env.observation_space = "flops"
+        flops = checked(env, 1)
+        inner += step
+        print(inner, float(flops), file=open(logs / "flops.txt", "a"))
+assert timer.time > 0 and str(timer)
+'''
+
+
+def test_a_sweep_in_the_manner_of_compilergyms_own(client, cluster, monkeypatch, tmp_path):
+    monkeypatch.setenv("COMPILER_GYM_LOGS", str(tmp_path))
+    exec(compile(SWEEP, "sweep.py", "exec"), {})
+    (log,) = tmp_path.glob("sweep/*/flops.txt")
+    widths = [line.split() for line in log.read_text().splitlines()]
+    assert [row[0] for row in widths] == ["17", "33", "49"] and all(float(row[1]) > 0 for row in widths)
+
+
+def test_its_wrappers():
+    from loopfleet.compiler_gym import wrappers
+
+    def env():
+        return compiler_gym.make("loop_tool-v0", reward_space=None)
+
+    uris = [f"benchmark://loop_tool-cpu-v0/{size}" for size in (4, 8)]
+    limited = wrappers.TimeLimit(env(), 2)
+    for _ in range(2):
+        limited.reset()
+        assert limited.step(0)[2] is False and limited.fork().step([0, 1])[2] is True
+        *_, done, info = limited.step(0)
+        assert done and info["TimeLimit.truncated"]
+
+    def sizes(wrapped, times):
+        return [int(wrapped.reset()[1]) for _ in range(times)]
+
+    assert sizes(wrappers.CycleOverBenchmarks(env(), uris), 5) == [4, 8, 4, 8, 4]
+    assert sizes(wrappers.CycleOverBenchmarksIterator(env(), lambda: iter(uris)), 3) == [4, 8, 4]
+    assert sizes(wrappers.IterateOverBenchmarks(env(), uris), 2) == [4, 8]
+    with pytest.raises(StopIteration):
+        sizes(wrappers.IterateOverBenchmarks(env(), uris), 3)
+    assert set(sizes(wrappers.RandomOrderBenchmarks(env(), uris, np.random.default_rng(1)), 30)) == {4, 8}
+
+    class Named(wrappers.ActionWrapper):
+        def action(self, action):
+            return self.action_space[action]
+
+    class Size(wrappers.ObservationWrapper):
+        def convert_observation(self, observation):
+            return int(observation[1])
+
+    class Doubled(wrappers.RewardWrapper):
+        def convert_reward(self, reward):
+            return 2 * reward + 1
+
+    with Doubled(Size(Named(env()))) as wrapped:
+        assert wrapped.reset(benchmark=uris[0]) == 4
+        observation, reward, done, _ = wrapped.step("toggle_mode")
+        assert (observation, reward, done) == (4, 1, False) and wrapped.commandline() == "toggle_mode"

@@ -3,14 +3,18 @@
 
 The environments are those of loopfleet.envs with CompilerGym's older interface: ``reset`` returns
 only the observation; ``step`` and ``multistep`` return ``(observation, reward, done, info)``.
+``loopfleet.compiler_gym.wrappers`` and ``.util`` have those of CompilerGym's parts that programs for
+loop_tool use.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from . import _core
-from .envs import LoopToolEnv, LoopTuneEnv
+from .. import _core
+from ..envs import LoopToolEnv, LoopTuneEnv, WalkEnv
+
+CompilerEnv = WalkEnv
 
 
 class _OlderContract:

@@ -1,0 +1,1 @@
+"""The parts of compiler_gym.util that programs for loop_tool use."""

@@ -1,0 +1,137 @@
+"""CompilerGym's wrappers of environments with the older interface (loopfleet.compiler_gym). What a wrapper does not
+define, its environment does."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+
+class CompilerEnvWrapper:
+    """Passes everything to ``env``."""
+
+    def __init__(self, env: Any):
+        self.env = env
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "env":  # not set yet, as while it is copied
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+    def __enter__(self) -> CompilerEnvWrapper:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def unwrapped(self) -> Any:
+        return self.env.unwrapped
+
+    def reset(self, *arguments: Any, **named: Any) -> Any:
+        return self.env.reset(*arguments, **named)
+
+    def step(self, action: Any, **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
+        return self.multistep(action if isinstance(action, (list, tuple)) else [action], **named)
+
+    def multistep(self, actions: Iterable[Any], **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
+        return self.env.multistep(actions, **named)
+
+    def fork(self) -> CompilerEnvWrapper:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.env = self.env.fork()
+        return other
+
+
+class ActionWrapper(CompilerEnvWrapper):
+    """``action(action)`` gives the environment's action."""
+
+    def multistep(self, actions: Iterable[Any], **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
+        return self.env.multistep([self.action(action) for action in actions], **named)
+
+    def action(self, action: Any) -> Any:
+        raise NotImplementedError
+
+
+class ObservationWrapper(CompilerEnvWrapper):
+    """``convert_observation(observation)`` gives what the caller sees."""
+
+    def reset(self, *arguments: Any, **named: Any) -> Any:
+        return self.convert_observation(self.env.reset(*arguments, **named))
+
+    def multistep(self, actions: Iterable[Any], **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
+        observation, *rest = self.env.multistep(actions, **named)
+        return self.convert_observation(observation), *rest
+
+    def convert_observation(self, observation: Any) -> Any:
+        raise NotImplementedError
+
+
+class RewardWrapper(CompilerEnvWrapper):
+    """``convert_reward(reward)`` gives what the caller earns."""
+
+    def multistep(self, actions: Iterable[Any], **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
+        observation, reward, *rest = self.env.multistep(actions, **named)
+        return observation, self.convert_reward(reward), *rest
+
+    def convert_reward(self, reward: Any) -> Any:
+        raise NotImplementedError
+
+
+class TimeLimit(CompilerEnvWrapper):
+    """Ends an episode after ``max_episode_steps`` steps; a multistep is one."""
+
+    def __init__(self, env: Any, max_episode_steps: int):
+        super().__init__(env)
+        self._most = max_episode_steps
+        self._steps = 0
+
+    def reset(self, *arguments: Any, **named: Any) -> Any:
+        self._steps = 0
+        return super().reset(*arguments, **named)
+
+    def multistep(self, actions: Iterable[Any], **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
+        observation, reward, done, info = super().multistep(actions, **named)
+        self._steps += 1
+        if self._steps >= self._most:
+            info["TimeLimit.truncated"] = not done
+            done = True
+        return observation, reward, done, info
+
+
+class IterateOverBenchmarks(CompilerEnvWrapper):
+    """Each reset without a benchmark takes the next one, until there are none (StopIteration)."""
+
+    def __init__(self, env: Any, benchmarks: Iterable[str]):
+        super().__init__(env)
+        self._benchmarks: Iterator[str] = iter(benchmarks)
+
+    def reset(self, benchmark: str | None = None, **named: Any) -> Any:
+        return super().reset(benchmark=next(self._benchmarks) if benchmark is None else benchmark, **named)
+
+
+class CycleOverBenchmarks(IterateOverBenchmarks):
+    """Each reset takes the next benchmark, over and over."""
+
+    def __init__(self, env: Any, benchmarks: Iterable[str]):
+        super().__init__(env, itertools.cycle(benchmarks))
+
+
+class CycleOverBenchmarksIterator(IterateOverBenchmarks):
+    """Each reset takes the next benchmark of ``make_benchmark_iterator()``, which is called again at its end."""
+
+    def __init__(self, env: Any, make_benchmark_iterator: Callable[[], Iterator[str]]):
+        super().__init__(env, itertools.chain.from_iterable(make_benchmark_iterator() for _ in itertools.count()))
+
+
+class RandomOrderBenchmarks(IterateOverBenchmarks):
+    """Each reset takes a random benchmark."""
+
+    def __init__(self, env: Any, benchmarks: Iterable[str], rng: np.random.Generator | None = None):
+        every = list(benchmarks)
+        rng = rng or np.random.default_rng()
+        super().__init__(env, (every[int(rng.integers(len(every)))] for _ in itertools.count()))
