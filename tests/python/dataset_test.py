@@ -15,6 +15,7 @@ import pytest
 
 import loopfleet
 from loopfleet import _core, campaign, export as export_command
+from loopfleet.actions import LOOPTUNE_ACTIONS
 from loopfleet.export import check, export
 from loopfleet.jobs import make_job
 from loopfleet.rows import FIELDS, program_of, row_of, rows_of_batches, rows_of_file
@@ -321,10 +322,16 @@ def test_a_bad_specification_names_the_nearest_key(tmp_path):
                        ("points = 1\nname = 'x'\nbenchmarks = 'mm64_256_16_range-v0'", "benchmarks must be a list"),
                        ("points = 1\nname = 'x'\nbenchmarks = ['x']\nseed = 'a'", "seed must be a whole number"),
                        ("points = 1\nname = 'x'\nbenchmarks = ['x']\nseed = -1", "seed must be from 0"),
+                       ("points = 1\nname = 'x'\nbenchmarks = ['x']\nactions = 'looptun'", "nearest: looptune"),
                        ("points = true\nname = 'x'\nbenchmarks = ['x']", "points must be a whole number")):
         (tmp_path / "spec.toml").write_text(text)
         with pytest.raises(loopfleet.LoopfleetError, match=said):
             campaign.read_spec(tmp_path / "spec.toml")
+
+
+def test_actions_may_be_a_named_space(tmp_path):
+    (tmp_path / "spec.toml").write_text("points = 1\nname = 'x'\nbenchmarks = ['mm-v0/mm8_8_8']\nactions = 'looptune'")
+    assert campaign.read_spec(tmp_path / "spec.toml").actions == list(LOOPTUNE_ACTIONS)
 
 
 class Null:

@@ -7,3 +7,6 @@ LOOPTOOL_ACTIONS = ("up", "down", "swap_up", "swap_down", *(f"split_{1 << k}" fo
                     "unroll", "vectorize")
 # As used to train LoopTune.
 LOOPTUNE_ACTIONS = ("up", "down", "swap_up", "swap_down", "split_4", "split_8", "split_16")
+
+ACTION_SPACES = {"simple": SIMPLE_ACTIONS, "split": SPLIT_ACTIONS, "looptool": LOOPTOOL_ACTIONS,
+                 "looptune": LOOPTUNE_ACTIONS}

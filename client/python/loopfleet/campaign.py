@@ -25,7 +25,7 @@ import numpy as np
 
 from . import _core
 from ._core import JobError, Outcome, Walk
-from .actions import LOOPTOOL_ACTIONS, SIMPLE_ACTIONS
+from .actions import ACTION_SPACES, LOOPTOOL_ACTIONS, SIMPLE_ACTIONS
 from .client import Client
 from .errors import CoordinatorUnavailable, DeadlineExceeded, LoopfleetError
 from .jobs import make_job
@@ -105,6 +105,11 @@ def read_spec(path: str | Path) -> Spec:
     for key in given:
         if key not in known:
             raise LoopfleetError(f"{path}: unknown key '{key}'{_core.nearest(key, known)}; valid: {', '.join(known)}")
+    if isinstance(space := given.get("actions"), str):
+        if space not in ACTION_SPACES:
+            raise LoopfleetError(f"{path}: unknown action space '{space}'{_core.nearest(space, list(ACTION_SPACES))}; "
+                                 f"valid: {', '.join(ACTION_SPACES)}, or a list of actions")
+        given["actions"] = list(ACTION_SPACES[space])
     try:
         return Spec(**given)
     except TypeError as error:
