@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -27,7 +27,13 @@ class _Column:
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, batch: Any, owner: type | None = None) -> Any:
+    @overload
+    def __get__(self, batch: None, owner: type) -> _Column: ...
+
+    @overload
+    def __get__(self, batch: ResultBatch, owner: type) -> np.ndarray: ...
+
+    def __get__(self, batch: ResultBatch | None, owner: type | None = None) -> Any:
         return self if batch is None else batch.columns[self._name]
 
 
