@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS loopfleet loopfleet-coordinator loopfleet-worker COMPONENT programs)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
 install(PROGRAMS deploy/make_keys.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs)
-install(DIRECTORY deploy/slurm deploy/kubernetes
+install(DIRECTORY deploy/llvm deploy/slurm deploy/kubernetes
         DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs USE_SOURCE_PERMISSIONS)
 install(DIRECTORY monitoring/rules monitoring/targets monitoring/grafana
         DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet/monitoring COMPONENT programs)
