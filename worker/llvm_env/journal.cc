@@ -35,7 +35,7 @@ Journal::~Journal() {
 }
 
 bool Journal::Append(std::string_view record) {
-  if (record.size() > capacity_ - header_->size) return false;
+  if (record.size() > capacity_ - records().size()) return false;
   std::memcpy(records_ + header_->size, record.data(), record.size());
   // The size grows last: a crash in between loses the record and no other.
   std::atomic_signal_fence(std::memory_order_release);

@@ -3,6 +3,7 @@
 // what it finds out and what it is about to do. So nothing is lost with a fork that crashes, and
 // its parent knows where it was. One process at a time writes; the others wait for it.
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -30,7 +31,10 @@ class Journal {
 
   // False: there is no room left.
   bool Append(std::string_view record);
-  std::string_view records() const { return {records_, header_->size}; }
+  // Within this memory, even if a fork that went wild wrote over the size.
+  std::string_view records() const {
+    return {records_, std::min<std::size_t>(header_->size, capacity_)};
+  }
   void Clear() { header_->size = 0; }
 
  private:
