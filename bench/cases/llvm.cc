@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,8 +81,8 @@ class Rig {
 
   struct Outcome {
     std::size_t steps = 0;
-    std::size_t failed_episodes = 0;
-    double processor_seconds = 0;  // all processes but this one
+    std::map<std::string, std::size_t> failures;  // code -> episodes
+    double processor_seconds = 0;                 // all processes but this one
   };
   // Each batch in turn; steps are counted once for each episode that they belong to.
   Outcome Run(const Bitcode& bitcode, const std::vector<std::vector<Episode>>& batches) {
@@ -98,7 +99,8 @@ class Rig {
         LF_CHECK(result.has_value(), "{}", result.error().message);
         for (const worker::EpisodeResult& episode : result->episodes) {
           outcome.steps += episode.changed.size();
-          outcome.failed_episodes += episode.failure ? 1 : 0;
+          if (!episode.failure) continue;
+          ++outcome.failures[std::string(InfoOf(ToFailure(*episode.failure).code).name)];
         }
       }
       // Processor time is added up when a child is reaped: the passes' by the fork server, and all
@@ -165,7 +167,7 @@ void RunRate(Rig& rig, const Subject& subject, std::size_t batches) {
          .peer = "opt-19, a process for each pass, without features",
          .peer_value = OptRate(subject.bitcode, random),
          .details = {{"steps", outcome.steps},
-                     {"failed_episodes", outcome.failed_episodes},
+                     {"failures", outcome.failures},
                      {"processor_seconds", outcome.processor_seconds}}});
 }
 
@@ -192,7 +194,7 @@ void RunGreedy(Rig& rig, const Subject& subject) {
          .unit = "episodes/s of processor time",
          .peer = "the same without a shared prefix",
          .peer_value = episodes / replayed.processor_seconds,
-         .details = {{"failed_episodes", shared.failed_episodes}}});
+         .details = {{"failures", shared.failures}}});
 }
 
 Bitcode Made(const std::string& uri, const std::filesystem::path& debian) {
