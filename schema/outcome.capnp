@@ -96,7 +96,7 @@ struct ObservedValue {
 struct RowObserved {
   # The verdict on a job that is not timed (common/job/task.h).
   row @0 :UInt32;
-  values @1 :List(ObservedValue);  # at most 64, of 256 KiB together
+  values @1 :List(ObservedValue);  # at most 64, of 512 KiB together
 }
 
 struct RowThinned {

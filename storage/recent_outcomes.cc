@@ -25,8 +25,9 @@ BriefOutcome Read(Query& query) {
   brief.benchmark = query.Text();
   brief.actions = query.Text();
   brief.hardware_class = query.Text();
+  brief.is_observed = query.Int64() < 0;
   brief.observed = query.Text();
-  if (!brief.observed.empty()) return brief;
+  if (brief.is_observed) return brief;
   if (code) {
     const auto known = FailureCodeOf(static_cast<std::uint16_t>(*code));
     brief.failure = BriefOutcome::Failed{.code = known.value_or(FailureCode::kStorageCorrupt),
@@ -61,7 +62,8 @@ Result<std::vector<BriefOutcome>> RecentOutcomes::Newest(std::uint32_t max) {
     SELECT o.batch, o.idx, o.worker, o.finished_at,
            o.queue_ns + o.replay_ns + o.compile_ns + o.verify_ns + o.measure_ns, o.measure_ns,
            o.source, o.failure_code, coalesce(o.failure_message, ''), coalesce(j.benchmark, ''),
-           j.actions, coalesce(h.class, ''), coalesce(b."values", ''), r.flop_count, r.elapsed_ns, r.spread, r.grade,
+           j.actions, coalesce(h.class, ''), coalesce(o.result, 0),
+           CASE WHEN b.kind = 'probe' THEN b."values" ELSE '' END, r.flop_count, r.elapsed_ns, r.spread, r.grade,
            coalesce(s.result, so.result) IS NOT NULL
     FROM outcomes o
     CROSS JOIN jobs j ON j.batch = o.batch AND j.idx = o.idx

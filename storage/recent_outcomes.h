@@ -29,8 +29,9 @@ struct BriefOutcome {
   Nanos took{0};             // stages queue to measure
   Nanos measure{0};          // the measure stage
   bool is_measured = false;  // a worker evaluated this job; false: another job's outcome answers
-  std::string observed;      // JSON: the values by name; "": timed, or failed
-  // Exactly one of the three is set: observed, failure, figures.
+  bool is_observed = false;  // not timed, and did not fail
+  std::string observed;      // of a probe: JSON, the values by name
+  // Exactly one of is_observed, failure and figures is set.
   struct Failed {
     FailureCode code = FailureCode::kWorkerCrashed;
     std::string message;

@@ -11,6 +11,7 @@
 
 #include "common/llvm_passes/observation.h"
 #include "common/llvm_passes/pass_action.h"
+#include "common/llvm_passes/programl_graph.h"
 
 namespace loopfleet::python {
 namespace {
@@ -58,12 +59,21 @@ void BindPasses(nb::module_& module) {
       [] {
         nb::list list;
         for (const passes::ObservationInfo& info : passes::ObservationTable()) {
-          list.append(nb::make_tuple(info.name, TypeName(info.type),
+          const bool is_binary = passes::IsBinary(info.observation);
+          list.append(nb::make_tuple(info.name, is_binary ? "bytes" : TypeName(info.type),
                                      info.baseline != passes::Baseline::kNone));
         }
         return list;
       },
       "(name, type, whether it is the same after any passes) of each observation.");
+  module.def(
+      "programl_json",
+      [](nb::bytes graph) {
+        const auto decoded = passes::DecodePrograml({graph.c_str(), graph.size()});
+        if (!decoded) throw nb::value_error(decoded.error().message.c_str());
+        return passes::ToNodeLinkJson(*decoded);
+      },
+      "graph"_a, "NetworkX's node-link form of the observation Programl. ValueError: it is none.");
   module.def("pass_number_names", &NamesIn, "observation"_a,
              "What the numbers of InstCount or Autophase count, in order; else [].");
 }

@@ -20,7 +20,7 @@ struct Observed {
 // Bounds of one verdict, so that it always fits one message.
 inline constexpr std::size_t kMostObservedValues = 64;
 inline constexpr std::size_t kMostObservedNameBytes = 64;
-inline constexpr std::size_t kMostObservedBytes = std::size_t{256} << 10;  // names and values
+inline constexpr std::size_t kMostObservedBytes = std::size_t{512} << 10;  // names and values
 
 // Bytes of the names and values.
 std::size_t BytesOf(const Observed& observed);

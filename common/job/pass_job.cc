@@ -44,13 +44,6 @@ std::expected<PassJob, Failure> PassJobOf(const JobSpec& spec) {
   for (const std::string& name : spec.observe) {
     const auto observation = passes::ParseObservation(name);
     if (!observation) return Fail(FailureCode::kMalformed, observation.error().message);
-    if (*observation == passes::Observation::kBitcode ||
-        *observation == passes::Observation::kPrograml) {
-      return Fail(
-          FailureCode::kMalformed,
-          fmt::format("'{}' is not text, which an outcome holds; observe Ir or ProgramlJson",
-                      name));
-    }
     job.observations.push_back(*observation);
   }
   if (job.observations.empty()) {
@@ -73,6 +66,23 @@ std::expected<ResolvedTask, Failure> ResolvePassJob(const JobSpec& spec) {
     content += fmt::format("\nobserve {} {}", info.name, info.revision);
   }
   return ResolvedTask{.subject = ContentKey::Of(content), .placement = Placement::kCpu};
+}
+
+std::optional<std::string> WhyNoAnswer(const JobSpec& spec, const Observed& observed) {
+  const auto job = PassJobOf(spec);
+  if (!job) return job.error().message;
+  for (const passes::Observation observation : job->observations) {
+    const auto& info = passes::InfoOf(observation);
+    const auto found = observed.values.find(info.name);
+    if (found == observed.values.end()) return fmt::format("it has no value '{}'", info.name);
+    const bool is_right = info.type == passes::ValueType::kInteger
+                              ? std::holds_alternative<double>(found->second)
+                          : info.type == passes::ValueType::kBytes
+                              ? std::holds_alternative<std::string>(found->second)
+                              : std::holds_alternative<std::vector<double>>(found->second);
+    if (!is_right) return fmt::format("its value '{}' is of another type", info.name);
+  }
+  return std::nullopt;
 }
 
 }  // namespace loopfleet

@@ -2,11 +2,13 @@
 // The task that runs LLVM passes over a program and observes what they leave (docs/LLVM.md).
 
 #include <expected>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/job/failure.h"
 #include "common/job/job_spec.h"
+#include "common/job/observed.h"
 #include "common/job/resolved_task.h"
 #include "common/llvm_passes/observation.h"
 #include "common/llvm_passes/program_uri.h"
@@ -26,5 +28,8 @@ struct PassJob {
 std::expected<PassJob, Failure> PassJobOf(const JobSpec& spec);
 
 std::expected<ResolvedTask, Failure> ResolvePassJob(const JobSpec& spec);
+
+// Why the values are not what the job asked for; nullopt: they are.
+std::optional<std::string> WhyNoAnswer(const JobSpec& spec, const Observed& observed);
 
 }  // namespace loopfleet

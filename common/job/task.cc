@@ -39,7 +39,8 @@ constexpr std::array kTasks = {
              .label = "kind=passes",
              .is_timed = false,
              .answers_equal_jobs = true,
-             .resolve = ResolvePassJob},
+             .resolve = ResolvePassJob,
+             .why_no_answer = WhyNoAnswer},
 };
 static_assert(kTasks.size() == EnumNames<TaskKind>::kAll.size());
 

@@ -9,10 +9,12 @@
 #include <expected>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "common/job/failure.h"
 #include "common/job/job_spec.h"
+#include "common/job/observed.h"
 #include "common/job/resolved_task.h"
 #include "common/job/task_kind.h"
 #include "common/looptree/datasets/benchmark.h"
@@ -32,6 +34,9 @@ struct TaskInfo {
   // A pure function of the benchmark, the actions, the device and the fields that a replay depends
   // on, with the same result everywhere. Fails with the job's outcome.
   std::expected<ResolvedTask, Failure> (*resolve)(const JobSpec& spec);
+  // Why observed values are no answer to the job; nullopt: they are. Null: any are.
+  std::optional<std::string> (*why_no_answer)(const JobSpec& spec,
+                                              const Observed& observed) = nullptr;
 };
 
 std::span<const TaskInfo> TaskTable();

@@ -63,6 +63,10 @@ struct ObservationInfo {
 
 std::span<const ObservationInfo> ObservationTable();  // every one, in the order of the enum
 const ObservationInfo& InfoOf(Observation observation);
+// Its bytes are no text.
+constexpr bool IsBinary(Observation observation) {
+  return observation == Observation::kBitcode || observation == Observation::kPrograml;
+}
 // kInvalid: there is none of this name; the message names the nearest one.
 Result<Observation> ParseObservation(std::string_view name);
 

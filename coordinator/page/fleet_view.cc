@@ -243,9 +243,11 @@ OutcomeDigest Digest(const std::vector<storage::BriefOutcome>& outcomes, std::si
       }
       continue;
     }
-    if (!outcome.observed.empty()) {  // the newest come first
+    if (outcome.is_observed) {
+      Json values = Json::parse(outcome.observed, nullptr, /*allow_exceptions=*/false);
+      if (values.is_discarded()) continue;  // not of a probe, or damaged
       Json& newest = digest.observed[outcome.worker][outcome.benchmark];
-      if (newest.is_null()) newest = Json::parse(outcome.observed);
+      if (newest.is_null()) newest = std::move(values);  // the newest come first
       continue;
     }
     const storage::BriefOutcome::Figures& figures = *outcome.figures;

@@ -34,12 +34,16 @@ std::string ContentOf(const JobSpec& spec) {
       content.append(factor, sizeof factor);
     }
   }
-  byte(std::variant_size_v<looptree::Action>);  // ends the actions; the text follows
-  content += text;
+  byte(std::variant_size_v<looptree::Action>);  // ends the actions
+  // Each text with its length, so that no two requests have one content.
+  const auto add = [&](const std::string& each) {
+    content += fmt::format("{} ", each.size());
+    content += each;
+  };
+  add(text);
   for (const auto* list : {&spec.passes, &spec.observe}) {
-    if (spec.passes.empty() && spec.observe.empty()) break;
-    content += fmt::format("\n{}", list->size());
-    for (const std::string& each : *list) content += fmt::format("\n{} {}", each.size(), each);
+    content += fmt::format("{}:", list->size());
+    for (const std::string& each : *list) add(each);
   }
   return content;
 }

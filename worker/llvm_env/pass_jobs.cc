@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <expected>
 #include <utility>
 
+#include "common/base/base64.h"
 #include "common/base/log.h"
+#include "common/base/result.h"
 #include "common/job/observed.h"
 #include "common/llvm_passes/observation.h"
 #include "common/llvm_passes/pass_sequence.h"
@@ -20,6 +23,8 @@ namespace {
 // Leases taken together. A report waits for the whole batch.
 constexpr std::size_t kMostTogether = 64;
 constexpr std::size_t kProgramsKept = 64;  // mostly below 1 MiB each
+// A batch that takes longer is ended, and each of its jobs without an answer is run alone.
+constexpr std::chrono::minutes kBatchLimit{2};
 
 struct ToObservedValue {
   ObservedValue operator()(std::int64_t number) const { return static_cast<double>(number); }
@@ -38,8 +43,9 @@ std::expected<loopfleet::Observed, Failure> ToObserved(const EpisodeResult& resu
   if (result.failure) return std::unexpected(ToFailure(*result.failure));
   loopfleet::Observed observed;
   for (const StepValue& each : result.values) {
-    observed.values[std::string(passes::InfoOf(each.observation).name)] =
-        std::visit(ToObservedValue{}, each.value);
+    ObservedValue& value = observed.values[std::string(passes::InfoOf(each.observation).name)];
+    value = std::visit(ToObservedValue{}, each.value);
+    if (passes::IsBinary(each.observation)) value = Base64Of(std::get<std::string>(value));
   }
   observed.values["program"] = batch.module_hash;
   observed.values["commandline"] = passes::CommandLine(job.texts);
@@ -68,7 +74,7 @@ Episode EpisodeOf(const PassJob& job) {
 PassJobs::PassJobs(JobKind::Parts parts, ProgramSource::Options programs)
     : parts_(std::move(parts)),
       source_(std::move(programs)),
-      process_(parts_.fork_server, {}, parts_.on_restart),
+      process_(parts_.fork_server, {.batch_limit = kBatchLimit}, parts_.on_restart),
       leases_(parts_.max_held),
       thread_([this] { Loop(); }) {}
 
@@ -118,52 +124,60 @@ std::vector<PassJobs::Work> PassJobs::Prepare(std::vector<LeaseBook::Waiting> wa
 }
 
 void PassJobs::Run(std::vector<Work> batch) {
+  const auto shared = static_cast<std::int64_t>(batch.size());
   const Instant start = parts_.clock.Now();
-  const Program& program = ProgramOf(batch.front().job.program);
-  const Nanos made = parts_.clock.Now() - start;
-  std::expected<BatchResult, Failure> result;
-  if (const auto* failure = std::get_if<Failure>(&program.made)) {
-    result = std::unexpected(*failure);
+  const std::expected<Bitcode, Failure> program = ProgramOf(batch.front().job.program);
+  const Instant made = parts_.clock.Now();
+  std::expected<BatchResult, Failure> result = std::unexpected(Failure{});
+  std::vector<Episode> episodes;
+  for (const Work& work : batch) episodes.push_back(EpisodeOf(work.job));
+  if (program) {
+    result = process_.Run(*program, episodes);
   } else {
-    std::vector<Episode> episodes;
-    for (const Work& work : batch) episodes.push_back(EpisodeOf(work.job));
-    result = process_.Run(std::get<Bitcode>(program.made), episodes);
+    result = std::unexpected(program.error());
   }
-  // The share of one: they were run together.
-  const Nanos took = (parts_.clock.Now() - start - made) / static_cast<std::int64_t>(batch.size());
+  const Nanos took = parts_.clock.Now() - made;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    Evaluation& evaluation = batch[i].evaluation;
-    evaluation.stages[Stage::kReplay] = made;
-    auto observed = result ? ToObserved(result->episodes[i], batch[i].job, *result)
-                           : std::unexpected(result.error());
-    if (observed) {
-      evaluation.verdict = *std::move(observed);
-    } else {
-      evaluation.verdict = std::move(observed).error();
+    Work& work = batch[i];
+    work.evaluation.stages[Stage::kReplay] = (made - start) / shared;
+    std::expected<BatchResult, Failure> alone = std::unexpected(Failure{});
+    const BatchResult* of = result ? &*result : nullptr;
+    std::size_t place = i;
+    Nanos again{0};
+    // What another job did to the process, or to a state that both share, is not this job's fault.
+    if (of != nullptr && batch.size() > 1 && of->episodes[i].failure &&
+        leases_.IsHeld(work.waiting.lease.lease)) {
+      const Instant begun = parts_.clock.Now();
+      alone = process_.Run(*program, {&episodes[i], 1});
+      again = parts_.clock.Now() - begun;
+      of = alone ? &*alone : nullptr;
+      place = 0;
     }
-    Finish(std::move(batch[i]), took);
+    auto observed = of != nullptr ? ToObserved(of->episodes[place], work.job, *of)
+                                  : std::unexpected(result ? alone.error() : result.error());
+    if (observed) {
+      work.evaluation.verdict = *std::move(observed);
+    } else {
+      work.evaluation.verdict = std::move(observed).error();
+    }
+    Finish(std::move(work), took / shared + again);
   }
 }
 
-const PassJobs::Program& PassJobs::ProgramOf(const passes::ProgramUri& uri) {
+std::expected<PassJobs::Bitcode, Failure> PassJobs::ProgramOf(const passes::ProgramUri& uri) {
   const std::string name = passes::ToString(uri);
   auto found = std::ranges::find(programs_, name, &Program::uri);
   if (found == programs_.end()) {
+    LF_TRY(std::string bitcode, source_.BitcodeOf(uri));
     if (programs_.size() >= kProgramsKept) {
       programs_.erase(std::ranges::min_element(programs_, {}, &Program::last_use));
     }
-    auto bitcode = source_.BitcodeOf(uri);
-    Program program{.uri = name, .made = {}};
-    if (bitcode) {
-      program.made = std::make_shared<const std::string>(*std::move(bitcode));
-    } else {
-      program.made = std::move(bitcode).error();
-    }
-    programs_.push_back(std::move(program));
+    programs_.push_back(
+        {.uri = name, .bitcode = std::make_shared<const std::string>(std::move(bitcode))});
     found = std::prev(programs_.end());
   }
   found->last_use = ++uses_;
-  return *found;
+  return found->bitcode;
 }
 
 void PassJobs::Finish(Work work, Nanos took) {

@@ -1,13 +1,14 @@
 #pragma once
 // PassJobs: runs the jobs of kind `passes`. Leases over one program are taken together, so that
-// passes that they begin with alike run once (prefix_tree.h). One thread; nothing is timed.
+// passes that they begin with alike run once (prefix_tree.h). One that fails in company is run
+// again alone: its failure is its own. One thread; nothing is timed.
 
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <string>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "common/job/pass_job.h"
@@ -40,10 +41,9 @@ class PassJobs final : public LeaseRunner {
     PassJob job;
     Evaluation evaluation;  // complete but for the verdict
   };
-  // A program that was made, or why it cannot be.
   struct Program {
     std::string uri;
-    std::variant<Bitcode, Failure> made;
+    Bitcode bitcode;
     std::uint64_t last_use = 0;
   };
 
@@ -51,7 +51,7 @@ class PassJobs final : public LeaseRunner {
   // The leases that can be run; the others are reported.
   std::vector<Work> Prepare(std::vector<LeaseBook::Waiting> waiting);
   void Run(std::vector<Work> batch);
-  const Program& ProgramOf(const passes::ProgramUri& uri);
+  std::expected<Bitcode, Failure> ProgramOf(const passes::ProgramUri& uri);
   void Finish(Work work, Nanos took);
 
   JobKind::Parts parts_;

@@ -177,7 +177,7 @@ Answer<bool> Refine(const ClientSettings& settings, const EvalFlags& flags,
         next.push_back(std::move(entry));
         continue;
       }
-      if (asked != nullptr) {
+      if (asked != nullptr && TaskOf(asked->spec.source).is_timed) {
         asked->spec.budget_ms = step.budget_ms;
         asked->spec.precision = step.precision;
       }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "client/cli/text/fleet_text.h"
 #include "common/job/loop_schedule.h"
 #include "common/looptree/actions/action.h"
 #include "common/looptree/text/text.h"
@@ -62,7 +63,8 @@ std::string ObservedText(const JobSpec& spec, const Outcome& outcome) {
     width = std::max(width, name.size());
   }
   for (const auto& [name, value] : evaluation.observed().values) {
-    text += fmt::format("  {:<{}}  {}\n", name, width, std::visit(ValueText{}, value));
+    text += fmt::format("  {:<{}}  {}\n", Printable(name), width,
+                        Printable(std::visit(ValueText{}, value)));
   }
   text += fmt::format("job {}: {}\n", outcome.job, OriginText(outcome));
   if (evaluation.conditions) {

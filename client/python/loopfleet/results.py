@@ -169,5 +169,6 @@ class ResultBatch(Sequence):
 
     def __repr__(self) -> str:
         good = int(self.ok.sum())
-        best = f", best {np.nanmax(self.gflops):.4g} GFLOP/s" if good else ""
+        timed = self.gflops[~np.isnan(self.gflops)]
+        best = f", best {timed.max():.4g} GFLOP/s" if len(timed) else ""
         return f"<ResultBatch of {len(self)}: {good} measured, {len(self) - good} failed{best}>"

@@ -189,6 +189,7 @@ LEFT JOIN results r ON r.id = o.result
 LEFT JOIN conditions c ON c.id = coalesce(r.conditions, o.failed_conditions)
 LEFT JOIN hardware h ON h.id = c.hardware
 LEFT JOIN compilers k ON k.id = c.compiler
+WHERE coalesce(o.result, 1) > 0  -- below 0: observed, not timed
 ORDER BY o.batch, o.sequence
 """
 
@@ -217,10 +218,12 @@ def _iso_time(nanoseconds: int) -> str:
 
 
 def rows_of_batches(client: Client, batches: Iterable[int]) -> Iterator[Row]:
-    """Rows of a coordinator's batches, given by number, as far as they have finished."""
+    """Rows of a coordinator's batches, given by number, as far as they have finished. Jobs that are
+    not timed have none."""
     for batch in batches:
         for outcome in client.outcomes(batch):
-            yield row_of(outcome)
+            if outcome.observed is None:
+                yield row_of(outcome)
 
 
 def row_of(outcome: _core.Outcome) -> Row:

@@ -184,7 +184,10 @@ std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Jo
   if (evaluation.is_timed() != task.is_timed) {
     return fmt::format("a verdict of another kind than a job of kind {} has", EnumName(task.kind));
   }
-  if (!task.is_timed) return std::nullopt;
+  if (!task.is_timed) {
+    return task.why_no_answer == nullptr ? std::nullopt
+                                         : task.why_no_answer(job.spec, evaluation.observed());
+  }
   if (auto why = WhyNoMeasurement(evaluation.measurement())) return why;
   if (auto why = WhyNotOfItsSamples(evaluation.measurement())) return why;
   return WhyTooQuick(evaluation, worker);

@@ -69,6 +69,7 @@ Result<UnfinishedJob> ReadRow(Query& row, JobId id) {
 
 Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
                         const std::optional<ReplayResult>& replayed) {
+  if (!spec.passes.empty() || !spec.observe.empty()) LF_TRY_VOID(RaiseOldestProgram());
   const auto* uri = std::get_if<looptree::BenchmarkUri>(&spec.source);
   const auto* ir = std::get_if<looptree::IrText>(&spec.source);
   LF_TRY(const auto options, OptionsText(spec, accepted_at));
@@ -84,6 +85,12 @@ Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
     rows_.AddNull().AddNull().AddChecksum();
   }
   return rows_.EndRow();
+}
+
+Status JobTable::RaiseOldestProgram() {
+  if (is_raised_) return {};
+  is_raised_ = true;
+  return connection_.Run("UPDATE writer SET oldest_program = max(oldest_program, 14)");
 }
 
 Result<std::optional<JobSpec>> JobTable::Find(JobId job) {

@@ -22,7 +22,10 @@ class JobTable {
   Status Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
                 const std::optional<ReplayResult>& replayed);
   Status Flush() { return rows_.Flush(); }
-  void Forget() { rows_.Forget(); }  // the transaction was rolled back
+  void Forget() {  // the transaction was rolled back
+    rows_.Forget();
+    is_raised_ = false;
+  }
 
   // kCorrupt: the row is damaged.
   Result<std::optional<JobSpec>> Find(JobId job);
@@ -45,7 +48,11 @@ class JobTable {
   Result<Removed> RemoveFirst(BatchId batch, std::uint32_t most_rows, std::size_t most_bytes);
 
  private:
+  // Programs of version 13 cannot read jobs with passes: they may write the database no more.
+  Status RaiseOldestProgram();
+
   Connection& connection_;
+  bool is_raised_ = false;  // RaiseOldestProgram was called, or need not be
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO jobs SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10 "
                 "FROM row_feed"};

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// A look-up considers no more rows of one subject.
+// A look-up considers no more rows of one subject, and reads the values of one.
 constexpr int kMaxCandidates = 64;
 
 // kInvalid: a text is not UTF-8, or a number is not finite, which JSON cannot say.
@@ -111,20 +111,25 @@ Result<StoredResult> ObservationTable::Find(ResultId id) {
 }
 
 Result<StoredAnswer> ObservationTable::FindLatest(const ResultKey& key) {
-  LF_TRY(Query row, connection_.Start(
-                        "SELECT * FROM observations WHERE subject = ? ORDER BY id DESC LIMIT ?"));
-  row.Add(BytesOf(key.subject)).Add(kMaxCandidates);
-  while (true) {
-    LF_TRY(const bool found, row.Next());
-    if (!found) return nullptr;
-    const ResultId id = -row.Int64();
-    row.Rewind();
-    LF_TRY(StoredResult stored, ReadRow(row, id));
-    if (stored.measured_at < key.measured_since) return nullptr;
-    if (Matches(stored.evaluation, key)) {
-      return std::make_shared<const StoredResult>(std::move(stored));
+  std::optional<ResultId> id;
+  {
+    LF_TRY(Query row, connection_.Start(R"sql(
+      SELECT id, conditions FROM observations WHERE subject = ? ORDER BY id DESC LIMIT ?)sql"));
+    row.Add(BytesOf(key.subject)).Add(kMaxCandidates);
+    while (!id) {
+      LF_TRY(const bool found, row.Next());
+      if (!found) return nullptr;
+      const ResultId candidate = -row.Int64();
+      LF_TRY(Conditions conditions, conditions_.Find(row.Int64()));
+      if (MatchesConditions({.conditions = std::move(conditions)}, key)) id = candidate;
     }
   }
+  if (last_ == nullptr || last_->row != *id) {
+    LF_TRY(StoredResult stored, Find(*id));
+    last_ = std::make_shared<const StoredResult>(std::move(stored));
+  }
+  if (last_->measured_at < key.measured_since || !Matches(last_->evaluation, key)) return nullptr;
+  return last_;
 }
 
 Result<StoredResult> ObservationTable::ReadRow(Query& row, ResultId id) {

@@ -35,6 +35,7 @@ class ObservationTable {
 
   Connection& connection_;
   ConditionsTable& conditions_;
+  StoredAnswer last_;  // found; equal jobs of one message share it
 };
 
 }  // namespace loopfleet::storage

@@ -74,9 +74,11 @@ Result<std::optional<ResultId>> OutcomeTable::ObservationOf(const Outcome& outco
     if (same) return same;
   }
   LF_TRY_VOID(jobs_.Flush());  // the job may be of the same transaction
-  LF_TRY(const auto job, jobs_.Find(outcome.job));
-  if (!job) return Damaged("jobs", outcome.job);
-  LF_TRY(const ResultId id, observations_.Insert(outcome, *job));
+  const auto job = jobs_.Find(outcome.job);
+  // What was asked is there for people: its damage must not keep the answer out.
+  if (!job && job.error().kind != ErrorKind::kCorrupt) return std::unexpected(job.error());
+  const JobSpec unknown;
+  LF_TRY(const ResultId id, observations_.Insert(outcome, job && *job ? **job : unknown));
   return id;
 }
 

@@ -27,7 +27,7 @@ Outcome Measured() {
                                    .iterations_per_sample = 11,
                                    .samples_ns = {5198.0, 5210.5},
                                    .sample_flags = {0, 1}};
-  evaluation.subject = looptree::TreeKey::Parse("9f000000000000000000000000000001");
+  evaluation.subject = SubjectKey::Parse("9f000000000000000000000000000001");
   evaluation.flop_count = 524288;
   evaluation.conditions = Conditions{.hardware = {.hardware_class = "cpu:x", .isa = "avx2"},
                                      .compiler = {.llvm = "19.1.7", .tier = "general"},

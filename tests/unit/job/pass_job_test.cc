@@ -16,9 +16,9 @@ JobSpec Spec(std::vector<std::string> passes, std::vector<std::string> observe =
 SubjectKey SubjectOf(const JobSpec& spec) { return ResolvePassJob(spec).value().subject; }
 
 TEST(PassJob, ItsBenchmarksAreProgramsOfAllDatasets) {
-  for (const char* uri : {"generator://csmith-v0/7", "generator://llvm-stress-v0/1",
-                          "benchmark://small-v0/qsort", "benchmark://debian-v0/bzip2",
-                          "bitcode://sha256/00", "generator://unknown-v0/1"}) {
+  for (const char* uri :
+       {"generator://csmith-v0/7", "generator://llvm-stress-v0/1", "benchmark://small-v0/qsort",
+        "benchmark://debian-v0/bzip2", "bitcode://sha256/00", "generator://unknown-v0/1"}) {
     EXPECT_EQ(TaskOf(looptree::BenchmarkUri{uri}).kind, TaskKind::kPasses) << uri;
   }
 }
@@ -55,7 +55,6 @@ TEST(PassJob, BadInputNamesTheOffender) {
       {looping, FailureCode::kInvalidAction, "'passes'", 0},
       {nowhere, FailureCode::kInvalidBenchmark, "nearest: generator://csmith-v0", std::nullopt},
       {Spec({}, {"Autofase"}), FailureCode::kMalformed, "nearest: Autophase", std::nullopt},
-      {Spec({}, {"Bitcode"}), FailureCode::kMalformed, "not text", std::nullopt},
       {cuda, FailureCode::kMalformed, "'device'", std::nullopt},
   };
   for (const Case& c : cases) {
@@ -67,6 +66,20 @@ TEST(PassJob, BadInputNamesTheOffender) {
     EXPECT_NE(resolved.error().message.find(c.named), std::string::npos)
         << resolved.error().message;
   }
+}
+
+TEST(PassJob, AnAnswerHasWhatWasAskedFor) {
+  const JobSpec spec = Spec({"gvn"}, {"IrInstructionCount", "Autophase", "Ir"});
+  Observed observed{.values = {{"IrInstructionCount", 7.0},
+                               {"Autophase", std::vector<double>(56)},
+                               {"Ir", std::string("define")},
+                               {"commandline", std::string("opt-19")}}};
+  EXPECT_FALSE(WhyNoAnswer(spec, observed));
+  observed.values["Autophase"] = 3.0;
+  EXPECT_NE(WhyNoAnswer(spec, observed)->find("'Autophase' is of another type"), std::string::npos);
+  observed.values.erase("Autophase");
+  EXPECT_NE(WhyNoAnswer(spec, observed)->find("no value 'Autophase'"), std::string::npos);
+  EXPECT_NE(WhyNoAnswer(Spec({}), {}), std::nullopt);  // the count is the default
 }
 
 TEST(PassJob, FieldsOfOtherKindsAreRefused) {

@@ -105,6 +105,22 @@ TEST_F(ObservationTest, ItOutlivesItsBatch) {
             1);
 }
 
+TEST_F(ObservationTest, EarlierProgramsMayWriteUntilThereIsOneOrAJobWithPasses) {
+  const char* const oldest = "SELECT oldest_program FROM writer";
+  auto store = OpenStore();
+  Apply(*store, {SomeBatch(1, {ProbeSpec(), PlainSpec(2)})});
+  EXPECT_LT(NumberByHand(oldest), 14);
+  Apply(*store, {Finished(1, 1, Observing(1))});
+  EXPECT_EQ(NumberByHand(oldest), 14);
+  store.reset();
+  RunByHand("UPDATE writer SET oldest_program = 12");
+  store = OpenStore();
+  JobSpec passes{.source = looptree::BenchmarkUri{"generator://csmith-v0/0"}};
+  passes.passes = {"-gvn"};
+  Apply(*store, {SomeBatch(2, {passes})});
+  EXPECT_EQ(NumberByHand(oldest), 14);
+}
+
 TEST_F(ObservationTest, ValuesThatJsonCannotSayAreRefused) {
   const auto store = OpenStore();
   Evaluation infinite = Observing(1);

@@ -65,8 +65,15 @@ std::expected<std::string, Failure> ProgramSource::BitcodeOf(
     const passes::ProgramUri& program) const {
   Result<std::string> bitcode = std::visit(Maker{options_}, program);
   if (bitcode) return *std::move(bitcode);
+  // Not the program's fault: a tool that is missing or was kept waiting, here.
+  const bool is_host = bitcode.error().kind == ErrorKind::kTimeout ||
+                       bitcode.error().kind == ErrorKind::kSystem ||
+                       bitcode.error().kind == ErrorKind::kNotFound;
+  const bool is_tool = std::holds_alternative<passes::CsmithProgram>(program) ||
+                       std::holds_alternative<passes::StressProgram>(program) ||
+                       std::holds_alternative<passes::SmallProgram>(program);
   return std::unexpected(Failure{
-      .code = FailureCode::kInvalidBenchmark,
+      .code = is_host && is_tool ? FailureCode::kDeviceFault : FailureCode::kInvalidBenchmark,
       .message = fmt::format("{}: {}", passes::ToString(program), bitcode.error().message)});
 }
 

@@ -21,7 +21,8 @@ class ProgramSource {
   };
   explicit ProgramSource(Options options) : options_(std::move(options)) {}
 
-  // INVALID_BENCHMARK: this program cannot be had here; the message says why. Uploaded programs
+  // INVALID_BENCHMARK: this program cannot be had here; the message says why. DEVICE_FAULT: a tool
+  // that makes it is missing on this host, or too slow on it now. Uploaded programs
   // come with their job, not from here.
   std::expected<std::string, Failure> BitcodeOf(const passes::ProgramUri& program) const;
 

@@ -6,6 +6,7 @@ but that list, a fork is a copy of it, and a lost worker costs nothing.
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import string
@@ -25,12 +26,13 @@ from .spaces import NamedDiscrete
 from .state import EnvState, ValidationResult
 from .walk_env import View, check_options, shared_client
 
-OBSERVATIONS = {name: (kind, is_baseline) for name, kind, is_baseline in _core.pass_observations()
-                if name not in ("Bitcode", "Programl")}
+OBSERVATIONS = {name: (kind, is_baseline) for name, kind, is_baseline in _core.pass_observations()}
 ACTION_SPACES = ("PassesAll", "Passes19", "PassesPipelines")
 DEFAULT_BENCHMARK = "generator://csmith-v0/0"
 _COUNT, _SIZE = "IrInstructionCount", "ObjectTextSizeBytes"
 _OPTIONS = ("benchmark", "observation_space", "reward_space")
+# What a pass did wrong. Any other failure is the fleet's, or the request's, and raises PassError.
+_OF_THE_PASS = ("COMPILE_ERROR", "COMPILE_TIMEOUT", "COMPILE_OOM", "SANDBOX_VIOLATION")
 
 
 @dataclass(frozen=True)
@@ -78,22 +80,49 @@ def _named(kind: str, name: str, known: Iterable[str]) -> str:
     return name
 
 
+class GraphSpace(gym.Space):
+    """ProGraML's graphs: any networkx.MultiDiGraph."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None)
+
+    def contains(self, x: Any) -> bool:
+        return type(x).__name__ == "MultiDiGraph"
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GraphSpace)
+
+    def __repr__(self) -> str:
+        return "GraphSpace()"
+
+
 def pass_observation_space(name: str) -> gym.spaces.Space:
+    if name == "Programl":
+        return GraphSpace()
     kind, _ = OBSERVATIONS[_named("observation", name, OBSERVATIONS)]
     if kind == "int64":
         return gym.spaces.Box(0, np.iinfo(np.int64).max, (), np.int64)
     if kind == "int64[]":
         return gym.spaces.Box(0, np.iinfo(np.int64).max, (len(_core.pass_number_names(name)),), np.int64)
     if kind == "float32[]":
-        return gym.spaces.Box(0, 1, (len(_core.pass_number_names("InstCount")) - 1,), np.float32)
+        return gym.spaces.Box(0, np.inf, (len(_core.pass_number_names("InstCount")) - 1,), np.float32)
     return gym.spaces.Text(1 << 20, charset=string.printable)
 
 
 def _decoded(name: str, value: Any) -> Any:
     """The observation as its space says, from an outcome's value."""
     kind, _ = OBSERVATIONS[name]
+    if name == "Programl":
+        import networkx
+        return networkx.node_link_graph(json.loads(_core.programl_json(base64.b64decode(value))), edges="links")
     if kind == "text":
         return value
+    if kind == "bytes":
+        return base64.b64decode(value)
     return np.asarray(value, np.float32 if kind == "float32[]" else np.int64)
 
 
@@ -113,10 +142,9 @@ class _Episode:
     values: dict[str, Any] = field(default_factory=dict)
     start: dict[str, Any] = field(default_factory=dict)
     total_reward: float = 0.0
-    failed: str = ""
 
     def copy(self) -> _Episode:
-        return _Episode(list(self.passes), dict(self.values), dict(self.start), self.total_reward, self.failed)
+        return _Episode(list(self.passes), dict(self.values), dict(self.start), self.total_reward)
 
 
 class LlvmEnv(gym.Env):
@@ -165,6 +193,7 @@ class LlvmEnv(gym.Env):
         ``benchmarks``, else on the last one. PassError: the program cannot be had."""
         super().reset(seed=seed)
         self._choose(dict(options or {}), benchmark)
+        self._episode = None
         self._start(self._evaluate([self._job([], self._wanted())])[0])
         return self._observation(), self._info()
 
@@ -200,7 +229,7 @@ class LlvmEnv(gym.Env):
     @property
     def observation(self) -> View:
         """``env.observation["Autophase"]``: any observation of the current state."""
-        return View(self._read_observation, [*OBSERVATIONS, "Programl"])
+        return View(self._read_observation, list(OBSERVATIONS))
 
     @property
     def reward(self) -> View:
@@ -283,9 +312,8 @@ class LlvmEnv(gym.Env):
     def _settle(self, flags: list[str], outcome: Outcome) -> tuple[float, bool, dict[str, Any]]:
         episode = self._in_episode()
         if not outcome.ok:
-            if outcome.retryable or outcome.status in ("INVALID_ACTION", "MALFORMED", "LIMIT_ACTIONS"):
+            if outcome.status not in _OF_THE_PASS:
                 raise PassError(outcome)
-            episode.failed = f"{outcome.status}: {outcome.message}"
             reward = -episode.total_reward if self.default_negates_returns else 0.0
             episode.total_reward += reward
             return reward, True, {**self._info(), "error_type": outcome.status, "error_details": outcome.message,
@@ -309,10 +337,8 @@ class LlvmEnv(gym.Env):
             names.append(rule.metric)
             if rule.baseline and (self._episode is None or rule.baseline not in self._episode.start):
                 names.append(rule.baseline)
-        names = ["ProgramlJson" if name == "Programl" else name for name in names if name is not None]
-        for name in names:
-            _named("observation", name, OBSERVATIONS)
-        return list(dict.fromkeys(names)) or [_COUNT]
+        wanted = dict.fromkeys(_named("observation", name, OBSERVATIONS) for name in names if name is not None)
+        return list(wanted) or [_COUNT]
 
     def _job(self, passes: Sequence[str], wanted: Sequence[str], benchmark: str | None = None) -> dict[str, Any]:
         return {"benchmark": benchmark or self.benchmark, "passes": list(passes), "observe": list(wanted)}
@@ -340,8 +366,8 @@ class LlvmEnv(gym.Env):
 
     def _observe_by_default(self, name: str | None) -> None:
         self._observation_name = name
-        self.observation_space = gym.spaces.Box(0, 0, (0,), np.int64) if name is None else (
-            pass_observation_space("ProgramlJson" if name == "Programl" else name))
+        self.observation_space = (gym.spaces.Box(0, 0, (0,), np.int64) if name is None
+                                  else pass_observation_space(name))
 
     def _in_episode(self) -> _Episode:
         if self._episode is None:
@@ -365,9 +391,6 @@ class LlvmEnv(gym.Env):
         return episode.values[name]
 
     def _read_observation(self, name: str) -> Any:
-        if name == "Programl":
-            import networkx
-            return networkx.node_link_graph(json.loads(self._value("ProgramlJson")), edges="links")
         return _decoded(name, self._value(name))
 
     def _reward(self, rule: PassReward, before: float) -> float:

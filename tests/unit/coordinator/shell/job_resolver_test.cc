@@ -1,5 +1,6 @@
 #include "coordinator/shell/job_resolver.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -89,6 +90,19 @@ TEST(ReplayMemory, ResolvesJobsOfEveryKind) {
     }
   }
   EXPECT_EQ(subjects.size(), TaskTable().size());
+}
+
+// A URI may hold any text: it must not pass for a request with passes.
+TEST(ReplayMemory, ACraftedUriAnswersNoOtherRequest) {
+  ReplayMemory memory(1 << 20);
+  JobSpec good{.source = looptree::BenchmarkUri{"generator://csmith-v0/0"}};
+  good.passes = {"-gvn"};
+  for (const char* rest : {"1:4 -gvn0:", "\n1\n4 -gvn\n0", "0:0:"}) {
+    const JobSpec crafted{
+        .source = looptree::BenchmarkUri{fmt::format("generator://csmith-v0/0{}", rest)}};
+    EXPECT_TRUE(std::holds_alternative<Failure>(memory.Replay(crafted)));
+  }
+  EXPECT_TRUE(std::holds_alternative<ResolvedTask>(memory.Replay(good)));
 }
 
 TEST(ReplayMemory, ForgetsAndStillAnswersRight) {

@@ -24,6 +24,21 @@ TEST(LeaseBook, TakesNoMoreThanItMayAndEachOnce) {
   EXPECT_EQ(book.Next()->lease.lease, LeaseId{2});
 }
 
+TEST(LeaseBook, TakesMoreOfOneKindInTheirOrder) {
+  LeaseBook book(8);
+  for (std::uint64_t i = 1; i <= 6; ++i) ASSERT_TRUE(book.Accept(LeaseOf(i), Instant{}));
+  const auto is_even = [](const wire::Lease& lease) { return lease.lease.value % 2 == 0; };
+  const auto taken = book.TakeWaiting(is_even, 2);
+  ASSERT_EQ(taken.size(), 2U);
+  EXPECT_EQ(taken[0].lease.lease, LeaseId{2});
+  EXPECT_EQ(taken[1].lease.lease, LeaseId{4});
+  EXPECT_EQ(book.Next()->lease.lease, LeaseId{1});
+  EXPECT_EQ(book.Next()->lease.lease, LeaseId{3});
+  EXPECT_EQ(book.Next()->lease.lease, LeaseId{5});
+  EXPECT_EQ(book.Next()->lease.lease, LeaseId{6});
+  EXPECT_TRUE(book.TakeWaiting(is_even, 2).empty());
+}
+
 TEST(LeaseBook, ADrainKeepsWhatIsBeingTimedAndWhatIsFinished) {
   LeaseBook book(8);
   for (std::uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(book.Accept(LeaseOf(i), Instant{}));

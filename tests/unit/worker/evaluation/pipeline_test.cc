@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "common/looptree/tree/key.h"
 #include "monitoring/host/core_plan.h"
 #include "monitoring/registry.h"
 #include "tests/unit/worker/processes/children_fixture.h"

@@ -40,7 +40,7 @@ TEST(OutcomeTextTest, ShowsWhereAStoredFigureComesFrom) {
                                            .iterations_per_sample = 100,
                                            .samples_ns = {500, 512, 524},
                                            .sample_flags = {0, kSampleContended, 0}};
-  const std::string text = MeasurementText(spec, outcome);
+  const std::string text = AnswerText(spec, outcome);
   EXPECT_NE(text.find("benchmark://loop_tool-cpu-v0/1024\nfor a in 1024 : L0"), std::string::npos)
       << text;
   EXPECT_NE(text.find("2 GFLOP/s, spread 2.3 %"), std::string::npos) << text;

@@ -1,0 +1,144 @@
+"""loopfleet/LLVM-v0 and its variants on a real cluster."""
+
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from loopfleet import envs
+
+SMALL = "benchmark://small-v0/qsort"
+
+
+@pytest.fixture(scope="module")
+def make(client):
+    def make(id="loopfleet/LLVM-v0", **options):
+        return gym.make(id, **{"benchmark": SMALL, "client": client, **options})
+    return make
+
+
+def test_an_episode_as_the_documents_show(make):
+    env = make("loopfleet/LLVM-autophase-ic-v0")
+    observation, info = env.reset()
+    assert observation.shape == (56,) and observation in env.observation_space and info["passes"] == 0
+    unwrapped = env.unwrapped
+    total = 0.0
+    for flag in ("-mem2reg", "-gvn", "-simplifycfg"):
+        observation, reward, terminated, truncated, info = env.step(env.action_space[flag])
+        assert observation in env.observation_space and not terminated and not truncated
+        total += reward
+    count = unwrapped.observation["IrInstructionCount"]
+    start = unwrapped._episode.start["IrInstructionCount"]
+    least = unwrapped.observation["IrInstructionCountOz"]
+    assert total == pytest.approx((start - count) / max(start - least, 1)) and total > 0.5
+    assert unwrapped.observation["Autophase"] is not observation
+    np.testing.assert_array_equal(unwrapped.observation["Autophase"], observation)
+    assert unwrapped.commandline().startswith("opt-19 -passes='function(mem2reg)")
+    assert unwrapped.state.commandline == "-mem2reg,-gvn,-simplifycfg"
+    assert unwrapped.validate().okay() and unwrapped.validate().reward_validated
+
+
+def test_actions_are_those_of_compiler_gym(make):
+    names = make().action_space.names
+    assert len(names) == 124 and names[0] == "-add-discriminators"
+    assert make(action_space="Passes19").action_space.n == 118
+    assert make(action_space="PassesPipelines").action_space.names[-1] == "-Oz"
+    with pytest.raises(LookupError, match="nearest: PassesAll"):
+        make(action_space="PasesAll")
+
+
+def test_every_reward_is_what_it_says(make):
+    env = make(reward_space="IrInstructionCount").unwrapped
+    env.reset()
+    start = int(env.observation["IrInstructionCount"])
+    size = int(env.observation["ObjectTextSizeBytes"])
+    flag = env.action_space["-mem2reg"]
+    _, rewards, *_ = env.step(flag, reward_spaces=list(envs.PASS_REWARDS))
+    by_name = dict(zip(envs.PASS_REWARDS, rewards))
+    count = int(env.observation["IrInstructionCount"])
+    assert by_name["IrInstructionCount"] == start - count > 0
+    assert by_name["IrInstructionCountNorm"] == pytest.approx((start - count) / start)
+    assert by_name["IrInstructionCountLog"] == pytest.approx(math.log(start / count))
+    o3 = int(env.observation["IrInstructionCountO3"])
+    assert by_name["IrInstructionCountO3"] == pytest.approx((start - count) / max(start - o3, 1))
+    assert by_name["ObjectTextSizeBytes"] == size - int(env.observation["ObjectTextSizeBytes"])
+    assert env.reward["IrInstructionCount"] == 0  # since it was last read
+
+
+def test_a_fork_goes_its_own_way(make):
+    env = make(reward_space="IrInstructionCountOz").unwrapped
+    env.reset()
+    env.step(env.action_space["-mem2reg"])
+    other = env.fork()
+    _, mine, *_ = env.step(env.action_space["-gvn"])
+    assert other.state.commandline == "-mem2reg"
+    _, others, *_ = other.step(other.action_space["-gvn"])
+    assert mine == others and env.state == env.state.__class__(SMALL, "-mem2reg,-gvn", env.state.walltime,
+                                                               env.state.reward)
+    third = make(reward_space="IrInstructionCountOz").unwrapped
+    third.apply(env.state)
+    assert third.observation["IrInstructionCount"] == env.observation["IrInstructionCount"]
+
+
+def test_a_pass_that_crashes_ends_the_episode(make):
+    env = make(benchmark="generator://llvm-stress-v0/1", reward_space="IrInstructionCount").unwrapped
+    env.reset()
+    _, first, *_ = env.step(env.action_space["-dce"])
+    _, reward, terminated, truncated, info = env.step(env.action_space["-scalarizer"])
+    assert (reward, terminated, truncated) == (0.0, True, False)
+    assert info["error_type"] == "COMPILE_ERROR" and "PASS_CRASHED" in info["error_details"]
+    env.default_negates_returns = True
+    env.reset()
+    env.step(env.action_space["-dce"])
+    _, reward, terminated, *_ = env.step(env.action_space["-scalarizer"])
+    assert terminated and reward == -first
+
+
+def test_bad_input_names_the_nearest(make):
+    with pytest.raises(LookupError, match="nearest: Autophase"):
+        make(observation_space="Autofase")
+    with pytest.raises(LookupError, match="nearest: IrInstructionCountOz"):
+        make(reward_space="IrInstructionCountOs")
+    with pytest.raises(envs.PassError, match="nearest: generator://csmith-v0"):
+        make(benchmark="generator://csmiht-v0/1").reset()
+    with pytest.raises(RuntimeError, match="reset"):
+        make().unwrapped.step(0)
+    with pytest.raises(LookupError, match="0 to 123"):
+        env = make()
+        env.reset()
+        env.unwrapped.step(124)
+
+
+def test_a_graph_is_networkx(make):
+    env = make("llvm-programl-ic-v0", benchmark="generator://csmith-v0/0")
+    graph, _ = env.reset()
+    assert graph in env.observation_space
+    assert graph.number_of_nodes() > 10_000 and graph.number_of_edges() > 20_000
+    env = make("llvm-ir-ic-v0", benchmark="generator://csmith-v0/0")
+    text, _ = env.reset()
+    assert text in env.observation_space and "define" in text
+    assert env.unwrapped.observation["Bitcode"].startswith(b"BC")
+
+
+def test_a_vector_steps_as_its_environments_do(client):
+    options = {"observation_space": "InstCount", "reward_space": "IrInstructionCountOz", "client": client,
+               "action_space": "Passes19", "episode_steps": 3}
+    vector = gym.make_vec("loopfleet/LLVM-v0", num_envs=3, vectorization_mode="vector_entry_point", **options)
+    benchmarks = [SMALL, "benchmark://small-v0/bitcount", SMALL]
+    observations, _ = vector.reset(seed=1, options={"benchmark": benchmarks})
+    assert observations.shape == (3, 70)
+    single = [gym.make("loopfleet/LLVM-v0", **options) for _ in benchmarks]
+    for env, benchmark in zip(single, benchmarks):
+        env.reset(options={"benchmark": benchmark})
+    random = np.random.default_rng(4)
+    for step in range(3):
+        actions = random.integers(0, 118, 3)
+        observations, rewards, terminated, truncated, _ = vector.step(actions)
+        for place, env in enumerate(single):
+            observation, reward, ended, cut, _ = env.step(int(actions[place]))
+            np.testing.assert_array_equal(observation, observations[place])
+            assert (reward, ended, cut) == (rewards[place], terminated[place], truncated[place])
+    assert truncated.all()
+    observations, rewards, *_ = vector.step(actions)  # begins again
+    assert (rewards == 0).all() and observations[0][0] == single[0].unwrapped._episode.start["InstCount"][0]

@@ -1,0 +1,124 @@
+// Jobs of kind `passes`, from a lease to its report, in a real child.
+
+#include "worker/llvm_env/pass_jobs.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include "monitoring/registry.h"
+#include "tests/unit/worker/llvm_env/pass_process_fixture.h"
+#include "worker/coordinator_link/service.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using namespace std::chrono_literals;
+
+class PassJobsTest : public PassProcessFixture {
+ protected:
+  static constexpr std::array kRoles = {ChildRole::kPasses};
+
+  void SetUp() override {
+    PassProcessFixture::SetUp();
+    jobs_ = std::make_unique<PassJobs>(
+        JobKind::Parts{.fork_server = *fork_server_,
+                       .metrics = metrics_,
+                       .clock = clock_,
+                       .conditions = {.policy = "p"},
+                       .max_held = 16,
+                       .on_output =
+                           [this] {
+                             std::lock_guard lock(mutex_);
+                             ++outputs_;
+                             changed_.notify_all();
+                           },
+                       .on_restart = [](ChildRole, ExitReason::Cause) {}},
+        ProgramSource::Options{});
+  }
+  void TearDown() override { jobs_.reset(); }
+
+  void Grant(std::uint64_t id, std::string uri, std::vector<std::string> passes,
+             std::vector<std::string> observe = {}) {
+    wire::Lease lease{.lease = {id}, .job = {.batch = {1}, .index = 0}};
+    lease.spec.source = looptree::BenchmarkUri{std::move(uri)};
+    lease.spec.passes = std::move(passes);
+    lease.spec.observe = std::move(observe);
+    ASSERT_TRUE(jobs_->Accept(std::move(lease)));
+  }
+  std::map<std::uint64_t, Evaluation> Collect(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, 120s, [&] { return outputs_ >= count; }));
+    std::map<std::uint64_t, Evaluation> evaluations;
+    for (wire::Report& report : jobs_->TakeFinished()) {
+      evaluations[report.lease.value] = std::move(report.evaluation);
+    }
+    outputs_ = 0;
+    return evaluations;
+  }
+  static double Count(const Evaluation& evaluation) {
+    return std::get<double>(evaluation.observed().values.at("IrInstructionCount"));
+  }
+
+  monitoring::Registry registry_;
+  monitoring::WorkerMetrics metrics_{registry_, MetricLabels(kRoles)};
+  SystemClock clock_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t outputs_ = 0;
+  std::unique_ptr<PassJobs> jobs_;
+};
+
+TEST_F(PassJobsTest, JobsOfSeveralProgramsGetWhatTheyAskedFor) {
+  Grant(1, "benchmark://small-v0/qsort", {});
+  Grant(2, "benchmark://small-v0/qsort", {"mem2reg", "gvn"}, {"IrInstructionCount", "InstCount"});
+  Grant(3, "benchmark://small-v0/bitcount", {"mem2reg"}, {"IrInstructionCount", "Ir"});
+  Grant(4, "benchmark://small-v0/qsort", {"mem2reg"});
+  const auto evaluations = Collect(4);
+  ASSERT_EQ(evaluations.size(), 4U);
+  for (const auto& [lease, evaluation] : evaluations) {
+    ASSERT_TRUE(evaluation.ok()) << evaluation.failure().message;
+    EXPECT_TRUE(evaluation.subject && evaluation.conditions);
+  }
+  EXPECT_GT(Count(evaluations.at(1)), Count(evaluations.at(4)));
+  EXPECT_GT(Count(evaluations.at(4)), Count(evaluations.at(2)));
+  const auto& values = evaluations.at(2).observed().values;
+  EXPECT_EQ(std::get<std::vector<double>>(values.at("InstCount"))[0], Count(evaluations.at(2)));
+  EXPECT_EQ(std::get<std::vector<double>>(values.at("changed")), (std::vector<double>{1, 1}));
+  EXPECT_NE(std::get<std::string>(values.at("commandline")).find("function(gvn)"),
+            std::string::npos);
+  EXPECT_EQ(values.at("program"), evaluations.at(1).observed().values.at("program"));
+  EXPECT_NE(std::get<std::string>(evaluations.at(3).observed().values.at("Ir")).find("define"),
+            std::string::npos);
+}
+
+TEST_F(PassJobsTest, EachFailureIsItsOwnJobs) {
+  Grant(1, "generator://llvm-stress-v0/1", {"dce", "scalarizer"});
+  Grant(2, "generator://llvm-stress-v0/1", {"dce"});
+  Grant(3, "benchmark://debian-v0/bzip2", {});  // this worker has none
+  Grant(4, "benchmark://small-v0/qsort", {"no-such-pass"});
+  Grant(5, "benchmark://small-v0/qsort", {"mem2reg"});
+  const auto evaluations = Collect(5);
+  ASSERT_EQ(evaluations.size(), 5U);
+  EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kCompileError);
+  EXPECT_EQ(evaluations.at(1).failure().action_index, 1U);
+  EXPECT_TRUE(evaluations.at(2).ok());
+  EXPECT_EQ(evaluations.at(3).failure().code, FailureCode::kInvalidBenchmark);
+  EXPECT_EQ(evaluations.at(4).failure().code, FailureCode::kInvalidAction);
+  EXPECT_TRUE(evaluations.at(5).ok());
+}
+
+TEST_F(PassJobsTest, MoreThanAnOutcomeHoldsIsRefused) {
+  Grant(1, "generator://csmith-v0/0", {}, {"ProgramlJson"});
+  Grant(2, "generator://csmith-v0/0", {}, {"Programl"});
+  const auto evaluations = Collect(2);
+  ASSERT_FALSE(evaluations.at(1).ok());
+  EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kUnsupported);
+  EXPECT_NE(evaluations.at(1).failure().message.find("524288"), std::string::npos);
+  ASSERT_TRUE(evaluations.at(2).ok()) << evaluations.at(2).failure().message;  // compressed
+}
+
+}  // namespace
+}  // namespace loopfleet::worker
