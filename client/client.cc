@@ -21,12 +21,15 @@ double Seconds(Nanos duration) { return std::chrono::duration<double>(duration).
 
 CallError Refusal(const wire::Refused& refused) {
   const FailureInfo& info = InfoOf(refused.failure.code);
-  return CallError{
-      .kind = info.policy.is_retryable ? ErrorKind::kFull : ErrorKind::kInvalid,
-      .message = fmt::format(
-          "{}: {}", info.name,
-          refused.failure.message.empty() ? std::string(info.advice) : refused.failure.message),
-      .refusal = refused.failure};
+  std::string message = fmt::format(
+      "{}: {}", info.name,
+      refused.failure.message.empty() ? std::string(info.advice) : refused.failure.message);
+  if (refused.retry_after_ms > 0) {
+    message += fmt::format("; try again in {:.2g} s", refused.retry_after_ms / 1000.0);
+  }
+  return CallError{.kind = info.policy.is_retryable ? ErrorKind::kFull : ErrorKind::kInvalid,
+                   .message = std::move(message),
+                   .refusal = refused.failure};
 }
 
 }  // namespace

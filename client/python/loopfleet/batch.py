@@ -74,8 +74,7 @@ class Batch:
                 self._end(None)
             return
         if kind == "refused":
-            code, message, action_index, _, retryable = content
-            self._on_refused(code, message, action_index, retryable)
+            self._on_refused(*content)
             return
         if kind != "accepted":
             self._end(LoopfleetError(f"the coordinator answered a submission with '{kind}'"))
@@ -91,7 +90,8 @@ class Batch:
             self._fetching = True
             self._fetch()
 
-    def _on_refused(self, code: str, message: str, action_index: int | None, retryable: bool) -> None:
+    def _on_refused(self, code: str, message: str, action_index: int | None, retry_after_ms: int,
+                    retryable: bool) -> None:
         blamed = _BLAMED.match(message)
         if blamed and not retryable and self._sent + int(blamed[1]) < len(self._jobs):
             # One job is at fault: it gets its failure, and the others run.
@@ -105,7 +105,7 @@ class Batch:
             else:
                 self._end(None)
             return
-        self._end(Refused(code, message, retryable))
+        self._end(Refused(code, message, retryable, retry_after_ms))
 
     def _fetch(self) -> None:
         if self._ended:
@@ -118,7 +118,7 @@ class Batch:
         if self._ended:
             return
         if kind == "refused":
-            self._end(Refused(content[0], content[1], content[4]))
+            self._end(Refused(content[0], content[1], content[4], content[3]))
             return
         if kind != "outcomes":
             self._end(LoopfleetError(f"the coordinator answered a fetch with '{kind}'"))

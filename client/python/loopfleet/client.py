@@ -256,7 +256,7 @@ class Client:
             if got == kind:
                 future.set_result(content)
             elif got == "refused":
-                future.set_exception(Refused(content[0], content[1], content[4]))
+                future.set_exception(Refused(content[0], content[1], content[4], content[3]))
             else:
                 future.set_exception(LoopfleetError(f"the coordinator answered with '{got}', not '{kind}'"))
 

@@ -42,10 +42,12 @@ class DeadlineExceeded(LoopfleetError, TimeoutError):
 
 class Refused(LoopfleetError):
     """The coordinator refused the request. ``code`` is a failure code; ``retryable``: it may
-    succeed later."""
+    succeed later; ``retry_after_s``: when it is worth trying again, 0 if the coordinator does not say."""
 
-    def __init__(self, code: str, message: str, retryable: bool = False):
-        super().__init__(f"{code}: {message}")
+    def __init__(self, code: str, message: str, retryable: bool = False, retry_after_ms: int = 0):
+        when = f"; try again in {retry_after_ms / 1000:.2g} s" if retry_after_ms else ""
+        super().__init__(f"{code}: {message}{when}")
+        self.retry_after_s = retry_after_ms / 1000
         self.code = code
         self.message = message
         self.retryable = retryable

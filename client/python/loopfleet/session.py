@@ -178,7 +178,7 @@ class Session:
             passes = content[0] in _PASSING
             if passes:
                 self._hello_after = now + _pause(content[3])
-            self.fail_all(Refused(content[0], content[1], content[4]),
+            self.fail_all(Refused(content[0], content[1], content[4], content[3]),
                           since_before=now - self.limits.busy if passes else math.inf)
 
 

@@ -14,17 +14,24 @@ from fleet import clean_environment, program  # noqa: E402
 NAMES = {"clock_mhz", "flop_per_second", "read_bytes_per_second", "triad_bytes_per_second", "memory_load_ns"}
 # Run inside the cluster, which it finds by its environment.
 SCRIPT = """
-import json, os, subprocess, sys, urllib.request
+import json, os, subprocess, sys, time, urllib.request
 def loopfleet(*arguments):
     return subprocess.run([sys.argv[1], *arguments], capture_output=True, text=True, check=False)
 def page(path):
-    with urllib.request.urlopen(os.environ["LOOPFLEET_HTTP"] + path, timeout=30) as answer:
+    with urllib.request.urlopen("http://" + os.environ["LOOPFLEET_HTTP"] + path, timeout=30) as answer:
         return json.load(answer)
 found = {}
 for name, arguments in json.loads(sys.argv[2]).items():
     done = loopfleet(*arguments)
     found[name] = {"code": done.returncode, "out": done.stdout, "err": done.stderr}
-found["worker"] = page("/api/worker/" + page("/api/workers")[0]["worker"])
+worker = page("/api/workers")[0]["worker"]
+deadline = time.monotonic() + 60
+while time.monotonic() < deadline:  # outcomes are looked at while somebody watches the page, and not at once
+    page("/api/overview")
+    found["worker"] = page("/api/worker/" + worker)
+    if found["worker"]["observed"]:
+        break
+    time.sleep(0.1)
 found["job"] = page("/api/job/1.0")
 print(json.dumps(found))
 """

@@ -155,15 +155,18 @@ TEST_P(PassingRefusals, AreWaitedForByEveryCall) {
 
 TEST_P(PassingRefusals, AreWaitedForNoLongerThanTheLimit) {
   FakeCoordinator coordinator(kAnyPort, Greeting([](const auto&) -> Reply {
-                                return wire::Refused{.failure = {.code = GetParam()}};
+                                return wire::Refused{.failure = {.code = GetParam()},
+                                                     .retry_after_ms = 1500};
                               }));
   ClientOptions options = Patient(coordinator.endpoint());
-  options.busy_limit = 50ms;
+  options.busy_limit = 0ms;
   auto client = Client::Connect(options);
   ASSERT_TRUE(client.has_value()) << client.error().message;
   const auto list = client->ListWorkers();
   ASSERT_FALSE(list.has_value());
   EXPECT_EQ(list.error().refusal.value().code, GetParam());
+  EXPECT_NE(list.error().message.find("; try again in 1.5 s"), std::string::npos)
+      << list.error().message;
 }
 
 INSTANTIATE_TEST_SUITE_P(ClientTest, PassingRefusals,
