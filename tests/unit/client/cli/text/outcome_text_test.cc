@@ -52,7 +52,7 @@ TEST(OutcomeTextTest, ShowsWhereAStoredFigureComesFrom) {
 
   auto& measurement = std::get<Measurement>(outcome.evaluation.verdict);
   measurement.thinned = Thinned{.samples_before = 15, .accepted_before = 13};
-  const std::string of_thinned = MeasurementText(spec, outcome);
+  const std::string of_thinned = AnswerText(spec, outcome);
   EXPECT_NE(of_thinned.find("median of 13 accepted of 15 samples"), std::string::npos)
       << of_thinned;
   EXPECT_NE(of_thinned.find("thinned since: 3 of the 15 samples are kept\n"), std::string::npos)
@@ -60,7 +60,7 @@ TEST(OutcomeTextTest, ShowsWhereAStoredFigureComesFrom) {
   measurement.clock_after_mhz = 1410;
   measurement.device = DeviceState{
       .temperature_c = 62.4, .power_w = 310, .memory_clock_mhz = 1593, .throttle_reasons = 0x204};
-  const std::string of_gpu = MeasurementText(spec, outcome);
+  const std::string of_gpu = AnswerText(spec, outcome);
   EXPECT_NE(of_gpu.find("device: 1410 MHz, memory 1593 MHz, at most 62 C and 310 W, throttle "
                         "reasons: software power cap, 0x200\n"),
             std::string::npos)
