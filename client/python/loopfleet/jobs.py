@@ -36,6 +36,8 @@ class JobFields(TypedDict, total=False):
     fresh: bool
     max_age_s: float
     min_grade: Literal["A", "B", "C", "D"]
+    passes: list[str]   # of a program (docs/LLVM.md)
+    observe: list[str]  # of a program
     tag: Any
 
 
