@@ -210,7 +210,9 @@ void EventLoop::Serve(RequestQueue& requests, Instant until) {
       parts_.metrics.EventTook(kAdmissionSlice, parts_.clock.Now() - begun);
       if (request.admission->is_over()) {
         LF_FAILPOINT("coordinator.submission_admitted");
-        Give(request.admission->Take());
+        Submission submission = request.admission->Take();
+        LookForRepeat(submission);
+        Give(std::move(submission));
       } else {
         requests.PutBack(payer, std::move(request));
       }
@@ -327,6 +329,14 @@ std::unique_ptr<Admission> EventLoop::OnSubmit(const wire::Received& received, s
   }
   Give(std::move(event));
   return nullptr;
+}
+
+void EventLoop::LookForRepeat(Submission& submission) {
+  const auto client = parts_.core.ClientOf(submission.peer, submission.key);
+  if (!client) return;
+  if (auto seen = parts_.reader.FindRequest(*client, submission.request_id)) {
+    submission.seen = *std::move(seen);
+  }
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {

@@ -102,6 +102,9 @@ class EventLoop {
   void OnWorkerFrame(const wire::Received& received);
   std::unique_ptr<Admission> OnSubmit(const wire::Received& received, std::uint64_t number,
                                       wire::SubmitJobs submit);
+  // An earlier copy of the request may have reached the disk while the jobs of this one were
+  // resolved.
+  void LookForRepeat(Submission& submission);
   void RefuseWorker(const PeerId& peer, Failure failure);
   void RefuseClient(const PeerId& peer, std::uint64_t number, wire::Refused refused);
   void RefuseRevoked(const PeerId& client);

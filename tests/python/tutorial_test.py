@@ -4,6 +4,7 @@ package_test.py."""
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,9 @@ def test_every_command_runs_and_says_what_the_page_shows(folder):
     page = SOURCE / "docs/TUTORIAL.md"
     script = "\n".join(blocks_of(page, "sh"))
     assert script.count(STEPS) == 1
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # whose `python3` is this one
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", script.replace(STEPS, "train.py 1600")], cwd=folder, text=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                          env={**os.environ, "PATH": path}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout[-8000:]
     said = {shape(line) for line in done.stdout.splitlines()}
     for shown in blocks_of(page, ""):

@@ -170,8 +170,7 @@ wire::CoordinatorMessage StubClient::Call(const wire::ClientMessage& message,
                                           const std::function<void()>& meanwhile) {
   const std::uint64_t number = ++last_number_;
   const std::string frame = wire::Encode(wire::ClientRequest{.number = number, .message = message});
-  const std::string hello = wire::Encode(wire::ClientRequest{
-      .number = 0, .message = wire::ClientHello{.client = id_, .program = "stub"}});
+  const std::string hello = Hello();
   std::optional<wire::CoordinatorMessage> answer;
   Instant next_try{};
   Await("an answer", [&] {
@@ -189,6 +188,18 @@ wire::CoordinatorMessage StubClient::Call(const wire::ClientMessage& message,
     return answer.has_value();
   });
   return *std::move(answer);
+}
+
+std::string StubClient::Hello() const {
+  return wire::Encode(wire::ClientRequest{
+      .number = 0, .message = wire::ClientHello{.client = id_, .program = "stub"}});
+}
+
+void StubClient::Send(const wire::ClientMessage& message) {
+  if (last_number_ == 0) dealer_.Send(Hello());
+  const auto sent =
+      dealer_.Send(wire::Encode(wire::ClientRequest{.number = ++last_number_, .message = message}));
+  LF_CHECK(sent == wire::SendResult::kSent, "the socket's queue is full");
 }
 
 wire::CoordinatorReply StubClient::Raw(std::string_view frame) {

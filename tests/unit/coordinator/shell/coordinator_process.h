@@ -67,9 +67,12 @@ class StubClient {
   // peers.
   wire::CoordinatorMessage Call(
       const wire::ClientMessage& message, const std::function<void()>& meanwhile = [] {});
+  void Send(const wire::ClientMessage& message);       // once, without waiting for an answer
   wire::CoordinatorReply Raw(std::string_view frame);  // returns the next reply of any kind
 
  private:
+  std::string Hello() const;
+
   Uuid id_ = Uuid::Random();
   wire::Dealer dealer_;
   std::uint64_t last_number_ = 0;

@@ -271,6 +271,21 @@ std::size_t PeakBytes(pid_t pid) {
   return 0;
 }
 
+// Its first copy reaches the disk while the jobs of the second are being resolved.
+TEST_F(Shell, ARepeatMeanwhileIsTheSameBatch) {
+  StubClient client(context, coordinator->clients);
+  constexpr std::size_t kRequests = 60;
+  for (std::size_t request = 0; request < kRequests; ++request) {
+    const wire::SubmitJobs jobs = Jobs(500);
+    for (int copy = 0; copy < 4; ++copy) client.Send(jobs);
+  }
+  Await("every batch", [&] {
+    const auto list = Expect<wire::BatchList>(client.Call(wire::ListBatches{}));
+    EXPECT_LE(list.batches.size(), kRequests);
+    return list.batches.size() == kRequests;
+  });
+}
+
 TEST_F(Shell, AClientThatNeverReadsTakesABoundedPartOfItsMemory) {
   coordinator.reset();
   const std::vector<std::string> tcp = {"--listen-clients", "tcp://127.0.0.1:0"};

@@ -44,9 +44,9 @@ class DatabaseCheckTest : public ScratchDatabase {
   }
 
   static Evaluation Observing(std::uint8_t n) {
-    Evaluation evaluation = SomeMeasurement(n);
-    evaluation.verdict = Observed{.values = {{"clock_mhz", 3700.0 + n}}};
-    return evaluation;
+    return {.verdict = Observed{.values = {{"clock_mhz", 3700.0 + n}}},
+            .subject = SomeKey(n),
+            .conditions = SomeConditions()};
   }
 
   void SetUp() override {
