@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstring>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -185,8 +184,6 @@ Status ResultKeys::LoadRuns(Connection& connection) {
   };
   Status done = load();
   AddRuns(std::move(loaded));  // those before a damaged one
-  while (GrowGroup(std::numeric_limits<std::size_t>::max())) {
-  }
   return done;
 }
 

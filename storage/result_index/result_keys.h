@@ -8,8 +8,8 @@
 // Hashes may collide: readers compare the row itself. In memory: 20 bytes for each entry not yet in
 // a run, 3 bytes for each entry in one (the run's filter, storage/result_index/run_filter.h). Every
 // 32 runs share a group of filters, so a look-up in N runs reads about N / 32 * 8 + 31 cache lines,
-// and none of them while it holds the lock. A restart reads the filters, and the rows that are in
-// no run.
+// and none of them while it holds the lock. A restart reads the filters, which later transactions
+// group again, and the rows that are in no run.
 //
 // Any thread may read; only the writer adds, seals and publishes.
 
