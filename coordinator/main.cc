@@ -30,7 +30,7 @@
 #include "coordinator/shell/event_loop.h"
 #include "coordinator/shell/key_watcher.h"
 #include "monitoring/http_server.h"
-#include "storage/store.h"
+#include "storage/open.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -89,8 +89,8 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(const auto signals, SignalWatcher::Start());  // before any other thread
   const SystemClock clock;
 
-  LF_TRY(const auto store, storage::Store::Open(options.database));
-  LF_TRY(const auto reader, storage::StoreReader::Open(options.database, store->result_keys()));
+  LF_TRY(const auto store, storage::OpenStore(options.database));
+  LF_TRY(const auto reader, store->OpenReader());
   LF_TRY(storage::Recovery recovery, store->RecoverBatches());
 
   monitoring::Registry registry;
@@ -129,7 +129,8 @@ Status Serve(const CoordinatorOptions& options) {
   FleetStatus status(clock, {.version = LOOPFLEET_VERSION});
   Observer observer(metrics, status, clock);
   StorageQueries answers(*reader);
-  JobResolver resolver(*reader, metrics, clock);
+  ReplayMemory replayed;
+  JobResolver resolver(*reader, replayed, metrics, clock);
   StorageThread storage(*store, metrics, clock, wakeup,
                         {.samples = std::chrono::days(options.keep_samples_days),
                          .batches = std::chrono::days(options.keep_batches_days)});
@@ -152,7 +153,7 @@ Status Serve(const CoordinatorOptions& options) {
   loop.Recover(std::move(recovery));
   LF_TRY(const auto page, FleetPage::Start({.board = board,
                                             .clock = clock,
-                                            .database = options.database,
+                                            .store = *store,
                                             .health = [&] { return health.Now(); },
                                             .version = LOOPFLEET_VERSION}));
   const auto attention = [&] { return Dump(AttentionJson(health.Now().attention)); };

@@ -59,15 +59,15 @@ struct JobFinished {
   std::vector<Witness> agreeing;
 };
 
-// Known failures to be forgotten (storage/result_index/known_failures.h): those that meet all of
-// it.
+// Known failures to be forgotten (storage/sqlite/result_index/known_failures.h): those that meet
+// all of it.
 struct FailureFilter {
   std::string of;                   // the name of a worker or of a host; "": any
   std::optional<FailureCode> code;  // none: any
   WallTime failed_before = WallTime::max();
 };
 
-// A measurement made earlier, or a known failure (storage/result_index/known_failures.h).
+// A measurement made earlier, or a known failure (storage/sqlite/result_index/known_failures.h).
 struct StoredResult {
   Evaluation evaluation;  // stages are zero if it was read from the store
   std::string worker;     // the one that measured it

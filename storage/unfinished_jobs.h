@@ -4,55 +4,26 @@
 // Rows may be written between two reads. Used by one thread, its StoreReader's.
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "common/base/result.h"
 #include "storage/record.h"
-#include "storage/sqlite/tables/job_table.h"
-#include "storage/sqlite/tables/outcome_table.h"
 
 namespace loopfleet::storage {
 
 class UnfinishedJobs {
  public:
-  UnfinishedJobs(JobTable& jobs, OutcomeTable& outcomes, std::vector<StoredBatch> batches)
-      : jobs_(jobs), outcomes_(outcomes), batches_(std::move(batches)) {}
+  virtual ~UnfinishedJobs() = default;
 
   // Appends the next jobs, about `max` at most, to `jobs` and `damaged`; fewer, or none, if most of
   // a batch has finished, because one call examines a bounded number of jobs. Jobs accepted since
   // the batches were read are not included; jobs finished since may be.
-  Status Read(std::size_t max, std::vector<UnfinishedJob>& jobs, std::vector<JobId>& damaged);
-  bool at_end() const { return batch_ == batches_.size(); }
+  virtual Status Read(std::size_t max, std::vector<UnfinishedJob>& jobs,
+                      std::vector<JobId>& damaged) = 0;
+  virtual bool at_end() const = 0;
   // This job, if it is one of them and not yet read. Read() will return it again.
-  Result<std::optional<UnfinishedJob>> ReadOutOfOrder(JobId job);
-
- private:
-  // Jobs of a batch that are examined together: which of them have an outcome is read first.
-  static constexpr std::uint32_t kWindow = 4'096;
-  // Jobs that one call of Read() examines, rounded up to whole windows.
-  static constexpr std::size_t kMaxExamined = 16'384;
-
-  bool IsAhead(JobId job) const;
-  // Reads which of the jobs from next_ on have an outcome, kWindow at most.
-  Status ReadWindowOutcomes(const StoredBatch& batch);
-  void SkipFinished();
-  // ReadWindow for a window with a damaged page: reads each job by itself, so that jobs on other
-  // pages are found. A job that cannot be read is damaged.
-  Status ReadOneByOne(BatchId batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
-                      std::vector<JobId>& damaged);
-  // Reads to the end of the window, or until `max` jobs are appended.
-  Status ReadWindow(BatchId batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
-                    std::vector<JobId>& damaged);
-
-  JobTable& jobs_;
-  OutcomeTable& outcomes_;
-  const std::vector<StoredBatch> batches_;  // by ascending id
-  std::size_t batch_ = 0;                   // index of the batch being read
-  std::uint32_t next_ = 0;                  // index of the next job in it
-  std::uint32_t window_ = 0;                // index of the window's first job in it
-  std::vector<bool> finished_;              // element i: job window_ + i has an outcome
+  virtual Result<std::optional<UnfinishedJob>> ReadOutOfOrder(JobId job) = 0;
 };
 
 }  // namespace loopfleet::storage

@@ -33,8 +33,8 @@
 #include "common/base/random.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/transport/poller.h"
-#include "storage/store.h"
-#include "storage/store_reader.h"
+#include "storage/sqlite/sqlite_reader.h"
+#include "storage/sqlite/sqlite_store.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -344,8 +344,8 @@ Result<double> LookUp(storage::StoreReader& reader, const Conditions& conditions
 
 Result<LookUps> LookUpAll(const std::filesystem::path& database, const Conditions& conditions,
                           std::uint64_t rows) {
-  LF_TRY(const auto store, storage::Store::Open(database));
-  LF_TRY(const auto reader, storage::StoreReader::Open(database, store->result_keys()));
+  LF_TRY(const auto store, storage::SqliteStore::Open(database));
+  LF_TRY(const auto reader, storage::SqliteReader::Open(database, store->result_keys()));
   const std::uint64_t newest = std::min(rows, kNewest);
   LookUps times;
   LF_TRY(times.absent_us, LookUp(*reader, conditions, rows, rows, false));

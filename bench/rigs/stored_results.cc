@@ -9,11 +9,11 @@
 #include "bench/rigs/stub_workers.h"
 #include "bench/rigs/unique_tree.h"
 #include "common/base/clock.h"
-#include "storage/result_index/result_keys.h"
+#include "storage/sqlite/result_index/result_keys.h"
 #include "storage/sqlite/sqlite.h"
+#include "storage/sqlite/sqlite_store.h"
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/result_table.h"
-#include "storage/store.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -80,7 +80,7 @@ class ResultFiller {
 
 Status FillWithResults(const std::filesystem::path& database, const Evaluation& like,
                        const StoredResultsOptions& options) {
-  LF_TRY_VOID(storage::Store::Open(database));  // its schema
+  LF_TRY_VOID(storage::SqliteStore::Open(database));  // its schema
   LF_TRY(
       const auto connection,
       storage::Connection::Open(database, storage::Access::kReadWriteCreate, storage::kBusyWait));

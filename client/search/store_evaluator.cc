@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "client/search/figure.h"
+#include "storage/open.h"
 #include "storage/store_reader.h"
 
 namespace loopfleet::client {
@@ -37,7 +38,7 @@ StoreEvaluator::StoreEvaluator(std::unique_ptr<storage::StoreReader> reader)
 StoreEvaluator::~StoreEvaluator() = default;
 
 Result<std::unique_ptr<StoreEvaluator>> StoreEvaluator::Open(const std::string& file) {
-  LF_TRY(auto reader, storage::StoreReader::Open(file));
+  LF_TRY(auto reader, storage::OpenReader(file));
   return std::unique_ptr<StoreEvaluator>(new StoreEvaluator(std::move(reader)));
 }
 

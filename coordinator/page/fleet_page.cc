@@ -81,9 +81,8 @@ std::optional<std::string_view> After(std::string_view path, std::string_view pr
 
 Result<std::unique_ptr<FleetPage>> FleetPage::Start(Parts parts) {
   Readers readers;
-  LF_TRY(readers.live, storage::StoreReader::Open(parts.database));
-  LF_TRY(readers.recent, storage::RecentOutcomes::Open(parts.database));
-  LF_TRY(readers.questions, storage::StoreReader::Open(parts.database));
+  LF_TRY(readers.live, parts.store.OpenReader());
+  LF_TRY(readers.questions, parts.store.OpenReader());
   return std::unique_ptr<FleetPage>(new FleetPage(std::move(parts), std::move(readers)));
 }
 
@@ -164,7 +163,7 @@ bool FleetPage::IsWatched(Instant now) const {
 
 void FleetPage::LookAtOutcomes() {
   const Instant begin = parts_.clock.Now();
-  const auto outcomes = readers_.recent->Newest(kOutcomesLookedAt);
+  const auto outcomes = readers_.live->NewestOutcomes(kOutcomesLookedAt);
   if (outcomes) {
     OutcomeDigest digest = Digest(*outcomes, kOutcomesLookedAt);
     const std::lock_guard lock(facts_mutex_);

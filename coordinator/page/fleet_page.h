@@ -10,14 +10,13 @@
 //   /api/job/BATCH.INDEX one, as job_view.h says
 //
 // One thread of its own reads the newest snapshot and the database, and makes the live bytes that
-// all watchers share. It uses its own database connections and a lower priority. While the page is
+// all watchers share. It uses its own readers of the store and a lower priority. While the page is
 // watched, it spends at most a hundredth of its time scanning outcomes, otherwise none: the first
 // view after a pause may show the figures of the last one. The event loop only leaves snapshots.
 // Answers to single questions are read on the server's threads, one at a time.
 
 #include <atomic>
 #include <condition_variable>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -32,7 +31,7 @@
 #include "coordinator/shell/fleet_snapshot.h"
 #include "monitoring/live_feed.h"
 #include "monitoring/site.h"
-#include "storage/recent_outcomes.h"
+#include "storage/store.h"
 #include "storage/store_reader.h"
 
 namespace loopfleet::coordinator {
@@ -42,7 +41,7 @@ class FleetPage final : public monitoring::Site {
   struct Parts {
     const SnapshotBoard& board;
     const Clock& clock;
-    std::filesystem::path database;
+    storage::Store& store;
     std::function<wire::FleetHealth()> health;  // of the newest snapshot
     std::string version;
   };
@@ -57,7 +56,6 @@ class FleetPage final : public monitoring::Site {
  private:
   struct Readers {
     std::unique_ptr<storage::StoreReader> live;       // of the thread
-    std::unique_ptr<storage::RecentOutcomes> recent;  // of the thread
     std::unique_ptr<storage::StoreReader> questions;  // of the server's threads, guarded by asking_
   };
   FleetPage(Parts parts, Readers readers);

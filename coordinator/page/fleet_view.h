@@ -9,7 +9,7 @@
 #include "common/job/outcome_json.h"
 #include "coordinator/page/fleet_history.h"
 #include "coordinator/shell/fleet_snapshot.h"
-#include "storage/recent_outcomes.h"
+#include "storage/brief_outcome.h"
 #include "storage/record.h"
 
 namespace loopfleet::coordinator {

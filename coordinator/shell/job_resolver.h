@@ -50,7 +50,7 @@ class StoredConditions {
 class ReplayMemory {
  public:
   using Replayed = std::variant<ResolvedTask, Failure>;
-  explicit ReplayMemory(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+  explicit ReplayMemory(std::size_t max_bytes = std::size_t{16} << 20) : max_bytes_(max_bytes) {}
 
   const Replayed& Replay(const JobSpec& spec);
   // The result that an earlier run of the coordinator stored for the job. Its actions are not
@@ -71,9 +71,9 @@ class ReplayMemory {
 // thread.
 class JobResolver {
  public:
-  JobResolver(storage::StoreReader& reader, monitoring::CoordinatorMetrics& metrics,
-              const Clock& clock)
-      : reader_(reader), metrics_(metrics), clock_(clock) {}
+  JobResolver(storage::StoreReader& reader, ReplayMemory& memory,
+              monitoring::CoordinatorMetrics& metrics, const Clock& clock)
+      : reader_(reader), memory_(memory), metrics_(metrics), clock_(clock) {}
 
   ResolvedJob Resolve(JobSpec spec, const StoredConditions& conditions);
   // For a job that an earlier run accepted. No worker is connected yet, so nothing is looked up.
@@ -83,11 +83,10 @@ class JobResolver {
   storage::StoredAnswer Lookup(const JobSpec& spec, const ResolvedTask& measure,
                                const StoredConditions& conditions);  // null: none found
 
-  static constexpr std::size_t kMemoryBytes = std::size_t{16} << 20;
   storage::StoreReader& reader_;
+  ReplayMemory& memory_;
   monitoring::CoordinatorMetrics& metrics_;
   const Clock& clock_;
-  ReplayMemory memory_{kMemoryBytes};
   LogRateLimit lookup_log_;
 };
 

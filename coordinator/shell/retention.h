@@ -10,9 +10,9 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "storage/sqlite/maintenance/pruning.h"
-#include "storage/sqlite/maintenance/thinning.h"
+#include "storage/pruning.h"
 #include "storage/store.h"
+#include "storage/thinning.h"
 
 namespace loopfleet::coordinator {
 

@@ -36,7 +36,7 @@ import tcp_proxy  # noqa: E402
 REST_EVERY_S = 30
 LEAST_RESTS = 20  # fewer are too few to judge an hour
 MOST_MIB_PER_HOUR = 1
-# A coordinator keeps the place of each result in 2 bytes (storage/result_index/result_keys.h). Its memory rises in
+# A coordinator keeps the place of each result in 2 bytes (storage/sqlite/result_index/result_keys.h). Its memory rises in
 # steps, each time 262,144 of them are sorted: by 1.4 MiB rather than 0.5 MiB.
 KEPT_BYTES_PER_RESULT = 6
 

@@ -8,14 +8,11 @@
 #include "coordinator/shell/job_resolver.h"
 
 namespace loopfleet::simulation {
-namespace {
 
-coordinator::ReplayMemory& Memory() {
+coordinator::ReplayMemory& JobPool::Memory() {
   static coordinator::ReplayMemory memory(std::size_t{1} << 20);
   return memory;
 }
-
-}  // namespace
 
 JobPool::JobPool(const FaultMix& mix, std::uint64_t seed)
     : invalid_(mix.invalid),

@@ -8,6 +8,7 @@
 
 #include "common/job/job_spec.h"
 #include "coordinator/core/contract/event.h"
+#include "coordinator/shell/job_resolver.h"
 #include "tests/simulation/dice.h"
 #include "tests/simulation/fault_mix.h"
 
@@ -30,8 +31,9 @@ class JobPool {
   JobSpec Draw(Dice& dice);
   Nature NatureOf(const JobSpec& spec) const;
 
-  // Replays a request as the coordinator does: its tree, or why it is invalid. The result depends
-  // on `spec` only and is cached across seeds.
+  // What requests lead to: shared by all seeds, because it depends on the requests only.
+  static coordinator::ReplayMemory& Memory();
+  // Replays a request as the coordinator does: its tree, or why it is invalid.
   static std::variant<ResolvedTask, Failure> Replay(const JobSpec& spec);
   static ResolvedTask Recall(const storage::ReplayResult& stored, const JobSpec& spec);
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/simulation/disk/model_disk.h"
-#include "tests/simulation/disk/store_disk.h"
+#include "tests/simulation/disk/sqlite_disk.h"
 #include "tests/simulation/simulated_client.h"
 #include "tests/simulation/simulated_coordinator.h"
 #include "tests/simulation/simulated_worker.h"
@@ -84,7 +84,7 @@ class World {
 
  private:
   std::unique_ptr<Disk> MakeDisk(std::uint64_t seed) const {
-    if (mix_.medium == Medium::kSqlite) return std::make_unique<StoreDisk>(seed);
+    if (mix_.medium == Medium::kSqlite) return std::make_unique<SqliteDisk>(seed);
     return std::make_unique<ModelDisk>();
   }
 

@@ -15,11 +15,12 @@
 #include "client/cli/text/outcome_text.h"
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
+#include "storage/open.h"
 #include "storage/sqlite/maintenance/database_check.h"
 #include "storage/sqlite/maintenance/outcome_repair.h"
 #include "storage/sqlite/maintenance/snapshot.h"
-#include "storage/sqlite/maintenance/thinning_count.h"
 #include "storage/store.h"
+#include "storage/thinning.h"
 
 namespace loopfleet::client {
 namespace {
@@ -169,7 +170,9 @@ int RunThin(const ThinFlags& flags) {
                                    .keep_every = flags.keep_every,
                                    .asked_by = "loopfleet db thin"};
   if (flags.dry_run) {
-    const auto count = storage::CountThinning(flags.file, rule);
+    const auto reader = storage::OpenReader(flags.file);
+    if (!reader) return Complain(reader.error());
+    const auto count = (*reader)->CountThinning(rule);
     if (!count) return Complain(count.error());
     PrintThinned(flags, *count, 0, FileBytes(flags.file));
     return kExitOk;

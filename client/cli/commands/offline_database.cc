@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "client/cli/exit_code.h"
+#include "storage/open.h"
 
 namespace loopfleet::client {
 
@@ -21,7 +22,7 @@ std::unique_ptr<storage::Store> OpenToWrite(const std::string& file, const char*
     Complain({.kind = ErrorKind::kNotFound, .message = "there is no database " + file});
     return nullptr;
   }
-  auto store = storage::Store::Open(file);
+  auto store = storage::OpenStore(file);
   if (store) return *std::move(store);
   Complain(store.error());
   if (store.error().kind == ErrorKind::kUnavailable) {

@@ -11,8 +11,8 @@
 #include "client/cli/text/age.h"
 #include "client/outcome_json.h"
 #include "common/base/clock.h"
-#include "storage/sqlite/maintenance/pruning.h"
-#include "storage/sqlite/maintenance/pruning_count.h"
+#include "storage/open.h"
+#include "storage/pruning.h"
 
 namespace loopfleet::client {
 namespace {
@@ -58,7 +58,9 @@ int Run(const PruneFlags& flags) {
   const storage::PruningRule rule{.finished_before = clock.WallNow() - *age,
                                   .asked_by = "loopfleet db prune"};
   if (flags.dry_run) {
-    const auto count = storage::CountPruning(flags.file, rule);
+    const auto reader = storage::OpenReader(flags.file);
+    if (!reader) return Complain(reader.error());
+    const auto count = (*reader)->CountPruning(rule);
     if (!count) return Complain(count.error());
     PrintPruned(flags, *count, 0);
     return kExitOk;

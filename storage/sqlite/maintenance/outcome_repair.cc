@@ -7,10 +7,10 @@
 #include <set>
 #include <utility>
 
-#include "storage/result_index/result_keys.h"
 #include "storage/sqlite/bulk_insert.h"
 #include "storage/sqlite/damage.h"
 #include "storage/sqlite/migrations.h"
+#include "storage/sqlite/result_index/result_keys.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/batch_table.h"
 #include "storage/sqlite/tables/conditions_table.h"

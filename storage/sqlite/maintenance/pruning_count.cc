@@ -1,21 +1,8 @@
 #include "storage/sqlite/maintenance/pruning_count.h"
 
-#include <chrono>
-
-#include "storage/sqlite/migrations.h"
-#include "storage/sqlite/sqlite.h"
-
 namespace loopfleet::storage {
-namespace {
-
-constexpr std::chrono::milliseconds kReadBusyWait{5000};
-
-}  // namespace
-
-Result<PruningCount> CountPruning(const std::filesystem::path& path, const PruningRule& rule) {
-  LF_TRY(const auto connection, Connection::Open(path, Access::kReadOnly, kReadBusyWait));
-  LF_TRY_VOID(CheckSchema(*connection));
-  LF_TRY(Query row, connection->Start(R"sql(
+Result<PruningCount> CountPruning(Connection& connection, const PruningRule& rule) {
+  LF_TRY(Query row, connection.Start(R"sql(
     SELECT count(*), coalesce(sum(job_count), 0), coalesce(sum(finished), 0),
            coalesce(sum((SELECT count(*) FROM requests WHERE batch = b.id)), 0),
            coalesce(sum((SELECT count(*) FROM known_failures WHERE batch = b.id)), 0)

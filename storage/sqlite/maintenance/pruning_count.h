@@ -1,15 +1,12 @@
 #pragma once
-// CountPruning: what a pass of pruning would remove.
-
-#include <filesystem>
+// CountPruning: StoreReader::CountPruning.
 
 #include "common/base/result.h"
-#include "storage/sqlite/maintenance/pruning.h"
+#include "storage/pruning.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 
-// Changes nothing; a coordinator may be writing meanwhile. Damaged rows are not told apart.
-//   kNotFound, kInvalid (not a loopfleet database, or of another version), kCorrupt, kSystem
-Result<PruningCount> CountPruning(const std::filesystem::path& path, const PruningRule& rule);
+Result<PruningCount> CountPruning(Connection& connection, const PruningRule& rule);
 
 }  // namespace loopfleet::storage

@@ -1,11 +1,11 @@
 #pragma once
-// PruningTable: runs a pass that removes old batches (storage/sqlite/maintenance/pruning.h) and
+// PruningTable: runs a pass that removes old batches (storage/pruning.h) and
 // keeps one row for each pass that removed anything: by which rule, and how much.
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "storage/result_index/known_failures.h"
-#include "storage/sqlite/maintenance/pruning.h"
+#include "storage/pruning.h"
+#include "storage/sqlite/result_index/known_failures.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/batch_table.h"
 #include "storage/sqlite/tables/job_table.h"

@@ -1,12 +1,12 @@
 #pragma once
-// RetentionTable: runs a pass over old results (storage/sqlite/maintenance/thinning.h) and keeps
+// RetentionTable: runs a pass over old results (storage/thinning.h) and keeps
 // one row for each pass that changed anything: what was removed, and by which rule.
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "storage/sqlite/maintenance/thinning.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/result_table.h"
+#include "storage/thinning.h"
 
 namespace loopfleet::storage {
 

@@ -1,22 +1,10 @@
 #include "storage/sqlite/maintenance/thinning_count.h"
 
-#include <chrono>
-
 #include "storage/sqlite/maintenance/retention_table.h"
-#include "storage/sqlite/migrations.h"
-#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
-namespace {
-
-constexpr std::chrono::milliseconds kReadBusyWait{5000};
-
-}  // namespace
-
-Result<ThinningCount> CountThinning(const std::filesystem::path& path, const ThinningRule& rule) {
-  LF_TRY(const auto connection, Connection::Open(path, Access::kReadOnly, kReadBusyWait));
-  LF_TRY_VOID(CheckSchema(*connection));
-  LF_TRY(Query row, connection->Start(R"sql(
+Result<ThinningCount> CountThinning(Connection& connection, const ThinningRule& rule) {
+  LF_TRY(Query row, connection.Start(R"sql(
     SELECT length(sample_flags), samples_before FROM results WHERE measured_at < ?)sql"));
   row.Add(rule.measured_before.time_since_epoch().count());
   ThinningCount count;

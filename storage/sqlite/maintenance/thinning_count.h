@@ -1,15 +1,12 @@
 #pragma once
-// CountThinning: what a pass of thinning would remove.
-
-#include <filesystem>
+// CountThinning: StoreReader::CountThinning.
 
 #include "common/base/result.h"
-#include "storage/sqlite/maintenance/thinning.h"
+#include "storage/sqlite/sqlite.h"
+#include "storage/thinning.h"
 
 namespace loopfleet::storage {
 
-// Counts for a pass over all results. Changes nothing; a coordinator may be writing meanwhile.
-//   kNotFound, kInvalid (not a loopfleet database, or of another version), kCorrupt, kSystem
-Result<ThinningCount> CountThinning(const std::filesystem::path& path, const ThinningRule& rule);
+Result<ThinningCount> CountThinning(Connection& connection, const ThinningRule& rule);
 
 }  // namespace loopfleet::storage

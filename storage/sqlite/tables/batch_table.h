@@ -36,7 +36,7 @@ class BatchTable {
     std::optional<StoredBatch> batch;  // none: its row is damaged
   };
   Result<std::optional<Next>> After(BatchId batch);
-  // Whether this batch was removed by a pruning (storage/sqlite/maintenance/pruning.h).
+  // Whether this batch was removed by a pruning (storage/pruning.h).
   Result<bool> WasPruned(BatchId batch);
   Status Remove(BatchId batch);  // its own row
   // At most `most`; returns how many. Fewer: none is left.

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "common/base/result.h"
-#include "storage/result_index/result_keys.h"
+#include "storage/sqlite/result_index/result_keys.h"
 #include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {

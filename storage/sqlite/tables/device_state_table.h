@@ -6,7 +6,7 @@
 
 #include "common/base/result.h"
 #include "common/job/measurement.h"
-#include "storage/result_index/result_keys.h"
+#include "storage/sqlite/result_index/result_keys.h"
 #include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {

@@ -13,16 +13,16 @@
 #include "common/base/result.h"
 #include "common/job/outcome.h"
 #include "storage/record.h"
-#include "storage/result_index/result_keys.h"
 #include "storage/sqlite/bulk_insert.h"
 #include "storage/sqlite/id_range.h"
 #include "storage/sqlite/recent_map.h"
+#include "storage/sqlite/result_index/result_keys.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/copy_table.h"
 #include "storage/sqlite/tables/device_state_table.h"
 #include "storage/sqlite/tables/suspicion_table.h"
-#include "storage/sqlite/tables/thinning_rule.h"
+#include "storage/thinning.h"
 
 namespace loopfleet::storage {
 

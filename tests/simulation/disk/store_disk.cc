@@ -1,12 +1,10 @@
 #include "tests/simulation/disk/store_disk.h"
 
-#include <cstdlib>
-#include <string>
 #include <utility>
 
 #include "common/base/check.h"
 #include "coordinator/shell/observer.h"
-#include "storage/sqlite/sqlite.h"
+#include "tests/simulation/job_pool.h"
 
 namespace loopfleet::simulation {
 namespace {
@@ -28,18 +26,7 @@ class StoppedClock final : public Clock {
 
 }  // namespace
 
-StoreDisk::StoreDisk(std::uint64_t seed) : files_(seed) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "lf_simulation_XXXXXX").string();
-  const char* made = ::mkdtemp(pattern.data());
-  LF_CHECK(made != nullptr, "no directory {}", pattern);
-  directory_ = made;
-}
-
-StoreDisk::~StoreDisk() {
-  Close();
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
-}
+StoreDisk::~StoreDisk() { StoreDisk::Close(); }
 
 Result<storage::Recovery> StoreDisk::Open() {
   const Status opened = OpenAll();
@@ -52,18 +39,10 @@ Result<storage::Recovery> StoreDisk::Open() {
 
 Status StoreDisk::OpenAll() {
   static const StoppedClock kClock;
-  const std::filesystem::path path = directory_ / "simulated.db";
-  LF_TRY(store_, storage::Store::Open(path));
-  LF_TRY(reader_, storage::StoreReader::Open(path, store_->result_keys()));
-  {
-    LF_TRY(const auto connection,
-           storage::Connection::Open(path, storage::Access::kReadOnly, storage::kBusyWait));
-    LF_TRY(const std::int64_t damaged,
-           connection->Number("SELECT count(*) FROM pragma_integrity_check "
-                              "WHERE integrity_check <> 'ok'"));
-    if (damaged != 0) return Fail(ErrorKind::kCorrupt, "the database is damaged");
-  }
-  resolver_ = std::make_unique<coordinator::JobResolver>(*reader_, Metrics(), kClock);
+  LF_TRY(store_, OpenStore());
+  LF_TRY(reader_, store_->OpenReader());
+  resolver_ =
+      std::make_unique<coordinator::JobResolver>(*reader_, JobPool::Memory(), Metrics(), kClock);
   answers_ = std::make_unique<coordinator::StorageQueries>(*reader_);
   return {};
 }
@@ -73,26 +52,6 @@ void StoreDisk::Close() {
   resolver_.reset();
   reader_.reset();
   store_.reset();
-}
-
-void StoreDisk::CrashNow(Crash how, std::span<const storage::Write> under_way, Dice& dice) {
-  if (!under_way.empty() && store_) {
-    files_.FailAt(files_.operations() + 1 + dice.Index(24), DiskFault::kDeath);
-    (void)store_->Apply(under_way);
-  }
-  files_.Die();
-  Close();  // which changes nothing any more
-  if (how == Crash::kPower) {
-    files_.Reboot(dice.Next());
-  } else {
-    files_.Restart();
-  }
-}
-
-Status StoreDisk::Apply(std::span<const storage::Write> writes) {
-  const Status applied = store_->Apply(writes);
-  files_.Mend();
-  return applied;
 }
 
 coordinator::ResolvedJob StoreDisk::Resolve(JobSpec spec,

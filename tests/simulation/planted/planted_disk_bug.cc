@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tests/simulation/disk/store_disk.h"
+#include "tests/simulation/disk/sqlite_disk.h"
 
 namespace loopfleet::simulation {
 namespace {
@@ -117,7 +117,7 @@ class ChangesWhatWasRead final : public DiskBug {
 
 class NeverSyncs final : public PlantedBug {
   std::unique_ptr<Disk> Wrap(Disk& disk) override {
-    dynamic_cast<StoreDisk&>(disk).files().IgnoreSyncs();
+    dynamic_cast<SqliteDisk&>(disk).files().IgnoreSyncs();
     return nullptr;
   }
 };

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "storage/sqlite/maintenance/thinning.h"
+#include "storage/thinning.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 

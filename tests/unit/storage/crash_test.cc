@@ -20,7 +20,7 @@ using CrashTest = ScratchDatabase;
 // Writes batches of three jobs, two of them finished, and sends each batch's number once it is
 // durable.
 [[noreturn]] void WriteUntilKilled(const std::filesystem::path& path, int acknowledge) {
-  auto store = Store::Open(path);
+  auto store = SqliteStore::Open(path);
   if (!store) ::_exit(1);
   std::uint64_t next = (*store)->Recover().value().next_batch;
   while (true) {

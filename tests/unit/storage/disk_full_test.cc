@@ -33,7 +33,7 @@ class DiskFullTest : public ScratchDatabase {
   }
 
   void ExpectExactly(const std::filesystem::path& path, std::uint64_t batches) {
-    const auto reader = StoreReader::Open(path).value();
+    const auto reader = SqliteReader::Open(path).value();
     EXPECT_EQ(reader->NewestBatch().value()->batch, BatchId{batches});
     for (std::uint64_t id = 1; id <= batches; ++id) {
       ASSERT_EQ(reader->FindBatch({id}).value()->finished, 1u);
@@ -80,7 +80,7 @@ TEST_F(DiskFullTest, ARealDisk) {
   SmallDisk disk(directory() / "disk");
   if (!disk.mounted()) GTEST_SKIP() << "SKIPPED: cannot mount a tmpfs: " << std::strerror(errno);
   const auto file = directory() / "disk" / "test.db";
-  const auto store = Store::Open(file).value();
+  const auto store = SqliteStore::Open(file).value();
   const std::uint64_t stored = Fill(*store);
   EXPECT_GT(stored, 10u);
   ExpectExactly(file, stored);

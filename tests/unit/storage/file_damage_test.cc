@@ -58,7 +58,7 @@ class FileDamageTest : public ScratchDatabase {
   // The number of batches found, each whole and none before it missing. Empty: refused with a typed
   // error.
   std::optional<std::uint64_t> Batches() {
-    const auto store = Store::Open(path());
+    const auto store = SqliteStore::Open(path());
     if (!store) {
       EXPECT_FALSE(store.error().message.empty());
       return std::nullopt;

@@ -41,7 +41,7 @@ class PowerFailureTest : public ScratchDatabase {
   // Opens the store and writes groups from `next` on until one fails. Returns how many are
   // acknowledged in all.
   std::uint64_t Write(std::uint64_t next) {
-    const auto store = Store::Open(path(), kOptions);
+    const auto store = SqliteStore::Open(path(), kOptions);
     if (!store) return next - 1;
     for (; next <= kGroups; ++next) {
       if (!(*store)->Apply(Group(next))) break;
@@ -116,7 +116,7 @@ TEST_F(PowerFailureTest, TwiceInARow) {
     disk.FailAt(second, DiskFault::kDeath);
     {
       // It may have stored one group more than it acknowledged.
-      auto store = Store::Open(path(), kOptions);
+      auto store = SqliteStore::Open(path(), kOptions);
       if (store) {
         std::uint64_t next = acknowledged + 1;
         const auto recovery = (*store)->Recover();
@@ -144,11 +144,11 @@ class DiskFaultTest : public PowerFailureTest {
       SCOPED_TRACE(fmt::format("fault at operation {} of {}", at, operations));
       CrashVfs disk;
       disk.FailAt(at, fault, lasting);
-      auto store = Store::Open(path(), kOptions);
+      auto store = SqliteStore::Open(path(), kOptions);
       if (!store) {
         ExpectKind(store.error(), fault);
         disk.Mend();
-        store = Store::Open(path(), kOptions);
+        store = SqliteStore::Open(path(), kOptions);
         ASSERT_TRUE(store) << store.error().message;
       }
       std::uint64_t refused = 0;
@@ -217,7 +217,7 @@ TEST_F(MigrationFailureTest, OldOrNewAtEveryOperation) {
       CrashVfs disk;
       disk.Put(path(), old);
       disk.FailAt(at, DiskFault::kDeath);
-      Store::Open(path(), kOptions).value_or(nullptr).reset();
+      SqliteStore::Open(path(), kOptions).value_or(nullptr).reset();
       disk.Reboot(at * 1000 + seed);
       const std::int64_t version = VersionByHand();
       EXPECT_GE(version, 1);

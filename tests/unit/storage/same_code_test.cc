@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "storage/store.h"
+#include "storage/sqlite/sqlite_store.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -133,7 +133,7 @@ class DoubtTest : public SameCodeTest {
     EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE suspect IS NULL"), 0);
   }
 
-  const std::unique_ptr<Store> store_ = OpenStore();
+  const std::unique_ptr<SqliteStore> store_ = OpenStore();
   const std::unique_ptr<StoreReader> reader_ = OpenReader();
 };
 

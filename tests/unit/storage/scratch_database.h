@@ -14,8 +14,8 @@
 #include <string_view>
 
 #include "storage/sqlite/sqlite.h"
-#include "storage/store.h"
-#include "storage/store_reader.h"
+#include "storage/sqlite/sqlite_reader.h"
+#include "storage/sqlite/sqlite_store.h"
 
 namespace loopfleet::storage {
 
@@ -30,8 +30,8 @@ class ScratchDatabase : public ::testing::Test {
   std::filesystem::path directory() const { return directory_; }
   std::filesystem::path path() const { return directory_ / "test.db"; }
 
-  std::unique_ptr<Store> OpenStore(const StoreOptions& options = {}) {
-    auto store = Store::Open(path(), options);
+  std::unique_ptr<SqliteStore> OpenStore(const StoreOptions& options = {}) {
+    auto store = SqliteStore::Open(path(), options);
     if (!store) {
       ADD_FAILURE() << store.error().message;
       std::abort();  // nothing to go on with
@@ -39,7 +39,7 @@ class ScratchDatabase : public ::testing::Test {
     return *std::move(store);
   }
   std::unique_ptr<StoreReader> OpenReader() {
-    auto reader = StoreReader::Open(path());
+    auto reader = SqliteReader::Open(path());
     if (!reader) {
       ADD_FAILURE() << reader.error().message;
       std::abort();

@@ -1,7 +1,6 @@
 // Reading beside the writer: what is committed is seen, and nothing else.
 
-#include "storage/store_reader.h"
-
+#include "storage/sqlite/sqlite_reader.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -15,7 +14,7 @@ class StoreReaderTest : public ScratchDatabase {
     ASSERT_TRUE(status) << status.error().message;
   }
 
-  std::unique_ptr<Store> store_ = OpenStore();
+  std::unique_ptr<SqliteStore> store_ = OpenStore();
   std::unique_ptr<StoreReader> reader_ = OpenReader();
 };
 
@@ -197,7 +196,7 @@ TEST_F(StoreReaderTest, ReadsWhenNobodyWrites) {
 }
 
 TEST_F(StoreReaderTest, AMissingFileIsNotMade) {
-  const auto reader = StoreReader::Open(directory() / "none.db");
+  const auto reader = SqliteReader::Open(directory() / "none.db");
   ASSERT_FALSE(reader);
   EXPECT_EQ(reader.error().kind, ErrorKind::kNotFound);
   EXPECT_FALSE(std::filesystem::exists(directory() / "none.db"));

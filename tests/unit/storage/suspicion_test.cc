@@ -72,11 +72,11 @@ class SuspicionTest : public ScratchDatabase {
     reader_.reset();
     store_.reset();
     store_ = OpenStore();
-    reader_ = StoreReader::Open(path(), store_->result_keys()).value();
+    reader_ = SqliteReader::Open(path(), store_->result_keys()).value();
   }
 
-  std::unique_ptr<Store> store_ = OpenStore();
-  std::unique_ptr<StoreReader> reader_ = StoreReader::Open(path(), store_->result_keys()).value();
+  std::unique_ptr<SqliteStore> store_ = OpenStore();
+  std::unique_ptr<StoreReader> reader_ = SqliteReader::Open(path(), store_->result_keys()).value();
   std::uint64_t batch_ = 0;
   std::uint32_t rows_ = 0;
 };

@@ -46,7 +46,7 @@ class UnfinishedJobsTest : public ScratchDatabase {
     return ids;
   }
 
-  std::unique_ptr<Store> store_ = OpenStore();
+  std::unique_ptr<SqliteStore> store_ = OpenStore();
   std::unique_ptr<StoreReader> reader_;
   std::unique_ptr<UnfinishedJobs> unfinished_;
   std::vector<JobId> damaged_;

@@ -4,7 +4,8 @@
 
 #include <vector>
 
-#include "storage/store.h"
+#include "storage/sqlite/sqlite_reader.h"
+#include "storage/sqlite/sqlite_store.h"
 #include "tests/unit/coordinator/shell/coordinator_process.h"
 
 namespace loopfleet::coordinator {
@@ -14,7 +15,7 @@ namespace {
 TEST(StorageQueries, WhatNeverGetsBetterIsNotTriedAgain) {
   const PrivateDir dir;
   const auto path = dir.path() / "test.db";
-  const auto store = storage::Store::Open(path).value();
+  const auto store = storage::SqliteStore::Open(path).value();
   storage::JobsAccepted accepted{
       .batch = {1}, .client = Uuid::Random(), .request_id = Uuid::Random()};
   accepted.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm8_8_8"}});
@@ -22,7 +23,7 @@ TEST(StorageQueries, WhatNeverGetsBetterIsNotTriedAgain) {
   finished.outcome.evaluation.verdict = Failure{.code = static_cast<FailureCode>(9999)};
   ASSERT_TRUE(store->Apply(std::vector<storage::Write>{accepted, finished}));
 
-  const auto reader = storage::StoreReader::Open(path).value();
+  const auto reader = storage::SqliteReader::Open(path).value();
   StorageQueries answers(*reader);
   const auto answer = answers.Outcomes({.batch = {1}});
   const auto* refused = std::get_if<wire::Refused>(&answer);
@@ -36,12 +37,12 @@ TEST(StorageQueries, WhatNeverGetsBetterIsNotTriedAgain) {
 TEST(StorageQueries, AJobThatIsStillToBeReadIsQueued) {
   const PrivateDir dir;
   const auto path = dir.path() / "test.db";
-  const auto store = storage::Store::Open(path).value();
+  const auto store = storage::SqliteStore::Open(path).value();
   storage::JobsAccepted accepted{
       .batch = {1}, .client = Uuid::Random(), .request_id = Uuid::Random()};
   accepted.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm8_8_8"}});
   ASSERT_TRUE(store->Apply(std::vector<storage::Write>{accepted}));
-  const auto reader = storage::StoreReader::Open(path).value();
+  const auto reader = storage::SqliteReader::Open(path).value();
   StorageQueries answers(*reader);
   const JobId job{.batch = {1}};
   const auto state = [&](Unknown why) {

@@ -14,7 +14,8 @@
 #include "common/fleet/attention.h"
 #include "coordinator/shell/observer.h"
 #include "storage/sqlite/sqlite.h"
-#include "storage/store_reader.h"
+#include "storage/sqlite/sqlite_reader.h"
+#include "storage/sqlite/sqlite_store.h"
 #include "tests/support/crash_vfs.h"
 #include "tests/unit/coordinator/shell/coordinator_process.h"
 
@@ -46,7 +47,8 @@ Persist ToPersist(Token token, storage::Write write, WhenFull when_full) {
 class StorageThreadTest : public testing::Test {
  protected:
   void Open(std::uint64_t max_file_bytes, const Keep& keep = {}) {
-    auto opened = storage::Store::Open(dir.path() / "test.db", {.max_file_bytes = max_file_bytes});
+    auto opened =
+        storage::SqliteStore::Open(dir.path() / "test.db", {.max_file_bytes = max_file_bytes});
     ASSERT_TRUE(opened) << opened.error().message;
     store = *std::move(opened);
     ASSERT_TRUE(store->Recover());
@@ -69,7 +71,7 @@ class StorageThreadTest : public testing::Test {
   monitoring::Registry registry;
   monitoring::CoordinatorMetrics metrics{registry, AllLabels()};
   wire::Wakeup wakeup;
-  std::unique_ptr<storage::Store> store;
+  std::unique_ptr<storage::SqliteStore> store;
   std::unique_ptr<StorageThread> thread;
 };
 
@@ -80,7 +82,7 @@ TEST_F(StorageThreadTest, WhatItSaysIsOnDisk) {
   }
   Token expected = 0;
   for (const Event& event : Events(50)) EXPECT_EQ(std::get<Persisted>(event).token, ++expected);
-  const auto reader = storage::StoreReader::Open(dir.path() / "test.db");
+  const auto reader = storage::SqliteReader::Open(dir.path() / "test.db");
   ASSERT_TRUE(reader);
   EXPECT_EQ((*reader)->ListBatches(100)->size(), 50u);
 }
@@ -131,7 +133,7 @@ TEST_F(StorageThreadTest, AllThatIsSuspectedIsFlaggedInTheEnd) {
 TEST_F(StorageThreadTest, OldSamplesGoWhileItIdles) {
   Open(0, {.samples = std::chrono::days(30)});
   const auto samples_of = [&](std::uint64_t batch) {
-    const auto reader = storage::StoreReader::Open(dir.path() / "test.db").value();
+    const auto reader = storage::SqliteReader::Open(dir.path() / "test.db").value();
     return reader->ReadOutcomes({batch}, 0, 1).value().at(0).evaluation.measurement();
   };
   const WallTime now = clock.WallNow();
@@ -161,7 +163,7 @@ TEST_F(StorageThreadTest, SamplesAreKeptForEverUnlessSaidOtherwise) {
   EXPECT_FALSE(Retention(*store, clock, {}).is_on());
   thread->Write(ToPersist(3, Acceptance(2, 10), WhenFull::kRefuse));
   Events(1);
-  const auto reader = storage::StoreReader::Open(dir.path() / "test.db").value();
+  const auto reader = storage::SqliteReader::Open(dir.path() / "test.db").value();
   const auto outcomes = reader->ReadOutcomes({1}, 0, 1).value();
   EXPECT_EQ(outcomes.at(0).evaluation.measurement().samples_ns.size(), 3u);
 }
@@ -183,7 +185,7 @@ TEST_F(StorageThreadTest, OldBatchesGoWhileItIdles) {
   thread.reset();
   const Keep keep{.samples = std::chrono::days(30), .batches = std::chrono::days(40)};
   thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup, keep);
-  const auto reader = storage::StoreReader::Open(dir.path() / "test.db").value();
+  const auto reader = storage::SqliteReader::Open(dir.path() / "test.db").value();
   Await("the old batch to go", [&] { return !reader->FindBatch({1}).value(); });
   const auto samples_of = [&](std::uint64_t batch) {
     const auto outcomes = reader->ReadOutcomes({batch}, 0, 1).value();
@@ -218,7 +220,7 @@ TEST_F(StorageThreadTest, DamageEndsOnePassAndNotTheOther) {
     tree.bytes[0] = static_cast<std::uint8_t>(i / 251);
     return tree;
   };
-  store = storage::Store::Open(file, in_runs).value();
+  store = storage::SqliteStore::Open(file, in_runs).value();
   storage::JobsAccepted accepted = Acceptance(1, 10);
   accepted.jobs.resize(kResults, accepted.jobs.front());
   accepted.accepted_at = old;
@@ -236,7 +238,7 @@ TEST_F(StorageThreadTest, DamageEndsOnePassAndNotTheOther) {
   const auto first = tree_of(0).bytes;
   DamagePageWith(file, std::string_view(reinterpret_cast<const char*>(first.data()), first.size()));
 
-  auto opened = storage::Store::Open(file, in_runs);
+  auto opened = storage::SqliteStore::Open(file, in_runs);
   ASSERT_TRUE(opened) << opened.error().message;
   store = *std::move(opened);
   const Keep keep{.samples = std::chrono::days(30), .batches = std::chrono::days(40)};
@@ -244,7 +246,7 @@ TEST_F(StorageThreadTest, DamageEndsOnePassAndNotTheOther) {
   const Status thinned = retention.Step();
   ASSERT_FALSE(thinned);
   EXPECT_EQ(thinned.error().kind, ErrorKind::kCorrupt);
-  const auto reader = storage::StoreReader::Open(file).value();
+  const auto reader = storage::SqliteReader::Open(file).value();
   for (int step = 0; step < 100 && reader->FindBatch({1}).value(); ++step) {
     ASSERT_TRUE(retention.Step());
   }
@@ -292,7 +294,7 @@ void ExpectToOutlast(loopfleet::DiskFault fault) {
     monitoring::CoordinatorMetrics metrics{registry, AllLabels()};
     wire::Wakeup wakeup;
     CrashVfs disk;
-    auto store = storage::Store::Open(dir.path() / "test.db");
+    auto store = storage::SqliteStore::Open(dir.path() / "test.db");
     ASSERT_TRUE(store);
     ASSERT_TRUE((*store)->Apply(std::vector<storage::Write>{Acceptance(1, 10)}));
     const std::uint64_t before = disk.operations();
@@ -332,7 +334,7 @@ void ExpectToOutlast(loopfleet::DiskFault fault) {
       EXPECT_FALSE(thread.fatal());
     }
     operations = std::max(operations, disk.operations() - before);
-    const auto reader = storage::StoreReader::Open(dir.path() / "test.db");
+    const auto reader = storage::SqliteReader::Open(dir.path() / "test.db");
     ASSERT_TRUE(reader);
     EXPECT_EQ((*reader)->FindBatch({2})->has_value(), accepted == 1);
     EXPECT_EQ((*reader)->FindBatch({1}).value()->finished, 1u);
@@ -357,7 +359,7 @@ TEST_F(StorageThreadTest, WhatIsWrongIsSaidAsItIs) {
         std::tuple(DiskFault::kIoError, ErrorKind::kSystem, "cannot be written to")}) {
     PrivateDir fresh;
     CrashVfs disk;
-    auto on_it = storage::Store::Open(fresh.path() / "test.db").value();
+    auto on_it = storage::SqliteStore::Open(fresh.path() / "test.db").value();
     disk.FailAt(disk.operations() + 1, fault, CrashVfs::Lasting::kUntilMended);
     StorageThread writer(*on_it, metrics, clock, wakeup);
     writer.Write(ToPersist(1, Acceptance(1, 10), WhenFull::kRetry));

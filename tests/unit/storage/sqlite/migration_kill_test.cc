@@ -88,7 +88,7 @@ class MigrationKillTest : public ScratchDatabase,
     const pid_t pid = ::fork();
     if (pid == 0) {
       DeadlyDisk::DieAtChange(n);
-      const auto store = Store::Open(path());
+      const auto store = SqliteStore::Open(path());
       ::_exit(store ? 0 : 1);
     }
     int status = 0;

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "storage/sqlite/maintenance/database_check.h"
-#include "storage/sqlite/maintenance/thinning.h"
+#include "storage/thinning.h"
 #include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
@@ -23,11 +23,11 @@ constexpr int kVersion = 14;
 class MigrationsTest : public ScratchDatabase {
  protected:
   void ExpectRefused(ErrorKind kind, std::string_view text) {
-    const auto store = Store::Open(path());
+    const auto store = SqliteStore::Open(path());
     ASSERT_FALSE(store);
     EXPECT_EQ(store.error().kind, kind) << store.error().message;
     EXPECT_NE(store.error().message.find(text), std::string::npos) << store.error().message;
-    const auto reader = StoreReader::Open(path());
+    const auto reader = SqliteReader::Open(path());
     ASSERT_FALSE(reader);
     EXPECT_EQ(reader.error().kind, kind) << reader.error().message;
   }
@@ -49,7 +49,7 @@ TEST_F(MigrationsTest, ADatabaseOfVersion1IsBroughtHereWithAllItsRows) {
   std::filesystem::copy_file(
       std::filesystem::path(LOOPFLEET_SOURCE_DIR) / "tests/golden/storage/version1.db", path());
   {
-    const auto refused = StoreReader::Open(path());
+    const auto refused = SqliteReader::Open(path());
     ASSERT_FALSE(refused);  // only the writer changes it
   }
   const auto store = OpenStore();
@@ -295,7 +295,7 @@ TEST_F(OldDatabaseTest, IsWrittenOn) {
 }
 
 TEST_F(OldDatabaseTest, IsNotReadBeforeItWasUpgraded) {
-  const auto reader = StoreReader::Open(path());
+  const auto reader = SqliteReader::Open(path());
   ASSERT_FALSE(reader);
   EXPECT_NE(reader.error().message.find("start a coordinator of this version"), std::string::npos);
 }
@@ -303,7 +303,7 @@ TEST_F(OldDatabaseTest, IsNotReadBeforeItWasUpgraded) {
 TEST_F(MigrationsTest, AVersionThatNeverWasIsRefusedByReaders) {
   OpenStore();
   RunByHand("PRAGMA user_version = 0");
-  const auto reader = StoreReader::Open(path());
+  const auto reader = SqliteReader::Open(path());
   ASSERT_FALSE(reader);
   EXPECT_NE(reader.error().message.find("start a coordinator of this version"), std::string::npos)
       << reader.error().message;
@@ -321,7 +321,7 @@ TEST_F(MigrationsTest, AFileThatIsNoDatabaseIsLeftAlone) {
 }
 
 TEST_F(MigrationsTest, ADirectoryThatIsMissingIsNamed) {
-  const auto store = Store::Open(directory() / "no" / "x.db");
+  const auto store = SqliteStore::Open(directory() / "no" / "x.db");
   ASSERT_FALSE(store);
   EXPECT_NE(store.error().message.find("/no/x.db"), std::string::npos) << store.error().message;
 }

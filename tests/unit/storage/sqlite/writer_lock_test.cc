@@ -25,7 +25,7 @@ class Holder {
     if (::pipe(ready.data()) != 0) std::abort();
     pid_ = ::fork();
     if (pid_ == 0) {
-      const auto store = Store::Open(path);
+      const auto store = SqliteStore::Open(path);
       if (!store || ::write(ready[1], "!", 1) != 1) ::_exit(1);
       while (true) ::pause();
     }
@@ -55,12 +55,12 @@ TEST_F(WriterLockTest, ASecondWriterIsToldWhoHoldsIt) {
   std::chrono::nanoseconds quickest = std::chrono::hours(1);
   for (int i = 0; i < 20 && quickest >= std::chrono::seconds(2); ++i) {
     const auto begun = std::chrono::steady_clock::now();
-    EXPECT_FALSE(Store::Open(path()));
+    EXPECT_FALSE(SqliteStore::Open(path()));
     quickest =
         std::min<std::chrono::nanoseconds>(quickest, std::chrono::steady_clock::now() - begun);
   }
   EXPECT_LT(quickest, std::chrono::seconds(2));
-  const auto store = Store::Open(path());
+  const auto store = SqliteStore::Open(path());
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().kind, ErrorKind::kUnavailable);
   EXPECT_NE(store.error().message.find("in use by process " + std::to_string(holder.pid()) + ":"),
@@ -74,7 +74,7 @@ TEST_F(WriterLockTest, ASecondWriterIsToldWhoHoldsIt) {
 TEST_F(WriterLockTest, AnotherNameOfTheFileIsTheSameFile) {
   const auto store = OpenStore();
   std::filesystem::create_symlink(path(), directory() / "alias.db");
-  const auto second = Store::Open(directory() / "alias.db");
+  const auto second = SqliteStore::Open(directory() / "alias.db");
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().kind, ErrorKind::kUnavailable);
 }

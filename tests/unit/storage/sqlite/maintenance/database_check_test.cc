@@ -11,9 +11,9 @@
 #include <set>
 
 #include "common/base/random.h"
-#include "storage/sqlite/maintenance/pruning.h"
-#include "storage/sqlite/maintenance/thinning.h"
+#include "storage/pruning.h"
 #include "storage/sqlite/tables/suspicion_table.h"
+#include "storage/thinning.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -210,7 +210,7 @@ TEST_F(DatabaseCheckTest, EveryRowThatABitChanged) {
     missed_by_sqlite += only_rows;
 
     // Undamaged rows are served; damaged ones are refused.
-    const auto reader = StoreReader::Open(path());
+    const auto reader = SqliteReader::Open(path());
     if (!reader) continue;
     for (std::uint64_t id = 1; id <= kBatches; ++id) {
       const auto outcomes = (*reader)->ReadOutcomes({id}, 0, 10);

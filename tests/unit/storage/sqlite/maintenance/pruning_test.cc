@@ -1,6 +1,6 @@
 // Batches that finished long ago are removed whole, in steps; results stay and answer.
 
-#include "storage/sqlite/maintenance/pruning.h"
+#include "storage/pruning.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <iterator>
 
 #include "storage/sqlite/maintenance/database_check.h"
-#include "storage/sqlite/maintenance/pruning_count.h"
 #include "storage/sqlite/maintenance/pruning_table.h"
 #include "tests/support/crash_vfs.h"
 #include "tests/support/paths.h"
@@ -180,7 +179,7 @@ TEST_F(PruningTest, AKnownFailureGoesWithItsOutcome) {
   const Evaluation crashed = SomeFailure(FailureCode::kRunCrash);
   Put(*store, {Accepted(1, kOld), Finished(1, kOld, crashed)});
   PutMeasured(*store, 2, kNew);
-  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  const auto reader = SqliteReader::Open(path(), store->result_keys()).value();
   const Witness witness{.worker = "worker-1", .host = crashed.conditions->hardware.host};
   const StoreReader::FailureQuery question{
       .key = KeyFor(crashed), .now = kOld, .candidates = [&] { return std::vector{witness}; }};
@@ -315,7 +314,7 @@ TEST_F(PruningTest, WhatWouldGoIsWhatGoes) {
   Put(*store, {Accepted(2, kOld), Finished(2, kOld, SomeFailure(FailureCode::kRunCrash))});
   Put(*store, {Accepted(3, kOld, 0)});
   PutMeasured(*store, 4, kNew);
-  const PruningCount would = CountPruning(path(), Rule()).value();
+  const PruningCount would = OpenReader()->CountPruning(Rule()).value();
   const PruningCount count = Prune(*store);
   EXPECT_EQ(count.batches, 3u);
   EXPECT_EQ(would.batches, count.batches);
@@ -323,7 +322,6 @@ TEST_F(PruningTest, WhatWouldGoIsWhatGoes) {
   EXPECT_EQ(would.jobs, count.jobs);
   EXPECT_EQ(would.outcomes, count.outcomes);
   EXPECT_EQ(would.known_failures, count.known_failures);
-  EXPECT_EQ(CountPruning(directory() / "none.db", Rule()).error().kind, ErrorKind::kNotFound);
 }
 
 TEST_F(PruningTest, ANewFileShrinksInSteps) {
@@ -408,7 +406,7 @@ class PruningDiskTest : public PruningTest {
 
   // False: an error.
   bool PruneAll() {
-    const auto store = Store::Open(path(), kOptions);
+    const auto store = SqliteStore::Open(path(), kOptions);
     if (!store) return false;
     Pruning pass(Rule());
     while (!pass.is_over()) {

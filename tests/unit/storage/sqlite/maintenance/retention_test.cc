@@ -7,7 +7,6 @@
 
 #include "storage/sqlite/maintenance/database_check.h"
 #include "storage/sqlite/maintenance/retention_table.h"
-#include "storage/sqlite/maintenance/thinning_count.h"
 #include "tests/support/crash_vfs.h"
 #include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
@@ -279,14 +278,13 @@ TEST_F(RetentionTest, WhatWouldBeTakenIsWhatIsTaken) {
   PutMany(*store, 1, 40, kOld);
   PutMany(*store, 41, 10, kNew);
   for (const std::uint32_t keep_every : {3, 2, 0}) {
-    const ThinningCount would = CountThinning(path(), Rule(keep_every)).value();
+    const ThinningCount would = OpenReader()->CountThinning(Rule(keep_every)).value();
     Thinning pass(Rule(keep_every), Scope::kAll);
     Run(*store, pass);
     EXPECT_EQ(would.results, pass.count().results) << keep_every;
     EXPECT_EQ(would.samples, pass.count().samples) << keep_every;
     EXPECT_EQ(would.bytes, pass.count().bytes) << keep_every;
   }
-  EXPECT_EQ(CountThinning(directory() / "none.db", Rule(0)).error().kind, ErrorKind::kNotFound);
 }
 
 TEST_F(RetentionTest, CompactingGivesTheRoomBack) {
@@ -362,7 +360,7 @@ class RetentionDiskTest : public RetentionTest {
 
   // False: an error.
   bool ThinAll() {
-    const auto store = Store::Open(path(), kOptions);
+    const auto store = SqliteStore::Open(path(), kOptions);
     if (!store) return false;
     Thinning pass(Rule(0), Scope::kNew);
     while (!pass.is_over()) {
@@ -420,7 +418,7 @@ TEST_F(RetentionDiskTest, ADiskThatFillsAtEveryOperation) {
     SCOPED_TRACE(fmt::format("full at operation {}", at));
     CrashVfs disk;
     disk.Put(path(), whole);
-    const auto store = Store::Open(path(), kOptions).value();
+    const auto store = SqliteStore::Open(path(), kOptions).value();
     disk.FailAt(disk.operations() + at, DiskFault::kFull, CrashVfs::Lasting::kUntilMended);
     Thinning pass(Rule(0), Scope::kNew);
     bool was_full = false;

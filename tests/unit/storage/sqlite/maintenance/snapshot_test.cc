@@ -42,7 +42,7 @@ TEST_F(SnapshotTest, WhileTheWriterWorks) {
     EXPECT_TRUE(taken) << taken.error().message;
     if (!taken) break;
     EXPECT_TRUE(CheckDatabase(to).value().ok());
-    EXPECT_GE(StoreReader::Open(to).value()->NewestBatch().value()->batch.value, before);
+    EXPECT_GE(SqliteReader::Open(to).value()->NewestBatch().value()->batch.value, before);
     using std::filesystem::perms;
     EXPECT_EQ(std::filesystem::status(to).permissions(), perms::owner_read | perms::owner_write);
     EXPECT_FALSE(std::filesystem::exists(to.string() + "-wal"));
@@ -68,7 +68,7 @@ struct RestoreTest : SnapshotTest {
 };
 
 TEST_F(RestoreTest, ARestoredSnapshotIsAnotherHistory) {
-  const auto restored = Store::Open(directory() / "one.db").value();
+  const auto restored = SqliteStore::Open(directory() / "one.db").value();
   EXPECT_FALSE(restored->incarnation().is_nil());
   EXPECT_NE(restored->incarnation(), lost);
   EXPECT_GT(restored->epoch(), 1'000u);
@@ -81,21 +81,21 @@ TEST_F(RestoreTest, ItsNumbersStayJumpedAndJumpOnce) {
   std::uint64_t epoch = 0;
   std::uint64_t next_batch = 0;
   {
-    const auto restored = Store::Open(directory() / "one.db").value();
+    const auto restored = SqliteStore::Open(directory() / "one.db").value();
     incarnation = restored->incarnation();
     epoch = restored->epoch();
     next_batch = restored->RecoverBatches()->next_batch;
     ASSERT_TRUE(restored->Apply(BatchOf(next_batch)));
   }
-  const auto again = Store::Open(directory() / "one.db").value();
+  const auto again = SqliteStore::Open(directory() / "one.db").value();
   EXPECT_EQ(again->incarnation(), incarnation);
   EXPECT_EQ(again->epoch(), epoch + 1);
   EXPECT_EQ(again->RecoverBatches()->next_batch, next_batch + 1);
 }
 
 TEST_F(RestoreTest, TwoRestoresOfOneMomentDiffer) {
-  const auto one = Store::Open(directory() / "one.db").value();
-  const auto two = Store::Open(directory() / "two.db").value();
+  const auto one = SqliteStore::Open(directory() / "one.db").value();
+  const auto two = SqliteStore::Open(directory() / "two.db").value();
   EXPECT_NE(one->incarnation(), two->incarnation());
   EXPECT_NE(one->RecoverBatches()->next_batch, two->RecoverBatches()->next_batch);
 }
@@ -116,11 +116,11 @@ TEST_F(SnapshotTest, IsGoneOnWith) {
     ASSERT_TRUE(TakeSnapshot(path(), to));
     ASSERT_TRUE(store->Apply(BatchOf(4)));  // not in the copy
   }
-  const auto restored = Store::Open(to).value();
+  const auto restored = SqliteStore::Open(to).value();
   const Recovery recovery = restored->Recover().value();
   EXPECT_EQ(recovery.jobs.size(), 3u);
   EXPECT_TRUE(restored->Apply(BatchOf(recovery.next_batch)));
-  const auto reader = StoreReader::Open(to).value();
+  const auto reader = SqliteReader::Open(to).value();
   EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10).value().size(), 1u);
   EXPECT_TRUE(reader->FindResult(KeyFor(SomeMeasurement(2))).value());
 }

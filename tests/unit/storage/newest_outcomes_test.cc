@@ -1,12 +1,11 @@
-#include "storage/recent_outcomes.h"
-
+#include "storage/brief_outcome.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
 namespace loopfleet::storage {
 namespace {
 
-class RecentOutcomesTest : public ScratchDatabase {
+class NewestOutcomesTest : public ScratchDatabase {
  protected:
   // Batch 1: a measured job and a failed one. Batch 2: an answer from the store.
   void SetUp() override {
@@ -23,13 +22,13 @@ class RecentOutcomesTest : public ScratchDatabase {
   }
 
   std::vector<BriefOutcome> Newest(std::uint32_t max) {
-    return RecentOutcomes::Open(path()).value()->Newest(max).value();
+    return OpenReader()->NewestOutcomes(max).value();
   }
 
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<SqliteStore> store_;
 };
 
-TEST_F(RecentOutcomesTest, NewestBatchFirstAndItsLatestFirst) {
+TEST_F(NewestOutcomesTest, NewestBatchFirstAndItsLatestFirst) {
   const auto newest = Newest(10);
   ASSERT_EQ(newest.size(), 3U);
   EXPECT_EQ(newest[0].job, (JobId{{2}, 0}));
@@ -38,7 +37,7 @@ TEST_F(RecentOutcomesTest, NewestBatchFirstAndItsLatestFirst) {
   EXPECT_EQ(Newest(2).size(), 2U);
 }
 
-TEST_F(RecentOutcomesTest, SaysWhatTheStoreSays) {
+TEST_F(NewestOutcomesTest, SaysWhatTheStoreSays) {
   const auto newest = Newest(10);
   const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, 10).value();
   const BriefOutcome& ok = newest[2];
@@ -70,16 +69,10 @@ TEST_F(RecentOutcomesTest, SaysWhatTheStoreSays) {
   EXPECT_EQ(failed.failure->message, outcomes[1].evaluation.failure().message);
 }
 
-TEST_F(RecentOutcomesTest, TellsWhatIsNotTrusted) {
+TEST_F(NewestOutcomesTest, TellsWhatIsNotTrusted) {
   ASSERT_TRUE(store_->Apply(std::vector<Write>{
       ResultDoubted{.job = {{1}, 0}, .flagged_at = WallTime(Nanos(1)), .reason = "drift"}}));
   EXPECT_TRUE(Newest(10)[2].figures->is_suspect);
-}
-
-TEST(RecentOutcomes, WithoutADatabase) {
-  const auto none = RecentOutcomes::Open("/nowhere/there.db");
-  ASSERT_FALSE(none.has_value());
-  EXPECT_EQ(none.error().kind, ErrorKind::kNotFound);
 }
 
 }  // namespace

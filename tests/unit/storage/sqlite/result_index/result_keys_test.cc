@@ -1,6 +1,6 @@
 // The newest result is found, in memory and in runs, and no result is lost between the two.
 
-#include "storage/result_index/result_keys.h"
+#include "storage/sqlite/result_index/result_keys.h"
 
 #include <fmt/format.h>
 
@@ -93,7 +93,7 @@ class ResultKeysTest : public ScratchDatabase {
 TEST_F(ResultKeysTest, TheNewestIsFoundInMemoryAndInRuns) {
   const StoreOptions options{.run_entries = kRunEntries};
   auto store = OpenStore(options);
-  const auto shared = StoreReader::Open(path(), store->result_keys()).value();
+  const auto shared = store->OpenReader().value();
   const auto alone = OpenReader();
   constexpr std::uint32_t kTrees = 500;
   for (int round = 1; round <= 4; ++round) {
@@ -118,7 +118,7 @@ TEST_F(ResultKeysTest, TheNewestIsFoundInMemoryAndInRuns) {
   EXPECT_GE(NumberByHand("SELECT count(*) FROM result_key_runs"), 2);
   store.reset();
   store = OpenStore(options);  // and a restart finds them again
-  const auto again = StoreReader::Open(path(), store->result_keys()).value();
+  const auto again = SqliteReader::Open(path(), store->result_keys()).value();
   for (std::uint32_t tree = 0; tree < kTrees; tree += 12) ASSERT_EQ(ElapsedOf(*again, tree), 4);
 }
 
@@ -180,7 +180,7 @@ TEST_F(ResultKeysTest, RunsOfAnEarlierVersionAreSearchedBesideNewOnes) {
   auto store = OpenStore({.run_entries = kTrees});
   add_runs(*store, kOld + 1, kNew);
   for (int twice = 0; twice < 2; ++twice) {
-    const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+    const auto reader = SqliteReader::Open(path(), store->result_keys()).value();
     for (std::uint32_t tree = 0; tree < (kOld + 1 + kNew) * kTrees; ++tree) {
       ASSERT_EQ(ElapsedOf(*reader, tree), 1) << tree;
     }
@@ -197,7 +197,7 @@ TEST_F(ResultKeysTest, CodesAreFoundInMemoryAndInRuns) {
   for (std::uint32_t tree = 0; tree < kTrees; ++tree) Add(*store, {MeasuredWithCode(tree)});
   EXPECT_GE(NumberByHand("SELECT count(*) FROM result_key_runs"), 6);
   const auto expect_all = [&] {
-    const auto shared = StoreReader::Open(path(), store->result_keys()).value();
+    const auto shared = store->OpenReader().value();
     const auto alone = OpenReader();
     for (std::uint32_t tree = 0; tree < kTrees; ++tree) {
       for (StoreReader* reader : {shared.get(), alone.get()}) {
@@ -225,7 +225,7 @@ TEST_F(ResultKeysTest, ARunIsWrittenInPieces) {
   const auto chunks = [&] { return NumberByHand("SELECT count(*) FROM result_key_chunks"); };
   const auto runs = [&] { return NumberByHand("SELECT count(*) FROM result_key_runs"); };
   const auto expect_all = [&] {
-    const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+    const auto reader = SqliteReader::Open(path(), store->result_keys()).value();
     for (std::uint32_t tree = 0; tree < kEntries; tree += 77)
       ASSERT_EQ(ElapsedOf(*reader, tree), 1);
   };
@@ -257,7 +257,7 @@ TEST_F(ResultKeysTest, ARunIsWrittenInPieces) {
 // Far more rows of one tree than a page of a run holds.
 TEST_F(ResultKeysTest, OneTreeMeasuredManyTimes) {
   const auto store = OpenStore({.run_entries = kRunEntries});
-  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  const auto reader = SqliteReader::Open(path(), store->result_keys()).value();
   for (int round = 0; round < 4; ++round) {
     std::vector<Evaluation> evaluations;
     for (int i = 0; i < 400; ++i) evaluations.push_back(Measured(7, 1 + round * 400 + i));
@@ -277,7 +277,7 @@ TEST_F(ResultKeysTest, OneTreeMeasuredManyTimes) {
 // neither of the reader beside the writer nor of one in another process.
 TEST_F(ResultKeysTest, WhatIsSuspectedIsForgotten) {
   const auto store = OpenStore({.run_entries = kRunEntries});
-  const auto shared = StoreReader::Open(path(), store->result_keys()).value();
+  const auto shared = store->OpenReader().value();
   const auto alone = OpenReader();
   Add(*store, {Measured(1, 1), Measured(2, 2)});
   for (int twice = 0; twice < 2; ++twice) {
@@ -305,7 +305,7 @@ TEST_F(ResultKeysTest, WhatIsSuspectedIsForgotten) {
 // request spoils the answer to the other.
 TEST_F(ResultKeysTest, TheNewestThatIsGoodEnoughIsFoundWhateverWasAskedBefore) {
   const auto store = OpenStore({.run_entries = kRunEntries});
-  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  const auto reader = SqliteReader::Open(path(), store->result_keys()).value();
   const auto measured = [](double elapsed_ns, double spread) {
     Evaluation evaluation = Measured(1, elapsed_ns);
     std::get<Measurement>(evaluation.verdict).spread = spread;
@@ -329,7 +329,7 @@ TEST_F(ResultKeysTest, TheNewestThatIsGoodEnoughIsFoundWhateverWasAskedBefore) {
 
 TEST_F(ResultKeysTest, ARequestConsidersTheNewestResultsOnly) {
   const auto store = OpenStore({.run_entries = kRunEntries});
-  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  const auto reader = SqliteReader::Open(path(), store->result_keys()).value();
   Add(*store, {MeasuredWith(0.001)});
   Add(*store, std::vector<Evaluation>(ResultTable::kMaxCandidates - 1, MeasuredWith(0.02)));
   EXPECT_TRUE(reader->FindResult(KeyOf(0.01)).value());
@@ -341,7 +341,7 @@ TEST_F(ResultKeysTest, ARequestConsidersTheNewestResultsOnly) {
 // Ids and times ascend together. Here the clock was set back, so the row behind is never read.
 TEST_F(ResultKeysTest, ASearchEndsAtTheFirstResultThatIsTooOld) {
   const auto store = OpenStore({.run_entries = kRunEntries});
-  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  const auto reader = SqliteReader::Open(path(), store->result_keys()).value();
   for (const int second : {20, 10}) {
     Outcome outcome = SomeOutcome({.batch = ++batch_}, PlainSpec(2), Measured(1, second));
     outcome.finished_at = WallTime(std::chrono::seconds(second));
@@ -358,7 +358,7 @@ TEST_F(ResultKeysTest, ASearchEndsAtTheFirstResultThatIsTooOld) {
 
 TEST_F(ResultKeysTest, ARepeatedMissReadsNothing) {
   const auto store = OpenStore({.run_entries = kRunEntries});
-  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  const auto reader = SqliteReader::Open(path(), store->result_keys()).value();
   Add(*store, std::vector<Evaluation>(3, MeasuredWith(0.02)));
   EXPECT_EQ(reader->FindResult(KeyOf(0.01)).value(), nullptr);
   RunByHand("DELETE FROM results WHERE id <= 2");  // reading them again would fail
@@ -370,7 +370,7 @@ TEST_F(ResultKeysTest, ARepeatedMissReadsNothing) {
 
 TEST_F(ResultKeysTest, AGroupThatFailsAddsNothing) {
   const auto store = OpenStore({.run_entries = kRunEntries});
-  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  const auto reader = SqliteReader::Open(path(), store->result_keys()).value();
   Add(*store, std::vector<Evaluation>(kRunEntries - 1, Measured(1, 1)));
   std::vector<Write> bad = {
       SomeBatch(++batch_, {PlainSpec(2), PlainSpec(2)}),
@@ -397,14 +397,14 @@ TEST_F(ResultKeysTest, ADamagedRunIsMadeAgain) {
   ASSERT_EQ(NumberByHand("SELECT count(*) FROM result_key_runs"), 3);
   RunByHand("UPDATE result_key_runs SET filter = zeroblob(length(filter)) WHERE run = 2");
   const auto store = OpenStore(options);
-  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  const auto reader = SqliteReader::Open(path(), store->result_keys()).value();
   for (std::uint32_t tree = 0; tree < 1000; ++tree) ASSERT_EQ(ElapsedOf(*reader, tree), 1) << tree;
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM result_key_runs"), 3);
 }
 
 TEST_F(ResultKeysTest, ADamagedPageOfARunIsFoundOut) {
   const auto store = OpenStore({.run_entries = kRunEntries});
-  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  const auto reader = SqliteReader::Open(path(), store->result_keys()).value();
   Add(*store, std::vector<Evaluation>(kRunEntries, Measured(1, 1)));
   Add(*store, {Measured(2, 2)});  // the next group seals
   RunByHand("UPDATE result_key_chunks SET entries = zeroblob(length(entries))");

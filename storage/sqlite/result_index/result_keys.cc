@@ -1,4 +1,4 @@
-#include "storage/result_index/result_keys.h"
+#include "storage/sqlite/result_index/result_keys.h"
 
 #include <algorithm>
 #include <array>

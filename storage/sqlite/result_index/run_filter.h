@@ -1,14 +1,14 @@
 #pragma once
-// Filters over the hashes of runs (storage/result_index/result_keys.h): whether a run may contain a
-// hash. The words of one filter are stored with its run. A FilterGroup holds many filters of equal
-// size in memory, in the order in which a look-up reads them.
+// Filters over the hashes of runs (storage/sqlite/result_index/result_keys.h): whether a run may
+// contain a hash. The words of one filter are stored with its run. A FilterGroup holds many filters
+// of equal size in memory, in the order in which a look-up reads them.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "storage/result_index/result_hash.h"
+#include "storage/sqlite/result_index/result_hash.h"
 
 namespace loopfleet::storage {
 

@@ -1,11 +1,11 @@
-#include "storage/unfinished_jobs.h"
+#include "storage/sqlite/unfinished_rows.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace loopfleet::storage {
 
-Status UnfinishedJobs::Read(std::size_t max, std::vector<UnfinishedJob>& jobs,
+Status UnfinishedRows::Read(std::size_t max, std::vector<UnfinishedJob>& jobs,
                             std::vector<JobId>& damaged) {
   const std::size_t end = jobs.size() + damaged.size() + max;
   std::size_t examined = 0;
@@ -27,13 +27,13 @@ Status UnfinishedJobs::Read(std::size_t max, std::vector<UnfinishedJob>& jobs,
   return {};
 }
 
-bool UnfinishedJobs::IsAhead(JobId job) const {
+bool UnfinishedRows::IsAhead(JobId job) const {
   if (at_end()) return false;
   const BatchId reading = batches_[batch_].batch;
   return job.batch == reading ? job.index >= next_ : job.batch > reading;
 }
 
-Result<std::optional<UnfinishedJob>> UnfinishedJobs::ReadOutOfOrder(JobId id) {
+Result<std::optional<UnfinishedJob>> UnfinishedRows::ReadOutOfOrder(JobId id) {
   const auto batch = std::ranges::lower_bound(batches_, id.batch, {}, &StoredBatch::batch);
   if (!IsAhead(id) || batch == batches_.end() || batch->batch != id.batch) return std::nullopt;
   if (id.index >= batch->job_count) return std::nullopt;
@@ -52,7 +52,7 @@ Result<std::optional<UnfinishedJob>> UnfinishedJobs::ReadOutOfOrder(JobId id) {
   return found;
 }
 
-Status UnfinishedJobs::ReadWindowOutcomes(const StoredBatch& batch) {
+Status UnfinishedRows::ReadWindowOutcomes(const StoredBatch& batch) {
   const std::uint32_t count = std::min(kWindow, batch.job_count - next_);
   window_ = next_;
   if (batch.finished == 0) {
@@ -63,11 +63,11 @@ Status UnfinishedJobs::ReadWindowOutcomes(const StoredBatch& batch) {
   return {};
 }
 
-void UnfinishedJobs::SkipFinished() {
+void UnfinishedRows::SkipFinished() {
   while (next_ < window_ + finished_.size() && finished_[next_ - window_]) ++next_;
 }
 
-Status UnfinishedJobs::ReadOneByOne(BatchId batch, std::size_t max,
+Status UnfinishedRows::ReadOneByOne(BatchId batch, std::size_t max,
                                     std::vector<UnfinishedJob>& jobs, std::vector<JobId>& damaged) {
   const auto end = static_cast<std::uint32_t>(window_ + finished_.size());
   for (std::size_t room = max; next_ < end && room > 0; ++next_) {
@@ -87,7 +87,7 @@ Status UnfinishedJobs::ReadOneByOne(BatchId batch, std::size_t max,
   return {};
 }
 
-Status UnfinishedJobs::ReadWindow(BatchId batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
+Status UnfinishedRows::ReadWindow(BatchId batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
                                   std::vector<JobId>& damaged) {
   const auto end = static_cast<std::uint32_t>(window_ + finished_.size());
   std::size_t room = max;

@@ -1,4 +1,4 @@
-#include "storage/result_index/run_filter.h"
+#include "storage/sqlite/result_index/run_filter.h"
 
 #include <algorithm>
 #include <array>

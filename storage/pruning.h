@@ -4,9 +4,9 @@
 // goes with the jobs. A known failure goes with the outcome that it refers to: an equal job is
 // evaluated again. A repeat of a removed request is accepted as a new one.
 //
-// A pass visits the batches in short steps: Store::Prune calls PruningTable::Step. Each step is
-// atomic on disk, together with the pass's row of `prunings`, so a pass may end anywhere; the next
-// one goes on in the middle of a batch. The batch's own row goes first, so no reader sees a part.
+// A pass visits the batches in short steps (Store::Prune). Each step is atomic on disk, together
+// with the record that the database keeps of the pass, so a pass may end anywhere; the next one
+// goes on in the middle of a batch. The batch's own row goes first, so no reader sees a part.
 //
 // Never removed: batches that are open or unfinished, damaged ones (to hide no damage), and the
 // newest batch, because batch numbers continue after it. So a lower number without a batch was

@@ -1,11 +1,15 @@
-#include "storage/store_reader.h"
+#include "storage/sqlite/sqlite_reader.h"
 
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "storage/result_index/result_keys.h"
+#include "storage/settled_failure.h"
+#include "storage/sqlite/maintenance/pruning_count.h"
+#include "storage/sqlite/maintenance/thinning_count.h"
 #include "storage/sqlite/migrations.h"
+#include "storage/sqlite/newest_outcomes.h"
+#include "storage/sqlite/result_index/result_keys.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/batch_table.h"
 #include "storage/sqlite/tables/conditions_table.h"
@@ -13,7 +17,7 @@
 #include "storage/sqlite/tables/outcome_table.h"
 #include "storage/sqlite/tables/result_table.h"
 #include "storage/sqlite/tables/suspicion_table.h"
-#include "storage/unfinished_jobs.h"
+#include "storage/sqlite/unfinished_rows.h"
 
 namespace loopfleet::storage {
 namespace {
@@ -23,7 +27,7 @@ constexpr std::chrono::milliseconds kReadBusyWait{5000};
 
 }  // namespace
 
-struct StoreReader::Impl {
+struct SqliteReader::Impl {
   Impl(std::unique_ptr<Connection> opened, std::shared_ptr<const ResultKeys> shared)
       : connection(std::move(opened)),
         own_keys(shared == nullptr ? std::make_shared<ResultKeys>() : nullptr),
@@ -47,18 +51,18 @@ struct StoreReader::Impl {
   SuspicionTable suspicions{*connection};
 };
 
-Result<std::unique_ptr<StoreReader>> StoreReader::Open(const std::filesystem::path& path,
-                                                       std::shared_ptr<const ResultKeys> keys) {
+Result<std::unique_ptr<SqliteReader>> SqliteReader::Open(const std::filesystem::path& path,
+                                                         std::shared_ptr<const ResultKeys> keys) {
   LF_TRY(auto connection, Connection::Open(path, Access::kReadOnly, kReadBusyWait));
   LF_TRY_VOID(CheckSchema(*connection));
-  return std::unique_ptr<StoreReader>(
-      new StoreReader(std::make_unique<Impl>(std::move(connection), std::move(keys))));
+  return std::unique_ptr<SqliteReader>(
+      new SqliteReader(std::make_unique<Impl>(std::move(connection), std::move(keys))));
 }
 
-StoreReader::StoreReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-StoreReader::~StoreReader() = default;
+SqliteReader::SqliteReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SqliteReader::~SqliteReader() = default;
 
-Status StoreReader::Impl::RefreshOwnKeys() {
+Status SqliteReader::Impl::RefreshOwnKeys() {
   if (own_keys == nullptr) return {};
   // A commit may have flagged results as suspect.
   LF_TRY(const std::int64_t version, connection->Number("PRAGMA data_version"));
@@ -66,22 +70,23 @@ Status StoreReader::Impl::RefreshOwnKeys() {
   return own_keys->Refresh(*connection, conditions);
 }
 
-Result<StoredAnswer> StoreReader::FindResult(const ResultKey& key) {
+Result<StoredAnswer> SqliteReader::FindResult(const ResultKey& key) {
   LF_TRY_VOID(impl_->RefreshOwnKeys());
   return impl_->results.FindLatest(key);
 }
 
-Result<StoredAnswer> StoreReader::FindObservation(const ResultKey& key) {
+Result<StoredAnswer> SqliteReader::FindObservation(const ResultKey& key) {
   return impl_->observations.FindLatest(key);
 }
 
-Result<StoredAnswer> StoreReader::FindSameCode(const std::string& code_hash, const ResultKey& key) {
+Result<StoredAnswer> SqliteReader::FindSameCode(const std::string& code_hash,
+                                                const ResultKey& key) {
   LF_TRY_VOID(impl_->RefreshOwnKeys());
   return impl_->results.FindSameCode(code_hash, key);
 }
 
-Result<StoredAnswer> StoreReader::Impl::AnswerOf(const KnownFailures::Entry& entry,
-                                                 const ResultKey& key) {
+Result<StoredAnswer> SqliteReader::Impl::AnswerOf(const KnownFailures::Entry& entry,
+                                                  const ResultKey& key) {
   LF_TRY(auto outcome, outcomes.FindAt(entry.batch, entry.sequence));
   // Hashes may collide: the row decides.
   if (!outcome || outcome->evaluation.ok() || !Matches(outcome->evaluation, key)) return nullptr;
@@ -94,7 +99,7 @@ Result<StoredAnswer> StoreReader::Impl::AnswerOf(const KnownFailures::Entry& ent
                    .measured_at = outcome->finished_at});
 }
 
-Result<StoredAnswer> StoreReader::FindFailure(const FailureQuery& question) {
+Result<StoredAnswer> SqliteReader::FindFailure(const FailureQuery& question) {
   constexpr std::size_t kMostWitnesses = 32;
   if (impl_->own_keys != nullptr) {
     LF_TRY_VOID(impl_->own_keys->failures().Load(*impl_->connection, impl_->conditions));
@@ -129,18 +134,18 @@ Result<StoredAnswer> StoreReader::FindFailure(const FailureQuery& question) {
   return nullptr;
 }
 
-Result<std::optional<StoredRequest>> StoreReader::FindRequest(const Uuid& client,
-                                                              const Uuid& request_id) {
+Result<std::optional<StoredRequest>> SqliteReader::FindRequest(const Uuid& client,
+                                                               const Uuid& request_id) {
   return impl_->batches.FindRequest(client, request_id);
 }
 
-Result<std::vector<Outcome>> StoreReader::ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
-                                                       std::uint32_t max) {
+Result<std::vector<Outcome>> SqliteReader::ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
+                                                        std::uint32_t max) {
   return impl_->outcomes.ReadAfter(batch, after_sequence, max);
 }
 
-Result<StoreReader::OutcomeRows> StoreReader::ListOutcomes(OutcomePlace after, std::uint32_t max,
-                                                           const std::string& benchmark_prefix) {
+Result<SqliteReader::OutcomeRows> SqliteReader::ListOutcomes(OutcomePlace after, std::uint32_t max,
+                                                             const std::string& benchmark_prefix) {
   LF_TRY(auto outcomes, impl_->outcomes.ListAfter(after, max));
   OutcomeRows rows{.next = after, .is_end = outcomes.size() < max};
   for (Outcome& outcome : outcomes) {
@@ -153,9 +158,9 @@ Result<StoreReader::OutcomeRows> StoreReader::ListOutcomes(OutcomePlace after, s
   return rows;
 }
 
-std::uint64_t StoreReader::TakeDamagedCount() { return impl_->outcomes.TakeDamagedCount(); }
+std::uint64_t SqliteReader::TakeDamagedCount() { return impl_->outcomes.TakeDamagedCount(); }
 
-Result<std::optional<StoredJob>> StoreReader::ReadJob(JobId job) {
+Result<std::optional<StoredJob>> SqliteReader::ReadJob(JobId job) {
   LF_TRY(auto spec, impl_->jobs.Find(job));
   if (!spec) return std::nullopt;
   StoredJob stored{.spec = *std::move(spec)};
@@ -167,21 +172,33 @@ Result<std::optional<StoredJob>> StoreReader::ReadJob(JobId job) {
   return stored;
 }
 
-std::unique_ptr<UnfinishedJobs> StoreReader::ReadUnfinished(std::vector<StoredBatch> batches) {
-  return std::make_unique<UnfinishedJobs>(impl_->jobs, impl_->outcomes, std::move(batches));
+std::unique_ptr<UnfinishedJobs> SqliteReader::ReadUnfinished(std::vector<StoredBatch> batches) {
+  return std::make_unique<UnfinishedRows>(impl_->jobs, impl_->outcomes, std::move(batches));
 }
 
-Result<std::vector<StoredBatch>> StoreReader::ListBatches(std::uint32_t max) {
+Result<std::vector<StoredBatch>> SqliteReader::ListBatches(std::uint32_t max) {
   return impl_->batches.List(max);
 }
 
-Result<std::optional<StoredBatch>> StoreReader::FindBatch(BatchId batch) {
+Result<std::optional<StoredBatch>> SqliteReader::FindBatch(BatchId batch) {
   return impl_->batches.Find(batch);
 }
 
-Result<bool> StoreReader::WasPruned(BatchId batch) { return impl_->batches.WasPruned(batch); }
+Result<std::vector<BriefOutcome>> SqliteReader::NewestOutcomes(std::uint32_t max) {
+  return ReadNewestOutcomes(*impl_->connection, max);
+}
 
-Result<std::optional<StoredBatch>> StoreReader::NewestBatch() {
+Result<ThinningCount> SqliteReader::CountThinning(const ThinningRule& rule) {
+  return storage::CountThinning(*impl_->connection, rule);
+}
+
+Result<PruningCount> SqliteReader::CountPruning(const PruningRule& rule) {
+  return storage::CountPruning(*impl_->connection, rule);
+}
+
+Result<bool> SqliteReader::WasPruned(BatchId batch) { return impl_->batches.WasPruned(batch); }
+
+Result<std::optional<StoredBatch>> SqliteReader::NewestBatch() {
   return impl_->batches.NewestOfClients();
 }
 

@@ -1,18 +1,11 @@
 #pragma once
-// RecentOutcomes: the newest outcomes in brief, for overviews. Reads over a read-only connection of
-// its own. Unlike StoreReader it does not verify checksums: no decision depends on it.
-//
-// Used by one thread at a time.
+// BriefOutcome: an outcome as overviews show it.
 
 #include <cstdint>
-#include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/result.h"
 #include "common/job/failure.h"
 #include "common/job/ids.h"
 #include "common/job/outcome.h"
@@ -45,22 +38,6 @@ struct BriefOutcome {
     bool is_suspect = false;
   };
   std::optional<Figures> figures;
-};
-
-class Connection;
-
-class RecentOutcomes {
- public:
-  // The file must exist. kNotFound, kSystem
-  static Result<std::unique_ptr<RecentOutcomes>> Open(const std::filesystem::path& path);
-  ~RecentOutcomes();
-
-  // At most `max`, newest batch first; within a batch, latest outcome first.
-  Result<std::vector<BriefOutcome>> Newest(std::uint32_t max);
-
- private:
-  explicit RecentOutcomes(std::unique_ptr<Connection> connection);
-  std::unique_ptr<Connection> connection_;
 };
 
 }  // namespace loopfleet::storage

@@ -1,13 +1,9 @@
-#include "storage/recent_outcomes.h"
+#include "storage/sqlite/newest_outcomes.h"
 
 #include <utility>
 
-#include "storage/sqlite/sqlite.h"
-
 namespace loopfleet::storage {
 namespace {
-
-constexpr std::chrono::milliseconds kReadBusyWait{5000};
 
 BriefOutcome Read(Query& query) {
   BriefOutcome brief;
@@ -48,17 +44,8 @@ BriefOutcome Read(Query& query) {
 
 }  // namespace
 
-Result<std::unique_ptr<RecentOutcomes>> RecentOutcomes::Open(const std::filesystem::path& path) {
-  LF_TRY(auto connection, Connection::Open(path, Access::kReadOnly, kReadBusyWait));
-  return std::unique_ptr<RecentOutcomes>(new RecentOutcomes(std::move(connection)));
-}
-
-RecentOutcomes::RecentOutcomes(std::unique_ptr<Connection> connection)
-    : connection_(std::move(connection)) {}
-RecentOutcomes::~RecentOutcomes() = default;
-
-Result<std::vector<BriefOutcome>> RecentOutcomes::Newest(std::uint32_t max) {
-  LF_TRY(Query query, connection_->Start(R"sql(
+Result<std::vector<BriefOutcome>> ReadNewestOutcomes(Connection& connection, std::uint32_t max) {
+  LF_TRY(Query query, connection.Start(R"sql(
     SELECT o.batch, o.idx, o.worker, o.finished_at,
            o.queue_ns + o.replay_ns + o.compile_ns + o.verify_ns + o.measure_ns, o.measure_ns,
            o.source, o.failure_code, coalesce(o.failure_message, ''), coalesce(j.benchmark, ''),

@@ -1,6 +1,6 @@
 // Which failures answer for equal jobs, for how long, and whose verdict that takes.
 
-#include "storage/result_index/known_failures.h"
+#include "storage/sqlite/result_index/known_failures.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,9 @@
 #include <array>
 #include <chrono>
 
-#include "storage/store.h"
-#include "storage/store_reader.h"
+#include "storage/settled_failure.h"
+#include "storage/sqlite/sqlite_reader.h"
+#include "storage/sqlite/sqlite_store.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -66,14 +67,14 @@ class KnownFailureTest : public ScratchDatabase {
     shared_.reset();
     store_.reset();
     store_ = OpenStore();
-    shared_ = StoreReader::Open(path(), store_->result_keys()).value();
+    shared_ = SqliteReader::Open(path(), store_->result_keys()).value();
   }
 
   std::uint64_t batch_ = 0;
   WallTime now_{Nanos(1'700'000'001'000'000'001)};
   std::vector<Witness> candidates_{kFirst};
-  std::unique_ptr<Store> store_ = OpenStore();
-  std::unique_ptr<StoreReader> shared_ = StoreReader::Open(path(), store_->result_keys()).value();
+  std::unique_ptr<SqliteStore> store_ = OpenStore();
+  std::unique_ptr<StoreReader> shared_ = SqliteReader::Open(path(), store_->result_keys()).value();
 };
 
 // A verdict that faulty hardware could give.

@@ -1,21 +1,31 @@
 #pragma once
 // Thinning: retention of raw samples. Removes the samples of old results, all or all but every
 // N-th. What was computed from them (median, interval, grade, provenance, number of samples) stays.
-// A pass visits the results in short steps: Store::Thin calls RetentionTable::Step, which walks the
-// rows, and ResultTable::Thin removes the samples. Each step is atomic on disk, together with the
-// pass's row of `retention`, so a pass may end anywhere.
+// A pass visits the results in short steps (Store::Thin). Each step is atomic on disk, together
+// with the record that the database keeps of the pass, so a pass may end anywhere.
 //
 // A damaged result is skipped and stays as it is. A result with no more samples than the rule keeps
 // is not changed: a rule may be applied any number of times.
 
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "common/base/clock.h"
-#include "storage/result_index/result_keys.h"
-#include "storage/sqlite/tables/thinning_rule.h"
 
 namespace loopfleet::storage {
+
+struct ThinningRule {
+  WallTime measured_before{};    // applies to results measured before this
+  std::uint32_t keep_every = 0;  // keeps one of this many samples; 0: none
+  std::string asked_by;          // the program, for people: "loopfleet db thin"
+};
+
+// How many of a result's samples the rule keeps.
+inline std::uint32_t SamplesLeft(const ThinningRule& rule, std::uint32_t samples_before) {
+  if (rule.keep_every == 0) return 0;
+  return samples_before / rule.keep_every + (samples_before % rule.keep_every == 0 ? 0 : 1);
+}
 
 struct ThinningCount {
   std::uint64_t results = 0;  // that lost samples
@@ -49,8 +59,8 @@ class Thinning {
   std::int64_t id_ = 0;
   bool has_begun_ = false;
   WallTime begun_at_{};
-  ResultId seen_ = 0;     // the last result examined
-  ResultId through_ = 0;  // the last old result examined
+  std::int64_t seen_ = 0;     // the last result examined
+  std::int64_t through_ = 0;  // the last old result examined
   std::uint32_t too_new_in_row_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // Filters miss nothing, and a group says what its filters say.
 
-#include "storage/result_index/run_filter.h"
+#include "storage/sqlite/result_index/run_filter.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,7 @@
 // kernel that hangs does not take its ten seconds of a timing slot once for each job. A failure
 // answers for the full tuple, as a result does; a CUT for its bound and for lower ones.
 //
-// A broken host fails what others can measure, so one host's verdict does not answer for its class:
-// see Settles().
+// Whether they answer: storage/settled_failure.h.
 //
 // In memory: the newest kMost verdicts, about 200 bytes each; rows of earlier ones stay in the
 // table. Any thread may read; only the writer adds and publishes.
@@ -29,28 +28,6 @@
 #include "storage/sqlite/tables/conditions_table.h"
 
 namespace loopfleet::storage {
-
-// Of a failure that is circumstantial (FailurePolicy), and of any other.
-inline constexpr std::chrono::hours kCircumstantialAge{24};
-inline constexpr std::chrono::hours kOneHostsVerdictAge{1};
-inline constexpr std::size_t kEnoughHosts = 3;
-
-// The workers that could get a job.
-using Candidates = std::function<std::vector<Witness>()>;
-struct Verdict {
-  Witness witness;
-  WallTime given_at{};
-};
-// Whether these verdicts on one tree, all of this code, answer a job at `now`:
-// - CUT: yes, as a figure would.
-// - If it is circumstantial: if each candidate gave it within kCircumstantialAge, or
-//   kEnoughHosts did: in a large fleet, no job waits until the last worker has tried.
-// - Any other: if two hosts gave it, or if the host of each candidate gave it within
-//   kOneHostsVerdictAge.
-// Without a candidate only a CUT and the verdict of two hosts do. `candidates` is called only if
-// they matter; null: there is none.
-bool Settles(FailureCode code, std::span<const Verdict> verdicts, const Candidates& candidates,
-             WallTime now);
 
 class KnownFailures {
  public:

@@ -6,10 +6,10 @@
 // changes. An ordinary index in the order of a hash would change a different page for each row.
 //
 // Hashes may collide: readers compare the row itself. In memory: 20 bytes for each entry not yet in
-// a run, 3 bytes for each entry in one (the run's filter, storage/result_index/run_filter.h). Every
-// 32 runs share a group of filters, so a look-up in N runs reads about N / 32 * 8 + 31 cache lines,
-// and none of them while it holds the lock. A restart reads the filters, which later transactions
-// group again, and the rows that are in no run.
+// a run, 3 bytes for each entry in one (the run's filter,
+// storage/sqlite/result_index/run_filter.h). Every 32 runs share a group of filters, so a look-up
+// in N runs reads about N / 32 * 8 + 31 cache lines, and none of them while it holds the lock. A
+// restart reads the filters, which later transactions group again, and the rows that are in no run.
 //
 // Any thread may read; only the writer adds, seals and publishes.
 
@@ -22,9 +22,9 @@
 
 #include "common/base/result.h"
 #include "storage/record.h"
-#include "storage/result_index/known_failures.h"
-#include "storage/result_index/result_hash.h"
-#include "storage/result_index/run_filter.h"
+#include "storage/sqlite/result_index/known_failures.h"
+#include "storage/sqlite/result_index/result_hash.h"
+#include "storage/sqlite/result_index/run_filter.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/conditions_table.h"
 

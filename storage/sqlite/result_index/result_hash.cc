@@ -1,4 +1,4 @@
-#include "storage/result_index/result_hash.h"
+#include "storage/sqlite/result_index/result_hash.h"
 
 #include <xxhash.h>
 

@@ -1,0 +1,551 @@
+#include "tests/support/model_store/model_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <variant>
+
+#include "storage/settled_failure.h"
+#include "storage/unfinished_jobs.h"
+
+namespace loopfleet::storage {
+namespace {
+
+bool FitsConditions(const Evaluation& evaluation, const ResultKey& key) {
+  if (!evaluation.conditions) return false;
+  const Conditions& had = *evaluation.conditions;
+  return had.hardware.hardware_class == key.hardware_class && had.compiler == key.compiler &&
+         had.threads == key.threads && had.cache == key.cache && had.policy == key.policy;
+}
+
+bool Fits(const Evaluation& evaluation, const ResultKey& key) {
+  return evaluation.subject == key.subject && FitsConditions(evaluation, key);
+}
+
+bool IsGoodEnough(const Measurement& measurement, const ResultKey& key) {
+  if (measurement.grade == Grade::kD || measurement.grade > key.min_grade) return false;
+  if (key.precision == 0) return true;
+  return measurement.spread <= key.precision &&
+         (measurement.grade != Grade::kC || key.precision > 0.05);
+}
+
+// Whether a worker's figures may answer for other kernels with the same machine code.
+bool HasCode(const Evaluation& evaluation) {
+  return evaluation.is_timed() && !evaluation.code_hash.empty() &&
+         evaluation.measurement().grade <= Grade::kB;
+}
+
+class ModelUnfinished final : public UnfinishedJobs {
+ public:
+  ModelUnfinished(const ModelDatabase& database, std::vector<StoredBatch> batches)
+      : database_(database) {
+    for (const StoredBatch& batch : batches) {
+      for (std::uint32_t index = 0; index < batch.job_count; ++index) {
+        const JobId job{.batch = batch.batch, .index = index};
+        if (!database_.outcomes.contains(job)) jobs_.push_back(job);
+      }
+    }
+  }
+
+  Status Read(std::size_t max, std::vector<UnfinishedJob>& jobs, std::vector<JobId>&) override {
+    for (; max > 0 && !at_end(); --max, ++next_) {
+      if (!database_.outcomes.contains(jobs_[next_])) jobs.push_back(JobOf(jobs_[next_]));
+    }
+    return {};
+  }
+  bool at_end() const override { return next_ == jobs_.size(); }
+  Result<std::optional<UnfinishedJob>> ReadOutOfOrder(JobId job) override {
+    const auto ahead = jobs_.begin() + static_cast<std::ptrdiff_t>(next_);
+    if (database_.outcomes.contains(job) || std::find(ahead, jobs_.end(), job) == jobs_.end()) {
+      return std::nullopt;
+    }
+    return JobOf(job);
+  }
+
+ private:
+  UnfinishedJob JobOf(JobId job) const {
+    UnfinishedJob unfinished{.job = job,
+                             .spec = database_.jobs.at(job),
+                             .accepted_at = std::nullopt,
+                             .replayed = database_.replayed.at(job)};
+    if (unfinished.spec.deadline_s != 0) unfinished.accepted_at = database_.accepted_at.at(job);
+    return unfinished;
+  }
+
+  const ModelDatabase& database_;
+  std::vector<JobId> jobs_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+struct ModelStore::Writer {
+  ModelDatabase& database;
+  std::vector<std::function<void()>>& undo;
+
+  // Each change of a map goes through these two, so that it can be taken back.
+  template <class Map, class Key, class Value>
+  void Set(Map& map, const Key& key, Value value) const {
+    const auto known = map.find(key);
+    if (known == map.end()) {
+      undo.push_back([&map, key] { map.erase(key); });
+    } else {
+      undo.push_back([&map, key, before = known->second] { map.insert_or_assign(key, before); });
+    }
+    map.insert_or_assign(key, std::move(value));
+  }
+  template <class Map, class Key>
+  void Erase(Map& map, const Key& key) const {
+    const auto known = map.find(key);
+    if (known == map.end()) return;
+    undo.push_back([&map, key, before = known->second] { map.insert_or_assign(key, before); });
+    map.erase(known);
+  }
+
+  Result<StoredBatch> Find(BatchId id) const {
+    const auto batch = database.batches.find(id);
+    if (batch != database.batches.end()) return batch->second;
+    return Fail(ErrorKind::kInvalid, fmt::format("there is no batch {}", id));
+  }
+
+  Status operator()(const JobsAccepted& accepted) const {
+    const BatchId id = accepted.batch;
+    StoredBatch batch{.batch = id, .client = accepted.client, .accepted_at = accepted.accepted_at};
+    if (!accepted.new_batch) {
+      LF_TRY(batch, Find(id));
+    } else if (database.batches.contains(id)) {
+      return Fail(ErrorKind::kExists, fmt::format("batch {} is there already", id));
+    }
+    if (batch.closed) {
+      return Fail(ErrorKind::kInvalid, fmt::format("batch {} is closed to more jobs", id));
+    }
+    if (accepted.first_index != batch.job_count) {
+      return Fail(ErrorKind::kInvalid, fmt::format("batch {}: jobs from index {} on, but it has {}",
+                                                   id, accepted.first_index, batch.job_count));
+    }
+    const std::pair request(accepted.client, accepted.request_id);
+    if (database.requests.contains(request)) {
+      return Fail(ErrorKind::kExists, "one of the requests was accepted before");
+    }
+    Set(database.requests, request,
+        StoredRequest{.batch = id,
+                      .first_index = accepted.first_index,
+                      .job_count = static_cast<std::uint32_t>(accepted.jobs.size()),
+                      .request_digest = accepted.request_digest});
+    for (std::size_t i = 0; i < accepted.jobs.size(); ++i) {
+      const JobId job{.batch = id, .index = batch.job_count++};
+      Set(database.jobs, job, accepted.jobs[i]);
+      Set(database.accepted_at, job, accepted.accepted_at);
+      Set(database.replayed, job,
+          accepted.replayed.empty() ? std::optional<ReplayResult>() : accepted.replayed[i]);
+    }
+    batch.closed = accepted.closes_batch;
+    Set(database.batches, id, batch);
+    return {};
+  }
+
+  Status operator()(const JobFinished& finished) const {
+    Outcome outcome = finished.outcome;
+    const Evaluation& evaluation = outcome.evaluation;
+    LF_TRY(StoredBatch batch, Find(outcome.job.batch));
+    if (outcome.job.index >= batch.job_count) {
+      return Fail(ErrorKind::kInvalid, fmt::format("job {} was never accepted", outcome.job));
+    }
+    if (outcome.sequence != batch.finished + std::uint64_t{1}) {
+      return Fail(ErrorKind::kInvalid,
+                  fmt::format("job {}: sequence {}, but {} jobs of its batch have finished",
+                              outcome.job, outcome.sequence, batch.finished));
+    }
+    if (database.outcomes.contains(outcome.job)) {
+      return Fail(ErrorKind::kExists, fmt::format("outcomes.idx: job {} has one", outcome.job));
+    }
+    if (evaluation.ok()) {
+      LF_TRY(const std::int64_t row, RowOf(outcome));
+      Set(database.row_of, outcome.job, row);
+    }
+    const JobSpec& spec = database.jobs.at(outcome.job);
+    outcome.benchmark = spec.source;
+    outcome.actions = spec.actions;
+    outcome.tag = spec.tag;
+    ++batch.finished;
+    if (!evaluation.ok()) ++batch.failed;
+    if (outcome.source == OutcomeSource::kStored) ++batch.from_store;
+    Set(database.batches, outcome.job.batch, batch);
+    Set(database.sequences, std::pair(outcome.job.batch, outcome.sequence), outcome.job);
+    Set(database.outcomes, outcome.job, outcome);
+    RememberFailure(finished);
+    return {};
+  }
+
+  // The row that holds its figures: a new one, or that of the answer that it repeats.
+  Result<std::int64_t> RowOf(const Outcome& outcome) const {
+    StoredResult stored{.evaluation = outcome.evaluation,
+                        .worker = outcome.worker,
+                        .measured_at = outcome.finished_at};
+    Evaluation& evaluation = stored.evaluation;
+    if (!evaluation.subject || !evaluation.conditions) {
+      return Fail(ErrorKind::kInvalid, fmt::format("job {}: a measurement without its tree key or "
+                                                   "conditions cannot be stored",
+                                                   outcome.job));
+    }
+    if (evaluation.is_timed()) {
+      const double elapsed = evaluation.measurement().elapsed_ns;
+      if (!std::isfinite(elapsed) || elapsed <= 0) {
+        return Fail(ErrorKind::kInvalid,
+                    fmt::format("job {}: elapsed_ns is {}", outcome.job, elapsed));
+      }
+    }
+    evaluation.stages = {};
+    const bool is_copy = evaluation.same_code && HasCode(evaluation);
+    evaluation.same_code = false;  // it belongs to the outcome
+    const auto is_same = [&](const auto& row) {
+      return row.second.answer->evaluation == evaluation;
+    };
+    if (outcome.source != OutcomeSource::kMeasured) {
+      const auto same = std::ranges::find_if(database.results, is_same);
+      if (same != database.results.end()) return same->first;
+    }
+    const std::int64_t id = evaluation.is_timed() ? std::max<std::int64_t>(Newest(), 0) + 1
+                                                  : std::min<std::int64_t>(Oldest(), 0) - 1;
+    stored.row = id;
+    ModelDatabase::Row row{.answer = std::make_shared<const StoredResult>(std::move(stored))};
+    if (is_copy) row.original = OriginalOf(row.answer->evaluation).value_or(id);
+    Set(database.results, id, std::move(row));
+    return id;
+  }
+  std::int64_t Newest() const {
+    return database.results.empty() ? 0 : database.results.rbegin()->first;
+  }
+  std::int64_t Oldest() const {
+    return database.results.empty() ? 0 : database.results.begin()->first;
+  }
+
+  std::optional<std::int64_t> OriginalOf(const Evaluation& copy) const {
+    for (auto row = database.results.rbegin(); row != database.results.rend(); ++row) {
+      const Evaluation& had = row->second.answer->evaluation;
+      if (row->second.original == 0 && HasCode(had) && had.code_hash == copy.code_hash &&
+          had.conditions == copy.conditions &&
+          had.measurement().elapsed_mean_ns == copy.measurement().elapsed_mean_ns) {
+        return row->first;
+      }
+    }
+    return std::nullopt;
+  }
+
+  void RememberFailure(const JobFinished& finished) const {
+    const Evaluation& evaluation = finished.outcome.evaluation;
+    if (evaluation.ok() || finished.outcome.source != OutcomeSource::kMeasured) return;
+    if (!evaluation.subject || !evaluation.conditions || finished.in_doubt) return;
+    if (!InfoOf(evaluation.failure().code).policy.answers_equal_jobs) return;
+    std::set<Witness> witnesses(finished.agreeing.begin(), finished.agreeing.end());
+    witnesses.insert(
+        {.worker = finished.outcome.worker, .host = evaluation.conditions->hardware.host});
+    undo.push_back([&failures = database.failures, size = database.failures.size()] {
+      failures.resize(size);
+    });
+    for (const Witness& witness : witnesses) {
+      database.failures.push_back({.job = finished.outcome.job,
+                                   .cut_above_ns = finished.cut_above_ns,
+                                   .witness = witness,
+                                   .is_suspect = false});
+    }
+  }
+
+  Status operator()(const JobsAnswered& answered) const {
+    for (const JobsAnswered::One& job : answered.jobs) {
+      LF_TRY_VOID((*this)(JobFinished{.outcome = OutcomeOf(answered, job)}));
+    }
+    return {};
+  }
+
+  void Flag(std::int64_t id) const {
+    ModelDatabase::Row row = database.results.at(id);
+    row.is_suspect = true;
+    Set(database.results, id, std::move(row));
+  }
+  template <class IsMeant>
+  void FlagFailures(const IsMeant& is_meant) const {
+    undo.push_back(
+        [&failures = database.failures, before = database.failures] { failures = before; });
+    for (auto& failure : database.failures) failure.is_suspect |= is_meant(failure);
+  }
+
+  Status operator()(const ResultsSuspected& suspected) const {
+    std::vector<std::int64_t> meant;
+    for (const auto& [id, row] : database.results) {
+      if (row.answer->evaluation.is_timed() && row.answer->worker == suspected.worker &&
+          row.answer->measured_at >= suspected.since) {
+        meant.push_back(id);
+      }
+    }
+    for (const std::int64_t id : meant) Flag(id);
+    FlagFailures([&](const ModelDatabase::KnownFailure& failure) {
+      return failure.witness.worker == suspected.worker &&
+             database.outcomes.at(failure.job).finished_at >= suspected.since;
+    });
+    return {};
+  }
+
+  // An original takes its copies with it, and a copy its original.
+  Status operator()(const ResultDoubted& doubted) const {
+    const auto outcome = database.outcomes.find(doubted.job);
+    if (outcome == database.outcomes.end()) return {};
+    if (!outcome->second.evaluation.ok()) {
+      FlagFailures([&](const auto& failure) { return failure.job == doubted.job; });
+      return {};
+    }
+    const std::int64_t row = database.row_of.at(doubted.job);
+    if (row < 0) return {};
+    Flag(row);
+    if (const std::int64_t original = database.results.at(row).original; original != 0) {
+      Flag(original);
+    }
+    return {};
+  }
+
+  Status operator()(const WorkersDrained& drained) const {
+    Set(database.drains, drained.target, drained);
+    return {};
+  }
+  Status operator()(const WorkersResumed& resumed) const {
+    Erase(database.drains, resumed.target);
+    return {};
+  }
+  Status operator()(const BatchClosed& closed) const {
+    LF_TRY(StoredBatch batch, Find(closed.batch));
+    batch.closed = true;
+    Set(database.batches, closed.batch, batch);
+    return {};
+  }
+  Status operator()(const BatchCancelled& cancelled) const {
+    LF_TRY(StoredBatch batch, Find(cancelled.batch));
+    batch.cancelled = batch.closed = true;
+    Set(database.batches, cancelled.batch, batch);
+    return {};
+  }
+};
+
+// ---- ModelStore
+
+Result<std::unique_ptr<ModelStore>> ModelStore::Open(ModelDatabase& database) {
+  if (database.is_full) return Fail(ErrorKind::kFull, "no room");  // the epoch has to be written
+  return std::unique_ptr<ModelStore>(new ModelStore(database));
+}
+
+ModelStore::ModelStore(ModelDatabase& database) : database_(database), epoch_(++database.epoch) {}
+
+Result<Recovery> ModelStore::RecoverBatches() {
+  Recovery recovery{.epoch = epoch_, .incarnation = database_.incarnation};
+  for (const auto& [target, drained] : database_.drains) recovery.drains.push_back(drained);
+  for (const auto& [id, batch] : database_.batches) {
+    recovery.next_batch = id.value + 1;
+    if (batch.closed && batch.finished == batch.job_count) continue;
+    recovery.unfinished.push_back(batch);
+  }
+  return recovery;
+}
+
+Result<std::unique_ptr<StoreReader>> ModelStore::OpenReader() {
+  return std::make_unique<ModelReader>(database_);
+}
+
+Status ModelStore::Apply(std::span<const Write> writes) {
+  if (epoch_ != database_.epoch) {
+    return Fail(ErrorKind::kClosed, "a newer writer has taken over from this one");
+  }
+  if (database_.is_full) return Fail(ErrorKind::kFull, "no room");
+  undo_.clear();
+  for (const Write& write : writes) {
+    Status applied = std::visit(Writer{database_, undo_}, write);
+    if (applied) continue;
+    for (auto change = undo_.rbegin(); change != undo_.rend(); ++change) (*change)();
+    return applied;
+  }
+  return {};
+}
+
+Status ModelStore::Thin(Thinning&, WallTime) {
+  return Fail(ErrorKind::kInvalid, "a model keeps all samples");
+}
+
+Status ModelStore::Prune(Pruning&, WallTime) {
+  return Fail(ErrorKind::kInvalid, "a model keeps all batches");
+}
+
+Result<std::uint64_t> ModelStore::ForgetFailures(const FailureFilter& filter) {
+  return std::erase_if(database_.failures, [&](const ModelDatabase::KnownFailure& failure) {
+    const Outcome& outcome = database_.outcomes.at(failure.job);
+    return (filter.of.empty() || filter.of == failure.witness.worker ||
+            filter.of == failure.witness.host) &&
+           (!filter.code || *filter.code == outcome.evaluation.failure().code) &&
+           outcome.finished_at < filter.failed_before;
+  });
+}
+
+// ---- ModelReader
+
+namespace {
+
+// Newest first, timed or observed.
+std::vector<const ModelDatabase::Row*> RowsOf(const ModelDatabase& database, bool timed) {
+  std::vector<const ModelDatabase::Row*> rows;
+  for (const auto& [id, row] : database.results) {
+    if ((id > 0) == timed) rows.push_back(&row);
+  }
+  if (timed) std::ranges::reverse(rows);  // ids of observed values descend
+  return rows;
+}
+
+}  // namespace
+
+template <class FitsKey>
+StoredAnswer ModelReader::NewestOf(std::size_t most, const ResultKey& key,
+                                   const FitsKey& fits) const {
+  for (const ModelDatabase::Row* row : RowsOf(database_, true)) {
+    if (!fits(*row)) continue;
+    if (most-- == 0) return nullptr;
+    const ModelDatabase::Row& measured =
+        row->original == 0 ? *row : database_.results.at(row->original);
+    if (measured.answer->measured_at < key.measured_since) continue;
+    if (row->is_suspect || measured.is_suspect) continue;
+    if (IsGoodEnough(row->answer->evaluation.measurement(), key)) return row->answer;
+  }
+  return nullptr;
+}
+
+Result<StoredAnswer> ModelReader::FindResult(const ResultKey& key) {
+  return NewestOf(64, key,
+                  [&](const ModelDatabase::Row& row) { return Fits(row.answer->evaluation, key); });
+}
+
+Result<StoredAnswer> ModelReader::FindObservation(const ResultKey& key) {
+  for (const ModelDatabase::Row* row : RowsOf(database_, false)) {
+    if (!Fits(row->answer->evaluation, key)) continue;
+    return row->answer->measured_at < key.measured_since ? nullptr : row->answer;
+  }
+  return nullptr;
+}
+
+Result<StoredAnswer> ModelReader::FindSameCode(const std::string& code_hash, const ResultKey& key) {
+  return NewestOf(16, key, [&](const ModelDatabase::Row& row) {
+    const Evaluation& evaluation = row.answer->evaluation;
+    return row.original == 0 && HasCode(evaluation) && evaluation.code_hash == code_hash &&
+           FitsConditions(evaluation, key);
+  });
+}
+
+Result<StoredAnswer> ModelReader::FindFailure(const FailureQuery& question) {
+  std::map<FailureCode, std::map<Witness, WallTime>> verdicts;  // the newest of each
+  std::map<FailureCode, StoredAnswer> answers;
+  for (auto failure = database_.failures.rbegin(); failure != database_.failures.rend();
+       ++failure) {
+    const Outcome& outcome = database_.outcomes.at(failure->job);
+    const FailureCode code = outcome.evaluation.failure().code;
+    const bool bounds =
+        code != FailureCode::kCut ||
+        (question.cut_above_ns > 0 && question.cut_above_ns <= failure->cut_above_ns);
+    if (failure->is_suspect || !bounds || outcome.finished_at < question.key.measured_since ||
+        !Fits(outcome.evaluation, question.key)) {
+      continue;
+    }
+    verdicts[code].try_emplace(failure->witness, outcome.finished_at);
+    if (answers.contains(code)) continue;
+    StoredResult stored{.evaluation = outcome.evaluation,
+                        .worker = outcome.worker,
+                        .measured_at = outcome.finished_at};
+    stored.evaluation.stages = {};
+    answers[code] = std::make_shared<const StoredResult>(std::move(stored));
+  }
+  for (const auto& [code, by] : verdicts) {
+    std::vector<Verdict> given;
+    for (const auto& [witness, time] : by) given.push_back({.witness = witness, .given_at = time});
+    if (Settles(code, given, question.candidates, question.now)) return answers.at(code);
+  }
+  return nullptr;
+}
+
+Result<std::optional<StoredRequest>> ModelReader::FindRequest(const Uuid& client,
+                                                              const Uuid& request_id) {
+  const auto found = database_.requests.find({client, request_id});
+  if (found == database_.requests.end()) return std::nullopt;
+  return found->second;
+}
+
+Result<std::vector<Outcome>> ModelReader::ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
+                                                       std::uint32_t max) {
+  std::vector<Outcome> outcomes;
+  for (auto next = database_.sequences.upper_bound({batch, after_sequence});
+       next != database_.sequences.end() && next->first.first == batch && outcomes.size() < max;
+       ++next) {
+    outcomes.push_back(database_.outcomes.at(next->second));
+  }
+  return outcomes;
+}
+
+Result<StoreReader::OutcomeRows> ModelReader::ListOutcomes(OutcomePlace after, std::uint32_t max,
+                                                           const std::string& benchmark_prefix) {
+  OutcomeRows rows{.outcomes = {}, .next = after, .is_end = false};
+  auto next = database_.sequences.upper_bound({after.batch, after.sequence});
+  for (; next != database_.sequences.end() && max > 0; ++next, --max) {
+    rows.next = {.batch = next->first.first, .sequence = next->first.second};
+    const Outcome& outcome = database_.outcomes.at(next->second);
+    const auto* uri = std::get_if<looptree::BenchmarkUri>(&outcome.benchmark);
+    if (benchmark_prefix.empty() || (uri != nullptr && uri->text.starts_with(benchmark_prefix))) {
+      rows.outcomes.push_back(outcome);
+    }
+  }
+  rows.is_end = max > 0;
+  return rows;
+}
+
+Result<std::optional<StoredJob>> ModelReader::ReadJob(JobId job) {
+  const auto spec = database_.jobs.find(job);
+  if (spec == database_.jobs.end()) return std::nullopt;
+  StoredJob found{.spec = spec->second, .outcome = std::nullopt};
+  if (const auto outcome = database_.outcomes.find(job); outcome != database_.outcomes.end()) {
+    found.outcome = outcome->second;
+  }
+  return found;
+}
+
+std::unique_ptr<UnfinishedJobs> ModelReader::ReadUnfinished(std::vector<StoredBatch> batches) {
+  return std::make_unique<ModelUnfinished>(database_, std::move(batches));
+}
+
+Result<std::vector<StoredBatch>> ModelReader::ListBatches(std::uint32_t max) {
+  std::vector<StoredBatch> batches;
+  for (auto batch = database_.batches.rbegin();
+       batch != database_.batches.rend() && batches.size() < max; ++batch) {
+    batches.push_back(batch->second);
+  }
+  return batches;
+}
+
+Result<std::optional<StoredBatch>> ModelReader::FindBatch(BatchId id) {
+  const auto batch = database_.batches.find(id);
+  if (batch == database_.batches.end()) return std::nullopt;
+  return batch->second;
+}
+
+Result<std::optional<StoredBatch>> ModelReader::NewestBatch() {
+  for (auto batch = database_.batches.rbegin(); batch != database_.batches.rend(); ++batch) {
+    if (!batch->second.client.is_nil()) return batch->second;
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<BriefOutcome>> ModelReader::NewestOutcomes(std::uint32_t max) {
+  std::vector<BriefOutcome> briefs;
+  for (auto next = database_.sequences.rbegin();
+       next != database_.sequences.rend() && briefs.size() < max; ++next) {
+    const Outcome& outcome = database_.outcomes.at(next->second);
+    BriefOutcome brief{.job = outcome.job, .worker = outcome.worker};
+    brief.finished_at = outcome.finished_at;
+    briefs.push_back(std::move(brief));
+  }
+  return briefs;
+}
+
+}  // namespace loopfleet::storage
