@@ -1,0 +1,159 @@
+"""A Debian 12 root with nothing of this project in it, in memory, for tests of packages. Needs root rights,
+mmdebstrap and Debian's archive; without one of them the test says which is missing and exits with status 77.
+
+The test runs in mount, process and network namespaces of its own, so that its files, its mounts and its daemons
+end with it. Only Python's standard library."""
+
+import ctypes
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+ARCHIVE = "http://deb.debian.org/debian"
+SUITE = "bookworm"
+COMMAND_LIMIT_S = 300
+CLONE_NEWNET = 0x40000000
+BENCHMARK = "benchmark://mm-v0/mm64_64_64"
+COMPILERS = ("gcc", "cc", "g++", "clang", "clang-19", "as", "ld")
+# A measurement repeats while the host is too busy for a figure.
+MEASURING_TRIES = 10
+IN_NAMESPACES = "LOOPFLEET_IN_NAMESPACES"
+
+
+def skip(reason):
+    print(f"SKIPPED: {reason}", flush=True)
+    sys.exit(77)
+
+
+def enter_namespaces():
+    """Starts this test again in namespaces of its own. Call it first."""
+    if IN_NAMESPACES in os.environ:
+        return
+    if os.geteuid() != 0:
+        skip("a clean root needs root rights")
+    for program in ("mmdebstrap", "unshare", "chroot"):
+        if shutil.which(program) is None:
+            skip(f"{program} is not installed (deploy/dependencies.sh --tests)")
+    apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    tried = subprocess.run([*apart, "true"], text=True, capture_output=True)
+    if tried.returncode != 0:
+        skip(f"this system gives no namespaces: {tried.stderr.strip()}")
+    done = subprocess.run([*apart, sys.executable, "-B", *sys.argv], env={**os.environ, IN_NAMESPACES: "1"})
+    sys.exit(done.returncode)
+
+
+def need_archive():
+    try:
+        urllib.request.urlopen(f"{ARCHIVE}/dists/{SUITE}/InRelease", timeout=30).close()
+    except (urllib.error.URLError, OSError) as error:
+        skip(f"Debian's archive {ARCHIVE} cannot be reached: {error}")
+
+
+def command(*parts, **options):
+    """Runs a command of this system; its output."""
+    done = subprocess.run([str(part) for part in parts], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=COMMAND_LIMIT_S, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{shlex.join(map(str, parts))}: status {done.returncode}\n{done.stdout[-6000:]}")
+    return done.stdout
+
+
+def leave_network():
+    """From here on this process and its children have a loopback interface and nothing else."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "unshare(CLONE_NEWNET)")
+    command("ip", "link", "set", "lo", "up")
+
+
+class Root:
+    """A root file system. `folder` is where it is; it must be on the private tmpfs of `memory()`."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+
+    @classmethod
+    def bootstrap(cls, folder, include=()):
+        """Debian's essential packages, apt, and the packages of `include`."""
+        folder = pathlib.Path(folder)
+        command("mmdebstrap", "--quiet", "--mode=root", "--variant=apt", "--dpkgopt=force-unsafe-io",
+                "--aptopt=APT::Install-Recommends false", "--skip=cleanup/apt/lists",
+                *([f"--include={','.join(include)}"] if include else []), SUITE, folder)
+        shutil.copy("/etc/resolv.conf", folder / "etc/resolv.conf")
+        root = cls(folder)
+        root.mount()
+        return root
+
+    def mount(self):
+        """Gives it the kernel's file systems."""
+        for name in ("proc", "sys", "dev"):
+            (self.folder / name).mkdir(exist_ok=True)
+            command("mount", "--rbind", f"/{name}", self.folder / name)
+        (self.folder / "tmp").chmod(0o1777)
+
+    def argv(self, parts, user=None):
+        userspec = [f"--userspec={user}"] if user else []
+        return ["chroot", *userspec, str(self.folder), *map(str, parts)]
+
+    def environment(self, **more):
+        return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8",
+                "DEBIAN_FRONTEND": "noninteractive", "HOME": "/tmp", **more}
+
+    def run(self, *parts, user=None, **environment):
+        return command(*self.argv(parts, user), env=self.environment(**environment), stdin=subprocess.DEVNULL)
+
+    def start(self, *parts, user=None, log=None, **environment):
+        """A daemon in it. It ends with this test at the latest."""
+        with open(log or self.folder / "tmp" / f"{pathlib.Path(str(parts[0])).name}.log", "ab") as output:
+            return subprocess.Popen(self.argv(parts, user), env=self.environment(**environment), stdout=output,
+                                    stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+    def logs(self):
+        return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-3000:]}"
+                         for log in sorted((self.folder / "tmp").glob("*.log")))
+
+    def has(self, program):
+        return any((self.folder / place / program).exists() for place in ("usr/bin", "usr/local/bin"))
+
+    def outcome(self, *parts, user=None, **environment):
+        """Runs `loopfleet eval` until the host is quiet enough for a figure; the figure in GFLOP/s."""
+        said = ""
+        for _ in range(MEASURING_TRIES):
+            done = subprocess.run(self.argv(parts, user), env=self.environment(**environment), text=True,
+                                  capture_output=True, timeout=COMMAND_LIMIT_S, stdin=subprocess.DEVNULL)
+            said = f"{done.stdout}\n{done.stderr}"
+            found = re.search(r"([\d.]+) GFLOP/s", done.stdout)
+            if done.returncode == 0 and found:
+                return float(found[1])
+            if "UNSTABLE_TIMING" not in said:
+                break
+        raise AssertionError(f"{shlex.join(map(str, parts))}:\n{said}\n{self.logs()}")
+
+
+def memory(folder):
+    """A file system in memory over `folder`, which only this test sees."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    command("mount", "-t", "tmpfs", "-o", "mode=755,size=4g", "tmpfs", folder)
+    return folder
+
+
+def unmount(folder):
+    """Takes away what memory() has put there, if it is there."""
+    if os.path.ismount(folder):
+        command("umount", "--recursive", "--lazy", folder)
+
+
+def wait_for(what, condition, limit_s=120):
+    end = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {limit_s} s")
+        time.sleep(0.1)
