@@ -4,6 +4,7 @@ mmdebstrap and Debian's archive; without one of them the test says which is miss
 The test runs in mount, process and network namespaces of its own, so that its files, its mounts and its daemons
 end with it. Only Python's standard library."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -12,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -22,6 +24,7 @@ COMMAND_LIMIT_S = 300
 CLONE_NEWNET = 0x40000000
 BENCHMARK = "benchmark://mm-v0/mm64_64_64"
 COMPILERS = ("gcc", "cc", "g++", "clang", "clang-19", "as", "ld")
+DEVICES = {"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9}
 # A measurement repeats while the host is too busy for a figure.
 MEASURING_TRIES = 10
 IN_NAMESPACES = "LOOPFLEET_IN_NAMESPACES"
@@ -32,13 +35,13 @@ def skip(reason):
     sys.exit(77)
 
 
-def enter_namespaces():
-    """Starts this test again in namespaces of its own. Call it first."""
+def enter_namespaces(needs=("mmdebstrap",)):
+    """Starts this test again in namespaces of its own. Call it first; `needs` are programs that it runs."""
     if IN_NAMESPACES in os.environ:
         return
     if os.geteuid() != 0:
         skip("a clean root needs root rights")
-    for program in ("mmdebstrap", "unshare", "chroot"):
+    for program in (*needs, "unshare", "chroot"):
         if shutil.which(program) is None:
             skip(f"{program} is not installed (deploy/dependencies.sh --tests)")
     apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -74,7 +77,7 @@ def leave_network():
 
 
 class Root:
-    """A root file system. `folder` is where it is; it must be on the private tmpfs of `memory()`."""
+    """A root file system. `folder` is where it is; it lies in memory()."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -92,11 +95,14 @@ class Root:
         return root
 
     def mount(self):
-        """Gives it the kernel's file systems."""
-        for name in ("proc", "sys", "dev"):
-            (self.folder / name).mkdir(exist_ok=True)
-            command("mount", "--rbind", f"/{name}", self.folder / name)
-        (self.folder / "tmp").chmod(0o1777)
+        """Gives it the kernel's file systems, and devices of its own: it sees none of this system's files."""
+        command("mount", "-t", "proc", "proc", self.folder / "proc")
+        command("mount", "-t", "sysfs", "-o", "ro", "sysfs", self.folder / "sys")
+        command("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", self.folder / "dev")
+        for name, minor in DEVICES.items():
+            command("mknod", "-m", "666", self.folder / "dev" / name, "c", 1, minor)
+        (self.folder / "dev/shm").mkdir()
+        (self.folder / "dev/shm").chmod(0o1777)
 
     def argv(self, parts, user=None):
         userspec = [f"--userspec={user}"] if user else []
@@ -137,18 +143,18 @@ class Root:
         raise AssertionError(f"{shlex.join(map(str, parts))}:\n{said}\n{self.logs()}")
 
 
-def memory(folder):
-    """A file system in memory over `folder`, which only this test sees."""
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    command("mount", "-t", "tmpfs", "-o", "mode=755,size=4g", "tmpfs", folder)
-    return folder
-
-
-def unmount(folder):
-    """Takes away what memory() has put there, if it is there."""
-    if os.path.ismount(folder):
-        command("umount", "--recursive", "--lazy", folder)
+@contextlib.contextmanager
+def memory():
+    """A folder in memory, which only this test sees. Whatever is mounted in it goes with it."""
+    folder = tempfile.mkdtemp(prefix="lf-packages-")
+    try:
+        command("mount", "-t", "tmpfs", "-o", "mode=755,size=4g", "tmpfs", folder)
+        try:
+            yield pathlib.Path(folder)
+        finally:
+            command("umount", "--lazy", folder)
+    finally:
+        os.rmdir(folder)  # empty: never more than that
 
 
 def wait_for(what, condition, limit_s=120):

@@ -71,8 +71,7 @@ class Contents(unittest.TestCase):
 class Installation(unittest.TestCase):
     def test_from_an_empty_root_to_an_outcome_and_back(self):
         clean_root.need_archive()
-        folder = clean_root.memory(SCRATCH / "root")
-        root = clean_root.Root.bootstrap(folder / "debian")
+        root = clean_root.Root.bootstrap(MEMORY / "root")
         for program in clean_root.COMPILERS:
             self.assertFalse(root.has(program), program)
         (root.folder / "debs").mkdir()
@@ -145,8 +144,6 @@ if __name__ == "__main__":
     clean_root.enter_namespaces()
     debs = {deb.name.partition("_")[0]: deb for deb in pathlib.Path(sys.argv.pop(1)).resolve().glob("*.deb")}
     DEBS = {name: debs[name] for name in PACKAGES}
-    with tempfile.TemporaryDirectory(prefix="lf-debs-") as scratch:
-        SCRATCH = pathlib.Path(scratch)
+    with clean_root.memory() as MEMORY:
         result = unittest.main(exit=False).result
-        clean_root.unmount(SCRATCH / "root")
     sys.exit(not result.wasSuccessful())

@@ -10,7 +10,6 @@ import pathlib
 import re
 import shutil
 import sys
-import tempfile
 import time
 import unittest
 import zipfile
@@ -51,7 +50,7 @@ class Contents(unittest.TestCase):
 class Installation(unittest.TestCase):
     def test_from_pip_install_to_outcomes(self):
         clean_root.need_archive()
-        root = clean_root.Root.bootstrap(clean_root.memory(SCRATCH / "root") / "debian", ["python3-venv"])
+        root = clean_root.Root.bootstrap(MEMORY / "root", ["python3-venv"])
         for program in (*clean_root.COMPILERS, *PROGRAMS):
             self.assertFalse(root.has(program), program)
         for library in ("libLLVM", "libzmq", "libcapnp", "libfmt", "libsodium"):
@@ -92,8 +91,6 @@ if __name__ == "__main__":
     del sys.argv[1:]
     (WHEEL,) = arguments[0].glob("loopfleet-*.whl")
     WHEELS = arguments[1] if len(arguments) > 1 and arguments[1].is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="lf-wheel-") as scratch:
-        SCRATCH = pathlib.Path(scratch)
+    with clean_root.memory() as MEMORY:
         result = unittest.main(exit=False).result
-        clean_root.unmount(SCRATCH / "root")
     sys.exit(not result.wasSuccessful())
