@@ -1,5 +1,5 @@
 """A Debian 12 root with nothing of this project in it, in memory, for tests of packages. Needs root rights,
-mmdebstrap and Debian's archive; without one of them the test says which is missing and exits with status 77.
+mmdebstrap and Debian's archive; without one of them tests are skipped, and say which.
 
 The test runs in mount, process and network namespaces of its own, so that its files, its mounts and its daemons
 end with it. Only Python's standard library."""
@@ -15,14 +15,17 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 import urllib.error
 import urllib.request
 
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 ARCHIVE = "http://deb.debian.org/debian"
 SUITE = "bookworm"
 COMMAND_LIMIT_S = 300
 CLONE_NEWNET = 0x40000000
 BENCHMARK = "benchmark://mm-v0/mm64_64_64"
+APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 COMPILERS = ("gcc", "cc", "g++", "clang", "clang-19", "as", "ld")
 DEVICES = {"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9}
 # A measurement repeats while the host is too busy for a figure.
@@ -30,33 +33,68 @@ MEASURING_TRIES = 10
 IN_NAMESPACES = "LOOPFLEET_IN_NAMESPACES"
 
 
-def skip(reason):
-    print(f"SKIPPED: {reason}", flush=True)
-    sys.exit(77)
-
-
-def enter_namespaces(needs=("mmdebstrap",)):
-    """Starts this test again in namespaces of its own. Call it first; `needs` are programs that it runs."""
-    if IN_NAMESPACES in os.environ:
-        return
+def unable(needs):
+    """Why this system can give no namespaces of their own to tests, or None."""
     if os.geteuid() != 0:
-        skip("a clean root needs root rights")
+        return "a clean root needs root rights"
     for program in (*needs, "unshare", "chroot"):
         if shutil.which(program) is None:
-            skip(f"{program} is not installed (deploy/dependencies.sh --tests)")
-    apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    tried = subprocess.run([*apart, "true"], text=True, capture_output=True)
-    if tried.returncode != 0:
-        skip(f"this system gives no namespaces: {tried.stderr.strip()}")
-    done = subprocess.run([*apart, sys.executable, "-B", *sys.argv], env={**os.environ, IN_NAMESPACES: "1"})
-    sys.exit(done.returncode)
+            return f"{program} is not installed (deploy/dependencies.sh --tests)"
+    tried = subprocess.run([*APART, "true"], text=True, capture_output=True)
+    return None if tried.returncode == 0 else f"this system gives no namespaces: {tried.stderr.strip()}"
 
 
-def need_archive():
+def archive_unreachable():
+    """Why Debian's archive cannot be read, or None."""
     try:
         urllib.request.urlopen(f"{ARCHIVE}/dists/{SUITE}/InRelease", timeout=30).close()
     except (urllib.error.URLError, OSError) as error:
-        skip(f"Debian's archive {ARCHIVE} cannot be reached: {error}")
+        return f"Debian's archive {ARCHIVE} cannot be reached: {error}"
+    return None
+
+
+class InCleanRoot(unittest.TestCase):
+    """Tests that are skipped where there can be no clean root. `memory` is a folder in memory."""
+    memory = None
+    why_not = None
+
+    def setUp(self):
+        if self.why_not is not None:
+            self.skipTest(self.why_not)
+
+
+def packages(kind, needs=("mmdebstrap",)):
+    """The folder that the command line names. After --make, deploy/release.sh first makes the packages there, of what
+    is built. `needs` are programs without which the tests are skipped, in whole (images) or in part."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--make"]
+    folder = pathlib.Path(arguments[0]).resolve()
+    if IN_NAMESPACES not in os.environ:
+        InCleanRoot.why_not = unable(needs) or archive_unreachable()
+        if kind == "images" and InCleanRoot.why_not is not None:
+            print(f"SKIPPED: {InCleanRoot.why_not}", flush=True)
+            sys.exit(77)
+        if "--make" in sys.argv:
+            started = time.monotonic()
+            command(SOURCE / "deploy/release.sh", "--built", "--only", kind, "--out", folder)
+            print(f"{kind}: made in {time.monotonic() - started:.1f} s", flush=True)
+    return folder
+
+
+def main():
+    """Runs the tests of the calling program, in namespaces of their own where that can be. Exit status 77 says that
+    some were skipped, and why."""
+    if IN_NAMESPACES in os.environ:
+        with memory() as InCleanRoot.memory:
+            result = unittest.main(argv=sys.argv[:1], exit=False).result
+        sys.exit(not result.wasSuccessful())
+    if InCleanRoot.why_not is None:
+        done = subprocess.run([*APART, sys.executable, "-B", *sys.argv], env={**os.environ, IN_NAMESPACES: "1"})
+        sys.exit(done.returncode)
+    result = unittest.main(argv=sys.argv[:1], exit=False).result
+    if result.wasSuccessful():
+        print(f"SKIPPED: {InCleanRoot.why_not}", flush=True)
+        sys.exit(77)
+    sys.exit(1)
 
 
 def command(*parts, **options):

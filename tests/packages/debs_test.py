@@ -1,7 +1,7 @@
 """The Debian packages: what is in them, what lintian says, and an operator's first minutes with them in a clean
 Debian 12 root without a compiler: install, keys, daemons as their units start them, a job, removal.
 
-    debs_test.py FOLDER_WITH_DEBS"""
+    debs_test.py [--make] FOLDER_WITH_DEBS"""
 
 import pathlib
 import re
@@ -19,7 +19,6 @@ PACKAGES = ("loopfleet", "loopfleet-coordinator", "loopfleet-worker")
 # From the start of the installation to the first outcome, downloads not counted.
 MOST_SECONDS = 60
 KEYS = "/etc/loopfleet"
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def field(deb, name):
@@ -34,7 +33,7 @@ def files(deb):
 
 class Contents(unittest.TestCase):
     def test_versions_are_the_projects_and_libraries_are_named_as_dependencies(self):
-        version = clean_root.command(sys.executable, ROOT / "tests/check_version.py").strip()
+        version = clean_root.command(sys.executable, clean_root.SOURCE / "tests/check_version.py").strip()
         library = {"loopfleet": "libsqlite3-0", "loopfleet-coordinator": "libmimalloc2.0", "loopfleet-worker": "libllvm19"}
         for name, deb in DEBS.items():
             self.assertEqual(field(deb, "Version"), version)
@@ -68,10 +67,9 @@ class Contents(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
 
-class Installation(unittest.TestCase):
+class Installation(clean_root.InCleanRoot):
     def test_from_an_empty_root_to_an_outcome_and_back(self):
-        clean_root.need_archive()
-        root = clean_root.Root.bootstrap(MEMORY / "root")
+        root = clean_root.Root.bootstrap(self.memory / "root")
         for program in clean_root.COMPILERS:
             self.assertFalse(root.has(program), program)
         (root.folder / "debs").mkdir()
@@ -141,9 +139,6 @@ class Installation(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    clean_root.enter_namespaces()
-    debs = {deb.name.partition("_")[0]: deb for deb in pathlib.Path(sys.argv.pop(1)).resolve().glob("*.deb")}
+    debs = {deb.name.partition("_")[0]: deb for deb in clean_root.packages("debs").glob("*.deb")}
     DEBS = {name: debs[name] for name in PACKAGES}
-    with clean_root.memory() as MEMORY:
-        result = unittest.main(exit=False).result
-    sys.exit(not result.wasSuccessful())
+    clean_root.main()

@@ -1,14 +1,12 @@
 """The images of the two daemons: their configuration is the Dockerfile's, no key is inside, and they measure a job
 with their own entry points, as their own user, on a read-only root file system.
 
-    images_test.py FOLDER_WITH_OCI_ARCHIVES"""
+    images_test.py [--make] FOLDER_WITH_OCI_ARCHIVES"""
 
 import json
 import pathlib
 import subprocess
-import sys
 import time
-import unittest
 
 import clean_root
 
@@ -50,10 +48,13 @@ class Image:
                               capture_output=True).returncode == 0
 
 
-class Images(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.images = {daemon: Image(daemon, MEMORY) for daemon in DAEMONS}
+class Images(clean_root.InCleanRoot):
+    images = {}
+
+    def setUp(self):
+        super().setUp()
+        if not self.images:
+            self.images.update({daemon: Image(daemon, self.memory) for daemon in DAEMONS})
 
     def test_each_is_small_and_runs_its_daemon_without_rights_and_holds_no_key(self):
         for daemon, image in self.images.items():
@@ -104,8 +105,5 @@ class Images(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    clean_root.enter_namespaces(needs=("umoci", "skopeo"))
-    FOLDER = pathlib.Path(sys.argv.pop(1)).resolve()
-    with clean_root.memory() as MEMORY:
-        result = unittest.main(exit=False).result
-    sys.exit(not result.wasSuccessful())
+    FOLDER = clean_root.packages("images", needs=("mmdebstrap", "umoci", "skopeo"))
+    clean_root.main()

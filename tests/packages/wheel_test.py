@@ -1,9 +1,9 @@
 """The wheel with the programs: its tag, its libraries and licences, and a user's first minutes with it in a clean
 Debian 12 root that has Python and nothing else: pip install, `loopfleet local`, the Python package.
 
-    wheel_test.py FOLDER_WITH_WHEEL [FOLDER_WITH_WHEELS_IT_NEEDS]
+    wheel_test.py [--make] FOLDER_WITH_WHEEL
 
-The second folder has numpy and pyzmq (tests/python/make_environment.sh fetches them); without it they come from
+What it needs itself, numpy and pyzmq, comes from build/python/wheels (tests/python/make_environment.sh), or from
 PyPI."""
 
 import pathlib
@@ -47,10 +47,9 @@ class Contents(unittest.TestCase):
             self.assertTrue(any(name.endswith(f"/licenses/bundled/{package}.txt") for name in names), package)
 
 
-class Installation(unittest.TestCase):
+class Installation(clean_root.InCleanRoot):
     def test_from_pip_install_to_outcomes(self):
-        clean_root.need_archive()
-        root = clean_root.Root.bootstrap(MEMORY / "root", ["python3-venv"])
+        root = clean_root.Root.bootstrap(self.memory / "root", ["python3-venv"])
         for program in (*clean_root.COMPILERS, *PROGRAMS):
             self.assertFalse(root.has(program), program)
         for library in ("libLLVM", "libzmq", "libcapnp", "libfmt", "libsodium"):
@@ -86,11 +85,7 @@ class Installation(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    clean_root.enter_namespaces()
-    arguments = [pathlib.Path(argument).resolve() for argument in sys.argv[1:]]
-    del sys.argv[1:]
-    (WHEEL,) = arguments[0].glob("loopfleet-*.whl")
-    WHEELS = arguments[1] if len(arguments) > 1 and arguments[1].is_dir() else None
-    with clean_root.memory() as MEMORY:
-        result = unittest.main(exit=False).result
-    sys.exit(not result.wasSuccessful())
+    (WHEEL,) = clean_root.packages("wheel").glob("loopfleet-*.whl")
+    needed = clean_root.SOURCE / "build/python/wheels"
+    WHEELS = needed if needed.is_dir() else None
+    clean_root.main()
