@@ -118,6 +118,7 @@ Status Serve(const CoordinatorOptions& options) {
     return wire::Router::Bind(
         context, endpoint,
         {.max_unread_bytes = memory.unread,
+         .max_unreceived_messages = memory.unreceived_messages,
          .authenticator = key_watcher ? &key_watcher->authenticator() : nullptr,
          .door = door});
   };
