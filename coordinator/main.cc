@@ -150,6 +150,7 @@ Status Serve(const CoordinatorOptions& options) {
                   .health = health,
                   .board = board,
                   .max_request_bytes = memory.requests,
+                  .max_undurable_job_bytes = memory.undurable_jobs,
                   .key_watcher = key_watcher.get()});
   loop.Recover(std::move(recovery));
   LF_TRY(const auto page, FleetPage::Start({.board = board,

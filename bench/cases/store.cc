@@ -316,7 +316,8 @@ Status MeasureRepeats() {
   const ScratchDirectory directory;
   LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   LF_TRY_VOID(Ingest(*store, 0).Add(kGroup));
-  LF_TRY(const auto reader, storage::SqliteReader::Open(directory / "store.db", store->result_keys()));
+  LF_TRY(const auto reader,
+         storage::SqliteReader::Open(directory / "store.db", store->result_keys()));
   LF_TRY(auto answer, reader->FindResult(KeyFor(0)));
   if (answer == nullptr) return Fail(ErrorKind::kCorrupt, "a lookup went wrong");
   Repeats repeats(*store, 1'000'000'000, std::move(answer));
@@ -336,7 +337,8 @@ Status MeasureOneTree(std::uint64_t rows) {
   LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   Ingest ingest(*store, 0, 1);
   LF_TRY_VOID(ingest.Add(rows));
-  LF_TRY(const auto reader, storage::SqliteReader::Open(directory / "store.db", store->result_keys()));
+  LF_TRY(const auto reader,
+         storage::SqliteReader::Open(directory / "store.db", store->result_keys()));
   storage::ResultKey precise = KeyFor(0);
   precise.precision = 1e-6;
   storage::ResultKey recent = KeyFor(0);
@@ -403,7 +405,8 @@ Status MeasureIngest(const std::vector<std::uint64_t>& sizes) {
         .per_second = peer_rate};
     PrintRate(fmt::format("accept and finish, {}", SizeName(size)), static_cast<double>(cost.jobs),
               cost.wall, cost.cpu, "jobs/s", peer_ingest);
-    LF_TRY(const auto reader, storage::SqliteReader::Open(directory / "store.db", store->result_keys()));
+    LF_TRY(const auto reader,
+           storage::SqliteReader::Open(directory / "store.db", store->result_keys()));
     LF_TRY(const double peer_lookups, peer.LookUp(kLookups));
     const PeerRate peer_lookup{.text = "its index by key", .per_second = peer_lookups};
     const std::string at = SizeName(rows);

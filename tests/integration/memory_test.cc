@@ -49,8 +49,7 @@ class MemoryGroup {
       const std::filesystem::path group = root / name;
       if (!std::filesystem::create_directory(group, error) || error) continue;
       MemoryGroup made(group);  // the kernel puts its files there, unless `root` is no hierarchy
-      if (std::filesystem::exists(group / file) &&
-          Write(group / file, fmt::format("{}", bytes))) {
+      if (std::filesystem::exists(group / file) && Write(group / file, fmt::format("{}", bytes))) {
         return made;
       }
     }
