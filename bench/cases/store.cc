@@ -18,6 +18,7 @@
 
 #include "bench/peers/table_peer.h"
 #include "bench/rigs/result_line.h"
+#include "bench/rigs/scratch_dir.h"
 #include "bench/rigs/unique_tree.h"
 #include "common/base/random.h"
 #include "storage/sqlite/sqlite_reader.h"
@@ -64,20 +65,6 @@ class Stopwatch {
  private:
   SteadyClock::time_point start_ = SteadyClock::now();
   CpuSeconds cpu_ = CpuSecondsNow();
-};
-
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    // On the project's disk, because /tmp is memory on many machines.
-    std::string pattern = (std::filesystem::current_path() / "bench_store_XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~ScratchDirectory() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
 };
 
 JobSpec NullJob(std::uint64_t row) {
@@ -313,7 +300,8 @@ class Repeats {
 };
 
 Status MeasureRepeats() {
-  const ScratchDirectory directory;
+  LF_TRY(const auto scratch, CreateScratchDir());
+  const std::filesystem::path& directory = scratch.path();
   LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   LF_TRY_VOID(Ingest(*store, 0).Add(kGroup));
   LF_TRY(const auto reader,
@@ -333,7 +321,8 @@ Status MeasureRepeats() {
 
 // The cost of lookups that the newest of a tree's many results does not answer.
 Status MeasureOneTree(std::uint64_t rows) {
-  const ScratchDirectory directory;
+  LF_TRY(const auto scratch, CreateScratchDir());
+  const std::filesystem::path& directory = scratch.path();
   LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   Ingest ingest(*store, 0, 1);
   LF_TRY_VOID(ingest.Add(rows));
@@ -363,7 +352,8 @@ Status MeasureOneTree(std::uint64_t rows) {
 // How long other writes wait when a worker's results are suspected: `rows` results are new enough,
 // one of ten is the worker's.
 Status MeasureSuspicion(std::uint64_t rows) {
-  const ScratchDirectory directory;
+  LF_TRY(const auto scratch, CreateScratchDir());
+  const std::filesystem::path& directory = scratch.path();
   LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   Ingest ingest(*store, 0);
   LF_TRY_VOID(ingest.Add(rows));
@@ -386,7 +376,8 @@ Status MeasureSuspicion(std::uint64_t rows) {
 }
 
 Status MeasureIngest(const std::vector<std::uint64_t>& sizes) {
-  const ScratchDirectory directory;
+  LF_TRY(const auto scratch, CreateScratchDir());
+  const std::filesystem::path& directory = scratch.path();
   LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   LF_TRY(auto peer, TablePeer::Open(directory / "peer.db"));
   Ingest ingest(*store, 0);
@@ -420,7 +411,8 @@ Status MeasureIngest(const std::vector<std::uint64_t>& sizes) {
 }
 
 Status MeasureRecovery() {
-  const ScratchDirectory directory;
+  LF_TRY(const auto scratch, CreateScratchDir());
+  const std::filesystem::path& directory = scratch.path();
   {
     LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
     Ingest ingest(*store, 0);
