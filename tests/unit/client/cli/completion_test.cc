@@ -113,7 +113,7 @@ TEST_F(CompletionTest, FishOffersWhatMayFollow) {
   EXPECT_NE(below.find("list\twho's up"), std::string::npos) << below;
   EXPECT_EQ(below.find("eval"), std::string::npos) << below;
   EXPECT_NE(complete("loopfleet worker list --").find("--json"), std::string::npos);
-  EXPECT_EQ(complete("loopfleet eval --device "), "cpu\ncuda\n");
+  EXPECT_EQ(complete("loopfleet eval --device "), "cpu\twhere\ncuda\twhere\n");
 }
 
 }  // namespace
