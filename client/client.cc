@@ -181,11 +181,17 @@ Answer<wire::CoordinatorMessage> Client::Exchange(const wire::ClientMessage& mes
   bool sent = dealer_.Send(frame) == wire::SendResult::kSent;
   const Instant start = clock_.Now();
   Instant resend_at = start + expected + options_.resend_after;
+  bool is_told = !options_.on_wait;
   while (true) {
     if (auto stopped = CheckStop()) return std::unexpected(*std::move(stopped));
     const Instant now = clock_.Now();
     if (now - start > expected + silence_limit_) {
       return std::unexpected(Silence());
+    }
+    if (!is_told && now - start > expected + options_.told_after) {
+      is_told = true;
+      options_.on_wait(fmt::format("no answer from the coordinator at {} yet; trying for {:.3g} s",
+                                   options_.address, Seconds(silence_limit_)));
     }
     LF_TRY_VOID(CheckHandshake());
     if (!sent || now >= resend_at) {
@@ -205,7 +211,9 @@ Answer<wire::CoordinatorMessage> Client::Exchange(const wire::ClientMessage& mes
 
 Answer<wire::CoordinatorMessage> Client::Insist(const wire::ClientMessage& message,
                                                 Nanos expected) {
-  const Instant give_up = clock_.Now() + options_.busy_limit;
+  const Instant start = clock_.Now();
+  const Instant give_up = start + options_.busy_limit;
+  bool is_told = !options_.on_wait;
   std::string last_word;
   // Adds the last refusal to a timeout's message.
   const auto told = [&](CallError error) {
@@ -222,6 +230,11 @@ Answer<wire::CoordinatorMessage> Client::Insist(const wire::ClientMessage& messa
         clock_.Now() >= give_up)
       return reply;
     last_word = Refusal(*refused).message;
+    if (!is_told && clock_.Now() - start > options_.told_after) {
+      is_told = true;
+      options_.on_wait(fmt::format("the coordinator said {}; trying again for {:.3g} s", last_word,
+                                   Seconds(options_.busy_limit)));
+    }
     auto paused = Pause(std::clamp<Nanos>(std::chrono::milliseconds(refused->retry_after_ms),
                                           kShortestRetry, kLongestRetry));
     if (!paused) return told(std::move(paused).error());

@@ -42,7 +42,8 @@ void Winners::Add(const Outcome& outcome) {
                                   .actions = outcome.actions,
                                   .hardware_class = evaluation.conditions->hardware.hardware_class,
                                   .flop_count = evaluation.flop_count,
-                                  .elapsed_ns = elapsed_ns},
+                                  .elapsed_ns = elapsed_ns,
+                                  .grade = evaluation.measurement().grade},
                        .code_hash = evaluation.code_hash});
   if (best.size() > most_) best.pop_back();
 }

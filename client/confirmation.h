@@ -22,7 +22,8 @@ struct Winner {
   std::vector<looptree::Action> actions;
   std::string hardware_class;
   std::uint64_t flop_count = 0;
-  double elapsed_ns = 0;  // the figure that it won by
+  double elapsed_ns = 0;    // the figure that it won by
+  Grade grade = Grade::kD;  // of that figure
 };
 
 // The quickest kernels of each program on each class of hardware, at most `most` of each. Trees

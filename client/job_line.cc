@@ -184,7 +184,7 @@ void ReadSource(FieldReader& fields, JobSpec& spec) {
   if (fields.Has("ir")) {
     spec.source = looptree::IrText{std::move(text)};
   } else {
-    spec.source = looptree::BenchmarkUri{std::move(text)};
+    spec.source = looptree::BenchmarkUri{FullUri(std::move(text))};
   }
 }
 
@@ -240,6 +240,11 @@ std::expected<JobSpec, RejectedJob> ParseJobLine(std::string_view line) {
   if (auto failure = wire::OutOfBounds(spec)) return reject(*std::move(failure));
   if (auto failure = ValidateJob(spec)) return reject(*std::move(failure));
   return spec;
+}
+
+std::string FullUri(std::string benchmark) {
+  const bool is_short = benchmark.find("://") == std::string::npos && benchmark.contains('/');
+  return is_short ? "benchmark://" + benchmark : benchmark;
 }
 
 std::string JobLine(const JobSpec& spec) {

@@ -61,12 +61,14 @@ std::string Parent() {
 
 }  // namespace
 
-Result<ScratchDir> ScratchDir::Create() {
+Result<ScratchDir> ScratchDir::Create() { return CreateIn(Parent()); }
+
+Result<ScratchDir> ScratchDir::CreateIn(const std::filesystem::path& parent) {
   LF_TRY(Pipe pipe, OpenPipe());
-  std::string name = fmt::format("{}/{}", Parent(), kNamePattern);
+  std::string name = fmt::format("{}/{}", parent.native(), kNamePattern);
   if (::mkdtemp(name.data()) == nullptr) {
-    return Fail(ErrorKind::kSystem,
-                fmt::format("cannot make a directory in {}: {}", Parent(), std::strerror(errno)));
+    return Fail(ErrorKind::kSystem, fmt::format("cannot make a directory in {}: {}",
+                                                parent.native(), std::strerror(errno)));
   }
   ScratchDir scratch;
   scratch.path_ = name;

@@ -15,6 +15,7 @@ class ScratchDir {
  public:
   // Under TMPDIR if a socket's path fits there (107 bytes), else under /tmp.
   static Result<ScratchDir> Create();
+  static Result<ScratchDir> CreateIn(const std::filesystem::path& parent);
   ScratchDir(ScratchDir&& other) noexcept;
   ScratchDir& operator=(ScratchDir&&) = delete;
   ~ScratchDir();  // removes the directory; its writers must have ended

@@ -118,6 +118,7 @@ Status Serve(const CoordinatorOptions& options) {
     return wire::Router::Bind(
         context, endpoint,
         {.max_unread_bytes = memory.unread,
+         .max_unreceived_messages = memory.unreceived_messages,
          .authenticator = key_watcher ? &key_watcher->authenticator() : nullptr,
          .door = door});
   };
@@ -149,6 +150,7 @@ Status Serve(const CoordinatorOptions& options) {
                   .health = health,
                   .board = board,
                   .max_request_bytes = memory.requests,
+                  .max_undurable_job_bytes = memory.undurable_jobs,
                   .key_watcher = key_watcher.get()});
   loop.Recover(std::move(recovery));
   LF_TRY(const auto page, FleetPage::Start({.board = board,

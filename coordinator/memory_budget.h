@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/wire/bounds.h"
 #include "coordinator/core/contract/limits.h"
 
 namespace loopfleet::coordinator {
@@ -14,15 +15,23 @@ struct MemoryBudget {
   static constexpr std::uint64_t kLeast = std::uint64_t{256} << 20;  // to start with
 
   std::uint64_t unfinished_jobs = 0;
-  std::uint64_t requests = 0;  // that wait in each of the two queues
-  std::uint64_t unread = 0;    // sent on each of the two sockets, and not read by the peers
-  std::uint64_t outcomes = 0;  // not yet on disk
+  std::uint64_t requests = 0;        // that wait in each of the two queues
+  std::uint64_t unread = 0;          // sent on each of the two sockets, and not read by the peers
+  std::uint64_t outcomes = 0;        // not yet on disk
+  std::uint64_t undurable_jobs = 0;  // these are in memory twice
+  // That wait in ZeroMQ from each connection, each of up to 1 MiB. The number of connections is not
+  // limited: this is a sixteenth of the memory for kConnections that send the largest messages all
+  // the time.
+  int unreceived_messages = 0;
 
   explicit MemoryBudget(std::uint64_t bytes)
       : unfinished_jobs(bytes / 8 * 3),
-        requests(std::min(kMostWaiting, bytes / 16)),
+        requests(std::min(kMostWaiting, bytes / 32)),
         unread(std::min(kMostWaiting, bytes / 16)),
-        outcomes(bytes / 8) {}
+        outcomes(bytes / 16),
+        undurable_jobs(std::min(kMostWaiting, bytes / 16)),
+        unreceived_messages(static_cast<int>(std::clamp<std::uint64_t>(
+            bytes / 16 / kConnections / wire::kMaxMessageBytes, 2, 64))) {}
 
   // Lowers the limits that need memory. One client may take three quarters of all jobs' memory.
   void Apply(Limits& limits) const {
@@ -35,6 +44,7 @@ struct MemoryBudget {
   }
 
  private:
+  static constexpr std::uint64_t kConnections = 64;
   static constexpr std::uint64_t kMostWaiting = std::uint64_t{256} << 20;
 };
 

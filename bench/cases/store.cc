@@ -18,6 +18,7 @@
 
 #include "bench/peers/table_peer.h"
 #include "bench/rigs/result_line.h"
+#include "bench/rigs/scratch_dir.h"
 #include "bench/rigs/unique_tree.h"
 #include "common/base/random.h"
 #include "storage/sqlite/sqlite_reader.h"
@@ -64,20 +65,6 @@ class Stopwatch {
  private:
   SteadyClock::time_point start_ = SteadyClock::now();
   CpuSeconds cpu_ = CpuSecondsNow();
-};
-
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    // On the project's disk, because /tmp is memory on many machines.
-    std::string pattern = (std::filesystem::current_path() / "bench_store_XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~ScratchDirectory() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
 };
 
 JobSpec NullJob(std::uint64_t row) {
@@ -313,10 +300,12 @@ class Repeats {
 };
 
 Status MeasureRepeats() {
-  const ScratchDirectory directory;
-  LF_TRY(auto store, SqliteStore::Open(directory / "store.db"));
+  LF_TRY(const auto scratch, CreateScratchDir());
+  const std::filesystem::path& directory = scratch.path();
+  LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   LF_TRY_VOID(Ingest(*store, 0).Add(kGroup));
-  LF_TRY(const auto reader, SqliteReader::Open(directory / "store.db", store->result_keys()));
+  LF_TRY(const auto reader,
+         storage::SqliteReader::Open(directory / "store.db", store->result_keys()));
   LF_TRY(auto answer, reader->FindResult(KeyFor(0)));
   if (answer == nullptr) return Fail(ErrorKind::kCorrupt, "a lookup went wrong");
   Repeats repeats(*store, 1'000'000'000, std::move(answer));
@@ -332,11 +321,13 @@ Status MeasureRepeats() {
 
 // The cost of lookups that the newest of a tree's many results does not answer.
 Status MeasureOneTree(std::uint64_t rows) {
-  const ScratchDirectory directory;
-  LF_TRY(auto store, SqliteStore::Open(directory / "store.db"));
+  LF_TRY(const auto scratch, CreateScratchDir());
+  const std::filesystem::path& directory = scratch.path();
+  LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   Ingest ingest(*store, 0, 1);
   LF_TRY_VOID(ingest.Add(rows));
-  LF_TRY(const auto reader, SqliteReader::Open(directory / "store.db", store->result_keys()));
+  LF_TRY(const auto reader,
+         storage::SqliteReader::Open(directory / "store.db", store->result_keys()));
   storage::ResultKey precise = KeyFor(0);
   precise.precision = 1e-6;
   storage::ResultKey recent = KeyFor(0);
@@ -361,8 +352,9 @@ Status MeasureOneTree(std::uint64_t rows) {
 // How long other writes wait when a worker's results are suspected: `rows` results are new enough,
 // one of ten is the worker's.
 Status MeasureSuspicion(std::uint64_t rows) {
-  const ScratchDirectory directory;
-  LF_TRY(auto store, SqliteStore::Open(directory / "store.db"));
+  LF_TRY(const auto scratch, CreateScratchDir());
+  const std::filesystem::path& directory = scratch.path();
+  LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   Ingest ingest(*store, 0);
   LF_TRY_VOID(ingest.Add(rows));
   const std::vector<Write> suspected = {
@@ -384,8 +376,9 @@ Status MeasureSuspicion(std::uint64_t rows) {
 }
 
 Status MeasureIngest(const std::vector<std::uint64_t>& sizes) {
-  const ScratchDirectory directory;
-  LF_TRY(auto store, SqliteStore::Open(directory / "store.db"));
+  LF_TRY(const auto scratch, CreateScratchDir());
+  const std::filesystem::path& directory = scratch.path();
+  LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   LF_TRY(auto peer, TablePeer::Open(directory / "peer.db"));
   Ingest ingest(*store, 0);
   std::uint64_t rows = 0;
@@ -403,7 +396,8 @@ Status MeasureIngest(const std::vector<std::uint64_t>& sizes) {
         .per_second = peer_rate};
     PrintRate(fmt::format("accept and finish, {}", SizeName(size)), static_cast<double>(cost.jobs),
               cost.wall, cost.cpu, "jobs/s", peer_ingest);
-    LF_TRY(const auto reader, SqliteReader::Open(directory / "store.db", store->result_keys()));
+    LF_TRY(const auto reader,
+           storage::SqliteReader::Open(directory / "store.db", store->result_keys()));
     LF_TRY(const double peer_lookups, peer.LookUp(kLookups));
     const PeerRate peer_lookup{.text = "its index by key", .per_second = peer_lookups};
     const std::string at = SizeName(rows);
@@ -417,9 +411,10 @@ Status MeasureIngest(const std::vector<std::uint64_t>& sizes) {
 }
 
 Status MeasureRecovery() {
-  const ScratchDirectory directory;
+  LF_TRY(const auto scratch, CreateScratchDir());
+  const std::filesystem::path& directory = scratch.path();
   {
-    LF_TRY(auto store, SqliteStore::Open(directory / "store.db"));
+    LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
     Ingest ingest(*store, 0);
     Stopwatch watch;
     double wall = 0;
@@ -434,7 +429,7 @@ Status MeasureRecovery() {
     PrintRate("accept alone", kQueued, wall, cpu, "jobs/s", {});
   }
   const Stopwatch watch;
-  LF_TRY(auto store, SqliteStore::Open(directory / "store.db"));
+  LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   LF_TRY(const auto recovery, store->Recover());
   if (recovery.jobs.size() != kQueued) return Fail(ErrorKind::kCorrupt, "jobs are missing");
   Print({.bench = "store",
@@ -448,7 +443,7 @@ Status MeasureRecovery() {
 // How the cost of a job changes while `rows` rows are added, without a peer and without lookups. An
 // existing file is extended; the file is kept.
 Status MeasureGrowth(std::uint64_t rows, const std::filesystem::path& file) {
-  LF_TRY(auto store, SqliteStore::Open(file));
+  LF_TRY(auto store, storage::SqliteStore::Open(file));
   LF_TRY(const auto recovery, store->RecoverBatches());
   const std::uint64_t batches = recovery.next_batch - 1;
   Ingest ingest(*store, batches);

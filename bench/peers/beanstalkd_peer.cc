@@ -7,7 +7,7 @@
 
 #include "bench/peers/peer_connection.h"
 #include "bench/peers/queue_peers.h"
-#include "bench/rigs/scratch_directory.h"
+#include "bench/rigs/scratch_dir.h"
 #include "common/base/subprocess.h"
 
 namespace loopfleet::bench {
@@ -73,7 +73,7 @@ Status Submit(PeerConnection& connection, const PeerLoad& load) {
 }  // namespace
 
 PeerJobs BeanstalkdRate(const PeerLoad& load) {
-  LF_TRY(const auto scratch, ScratchDirectory::Create());
+  LF_TRY(const auto scratch, CreateScratchDir());
   LF_TRY(const std::uint16_t port, FreePort());
   auto server = Subprocess::Start({.argv = {"beanstalkd", "-l", "127.0.0.1", "-p",
                                             std::to_string(port), "-b", scratch.path(), "-f0"}});

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/rigs/scratch_directory.h"
+#include "bench/rigs/scratch_dir.h"
 #include "common/base/unique_fd.h"
 
 namespace loopfleet::bench {
@@ -60,7 +60,7 @@ class BareDatabase {
 
 Result<double> DiskSyncMicroseconds() {
   constexpr int kTimes = 1'000;
-  LF_TRY(const auto directory, ScratchDirectory::Create());
+  LF_TRY(const auto directory, CreateScratchDir());
   const UniqueFd file(
       ::open((directory.path() / "file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   const std::string page(4096, 'x');
@@ -80,7 +80,7 @@ Result<double> DiskSyncMicroseconds() {
 
 Result<double> BareInsertRate(const std::filesystem::path& database, std::uint32_t batches,
                               std::uint32_t message, std::uint32_t rows_per_commit) {
-  LF_TRY(const auto directory, ScratchDirectory::Create());
+  LF_TRY(const auto directory, CreateScratchDir());
   LF_TRY(BareDatabase bare, BareDatabase::Create(directory.path() / "bare.db"));
   LF_TRY_VOID(bare.Run(R"sql(
     PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;

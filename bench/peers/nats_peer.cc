@@ -8,7 +8,7 @@
 
 #include "bench/peers/peer_connection.h"
 #include "bench/peers/queue_peers.h"
-#include "bench/rigs/scratch_directory.h"
+#include "bench/rigs/scratch_dir.h"
 #include "common/base/subprocess.h"
 
 namespace loopfleet::bench {
@@ -19,7 +19,7 @@ using SteadyClock = std::chrono::steady_clock;
 class NatsServer {
  public:
   static Result<std::optional<NatsServer>> Start() {
-    LF_TRY(auto scratch, ScratchDirectory::Create());
+    LF_TRY(auto scratch, CreateScratchDir());
     LF_TRY(const std::uint16_t port, FreePort());
     // Debian installs it in /usr/sbin, which may not be in PATH.
     for (const char* program : {"nats-server", "/usr/sbin/nats-server"}) {
@@ -39,9 +39,9 @@ class NatsServer {
   std::uint16_t port() const { return port_; }
 
  private:
-  NatsServer(ScratchDirectory scratch, Subprocess server, std::uint16_t port)
+  NatsServer(client::ScratchDir scratch, Subprocess server, std::uint16_t port)
       : scratch_(std::move(scratch)), server_(std::move(server)), port_(port) {}
-  ScratchDirectory scratch_;
+  client::ScratchDir scratch_;
   Subprocess server_;
   std::uint16_t port_;
 };

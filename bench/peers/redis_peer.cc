@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/peers/peer_connection.h"
-#include "bench/rigs/scratch_directory.h"
+#include "bench/rigs/scratch_dir.h"
 #include "common/base/subprocess.h"
 
 namespace loopfleet::bench {
@@ -88,7 +88,7 @@ Status Work(const std::filesystem::path& socket, const RedisLoad& load, std::uin
 }  // namespace
 
 Result<std::optional<double>> RedisRate(const RedisLoad& load) {
-  LF_TRY(const auto scratch, ScratchDirectory::Create());
+  LF_TRY(const auto scratch, CreateScratchDir());
   const std::filesystem::path socket = scratch.path() / "redis";
   auto server =
       Subprocess::Start({.argv = {"redis-server", "--port", "0", "--unixsocket", socket, "--dir",

@@ -52,7 +52,7 @@ Result<client::LocalCluster> StartCluster(const std::filesystem::path& directory
 }  // namespace
 
 Result<QueueRig> QueueRig::Start(const Options& options) {
-  LF_TRY(auto directory, ScratchDirectory::Create());
+  LF_TRY(auto directory, CreateScratchDir());
   if (options.fill) {
     LF_TRY_VOID(options.fill(directory.path() / kDatabase));
   }

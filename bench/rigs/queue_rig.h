@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/rigs/scratch_directory.h"
+#include "bench/rigs/scratch_dir.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "common/job/job_spec.h"
@@ -64,13 +64,13 @@ class QueueRig {
   };
 
  private:
-  QueueRig(ScratchDirectory directory, std::vector<std::string> arguments,
+  QueueRig(client::ScratchDir directory, std::vector<std::string> arguments,
            client::LocalCluster cluster)
       : directory_(std::move(directory)),
         arguments_(std::move(arguments)),
         cluster_(std::move(cluster)) {}
 
-  ScratchDirectory directory_;  // destroyed last
+  client::ScratchDir directory_;  // destroyed last
   std::vector<std::string> arguments_;
   std::optional<client::LocalCluster> cluster_;
 };

@@ -157,7 +157,8 @@ std::string CommandLine::Suggestion() {
 }
 
 int CommandLine::Complain(const CLI::ParseError& error) {
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+  const bool is_answer = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
+  if (is_answer && app_.remaining(/*recurse=*/true).empty()) {
     return app_.exit(error);  // --help, --version
   }
   std::string command = "loopfleet";
@@ -189,6 +190,14 @@ int CommandLine::ParseAndRun(int argc, const char* const* argv) {
   if (dashes != arguments.end()) {
     run.after_dashes.assign(dashes + 1, arguments.end());
     arguments.erase(dashes, arguments.end());
+  }
+  if (arguments.empty()) {
+    fmt::print(stderr, "{}", app_.help());
+    return kExitUsage;
+  }
+  if (arguments.front() == "help") {  // help COMMAND is COMMAND --help
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
   }
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants it
   const CLI::App* leaf = nullptr;

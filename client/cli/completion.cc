@@ -13,8 +13,9 @@ namespace loopfleet::client {
 namespace {
 
 struct Choice {
-  std::string word;  // a command, or a flag with its dashes
-  std::string text;  // description
+  std::string word;                      // a command, or a flag with its dashes
+  std::string text;                      // description
+  std::vector<std::string> values = {};  // of a flag that takes one of these
 };
 
 // What may follow at one position of the grammar.
@@ -24,6 +25,15 @@ struct Place {
   std::vector<Choice> flags;
 };
 
+// CLI11 states a choice as the type: "TEXT:{cpu,cuda}".
+std::vector<std::string> ValuesOf(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t begin = type.find('{');
+  const std::size_t end = type.find('}');
+  if (begin == std::string::npos || end == std::string::npos) return {};
+  return CLI::detail::split(type.substr(begin + 1, end - begin - 1), ',');
+}
+
 void AddPlaces(const CLI::App& app, const std::string& path, std::vector<Place>& places) {
   Place place{.path = path};
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
@@ -32,7 +42,7 @@ void AddPlaces(const CLI::App& app, const std::string& path, std::vector<Place>&
   }
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) {
-      place.flags.push_back({"--" + name, option->get_description()});
+      place.flags.push_back({"--" + name, option->get_description(), ValuesOf(*option)});
     }
   }
   places.push_back(std::move(place));
@@ -72,7 +82,16 @@ std::string Bash(const std::vector<Place>& places) {
   script +=
       fmt::format("    case \"$at $word\" in\n      {}) at=\"$at $word\" ;;\n    esac\n  done\n",
                   Paths(places, "|"));
-  script += "  case \"$at\" in\n";
+  script += "  case \"$at ${COMP_WORDS[COMP_CWORD-1]}\" in\n";
+  for (const Place& place : places) {
+    for (const Choice& flag : place.flags) {
+      if (flag.values.empty()) continue;
+      script +=
+          fmt::format("    '{} {}') COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n",
+                      place.path, flag.word, fmt::join(flag.values, " "));
+    }
+  }
+  script += "  esac\n  case \"$at\" in\n";
   for (const Place& place : places) {
     std::vector<std::string> words;
     for (const Choice& choice : place.commands) words.push_back(choice.word);
@@ -105,6 +124,14 @@ std::string Zsh(const std::vector<Place>& places) {
     for (const Choice& choice : place.flags) add(choice);
     script += "      ) ;;\n";
   }
+  script += "  esac\n  case \"$at $words[CURRENT-1]\" in\n";
+  for (const Place& place : places) {
+    for (const Choice& flag : place.flags) {
+      if (flag.values.empty()) continue;
+      script += fmt::format("    ('{} {}') choices=({}) ;;\n", place.path, flag.word,
+                            fmt::join(flag.values, " "));
+    }
+  }
   return script +
          "  esac\n"
          "  _describe 'loopfleet' choices || _files\n"
@@ -131,8 +158,10 @@ std::string Fish(const std::vector<Place>& places) {
                             place.path, choice.word, Quoted(choice.text));
     }
     for (const Choice& choice : place.flags) {
-      script += fmt::format("complete -c loopfleet -n '__loopfleet_at \"{}\"' -l {} -d '{}'\n",
-                            place.path, choice.word.substr(2), Quoted(choice.text));
+      const std::string values =
+          choice.values.empty() ? "" : fmt::format(" -x -a '{}'", fmt::join(choice.values, " "));
+      script += fmt::format("complete -c loopfleet -n '__loopfleet_at \"{}\"' -l {}{} -d '{}'\n",
+                            place.path, choice.word.substr(2), values, Quoted(choice.text));
     }
   }
   return script;

@@ -12,10 +12,12 @@
 namespace loopfleet::client {
 
 Answer<Client> Connect(const ClientSettings& settings) {
-  ClientOptions options{.address = settings.address,
-                        .keys = settings.keys,
-                        .program = "loopfleet " LOOPFLEET_VERSION,
-                        .stop = &InterruptFlag()};
+  ClientOptions options{
+      .address = settings.address,
+      .keys = settings.keys,
+      .program = "loopfleet " LOOPFLEET_VERSION,
+      .stop = &InterruptFlag(),
+      .on_wait = [](const std::string& why) { fmt::print(stderr, "loopfleet: {}\n", why); }};
   if (settings.timeout_s > 0) {
     // Cap the timeout: a century fits in 64-bit nanoseconds, more does not.
     const double bounded = std::min(settings.timeout_s, 3e9);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -64,22 +65,38 @@ Json FailuresJson(const std::map<FailureCode, Failures>& failures) {
 struct Best {
   std::size_t outcomes = 0;
   const storage::BriefOutcome* fastest = nullptr;
+  double untuned_gflop_per_second = 0;  // 0: none among the outcomes
+
+  double SpeedUp() const {
+    return untuned_gflop_per_second > 0
+               ? fastest->figures->gflop_per_second / untuned_gflop_per_second
+               : 0;
+  }
 };
 using BestByBenchmark = std::map<std::pair<std::string, std::string>, Best>;
 
 Json BestJson(const BestByBenchmark& best) {
+  std::vector<const BestByBenchmark::value_type*> order;
+  order.reserve(best.size());
+  for (const auto& entry : best) order.push_back(&entry);
+  std::ranges::stable_sort(order, std::greater{},
+                           [](const auto* entry) { return entry->second.SpeedUp(); });
+  if (order.size() > kMaxBest) order.resize(kMaxBest);
   Json array = Json::array();
-  for (const auto& [key, of] : best) {
-    if (array.size() == kMaxBest) break;
+  for (const auto* entry : order) {
+    const auto& [key, of] = *entry;
     const storage::BriefOutcome& fastest = *of.fastest;
-    array.push_back({{"benchmark", key.first},
-                     {"hardware_class", key.second},
-                     {"gflop_per_second", fastest.figures->gflop_per_second},
-                     {"elapsed_ns", fastest.figures->elapsed_ns},
-                     {"grade", fastest.figures->grade},
-                     {"actions", fastest.actions},
-                     {"job", fmt::format("{}", fastest.job)},
-                     {"outcomes", of.outcomes}});
+    array.push_back(
+        {{"benchmark", key.first},
+         {"hardware_class", key.second},
+         {"gflop_per_second", fastest.figures->gflop_per_second},
+         {"untuned_gflop_per_second",
+          of.untuned_gflop_per_second > 0 ? Json(of.untuned_gflop_per_second) : Json(nullptr)},
+         {"elapsed_ns", fastest.figures->elapsed_ns},
+         {"grade", fastest.figures->grade},
+         {"actions", fastest.actions},
+         {"job", fmt::format("{}", fastest.job)},
+         {"outcomes", of.outcomes}});
   }
   return array;
 }
@@ -263,6 +280,9 @@ OutcomeDigest Digest(const std::vector<storage::BriefOutcome>& outcomes, std::si
     ++of.outcomes;
     if (of.fastest == nullptr || of.fastest->figures->gflop_per_second < figures.gflop_per_second) {
       of.fastest = &outcome;
+    }
+    if (outcome.actions.empty()) {
+      of.untuned_gflop_per_second = std::max(of.untuned_gflop_per_second, figures.gflop_per_second);
     }
   }
   digest.failures = FailuresJson(failures);

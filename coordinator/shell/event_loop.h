@@ -46,8 +46,9 @@ class EventLoop {
     Observer& observer;
     Health& health;
     SnapshotBoard& board;
-    std::size_t max_request_bytes = 0;  // of each queue of requests
-    KeyWatcher* key_watcher = nullptr;  // null: no keys
+    std::size_t max_request_bytes = 0;          // of each queue of requests
+    std::uint64_t max_undurable_job_bytes = 0;  // beyond, submissions wait
+    KeyWatcher* key_watcher = nullptr;          // null: no keys
   };
   explicit EventLoop(const Parts& parts);
 
@@ -88,7 +89,9 @@ class EventLoop {
   void Queue(wire::Received request);
   void ServeClients();
   bool MaySubmit() const {
-    return !submissions_.empty() && parts_.core.state().arriving_jobs < kMaxJobsOnTheirWay;
+    const State& state = parts_.core.state();
+    return !submissions_.empty() && state.arriving_jobs < kMaxJobsOnTheirWay &&
+           state.commits.undurable_job_bytes() < parts_.max_undurable_job_bytes;
   }
   void Serve(RequestQueue& requests, Instant until);  // the next one, or a slice of it
   void ReceiveFromWorkers();

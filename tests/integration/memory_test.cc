@@ -48,8 +48,10 @@ class MemoryGroup {
       std::error_code error;
       const std::filesystem::path group = root / name;
       if (!std::filesystem::create_directory(group, error) || error) continue;
-      MemoryGroup made(group);
-      if (Write(group / file, fmt::format("{}", bytes))) return made;
+      MemoryGroup made(group);  // the kernel puts its files there, unless `root` is no hierarchy
+      if (std::filesystem::exists(group / file) && Write(group / file, fmt::format("{}", bytes))) {
+        return made;
+      }
     }
     return std::nullopt;
   }

@@ -161,6 +161,22 @@ const figures = (selector) =>
   say("a drain is shown with its reason, and goes");
 }
 
+// ---- tables
+{
+  await go(page, "#/", "table[aria-label='Best results']");
+  const table = "table[aria-label='Best results']";
+  const rates = () => page.$$eval(`${table} td[data-label="GFLOP/s"] data`, (all) => all.map((one) => Number(one.value)));
+  const ascending = (await rates()).sort((a, b) => a - b);
+  assert.ok(ascending.length > 1);
+  const head = page.locator(`${table} th >> text=GFLOP/s`);
+  await head.click();
+  assert.deepEqual(await rates(), [...ascending].reverse());
+  assert.equal(await page.getAttribute(`${table} th[aria-sort]`, "aria-sort"), "descending");
+  await head.click();
+  assert.deepEqual(await rates(), ascending);
+  say("a head sorts its column, the largest first, and then the other way");
+}
+
 // ---- every screen, wide and narrow, light and dark
 for (const [width, height] of [
   [1280, 900],
@@ -243,4 +259,15 @@ assert.deepEqual([...asked], [origin]);
 say("nothing but the coordinator was asked");
 assert.deepEqual(complaints, []);
 say("the browser had nothing to complain of, the content policy among it");
+
+// ---- the coordinator stands still, which closes no connection; last, because the browser complains of what follows
+{
+  await go(page, "#/", ".cards");
+  const coordinator = Number(process.env.LOOPFLEET_COORDINATOR_PID);
+  process.kill(coordinator, "SIGSTOP");
+  await page.waitForSelector("main.stale .health-bad >> text=does not answer");
+  process.kill(coordinator, "SIGCONT");
+  await page.waitForFunction(() => !document.querySelector("main.stale"));
+  say("while the coordinator does not answer, the page says so");
+}
 await browser.close();

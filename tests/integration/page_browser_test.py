@@ -49,7 +49,8 @@ def main():
         script = pathlib.Path(__file__).with_name("page_browser.mjs")
         environment = fleet.clean_environment(
             LOOPFLEET_ADDRESS=cluster.address, LOOPFLEET_HTTP=cluster.coordinator.ready["http"],
-            LOOPFLEET_CHROMIUM=chromium, LOOPFLEET_OUTCOMES=json.dumps(outcomes), HOME=str(home))
+            LOOPFLEET_COORDINATOR_PID=str(cluster.coordinator.pid), LOOPFLEET_CHROMIUM=chromium,
+            LOOPFLEET_OUTCOMES=json.dumps(outcomes), HOME=str(home))
         if "LOOPFLEET_SCREENSHOTS" in os.environ:
             environment["LOOPFLEET_SCREENSHOTS"] = os.environ["LOOPFLEET_SCREENSHOTS"]
         done = subprocess.run(["node", str(script), str(packages)], env=environment, timeout=LIMIT_S,

@@ -294,6 +294,7 @@ void Protocol::SendHelloIfDue(Instant now) {
   if (is_registered_ || now < next_hello_) return;
   hello_.held = Held();
   line_.Send(hello_);
+  has_said_hello_ = true;
   next_hello_ = now + options_.hello_interval;
 }
 
@@ -352,7 +353,8 @@ bool Protocol::IsDrained(Instant now) {
 }
 
 void Protocol::SayGoodbye() {
-  if (is_registered_) line_.Send(wire::Goodbye{.returned = returned_});
+  // Also while its hello is not answered yet: the coordinator may know the worker by now.
+  if (has_said_hello_) line_.Send(wire::Goodbye{.returned = returned_});
   is_registered_ = false;
 }
 

@@ -98,6 +98,7 @@ class Protocol {
   wire::WorkerHello hello_;
 
   bool is_registered_ = false;
+  bool has_said_hello_ = false;
   bool answers_code_lookups_ = false;  // the coordinator of the last welcome does
   Instant next_hello_{};
   Instant next_heartbeat_{};

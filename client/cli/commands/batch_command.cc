@@ -18,6 +18,7 @@ namespace {
 struct BatchFlags {
   std::string batch;
   std::uint32_t limit = 20;
+  std::size_t best = 0;  // of each benchmark; 0: not asked for
   bool json = false;
   bool jsonl = false;
 };
@@ -66,23 +67,49 @@ int WithBatch(const BatchFlags& flags, const CommandRun& run, const Do& act) {
   return act(*client, *batch);
 }
 
+// The outcomes so far.
+Answer<void> ReadFinished(Client& client, BatchId batch, BatchReport& report) {
+  for (std::uint64_t after = 0;;) {
+    LF_TRY(const wire::OutcomePage page, client.Fetch(batch, after, Nanos{0}));
+    if (page.outcomes.empty()) return {};
+    for (const Outcome& outcome : page.outcomes) report.Add(outcome);
+    after = page.outcomes.back().sequence;
+  }
+}
+
 int RunShow(const BatchFlags& flags, const CommandRun& run) {
   return WithBatch(flags, run, [&](Client& client, BatchId batch) -> int {
     const auto info = client.ShowBatch(batch);
     if (!info) return Report(info.error());
-    PrintInfo(*info, flags.json);
+    if (flags.best == 0) {
+      PrintInfo(*info, flags.json);
+      return kExitOk;
+    }
+    BatchReport report(flags.best);
+    if (auto read = ReadFinished(client, batch, report); !read) return Report(read.error());
+    if (flags.json) {
+      Json json = BatchJson(*info);
+      json["report"] = report.ToJson();
+      fmt::print("{}\n", Dump(json));
+    } else {
+      PrintInfo(*info, false);
+      fmt::print("{}\n{}", report.Summary(), report.Details());
+    }
     return kExitOk;
   });
 }
 
 int RunWait(const BatchFlags& flags, const CommandRun& run) {
   return WithBatch(flags, run, [&](Client& client, BatchId batch) {
-    BatchSummary summary;
+    BatchReport report;
     const int code = FollowBatch(
         client,
         {.batch = batch, .output = flags.jsonl ? OutcomeOutput::kJsonl : OutcomeOutput::kNone},
-        summary);
-    if (code == kExitOk || code == kExitFailed) fmt::print(stderr, "{}\n", SummaryText(summary));
+        report);
+    if (code == kExitOk || code == kExitFailed) {
+      fmt::print(stderr, "{}\n", report.Summary());
+      if (!flags.jsonl) fmt::print(stderr, "{}", report.Details());
+    }
     return code;
   });
 }
@@ -123,7 +150,16 @@ void AddBatchCommands(CommandLine& line) {
           RunList)
       .add_option("--limit", flags->limit, "how many (default 20)")
       ->check(CLI::Range(1, 1000));
-  AddVerb(line, noun, {.name = "show", .description = "One batch", .examples = {}}, flags, RunShow);
+  AddVerb(line, noun,
+          {.name = "show",
+           .description = "One batch",
+           .examples = "loopfleet batch show last --best 3"},
+          flags, RunShow)
+      .add_option("--best", flags->best,
+                  "also the K quickest schedules of each benchmark, the grades of all figures, and "
+                  "failures by code")
+      ->type_name("K")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000}));
   AddVerb(line, noun,
           {.name = "wait",
            .description = "Wait for a batch to finish",

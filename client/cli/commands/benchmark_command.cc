@@ -12,6 +12,7 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/text/outcome_text.h"
 #include "client/cli/text/table.h"
+#include "client/job_line.h"
 #include "client/outcome_json.h"
 #include "common/base/random.h"
 #include "common/base/result.h"
@@ -154,7 +155,7 @@ int RunRandom(const BenchmarkFlags& flags) {
 }
 
 int RunShow(const BenchmarkFlags& flags) {
-  const auto benchmark = looptree::OpenBenchmark(looptree::BenchmarkUri{flags.benchmark});
+  const auto benchmark = looptree::OpenBenchmark(looptree::BenchmarkUri{FullUri(flags.benchmark)});
   if (!benchmark) return Refuse(benchmark.error());
   const looptree::LoopTree& start = benchmark->start;
   const std::string tree =

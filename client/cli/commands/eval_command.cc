@@ -1,13 +1,18 @@
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <optional>
+#include <ranges>
+#include <string_view>
 #include <variant>
 
 #include "client/cli/command_line.h"
+#include "client/cli/commands/waiting_notice.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/job_options.h"
@@ -41,28 +46,34 @@ Result<std::string> ReadProgram(const std::string& file) {
   std::ifstream opened;
   if (file != "-") {
     opened.open(file);
-    if (!opened) return Fail(ErrorKind::kNotFound, fmt::format("cannot read '{}'", file));
+    if (!opened) {
+      return Fail(ErrorKind::kNotFound,
+                  fmt::format("cannot read '{}': {}", file, std::strerror(errno)));
+    }
   }
   std::istream& stream = file == "-" ? std::cin : opened;
   std::string text;
   for (char byte = 0; text.size() <= kMaxLineBytes && stream.get(byte);) text += byte;
   // `file` may be a directory. Standard input, which stdio reads, only ends on an error.
   if (stream.bad() || (file == "-" && std::ferror(stdin) != 0)) {
-    return Fail(ErrorKind::kInvalid, fmt::format("cannot read '{}'", file));
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("cannot read '{}': {}", file, std::strerror(errno != 0 ? errno : EIO)));
   }
   return text;
 }
 
+std::string_view Trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+// Without the spaces around a name. Those within stay, so that an error names what was typed.
 Json SplitActions(const std::string& list) {
   Json names = Json::array();
-  std::string name;
-  for (const char c : list + ",") {
-    if (c == ',') {
-      if (!name.empty()) names.push_back(name);
-      name.clear();
-    } else if (c != ' ') {
-      name += c;
-    }
+  for (const auto part : list | std::views::split(',')) {
+    const std::string_view name = Trimmed(std::string_view(part));
+    if (!name.empty()) names.push_back(std::string(name));
   }
   return names;
 }
@@ -105,7 +116,11 @@ Answer<void> Ask(const ClientSettings& settings, std::vector<Entry>& entries) {
   if (jobs.empty()) return {};
   LF_TRY(Client client, Connect(settings));
   LF_TRY(const BatchId batch, client.Submit(jobs));
+  WaitingNotice notice(client);
   auto followed = client.Follow(batch, [&](const wire::OutcomePage& page) {
+    if (const std::string waits = notice.OnPage(page); !waits.empty()) {
+      fmt::print(stderr, "{}\n", waits);
+    }
     for (const Outcome& outcome : page.outcomes) {
       if (outcome.job.index < asked.size()) asked[outcome.job.index]->outcome = outcome;
     }

@@ -3,32 +3,21 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <vector>
 
+#include "client/cli/commands/waiting_notice.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/text/progress_bar.h"
 #include "client/outcome_json.h"
 
 namespace loopfleet::client {
-namespace {
 
-void Count(const Outcome& outcome, BatchSummary& summary) {
-  if (outcome.evaluation.ok()) {
-    ++summary.ok;
-    if (outcome.source == OutcomeSource::kStored) ++summary.from_store;
-  } else {
-    ++summary.failed[std::string(OutcomeLabel(outcome.evaluation))];
-  }
-}
-
-}  // namespace
-
-int FollowBatch(Client& client, const FollowOptions& options, BatchSummary& summary) {
+int FollowBatch(Client& client, const FollowOptions& options, BatchReport& report) {
   ProgressBar bar;
+  WaitingNotice notice(client);
   const auto on_page = [&](const wire::OutcomePage& page) {
     for (const Outcome& outcome : page.outcomes) {
-      Count(outcome, summary);
+      report.Add(outcome);
       options.on_outcome(outcome);
       if (options.output == OutcomeOutput::kJsonl) {
         Json json = OutcomeJson(outcome);
@@ -38,6 +27,10 @@ int FollowBatch(Client& client, const FollowOptions& options, BatchSummary& summ
     }
     // A reader of a pipe wants each outcome at once.
     if (!page.outcomes.empty()) std::fflush(stdout);
+    if (const std::string waits = notice.OnPage(page); !waits.empty()) {
+      bar.Clear();
+      fmt::print(stderr, "{}\n", waits);
+    }
     bar.Show(
         {.done = page.batch.finished, .failed = page.batch.failed, .total = page.batch.job_count});
   };
@@ -50,19 +43,6 @@ int FollowBatch(Client& client, const FollowOptions& options, BatchSummary& summ
     return code;
   }
   return info->failed == 0 ? kExitOk : kExitFailed;
-}
-
-std::string SummaryText(const BatchSummary& summary) {
-  std::string text = fmt::format("{} ok", summary.ok);
-  if (summary.from_store > 0) text += fmt::format(" ({} from the store)", summary.from_store);
-  std::uint32_t failed = 0;
-  std::vector<std::string> codes;
-  for (const auto& [code, count] : summary.failed) {
-    failed += count;
-    codes.push_back(fmt::format("{} {}", count, code));
-  }
-  if (failed > 0) text += fmt::format(", {} failed: {}", failed, fmt::join(codes, ", "));
-  return text;
 }
 
 }  // namespace loopfleet::client

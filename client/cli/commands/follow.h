@@ -1,11 +1,10 @@
 #pragma once
-// Follows a batch on the command line: a progress bar, outcomes as they finish, a summary.
+// Follows a batch on the command line: a progress bar, outcomes as they finish, a report.
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <string>
 
+#include "client/cli/text/batch_report.h"
 #include "client/client.h"
 
 namespace loopfleet::client {
@@ -23,16 +22,7 @@ struct FollowOptions {
   std::function<void(const Outcome&)> on_outcome = [](const Outcome&) {};
 };
 
-struct BatchSummary {
-  std::uint32_t ok = 0;
-  std::uint32_t from_store = 0;
-  std::map<std::string, std::uint32_t> failed;  // by code
-};
-
 // Returns the exit code once the last outcome has arrived. Reports errors on standard error.
-int FollowBatch(Client& client, const FollowOptions& options, BatchSummary& summary);
-
-// "996 ok (12 from the store), 4 failed: 3 RUN_CRASH, 1 RUN_TIMEOUT"
-std::string SummaryText(const BatchSummary& summary);
+int FollowBatch(Client& client, const FollowOptions& options, BatchReport& report);
 
 }  // namespace loopfleet::client

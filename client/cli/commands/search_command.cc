@@ -19,6 +19,7 @@
 #include "client/cli/text/outcome_text.h"
 #include "client/cli/text/progress_bar.h"
 #include "client/cli/text/search_text.h"
+#include "client/job_line.h"
 #include "client/search/cluster_evaluator.h"
 #include "client/search/search.h"
 #include "client/search/store_evaluator.h"
@@ -67,7 +68,7 @@ Result<std::vector<Exploration>> MakeExplorations(SearchFlags& flags) {
   flags.strategy = strategy->name;  // reports say what "auto" stands for
   std::vector<Exploration> explorations;
   for (const std::string& benchmark : flags.benchmarks) {
-    LF_TRY(SearchSpace space, SearchSpace::Open(looptree::BenchmarkUri{benchmark}));
+    LF_TRY(SearchSpace space, SearchSpace::Open(looptree::BenchmarkUri{FullUri(benchmark)}));
     const auto shared = std::make_shared<const SearchSpace>(std::move(space));
     explorations.emplace_back(shared, strategy->make(shared, flags.seed));
   }

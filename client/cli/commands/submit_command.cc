@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -132,7 +134,13 @@ int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
   if (flags.file != "-") {
     opened.open(flags.file);
     if (!opened) {
-      fmt::print(stderr, "loopfleet: cannot read '{}'\n", flags.file);
+      fmt::print(stderr, "loopfleet: cannot read '{}': {}\n", flags.file, std::strerror(errno));
+      return kExitUsage;
+    }
+    if (flags.file.ends_with(".toml")) {
+      fmt::print(stderr,
+                 "loopfleet: '{0}' is not job lines; did you mean `loopfleet campaign run {0}`?\n",
+                 flags.file);
       return kExitUsage;
     }
   }
@@ -147,7 +155,7 @@ int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
   } else {
     fmt::print(stderr, "no jobs in '{}'\n", flags.file);
   }
-  BatchSummary summary;
+  BatchReport report;
   Winners winners(flags.confirm);
   std::vector<Confirmed> confirmed;
   int code = kExitOk;
@@ -159,9 +167,10 @@ int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
                      .output = flags.jsonl ? OutcomeOutput::kJsonl : OutcomeOutput::kNone,
                      .index_of = [&](std::uint32_t job) { return submission.line_of_job.at(job); },
                      .on_outcome = [&](const Outcome& outcome) { winners.Add(outcome); }},
-                    summary);
+                    report);
     if (code != kExitOk && code != kExitFailed) return code;
-    fmt::print(stderr, "{}\n", SummaryText(summary));
+    fmt::print(stderr, "{}\n", report.Summary());
+    if (!flags.jsonl && !flags.json) fmt::print(stderr, "{}", report.Details());
   }
   if (flags.confirm > 0) {
     const int again = ConfirmWinners(flags, *client, winners.Sorted(), confirmed);
@@ -172,8 +181,8 @@ int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
     Json json = {{"batch", submission.batch ? Json(submission.batch.value) : Json(nullptr)},
                  {"jobs", submission.line_of_job.size()},
                  {"bad_lines", submission.bad_lines}};
-    if (waits) json["ok"] = summary.ok;
-    if (waits) json["failed"] = summary.failed;
+    if (waits) json["ok"] = report.ok();
+    if (waits) json["failed"] = report.failed();
     if (flags.confirm > 0) json["confirmed"] = ConfirmedJson(confirmed);
     fmt::print("{}\n", Dump(json));
   }

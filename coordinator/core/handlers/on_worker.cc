@@ -231,6 +231,8 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
            .reference_mhz = worker.facts.hardware.clock_mhz});
   Reconcile(tx, worker, held, is_repeated ? ArrivedBy(tx, worker) : worker.running);
   ApplyDrains(tx, worker);
+  if (!known) state.workers.ForgetReplaced(worker);
+  if (is_repeated) return;  // it has joined by the first one
   const bool reattached = known || !held.empty();
   Observe(tx, reattached ? WorkerChange::kReattached : WorkerChange::kJoined, worker,
           worker.running.size());

@@ -9,6 +9,8 @@ namespace loopfleet::coordinator {
 Token PendingCommits::Add(Commit commit) {
   if (const auto* outcomes = std::get_if<OutcomeCommit>(&commit)) {
     undurable_outcomes_ += outcomes->outcomes.size();
+  } else {
+    undurable_job_bytes_ += std::get<AcceptanceCommit>(commit).bytes;
   }
   commits_.emplace_hint(commits_.end(), ++last_, std::move(commit));
   return last_;
@@ -19,6 +21,8 @@ Commit PendingCommits::Take(Token token) {
   LF_CHECK(!node.empty(), "nothing under token {} is on its way", token);
   if (const auto* outcomes = std::get_if<OutcomeCommit>(&node.mapped())) {
     undurable_outcomes_ -= outcomes->outcomes.size();
+  } else {
+    undurable_job_bytes_ -= std::get<AcceptanceCommit>(node.mapped()).bytes;
   }
   return std::move(node.mapped());
 }

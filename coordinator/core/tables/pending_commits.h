@@ -57,12 +57,14 @@ class PendingCommits {
   Token Add(Commit commit);
   Commit Take(Token token);
   std::size_t undurable_outcomes() const { return undurable_outcomes_; }
+  std::uint64_t undurable_job_bytes() const { return undurable_job_bytes_; }
   bool empty() const { return commits_.empty(); }
 
  private:
   std::map<Token, Commit> commits_;
   Token last_ = 0;
   std::size_t undurable_outcomes_ = 0;
+  std::uint64_t undurable_job_bytes_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

@@ -216,6 +216,22 @@ void WorkerRegistry::ForgetLost(Instant lost_before, std::size_t max_lost) {
   }
 }
 
+void WorkerRegistry::ForgetReplaced(const Worker& newcomer) {
+  const auto host = std::ranges::find_if(newcomer.labels, IsHostLabel);
+  if (host == newcomer.labels.end()) return;
+  const Worker* longest = nullptr;
+  for (const Uuid& id : by_host_.at(*host)) {
+    ++rows_seen_;
+    const Worker& other = workers_.at(id);
+    const bool is_replaced = other.state == WorkerState::kLost &&
+                             other.device() == newcomer.device() && other.key == newcomer.key;
+    if (is_replaced && (longest == nullptr || other.heard_at < longest->heard_at)) {
+      longest = &other;
+    }
+  }
+  if (longest != nullptr) Remove(longest->id());
+}
+
 bool WorkerRegistry::IsCandidate(const Worker& worker) const {
   if (worker.state != WorkerState::kReady || !worker.peer || worker.reservation) return false;
   const std::uint32_t worth =

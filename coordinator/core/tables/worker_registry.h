@@ -143,6 +143,9 @@ class WorkerRegistry {
   std::vector<Uuid> HeardBefore(Instant instant) const;          // last heard before then; not lost
   // Lost workers are kept for display; this forgets the older ones.
   void ForgetLost(Instant lost_before, std::size_t max_lost);
+  // A worker that starts on a host takes the place of one that was lost there: of the longest
+  // silent one with its host, device and key, if there is any.
+  void ForgetReplaced(const Worker& newcomer);
 
   const std::map<Uuid, Worker>& all() const {
     rows_seen_ += workers_.size();  // callers go through them

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { BatchDetail, OutcomeRow } from "./facts";
-import { benchmarkName, duration, Figure, Grade, span, State } from "./figure";
+import { benchmarkName, duration, Figure, Grade, JobLink, span, State } from "./figure";
 import { useAnswer } from "./live";
 import { Progress } from "./overview";
 import { Facts, Table } from "./table";
@@ -43,11 +43,21 @@ export function BatchPage({ id, turn }: { id: string; turn: unknown }) {
         keyOf={(row) => row.job}
         empty="No job of it has finished yet."
         columns={[
-          { label: "Job", cell: (row) => <a href={`#/job/${row.job}`}>{row.job}</a> },
+          { label: "Job", cell: (row) => <JobLink job={row.job} /> },
           { label: "Benchmark", cell: (row) => <code>{benchmarkName(row.benchmark)}</code> },
           { label: "Actions", cell: (row) => <code class="wrap">{row.actions.join(", ") || "none"}</code> },
-          { label: "GFLOP/s", number: true, cell: (row) => <Figure value={row.gflop_per_second} /> },
-          { label: "Run time", number: true, cell: (row) => <Figure value={row.elapsed_ns} as={duration} /> },
+          {
+            label: "GFLOP/s",
+            number: true,
+            cell: (row) => <Figure value={row.gflop_per_second} />,
+            order: (row) => row.gflop_per_second ?? null,
+          },
+          {
+            label: "Run time",
+            number: true,
+            cell: (row) => <Figure value={row.elapsed_ns} as={duration} />,
+            order: (row) => row.elapsed_ns ?? null,
+          },
           {
             label: "Result",
             cell: (row) =>

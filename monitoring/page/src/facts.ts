@@ -56,6 +56,7 @@ export interface Best {
   benchmark: string;
   hardware_class: string;
   gflop_per_second: number;
+  untuned_gflop_per_second: number | null; // null: not among the outcomes looked at
   elapsed_ns: number;
   grade: string;
   actions: string;

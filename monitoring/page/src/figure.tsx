@@ -61,5 +61,12 @@ export function State(props: { state: string; children?: ComponentChildren }) {
   return <span class={`state state-${props.state}`}>{props.children ?? props.state}</span>;
 }
 
+// A job's number leads to the job, and stays in one line.
+export const JobLink = (props: { job: string }) => (
+  <a class="whole" href={`#/job/${props.job}`}>
+    {props.job}
+  </a>
+);
+
 // "benchmark://mm-v0/mm64_64_64" is "mm-v0/mm64_64_64" where there is little room.
 export const benchmarkName = (uri: string | null): string => uri?.replace("benchmark://", "") ?? "a program of its own";

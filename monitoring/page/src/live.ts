@@ -7,6 +7,8 @@ import type { Overview } from "./facts";
 export type Connection = "connecting" | "live" | "asking" | "lost";
 
 const ASK_AGAIN_MS = 5000;
+// The coordinator sends at least every 5 s. After this long without a word it is stopped or cut off.
+const MOST_SILENCE_MS = 15_000;
 
 async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
   const reply = await fetch(path, { signal });
@@ -22,6 +24,7 @@ export function useOverview(): { overview: Overview | null; connection: Connecti
   const [connection, setConnection] = useState<Connection>("connecting");
   useEffect(() => {
     let timer = 0;
+    let silence = 0;
     let over = false;
     let source: EventSource | null = null;
     const watch = () => {
@@ -29,6 +32,8 @@ export function useOverview(): { overview: Overview | null; connection: Connecti
       source.onmessage = (event) => {
         setOverview(JSON.parse(event.data));
         setConnection("live");
+        window.clearTimeout(silence);
+        silence = window.setTimeout(() => setConnection("lost"), MOST_SILENCE_MS);
       };
       source.onerror = () => {
         if (source?.readyState === EventSource.CLOSED) {
@@ -58,6 +63,7 @@ export function useOverview(): { overview: Overview | null; connection: Connecti
       over = true;
       source?.close();
       window.clearTimeout(timer);
+      window.clearTimeout(silence);
     };
   }, []);
   return { overview, connection };

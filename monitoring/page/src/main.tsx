@@ -6,7 +6,7 @@ import "./page.css";
 import { BatchPage } from "./batch";
 import { JobPage } from "./job";
 import { type Connection, useOverview } from "./live";
-import { FailureTable, OverviewPage } from "./overview";
+import { FailureTable, HealthLine, OverviewPage } from "./overview";
 import type { Overview } from "./facts";
 import { WorkerPage, WorkersPage } from "./worker";
 
@@ -83,7 +83,14 @@ function Page() {
           <span class="live-dot" aria-hidden="true" /> {CONNECTIONS[connection]}
         </span>
       </header>
-      <main ref={main} tabIndex={-1}>
+      <main ref={main} tabIndex={-1} class={connection === "lost" ? "stale" : ""}>
+        {overview && connection === "lost" ? (
+          <HealthLine
+            state="bad"
+            sentence={`The coordinator does not answer. All this is as of ${new Date(overview.at_ms).toLocaleTimeString()}.`}
+            link=""
+          />
+        ) : null}
         {overview ? <Screen path={path} overview={overview} /> : <p class="empty">Waiting for the coordinator …</p>}
       </main>
       {overview ? (

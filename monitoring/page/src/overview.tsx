@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import type uPlot from "uplot";
 import { Chart } from "./chart";
 import type { Batch, Best, FailureGroup, Overview, Pool } from "./facts";
-import { ago, benchmarkName, duration, Figure, Grade, percent, short, span, State } from "./figure";
+import { ago, benchmarkName, duration, Figure, Grade, JobLink, percent, short, span, State } from "./figure";
 import { Facts, Table } from "./table";
 
 function Cards({ overview }: { overview: Overview }) {
@@ -118,10 +118,10 @@ function PoolTable({ overview }: { overview: Overview }) {
           { label: "Ready", number: true, cell: (pool) => <Figure value={pool.ready} /> },
           { label: "Busy", number: true, cell: (pool) => <Figure value={pool.busy} /> },
           { label: "Draining", number: true, cell: (pool) => <Figure value={pool.draining} /> },
-          { label: "Out", number: true, cell: (pool) => <Figure value={pool.quarantined + pool.lost} /> },
+          { label: "Out", title: "Quarantined or lost", number: true, cell: (pool) => <Figure value={pool.quarantined + pool.lost} /> },
           { label: "Queued", number: true, cell: (pool) => <Figure value={pool.queued} /> },
-          { label: "Measuring", number: true, cell: (pool) => <Figure value={pool.noise?.measure_ms} unit="ms" /> },
-          { label: "Spread", number: true, cell: (pool) => <Figure value={pool.noise?.spread} as={percent} /> },
+          { label: "Measuring", title: "Median time to measure one job", number: true, cell: (pool) => <Figure value={pool.noise?.measure_ms} unit="ms" /> },
+          { label: "Spread", title: "Half the interval around a figure, relative to it: the median of its jobs", number: true, cell: (pool) => <Figure value={pool.noise?.spread} as={percent} /> },
           {
             label: "Why idle or out",
             cell: (pool) => [pool.why_idle, ...pool.why_out].filter(Boolean).join("; ") || "–",
@@ -165,10 +165,16 @@ export function BatchTable({ batches, now_ms }: { batches: Batch[]; now_ms: numb
           { label: "Progress", cell: (batch) => <Progress batch={batch} /> },
           { label: "Finished", number: true, cell: (batch) => <Figure value={batch.finished} /> },
           { label: "Jobs", number: true, cell: (batch) => <Figure value={batch.jobs} /> },
-          { label: "Failed", number: true, cell: (batch) => <Figure value={batch.failed} /> },
-          { label: "From store", number: true, cell: (batch) => <Figure value={batch.from_store} /> },
+          { label: "Failed", number: true, cell: (batch) => <Figure value={batch.failed} />, order: (batch) => batch.failed },
+          { label: "From store", title: "Answered by a stored result instead of a measurement", number: true, cell: (batch) => <Figure value={batch.from_store} /> },
           { label: "Rate", number: true, cell: (batch) => <Figure value={batch.jobs_per_second} unit="/s" /> },
           { label: "Time left", number: true, cell: (batch) => <Figure value={batch.eta_s} as={span} /> },
+          {
+            label: "Client",
+            title: "The name of its key; without keys, the id that it states",
+            cell: (batch) => <code title={batch.client}>{batch.client.slice(0, 12)}</code>,
+            order: (batch) => batch.client,
+          },
           {
             label: "Submitted",
             cell: (batch) => <time title={batch.submitted_at + " UTC"}>{ago(batch.submitted_at_ms, now_ms)}</time>,
@@ -189,18 +195,19 @@ export function FailureTable({ overview }: { overview: Overview }) {
         keyOf={(group) => group.code}
         empty="None of the outcomes looked at is a failure."
         columns={[
-          { label: "Reason", cell: (group) => <code>{group.code}</code> },
+          { label: "Reason", cell: (group) => <code class="whole">{group.code}</code> },
           { label: "Jobs", number: true, cell: (group) => <Figure value={group.jobs} /> },
           {
             label: "Newest",
             cell: (group) => (
               <>
-                <a href={`#/job/${group.newest.job}`}>{group.newest.job}</a>{" "}
+                <JobLink job={group.newest.job} />{" "}
                 {ago(group.newest.finished_at_ms, overview.at_ms)}
               </>
             ),
           },
-          { label: "What it said", cell: (group) => group.newest.message || group.advice },
+          { label: "What it said", cell: (group) => group.newest.message || "–" },
+          { label: "What to do", cell: (group) => group.advice },
         ]}
       />
       <LookedAt overview={overview} />
@@ -212,6 +219,9 @@ function LookedAt({ overview }: { overview: Overview }) {
   const { outcomes, all } = overview.looked_at;
   return <p class="note">{all ? `All ${short(outcomes)} outcomes.` : `Of the newest ${short(outcomes)} outcomes.`}</p>;
 }
+
+const speedUp = (best: Best): number | null =>
+  best.untuned_gflop_per_second ? best.gflop_per_second / best.untuned_gflop_per_second : null;
 
 function BestTable({ overview }: { overview: Overview }) {
   return (
@@ -227,13 +237,30 @@ function BestTable({ overview }: { overview: Overview }) {
         rows={overview.best}
         keyOf={(best) => `${best.benchmark} ${best.hardware_class}`}
         empty="Nothing has been measured yet."
+        most={25}
         columns={[
-          { label: "Benchmark", cell: (best) => <code title={best.hardware_class}>{benchmarkName(best.benchmark)}</code> },
-          { label: "GFLOP/s", number: true, cell: (best) => <Figure value={best.gflop_per_second} /> },
+          {
+            label: "Benchmark",
+            cell: (best) => <code title={best.hardware_class}>{benchmarkName(best.benchmark)}</code>,
+            order: (best) => best.benchmark,
+          },
+          {
+            label: "GFLOP/s",
+            number: true,
+            cell: (best) => <Figure value={best.gflop_per_second} />,
+            order: (best) => best.gflop_per_second,
+          },
+          {
+            label: "Speed-up",
+            title: "Over the fastest untuned outcome looked at",
+            number: true,
+            cell: (best) => <Figure value={speedUp(best)} unit="×" />,
+            order: speedUp,
+          },
           { label: "Run time", number: true, cell: (best) => <Figure value={best.elapsed_ns} as={duration} /> },
           { label: "Grade", cell: (best) => <Grade grade={best.grade} /> },
-          { label: "Job", cell: (best) => <a href={`#/job/${best.job}`}>{best.job}</a> },
-          { label: "Outcomes", number: true, cell: (best) => <Figure value={best.outcomes} /> },
+          { label: "Job", cell: (best) => <JobLink job={best.job} /> },
+          { label: "Outcomes", number: true, cell: (best) => <Figure value={best.outcomes} />, order: (best) => best.outcomes },
           { label: "Actions", cell: (best) => <code class="wrap">{best.actions.replaceAll(",", ", ") || "none"}</code> },
         ]}
       />
@@ -258,7 +285,7 @@ function FirstSteps() {
 
 const stateOf = { notice: "ok", warning: "warning", problem: "bad" } as const;
 
-function HealthLine({ state, sentence, link }: { state: string; sentence: string; link: string }) {
+export function HealthLine({ state, sentence, link }: { state: string; sentence: string; link: string }) {
   return (
     <p class={`health health-${state}`} role="status">
       <span class="health-dot" aria-hidden="true" />

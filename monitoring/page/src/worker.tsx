@@ -9,6 +9,8 @@ import { useAnswer } from "./live";
 import { ObservedFacts } from "./observed";
 import { Facts, Table } from "./table";
 
+const isDrift = (ratio: number | null): boolean => ratio !== null && Math.abs(ratio - 1) > 0.1;
+
 export function WorkersPage({ turn }: { turn: unknown }) {
   const { answer: workers, error } = useAnswer<Worker[]>("/api/workers", turn);
   if (!workers) return <p class="empty">{error ?? "…"}</p>;
@@ -21,17 +23,32 @@ export function WorkersPage({ turn }: { turn: unknown }) {
         keyOf={(worker) => worker.worker}
         empty="No worker has been here since the coordinator started."
         columns={[
-          { label: "Worker", cell: (worker) => <a href={`#/worker/${worker.worker}`}>{worker.name}</a> },
-          { label: "State", cell: (worker) => <State state={worker.state} /> },
+          { label: "Worker", cell: (worker) => <a href={`#/worker/${worker.worker}`}>{worker.name}</a>, order: (worker) => worker.name },
+          { label: "State", cell: (worker) => <State state={worker.state} />, order: (worker) => worker.state },
           { label: "Device", cell: (worker) => worker.device },
           { label: "Leased", number: true, cell: (worker) => <Figure value={worker.leased_jobs} /> },
-          { label: "Finished", number: true, cell: (worker) => <Figure value={worker.finished_jobs} /> },
+          {
+            label: "Finished",
+            number: true,
+            cell: (worker) => <Figure value={worker.finished_jobs} />,
+            order: (worker) => worker.finished_jobs,
+          },
           {
             label: "Heard",
             number: true,
             cell: (worker) => <Figure value={worker.since_heartbeat_ms} as={(ms) => `${span(ms / 1000)} ago`} />,
           },
-          { label: "Canaries", number: true, cell: (worker) => <Figure value={worker.canary_ratio} /> },
+          {
+            label: "Canaries",
+            title: "Kernels that never change: their time now to their time at start; more than 10 % off is drift",
+            number: true,
+            cell: (worker) => (
+              <span class={isDrift(worker.canary_ratio) ? "beyond" : ""}>
+                <Figure value={worker.canary_ratio} />
+              </span>
+            ),
+            order: (worker) => worker.canary_ratio,
+          },
           { label: "Model", cell: (worker) => `${worker.hardware.model} (${worker.hardware.isa})` },
           { label: "Why", cell: (worker) => worker.why ?? "–" },
         ]}

@@ -109,6 +109,24 @@ TEST(ClientTest, SendsTheSameSubmissionAgainAfterASilence) {
   EXPECT_GE(hellos, 3) << "greets again before it sends again";
 }
 
+TEST(ClientTest, SaysOnceThatNobodyAnswersYet) {
+  std::atomic<int> asked = 0;
+  FakeCoordinator coordinator(kAnyPort, Greeting([&](const auto&) -> Reply {
+                                if (++asked < 4) return std::nullopt;
+                                return wire::WorkerList{};
+                              }));
+  ClientOptions options = Repeating(coordinator.endpoint());
+  std::vector<std::string> told;
+  options.on_wait = [&](const std::string& why) { told.push_back(why); };
+  options.told_after = 20ms;
+  auto client = Client::Connect(options);
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  told.clear();
+  ASSERT_TRUE(client->ListWorkers().has_value());
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(told[0].starts_with("no answer from the coordinator at tcp://")) << told[0];
+}
+
 TEST(ClientTest, OffersJobsAgainWhenTheQueueIsFull) {
   std::atomic<int> submissions = 0;
   FakeCoordinator coordinator(kAnyPort, Greeting([&](const auto&) -> Reply {

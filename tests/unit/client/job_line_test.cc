@@ -147,5 +147,14 @@ TEST(JobLineTest, KeepsBytesThatAreNotUtf8OutOfMessages) {
   EXPECT_EQ(parsed.error().failure.code, FailureCode::kMalformed);
 }
 
+TEST(JobLine, ABenchmarkNeedsNoScheme) {
+  EXPECT_EQ(FullUri("mm-v0/mm64_64_64"), "benchmark://mm-v0/mm64_64_64");
+  EXPECT_EQ(FullUri("generator://csmith-v0/7"), "generator://csmith-v0/7");
+  EXPECT_EQ(FullUri("mm64_64_64"), "mm64_64_64");  // no data set: refused later
+  const auto job = ParseJobLine(R"({"benchmark": "mm-v0/mm64_64_64", "actions": []})");
+  ASSERT_TRUE(job.has_value());
+  EXPECT_EQ(std::get<looptree::BenchmarkUri>(job->source).text, "benchmark://mm-v0/mm64_64_64");
+}
+
 }  // namespace
 }  // namespace loopfleet::client

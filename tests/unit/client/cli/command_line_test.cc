@@ -126,5 +126,20 @@ TEST_F(CommandLineTest, HelpIsNoError) {
   EXPECT_NE(::testing::internal::GetCapturedStdout().find("walk"), std::string::npos);
 }
 
+TEST_F(CommandLineTest, HelpIsACommandToo) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(Execute({"help", "tool", "walk"}), kExitOk);
+  EXPECT_NE(::testing::internal::GetCapturedStdout().find("--length"), std::string::npos);
+}
+
+TEST_F(CommandLineTest, NothingIsAnsweredWithTheHelp) {
+  EXPECT_NE(Complaint({}).find("Usage: loopfleet"), std::string::npos);
+}
+
+TEST_F(CommandLineTest, AnUnknownWordBesideHelpIsNamed) {
+  EXPECT_NE(Complaint({"--help", "toll"}).find("unknown command 'toll'; nearest: tool"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace loopfleet::client

@@ -23,7 +23,9 @@ class CompletionTest : public testing::Test {
     CLI::App* noun = app_.add_subcommand("worker", "look at workers: all of them");
     noun->add_subcommand("list", "who's up")->add_flag("--json", flag_, "print JSON");
     noun->add_subcommand("show", "one");
-    app_.add_subcommand("eval", "measure")->add_flag("--fresh,-f", flag_, "again");
+    CLI::App* eval = app_.add_subcommand("eval", "measure");
+    eval->add_flag("--fresh,-f", flag_, "again");
+    eval->add_option("--device", text_, "where")->check(CLI::IsMember({"cpu", "cuda"}));
   }
   ~CompletionTest() override {
     if (!file_.empty()) ::unlink(file_.c_str());
@@ -75,6 +77,8 @@ TEST_F(CompletionTest, BashOffersWhatMayFollow) {
   // A flag and its value before the command are ignored, as are words that are not commands.
   EXPECT_EQ(complete("loopfleet --address tcp://x:1 worker s", 4), (std::set<std::string>{"show"}));
   EXPECT_EQ(complete("loopfleet list --j", 2), (std::set<std::string>{}));
+  EXPECT_EQ(complete("loopfleet eval --device ''", 3), (std::set<std::string>{"cpu", "cuda"}));
+  EXPECT_EQ(complete("loopfleet eval --device cu", 3), (std::set<std::string>{"cuda"}));
 }
 
 TEST_F(CompletionTest, ZshReadsTheScript) {
@@ -94,6 +98,7 @@ TEST_F(CompletionTest, ZshReadsTheScript) {
   const std::string at_list = complete("loopfleet worker list ''", 4);
   EXPECT_NE(at_list.find("--json:print JSON"), std::string::npos) << at_list;
   EXPECT_EQ(at_list.find("eval"), std::string::npos) << at_list;
+  EXPECT_EQ(complete("loopfleet eval --device ''", 4), "cpu\ncuda\n");
 }
 
 TEST_F(CompletionTest, FishOffersWhatMayFollow) {
@@ -108,6 +113,7 @@ TEST_F(CompletionTest, FishOffersWhatMayFollow) {
   EXPECT_NE(below.find("list\twho's up"), std::string::npos) << below;
   EXPECT_EQ(below.find("eval"), std::string::npos) << below;
   EXPECT_NE(complete("loopfleet worker list --").find("--json"), std::string::npos);
+  EXPECT_EQ(complete("loopfleet eval --device "), "cpu\twhere\ncuda\twhere\n");
 }
 
 }  // namespace

@@ -54,6 +54,22 @@ TEST(Core, ASilentWorkerIsLostAndItsJobGoesToAnother) {
   EXPECT_EQ(h.Workers(wire::WorkerState::kLost), 1u);
 }
 
+TEST(Core, AWorkerThatStartsOnAHostTakesThePlaceOfOneLostThere) {
+  Harness h;
+  h.WorkerHello("a", 50, {.host = "one"});
+  h.WorkerHello("b", 51, {.host = "one"});
+  h.WorkerHello("c", 52, {.host = "two"});
+  h.Pass(seconds(5));
+  ASSERT_EQ(h.Workers(wire::WorkerState::kLost), 3u);
+  h.WorkerHello("d", 53, {.host = "one"});
+  EXPECT_EQ(h.Workers(wire::WorkerState::kLost), 2u);
+  h.WorkerHello("e", 54, {.device = DeviceKind::kCuda, .host = "one"});  // not of its kind
+  EXPECT_EQ(h.Workers(wire::WorkerState::kLost), 2u);
+  h.WorkerHello("f", 55, {.host = "three"});
+  EXPECT_EQ(h.Workers(wire::WorkerState::kLost), 2u);
+  h.core->CheckInvariants();
+}
+
 // A worker repeats its hello while the answer is late, as after a slow start. Leases granted after
 // the first hello are in flight.
 TEST(Core, AHelloThatCrossedItsLeasesTakesNoneBack) {

@@ -54,6 +54,24 @@ TEST(Digest, TheBestOfEachBenchmarkThatIsTrusted) {
   EXPECT_TRUE(digest.is_all);
 }
 
+TEST(Digest, TheBestThatGainedMostOverTheUntunedComesFirst) {
+  const auto untuned = [](storage::BriefOutcome outcome) {
+    outcome.actions = "";
+    return outcome;
+  };
+  auto doubted = untuned(Ok(0, "a", 5));
+  doubted.figures->is_suspect = true;
+  const auto digest = Digest({doubted, Ok(1, "a", 100), untuned(Ok(2, "b", 10)), Ok(3, "b", 15),
+                              untuned(Ok(4, "c", 10)), Ok(5, "c", 30), untuned(Ok(6, "c", 9))},
+                             100);
+  ASSERT_EQ(digest.best.size(), 3U);
+  EXPECT_EQ(digest.best[0]["benchmark"], "c");
+  EXPECT_EQ(digest.best[0]["untuned_gflop_per_second"], 10.0);
+  EXPECT_EQ(digest.best[1]["benchmark"], "b");
+  EXPECT_EQ(digest.best[2]["benchmark"], "a");
+  EXPECT_TRUE(digest.best[2]["untuned_gflop_per_second"].is_null());  // the only one is doubted
+}
+
 TEST(Digest, FailuresTheMostFrequentFirstWithTheNewestOfEach) {
   const auto digest =
       Digest({Failed(0, FailureCode::kRunCrash), Failed(9, FailureCode::kWrongOutput),

@@ -249,6 +249,16 @@ TEST_F(ProtocolTest, WhileItDrainsAJobThatCannotBeReadIsReturnedUnrun) {
   }));
 }
 
+TEST_F(ProtocolTest, SaysGoodbyeAlsoBeforeItsHelloIsAnswered) {
+  protocol.ConnectedAgain(now);
+  Step();  // says hello
+  line.sent.clear();
+  protocol.StartDrain(now);
+  Step();
+  ASSERT_FALSE(line.sent.empty());
+  EXPECT_TRUE(std::holds_alternative<wire::Goodbye>(line.sent.back()));
+}
+
 TEST_F(ProtocolTest, ReportsLingerWhileMoreAreToComeAndNoLonger) {
   runner.held = {{.lease = {9}, .job = {.batch = {1}}}};  // under way
   Finish(1);

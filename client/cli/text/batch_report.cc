@@ -1,0 +1,115 @@
+#include "client/cli/text/batch_report.h"
+
+#include <fmt/format.h>
+
+#include <ranges>
+#include <utility>
+#include <vector>
+
+#include "client/cli/text/outcome_text.h"
+#include "client/cli/text/table.h"
+#include "common/base/enum_names.h"
+#include "common/job/failure.h"
+
+namespace loopfleet::client {
+namespace {
+
+double Gflops(const Winner& winner) {
+  return static_cast<double>(winner.flop_count) / winner.elapsed_ns;
+}
+
+std::vector<std::string> NamesOf(const std::vector<looptree::Action>& actions) {
+  std::vector<std::string> names;
+  names.reserve(actions.size());
+  for (const looptree::Action& action : actions) names.push_back(looptree::ActionName(action));
+  return names;
+}
+
+// Given winners by benchmark, the quickest first: the first of each benchmark.
+std::vector<Winner> FirstOfEach(const std::vector<Winner>& winners) {
+  std::vector<Winner> first;
+  for (const Winner& winner : winners) {
+    const bool is_next = first.empty() ||
+                         SourceText(first.back().benchmark) != SourceText(winner.benchmark) ||
+                         first.back().hardware_class != winner.hardware_class;
+    if (is_next) first.push_back(winner);
+  }
+  return first;
+}
+
+std::string CountsText(const std::map<std::string, std::uint32_t>& counts) {
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : counts) parts.push_back(fmt::format("{} {}", count, name));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+void BatchReport::Add(const Outcome& outcome) {
+  const Evaluation& evaluation = outcome.evaluation;
+  if (!evaluation.ok()) {
+    const std::string code(OutcomeLabel(evaluation));
+    ++failed_[code];
+    advice_[code] = InfoOf(evaluation.failure().code).advice;
+    return;
+  }
+  ++ok_;
+  if (outcome.source == OutcomeSource::kStored) ++from_store_;
+  if (!evaluation.is_timed()) return;
+  ++grades_[std::string(EnumName(evaluation.measurement().grade))];
+  winners_.Add(outcome);
+}
+
+std::string BatchReport::Summary() const {
+  std::string text = fmt::format("{} ok", ok_);
+  if (from_store_ > 0) text += fmt::format(" ({} from the store)", from_store_);
+  std::uint32_t failed = 0;
+  for (const auto& [code, count] : failed_) failed += count;
+  if (failed > 0) text += fmt::format(", {} failed: {}", failed, CountsText(failed_));
+  return text;
+}
+
+std::string BatchReport::Details() const {
+  std::string text;
+  for (const auto& [code, advice] : advice_) text += fmt::format("{}: {}\n", code, advice);
+  if (!grades_.empty()) text += fmt::format("grades: {}\n", CountsText(grades_));
+  std::vector<Winner> best = winners_.Sorted();
+  std::vector<Winner> first = FirstOfEach(best);
+  if (first.size() > 1) best = std::move(first);
+  if (best.empty()) return text;
+  Table table({"JOB", "GFLOP/S", "RUN TIME", "GRADE", "BENCHMARK", "ACTIONS"});
+  for (const Winner& winner : best | std::views::take(kMostLines)) {
+    table.Add({fmt::format("{}", winner.job), fmt::format("{:.1f}", Gflops(winner)),
+               DurationText(Nanos(static_cast<std::int64_t>(winner.elapsed_ns))),
+               std::string(EnumName(winner.grade)), SourceText(winner.benchmark),
+               winner.actions.empty()
+                   ? "-"
+                   : fmt::format("{}", fmt::join(NamesOf(winner.actions), ","))});
+  }
+  text += fmt::format("the quickest:\n{}", table.Text());
+  if (best.size() > kMostLines) {
+    text += fmt::format("and {} more: `loopfleet batch show {} --best 1 --json`\n",
+                        best.size() - kMostLines, best.front().job.batch);
+  }
+  return text;
+}
+
+Json BatchReport::ToJson() const {
+  Json best = Json::array();
+  for (const Winner& winner : winners_.Sorted()) {
+    best.push_back({{"job", fmt::format("{}", winner.job)},
+                    {"benchmark", SourceText(winner.benchmark)},
+                    {"actions", NamesOf(winner.actions)},
+                    {"hardware_class", winner.hardware_class},
+                    {"gflop_per_second", Gflops(winner)},
+                    {"elapsed_ns", winner.elapsed_ns},
+                    {"grade", std::string(EnumName(winner.grade))}});
+  }
+  return {{"ok", ok_},
+          {"from_store", from_store_},
+          {"failed", failed_},
+          {"grades", grades_},
+          {"best", std::move(best)}};
+}
+
+}  // namespace loopfleet::client
