@@ -3,6 +3,7 @@ Debian 12 root without a compiler: install, keys, daemons as their units start t
 
     debs_test.py [--make] FOLDER_WITH_DEBS"""
 
+import os
 import pathlib
 import re
 import shutil
@@ -63,7 +64,8 @@ class Contents(unittest.TestCase):
         if shutil.which("lintian") is None:
             self.fail("lintian is not installed (deploy/dependencies.sh --tests)")
         done = subprocess.run(["lintian", "--allow-root", "--fail-on", "error,warning", "--tag-display-limit", "0",
-                               *map(str, DEBS.values())], text=True, capture_output=True)
+                               *map(str, DEBS.values())], text=True, capture_output=True,
+                              env={**os.environ, "TMPDIR": str(clean_root.InCleanRoot.memory or tempfile.gettempdir())})
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
 
