@@ -69,9 +69,11 @@ def packages(kind, needs=("mmdebstrap",)):
     arguments = [argument for argument in sys.argv[1:] if argument != "--make"]
     folder = pathlib.Path(arguments[0]).resolve()
     if IN_NAMESPACES not in os.environ:
-        InCleanRoot.why_not = unable(needs) or archive_unreachable()
-        if kind == "images" and InCleanRoot.why_not is not None:
-            print(f"SKIPPED: {InCleanRoot.why_not}", flush=True)
+        offline = archive_unreachable()
+        InCleanRoot.why_not = unable(needs) or offline
+        # An image is made as root from the archive, a wheel with tools from PyPI.
+        if cannot_make := {"images": InCleanRoot.why_not, "wheel": offline}.get(kind):
+            print(f"SKIPPED: {cannot_make}", flush=True)
             sys.exit(77)
         if "--make" in sys.argv:
             started = time.monotonic()
