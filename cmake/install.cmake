@@ -69,3 +69,7 @@ loopfleet_completion(bash loopfleet bash-completion/completions)
 loopfleet_completion(zsh _loopfleet zsh/site-functions)
 loopfleet_completion(fish loopfleet.fish fish/vendor_completions.d)
 add_custom_target(texts ALL DEPENDS ${text_files})
+
+if(Python3_Interpreter_FOUND)  # Debian's packages have manual pages
+  include(debian_packages)
+endif()

@@ -59,6 +59,7 @@ test_packages=(
   slurmctld slurmd slurm-client munge  # one test gets its workers from a real Slurm of one node
   python3-yaml  # reads deploy/kubernetes in a test
   zlib1g-dev libncurses-dev  # archives inside tests/gpu's program
+  dpkg-dev lintian mmdebstrap umoci skopeo  # deploy/release.sh makes packages, and tests install them
 )
 
 # From PyPI, unpacked into wheel_folder, where the programs look for them: NVIDIA's assembler for GPU

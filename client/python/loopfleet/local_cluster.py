@@ -23,13 +23,16 @@ _STOP_LIMIT_S = 30.0
 
 
 def find_program(programs: str | os.PathLike | None = None) -> str:
-    """The `loopfleet` command: in ``programs``, in LOOPFLEET_BIN, or in PATH."""
+    """The `loopfleet` command: in ``programs``, in LOOPFLEET_BIN, in this package, or in PATH."""
     folder = os.fspath(programs) if programs is not None else os.environ.get("LOOPFLEET_BIN")
     if folder:
         path = Path(folder) / "loopfleet"
         if not os.access(path, os.X_OK):
             raise ClusterError(f"there is no program {path}")
         return str(path)
+    bundled = Path(__file__).parent / "bin" / "loopfleet"  # a wheel with the programs has it
+    if bundled.exists():
+        return str(bundled)
     found = shutil.which("loopfleet")
     if found is None:
         raise ClusterError("the command `loopfleet` is not in PATH: build it (cmake --workflow --preset release, or "
