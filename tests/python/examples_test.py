@@ -187,3 +187,84 @@ def test_its_wrappers():
         assert wrapped.reset(benchmark=uris[0]) == 4
         observation, reward, done, _ = wrapped.step("toggle_mode")
         assert (observation, reward, done) == (4, 1, False) and wrapped.commandline() == "toggle_mode"
+
+
+# ---- its LLVM environment
+
+QSORT = "benchmark://small-v0/qsort"
+
+
+def test_llvm_with_the_older_contract(client):
+    for id in ("llvm-ic-v0", "llvm-autophase-ic-v0", "loopfleet/LLVM-codesize-v0"):
+        assert id in compiler_gym.COMPILER_GYM_ENVS
+    with compiler_gym.make("llvm-autophase-ic-v0", client=client) as env:
+        observation = env.reset(benchmark=QSORT)
+        assert observation.shape == (56,)
+        observation, reward, done, info = env.step(env.action_space["-mem2reg"])
+        assert not done and reward > 0 and not info["action_had_no_effect"]
+        observation, more, done, info = env.multistep([env.action_space[flag] for flag in ("-gvn", "-simplifycfg")])
+        assert env.episode_reward == pytest.approx(reward + more)
+        assert env.action_space.to_string(env.actions) == "-mem2reg,-gvn,-simplifycfg" == env.state.commandline
+        forked = env.fork()
+        assert forked.step(env.action_space["-dce"])[2] is False and len(env.actions) == 3
+        env.observation_space, env.reward_space = "InstCount", "IrInstructionCount"
+        before = int(env.observation["IrInstructionCount"])
+        observation, reward, *_ = env.step(env.action_space["-instcombine"])
+        assert observation.shape == (70,) and reward == before - observation[0]
+    assert compiler_gym.make("llvm-v0", client=client).reset() is None
+
+
+def test_llvm_data_sets():
+    datasets = compiler_gym.make("llvm-v0").datasets
+    assert len(datasets["small-v0"]) == 5 and QSORT in datasets["benchmark://small-v0"].benchmark_uris()
+    assert len(datasets["debian-v0"]) >= 12
+    csmith = datasets["generator://csmith-v0"]
+    assert next(iter(csmith)) == "generator://csmith-v0/0" and csmith.size == 1 << 32
+    assert datasets.benchmark("generator://csmith-v0/7") == csmith.benchmark("7")
+    assert csmith.random_benchmark().startswith("generator://csmith-v0/")
+    for wrong, said in (("benchmark://small-v0/qsrt", "nearest: qsort"), ("generator://csmith-v0/-1", "no program"),
+                        ("benchmark://smal-v0/qsort", "nearest: benchmark://small-v0")):
+        with pytest.raises(LookupError, match=said):
+            datasets.benchmark(wrong)
+
+
+def test_llvm_wrappers(client):
+    from loopfleet.compiler_gym import wrappers
+
+    def env():
+        return compiler_gym.make("llvm-ic-v0", client=client, benchmark=QSORT)
+
+    few = wrappers.ConstrainedCommandline(env(), ["-gvn", "-mem2reg"])
+    few.reset()
+    few.step(1)
+    assert few.state.commandline == "-mem2reg" and few.action_space.n == 2
+    with pytest.raises(LookupError, match="nearest: -gvn"):
+        wrappers.ConstrainedCommandline(env(), ["-gvm"])
+    ends = wrappers.CommandlineWithTerminalAction(env())
+    ends.reset()
+    assert ends.action_space.n == 125
+    assert ends.step(ends.action_space["-mem2reg"])[2] is False
+    observation, reward, done, info = ends.step(ends.action_space["# end-of-episode"])
+    assert done and reward == 0 and info["terminal_action"] and ends.state.commandline == "-mem2reg"
+    limited = wrappers.TimeLimit(env(), 2)
+    limited.reset()
+    assert [limited.step(0)[2] for _ in range(2)] == [False, True]
+
+
+def test_the_leaderboard_of_instruction_counts(client, tmp_path, capsys):
+    from loopfleet.compiler_gym.leaderboard.llvm_instcount import eval_llvm_instcount_policy
+    from loopfleet.envs import read_states
+
+    def policy(env):
+        env.step(env.action_space["-mem2reg"])
+        env.step(env.action_space["-simplifycfg"])
+
+    file = tmp_path / "results.csv"
+    uris = [QSORT, "benchmark://small-v0/bitcount"]
+    states = eval_llvm_instcount_policy(policy, benchmarks=uris, runs=2, results=str(file), validate=True,
+                                        client=client)
+    assert file.read_text().splitlines()[0] == "benchmark,reward,walltime,commandline"
+    with open(file) as rows:
+        assert [state.commandline for state in read_states(rows)] == ["-mem2reg,-simplifycfg"] * 4
+    assert states[0].reward == states[2].reward > 0
+    assert "4 states, geometric mean of rewards" in capsys.readouterr().out
