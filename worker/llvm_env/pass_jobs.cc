@@ -208,7 +208,8 @@ JobKind PassJobKind() {
                     .limits = PassChildLimits()};
               },
           .make_runner = [](JobKind::Parts parts) -> std::unique_ptr<LeaseRunner> {
-            return std::make_unique<PassJobs>(std::move(parts), ProgramSource::Options{});
+            ProgramSource::Options programs{.programs = parts.llvm_programs};
+            return std::make_unique<PassJobs>(std::move(parts), std::move(programs));
           }};
 }
 
