@@ -3,6 +3,7 @@ Debian 12 root without a compiler: install, keys, daemons as their units start t
 
     debs_test.py [--make] FOLDER_WITH_DEBS"""
 
+import os
 import pathlib
 import re
 import shutil
@@ -63,7 +64,8 @@ class Contents(unittest.TestCase):
         if shutil.which("lintian") is None:
             self.fail("lintian is not installed (deploy/dependencies.sh --tests)")
         done = subprocess.run(["lintian", "--allow-root", "--fail-on", "error,warning", "--tag-display-limit", "0",
-                               *map(str, DEBS.values())], text=True, capture_output=True)
+                               *map(str, DEBS.values())], text=True, capture_output=True,
+                              env={**os.environ, "TMPDIR": str(clean_root.InCleanRoot.memory or tempfile.gettempdir())})
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
 
@@ -101,6 +103,7 @@ class Installation(clean_root.InCleanRoot):
     def start_a_fleet(self, root):
         """What docs/OPERATIONS.md says, with both daemons on one machine."""
         coordinator, worker = (unit_file.UnitFile(root, name) for name in PACKAGES[1:])
+        self.assertEqual(self.enabled(root), {f"{name}.service" for name in PACKAGES[1:]})
         self.assertTrue(coordinator.may_start(), "the installation makes the coordinator's keys")
         self.assertFalse(worker.may_start(), "a worker waits for its keys")
         root.run("/usr/share/loopfleet/make_keys.sh", f"{KEYS}/coordinator", "--workers", "node1", "--clients", "me")
@@ -113,6 +116,10 @@ class Installation(clean_root.InCleanRoot):
         self.assertTrue(worker.may_start())
         clean_root.leave_network()
         self.daemons = [coordinator.start(), worker.start()]
+
+    def enabled(self, root):
+        """The services of ours that start when the machine does."""
+        return {unit.name for unit in (root.folder / "etc/systemd/system/multi-user.target.wants").glob("loopfleet-*")}
 
     def check_what_others_may_read(self, root):
         for path in (f"{KEYS}/coordinator/coordinator.key_secret", f"{KEYS}/worker/worker.key_secret",
@@ -133,6 +140,7 @@ class Installation(clean_root.InCleanRoot):
         self.assertTrue((root.folder / f"{KEYS}/worker.env".lstrip("/")).exists(), "settings stay until a purge")
         root.run("dpkg", "--purge", *PACKAGES)
         self.assertFalse((root.folder / KEYS.lstrip("/")).exists())
+        self.assertEqual(self.enabled(root), set())
         self.assertTrue((root.folder / "var/lib/loopfleet-coordinator/loopfleet.db").exists(), "results stay")
         for name in PACKAGES:
             self.assertFalse(root.has(name), name)
