@@ -355,6 +355,9 @@ def test_the_agent_trains_and_is_judged(run, llvm_agent):
     facts = json.loads(run("llvm_gatv2_ppo", "--train-seeds", "8", "--episode", "5", "--width", "4", "--batch", "20",
                            "--steps", "60", "--evaluations", "10", "--seeds", "2", "--epochs", "1",
                            "--test", QSORT, "benchmark://small-v0/bitcount").read_text())
+    judged = json.loads(run("llvm_gatv2_ppo", "--judge", "--episode", "5", "--evaluations", "10", "--seeds", "2",
+                            "--test", QSORT, "benchmark://small-v0/bitcount").read_text())
+    assert judged == facts  # the same agent, the same samples
     curve = facts["training"]["curve"]
     assert len(curve) >= 2 and curve[-1]["steps"] >= 60 and all(0 < row["oz_ratio"] for row in curve)
     assert set(facts["oz_ratio"]) == {"-O3", "no pass", "greedy", "random search", "agent"}

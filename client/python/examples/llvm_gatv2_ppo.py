@@ -17,6 +17,7 @@ import argparse
 import collections
 import json
 import math
+import os
 import queue
 import time
 from dataclasses import dataclass, field
@@ -355,11 +356,27 @@ def train(client, arguments):
                       "lag": float(np.mean([updates - 1 - each.begun_with for each in ready])),
                       "broke": sum(each.broke for each in ready), "entropy": entropy})
         print(json.dumps(curve[-1]), flush=True)
+        save(arguments.out, agent, vocabulary, curve, programs)
         ready = []
     while rollouts.under_way:  # their answers are not wanted
         rollouts.answers.get()
         rollouts.under_way -= 1
     return agent, vocabulary, curve, programs
+
+
+def save(out, agent, vocabulary, curve, programs):
+    torch.save({"agent": agent.state_dict(), "shared": agent.critic_encoder is agent.encoder,
+                "texts": vocabulary.number, "curve": curve, "programs": programs}, f"{out}.pt.new")
+    os.replace(f"{out}.pt.new", f"{out}.pt")
+
+
+def load(out):
+    saved = torch.load(f"{out}.pt")
+    vocabulary = Vocabulary([])
+    vocabulary.number = saved["texts"]
+    agent = Agent(len(vocabulary), saved["shared"])
+    agent.load_state_dict(saved["agent"])
+    return agent, vocabulary, saved["curve"], saved["programs"]
 
 
 # ---- judging
@@ -473,15 +490,17 @@ def main():
     parser.add_argument("--evaluations", type=int, default=120, help="states of each program in a comparison")
     parser.add_argument("--seeds", type=int, default=3, help="of random search and of the policy's samples")
     parser.add_argument("--seed", type=int, default=1, help="of training")
-    parser.add_argument("--out", required=True, help="writes OUT.json, OUT.png and OUT.pt")
+    parser.add_argument("--judge", action="store_true", help="do not train: judge the agent in OUT.pt")
+    parser.add_argument("--out", required=True, help="writes OUT.pt after each update, OUT.json and OUT.png in the end")
     arguments = parser.parse_args()
     arguments.test = arguments.test or [f"benchmark://debian-v0/{name}" for name in (
         "bzip2", "ed", "expat", "gif", "gsm", "gzip", "lz4", "mad", "nettle", "speex", "yaml", "zlib")]
     torch.manual_seed(arguments.seed)
     torch.set_num_threads(1)  # the other cores are the fleet's
-    with loopfleet.LocalCluster(llvm_programs=arguments.programs, leave_timing_cores=False) as cluster, cluster.client() as client:
-        agent, vocabulary, curve, programs = train(client, arguments)
-        torch.save({"agent": agent.state_dict(), "vocabulary": vocabulary.number}, f"{arguments.out}.pt")
+    cluster = loopfleet.LocalCluster(llvm_programs=arguments.programs, leave_timing_cores=False)
+    # A machine that does other work may keep the coordinator waiting; a training should outlast that.
+    with cluster, cluster.client(silence_limit=600.0) as client:
+        agent, vocabulary, curve, programs = load(arguments.out) if arguments.judge else train(client, arguments)
         results = judge(client, agent, vocabulary, arguments)
     facts = {"training": {"programs": len(programs), "encoder": arguments.encoder, "curve": curve},
              "evaluations": arguments.evaluations, "episode": arguments.episode, **results}
