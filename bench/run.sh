@@ -25,6 +25,8 @@ gpu_compile  loop tree to cubin beside NVRTC from CUDA C++ of the same kernel to
 isolation    what confining kernels costs, and how soon the next runs after a crash
 llvm         steps of LLVM passes per second of processor time beside a process of opt-19 for each, and what a shared prefix saves
              [--batches 2] [--debian FOLDER]
+llvm_semantics  csmith programs before and after random passes, random passes over llvm-stress programs, mutated bitcode
+             [--csmith 20] [--stress 100] [--mutations 100] [--passes 40] [--first 0]
 page         /metrics and the queue while 100 pages are watched live and 64 connections are half open [ROUNDS [JOBS]]
 python       messages, environments over a null backend, async against sync, fork, in Python
              [--seconds 3]; tests/python/make_environment.sh makes its environment
@@ -61,7 +63,7 @@ case "$name" in
   isolation) targets=(bench_isolation) ;;
   llvm) targets=(bench_llvm) ;;
   page) targets=(bench_page loopfleet-coordinator) ;;
-  python) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
+  python | llvm_semantics) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   security) targets=(bench_security loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;
@@ -76,11 +78,11 @@ fi
 
 # Standard output carries results only.
 {
-  if [[ $name == python ]]; then tests/python/make_environment.sh --without-learning; fi
+  if [[ $name == python || $name == llvm_semantics ]]; then tests/python/make_environment.sh --without-learning; fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2
-if [[ $name == python ]]; then
-  PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python bench/cases/python.py "$@"
+if [[ $name == python || $name == llvm_semantics ]]; then
+  PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python "bench/cases/$name.py" "$@"
 fi
 exec "build/release/bin/bench_$name" "$@"

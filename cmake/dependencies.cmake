@@ -14,6 +14,7 @@ find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(zmq REQUIRED libzmq>=4.3.4)  # older ones have known CVEs
 loopfleet_note("ZeroMQ" "on, ${zmq_VERSION}")
 loopfleet_note("Cap'n Proto" "on, ${CapnProto_VERSION}")

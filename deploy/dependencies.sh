@@ -15,7 +15,7 @@ build_packages=(
   # tools
   g++ cmake ninja-build make pkg-config ca-certificates python3 sqlite3
   # messages
-  libzmq3-dev cppzmq-dev libcapnp-dev capnproto
+  libzmq3-dev cppzmq-dev libsodium-dev libcapnp-dev capnproto
   # storage, metrics, compiler
   libsqlite3-dev libxxhash-dev prometheus-cpp-dev libcivetweb-dev llvm-19-dev
   # graphs of programs, compressed
@@ -40,7 +40,7 @@ if [ "$page" != OFF ]; then
 fi
 # The libraries of those above, without what compiles.
 runtime_packages=(
-  libzmq5 libcapnp-0.9.2 libsqlite3-0 libxxhash0 libprometheus-cpp-core1.0 libcivetweb1 libllvm19
+  libzmq5 libsodium23 libcapnp-0.9.2 libsqlite3-0 libxxhash0 libprometheus-cpp-core1.0 libcivetweb1 libllvm19
   libseccomp2 libzstd1 libtomlplusplus3 libfmt9 libspdlog1.10 libmimalloc2.0
   csmith libcsmith-dev clang-19 llvm-19
 )

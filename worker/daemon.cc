@@ -271,6 +271,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend, const
                                                   .clock = clock,
                                                   .conditions = conditions,
                                                   .max_held = max_held,
+                                                  .llvm_programs = config.llvm_programs,
                                                   .on_output = [&] { wakeup.Signal(); },
                                                   .on_restart = on_restart})});
   }

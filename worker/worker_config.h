@@ -38,7 +38,8 @@ struct WorkerConfig {
   // Leases held for each slot: the one being timed, those being prepared, and those that wait for
   // their next round.
   std::uint32_t credit_per_slot = 88;
-  std::size_t max_prepared = 4;                     // kernels compiled and verified ahead
+  std::string llvm_programs;     // folder of bitcode (worker/llvm_env/programs); "": none
+  std::size_t max_prepared = 4;  // kernels compiled and verified ahead
   Nanos canary_interval = std::chrono::seconds(2);  // DeviceHealth::Options::canary_interval
   // Threads that prepare kernels, each with children of its own; 0: one more than there are cores
   // beside the slot's, at most 4.

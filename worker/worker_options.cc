@@ -6,6 +6,7 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -69,6 +70,10 @@ void AddOptions(CLI::App& app, WorkerConfig& config, RawOptions& wishes) {
   app.add_option("--keys", config.keys,
                  "Directory with this worker's key and coordinator.key (loopfleet keygen); without "
                  "it only a coordinator on this machine can be reached");
+  app.add_option("--llvm-programs", config.llvm_programs,
+                 "Folder of bitcode for jobs of LLVM passes: debian-v0, as "
+                 "deploy/llvm/build_debian.py leaves it, and what `loopfleet llvm add` put there")
+      ->type_name("FOLDER");
   app.add_option("--compile-limit-ms", wishes.compile_limit_ms, "Longest compilation of a kernel")
       ->check(limit_range)
       ->capture_default_str();
@@ -107,6 +112,14 @@ std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::string> WrongPrograms(const std::string& folder) {
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return std::nullopt;
+  return fmt::format(
+      "--llvm-programs '{}': there is no such folder; deploy/llvm/build_debian.py FOLDER makes one",
+      folder);
 }
 
 std::optional<std::string> WrongHost(const std::string& host) {
@@ -174,6 +187,9 @@ std::expected<WorkerConfig, StartupExit> ParseWorkerOptions(int argc, const char
     return BadConfig(fmt::format("loopfleet-worker: {}\n", *wrong));
   }
   if (const std::optional<std::string> wrong = WrongHost(config.host)) {
+    return BadConfig(fmt::format("loopfleet-worker: {}\n", *wrong));
+  }
+  if (const std::optional<std::string> wrong = WrongPrograms(config.llvm_programs)) {
     return BadConfig(fmt::format("loopfleet-worker: {}\n", *wrong));
   }
   const std::optional<log::Level> level = log::ParseLevel(wishes.log_level);

@@ -200,7 +200,7 @@ void RunGreedy(Rig& rig, const Subject& subject) {
 Bitcode Made(const std::string& uri, const std::filesystem::path& debian) {
   const auto program = passes::ParseProgramUri(uri);
   LF_CHECK(program.has_value(), "{}", program.error().message);
-  auto bitcode = worker::ProgramSource({.debian_programs = debian}).BitcodeOf(*program);
+  auto bitcode = worker::ProgramSource({.programs = debian}).BitcodeOf(*program);
   LF_CHECK(bitcode.has_value(), "{}", bitcode.error().message);
   return std::make_shared<const std::string>(*std::move(bitcode));
 }

@@ -84,6 +84,7 @@ void AddExportCommand(CommandLine& line);
 void AddFleetCommands(CommandLine& line);
 void AddJobCommands(CommandLine& line);
 void AddKeygenCommand(CommandLine& line);
+void AddLlvmCommands(CommandLine& line);
 void AddLocalCommand(CommandLine& line);
 void AddReplayCommand(CommandLine& line);
 void AddSearchCommand(CommandLine& line);

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   AddWorkerCommands(line);
   AddFleetCommands(line);
   AddBenchmarkCommands(line);
+  AddLlvmCommands(line);
   AddReplayCommand(line);
   AddKeygenCommand(line);
   AddDbCommands(line);

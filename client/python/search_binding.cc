@@ -14,6 +14,7 @@
 
 #include "client/python/conversion.h"
 #include "client/search/exploration.h"
+#include "client/search/loop_space.h"
 #include "client/search/strategies/strategies.h"
 #include "client/search/strategy_table.h"
 #include "common/looptree/actions/action.h"
@@ -69,7 +70,7 @@ class CalledScorer : public client::Scorer {
 // strategy(n, results) -> up to n action lists; results: (actions, nanoseconds or None), new ones.
 class CalledStrategy : public client::Strategy {
  public:
-  CalledStrategy(client::SharedSpace space, nb::object function)
+  CalledStrategy(std::shared_ptr<const client::LoopSpace> space, nb::object function)
       : space_(std::move(space)), function_(std::move(function)) {}
 
   std::vector<Candidate> Propose(std::size_t most) override {
@@ -91,7 +92,7 @@ class CalledStrategy : public client::Strategy {
   }
 
  private:
-  client::SharedSpace space_;
+  std::shared_ptr<const client::LoopSpace> space_;
   nb::object function_;
   nb::list news_;
 };
@@ -132,8 +133,7 @@ class Searcher {
 
 void MakeSearcher(Searcher* place, std::string benchmark, std::string ir,
                   const nb::object& strategy, std::uint64_t seed, const nb::object& scorer) {
-  auto space = std::make_shared<const client::SearchSpace>(
-      Must(client::SearchSpace::Open(SourceOf(std::move(benchmark), std::move(ir)))));
+  const auto space = Must(client::LoopSpace::Open(SourceOf(std::move(benchmark), std::move(ir))));
   std::unique_ptr<client::Strategy> made;
   if (nb::isinstance<nb::str>(strategy)) {
     made = Must(client::FindStrategy(nb::cast<std::string>(strategy)))->make(space, seed);
@@ -143,7 +143,7 @@ void MakeSearcher(Searcher* place, std::string benchmark, std::string ir,
   if (!scorer.is_none()) {
     made = client::MakeGuided(std::move(made), std::make_unique<CalledScorer>(scorer), seed);
   }
-  new (place) Searcher(std::move(space), std::move(made));
+  new (place) Searcher(space, std::move(made));
 }
 
 }  // namespace

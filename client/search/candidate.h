@@ -1,9 +1,11 @@
 #pragma once
-// Candidate: a schedule that a search may try, as the steps that lead to it. Evaluated: a candidate
-// and its figure.
+// Candidate: what a search may try, as the steps that lead to it: a schedule of loops, or passes
+// over a program. Evaluated: a candidate and its figure.
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "common/looptree/actions/action.h"
@@ -21,20 +23,24 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// Legal by construction: SearchSpace applied each action.
+// Legal by construction: its SearchSpace applied each step. Of a program it has `passes` and no
+// loops, of a loop nest the reverse.
 struct Candidate {
+  std::vector<std::string> passes;  // flags
   std::vector<Step> steps;
   std::vector<looptree::Action> actions;  // the steps, spelt out from the benchmark's first tree
   looptree::LoopTree tree;                // where they lead
   looptree::TreeRef cursor = 0;
-  looptree::TreeKey key;  // of the tree
+  looptree::TreeKey key;  // of the tree, or of the passes
+  std::size_t length() const { return passes.size() + steps.size(); }
 };
 
 inline constexpr double kNoFigure = std::numeric_limits<double>::infinity();
 
 struct Evaluated {
   Candidate candidate;
-  double elapsed_ns = kNoFigure;  // of one run; kNoFigure: failed, cut or unknown
+  // Nanoseconds of one run, or a program's instructions; kNoFigure: failed, cut or unknown.
+  double elapsed_ns = kNoFigure;
 };
 
 }  // namespace loopfleet::client

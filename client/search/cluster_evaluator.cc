@@ -3,6 +3,9 @@
 #include <chrono>
 #include <utility>
 
+#include "client/search/figure.h"
+#include "client/search/search_space.h"
+
 namespace loopfleet::client {
 
 ClusterEvaluator::~ClusterEvaluator() {
@@ -16,6 +19,11 @@ Answer<void> ClusterEvaluator::Send(std::span<const Trial> trials) {
   for (const Trial& trial : trials) {
     JobSpec& job = jobs.emplace_back(conditions_);
     job.source = trial.source;
+    if (IsProgram(trial.source)) {
+      job.passes = trial.candidate.passes;
+      job.observe = {kInstructions, kInstructionsOz};
+      continue;
+    }
     job.actions = trial.candidate.actions;
     job.cut_above_ns = static_cast<std::uint64_t>(trial.cut_above_ns);
   }

@@ -122,6 +122,10 @@ std::optional<double> Search::Read(const Asked& asked, const Outcome& outcome) {
   const double elapsed_ns = FigureOf(evaluation);
   if (elapsed_ns == kNoFigure || !evaluation.conditions) return kNoFigure;
   Lane& lane = lanes_[asked.lane];
+  if (const auto* observed = std::get_if<Observed>(&evaluation.verdict)) {
+    lane.instructions_oz = std::get<double>(observed->values.at(kInstructionsOz));
+    return elapsed_ns;  // exact, and the same everywhere
+  }
   const std::string& hardware_class = evaluation.conditions->hardware.hardware_class;
   if (lane.hardware_class.empty()) {
     lane.hardware_class = hardware_class;

@@ -44,8 +44,9 @@ class Search {
     Winners winners;                // of one hardware class, as all its figures are
     std::optional<Winner> untuned;  // the first tree; nullopt: it has no figure
     std::uint64_t flop_count = 0;
-    std::string hardware_class;        // of the first figure; figures of others are not used
-    std::uint64_t other_hardware = 0;  // figures not used
+    std::string hardware_class;             // of the first figure; figures of others are not used
+    std::uint64_t other_hardware = 0;       // figures not used
+    std::optional<double> instructions_oz;  // of a program after -Oz
     std::uint64_t under_way = 0;
     bool is_exhausted = false;
   };

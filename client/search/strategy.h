@@ -1,5 +1,5 @@
 #pragma once
-// Strategy: decides which schedules to try next, from the figures of those before. Pure: no clock,
+// Strategy: decides which candidates to try next, from the figures of those before. Pure: no clock,
 // file or network, and all its chance comes from its seed, so the same figures in the same order
 // give the same proposals.
 
@@ -24,7 +24,5 @@ class Strategy {
   // Figures of what was proposed, in any order. The first ever told is the start's.
   virtual void Tell(std::span<const Evaluated> results) = 0;
 };
-
-using SharedSpace = std::shared_ptr<const SearchSpace>;
 
 }  // namespace loopfleet::client

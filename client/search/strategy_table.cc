@@ -45,7 +45,8 @@ constexpr std::array<StrategyInfo, 10> kStrategies = {{
     {"guided", "genetic, with a linear model that learns which candidates are worth measuring",
      [](SharedSpace space, std::uint64_t seed) {
        return MakeGuided(MakeGenetic(std::move(space), seed), MakeLinearScorer(), seed);
-     }},
+     },
+     /*is_for_loops_only=*/true},
 }};
 
 }  // namespace

@@ -15,6 +15,7 @@ struct StrategyInfo {
   std::string_view name;
   std::string_view description;  // one line
   std::unique_ptr<Strategy> (*make)(SharedSpace space, std::uint64_t seed);
+  bool is_for_loops_only = false;  // it looks at the loops, so it cannot search over passes
 };
 
 inline constexpr std::string_view kAuto = "auto";  // the strategy that docs/SEARCH.md recommends

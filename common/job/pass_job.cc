@@ -59,7 +59,7 @@ std::expected<ResolvedTask, Failure> ResolvePassJob(const JobSpec& spec) {
                 "field 'device' is cuda; passes run on a CPU: cpu, or leave it out");
   }
   // One line for each part: neither a text nor a name has a line break.
-  std::string content = passes::ToString(job.program);
+  std::string content = passes::ProgramKey(job.program);
   for (const std::string& text : job.texts) content += "\n" + text;
   for (const passes::Observation observation : job.observations) {
     const auto& info = passes::InfoOf(observation);

@@ -6,8 +6,10 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <vector>
 
 #include "common/base/suggestion.h"
+#include "common/llvm_passes/debian_programs.h"
 
 namespace loopfleet::passes {
 namespace {
@@ -28,8 +30,8 @@ constexpr std::string_view kCsmith = "generator://csmith-v0";
 constexpr std::string_view kStress = "generator://llvm-stress-v0";
 constexpr std::string_view kSmall = "benchmark://small-v0";
 constexpr std::string_view kDebian = "benchmark://debian-v0";
-constexpr std::string_view kUploaded = "bitcode://sha256";
-constexpr std::array kDatasets = {kCsmith, kStress, kSmall, kDebian, kUploaded};
+constexpr std::string_view kBitcode = "bitcode://sha256";
+constexpr std::array kDatasets = {kCsmith, kStress, kSmall, kDebian, kBitcode};
 
 std::unexpected<Error> Refuse(std::string message) {
   return Fail(ErrorKind::kInvalid, std::move(message));
@@ -45,9 +47,6 @@ Result<std::uint32_t> ParseSeed(std::string_view uri, std::string_view text) {
   return seed;
 }
 
-bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-}
 bool IsHexDigit(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 }  // namespace
@@ -59,8 +58,9 @@ Result<ProgramUri> ParseProgramUri(std::string_view uri) {
                               kLongestUri));
   }
   if (uri.starts_with("file://")) {
-    return Refuse(
-        fmt::format("'{}': a worker opens no paths; upload the file: loopfleet llvm upload", uri));
+    return Refuse(fmt::format(
+        "'{}': a worker opens no paths of a job; add the file to its programs: loopfleet llvm add",
+        uri));
   }
   const std::size_t slash = uri.rfind('/');
   const std::string_view dataset = uri.substr(0, slash == std::string_view::npos ? 0 : slash);
@@ -81,14 +81,14 @@ Result<ProgramUri> ParseProgramUri(std::string_view uri) {
         fmt::format("small-v0 has no program '{}'{}", name, NearestSuffix(name, kSmallPrograms)));
   }
   if (dataset == kDebian) {
-    if (!name.empty() && std::ranges::all_of(name, IsNameCharacter)) {
-      return DebianProgram{std::string(name)};
-    }
-    return Refuse(fmt::format("debian-v0 has no program '{}'", name));
+    if (FindDebianPin(name) != nullptr) return DebianProgram{std::string(name)};
+    std::vector<std::string_view> names;
+    for (const DebianPin& pin : DebianPins()) names.push_back(pin.name);
+    return Refuse(fmt::format("debian-v0 has no program '{}'{}", name, NearestSuffix(name, names)));
   }
-  if (dataset == kUploaded) {
+  if (dataset == kBitcode) {
     if (name.size() == 64 && std::ranges::all_of(name, IsHexDigit)) {
-      return UploadedProgram{std::string(name)};
+      return BitcodeProgram{std::string(name)};
     }
     return Refuse(fmt::format("'{}' needs 64 lower-case hexadecimal digits", uri));
   }
@@ -97,12 +97,12 @@ Result<ProgramUri> ParseProgramUri(std::string_view uri) {
   };
   if (std::ranges::any_of(kElsewhere, names_dataset)) {
     return Refuse(
-        fmt::format("'{}' cannot be had here: bring the .bc files: loopfleet llvm upload", uri));
+        fmt::format("'{}' cannot be had here: bring its .bc files: loopfleet llvm add", uri));
   }
   return Refuse(fmt::format(
       "unknown program '{}'{}; a program is {}/<seed>, {}/<seed>, {}/<name>, "
       "{}/<name> or {}/<hash>",
-      uri, NearestSuffix(dataset, kDatasets), kCsmith, kStress, kSmall, kDebian, kUploaded));
+      uri, NearestSuffix(dataset, kDatasets), kCsmith, kStress, kSmall, kDebian, kBitcode));
 }
 
 std::string ToString(const ProgramUri& uri) {
@@ -119,11 +119,19 @@ std::string ToString(const ProgramUri& uri) {
     std::string operator()(const DebianProgram& program) const {
       return fmt::format("{}/{}", kDebian, program.name);
     }
-    std::string operator()(const UploadedProgram& program) const {
-      return fmt::format("{}/{}", kUploaded, program.sha256);
+    std::string operator()(const BitcodeProgram& program) const {
+      return fmt::format("{}/{}", kBitcode, program.sha256);
     }
   };
   return std::visit(Visitor{}, uri);
+}
+
+std::string BitcodeFile(std::string_view sha256) { return fmt::format("bitcode/{}.bc", sha256); }
+
+std::string ProgramKey(const ProgramUri& uri) {
+  const auto* debian = std::get_if<DebianProgram>(&uri);
+  const DebianPin* pin = debian != nullptr ? FindDebianPin(debian->name) : nullptr;
+  return pin != nullptr ? fmt::format("{} {}", ToString(uri), pin->sha256) : ToString(uri);
 }
 
 std::span<const std::string_view> SmallProgramNames() { return kSmallPrograms; }

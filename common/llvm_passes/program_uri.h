@@ -2,6 +2,7 @@
 // ProgramUri: a program that passes are run on, as named in a job. Parsing looks at the name only;
 // a worker makes or finds the bitcode. Keys use the hash of the module, never the URI.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -32,19 +33,26 @@ struct DebianProgram {
   std::string name;
   friend bool operator==(const DebianProgram&, const DebianProgram&) = default;
 };
-// bitcode://sha256/<64 hexadecimal digits>: uploaded, named by the hash of its bytes.
-struct UploadedProgram {
+// bitcode://sha256/<64 hexadecimal digits>: anybody's bitcode, named by the hash of its bytes.
+struct BitcodeProgram {
   std::string sha256;
-  friend bool operator==(const UploadedProgram&, const UploadedProgram&) = default;
+  friend bool operator==(const BitcodeProgram&, const BitcodeProgram&) = default;
 };
 using ProgramUri =
-    std::variant<CsmithProgram, StressProgram, SmallProgram, DebianProgram, UploadedProgram>;
+    std::variant<CsmithProgram, StressProgram, SmallProgram, DebianProgram, BitcodeProgram>;
 
 // kInvalid: a job's INVALID_BENCHMARK. Says what to do for the datasets of CompilerGym that cannot
 // be had.
 Result<ProgramUri> ParseProgramUri(std::string_view uri);
 std::string ToString(const ProgramUri& uri);  // ParseProgramUri gives it back
+// What the program is in keys of results: the URI, and the hash of the bitcode where that is
+// pinned.
+std::string ProgramKey(const ProgramUri& uri);
 
 std::span<const std::string_view> SmallProgramNames();
+
+inline constexpr std::size_t kMostBitcodeBytes = std::size_t{16} << 20;  // of a program
+// Where the bitcode with this hash lies in a worker's folder of programs.
+std::string BitcodeFile(std::string_view sha256);
 
 }  // namespace loopfleet::passes

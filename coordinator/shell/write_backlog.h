@@ -19,7 +19,7 @@ namespace loopfleet::coordinator {
 
 class WriteBacklog {
  public:
-  static constexpr std::size_t kMaxRowsPerCommit = 20'000;  // about 0.2 s
+  static constexpr std::size_t kMaxRowsPerCommit = 5'000;  // about 0.05 s
 
   void Add(Persist persist) { waiting_.push_back(std::move(persist)); }
   bool empty() const { return waiting_.empty(); }

@@ -187,3 +187,180 @@ def test_its_wrappers():
         assert wrapped.reset(benchmark=uris[0]) == 4
         observation, reward, done, _ = wrapped.step("toggle_mode")
         assert (observation, reward, done) == (4, 1, False) and wrapped.commandline() == "toggle_mode"
+
+
+# ---- its LLVM environment
+
+QSORT = "benchmark://small-v0/qsort"
+
+
+def test_llvm_with_the_older_contract(client):
+    for id in ("llvm-ic-v0", "llvm-autophase-ic-v0", "loopfleet/LLVM-codesize-v0"):
+        assert id in compiler_gym.COMPILER_GYM_ENVS
+    with compiler_gym.make("llvm-autophase-ic-v0", client=client) as env:
+        observation = env.reset(benchmark=QSORT)
+        assert observation.shape == (56,)
+        observation, reward, done, info = env.step(env.action_space["-mem2reg"])
+        assert not done and reward > 0 and not info["action_had_no_effect"]
+        observation, more, done, info = env.multistep([env.action_space[flag] for flag in ("-gvn", "-simplifycfg")])
+        assert env.episode_reward == pytest.approx(reward + more)
+        assert env.action_space.to_string(env.actions) == "-mem2reg,-gvn,-simplifycfg" == env.state.commandline
+        forked = env.fork()
+        assert forked.step(env.action_space["-dce"])[2] is False and len(env.actions) == 3
+        env.observation_space, env.reward_space = "InstCount", "IrInstructionCount"
+        before = int(env.observation["IrInstructionCount"])
+        observation, reward, *_ = env.step(env.action_space["-instcombine"])
+        assert observation.shape == (70,) and reward == before - observation[0]
+    assert compiler_gym.make("llvm-v0", client=client).reset() is None
+
+
+def test_llvm_data_sets():
+    datasets = compiler_gym.make("llvm-v0").datasets
+    assert len(datasets["small-v0"]) == 5 and QSORT in datasets["benchmark://small-v0"].benchmark_uris()
+    assert len(datasets["debian-v0"]) >= 12
+    csmith = datasets["generator://csmith-v0"]
+    assert next(iter(csmith)) == "generator://csmith-v0/0" and csmith.size == 1 << 32
+    assert datasets.benchmark("generator://csmith-v0/7") == csmith.benchmark("7")
+    assert csmith.random_benchmark().startswith("generator://csmith-v0/")
+    for wrong, said in (("benchmark://small-v0/qsrt", "nearest: qsort"), ("generator://csmith-v0/-1", "no program"),
+                        ("benchmark://smal-v0/qsort", "nearest: benchmark://small-v0")):
+        with pytest.raises(LookupError, match=said):
+            datasets.benchmark(wrong)
+
+
+def test_llvm_wrappers(client):
+    from loopfleet.compiler_gym import wrappers
+
+    def env():
+        return compiler_gym.make("llvm-ic-v0", client=client, benchmark=QSORT)
+
+    few = wrappers.ConstrainedCommandline(env(), ["-gvn", "-mem2reg"])
+    few.reset()
+    few.step(1)
+    assert few.state.commandline == "-mem2reg" and few.action_space.n == 2
+    with pytest.raises(LookupError, match="nearest: -gvn"):
+        wrappers.ConstrainedCommandline(env(), ["-gvm"])
+    ends = wrappers.CommandlineWithTerminalAction(env())
+    ends.reset()
+    assert ends.action_space.n == 125
+    assert ends.step(ends.action_space["-mem2reg"])[2] is False
+    observation, reward, done, info = ends.step(ends.action_space["# end-of-episode"])
+    assert done and reward == 0 and info["terminal_action"] and ends.state.commandline == "-mem2reg"
+    limited = wrappers.TimeLimit(env(), 2)
+    limited.reset()
+    assert [limited.step(0)[2] for _ in range(2)] == [False, True]
+
+
+def test_the_leaderboard_of_instruction_counts(client, tmp_path, capsys):
+    from loopfleet.compiler_gym.leaderboard.llvm_instcount import eval_llvm_instcount_policy
+    from loopfleet.envs import read_states
+
+    def policy(env):
+        env.step(env.action_space["-mem2reg"])
+        env.step(env.action_space["-simplifycfg"])
+
+    file = tmp_path / "results.csv"
+    uris = [QSORT, "benchmark://small-v0/bitcount"]
+    states = eval_llvm_instcount_policy(policy, benchmarks=uris, runs=2, results=str(file), validate=True,
+                                        client=client)
+    assert file.read_text().splitlines()[0] == "benchmark,reward,walltime,commandline"
+    with open(file) as rows:
+        assert [state.commandline for state in read_states(rows)] == ["-mem2reg,-simplifycfg"] * 4
+    assert states[0].reward == states[2].reward > 0
+    assert "4 states, geometric mean of rewards" in capsys.readouterr().out
+
+
+# ---- the agent that orders passes
+
+
+@pytest.fixture
+def llvm_agent(monkeypatch):
+    learning_package("torch")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return importlib.import_module("llvm_gatv2_ppo")
+
+
+def graphs_of(client, *uris):
+    from loopfleet.programl import programl_columns
+    outcomes = client.evaluate_many([{"benchmark": uri, "observe": ["Programl"]} for uri in uris]).outcomes
+    return [programl_columns(outcome.observed["Programl"]) for outcome in outcomes]
+
+
+def test_columns_of_a_graph_are_those_of_networkx(client):
+    (graph,) = graphs_of(client, QSORT)
+    env = compiler_gym.make("llvm-v0", client=client, benchmark=QSORT)
+    env.reset()
+    whole = env.observation["Programl"]
+    assert [graph.texts[number] for number in graph.node_text] == [
+        whole.nodes[node]["text"] for node in range(whole.number_of_nodes())]
+    edges = sorted((source, target, data["flow"], data["position"]) for source, target, data in whole.edges(data=True))
+    assert edges == sorted(zip(*(column.tolist() for column in (
+        graph.edge_source, graph.edge_target, graph.edge_flow, graph.edge_position))))
+    with pytest.raises(ValueError):
+        loopfleet.programl.programl_columns(b"no graph")
+
+
+def test_gatv2_is_its_formula_and_graphs_in_a_batch_are_apart(client, llvm_agent):
+    import torch
+    torch.manual_seed(2)
+    layer = llvm_agent.GATv2(width=6, out=4, heads=2, edge_width=3)
+    nodes, edges = torch.randn(5, 6), torch.randn(3, 3)
+    kind, source, target = torch.tensor([0, 2, 1, 0]), torch.tensor([0, 1, 2, 4]), torch.tensor([3, 3, 3, 1])
+    found = layer(nodes, edges, kind, source, target)
+    for node in range(5):
+        into = [place for place in range(4) if target[place] == node]
+        expected = layer.skip(nodes[node]).view(2, 4)
+        if into:
+            values = torch.stack([layer.from_source(nodes[source[e]]).view(2, 4) for e in into])
+            scores = torch.stack([(torch.nn.functional.leaky_relu(
+                layer.from_source(nodes[source[e]]) + layer.from_target(nodes[node]) + layer.from_edge(edges[kind[e]]),
+                0.2).view(2, 4) * layer.score).sum(1) for e in into])
+            expected = expected + (torch.softmax(scores, 0).unsqueeze(2) * values).sum(0)
+        torch.testing.assert_close(found[node].view(2, 4), expected)
+    graphs = graphs_of(client, QSORT, "benchmark://small-v0/bitcount")
+    vocabulary = llvm_agent.Vocabulary(graphs)
+    encoder = llvm_agent.Encoder(len(vocabulary))
+    encoded = [vocabulary.encode(graph) for graph in graphs]
+    together = encoder.read(encoded)
+    torch.testing.assert_close(together, torch.cat([encoder.read([graph]) for graph in encoded]), rtol=1e-4, atol=1e-5)
+    assert (together[0] - together[1]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("encoder", ["shared", "unshared"])
+def test_an_update_makes_what_paid_likelier(encoder, llvm_agent):
+    import torch
+    torch.manual_seed(3)
+    agent = llvm_agent.Agent(4, encoder == "shared")
+    optimizer = torch.optim.Adam(agent.parameters(), lr=1e-2)
+    state = llvm_agent.State(torch.zeros(llvm_agent.COUNTS), None)
+    paying = 7
+
+    def chance():
+        with torch.no_grad():
+            return float(agent([state])[0].probs[0, paying])
+
+    before = chance()
+    for _ in range(3):
+        with torch.no_grad():
+            policy, value = agent([state])
+        episodes = [llvm_agent.Episode("x", False, passes=[action], states=[state, state],
+                                       sizes=[100, 50 if action == paying else 100],
+                                       logs=[float(policy.log_prob(torch.tensor([action])))], values=[float(value)])
+                    for action in range(20)]
+        llvm_agent.update(agent, optimizer, episodes, epochs=4)
+    assert chance() > 1.5 * before
+
+
+def test_the_agent_trains_and_is_judged(run, llvm_agent):
+    facts = json.loads(run("llvm_gatv2_ppo", "--train-seeds", "8", "--episode", "5", "--width", "4", "--batch", "20",
+                           "--steps", "60", "--evaluations", "10", "--seeds", "2", "--epochs", "1",
+                           "--test", QSORT, "benchmark://small-v0/bitcount").read_text())
+    judged = json.loads(run("llvm_gatv2_ppo", "--judge", "--episode", "5", "--evaluations", "10", "--seeds", "2",
+                            "--test", QSORT, "benchmark://small-v0/bitcount").read_text())
+    assert judged == facts  # the same agent, the same samples
+    curve = facts["training"]["curve"]
+    assert len(curve) >= 2 and curve[-1]["steps"] >= 60 and all(0 < row["oz_ratio"] for row in curve)
+    assert set(facts["oz_ratio"]) == {"-O3", "no pass", "greedy", "random search", "agent"}
+    for uri, row in facts["instructions"].items():
+        assert all(best <= row["no pass"][0] for name in ("greedy", "random search", "agent") for best in row[name]), uri
+        assert facts["states_with_graph"][uri] == 12  # two episodes of five passes

@@ -36,7 +36,8 @@ def test_an_episode_as_the_documents_show(make):
     np.testing.assert_array_equal(unwrapped.observation["Autophase"], observation)
     assert unwrapped.commandline().startswith("opt-19 -passes='function(mem2reg)")
     assert unwrapped.state.commandline == "-mem2reg,-gvn,-simplifycfg"
-    assert unwrapped.validate().okay() and unwrapped.validate().reward_validated
+    result = unwrapped.validate()
+    assert result.okay() and result.reward_validated and result.benchmark_semantics_validated
 
 
 def test_actions_are_those_of_compiler_gym(make):

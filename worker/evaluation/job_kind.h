@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "common/base/clock.h"
 #include "common/job/outcome.h"
@@ -24,7 +25,8 @@ struct JobKind {
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
     Conditions conditions;
-    std::size_t max_held = 1;  // leases at once
+    std::size_t max_held = 1;   // leases at once
+    std::string llvm_programs;  // WorkerConfig's
     // Called on any thread, whenever there is a report to collect.
     std::function<void()> on_output;
     std::function<void(ChildRole, ExitReason::Cause)> on_restart;

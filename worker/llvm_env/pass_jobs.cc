@@ -22,7 +22,8 @@ namespace {
 
 // Leases taken together. A report waits for the whole batch.
 constexpr std::size_t kMostTogether = 64;
-constexpr std::size_t kProgramsKept = 64;  // mostly below 1 MiB each
+constexpr std::size_t kProgramsKept = 64;
+constexpr std::size_t kProgramBytesKept = std::size_t{256} << 20;
 // A batch that takes longer is ended, and each of its jobs without an answer is run alone.
 constexpr std::chrono::minutes kBatchLimit{2};
 
@@ -169,8 +170,12 @@ std::expected<PassJobs::Bitcode, Failure> PassJobs::ProgramOf(const passes::Prog
   auto found = std::ranges::find(programs_, name, &Program::uri);
   if (found == programs_.end()) {
     LF_TRY(std::string bitcode, source_.BitcodeOf(uri));
-    if (programs_.size() >= kProgramsKept) {
-      programs_.erase(std::ranges::min_element(programs_, {}, &Program::last_use));
+    std::size_t bytes = bitcode.size();
+    for (const Program& each : programs_) bytes += each.bitcode->size();
+    while (!programs_.empty() && (programs_.size() >= kProgramsKept || bytes > kProgramBytesKept)) {
+      const auto oldest = std::ranges::min_element(programs_, {}, &Program::last_use);
+      bytes -= oldest->bitcode->size();
+      programs_.erase(oldest);
     }
     programs_.push_back(
         {.uri = name, .bitcode = std::make_shared<const std::string>(std::move(bitcode))});
@@ -208,7 +213,8 @@ JobKind PassJobKind() {
                     .limits = PassChildLimits()};
               },
           .make_runner = [](JobKind::Parts parts) -> std::unique_ptr<LeaseRunner> {
-            return std::make_unique<PassJobs>(std::move(parts), ProgramSource::Options{});
+            ProgramSource::Options programs{.programs = parts.llvm_programs};
+            return std::make_unique<PassJobs>(std::move(parts), std::move(programs));
           }};
 }
 

@@ -12,6 +12,7 @@
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include "common/base/sha256.h"
 #include "worker/llvm_env/observations/module_bitcode.h"
 #include "worker/llvm_env/x86_target.h"
 

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "common/base/result.h"
+#include "common/llvm_passes/program_uri.h"
 
 namespace llvm {
 class LLVMContext;
@@ -23,7 +24,7 @@ class Module;
 namespace loopfleet::worker {
 
 struct ProgramLimits {
-  std::size_t bitcode_bytes = std::size_t{16} << 20;
+  std::size_t bitcode_bytes = passes::kMostBitcodeBytes;
   std::uint64_t instructions = 2'000'000;
   std::uint64_t functions = 100'000;
 };

@@ -30,6 +30,7 @@ constexpr auto kCommandGrace = std::chrono::seconds(10);
 struct LocalFlags {
   int workers = 1;
   std::string database;
+  std::string programs;
   pid_t parent = 0;
   bool verbose = false;
   bool json = false;
@@ -142,6 +143,9 @@ int RunLocal(const LocalFlags& flags, const CommandRun& run) {
                               .logs = flags.verbose ? LocalLogs::kStderr : LocalLogs::kFiles,
                               .stop = &stop};
   if (!flags.database.empty()) options.database = flags.database;
+  if (!flags.programs.empty()) {
+    options.worker_arguments = {"--llvm-programs", std::filesystem::absolute(flags.programs)};
+  }
   auto cluster = LocalCluster::Start(options);
   LF_FAILPOINT("local.started");
   // From here on signals stay in the queue. Earlier ones are in the flag, even if they came after
@@ -178,6 +182,9 @@ void AddLocalCommand(CommandLine& line) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--db", flags->database, "where to keep results (default: gone afterwards)")
       ->type_name("FILE");
+  app.add_option("--llvm-programs", flags->programs,
+                 "the workers' folder of bitcode for jobs of LLVM passes (loopfleet-worker --help)")
+      ->type_name("FOLDER");
   app.add_option("--parent", flags->parent,
                  "end when this process, which must have started this one, ends")
       ->type_name("PID");

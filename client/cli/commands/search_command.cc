@@ -1,4 +1,4 @@
-// `loopfleet search`: looks for quick schedules of benchmarks.
+// `loopfleet search`: looks for quick schedules of loops, and for passes that make programs small.
 
 #include <fmt/format.h>
 
@@ -21,6 +21,7 @@
 #include "client/cli/text/search_text.h"
 #include "client/job_line.h"
 #include "client/search/cluster_evaluator.h"
+#include "client/search/open_space.h"
 #include "client/search/search.h"
 #include "client/search/store_evaluator.h"
 #include "client/search/strategy_table.h"
@@ -68,9 +69,18 @@ Result<std::vector<Exploration>> MakeExplorations(SearchFlags& flags) {
   flags.strategy = strategy->name;  // reports say what "auto" stands for
   std::vector<Exploration> explorations;
   for (const std::string& benchmark : flags.benchmarks) {
-    LF_TRY(SearchSpace space, SearchSpace::Open(looptree::BenchmarkUri{FullUri(benchmark)}));
-    const auto shared = std::make_shared<const SearchSpace>(std::move(space));
-    explorations.emplace_back(shared, strategy->make(shared, flags.seed));
+    const looptree::BenchmarkUri source{FullUri(benchmark)};
+    LF_TRY(const SharedSpace space, OpenSearchSpace(source));
+    if (IsProgram(source) && strategy->is_for_loops_only) {
+      return Fail(ErrorKind::kInvalid, fmt::format("strategy '{}' is for loops; '{}' is a program",
+                                                   strategy->name, benchmark));
+    }
+    if (IsProgram(source) && (flags.store_only || !flags.plot.empty())) {
+      return Fail(
+          ErrorKind::kInvalid,
+          fmt::format("--store-only and --plot are for loops; '{}' is a program", benchmark));
+    }
+    explorations.emplace_back(space, strategy->make(space, flags.seed));
   }
   return explorations;
 }

@@ -9,6 +9,7 @@
 
 #include "client/cli/text/confirmation_text.h"
 #include "client/cli/text/outcome_text.h"
+#include "client/search/loop_space.h"
 #include "common/looptree/text/text.h"
 
 namespace loopfleet::client {
@@ -49,7 +50,8 @@ std::optional<Best> BestOf(const SearchReport& report) {
   for (const Confirmed& one : report.confirmed) {
     if (!IsOf(report.lane, one)) continue;
     if (best.figure.confirmed_ns && *best.figure.confirmed_ns <= one.elapsed_ns()) continue;
-    if (auto candidate = exploration.space().FromActions(one.winner.actions)) {
+    const auto& space = dynamic_cast<const LoopSpace&>(exploration.space());
+    if (auto candidate = space.FromActions(one.winner.actions)) {
       best = {.candidate = *std::move(candidate),
               .figure = {.elapsed_ns = one.winner.elapsed_ns, .confirmed_ns = one.elapsed_ns()}};
     }
@@ -96,9 +98,65 @@ Json CurveJson(const Search::Lane& lane) {
   return curve;
 }
 
+// ---- passes over a program
+
+std::string PassCommand(const std::string& benchmark, const Candidate& candidate) {
+  return candidate.passes.empty() ? fmt::format("loopfleet eval {}", benchmark)
+                                  : fmt::format("loopfleet eval {} --passes={}", benchmark,
+                                                fmt::join(candidate.passes, ","));
+}
+
+std::string PassSearchText(const SearchReport& report) {
+  const Exploration& exploration = report.lane.exploration;
+  const std::string benchmark = SourceText(exploration.space().source());
+  std::string text = fmt::format(
+      "{}: {} sequences in {:.1f} s, strategy {}, seed {}, {} failed{}\n", benchmark,
+      exploration.evaluations(), report.seconds, report.strategy, report.seed,
+      exploration.without_figure(), report.lane.is_exhausted ? "; nothing is left to try" : "");
+  const auto& best = exploration.best();
+  if (!best) return text + "none has a figure\n";
+  text += fmt::format("best: {:.0f} instructions after {} passes", best->elapsed_ns,
+                      best->candidate.passes.size());
+  if (const auto start = exploration.start_ns()) text += fmt::format("; {:.0f} before", *start);
+  if (const auto oz = report.lane.instructions_oz) text += fmt::format("; {:.0f} after -Oz", *oz);
+  return text + fmt::format("\nagain: {}\n", PassCommand(benchmark, best->candidate));
+}
+
+Json PassSearchJson(const SearchReport& report) {
+  const Exploration& exploration = report.lane.exploration;
+  const std::string benchmark = SourceText(exploration.space().source());
+  const auto number = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  Json curve = Json::array();
+  for (const CurvePoint& point : exploration.curve()) {
+    curve.push_back({{"evaluations", point.evaluations},
+                     {"seconds", point.seconds},
+                     {"instructions", point.best_ns}});
+  }
+  Json json = {{"benchmark", benchmark},
+               {"strategy", report.strategy},
+               {"seed", report.seed},
+               {"evaluations", exploration.evaluations()},
+               {"without_figure", exploration.without_figure()},
+               {"seconds", report.seconds},
+               {"is_exhausted", report.lane.is_exhausted},
+               {"instructions", number(exploration.start_ns())},
+               {"instructions_oz", number(report.lane.instructions_oz)},
+               {"best", nullptr},
+               {"curve", std::move(curve)}};
+  if (const auto& best = exploration.best()) {
+    json["best"] = {{"instructions", best->elapsed_ns},
+                    {"passes", best->candidate.passes},
+                    {"command", PassCommand(benchmark, best->candidate)}};
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string SearchText(const SearchReport& report) {
+  if (IsProgram(report.lane.exploration.space().source())) return PassSearchText(report);
   const Search::Lane& lane = report.lane;
   const Exploration& exploration = lane.exploration;
   const std::string benchmark = SourceText(exploration.space().source());
@@ -127,6 +185,7 @@ std::string SearchText(const SearchReport& report) {
 }
 
 Json SearchJson(const SearchReport& report) {
+  if (IsProgram(report.lane.exploration.space().source())) return PassSearchJson(report);
   const Search::Lane& lane = report.lane;
   const Exploration& exploration = lane.exploration;
   const std::string benchmark = SourceText(exploration.space().source());
@@ -165,9 +224,12 @@ std::string SearchProgressText(const Search& search) {
     if (&lane == search.lanes().data() + kProgressLanes) return text + " ...";
     const Exploration& exploration = lane.exploration;
     const std::string benchmark = SourceText(exploration.space().source());
-    text += fmt::format("  {}: {} schedules", benchmark.substr(benchmark.rfind('/') + 1),
-                        exploration.evaluations());
-    if (exploration.best()) {
+    const bool is_program = IsProgram(exploration.space().source());
+    text += fmt::format("  {}: {} {}", benchmark.substr(benchmark.rfind('/') + 1),
+                        exploration.evaluations(), is_program ? "sequences" : "schedules");
+    if (exploration.best() && is_program) {
+      text += fmt::format(", best {:.0f} instructions", exploration.best()->elapsed_ns);
+    } else if (exploration.best()) {
       text += fmt::format(", best {:.4g} GFLOP/s", Gflops(lane, exploration.best()->elapsed_ns));
     }
   }

@@ -25,7 +25,8 @@ struct SearchReport {
 std::string SearchText(const SearchReport& report);
 // {"benchmark", "strategy", "seed", "evaluations", "without_figure", "seconds",
 // "proposing_seconds", "is_exhausted", "untuned", "best", "speed_up", "curve", "confirmed"}; null
-// where there is no figure.
+// where there is no figure. For a program: {"benchmark", "strategy", "seed", "evaluations",
+// "without_figure", "seconds", "is_exhausted", "instructions", "instructions_oz", "best", "curve"}.
 Json SearchJson(const SearchReport& report);
 // One line for all lanes.
 std::string SearchProgressText(const Search& search);

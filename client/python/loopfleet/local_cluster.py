@@ -45,7 +45,7 @@ class LocalCluster:
 
     It ends with the block, with the interpreter, and when the interpreter is killed (the kernel
     signals the cluster). ``database`` keeps the results; otherwise they are removed with the
-    cluster.
+    cluster. ``llvm_programs`` is the workers' folder of bitcode (docs/LLVM.md).
 
     Each worker times kernels on one core, where nothing else should run. So, unless
     ``leave_timing_cores`` is false, those cores are removed from the affinity of this process's
@@ -54,13 +54,14 @@ class LocalCluster:
     """
 
     def __init__(self, workers: int = 1, *, database: str | os.PathLike | None = None,
-                 programs: str | os.PathLike | None = None, leave_timing_cores: bool = True):
+                 llvm_programs: str | os.PathLike | None = None, programs: str | os.PathLike | None = None, leave_timing_cores: bool = True):
         self.workers = workers
         self.database = database
         self.address = ""
         self.worker_address = ""
         self.http = ""
         self.coordinator_pid = 0
+        self._llvm_programs = llvm_programs
         self._programs = programs
         self._leave_timing_cores = leave_timing_cores
         self._process: subprocess.Popen | None = None
@@ -77,6 +78,8 @@ class LocalCluster:
                      "--parent", str(os.getpid())]
         if self.database is not None:
             arguments += ["--db", os.fspath(self.database)]
+        if self._llvm_programs is not None:
+            arguments += ["--llvm-programs", os.fspath(self._llvm_programs)]
         self._log = tempfile.TemporaryFile()
         started: list[Any] = []
         ready = threading.Event()

@@ -36,7 +36,7 @@ class BeamStrategy : public Strategy {
   // The last in open_ is expanded next: so the quickest is put there last.
   void Keep(std::vector<Evaluated> quickest) {
     for (auto one = quickest.rbegin(); one != quickest.rend(); ++one) {
-      const bool is_deep = one->candidate.steps.size() >= options_.depth;
+      const bool is_deep = one->candidate.length() >= options_.depth;
       if (!is_deep && expanded_.insert(one->candidate.key).second) {
         open_.push_back(std::move(one->candidate));
       }

@@ -1,5 +1,6 @@
 """LLVM passes as jobs, on a real cluster: `loopfleet eval generator://csmith-v0/7 --passes mem2reg,gvn`."""
 
+import hashlib
 import json
 import pathlib
 import random
@@ -21,9 +22,9 @@ class PassesTest(unittest.TestCase):
         self.addCleanup(self.scratch.cleanup)
         self.folder = pathlib.Path(self.scratch.name)
 
-    def in_cluster(self, script):
+    def in_cluster(self, script, *options):
         """Runs a shell script inside a cluster that keeps its database between calls."""
-        return fleet.run([program("loopfleet"), "local", "--db", str(self.folder / "x.db"), "--", "sh", "-c", script],
+        return fleet.run([program("loopfleet"), "local", "--db", str(self.folder / "x.db"), *options, "--", "sh", "-c", script],
                          env={**clean_environment(), "LF": program("loopfleet")})
 
     def test_an_answer_is_exact_and_stored(self):
@@ -59,13 +60,46 @@ class PassesTest(unittest.TestCase):
             alone = self.in_cluster(f'"$LF" eval {QSORT} --passes={",".join(walks[place])} --fresh --json')
             self.assertEqual(json.loads(alone.stdout)[0]["observed"], outcomes[2 * place]["observed"])
 
+    def test_added_bitcode_is_a_program_and_other_bytes_are_none(self):
+        folder = self.folder / "programs"
+        folder.mkdir()
+        serves = ("--llvm-programs", str(folder))
+        source = self.folder / "square.c"
+        source.write_text("int square(int x) { int y = x; return y * y; }\n")
+        made = self.folder / "square.bc"
+        compiled = fleet.run(["clang-19", "-O1", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", str(source),
+                              "-o", str(made)])
+        self.assertEqual(compiled.returncode, 0, compiled.stderr)
+        broken = self.folder / "broken.bc"
+        broken.write_bytes(made.read_bytes()[:600])  # its head is right
+        added = [fleet.run([program("loopfleet"), "llvm", "add", str(file), "--programs", str(folder)])
+                 for file in (made, broken, source)]
+        self.assertEqual([each.returncode for each in added], [0, 0, 1])
+        self.assertIn("no LLVM bitcode", added[2].stderr)
+        good, bad = (each.stdout.strip() for each in added[:2])
+        self.assertEqual(good, f"bitcode://sha256/{hashlib.sha256(made.read_bytes()).hexdigest()}")
+        command = f'"$LF" eval {good} --passes mem2reg --json; "$LF" eval {bad} --json'
+        values, refused = (json.loads(line)[0] for line in self.in_cluster(command, *serves).stdout.splitlines())
+        self.assertEqual(values["observed"]["IrInstructionCount"], 2)  # mul and ret
+        self.assertEqual(refused["error"]["code"], "INVALID_BENCHMARK")
+        # The bytes on the worker's disk change under the name.
+        (folder / "bitcode" / (good.rsplit("/", 1)[1] + ".bc")).write_bytes(made.read_bytes() + b"more")
+        changed = self.in_cluster(f'"$LF" eval {good} --passes gvn', *serves)
+        self.assertIn("has the SHA-256", changed.stderr)
+
+    def test_a_folder_of_programs_that_is_none_stops_the_worker(self):
+        done = self.in_cluster("true", "--llvm-programs", str(self.folder / "none"))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("build_debian.py FOLDER", done.stderr)
+
     def test_bad_input_names_what_is_valid(self):
         for arguments, said in ((f"{QSORT} --passes mem2rg", "nearest: -mem2reg"),
                                 (f"{QSORT} --observe Autofase", "nearest: Autophase"),
                                 ("benchmark://small-v0/qsrot", "nearest"),
                                 (f"{QSORT} --threads 2", "field 'threads' means nothing for a job of kind passes"),
                                 ("benchmark://mm-v0/mm8_8_8 --passes gvn", "means nothing for a job of kind loop"),
-                                ("bitcode://sha256/" + 64 * "0", "uploaded")):
+                                ("benchmark://debian-v0/gzip", "build_debian.py FOLDER --only gzip"),
+                                ("bitcode://sha256/" + 64 * "0", "loopfleet llvm add FILE")):
             done = self.in_cluster(f'"$LF" eval {arguments}')
             self.assertNotEqual(done.returncode, 0, arguments)
             self.assertIn(said, done.stderr, arguments)

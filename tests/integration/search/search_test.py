@@ -73,6 +73,24 @@ class SearchTest(unittest.TestCase):
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertEqual(ElementTree.parse(picture).getroot().tag, "{http://www.w3.org/2000/svg}svg")
 
+    def test_passes_make_a_program_small(self):
+        program_uri = "benchmark://small-v0/qsort"
+        (greedy,) = self.found(program_uri, "--strategy", "greedy", "--evaluations", "700")
+        (random,) = self.found(program_uri, "--strategy", "random", "--evaluations", "100", "--seed", "3")
+        for each in (greedy, random):
+            self.assertEqual(each["benchmark"], program_uri)
+            self.assertLess(each["best"]["instructions"], each["instructions"])
+            self.assertEqual(each["curve"][-1]["instructions"], each["best"]["instructions"])
+        self.assertEqual(greedy["instructions_oz"], random["instructions_oz"])
+        self.assertLess(greedy["best"]["instructions"], 1.2 * greedy["instructions_oz"])
+        # The command that the report names leaves as many instructions.
+        again = fleet.run([program("loopfleet"), "local", "--", *greedy["best"]["command"].split(), "--json"],
+                          env=clean_environment())
+        self.assertEqual(json.loads(again.stdout)[0]["observed"]["IrInstructionCount"],
+                         greedy["best"]["instructions"], again.stderr)
+        text = self.search(program_uri, "--strategy", "beam_breadth", "--evaluations", "130").stdout
+        self.assertRegex(text, r"best: \d+ instructions after \d+ passes; \d+ before; \d+ after -Oz")
+
     def test_bad_input_is_refused_with_what_is_valid(self):
         for arguments, said in (((MATRIX, "--seconds", "1", "--strategy", "gready"), "nearest: greedy"),
                                 ((MATRIX,), "either --seconds or --evaluations"),
@@ -80,7 +98,10 @@ class SearchTest(unittest.TestCase):
                                 (("benchmark://mm-v7/mm4_4_4", "--seconds", "1"), "nearest: benchmark://mm-v0/"),
                                 (("benchmark://loop_tool-cpu-v0/64", "--seconds", "1"), "dialect agent"),
                                 ((MATRIX, "--seconds", "1", "--store-only"), "requires --db FILE"),
-                                ((MATRIX, "--seconds", "1", "--in-flight", "0"), "--in-flight")):
+                                ((MATRIX, "--seconds", "1", "--in-flight", "0"), "--in-flight"),
+                                (("benchmark://small-v0/qsrt", "--seconds", "1"), "nearest: qsort"),
+                                (("benchmark://small-v0/qsort", "--seconds", "1", "--strategy", "guided"), "for loops"),
+                                (("benchmark://small-v0/qsort", "--seconds", "1", "--plot", "x.svg"), "for loops")):
             with self.subTest(arguments=arguments):
                 done = self.search(*arguments, live=False)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/llvm_passes/debian_programs.h"
+
 namespace loopfleet::passes {
 namespace {
 
@@ -15,7 +17,7 @@ TEST(ProgramUri, EveryKindIsReadBack) {
   for (const std::string& uri :
        {std::string("generator://csmith-v0/0"), std::string("generator://csmith-v0/4294967295"),
         std::string("generator://llvm-stress-v0/7"), std::string("benchmark://small-v0/qsort"),
-        std::string("benchmark://debian-v0/nettle-aes"), "bitcode://sha256/" + hash}) {
+        std::string("benchmark://debian-v0/nettle"), "bitcode://sha256/" + hash}) {
     const auto program = ParseProgramUri(uri);
     ASSERT_TRUE(program) << program.error().message;
     EXPECT_EQ(ToString(*program), uri);
@@ -36,17 +38,30 @@ TEST(ProgramUri, MistakesNameTheNearest) {
             std::string::npos);
   EXPECT_NE(RefusalOf("bitcode://sha256/ABC"), "");
   EXPECT_NE(RefusalOf("benchmark://debian-v0/../x"), "");
+  EXPECT_EQ(RefusalOf("benchmark://debian-v0/zlibb"),
+            "debian-v0 has no program 'zlibb'; nearest: zlib");
   EXPECT_NE(RefusalOf(std::string(300, 'x')), "");
   EXPECT_NE(RefusalOf(""), "");
+}
+
+// A new version of a program is another program: stored results of the old one are not its own.
+TEST(ProgramUri, TheKeyOfAPinnedProgramHoldsItsHash) {
+  ASSERT_GE(DebianPins().size(), 12U);
+  for (const DebianPin& pin : DebianPins()) {
+    const std::string uri = "benchmark://debian-v0/" + std::string(pin.name);
+    EXPECT_EQ(pin.sha256.size(), 64U) << pin.name;
+    EXPECT_EQ(ProgramKey(ParseProgramUri(uri).value()), uri + " " + std::string(pin.sha256));
+  }
+  EXPECT_EQ(ProgramKey(CsmithProgram{7}), "generator://csmith-v0/7");
 }
 
 TEST(ProgramUri, DatasetsThatCannotBeHadSayHowToBringThem) {
   for (const char* uri : {"benchmark://cbench-v1/qsort", "benchmark://npb-v0",
                           "benchmark://poj104-v1/1/2", "benchmark://tensorflow-v0/1"}) {
-    EXPECT_NE(RefusalOf(uri).find("bring the .bc files: loopfleet llvm upload"), std::string::npos)
+    EXPECT_NE(RefusalOf(uri).find("bring its .bc files: loopfleet llvm add"), std::string::npos)
         << uri;
   }
-  EXPECT_NE(RefusalOf("file:///etc/passwd").find("upload the file"), std::string::npos);
+  EXPECT_NE(RefusalOf("file:///etc/passwd").find("loopfleet llvm add"), std::string::npos);
 }
 
 }  // namespace

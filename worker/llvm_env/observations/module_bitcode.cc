@@ -1,12 +1,12 @@
 #include "worker/llvm_env/observations/module_bitcode.h"
 
 #include <fmt/format.h>
-#include <llvm/ADT/StringExtras.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/ModuleSummaryIndex.h>
-#include <llvm/Support/SHA256.h>
 #include <llvm/Support/raw_ostream.h>
+
+#include "common/base/sha256.h"
 
 namespace loopfleet::worker {
 
@@ -15,12 +15,6 @@ std::string BitcodeOf(const llvm::Module& module) {
   llvm::raw_string_ostream stream(bytes);
   llvm::WriteBitcodeToFile(module, stream);
   return bytes;
-}
-
-std::string Sha256Of(std::string_view bytes) {
-  const auto hash =
-      llvm::SHA256::hash({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
-  return llvm::toHex(hash, /*LowerCase=*/true);
 }
 
 std::string ModuleHashOf(const llvm::Module& module) { return Sha256Of(BitcodeOf(module)); }

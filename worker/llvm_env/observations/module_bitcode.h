@@ -2,7 +2,6 @@
 // A module as bytes, and its hashes.
 
 #include <string>
-#include <string_view>
 
 namespace llvm {
 class Module;
@@ -11,8 +10,7 @@ class Module;
 namespace loopfleet::worker {
 
 std::string BitcodeOf(const llvm::Module& module);  // without use-list orders
-std::string Sha256Of(std::string_view bytes);       // in hexadecimal
-// Sha256Of(BitcodeOf(module)).
+// The SHA-256 of BitcodeOf(module).
 std::string ModuleHashOf(const llvm::Module& module);
 // LLVM's own hash of a module, which it embeds for ThinLTO: 40 hexadecimal digits.
 std::string IrSha1Of(const llvm::Module& module);

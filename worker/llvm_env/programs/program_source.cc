@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "common/base/check.h"
 #include "worker/llvm_env/programs/small_programs.h"
 #include "worker/llvm_env/programs/tool_run.h"
@@ -23,7 +20,7 @@ Result<std::string> CompileC(std::string_view source) {
 }
 
 struct Maker {
-  const ProgramSource::Options& options;
+  const ProgramFolder& folder;
 
   Result<std::string> operator()(const passes::CsmithProgram& program) const {
     LF_TRY(const std::string source,
@@ -42,20 +39,10 @@ struct Maker {
     return CompileC(source);
   }
   Result<std::string> operator()(const passes::DebianProgram& program) const {
-    if (options.debian_programs.empty()) {
-      return Fail(ErrorKind::kNotFound, "this worker has no programs of debian-v0");
-    }
-    std::ifstream file(options.debian_programs / (program.name + ".bc"), std::ios::binary);
-    if (!file) {
-      return Fail(ErrorKind::kNotFound,
-                  fmt::format("this worker's debian-v0 has no program '{}'", program.name));
-    }
-    std::ostringstream bytes;
-    bytes << file.rdbuf();
-    return std::move(bytes).str();
+    return folder.Read(program);
   }
-  Result<std::string> operator()(const passes::UploadedProgram&) const {
-    return Fail(ErrorKind::kNotFound, "uploaded bitcode comes with its job");
+  Result<std::string> operator()(const passes::BitcodeProgram& program) const {
+    return folder.Read(program);
   }
 };
 
@@ -63,7 +50,7 @@ struct Maker {
 
 std::expected<std::string, Failure> ProgramSource::BitcodeOf(
     const passes::ProgramUri& program) const {
-  Result<std::string> bitcode = std::visit(Maker{options_}, program);
+  Result<std::string> bitcode = std::visit(Maker{folder_}, program);
   if (bitcode) return *std::move(bitcode);
   // Not the program's fault: a tool that is missing or was kept waiting, here.
   const bool is_host = bitcode.error().kind == ErrorKind::kTimeout ||

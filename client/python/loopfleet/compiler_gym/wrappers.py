@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..envs import NamedDiscrete
+
 
 class CompilerEnvWrapper:
     """Passes everything to ``env``."""
@@ -135,3 +137,33 @@ class RandomOrderBenchmarks(IterateOverBenchmarks):
         every = list(benchmarks)
         rng = rng or np.random.default_rng()
         super().__init__(env, (every[int(rng.integers(len(every)))] for _ in itertools.count()))
+
+
+class CommandlineWithTerminalAction(CompilerEnvWrapper):
+    """One more action, the last: it ends the episode."""
+
+    def __init__(self, env: Any, terminal: str = "# end-of-episode"):
+        super().__init__(env)
+        self.action_space = NamedDiscrete([*env.action_space.names, terminal])
+
+    def multistep(self, actions: Iterable[Any], **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
+        actions = [int(action) for action in actions]
+        terminal = len(self.action_space.names) - 1
+        ends = terminal in actions
+        observation, reward, done, info = self.env.multistep(
+            actions[:actions.index(terminal)] if ends else actions, **named)
+        if ends and not done:
+            info["terminal_action"] = True
+        return observation, reward, done or ends, info
+
+
+class ConstrainedCommandline(ActionWrapper):
+    """Only these flags, numbered in their order."""
+
+    def __init__(self, env: Any, flags: Iterable[str], name: str | None = None):
+        super().__init__(env)
+        self.action_space = NamedDiscrete(list(flags), name or "")
+        self._actions = [env.action_space[flag] for flag in self.action_space.names]
+
+    def action(self, action: Any) -> int:
+        return self._actions[int(action)]

@@ -20,8 +20,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from .. import _core
+from .. import _core, llvm_semantics
 from .._core import Outcome
+from .program_datasets import ProgramDatasets
 from .spaces import NamedDiscrete
 from .state import EnvState, ValidationResult
 from .walk_env import View, check_options, shared_client
@@ -257,8 +258,11 @@ class LlvmEnv(gym.Env):
         if state.actions:
             self.step([self.action_space[flag] for flag in state.actions])
 
-    def validate(self, state: EnvState | None = None) -> ValidationResult:
-        """Runs a state's passes again, without the store, and compares the reward exactly."""
+    def validate(self, state: EnvState | None = None, *, semantics: bool = True) -> ValidationResult:
+        """Runs a state's passes again, without the store, and compares the reward exactly. With
+        ``semantics``, a program of csmith-v0 or small-v0 is run here, before and after the passes, and
+        its output compared (loopfleet.llvm_semantics; needs clang-19). Neither ``benchmark_semantics_``
+        field is set if there is nothing to compare."""
         since = time.monotonic()
         state = state or self.state
         rule = self._reward_rule
@@ -275,7 +279,15 @@ class LlvmEnv(gym.Env):
             bad = not good
             if bad:
                 errors.append(f"expected reward {state.reward}, received reward {reward}")
-        return ValidationResult(state, bool(errors) and not bad, good, bad, walltime=time.monotonic() - since,
+        replay_failed = bool(errors) and not bad
+        same = differs = False
+        if semantics and not replay_failed and state.benchmark.startswith(llvm_semantics.CHECKABLE):
+            found = llvm_semantics.check_semantics(self._client(), state.benchmark, state.actions,
+                                                   timeout=self.timeout)
+            same, differs = found.verdict == "equal", found.verdict == "differs"
+            if differs:
+                errors.append(f"another output after {','.join(found.shortest)}: {found.reason}")
+        return ValidationResult(state, replay_failed, good, bad, same, differs, walltime=time.monotonic() - since,
                                 errors=tuple(errors))
 
     def commandline(self) -> str:
@@ -285,6 +297,46 @@ class LlvmEnv(gym.Env):
     @property
     def observation_space_name(self) -> str | None:
         return self._observation_name
+
+    @property
+    def observation_space(self) -> gym.Space:
+        return self._observation_space
+
+    @observation_space.setter
+    def observation_space(self, name: str | None) -> None:
+        """None: reset and step give None as the observation."""
+        self._observe_by_default(name)
+
+    @property
+    def reward_space(self) -> str | None:
+        return None if self._reward_rule is None else self._reward_rule.name
+
+    @reward_space.setter
+    def reward_space(self, name: str | None) -> None:
+        """In an episode: applies to its next steps, and the total starts at 0."""
+        self._reward_rule = self._rule(name)
+        if self._episode is not None:
+            self._episode.total_reward = 0.0
+
+    @property
+    def datasets(self) -> ProgramDatasets:
+        return ProgramDatasets()
+
+    @property
+    def actions(self) -> list[int]:
+        return [self.action_space[flag] for flag in self._in_episode().passes]
+
+    @property
+    def episode_reward(self) -> float | None:
+        return None if self._reward_rule is None else self._in_episode().total_reward
+
+    @property
+    def episode_walltime(self) -> float:
+        return time.monotonic() - self._since
+
+    @property
+    def in_episode(self) -> bool:
+        return self._episode is not None
 
     # ---- shared with the vector of environments
 
@@ -325,7 +377,10 @@ class LlvmEnv(gym.Env):
         changed = episode.values["changed"][len(episode.passes) - len(flags):]
         reward = 0.0
         if self._reward_rule is not None:
-            reward = self._reward(self._reward_rule, before[self._reward_rule.metric])
+            metric = self._reward_rule.metric
+            if metric not in before:  # the reward was changed in this episode
+                before[metric] = self._value_after(episode.passes[:-len(flags)] if flags else episode.passes, metric)
+            reward = self._reward(self._reward_rule, before[metric])
             episode.total_reward += reward
         return reward, False, {**self._info(), "action_had_no_effect": not any(changed)}
 
@@ -365,9 +420,9 @@ class LlvmEnv(gym.Env):
         return None if name is None else PASS_REWARDS[_named("reward", name, PASS_REWARDS)]
 
     def _observe_by_default(self, name: str | None) -> None:
+        self._observation_space = (gym.spaces.Box(0, 0, (0,), np.int64) if name is None
+                                   else pass_observation_space(name))
         self._observation_name = name
-        self.observation_space = (gym.spaces.Box(0, 0, (0,), np.int64) if name is None
-                                  else pass_observation_space(name))
 
     def _in_episode(self) -> _Episode:
         if self._episode is None:
@@ -384,11 +439,14 @@ class LlvmEnv(gym.Env):
         """The observation of the current state, asked for if no job has told it yet."""
         episode = self._in_episode()
         if name not in episode.values:
-            outcome = self._evaluate([self._job(episode.passes, [_named("observation", name, OBSERVATIONS)])])[0]
-            if not outcome.ok:
-                raise PassError(outcome)
-            episode.values.update(outcome.observed)
+            episode.values[name] = self._value_after(episode.passes, name)
         return episode.values[name]
+
+    def _value_after(self, passes: Sequence[str], name: str) -> Any:
+        outcome = self._evaluate([self._job(passes, [_named("observation", name, OBSERVATIONS)])])[0]
+        if not outcome.ok:
+            raise PassError(outcome)
+        return outcome.observed[name]
 
     def _read_observation(self, name: str) -> Any:
         return _decoded(name, self._value(name))
@@ -401,10 +459,7 @@ class LlvmEnv(gym.Env):
     def _at_start(self, name: str) -> float:
         episode = self._in_episode()
         if name not in episode.start:
-            outcome = self._evaluate([self._job([], [name])])[0]
-            if not outcome.ok:
-                raise PassError(outcome)
-            episode.start.update(outcome.observed)
+            episode.start[name] = self._value_after([], name)
         return episode.start[name]
 
     def _read_reward(self, name: str) -> float:

@@ -23,6 +23,11 @@ class NamedDiscrete(spaces.Discrete):
         self.names = list(names)
         self.name = name
 
+    @property
+    def flags(self) -> list[str]:
+        """CompilerGym's word for the names."""
+        return self.names
+
     def __getitem__(self, name: str) -> int:
         """The index of an action."""
         try:

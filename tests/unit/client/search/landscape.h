@@ -14,6 +14,7 @@
 
 #include "client/search/evaluator.h"
 #include "client/search/exploration.h"
+#include "client/search/loop_space.h"
 #include "client/search/strategy_table.h"
 
 namespace loopfleet::client {
@@ -82,10 +83,10 @@ class LandscapeEvaluator : public Evaluator {
 };
 
 inline SharedSpace OpenSpace(const looptree::Source& source) {
-  return std::make_shared<const SearchSpace>(SearchSpace::Open(source).value());
+  return LoopSpace::Open(source).value();
 }
-inline SharedSpace OpenSpace(const std::string& uri) {
-  return OpenSpace(looptree::BenchmarkUri{uri});
+inline std::shared_ptr<const LoopSpace> OpenSpace(const std::string& uri) {
+  return LoopSpace::Open(looptree::BenchmarkUri{uri}).value();
 }
 
 inline Exploration Explore(const SharedSpace& space, std::string_view strategy,

@@ -1,4 +1,4 @@
-#include "client/search/search_space.h"
+#include "client/search/loop_space.h"
 
 #include <gtest/gtest.h>
 
@@ -11,13 +11,13 @@ namespace loopfleet::client {
 namespace {
 
 // What the coordinator and the workers make of the candidate's actions.
-looptree::TreeKey Replayed(const SearchSpace& space, const Candidate& candidate) {
+looptree::TreeKey Replayed(const LoopSpace& space, const Candidate& candidate) {
   const auto replayed = looptree::Replay(space.source(), candidate.actions);
   return replayed ? looptree::KeyOf(replayed->tree) : looptree::TreeKey{};
 }
 
-TEST(SearchSpace, MakesOnlyLegalCandidates) {
-  const SharedSpace space = OpenSpace("benchmark://mm-v0/mm33_48_20");
+TEST(LoopSpace, MakesOnlyLegalCandidates) {
+  const auto space = OpenSpace("benchmark://mm-v0/mm33_48_20");
   SplitMix64 random(1);
   std::set<looptree::TreeKey> keys;
   Candidate at = space->Start();
@@ -32,8 +32,8 @@ TEST(SearchSpace, MakesOnlyLegalCandidates) {
   EXPECT_GT(keys.size(), 400);
 }
 
-TEST(SearchSpace, NeighboursAreOneStepAwayAndDiffer) {
-  const SharedSpace space = OpenSpace("benchmark://mm-v0/mm64_48_20");
+TEST(LoopSpace, NeighboursAreOneStepAwayAndDiffer) {
+  const auto space = OpenSpace("benchmark://mm-v0/mm64_48_20");
   const Candidate start = space->Start();
   std::set<looptree::TreeKey> keys = {start.key};
   const std::vector<Candidate> neighbours = space->Neighbours(start);
@@ -45,8 +45,8 @@ TEST(SearchSpace, NeighboursAreOneStepAwayAndDiffer) {
   EXPECT_GT(neighbours.size(), 40);
 }
 
-TEST(SearchSpace, AStepThatChangesNothingIsNone) {
-  const SharedSpace space = OpenSpace("benchmark://mm-v0/mm4_4_4");
+TEST(LoopSpace, AStepThatChangesNothingIsNone) {
+  const auto space = OpenSpace("benchmark://mm-v0/mm4_4_4");
   const Candidate start = space->Start();
   EXPECT_FALSE(space->Extend(start, {.loop = 0, .change = looptree::Merge{}}));
   EXPECT_FALSE(space->Extend(start, {.loop = 0, .change = looptree::SwapUp{}}));
@@ -56,18 +56,18 @@ TEST(SearchSpace, AStepThatChangesNothingIsNone) {
             std::vector<Step>{split});
 }
 
-TEST(SearchSpace, ActionsOfOthersAreChecked) {
-  const SharedSpace space = OpenSpace("benchmark://mm-v0/mm8_8_8");
+TEST(LoopSpace, ActionsOfOthersAreChecked) {
+  const auto space = OpenSpace("benchmark://mm-v0/mm8_8_8");
   const std::vector<looptree::Action> legal = {looptree::Down{}, looptree::Split{.factor = 4}};
   EXPECT_EQ(Replayed(*space, space->FromActions(legal).value()), space->FromActions(legal)->key);
   const std::vector<looptree::Action> illegal = {looptree::Up{}};
   EXPECT_EQ(space->FromActions(illegal).error().kind, ErrorKind::kInvalid);
 }
 
-TEST(SearchSpace, RefusesWhatItCannotSearch) {
-  const auto unknown = SearchSpace::Open(looptree::BenchmarkUri{"benchmark://mm-v1/mm8_8_8"});
+TEST(LoopSpace, RefusesWhatItCannotSearch) {
+  const auto unknown = LoopSpace::Open(looptree::BenchmarkUri{"benchmark://mm-v1/mm8_8_8"});
   EXPECT_NE(unknown.error().message.find("mm-v0"), std::string::npos) << unknown.error().message;
-  const auto simple = SearchSpace::Open(looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/64"});
+  const auto simple = LoopSpace::Open(looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/64"});
   EXPECT_NE(simple.error().message.find("dialect agent"), std::string::npos);
 }
 

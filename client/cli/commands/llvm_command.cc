@@ -1,0 +1,99 @@
+// `loopfleet llvm add`: puts bitcode where workers on this host find it. No network.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "client/cli/command_line.h"
+#include "client/cli/exit_code.h"
+#include "common/base/sha256.h"
+#include "common/llvm_passes/program_uri.h"
+
+namespace loopfleet::client {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct AddFlags {
+  std::string file;
+  std::string programs;
+};
+
+int Refuse(const std::string& message) {
+  fmt::print(stderr, "loopfleet: {}\n", message);
+  return kExitFailed;
+}
+
+// Bitcode starts with one of two words. Whether it is sound, a worker's confined child finds out.
+bool LooksLikeBitcode(std::string_view bytes) {
+  constexpr std::string_view kRaw("BC\xC0\xDE");
+  constexpr std::string_view kWrapped("\xDE\xC0\x17\x0B");
+  return bytes.starts_with(kRaw) || bytes.starts_with(kWrapped);
+}
+
+// A reader sees no file or the whole of it.
+Status Write(const fs::path& path, std::string_view bytes) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  const fs::path partial = path.string() + ".new";
+  std::ofstream file(partial, std::ios::binary);
+  file << bytes;
+  file.close();
+  if (file) fs::rename(partial, path, error);
+  if (file && !error) return {};
+  return Fail(ErrorKind::kSystem, fmt::format("cannot write '{}'", path.string()));
+}
+
+int RunAdd(const AddFlags& flags) {
+  std::ifstream file(flags.file, std::ios::binary);
+  std::ostringstream stream;
+  stream << file.rdbuf();
+  if (!file) return Refuse(fmt::format("cannot read '{}'", flags.file));
+  const std::string bytes = std::move(stream).str();
+  if (!LooksLikeBitcode(bytes)) {
+    return Refuse(
+        fmt::format("'{}' is no LLVM bitcode; llvm-as-19 makes it from text, "
+                    "clang-19 -emit-llvm -c from C",
+                    flags.file));
+  }
+  if (bytes.size() > passes::kMostBitcodeBytes) {
+    return Refuse(fmt::format("'{}' has {} bytes; at most {}", flags.file, bytes.size(),
+                              passes::kMostBitcodeBytes));
+  }
+  const std::string hash = Sha256Of(bytes);
+  if (const Status written = Write(flags.programs / fs::path(passes::BitcodeFile(hash)), bytes);
+      !written) {
+    return Refuse(written.error().message);
+  }
+  fmt::print("{}\n", passes::ToString(passes::BitcodeProgram{hash}));
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddLlvmCommands(CommandLine& line) {
+  CLI::App& noun =
+      line.AddNoun({.name = "llvm",
+                    .description = "Programs for jobs of LLVM passes",
+                    .examples = "loopfleet llvm add mine.bc --programs /srv/programs"});
+  const auto flags = std::make_shared<AddFlags>();
+  CLI::App& add = line.AddCommand(
+      noun,
+      {.name = "add",
+       .description = "Copy bitcode into a folder of programs and print the benchmark that it is",
+       .examples = "loopfleet llvm add mine.bc --programs /srv/programs"},
+      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunAdd(*flags); });
+  add.add_option("file", flags->file, "bitcode of LLVM 19 or older")->required()->type_name("FILE");
+  add.add_option("--programs", flags->programs,
+                 "the folder that workers have as --llvm-programs; copy it to each of their hosts")
+      ->required()
+      ->type_name("FOLDER");
+}
+
+}  // namespace loopfleet::client

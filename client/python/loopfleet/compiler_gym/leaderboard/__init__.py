@@ -1,0 +1,1 @@
+"""CompilerGym's leaderboards."""

@@ -1,0 +1,176 @@
+"""Do passes keep what a program does? Runs a program before and after them, and compares its output.
+
+For programs that take no input and print a checksum: those of csmith-v0 and small-v0. The fleet runs
+the passes; this machine compiles both bitcodes without optimisation and runs them, so it needs
+clang-19. The program runs with limits and with a filter of system calls that leaves it its standard
+output (_confined_start.c).
+"""
+
+from __future__ import annotations
+
+import base64
+import resource
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from . import _core
+
+CHECKABLE = ("generator://csmith-v0/", "benchmark://small-v0/")
+# What they add needs a runtime that the program is not linked with.
+NEEDS_RUNTIME = frozenset(("-insert-gcov-profiling", "-sancov", "-ee-instrument", "-post-inline-ee-instrument",
+                           "-rewrite-statepoints-for-gc"))
+FIRST_SECONDS = 5  # of processor time for the program as it is; passes may make it this many times slower:
+SLOWER = 4
+_COMPILE_SECONDS = 120
+_MEMORY = 1 << 30
+_OUTPUT = 1 << 20
+
+
+class NotCheckable(Exception):
+    """There is nothing to compare; the text says why."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a program did: its exit status (minus a signal's number) and its standard output."""
+
+    status: int
+    text: bytes
+    in_time: bool = True
+
+    def __str__(self) -> str:
+        if not self.in_time:
+            return "did not end in time"
+        return f"status {self.status}, output {self.text[-80:].decode(errors='replace').strip()!r}"
+
+
+@dataclass(frozen=True)
+class SemanticsResult:
+    """``verdict`` is "equal", "differs" or "not checkable". ``shortest``: if the outputs differ, a part of the
+    passes after which they still do, and from which no single pass can be left out."""
+
+    verdict: str
+    reason: str = ""
+    before: Output | None = None
+    after: Output | None = None
+    shortest: tuple[str, ...] = ()
+
+
+def check_semantics(client: Any, benchmark: str, passes: Sequence[str], *, timeout: float = 300.0) -> SemanticsResult:
+    """Compares ``benchmark`` before and after ``passes`` (flags or raw texts). RuntimeError: a pass failed,
+    the program cannot be had, or clang-19 is missing."""
+    passes = list(passes)
+    if found := NEEDS_RUNTIME.intersection(passes):
+        return SemanticsResult("not checkable", f"{min(found)} needs a runtime that the program is not linked with")
+
+    def output_after(some: Sequence[str], seconds: float) -> Output:
+        return run_bitcode(bitcode_after(client, benchmark, some, timeout), seconds)
+
+    try:
+        before = output_after([], FIRST_SECONDS)
+        if not before.in_time:
+            raise NotCheckable(f"the program does not end in {FIRST_SECONDS} s of processor time")
+        patience = FIRST_SECONDS * SLOWER
+        after = output_after(passes, patience)
+        if after == before:
+            return SemanticsResult("equal", before=before, after=after)
+        shortest = shortest_failing(passes, lambda some: output_after(some, patience) != before)
+    except NotCheckable as error:
+        return SemanticsResult("not checkable", str(error))
+    return SemanticsResult("differs", f"before: {before}; after: {after}", before, after, tuple(shortest))
+
+
+def shortest_failing(passes: Sequence[str], fails: Callable[[list[str]], bool]) -> list[str]:
+    """A part of ``passes``, in their order, that still fails and that does not without any one of its passes.
+    ``fails(passes)`` has to be true. A bisection finds where the failure begins; then ever smaller parts
+    before it are left out."""
+    good, bad = 0, len(passes)  # the first `good` do not fail, the first `bad` do
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (good, middle) if fails(list(passes[:middle])) else (middle, bad)
+    kept = list(passes[:bad])
+    size = max(len(kept) // 2, 1)
+    while True:
+        left_out = False
+        at = 0
+        while at < len(kept):
+            shorter = kept[:at] + kept[at + size:]
+            if shorter and fails(shorter):
+                kept, left_out = shorter, True
+            else:
+                at += size
+        if size > 1:
+            size //= 2
+        elif not left_out:
+            return kept
+
+
+def run_bitcode(bitcode: bytes, seconds: float) -> Output:
+    """Compiles without optimisation, and runs. NotCheckable: it cannot be compiled and linked."""
+    with tempfile.TemporaryDirectory(prefix="lf-s-") as folder:
+        source, program = Path(folder, "in.bc"), Path(folder, "program")
+        source.write_bytes(bitcode)
+        try:
+            compiled = subprocess.run(["clang-19", "-O0", "-w", str(source), str(_confined_start()), "-lm", "-o",
+                                       str(program)], capture_output=True, timeout=_COMPILE_SECONDS)
+        except FileNotFoundError:
+            raise RuntimeError("clang-19 is not installed: it compiles the programs whose output is compared") from None
+        except subprocess.TimeoutExpired:
+            raise NotCheckable(f"clang-19 takes longer than {_COMPILE_SECONDS} s") from None
+        if compiled.returncode != 0:
+            raise NotCheckable(f"clang-19: {compiled.stderr[-300:].decode(errors='replace').strip()}")
+        return _run(program, seconds)
+
+
+def _run(program: Path, seconds: float) -> Output:
+    whole = max(int(seconds), 1)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_OUTPUT, _OUTPUT))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen([str(program)], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL,
+                                   env={}, cwd="/", preexec_fn=limit)
+        try:
+            status = process.wait(timeout=10 * whole)  # of a busy machine
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            status = -signal.SIGXCPU
+        output.seek(0)
+        return Output(status, output.read(), in_time=status not in (-signal.SIGXCPU, -signal.SIGKILL))
+
+
+def bitcode_after(client: Any, benchmark: str, passes: Sequence[str], timeout: float) -> bytes:
+    job = {"benchmark": benchmark, "passes": list(passes), "observe": ["Bitcode"]}
+    outcome = client.evaluate_many([job], timeout=timeout).outcomes[0]
+    if outcome.status == "UNSUPPORTED":
+        raise NotCheckable(outcome.message)
+    if not outcome.ok:
+        raise RuntimeError(f"{outcome.status}: {outcome.message}")
+    return base64.b64decode(outcome.observed["Bitcode"])
+
+
+@lru_cache(maxsize=1)
+def _start_folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="lf-s-")
+
+
+@lru_cache(maxsize=1)
+def _confined_start() -> Path:
+    """The object file that confines a program before its main()."""
+    folder = Path(_start_folder().name)
+    source = folder / "confined_start.c"
+    source.write_bytes(Path(__file__).with_name("_confined_start.c").read_bytes())
+    made = folder / "confined_start.o"
+    subprocess.run(["clang-19", "-O1", "-c", str(source), "-o", str(made)], check=True, timeout=_COMPILE_SECONDS)
+    return made
