@@ -115,7 +115,7 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
   app.add_option("--db", database, "Database file; made if it is not there")->capture_default_str();
   app.add_option("--keep-samples-days", options.keep_samples_days,
                  "Days that the raw samples of a result are kept; later they are taken away, a few "
-                 "at a time, and its figures stay (docs/DATABASE.md). Not given: for ever")
+                 "at a time, and its figures stay (docs/DATABASE.md). Not given: forever")
       ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{36'500}));
   app.add_option("--keep-batches-days", options.keep_batches_days,
                  "Days that a batch is kept after its last job; later its requests, jobs, outcomes "

@@ -3,13 +3,14 @@
 # programs, an image (OCI archive) of each daemon, and SHA256SUMS.
 #
 #   deploy/release.sh                      installs what is missing, builds, packages
-#   deploy/release.sh --check              and tests each package in a clean Debian 12 root
+#   deploy/release.sh --check              the same, then tests each package in a clean Debian 12 root
 #   deploy/release.sh --only debs,wheel    some of: debs, wheel, images
 #   deploy/release.sh --built              packages what is built already, and installs nothing
 #   deploy/release.sh --out FOLDER         puts them elsewhere
 #
 # Images need root rights, and Debian's archive. LOOPFLEET_PRESET=release names another build.
 set -euo pipefail
+called_from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=${LOOPFLEET_PRESET:-release}
@@ -23,7 +24,7 @@ while [[ $# -gt 0 ]]; do
     --check) checks=yes ;;
     --built) is_built=yes ;;
     --only) kinds=${2:?--only takes a list}; shift ;;
-    --out) mkdir -p "${2:?--out takes a folder}"; out=$(cd "$2" && pwd); shift ;;
+    --out) out=$(cd "$called_from" && mkdir -p "${2:?--out takes a folder}" && cd "$2" && pwd); shift ;;
     -h | --help) sed -n '2,11s/^# \{0,1\}//p' deploy/release.sh; exit 0 ;;
     *) echo "release: unknown argument '$1'; see --help" >&2; exit 2 ;;
   esac
@@ -53,7 +54,10 @@ if [[ $is_built == no ]]; then
   cmake --build "$build" --parallel "$(nproc)" --target debian loopfleet_python loopfleet_python_stub >&2
 fi
 mkdir -p "$out"
-rm -f "$out"/*.deb "$out"/*.whl "$out"/*.oci.tar "$out/SHA256SUMS"
+rm -f "$out/SHA256SUMS"
+if has debs; then rm -f "$out"/loopfleet*.deb; fi
+if has wheel; then rm -f "$out"/loopfleet*.whl; fi
+if has images; then rm -f "$out"/loopfleet*.oci.tar; fi
 
 if has debs || has images; then
   step "Debian packages"
@@ -82,9 +86,13 @@ if has images; then
   python3 -B deploy/container/build_images.py --debs "$debs" --out "$out" >&2
 fi
 
-(cd "$out" && sha256sum -- *.* >SHA256SUMS)
+shopt -s nullglob
+cd "$out"
+made=(loopfleet*.deb loopfleet*.whl loopfleet*.oci.tar)
+sha256sum -- "${made[@]}" >SHA256SUMS
 step "in $out"
-(cd "$out" && du -h -- *.* >&2)
+du -h -- "${made[@]}" >&2
+cd "$OLDPWD"
 
 if [[ $checks == yes ]]; then
   step "checks"

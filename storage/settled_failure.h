@@ -1,6 +1,6 @@
 #pragma once
-// Whether verdicts of workers on a tree that failed answer for it. A broken host fails what others
-// can measure, so one host's verdict does not answer for its class.
+// Decides whether known failures of a tree answer an equal job without running it again. A broken
+// host fails what others can measure, so one host's verdict does not answer for its class.
 
 #include <chrono>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// ClusterEvaluator: measures schedules on a fleet. Equal schedules that the store knows are
+// ClusterEvaluator: has candidates evaluated by a fleet. Equal ones that the store knows are
 // answered from there, so a repeated search costs next to nothing.
 
 #include <deque>

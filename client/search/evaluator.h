@@ -1,5 +1,5 @@
 #pragma once
-// Evaluator: answers how fast schedules are. Batches are answered in the order of sending, each as
+// Evaluator: answers how good candidates are. Batches are answered in the order of sending, each as
 // a whole: the same requests get the same answers, however the fleet schedules them.
 
 #include <cstdint>

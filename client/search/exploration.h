@@ -1,6 +1,6 @@
 #pragma once
 // Exploration: one search of one benchmark, without clock or network. Asks a strategy for
-// candidates, leaves out the trees that it has asked for before, and remembers every figure.
+// candidates, leaves out those that it has asked for before, and remembers every figure.
 
 #include <cstddef>
 #include <cstdint>

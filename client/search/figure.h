@@ -1,5 +1,5 @@
 #pragma once
-// What an outcome says to a search.
+// Reads the figure that a search makes small from an outcome.
 
 #include "client/search/candidate.h"
 #include "common/job/outcome.h"

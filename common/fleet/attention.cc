@@ -135,7 +135,7 @@ std::optional<Attention> NoWorkerReady(const FleetModel& fleet) {
     return item(Severity::kProblem, fmt::format("{} and no worker is ready.",
                                                 Counted(fleet.Queued(), "job waits", "jobs wait")));
   }
-  return item(Severity::kWarning, fleet.workers.empty() ? "No worker has registered yet."
+  return item(Severity::kWarning, fleet.workers.empty() ? "No worker is connected."
                                                         : "No worker is ready; no job waits.");
 }
 

@@ -15,8 +15,26 @@ namespace loopfleet {
 namespace {
 
 constexpr std::array<std::string_view, 1> kProbes = {"probe://"};
-constexpr std::array<std::string_view, 4> kPrograms = {
-    "generator://", "bitcode://", "benchmark://small-v0/", "benchmark://debian-v0/"};
+// CompilerGym's data sets of programs are among them: they are refused with what to use instead.
+constexpr std::array<std::string_view, 19> kPrograms = {"generator://",
+                                                        "bitcode://",
+                                                        "benchmark://small-v0/",
+                                                        "benchmark://debian-v0/",
+                                                        "benchmark://cbench-v1/",
+                                                        "benchmark://chstone-v0/",
+                                                        "benchmark://npb-v0/",
+                                                        "benchmark://blas-v0/",
+                                                        "benchmark://mibench-v1/",
+                                                        "benchmark://github-v0/",
+                                                        "benchmark://linux-v0/",
+                                                        "benchmark://opencv-v0/",
+                                                        "benchmark://tensorflow-v0/",
+                                                        "benchmark://anghabench-v0/",
+                                                        "benchmark://anghabench-v1/",
+                                                        "benchmark://clgen-v0/",
+                                                        "benchmark://jotaibench-v0/",
+                                                        "benchmark://poj104-v0/",
+                                                        "benchmark://poj104-v1/"};
 
 constexpr std::array kTasks = {
     TaskInfo{.kind = TaskKind::kLoopSchedule,

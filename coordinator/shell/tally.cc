@@ -10,7 +10,7 @@ void Tally::Count(const Observation& observation) {
   } else if (const auto* finished = std::get_if<JobsWereFinished>(&observation)) {
     finished_ += finished->jobs.size();
     for (const FinishedJob& job : finished->jobs) {
-      if (job.failure) ++failed_;
+      if (job.failure && *job.failure != FailureCode::kCancelled) ++failed_;
       if (job.source == OutcomeSource::kStored) ++from_store_;
     }
   }

@@ -136,7 +136,7 @@ class Status(unittest.TestCase):
     def test_the_first_line_says_what_is_wrong(self):
         with fleet.Fleet(workers=0) as f:
             text = f.command("status").stdout
-            self.assertIn("No worker has registered yet", text.splitlines()[0])
+            self.assertIn("No worker is connected", text.splitlines()[0])
             f.command("submit", "-", "--json", stdin=fleet.lines(fleet.small_jobs(3)))
             fleet.wait_until(lambda: "3 jobs wait and no worker is ready" in f.command("status").stdout,
                              "the status says that jobs wait")

@@ -28,6 +28,7 @@ struct Protocol::Hearer {
     self.next_heartbeat_ = now;
     self.ResendPending();
     self.is_registered_ = true;
+    self.has_told_silence_ = false;
     self.answers_code_lookups_ =
         std::ranges::find(welcome.capabilities, wire::kCodeLookupCapability) !=
         welcome.capabilities.end();
@@ -320,7 +321,8 @@ Status Protocol::NoticeSilence(Instant now) {
   const Nanos patience = options_.silent_intervals *
                          (is_registered_ ? heartbeat_interval_ : Nanos(options_.hello_interval));
   if (now - last_heard_ <= patience) return {};
-  if (is_registered_) {
+  if (!has_told_silence_) {  // once, until it answers
+    has_told_silence_ = true;
     log::Warning("coordinator.silent ms={}",
                  std::chrono::duration_cast<std::chrono::milliseconds>(now - last_heard_).count());
   }

@@ -99,6 +99,7 @@ class Protocol {
 
   bool is_registered_ = false;
   bool has_said_hello_ = false;
+  bool has_told_silence_ = false;
   bool answers_code_lookups_ = false;  // the coordinator of the last welcome does
   Instant next_hello_{};
   Instant next_heartbeat_{};

@@ -4,8 +4,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace loopfleet::client {
+namespace {
+
+// Counts and times change while the reason stays.
+std::string WithoutNumbers(std::string text) {
+  std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+  return text;
+}
+
+}  // namespace
 
 std::string WaitingNotice::OnPage(const wire::OutcomePage& page) {
   const Clock::time_point now = Clock::now();
@@ -21,10 +31,11 @@ std::string WaitingNotice::OnPage(const wire::OutcomePage& page) {
   const JobId job{page.batch.batch, static_cast<std::uint32_t>(waiting - is_finished_.begin())};
   const auto explanation = client_.ExplainJob(job);
   if (!explanation || explanation->state != wire::JobState::kQueued) return "";
-  if (explanation->reason == said_) return "";
-  said_ = explanation->reason;
+  std::string words = WithoutNumbers(explanation->reason);
+  if (words == said_) return "";
+  said_ = std::move(words);
   pause_ *= 2;
-  return fmt::format("job {}: {}", job, said_);
+  return fmt::format("job {}: {}", job, explanation->reason);
 }
 
 }  // namespace loopfleet::client

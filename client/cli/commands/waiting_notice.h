@@ -1,6 +1,6 @@
 #pragma once
-// WaitingNotice: while nothing comes of a batch and its first unfinished job is queued, says what
-// that waits for, in the coordinator's words; again when that has changed, ever more rarely.
+// WaitingNotice: explains a stalled batch. After 3 s without an outcome, while the first unfinished
+// job is queued, gives the coordinator's reason; another reason later, at doubling intervals.
 
 #include <chrono>
 #include <string>
@@ -25,7 +25,7 @@ class WaitingNotice {
   std::vector<bool> is_finished_;  // by index in the batch
   Clock::time_point ask_at_ = Clock::now() + kQuiet;
   std::chrono::seconds pause_ = kQuiet;  // doubled by each notice
-  std::string said_;
+  std::string said_;                     // without its numbers
 };
 
 }  // namespace loopfleet::client

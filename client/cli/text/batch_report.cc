@@ -50,7 +50,8 @@ void BatchReport::Add(const Outcome& outcome) {
   if (!evaluation.ok()) {
     const std::string code(OutcomeLabel(evaluation));
     ++failed_[code];
-    advice_[code] = InfoOf(evaluation.failure().code).advice;
+    const Failure& failure = evaluation.failure();
+    examples_.try_emplace(code, Example{outcome.job, failure.message, InfoOf(failure.code).advice});
     return;
   }
   ++ok_;
@@ -71,11 +72,15 @@ std::string BatchReport::Summary() const {
 
 std::string BatchReport::Details() const {
   std::string text;
-  for (const auto& [code, advice] : advice_) text += fmt::format("{}: {}\n", code, advice);
+  for (const auto& [code, first] : examples_) {
+    text += fmt::format("{}: {}\n", code, first.advice);
+    if (!first.message.empty()) text += fmt::format("  job {}: {}\n", first.job, first.message);
+  }
   if (!grades_.empty()) text += fmt::format("grades: {}\n", CountsText(grades_));
   std::vector<Winner> best = winners_.Sorted();
   std::vector<Winner> first = FirstOfEach(best);
-  if (first.size() > 1) best = std::move(first);
+  const bool is_of_many = first.size() > 1;
+  if (is_of_many) best = std::move(first);
   if (best.empty()) return text;
   Table table({"JOB", "GFLOP/S", "RUN TIME", "GRADE", "BENCHMARK", "ACTIONS"});
   for (const Winner& winner : best | std::views::take(kMostLines)) {
@@ -86,7 +91,7 @@ std::string BatchReport::Details() const {
                    ? "-"
                    : fmt::format("{}", fmt::join(NamesOf(winner.actions), ","))});
   }
-  text += fmt::format("the quickest:\n{}", table.Text());
+  text += fmt::format("the quickest{}:\n{}", is_of_many ? " of each benchmark" : "", table.Text());
   if (best.size() > kMostLines) {
     text += fmt::format("and {} more: `loopfleet batch show {} --best 1 --json`\n",
                         best.size() - kMostLines, best.front().job.batch);

@@ -26,19 +26,25 @@ class BatchReport {
 
   // "996 ok (12 from the store), 4 failed: 3 RUN_CRASH, 1 RUN_TIMEOUT"
   std::string Summary() const;
-  // Lines below the summary: the grades, what to do about each failure code, the quickest. Of many
-  // benchmarks the quickest of each, at most kMostLines of them.
+  // Lines below the summary: each failure code with the first such job and what to do, the grades,
+  // the quickest. Of many benchmarks the quickest of each, at most kMostLines of them.
   std::string Details() const;
   Json ToJson() const;  // {"ok", "from_store", "failed", "grades", "best"}
 
  private:
   static constexpr std::size_t kMostLines = 20;
 
+  struct Example {
+    JobId job;
+    std::string message;
+    std::string_view advice;
+  };
+
   std::uint32_t ok_ = 0;
   std::uint32_t from_store_ = 0;
   std::map<std::string, std::uint32_t> failed_;
-  std::map<std::string, std::string_view> advice_;  // of the codes that came
-  std::map<std::string, std::uint32_t> grades_;     // of the figures
+  std::map<std::string, Example> examples_;      // the first of each code
+  std::map<std::string, std::uint32_t> grades_;  // of the figures
   Winners winners_;
 };
 

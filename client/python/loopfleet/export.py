@@ -71,7 +71,7 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
     export. The folder appears complete or not at all. ``campaign`` (how the points were drawn) and
     ``licence`` (an SPDX identifier) are for the card.
 
-    Failed and censored rows are kept, with their codes and without figures. ``dedup`` keeps the
+    Failed and censored rows are kept, with their codes and without figures; cancelled ones are not. ``dedup`` keeps the
     first measured row per (tree, device class, compiler, threads, cache, policy), for a campaign's
     paired points one per worker, and one failure per (program, benchmark, actions, code). So
     figures measured again (``confirm_share``) are duplicates. A trusted figure replaces a
@@ -222,6 +222,8 @@ def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, d
 
     try:
         for row in rows:
+            if row["status"] == "CANCELLED":  # says nothing about the schedule
+                continue
             if dedup:
                 key = _question(row)
                 if key in seen or (row.get(SUSPECT) and key in doubted):

@@ -190,6 +190,7 @@ LEFT JOIN conditions c ON c.id = coalesce(r.conditions, o.failed_conditions)
 LEFT JOIN hardware h ON h.id = c.hardware
 LEFT JOIN compilers k ON k.id = c.compiler
 WHERE coalesce(o.result, 1) > 0  -- below 0: observed, not timed
+  AND CASE WHEN json_valid(j.options) THEN json_type(j.options, '$.observe') END IS NULL  -- the same, failed
 ORDER BY o.batch, o.sequence
 """
 

@@ -559,6 +559,7 @@ void LoseSilentWorkers(Transaction& tx) {
     ReturnLeases(tx, worker.running, LeaseEnd::kLost);
     state.workers.SetState(worker, WorkerState::kLost);
     Observe(tx, WorkerChange::kLost, worker, taken);
+    state.workers.ForgetReplaced(worker);
   }
   state.workers.ForgetLost(tx.now.instant - state.limits.lost_worker_shown,
                            state.limits.max_lost_workers);

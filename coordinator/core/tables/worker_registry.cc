@@ -216,20 +216,25 @@ void WorkerRegistry::ForgetLost(Instant lost_before, std::size_t max_lost) {
   }
 }
 
-void WorkerRegistry::ForgetReplaced(const Worker& newcomer) {
-  const auto host = std::ranges::find_if(newcomer.labels, IsHostLabel);
-  if (host == newcomer.labels.end()) return;
-  const Worker* longest = nullptr;
+void WorkerRegistry::ForgetReplaced(const Worker& changed) {
+  const auto host = std::ranges::find_if(changed.labels, IsHostLabel);
+  if (host == changed.labels.end()) return;
+  Worker* newcomer = nullptr;       // the newest that stands for nobody yet
+  const Worker* longest = nullptr;  // of the lost ones, the longest silent
   for (const Uuid& id : by_host_.at(*host)) {
     ++rows_seen_;
-    const Worker& other = workers_.at(id);
-    const bool is_replaced = other.state == WorkerState::kLost &&
-                             other.device() == newcomer.device() && other.key == newcomer.key;
-    if (is_replaced && (longest == nullptr || other.heard_at < longest->heard_at)) {
-      longest = &other;
+    Worker& worker = workers_.at(id);
+    if (worker.device() != changed.device() || worker.key != changed.key) continue;
+    if (worker.state == WorkerState::kLost) {
+      if (longest == nullptr || worker.heard_at < longest->heard_at) longest = &worker;
+    } else if (!worker.has_replaced) {
+      if (newcomer == nullptr || worker.known_since > newcomer->known_since) newcomer = &worker;
     }
   }
-  if (longest != nullptr) Remove(longest->id());
+  if (newcomer == nullptr || longest == nullptr) return;
+  if (newcomer->known_since <= longest->heard_at) return;  // both were there at one time
+  newcomer->has_replaced = true;
+  Remove(longest->id());
 }
 
 bool WorkerRegistry::IsCandidate(const Worker& worker) const {

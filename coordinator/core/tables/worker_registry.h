@@ -80,9 +80,10 @@ struct Worker {
   };
   std::optional<Reservation> reservation;
   RunTimeEstimate job_took;
-  Instant asked_back_at{};  // when some of its leases were asked back; unset: they were returned
-  bool is_refilled = true;  // it is being given leases until its credit is used up
-  std::uint64_t rank = 0;   // among the candidates; 0: not a candidate
+  Instant asked_back_at{};    // when some of its leases were asked back; unset: they were returned
+  bool is_refilled = true;    // it is being given leases until its credit is used up
+  std::uint64_t rank = 0;     // among the candidates; 0: not a candidate
+  bool has_replaced = false;  // a lost worker: it stands for one only
 
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }
@@ -143,9 +144,10 @@ class WorkerRegistry {
   std::vector<Uuid> HeardBefore(Instant instant) const;          // last heard before then; not lost
   // Lost workers are kept for display; this forgets the older ones.
   void ForgetLost(Instant lost_before, std::size_t max_lost);
-  // A worker that starts on a host takes the place of one that was lost there: of the longest
-  // silent one with its host, device and key, if there is any.
-  void ForgetReplaced(const Worker& newcomer);
+  // A worker that starts on a host takes the place of one that is lost there, of its device and
+  // key. Called when a worker has come, and when one was found lost: a newcomer may be there before
+  // the silence of its predecessor is noticed.
+  void ForgetReplaced(const Worker& changed);
 
   const std::map<Uuid, Worker>& all() const {
     rows_seen_ += workers_.size();  // callers go through them

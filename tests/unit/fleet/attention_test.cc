@@ -91,7 +91,7 @@ TEST(HealthOf, NamesAFewOfManyWorkers) {
 }
 
 TEST(HealthOf, WithoutAReadyWorker) {
-  EXPECT_EQ(Only({}, "no_worker_ready").sentence, "No worker has registered yet.");
+  EXPECT_EQ(Only({}, "no_worker_ready").sentence, "No worker is connected.");
   EXPECT_EQ(HealthOf({}).level(), Severity::kWarning);
   EXPECT_EQ(Only({.queued = {1, 1, 1}}, "no_worker_ready").sentence,
             "3 jobs wait and no worker is ready.");

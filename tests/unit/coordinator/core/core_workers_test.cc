@@ -70,6 +70,21 @@ TEST(Core, AWorkerThatStartsOnAHostTakesThePlaceOfOneLostThere) {
   h.core->CheckInvariants();
 }
 
+TEST(Core, AWorkerThatStartsBeforeTheLossIsNoticedTakesThePlaceToo) {
+  Harness h;
+  h.WorkerHello("a", 50, {.host = "one"});
+  h.WorkerHello("b", 51, {.host = "one"});
+  h.Pass(seconds(1));
+  h.WorkerHello("c", 52, {.host = "one"});  // a and b were killed
+  for (int i = 0; i < 6; ++i) {
+    h.Pass(seconds(1));
+    h.Heartbeat("c");
+  }
+  EXPECT_EQ(h.Workers(wire::WorkerState::kLost), 1u);  // c stands for one of them
+  EXPECT_EQ(h.Workers(wire::WorkerState::kReady), 1u);
+  h.core->CheckInvariants();
+}
+
 // A worker repeats its hello while the answer is late, as after a slow start. Leases granted after
 // the first hello are in flight.
 TEST(Core, AHelloThatCrossedItsLeasesTakesNoneBack) {
