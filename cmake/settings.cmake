@@ -34,6 +34,14 @@ if(CCACHE)  # by default it does not keep what was compiled with a precompiled h
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
 endif()
 
+# lf_run_once(SOURCES...): files that parse a command line. They run once, and optimising what they
+# get from CLI11's headers takes most of their time to compile.
+function(lf_run_once)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)
+  endif()
+endfunction()
+
 # lf_library(NAME SOURCES... LINK targets...): one of our static libraries.
 function(lf_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
