@@ -16,6 +16,10 @@
 
 namespace loopfleet::client {
 
+// What commands that confirm winners do.
+inline constexpr std::size_t kConfirmingRepeats = 3;
+inline constexpr std::size_t kMostConfirmed = 1'000;  // of each benchmark
+
 struct Winner {
   JobId job;
   looptree::Source benchmark;

@@ -108,6 +108,10 @@ class Query {
   bool finalize_after_run_ = false;  // the statement is finalized after this run
 };
 
+// How long a transaction waits for another process that has locked the file, such as a person's
+// sqlite3 shell.
+inline constexpr std::chrono::milliseconds kBusyWait{5000};
+
 class Connection {
  public:
   // kNotFound: the file to read is not there.

@@ -22,9 +22,6 @@ class ResultKeys;
 // How long Open() waits for another writer to end, so that a quick restart does not fail on the
 // lock of its predecessor.
 inline constexpr std::chrono::milliseconds kLockWait{1000};
-// How long a transaction waits for another process that has locked the file, such as a person's
-// sqlite3 shell.
-inline constexpr std::chrono::milliseconds kBusyWait{5000};
 
 struct StoreOptions {
   // Largest size of the database file in bytes; 0: unlimited. Beyond it, writes fail with kFull.

@@ -25,7 +25,7 @@ struct AddFlags {
   std::string programs;
 };
 
-int Refuse(const std::string& message) {
+int RefuseFile(const std::string& message) {
   fmt::print(stderr, "loopfleet: {}\n", message);
   return kExitFailed;
 }
@@ -54,22 +54,22 @@ int RunAdd(const AddFlags& flags) {
   std::ifstream file(flags.file, std::ios::binary);
   std::ostringstream stream;
   stream << file.rdbuf();
-  if (!file) return Refuse(fmt::format("cannot read '{}'", flags.file));
+  if (!file) return RefuseFile(fmt::format("cannot read '{}'", flags.file));
   const std::string bytes = std::move(stream).str();
   if (!LooksLikeBitcode(bytes)) {
-    return Refuse(
+    return RefuseFile(
         fmt::format("'{}' is no LLVM bitcode; llvm-as-19 makes it from text, "
                     "clang-19 -emit-llvm -c from C",
                     flags.file));
   }
   if (bytes.size() > passes::kMostBitcodeBytes) {
-    return Refuse(fmt::format("'{}' has {} bytes; at most {}", flags.file, bytes.size(),
+    return RefuseFile(fmt::format("'{}' has {} bytes; at most {}", flags.file, bytes.size(),
                               passes::kMostBitcodeBytes));
   }
   const std::string hash = Sha256Of(bytes);
   if (const Status written = Write(flags.programs / fs::path(passes::BitcodeFile(hash)), bytes);
       !written) {
-    return Refuse(written.error().message);
+    return RefuseFile(written.error().message);
   }
   fmt::print("{}\n", passes::ToString(passes::BitcodeProgram{hash}));
   return kExitOk;

@@ -29,9 +29,7 @@
 namespace loopfleet::client {
 namespace {
 
-constexpr std::size_t kRepeats = 3;  // measurements that confirm a winner
 constexpr std::size_t kMostInFlight = 10'000;
-constexpr std::size_t kMostConfirmed = 1'000;
 
 struct SearchFlags {
   std::vector<std::string> benchmarks;
@@ -97,7 +95,7 @@ Answer<std::vector<Confirmed>> ConfirmAll(Client& client, const Search& search) 
       }
     }
   }
-  LF_TRY(Confirmation confirmation, Confirm(client, std::move(winners), kRepeats));
+  LF_TRY(Confirmation confirmation, Confirm(client, std::move(winners), kConfirmingRepeats));
   return std::move(confirmation.winners);
 }
 

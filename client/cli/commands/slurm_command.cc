@@ -40,7 +40,7 @@ struct SlurmFlags {
   bool json = false;
 };
 
-struct FleetFlags {
+struct TasksFlags {
   std::string choice = "all";
   int within_s = 120;
   bool json = false;
@@ -143,7 +143,7 @@ struct Allocation {
   std::string reason;  // of the first waiting task
 };
 
-int RunList(const FleetFlags& flags) {
+int RunList(const TasksFlags& flags) {
   const auto tasks = ListTasks({});
   if (!tasks) return Complain(tasks.error());
   std::map<std::uint64_t, Allocation> allocations;
@@ -202,7 +202,7 @@ Json TaskJson(const SlurmTask& task, const wire::WorkerInfo* worker) {
   return json;
 }
 
-int RunStatus(const FleetFlags& flags, const CommandRun& run) {
+int RunStatus(const TasksFlags& flags, const CommandRun& run) {
   const auto choice = ParseTaskChoice(flags.choice);
   if (!choice) return Complain(choice.error());
   const auto tasks = ListTasks(*choice);
@@ -287,7 +287,7 @@ Result<Released> Release(const TaskChoice& choice, std::chrono::seconds within) 
   }
 }
 
-int RunRelease(const FleetFlags& flags) {
+int RunRelease(const TasksFlags& flags) {
   const auto choice = ParseTaskChoice(flags.choice);
   if (!choice) return Complain(choice.error());
   const auto released = Release(*choice, std::chrono::seconds(flags.within_s));
@@ -364,7 +364,7 @@ void AddFleetCommands(CommandLine& line) {
                                              "--coordinator tcp://head:5571\n"
                                              "loopfleet fleet release all"});
   AddSlurmCommand(line, noun);
-  const auto flags = std::make_shared<FleetFlags>();
+  const auto flags = std::make_shared<TasksFlags>();
   CLI::App& list = line.AddCommand(
       noun, {.name = "list", .description = "Your allocations, as Slurm sees them", .examples = {}},
       CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunList(*flags); });

@@ -33,8 +33,6 @@ struct SubmitFlags {
   bool json = false;
   std::size_t confirm = 0;  // the best of each benchmark to measure again
 };
-constexpr std::size_t kMostConfirmed = 1'000;
-constexpr std::size_t kRepeats = 3;  // measurements that confirm a winner
 
 // Which lines became jobs of the batch, and how many did not.
 struct Submission {
@@ -115,8 +113,8 @@ int ConfirmWinners(const SubmitFlags& flags, Client& client, std::vector<Winner>
     fmt::print(stderr, "nothing to confirm\n");
     return kExitOk;
   }
-  fmt::print(stderr, "measuring the best again, {} times each: {}\n", kRepeats, best.size());
-  auto confirmation = Confirm(client, std::move(best), kRepeats);
+  fmt::print(stderr, "measuring the best again, {} times each: {}\n", kConfirmingRepeats, best.size());
+  auto confirmation = Confirm(client, std::move(best), kConfirmingRepeats);
   if (!confirmation) return Report(confirmation.error());
   confirmed = std::move(confirmation->winners);
   if (!flags.json) fmt::print(flags.jsonl ? stderr : stdout, "{}", ConfirmedText(confirmed));

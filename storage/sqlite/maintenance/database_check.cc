@@ -11,7 +11,6 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr std::chrono::milliseconds kBusyWait{5000};
 
 struct Column {
   std::string name;

@@ -23,7 +23,6 @@ namespace loopfleet::storage {
 namespace {
 
 constexpr std::chrono::milliseconds kLockWait{1000};
-constexpr std::chrono::milliseconds kBusyWait{5000};
 constexpr int kColumns = 25;  // of `outcomes`, the checksum included
 
 // Reads the row to its checksum, and goes back to its beginning.

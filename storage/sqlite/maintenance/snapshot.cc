@@ -15,7 +15,6 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr std::chrono::milliseconds kBusyWait{5000};
 
 std::unexpected<Error> SystemError(std::string_view what, const std::filesystem::path& path) {
   return Fail(errno == ENOSPC || errno == EDQUOT ? ErrorKind::kFull

@@ -42,7 +42,9 @@ class SearchTest(unittest.TestCase):
             self.assertGreaterEqual(each["speed_up"], 1)  # the untuned one is confirmed, too
             self.assertLess(each["proposing_seconds"], each["seconds"])
             self.assertGreater(each["best"]["confirmed_ns"], 0)
-            self.assertEqual(len(each["confirmed"]), 4)  # the best three and the untuned one
+            # The best three and the untuned one, which may be among them.
+            self.assertIn([], [one["actions"] for one in each["confirmed"]])
+            self.assertIn(len(each["confirmed"]), (3, 4))
         stored = self.found(*flags, "--store-only", "--db", str(self.database), live=False)
         for each, again in zip(live, stored):
             self.assertEqual(again["without_figure"], each["without_figure"])
