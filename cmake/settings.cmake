@@ -43,7 +43,8 @@ function(lf_run_once)
 endfunction()
 
 # lf_unity(NAME EXCEPT SOURCES...): compiles six files of a library at a time: parsing our headers takes
-# half of the time to compile one. EXCEPT: those of which a test program links a copy of its own.
+# half of the time to compile one. Who links one of them links all six. EXCEPT: those of which a test
+# program links a copy of its own.
 function(lf_unity name)
   cmake_parse_arguments(ARG "" "" "EXCEPT" ${ARGN})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)

@@ -64,7 +64,7 @@ int RunAdd(const AddFlags& flags) {
   }
   if (bytes.size() > passes::kMostBitcodeBytes) {
     return RefuseFile(fmt::format("'{}' has {} bytes; at most {}", flags.file, bytes.size(),
-                              passes::kMostBitcodeBytes));
+                                  passes::kMostBitcodeBytes));
   }
   const std::string hash = Sha256Of(bytes);
   if (const Status written = Write(flags.programs / fs::path(passes::BitcodeFile(hash)), bytes);

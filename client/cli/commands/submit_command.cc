@@ -113,7 +113,8 @@ int ConfirmWinners(const SubmitFlags& flags, Client& client, std::vector<Winner>
     fmt::print(stderr, "nothing to confirm\n");
     return kExitOk;
   }
-  fmt::print(stderr, "measuring the best again, {} times each: {}\n", kConfirmingRepeats, best.size());
+  fmt::print(stderr, "measuring the best again, {} times each: {}\n", kConfirmingRepeats,
+             best.size());
   auto confirmation = Confirm(client, std::move(best), kConfirmingRepeats);
   if (!confirmation) return Report(confirmation.error());
   confirmed = std::move(confirmation->winners);

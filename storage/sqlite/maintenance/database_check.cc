@@ -11,7 +11,6 @@
 namespace loopfleet::storage {
 namespace {
 
-
 struct Column {
   std::string name;
   bool is_key = false;

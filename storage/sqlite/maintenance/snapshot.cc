@@ -15,7 +15,6 @@
 namespace loopfleet::storage {
 namespace {
 
-
 std::unexpected<Error> SystemError(std::string_view what, const std::filesystem::path& path) {
   return Fail(errno == ENOSPC || errno == EDQUOT ? ErrorKind::kFull
               : errno == EEXIST                  ? ErrorKind::kExists
