@@ -74,7 +74,10 @@ def test_an_sdist_holds_what_the_module_is_made_of_and_nothing_else(sdist):
     tracked = set(run("git", "ls-files", cwd=SOURCE).splitlines()) if (SOURCE / ".git").exists() else names
     assert names - tracked == {"PKG-INFO"}, "nothing that a build left"
     assert {name.split("/")[0] for name in names} == {
-        "CMakeLists.txt", "LICENSE", "PKG-INFO", "client", "cmake", "common", "docs", "pyproject.toml", "schema"}
+        "CMakeLists.txt", "LICENSE", "PKG-INFO", "client", "cmake", "common", "deploy", "docs", "pyproject.toml",
+        "schema"}
+    # The hashes of debian-v0 are compiled in.
+    assert [name for name in names if name.startswith("deploy/")] == ["deploy/llvm/debian-v0.toml"]
     assert {str(path.relative_to(SOURCE)) for path in PURE.rglob("*.py")} <= names
     assert sdist.stat().st_size < 1 << 20
 
@@ -85,7 +88,7 @@ def test_a_wheel_holds_the_module_its_stub_and_the_sources(wheel):
         (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         facts = email.message_from_bytes(archive.read(metadata))
     pure = {f"loopfleet/{path.relative_to(PURE)}" for path in PURE.rglob("*.py")}
-    (module,) = names - pure - {"loopfleet/_core.pyi", "loopfleet/py.typed"}
+    (module,) = names - pure - {"loopfleet/_core.pyi", "loopfleet/py.typed", "loopfleet/_confined_start.c"}
     assert re.fullmatch(r"loopfleet/_core\..*\.so", module) and pure < names
     assert facts["License-Expression"] == "MIT" and facts.get_all("License-File") == ["LICENSE"]
     needs = facts.get_all("Requires-Dist")
