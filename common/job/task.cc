@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <variant>
 
@@ -10,31 +11,19 @@
 #include "common/job/loop_schedule.h"
 #include "common/job/pass_job.h"
 #include "common/job/probe.h"
+#include "common/llvm_passes/program_uri.h"
 
 namespace loopfleet {
 namespace {
 
 constexpr std::array<std::string_view, 1> kProbes = {"probe://"};
-// CompilerGym's data sets of programs are among them: they are refused with what to use instead.
-constexpr std::array<std::string_view, 19> kPrograms = {"generator://",
-                                                        "bitcode://",
-                                                        "benchmark://small-v0/",
-                                                        "benchmark://debian-v0/",
-                                                        "benchmark://cbench-v1/",
-                                                        "benchmark://chstone-v0/",
-                                                        "benchmark://npb-v0/",
-                                                        "benchmark://blas-v0/",
-                                                        "benchmark://mibench-v1/",
-                                                        "benchmark://github-v0/",
-                                                        "benchmark://linux-v0/",
-                                                        "benchmark://opencv-v0/",
-                                                        "benchmark://tensorflow-v0/",
-                                                        "benchmark://anghabench-v0/",
-                                                        "benchmark://anghabench-v1/",
-                                                        "benchmark://clgen-v0/",
-                                                        "benchmark://jotaibench-v0/",
-                                                        "benchmark://poj104-v0/",
-                                                        "benchmark://poj104-v1/"};
+constexpr auto kPrograms = [] {
+  constexpr std::array<std::string_view, 4> kOurs = {
+      "generator://", "bitcode://", "benchmark://small-v0/", "benchmark://debian-v0/"};
+  std::array<std::string_view, kOurs.size() + passes::kDatasetsElsewhere.size()> all;
+  std::ranges::copy(passes::kDatasetsElsewhere, std::ranges::copy(kOurs, all.begin()).out);
+  return all;
+}();
 
 constexpr std::array kTasks = {
     TaskInfo{.kind = TaskKind::kLoopSchedule,

@@ -17,15 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 5> kSmallPrograms = {"bitcount", "dijkstra", "patricia",
                                                             "qsort", "stringsearch"};
 
-// Datasets of CompilerGym whose bitcode is on a host of theirs.
-constexpr std::array<std::string_view, 15> kElsewhere = {
-    "benchmark://cbench-v1",     "benchmark://chstone-v0",    "benchmark://npb-v0",
-    "benchmark://blas-v0",       "benchmark://mibench-v1",    "benchmark://github-v0",
-    "benchmark://linux-v0",      "benchmark://opencv-v0",     "benchmark://tensorflow-v0",
-    "benchmark://anghabench-v0", "benchmark://anghabench-v1", "benchmark://clgen-v0",
-    "benchmark://jotaibench-v0", "benchmark://poj104-v0",     "benchmark://poj104-v1",
-};
-
 constexpr std::string_view kCsmith = "generator://csmith-v0";
 constexpr std::string_view kStress = "generator://llvm-stress-v0";
 constexpr std::string_view kSmall = "benchmark://small-v0";
@@ -95,7 +86,7 @@ Result<ProgramUri> ParseProgramUri(std::string_view uri) {
   const auto names_dataset = [&](std::string_view known) {
     return uri.starts_with(known) && (uri.size() == known.size() || uri[known.size()] == '/');
   };
-  if (std::ranges::any_of(kElsewhere, names_dataset)) {
+  if (std::ranges::any_of(kDatasetsElsewhere, names_dataset)) {
     return Refuse(
         fmt::format("'{}' cannot be had here: bring its .bc files: loopfleet llvm add", uri));
   }

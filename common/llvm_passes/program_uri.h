@@ -2,6 +2,7 @@
 // ProgramUri: a program that passes are run on, as named in a job. Parsing looks at the name only;
 // a worker makes or finds the bitcode. Keys use the hash of the module, never the URI.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,16 @@
 #include "common/base/result.h"
 
 namespace loopfleet::passes {
+
+// CompilerGym's datasets whose bitcode is on a host of theirs. Jobs that name them are jobs of
+// passes, and are refused with what to do.
+inline constexpr std::array<std::string_view, 15> kDatasetsElsewhere = {
+    "benchmark://cbench-v1",     "benchmark://chstone-v0",    "benchmark://npb-v0",
+    "benchmark://blas-v0",       "benchmark://mibench-v1",    "benchmark://github-v0",
+    "benchmark://linux-v0",      "benchmark://opencv-v0",     "benchmark://tensorflow-v0",
+    "benchmark://anghabench-v0", "benchmark://anghabench-v1", "benchmark://clgen-v0",
+    "benchmark://jotaibench-v0", "benchmark://poj104-v0",     "benchmark://poj104-v1",
+};
 
 // generator://csmith-v0/<seed>: what Csmith writes for the seed.
 struct CsmithProgram {

@@ -18,7 +18,8 @@ SubjectKey SubjectOf(const JobSpec& spec) { return ResolvePassJob(spec).value().
 TEST(PassJob, ItsBenchmarksAreProgramsOfAllDatasets) {
   for (const char* uri :
        {"generator://csmith-v0/7", "generator://llvm-stress-v0/1", "benchmark://small-v0/qsort",
-        "benchmark://debian-v0/bzip2", "bitcode://sha256/00", "generator://unknown-v0/1"}) {
+        "benchmark://debian-v0/bzip2", "bitcode://sha256/00", "generator://unknown-v0/1",
+        "benchmark://cbench-v1/qsort", "benchmark://poj104-v1/1"}) {
     EXPECT_EQ(TaskOf(looptree::BenchmarkUri{uri}).kind, TaskKind::kPasses) << uri;
   }
 }
