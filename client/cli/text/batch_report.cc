@@ -18,13 +18,6 @@ double Gflops(const Winner& winner) {
   return static_cast<double>(winner.flop_count) / winner.elapsed_ns;
 }
 
-std::vector<std::string> NamesOf(const std::vector<looptree::Action>& actions) {
-  std::vector<std::string> names;
-  names.reserve(actions.size());
-  for (const looptree::Action& action : actions) names.push_back(looptree::ActionName(action));
-  return names;
-}
-
 // Given winners by benchmark, the quickest first: the first of each benchmark.
 std::vector<Winner> FirstOfEach(const std::vector<Winner>& winners) {
   std::vector<Winner> first;
@@ -48,10 +41,13 @@ std::string CountsText(const std::map<std::string, std::uint32_t>& counts) {
 void BatchReport::Add(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   if (!evaluation.ok()) {
-    const std::string code(OutcomeLabel(evaluation));
-    ++failed_[code];
     const Failure& failure = evaluation.failure();
-    examples_.try_emplace(code, Example{outcome.job, failure.message, InfoOf(failure.code).advice});
+    const auto [entry, is_first] = failed_.try_emplace(std::string(OutcomeLabel(evaluation)));
+    if (is_first) {
+      entry->second = {
+          .job = outcome.job, .message = failure.message, .advice = InfoOf(failure.code).advice};
+    }
+    ++entry->second.count;
     return;
   }
   ++ok_;
@@ -61,20 +57,26 @@ void BatchReport::Add(const Outcome& outcome) {
   winners_.Add(outcome);
 }
 
+std::map<std::string, std::uint32_t> BatchReport::failed() const {
+  std::map<std::string, std::uint32_t> counts;
+  for (const auto& [code, of] : failed_) counts.emplace(code, of.count);
+  return counts;
+}
+
 std::string BatchReport::Summary() const {
   std::string text = fmt::format("{} ok", ok_);
   if (from_store_ > 0) text += fmt::format(" ({} from the store)", from_store_);
-  std::uint32_t failed = 0;
-  for (const auto& [code, count] : failed_) failed += count;
-  if (failed > 0) text += fmt::format(", {} failed: {}", failed, CountsText(failed_));
+  std::uint32_t count = 0;
+  for (const auto& [code, of] : failed_) count += of.count;
+  if (count > 0) text += fmt::format(", {} failed: {}", count, CountsText(failed()));
   return text;
 }
 
 std::string BatchReport::Details() const {
   std::string text;
-  for (const auto& [code, first] : examples_) {
-    text += fmt::format("{}: {}\n", code, first.advice);
-    if (!first.message.empty()) text += fmt::format("  job {}: {}\n", first.job, first.message);
+  for (const auto& [code, of] : failed_) {
+    text += fmt::format("{}: {}\n", code, of.advice);
+    if (!of.message.empty()) text += fmt::format("  job {}: {}\n", of.job, of.message);
   }
   if (!grades_.empty()) text += fmt::format("grades: {}\n", CountsText(grades_));
   std::vector<Winner> best = winners_.Sorted();
@@ -112,7 +114,7 @@ Json BatchReport::ToJson() const {
   }
   return {{"ok", ok_},
           {"from_store", from_store_},
-          {"failed", failed_},
+          {"failed", failed()},
           {"grades", grades_},
           {"best", std::move(best)}};
 }

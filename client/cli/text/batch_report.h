@@ -22,7 +22,7 @@ class BatchReport {
   void Add(const Outcome& outcome);
 
   std::uint32_t ok() const { return ok_; }
-  const std::map<std::string, std::uint32_t>& failed() const { return failed_; }  // by code
+  std::map<std::string, std::uint32_t> failed() const;  // how many jobs, by code
 
   // "996 ok (12 from the store), 4 failed: 3 RUN_CRASH, 1 RUN_TIMEOUT"
   std::string Summary() const;
@@ -34,16 +34,16 @@ class BatchReport {
  private:
   static constexpr std::size_t kMostLines = 20;
 
-  struct Example {
-    JobId job;
+  struct Failed {
+    std::uint32_t count = 0;
+    JobId job;  // the first
     std::string message;
     std::string_view advice;
   };
 
   std::uint32_t ok_ = 0;
   std::uint32_t from_store_ = 0;
-  std::map<std::string, std::uint32_t> failed_;
-  std::map<std::string, Example> examples_;      // the first of each code
+  std::map<std::string, Failed> failed_;         // by code
   std::map<std::string, std::uint32_t> grades_;  // of the figures
   Winners winners_;
 };

@@ -8,12 +8,6 @@
 namespace loopfleet::client {
 namespace {
 
-std::vector<std::string> NamesOf(const std::vector<looptree::Action>& actions) {
-  std::vector<std::string> names;
-  for (const looptree::Action& action : actions) names.push_back(looptree::ActionName(action));
-  return names;
-}
-
 double Gflops(const Winner& winner, double elapsed_ns) {
   return static_cast<double>(winner.flop_count) / elapsed_ns;
 }

@@ -89,6 +89,13 @@ std::string TimeText(WallTime time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(seconds.time_since_epoch().count()));
 }
 
+std::vector<std::string> NamesOf(const std::vector<looptree::Action>& actions) {
+  std::vector<std::string> names;
+  names.reserve(actions.size());
+  for (const looptree::Action& action : actions) names.push_back(looptree::ActionName(action));
+  return names;
+}
+
 std::string SourceText(const looptree::Source& source) {
   if (const auto* uri = std::get_if<looptree::BenchmarkUri>(&source)) return uri->text;
   return "a program given as IR text";

@@ -17,14 +17,6 @@ namespace {
 
 constexpr std::size_t kProgressLanes = 2;  // a line has room for no more
 
-std::vector<std::string> NamesOf(const Candidate& candidate) {
-  std::vector<std::string> names;
-  for (const looptree::Action& action : candidate.actions) {
-    names.push_back(looptree::ActionName(action));
-  }
-  return names;
-}
-
 // A figure of the search and what became of it when it was measured again.
 struct Figure {
   double elapsed_ns = 0;
@@ -75,7 +67,7 @@ double Gflops(const Search::Lane& lane, double elapsed_ns) {
 }
 
 std::string EvalCommand(const std::string& benchmark, const Candidate& candidate) {
-  const std::vector<std::string> names = NamesOf(candidate);
+  const std::vector<std::string> names = NamesOf(candidate.actions);
   return names.empty()
              ? fmt::format("loopfleet eval {}", benchmark)
              : fmt::format("loopfleet eval {} --actions {}", benchmark, fmt::join(names, ","));
@@ -210,7 +202,7 @@ Json SearchJson(const SearchReport& report) {
                {"confirmed", ConfirmedJson(confirmed)}};
   if (!best) return json;
   json["best"] = FigureJson(lane, best->figure);
-  json["best"]["actions"] = NamesOf(best->candidate);
+  json["best"]["actions"] = NamesOf(best->candidate.actions);
   json["best"]["tree_key"] = best->candidate.key.ToString();
   json["best"]["loop_tree"] = looptree::TreeText(best->candidate.tree, {});
   json["best"]["command"] = EvalCommand(benchmark, best->candidate);

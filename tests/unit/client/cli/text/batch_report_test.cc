@@ -37,6 +37,19 @@ TEST(BatchReport, CountsAndSaysWhatToDoAboutFailures) {
   EXPECT_NE(report.Details().find("grades: 2 B\n"), std::string::npos);
 }
 
+TEST(BatchReport, NamesTheFirstJobOfEachFailure) {
+  BatchReport report;
+  for (const std::uint32_t index : {4, 5}) {
+    Outcome outcome = Failed(index, FailureCode::kRunCrash);
+    outcome.evaluation.verdict =
+        Failure{.code = FailureCode::kRunCrash, .message = fmt::format("signal {}", index)};
+    report.Add(outcome);
+  }
+  EXPECT_NE(report.Details().find("  job 7.4: signal 4\n"), std::string::npos);
+  EXPECT_EQ(report.Details().find("signal 5"), std::string::npos);
+  EXPECT_EQ(report.failed().at("RUN_CRASH"), 2U);
+}
+
 TEST(BatchReport, ShowsTheQuickestOfOneBenchmark) {
   BatchReport report(2);
   for (std::uint32_t i = 0; i < 5; ++i) report.Add(Took(i, 500 - 100.0 * i));
