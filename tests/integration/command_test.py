@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -117,6 +118,13 @@ class CommandTest(unittest.TestCase):
         shown = self.cluster.json("batch", "show", str(batch))
         self.assertEqual((shown["state"], shown["jobs"], shown["finished"]), ("finished", 5, 5))
         self.assertIn(batch, [row["batch"] for row in self.cluster.json("batch", "list")])
+        report = self.cluster.json("batch", "show", str(batch), "--best", "1")["report"]
+        self.assertEqual((report["ok"], report["failed"], sum(report["grades"].values())), (5, {}, 5))
+        quickest = {}
+        for outcome in outcomes:
+            known = quickest.setdefault(outcome["benchmark"], outcome)
+            quickest[outcome["benchmark"]] = min(known, outcome, key=lambda one: one["elapsed_ns"])
+        self.assertEqual({one["job"] for one in report["best"]}, {one["job"] for one in quickest.values()})
         job = self.cluster.json("job", "show", f"{batch}.3")
         self.assertEqual(job["state"], "finished")
         self.assertEqual(job["spec"]["benchmark"], small_jobs(5)[3]["benchmark"])
@@ -190,6 +198,11 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(one["no_effect"], ["L0 thread"])
         self.assertEqual(two["no_effect"], [])
         self.assertNotEqual(one["compiler"]["code_hash"], two["compiler"]["code_hash"])
+
+    def test_a_wait_says_what_for_and_once(self):
+        done = self.cluster.command("eval", ADD, "--labels", "nowhere", "--timeout", "8")
+        self.assertEqual(done.returncode, 75, done.stderr)
+        self.assertEqual(len(re.findall(r"job \d+\.0: queued: no worker for it", done.stderr)), 1, done.stderr)
 
     def test_worker_list(self):
         (worker,) = self.cluster.json("worker", "list")

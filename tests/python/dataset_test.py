@@ -98,6 +98,13 @@ def test_rows_of_others_spoil_no_export(batch, tmp_path):
     assert (told.first, told.last) == ("2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z")
 
 
+def test_cancelled_jobs_are_no_rows(batch, tmp_path):
+    row = next(row_of(outcome) for outcome in batch if outcome.ok)
+    cancelled = {**row, "status": "CANCELLED", "gflops": None, "elapsed_ns": None}
+    summary = export([cancelled, row, cancelled], tmp_path / "data")
+    assert sum(summary.rows.values()) == 1 and set(summary.statuses) == {"ok"}
+
+
 def test_parts_are_disjoint_by_program_and_stable_when_rows_are_added(batch, tmp_path):
     rows = [row_of(outcome) for outcome in batch]
     export(rows, tmp_path / "all")

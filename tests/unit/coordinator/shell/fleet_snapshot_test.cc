@@ -33,6 +33,14 @@ TEST(FleetSnapshot, IsWhatTheCoreKnows) {
   EXPECT_EQ(seen.returning_ms, 0U);
 }
 
+TEST(Tally, ACancelledJobIsNoFailure) {
+  Tally tally;
+  tally.Count(JobsWereFinished{
+      .jobs = {{.failure = FailureCode::kCancelled}, {.failure = FailureCode::kRunCrash}, {}}});
+  EXPECT_EQ(tally.finished(), 3U);
+  EXPECT_EQ(tally.failed(), 1U);
+}
+
 TEST(SnapshotBoard, ShowsTheNewestAndSaysWhenAnotherIsDue) {
   SnapshotBoard board;
   EXPECT_EQ(board.newest(), nullptr);
