@@ -57,7 +57,7 @@ struct ClientOptions {
   Nanos busy_limit = std::chrono::minutes(10);     // how long to repeat a request refused as full
   std::optional<Instant> deadline;                 // no call waits beyond this
   const std::atomic<bool>* stop = nullptr;         // set by another thread to end every wait soon
-  // Told once, from within the call, why a call takes longer than `told_after`: nobody answers, or
+  // Told once, from within the call, why a call takes longer than `told_after`: no answer comes, or
   // the coordinator is full.
   std::function<void(const std::string& why)> on_wait;
   Nanos told_after = std::chrono::seconds(5);

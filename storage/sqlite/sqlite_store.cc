@@ -72,7 +72,7 @@ Status Configure(Connection& connection, const StoreOptions& options) {
   LF_TRY_VOID(LetItShrink(connection));
   LF_TRY_VOID(connection.Run(R"sql(
     PRAGMA cache_size = -65536;              -- KiB
-    -- The constraints are for whoever else writes. Here each table checks what it is given in C++:
+    -- The constraints are for other writers. Here each table checks what it is given in C++:
     -- evaluating them costs as much as the rest of a row.
     PRAGMA ignore_check_constraints = ON;
     PRAGMA journal_size_limit = 67108864;    -- what a long reader let the log grow to is given back

@@ -219,7 +219,7 @@ void WorkerRegistry::ForgetLost(Instant lost_before, std::size_t max_lost) {
 void WorkerRegistry::ForgetReplaced(const Worker& changed) {
   const auto host = std::ranges::find_if(changed.labels, IsHostLabel);
   if (host == changed.labels.end()) return;
-  Worker* newcomer = nullptr;       // the newest that stands for nobody yet
+  Worker* newcomer = nullptr;       // the newest that has replaced none yet
   const Worker* longest = nullptr;  // of the lost ones, the longest silent
   for (const Uuid& id : by_host_.at(*host)) {
     ++rows_seen_;

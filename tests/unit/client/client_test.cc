@@ -109,7 +109,7 @@ TEST(ClientTest, SendsTheSameSubmissionAgainAfterASilence) {
   EXPECT_GE(hellos, 3) << "greets again before it sends again";
 }
 
-TEST(ClientTest, SaysOnceThatNobodyAnswersYet) {
+TEST(ClientTest, SaysOnceThatNoAnswerHasCome) {
   std::atomic<int> asked = 0;
   FakeCoordinator coordinator(kAnyPort, Greeting([&](const auto&) -> Reply {
                                 if (++asked < 4) return std::nullopt;
