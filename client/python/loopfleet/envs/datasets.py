@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 from .. import _core
 from ..jobs import with_scheme
@@ -58,6 +59,14 @@ class Dataset:
         return self.name
 
 
+def find_dataset(known: dict[str, Any], name: str) -> Any:
+    """The data set of this name, with or without its scheme. LookupError: unknown, with the nearest."""
+    full = name.rstrip("/") if "://" in name else f"benchmark://{name.rstrip('/')}"
+    if full not in known:
+        raise LookupError(f"unknown dataset '{name}'{_core.nearest(full, list(known))}; valid: {', '.join(known)}")
+    return known[full]
+
+
 class Datasets:
     """All data sets of one dialect."""
 
@@ -69,11 +78,7 @@ class Datasets:
                 self._all[dataset.name] = dataset
 
     def dataset(self, name: str) -> Dataset:
-        full = name.rstrip("/") if "://" in name else f"benchmark://{name.rstrip('/')}"
-        if full not in self._all:
-            raise LookupError(f"unknown dataset '{name}'{_core.nearest(full, list(self._all))}; "
-                              f"valid: {', '.join(self._all)}")
-        return self._all[full]
+        return find_dataset(self._all, name)
 
     __getitem__ = dataset
 

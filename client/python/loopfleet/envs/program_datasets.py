@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from .. import _core
-from .datasets import Benchmark
+from .datasets import Benchmark, find_dataset
 
 _SEEDS = range(1 << 32)
 
@@ -62,12 +62,7 @@ class ProgramDatasets:
                            _core.pass_programs("debian-v0")))}
 
     def dataset(self, name: str) -> ProgramDataset:
-        name = name.rstrip("/")
-        full = name if "://" in name else f"benchmark://{name}"
-        if full not in self._all:
-            raise LookupError(f"unknown dataset '{name}'{_core.nearest(full, list(self._all))}; "
-                              f"valid: {', '.join(self._all)}")
-        return self._all[full]
+        return find_dataset(self._all, name)
 
     __getitem__ = dataset
 
