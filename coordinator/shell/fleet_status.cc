@@ -57,8 +57,10 @@ void FleetStatus::Recovered(std::uint64_t epoch, std::size_t batches, std::size_
   events_.Add(
       {.kind = "coordinator.started",
        .count = jobs,
-       .text = fmt::format("start number {}; unfinished: {} of {}", epoch,
-                           Counted(jobs, "job", "jobs"), Counted(batches, "batch", "batches"))});
+       .text = fmt::format("start number {}", epoch) +
+               (batches == 0 ? ""
+                             : fmt::format("; unfinished: {} of {}", Counted(jobs, "job", "jobs"),
+                                           Counted(batches, "batch", "batches")))});
 }
 
 void FleetStatus::Accepted(const JobsWereAccepted& accepted) {

@@ -169,3 +169,8 @@ def test_loops_and_programs_have_environments_of_their_own(client):
     env = gym.make("loopfleet/LoopTune-v0", client=client)
     with pytest.raises(LookupError, match="small-v0/qsort is a program for LLVM passes, not loops: use loopfleet/LLVM-v0"):
         env.reset(options={"benchmark": SMALL})
+    env = gym.make("loopfleet/LLVM-v0", client=client)
+    with pytest.raises(LookupError, match="mm64_64_64 is no program for LLVM passes.*loops are for loopfleet/LoopTune-v0"):
+        env.reset(options={"benchmark": "benchmark://mm-v0/mm64_64_64"})
+    with pytest.raises(LookupError, match="nearest: benchmark://small-v0"):
+        env.reset(options={"benchmark": "benchmark://smal-v0/qsort"})

@@ -117,7 +117,9 @@ void AddExportCommand(CommandLine& line) {
   CLI::App& command = line.AddCommand(
       line.root(),
       {.name = "export",
-       .description = "Every stored outcome, of all clients, as lines of JSON",
+       .description =
+           "Every stored outcome, of all clients, as lines of JSON (datasets with splits: "
+           "loopfleet-export of the Python package)",
        .examples = "loopfleet export > outcomes.jsonl\n"
                    "loopfleet export --benchmark benchmark://mm-v0/ --after 12.400"},
       CommandLine::Talks::kToCoordinator,

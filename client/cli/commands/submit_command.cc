@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -132,9 +133,12 @@ int ConfirmWinners(const SubmitFlags& flags, Client& client, std::vector<Winner>
 int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
   std::ifstream opened;
   if (flags.file != "-") {
-    opened.open(flags.file);
-    if (!opened) {
-      fmt::print(stderr, "loopfleet: cannot read '{}': {}\n", flags.file, std::strerror(errno));
+    std::error_code ignored;
+    const bool is_directory = std::filesystem::is_directory(flags.file, ignored);
+    if (!is_directory) opened.open(flags.file);
+    if (is_directory || !opened) {
+      fmt::print(stderr, "loopfleet: cannot read '{}': {}\n", flags.file,
+                 std::strerror(is_directory ? EISDIR : errno));
       return kExitUsage;
     }
     if (flags.file.ends_with(".toml")) {

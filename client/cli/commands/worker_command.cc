@@ -40,6 +40,10 @@ int RunList(const WorkerFlags& flags, const CommandRun& run) {
     PrintJson(list->workers);
     return kExitOk;
   }
+  if (list->workers.empty()) {
+    fmt::print("no worker is connected: start one with loopfleet-worker --coordinator ENDPOINT\n");
+    return kExitOk;
+  }
   Table table({"WORKER", "STATE", "PID", "DEVICE", "LEASED", "FINISHED", "HEARD", "MODEL", "WHY"});
   for (const auto& info : list->workers) {
     table.Add({info.name, std::string(WorkerStateName(info.state)), std::to_string(info.pid),
@@ -104,8 +108,11 @@ int RunShow(const WorkerFlags& flags, const CommandRun& run) {
   if (found.size() != 1) {
     std::vector<std::string> names;
     for (const wire::WorkerInfo& info : list->workers) names.push_back(info.name);
-    fmt::print(stderr, "loopfleet: {} workers are called '{}'; there are: {}\n", found.size(),
-               flags.name, fmt::join(names, ", "));
+    fmt::print(
+        stderr, "loopfleet: {} called '{}'; {}\n",
+        found.empty() ? "no worker is" : Counted(found.size(), "worker is", "workers are"),
+        flags.name,
+        names.empty() ? "none is connected" : fmt::format("there are: {}", fmt::join(names, ", ")));
     return kExitFailed;
   }
   if (flags.json) {

@@ -388,15 +388,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--split", choices=("program", "region", "device"), default="program")
     parser.add_argument("--seed", type=int, default=0, help="of the split")
     parser.add_argument("--keep-duplicates", action="store_true")
-    parser.add_argument("--name", default="loop schedules", help="for the card")
+    parser.add_argument("--name", help="for the card; default: the campaign's, else \"loop schedules\"")
     parser.add_argument("--campaign", metavar="SPEC", help="for the card: the campaign's TOML file")
     parser.add_argument("--licence", default="", metavar="SPDX", help="for the card, such as CC-BY-4.0")
     parser.add_argument("--replace", action="store_true", help="put it in the place of an earlier export")
     given = parser.parse_args(arguments)
     try:
+        spec = read_spec(given.campaign) if given.campaign else None
         options = {"format": given.format, "split": Split(given.split, seed=given.seed),
-                   "dedup": not given.keep_duplicates, "name": given.name, "replace": given.replace,
-                   "campaign": read_spec(given.campaign) if given.campaign else None, "licence": given.licence}
+                   "dedup": not given.keep_duplicates, "replace": given.replace, "campaign": spec,
+                   "name": given.name or (spec.name if spec else "loop schedules"), "licence": given.licence}
         if given.db:
             summary = export(rows_of_file(given.db, checked=not given.unchecked), given.folder,
                              source=f"the database {Path(given.db).name}",

@@ -148,6 +148,9 @@ class LocalCluster:
     def __exit__(self, *exc: object) -> None:
         self.stop()
 
+    def __repr__(self) -> str:
+        return f"<LocalCluster at {self.address}>" if self._process is not None else "<LocalCluster, not running>"
+
     @property
     def pid(self) -> int:
         """The pid of `loopfleet local`, the parent of the daemons."""

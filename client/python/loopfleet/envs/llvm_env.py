@@ -81,6 +81,16 @@ def _named(kind: str, name: str, known: Iterable[str]) -> str:
     return name
 
 
+def _program(benchmark: str) -> str:
+    """``benchmark``, if it may be a program's URI ("small-v0/qsort" is short for one)."""
+    full = benchmark if "://" in benchmark else f"benchmark://{benchmark}"
+    if _core.kind_of(full) != "passes":
+        known = [dataset.name for dataset in ProgramDatasets()]
+        raise LookupError(f"{benchmark} is no program for LLVM passes{_core.nearest(full.rpartition('/')[0], known)}; "
+                          f"valid: {', '.join(known)}; loops are for loopfleet/LoopTune-v0 and loopfleet/LoopTool-v0")
+    return benchmark
+
+
 class GraphSpace(gym.Space):
     """ProGraML's graphs: any networkx.MultiDiGraph."""
 
@@ -176,7 +186,7 @@ class LlvmEnv(gym.Env):
         self.timeout = timeout
         self.episode_steps = episode_steps
         self.default_negates_returns = default_negates_returns
-        self.benchmark = str(benchmark)
+        self.benchmark = _program(str(benchmark))
         self._benchmarks = list(benchmarks) if benchmarks is not None else None
         self._client_given, self._address = client, address
         self._reward_rule = self._rule(reward_space)
@@ -349,9 +359,9 @@ class LlvmEnv(gym.Env):
         if "reward_space" in options:
             self._reward_rule = self._rule(options["reward_space"])
         if options.get("benchmark") is not None:
-            self.benchmark = str(options["benchmark"])
+            self.benchmark = _program(str(options["benchmark"]))
         elif self._benchmarks is not None:
-            self.benchmark = str(self._benchmarks[int(self.np_random.integers(len(self._benchmarks)))])
+            self.benchmark = _program(str(self._benchmarks[int(self.np_random.integers(len(self._benchmarks)))]))
 
     def _start(self, outcome: Outcome) -> None:
         if not outcome.ok:

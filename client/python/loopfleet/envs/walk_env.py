@@ -468,6 +468,9 @@ class WalkEnv(gym.Env):
         return self._value(rule.name, *outcomes)
 
     def _read_observation(self, name: str) -> Any:
+        if name not in self._observation_names:
+            raise LookupError(f"unknown observation '{name}'{_core.nearest(name, self._observation_names)}; "
+                              f"valid: {', '.join(self._observation_names)}")
         walk = self._in_episode().walk
         if name == "loops_tensor":
             return self._tensor(walk.loops_tensor(self.max_loops))
