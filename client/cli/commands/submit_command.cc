@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <system_error>
 
 #include "client/batch_writer.h"
 #include "client/cli/command_line.h"
