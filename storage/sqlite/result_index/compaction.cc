@@ -15,6 +15,12 @@ constexpr std::size_t kFewestChunks = 2;
 
 }  // namespace
 
+Compaction::Compaction(std::size_t part_entries) : part_entries_(part_entries) {
+  for (std::size_t level = 0; level < kRunLevels; ++level) {
+    next_number_[level] = FirstOfLevel(level) + 1;
+  }
+}
+
 Status Compaction::Resume(Connection& connection, const RunCatalog& catalog) {
   for (std::size_t level = 0; level < kRunLevels; ++level) {
     next_number_[level] = catalog.newest[level] + 1;

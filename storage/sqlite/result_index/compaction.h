@@ -22,7 +22,7 @@ namespace loopfleet::storage {
 class Compaction {
  public:
   // `part_entries`: of a part of a merged run, as many as a run of level 0 has.
-  explicit Compaction(std::size_t part_entries) : part_entries_(part_entries) {}
+  explicit Compaction(std::size_t part_entries);
 
   // Goes on with what an earlier program began.
   Status Resume(Connection& connection, const RunCatalog& catalog);
@@ -56,7 +56,7 @@ class Compaction {
   std::array<std::optional<RunMerge>, kRunLevels - 1> merges_;  // of runs of this level
   std::array<bool, kRunLevels - 1> is_damaged_{};
   std::array<SortedRun::Parts, kRunLevels> begun_;
-  std::array<PartNumber, kRunLevels> next_number_{};
+  std::array<PartNumber, kRunLevels> next_number_;
   std::deque<Retired> retired_;
   std::size_t removed_ = 0;  // of retired_, by the current transaction
 };

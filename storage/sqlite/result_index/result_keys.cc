@@ -191,6 +191,11 @@ bool ResultKeys::HasEntriesToSeal() const {
   return recent_.entries().size() >= run_entries_;
 }
 
+Status ResultKeys::WriteRuns(Connection& connection) {
+  LF_TRY_VOID(Seal(connection));
+  return compaction_.Step(connection, *runs_);
+}
+
 Status ResultKeys::Seal(Connection& connection) {
   bool is_behind = false;
   {

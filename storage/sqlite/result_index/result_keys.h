@@ -11,7 +11,7 @@
 // filters, and none of them while it holds the lock. A restart reads the filters, and the rows that
 // are in no run.
 //
-// Any thread may read; only the writer adds, seals, merges and publishes.
+// Any thread may read; only the writer adds, writes runs and publishes.
 
 #include <cstdint>
 #include <memory>
@@ -62,11 +62,10 @@ class ResultKeys {
   Status DropUnknownRuns(Connection& connection);
   // Goes on with the merges that an earlier program began. After Refresh().
   Status ResumeMerges(Connection& connection) { return compaction_.Resume(connection, catalog_); }
-  bool HasEntriesToSeal() const;  // Seal() would write
-  // Writes some of a run of run_entries entries, or a whole one if two wait to be written.
-  Status Seal(Connection& connection);
-  // Writes some of the merged runs (storage/sqlite/result_index/compaction.h).
-  Status Merge(Connection& connection) { return compaction_.Step(connection, *runs_); }
+  bool HasEntriesToSeal() const;  // WriteRuns() would write a new run
+  // Writes some of a run of run_entries entries, or a whole one if two wait to be written, and some
+  // of what is merged (storage/sqlite/result_index/compaction.h).
+  Status WriteRuns(Connection& connection);
   // The transaction is durable: Find() uses its rows (ids ascend) and runs from now on.
   void Publish(std::span<const Entry> added);
   void Forget();  // the transaction was rolled back
@@ -103,6 +102,7 @@ class ResultKeys {
   // Everything in them is indexed. For the only thread that changes the index.
   void SetRuns(SortedRuns runs);
   Status LoadRows(Connection& connection, ConditionsTable& conditions);
+  Status Seal(Connection& connection);
   bool BeginRun();  // false: too few entries wait
   Status EndRun(Connection& connection);
   static Status FindInRuns(Connection& connection, const SortedRuns& runs, ResultHash hash,
