@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/counted.h"
 
 namespace loopfleet {
 namespace {
@@ -47,10 +48,6 @@ Attention Item(AttentionKind kind, Severity severity, std::uint64_t count, std::
           .severity = severity,
           .count = count,
           .sentence = std::move(sentence)};
-}
-
-std::string Counted(std::size_t count, std::string_view one, std::string_view more) {
-  return fmt::format("{} {}", count, count == 1 ? one : more);
 }
 
 // What holds a worker back. A worker has at most one: the first that applies.
@@ -140,7 +137,9 @@ std::optional<Attention> NoWorkerReady(const FleetModel& fleet) {
 }
 
 std::optional<Attention> UnservedJobs(const FleetModel& fleet) {
-  if (fleet.unserved_jobs == 0) return std::nullopt;
+  // Without any worker NoWorkerReady says it.
+  const bool is_empty = fleet.workers.size() == fleet.Workers(WorkerState::kLost);
+  if (fleet.unserved_jobs == 0 || is_empty) return std::nullopt;
   return Item(AttentionKind::kJobsUnserved, Severity::kWarning, fleet.unserved_jobs,
               fmt::format("{}: {}.", Counted(fleet.unserved_jobs, "job waits", "jobs wait"),
                           fmt::join(fleet.unserved_reasons, "; ")));

@@ -1,4 +1,4 @@
--- Version 15: sorted runs of the index of results are merged, 16 into one, so that a look-up asks
+-- Version 16: sorted runs of the index of results are merged, 16 into one, so that a look-up asks
 -- few of them however many results there are (storage/sqlite/result_index/run_merge.h). A merged run
 -- has several rows of result_key_runs, its parts; their numbers begin at its level * 2^32.
 
@@ -17,4 +17,4 @@ CREATE TABLE retired_runs (
 
 -- Programs of earlier versions take a part for a run: with the first merge, they may write the
 -- database no more (sqlite/result_index/result_keys.cc).
-UPDATE writer SET schema_version = 15;
+UPDATE writer SET schema_version = 16;
