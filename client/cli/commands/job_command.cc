@@ -225,7 +225,8 @@ void AddCode(CommandLine& line, CLI::App& noun) {
   code.add_option("job", flags->job, "BATCH.INDEX")->type_name("JOB")->required();
   code.add_option("--format", flags->format,
                   "c (default), llvm-ir, asm, object, facts about the code as JSON, or ptx where "
-                  "a GPU measured the job; of a job of passes llvm-ir, as the passes left it");
+                  "a GPU measured the job; of a job of passes llvm-ir, as the passes left it")
+      ->type_name(fmt::format("FORMAT:{{{}}}", fmt::join(kCodeFormats, ",")));
   code.add_option("--isa", flags->isa,
                   "host, avx512, avx2, baseline or aarch64; without it the host's");
 }

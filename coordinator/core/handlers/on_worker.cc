@@ -405,7 +405,10 @@ Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation ev
   if (TryAgain(tx, worker, lease.id, evaluation, doubt)) return Keep::kForgetNow;
   const bool is_measured = evaluation.is_timed();
   const bool is_doubted = !doubt.empty();
-  if (is_measured) NoteContradiction(tx, worker, job);
+  if (is_measured) {
+    NoteContradiction(tx, worker, job);
+    worker.recent_grades.Add(evaluation.measurement().grade);
+  }
   if (is_doubted) PutInDoubt(evaluation, doubt);
   lease.stage = LeaseStage::kReported;
   state.workers.RemoveRunning(worker, lease.id);

@@ -1,11 +1,14 @@
--- Version 15: for people, how many actions a job has, and the samples of a result as JSON.
+-- Version 15: for people, a job's index without quotes, how many actions it has, and the samples of a
+-- result as JSON.
 
 PRAGMA writable_schema = ON;
 UPDATE sqlite_schema
-SET sql = replace(sql, 'j.actions AS actions,',
+SET sql = replace(replace(sql, 'j.actions AS actions,',
                   'j.actions AS actions,
   CASE WHEN j.actions = '''' THEN 0
-       ELSE length(j.actions) - length(replace(j.actions, '','', '''')) + 1 END AS action_count,')
+       ELSE length(j.actions) - length(replace(j.actions, '','', '''')) + 1 END AS action_count,'),
+                  'o.idx AS "index",', 'o.idx AS "index",
+  o.idx AS idx,')
 WHERE type = 'view' AND name = 'v_results';
 PRAGMA writable_schema = RESET;
 

@@ -107,8 +107,8 @@ TEST_F(ViewsTest, SamplesOfEveryMagnitude) {
 }
 
 TEST_F(ViewsTest, CountsActions) {
-  EXPECT_EQ(Rows("SELECT actions, action_count FROM v_results ORDER BY \"index\" LIMIT 2", 2),
-            (std::vector<std::string>{"down,swap_up,split_4|3", "split_16|1"}));
+  EXPECT_EQ(Rows("SELECT idx, actions, action_count FROM v_results ORDER BY idx LIMIT 2", 3),
+            (std::vector<std::string>{"0|down,swap_up,split_4|3", "1|split_16|1"}));
   RunByHand("UPDATE jobs SET actions = '' WHERE idx = 0");
   EXPECT_EQ(Rows("SELECT action_count FROM v_results WHERE \"index\" = 0", 1).at(0), "0");
 }
