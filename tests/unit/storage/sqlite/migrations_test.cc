@@ -18,7 +18,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 15;
+constexpr int kVersion = 16;
 
 class MigrationsTest : public ScratchDatabase {
  protected:
