@@ -8,6 +8,7 @@
 #include "client/python/job_binding.h"
 #include "client/python/passes_binding.h"
 #include "client/python/search_binding.h"
+#include "client/python/tree_binding.h"
 #include "client/python/walk_binding.h"
 
 NB_MODULE(_core, module) {
@@ -19,6 +20,7 @@ NB_MODULE(_core, module) {
   loopfleet::python::BindJobs(module);
   loopfleet::python::BindFrames(module);
   loopfleet::python::BindWalks(module);
+  loopfleet::python::BindTrees(module);
   loopfleet::python::BindSearch(module);
   loopfleet::python::BindPasses(module);
 }

@@ -33,6 +33,13 @@ orc::ExecutorAddr OutsideFunction(llvm::StringRef name) {
   if (name == "expf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::expf));
   if (name == "logf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::logf));
   if (name == "sqrtf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::sqrtf));
+  if (name == "tanhf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::tanhf));
+  if (name == "erff") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::erff));
+  if (name == "sinf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::sinf));
+  if (name == "cosf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::cosf));
+  if (name == "powf") {
+    return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float, float)>(&::powf));
+  }
   if (name == "memcpy") return orc::ExecutorAddr::fromPtr(&std::memcpy);
   if (name == "memset") return orc::ExecutorAddr::fromPtr(&std::memset);
   return {};
