@@ -28,11 +28,12 @@ PROGRAMS = {
     "common/job": "common/base common/looptree common/llvm_passes",
     "common/wire": "common/base common/looptree common/job schema",
     "common/fleet": "common/base common/job common/wire/message",
+    "kernel": "common/base common/looptree common/job",
     "monitoring": "common/base",
     "monitoring/host": "common/base",
     "storage": "common/base common/looptree common/job",
     "coordinator": f"{COMMON} {STORE} monitoring",
-    "worker": f"{COMMON} monitoring monitoring/host",
+    "worker": f"{COMMON} kernel monitoring monitoring/host",
     "client": f"{COMMON} monitoring/host",
 }
 # Program -> its rooms from the ground up -> the rooms and modules of it that each may include from
@@ -106,6 +107,8 @@ ROOMS = {
         "gpu/codegen": "backend sandbox lowering cpu",
         "gpu/device": "worker_config backend host sandbox timing verification processes coordinator_link "
                       "evaluation gpu/codegen",
+        "child_programs": "worker_config backend sandbox timing verification processes coordinator_link evaluation",
+        "serve": "worker_config backend sandbox verification processes child_programs",
         "emit": "backend sandbox cpu portable_c gpu/codegen",
         "llvm_env": "sandbox coordinator_link evaluation",
         ".": "*",

@@ -1,0 +1,46 @@
+#pragma once
+// KernelServer: answers requests of `loopfleet-worker serve` with the children of one preparing
+// thread. Belongs to one thread.
+
+#include <expected>
+#include <memory>
+#include <string>
+
+#include "common/job/failure.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "kernel/serve_message.h"
+#include "worker/child_programs.h"
+#include "worker/serve/known_code.h"
+#include "worker/verification/code_arena.h"
+#include "worker/verification/guarded_buffers.h"
+#include "worker/verification/workload.h"
+
+namespace loopfleet::worker {
+
+class KernelServer {
+ public:
+  struct Parts {
+    PreparerChildren& children;
+    CodeArena& code;
+    KnownCode& known;
+  };
+  explicit KernelServer(const Parts& parts);
+
+  ServeReply Answer(const ServeRequest& request);
+
+ private:
+  struct Judged {
+    Verified verified = Verified::kRight;
+    std::string remark;
+  };
+  std::expected<Judged, Failure> Verify(const looptree::LoopTree& tree, std::uint32_t threads);
+  // Runs the kernel between guard pages and compares.
+  std::expected<void, Failure> RunAndCheck(const KernelCall& call,
+                                           std::span<const ExpectedTensor> expected);
+
+  const Parts parts_;
+  WorkloadCache workloads_;
+  GuardedBufferPool buffers_{{}};
+};
+
+}  // namespace loopfleet::worker
