@@ -15,7 +15,7 @@ using looptree::Op;
 bool NeedsPositiveInputs(const looptree::Program& program) {
   return std::any_of(program.nodes.begin(), program.nodes.end(), [](const looptree::Node& node) {
     return node.op == Op::kDivide || node.op == Op::kLog || node.op == Op::kSqrt ||
-           node.op == Op::kReciprocal;
+           node.op == Op::kReciprocal || node.op == Op::kPower;
   });
 }
 

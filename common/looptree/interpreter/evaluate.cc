@@ -35,8 +35,39 @@ struct Load {
   std::vector<AffineTerm> terms;
   std::int64_t lane_step = 0;
 
+  // The dims of the source with guarded indices; not in `terms`. All in the map of one view.
+  struct Guarded {
+    std::int64_t constant = 0;
+    std::vector<AffineTerm> terms;
+    std::int64_t lane_step = 0;
+    std::int64_t divisor = 1;
+    std::int64_t size = 1;
+    std::int64_t stride = 1;
+  };
+  std::vector<Guarded> guarded;
+  double outside = 0;
+
   std::int64_t At(const std::array<std::int64_t, kMaxDims>& index) const {
-    std::int64_t at = constant;
+    return Sum(constant, terms, index);
+  }
+
+  // The element for a lane; nullopt: outside.
+  std::optional<std::size_t> GuardedAt(const std::array<std::int64_t, kMaxDims>& index,
+                                       std::int64_t lane) const {
+    std::int64_t at = At(index) + lane * lane_step;
+    for (const Guarded& dim : guarded) {
+      const std::int64_t along = Sum(dim.constant, dim.terms, index) + lane * dim.lane_step;
+      if (along < 0 || along % dim.divisor != 0 || along / dim.divisor >= dim.size) {
+        return std::nullopt;
+      }
+      at += along / dim.divisor * dim.stride;
+    }
+    return static_cast<std::size_t>(at);
+  }
+
+ private:
+  static std::int64_t Sum(std::int64_t at, const std::vector<AffineTerm>& terms,
+                          const std::array<std::int64_t, kMaxDims>& index) {
     for (const AffineTerm& term : terms) at += term.coefficient * index[term.dim];
     return at;
   }
@@ -203,7 +234,8 @@ class Evaluator {
       const Node& operand = program.nodes[root.inputs[0]];
       if (operand.op != Op::kMultiply || operand.inputs.size() != 2) return std::nullopt;
       const auto reads_input = [&](const PieceStep& step) {
-        return step.load && program.nodes[step.load->source].op == Op::kRead;
+        return step.load && step.load->guarded.empty() &&
+               program.nodes[step.load->source].op == Op::kRead;
       };
       if (!reads_input(steps_[0]) || !reads_input(steps_[1])) return std::nullopt;
       for (const std::size_t factor : {0, 1}) {
@@ -260,6 +292,7 @@ class Evaluator {
 
     void Fetch(NodeId id, const Load& load, Lanes& result) const {
       const Node& source = evaluator_.program_.nodes[load.source];
+      if (!load.guarded.empty()) return FetchGuarded(id, load, result);
       if (source.op == Op::kConstant) {
         result.values.fill(static_cast<float>(source.constant));
         return;
@@ -275,11 +308,31 @@ class Evaluator {
       if (!Exact(id)) Gather(stored.errors.data() + at, step, count_, result.errors);
     }
 
+    void FetchGuarded(NodeId id, const Load& load, Lanes& result) const {
+      const Node& source = evaluator_.program_.nodes[load.source];
+      const std::span<const float> input = evaluator_.inputs_[load.source];
+      const Stored& stored = evaluator_.stored_[load.source];
+      const auto value = [&](std::size_t at) -> double {
+        if (source.op == Op::kConstant) return static_cast<float>(source.constant);
+        return source.op == Op::kRead ? input[at] : stored.values[at];
+      };
+      const bool exact = Exact(id);
+      for (std::size_t i = 0; i < count_; ++i) {
+        const auto at = load.GuardedAt(index_, static_cast<std::int64_t>(i));
+        result.values[i] = at ? value(*at) : static_cast<float>(load.outside);
+        if (!exact) result.errors[i] = at && !stored.errors.empty() ? stored.errors[*at] : 0;
+      }
+    }
+
     Operand OperandOf(NodeId id) const { return {*lanes_[id], Exact(id)}; }
 
     // result = op(inputs...), lane by lane.
     void Apply(Op op, const std::vector<NodeId>& inputs, LaneResult result) const {
       if (inputs.size() == 1) return ApplyUnary(op, OperandOf(inputs[0]), result);
+      if (op == Op::kSelect) {
+        return ApplySelect(OperandOf(inputs[0]), OperandOf(inputs[1]), OperandOf(inputs[2]),
+                           result);
+      }
       ApplyBinary(op, OperandOf(inputs[0]), OperandOf(inputs[1]), result);
       for (std::size_t i = 2; i < inputs.size(); ++i) {
         ApplyBinary(op, {result.lanes, result.exact}, OperandOf(inputs[i]), result);
@@ -353,14 +406,35 @@ class Evaluator {
     double rounding_share_ = 0;  // n roundings of a sum, relative to the sum of magnitudes
   };
 
+  Load::Guarded GuardedDim(const IndexGuard& guard, std::optional<DimId> lane_dim,
+                           std::int64_t stride) const {
+    Load::Guarded dim{
+        .constant = guard.constant, .divisor = guard.divisor, .size = guard.size, .stride = stride};
+    for (const AffineTerm& term : guard.terms) {
+      if (program_.dims[term.dim].size == 1) continue;
+      dim.terms.push_back(term);
+      if (lane_dim == term.dim) dim.lane_step += term.coefficient;
+    }
+    return dim;
+  }
+
+  // At most one view is folded, so all guards have its `outside`.
   Load LoadOf(NodeId id, std::optional<DimId> lane_dim) const {
     const Access access = AccessOf(program_, id, [&](NodeId node) {
       return node == id || !IsStored(node);  // views that another view reads are stored
     });
     Load load{.source = access.source};
+    if (!access.guards.empty()) load.outside = access.guards.front().outside;
     std::int64_t stride = 1;
     const auto& dims = program_.nodes[access.source].dims;
     for (std::size_t i = dims.size(); i-- > 0;) {
+      const auto guard = std::ranges::find_if(
+          access.guards, [&](const IndexGuard& candidate) { return candidate.dim == dims[i]; });
+      if (guard != access.guards.end()) {
+        load.guarded.push_back(GuardedDim(*guard, lane_dim, stride));
+        stride *= program_.dims[dims[i]].size;
+        continue;
+      }
       load.constant += access.index[i].constant * stride;
       for (const AffineTerm& term : access.index[i].terms) {
         if (program_.dims[term.dim].size == 1) continue;

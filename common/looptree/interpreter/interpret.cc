@@ -145,6 +145,9 @@ class Interpreter {
       value = InputElement(id);
     } else if (node.op == Op::kConstant) {
       value = static_cast<float>(node.constant);
+    } else if (node.op == Op::kSelect) {
+      value =
+          Select(Element(plan.operands[0]), Element(plan.operands[1]), Element(plan.operands[2]));
     } else {
       value = Unary(node.op, Element(plan.operands[0]));
       for (std::size_t i = 1; i < plan.operands.size(); ++i) {
@@ -165,14 +168,24 @@ class Interpreter {
     return inputs_.at(id)[static_cast<std::size_t>(index)];
   }
 
+  std::int64_t Sum(std::int64_t constant, const std::vector<AffineTerm>& terms) const {
+    for (const AffineTerm& term : terms) constant += term.coefficient * offset_[term.dim];
+    return constant;
+  }
+
   float Element(const Access& access) const {
+    for (const IndexGuard& guard : access.guards) {
+      const std::int64_t along = Sum(guard.constant, guard.terms);
+      if (along < 0 || along % guard.divisor != 0 || along / guard.divisor >= guard.size) {
+        return static_cast<float>(guard.outside);
+      }
+    }
     const Buffer& buffer = buffers_[access.source];
     std::int64_t index = 0;
     for (std::size_t i = 0; i < access.index.size(); ++i) {
       const ViewIndex& map = access.index[i];
-      std::int64_t along = map.constant - buffer.base[map.input_dim];
-      for (const AffineTerm& term : map.terms) along += term.coefficient * offset_[term.dim];
-      index += along * buffer.strides[i];
+      const std::int64_t along = Sum(map.constant, map.terms) / map.divisor;
+      index += (along - buffer.base[map.input_dim]) * buffer.strides[i];
     }
     return buffer.data.at(static_cast<std::size_t>(index));
   }

@@ -37,6 +37,8 @@ using Tensor = std::vector<float>;  // row-major over the node's dims
 //    the scope the buffer is new in each iteration, so the leaf runs in each.
 // 5. Views. Views without loops are folded into their readers as affine index maps (access.h).
 //    LoopTree::Build rejects trees in which such a map would read an element before it is computed.
+//    Where a guarded index is not whole or not inside, nothing is read: the element is the view's
+//    `outside`. Of several folded views the one nearest to the reader decides first.
 std::vector<Tensor> Interpret(const LoopTree& tree, std::span<const Tensor> inputs);
 
 // The program's result in float64, independent of the schedule. Kernel outputs are compared with
@@ -47,7 +49,9 @@ struct Reference {
   // Per output element, how far a correct float32 kernel may be from `outputs`, with any order of
   // summation, with or without fused multiply-add, and with elementary functions accurate to 8 ulp.
   // A running error bound: n additions contribute n * 2^-24 times the sum of magnitudes. Infinity
-  // where nothing is guaranteed: float32 may overflow, or a function leaves its domain.
+  // where nothing is guaranteed: float32 may overflow, or a function leaves its domain. 1 where the
+  // operands of a comparison are too close to tell; likewise for the steps of floor, ceil and
+  // round.
   //
   // An empty inner vector means 0 everywhere: outputs must be equal. It is empty exactly if nothing
   // on the way to the output can round: every add, subtract and multiply, partial sums included,

@@ -23,6 +23,46 @@ double Rounded(double value, double propagated) {
                      propagated + kRounding * (std::abs(value) + propagated) + kSmallestNormal);
 }
 
+// The error of a function that never falls and rounds nothing, such as floor.
+template <class Function>
+double OfStep(Function function, double x, double e) {
+  if (!(e < kInfinity)) return kInfinity;
+  const double value = function(x);
+  return WithinFloat(value, std::max(function(x + e) - value, value - function(x - e)));
+}
+// Of one that never falls and is accurate to 8 ulp.
+template <class Function>
+double OfRising(Function function, double x, double e) {
+  const double value = function(x);
+  return Elementary(value, std::max(function(x + e) - value, value - function(x - e)));
+}
+// Of sine and cosine. Beyond 2^24, neighbours in float32 are apart by more than a step of both.
+double OfWave(double value, double x, double e) {
+  constexpr double kLargestAngle = 0x1p24;
+  return std::abs(x) + e <= kLargestAngle ? Elementary(value, std::min(e, 2.0)) : 2;
+}
+
+// The most that x^y moves when x moves by e and y by f.
+double MovedPower(double x, double e, double y, double f) {
+  if (e == 0 && f == 0) return 0;
+  const double value = std::pow(x, y);
+  if (f == 0 && std::trunc(y) == y) {  // any x; a polynomial if y is not negative
+    if (y == 0) return 0;
+    const double nearest = std::abs(x) - e;
+    if (y < 0 && nearest <= 0) return kInfinity;
+    return std::abs(y) * std::pow(y < 0 ? nearest : std::abs(x) + e, y - 1) * e;
+  }
+  if (!(x > e)) return kInfinity;
+  const double moved = (std::abs(y) + f) * -std::log1p(-e / x) + f * std::abs(std::log(x));
+  return std::abs(value) * std::expm1(moved);
+}
+
+// Whether a comparison of x and y could come out otherwise.
+double OfComparison(double x, double e, double y, double f) {
+  if (e + f == 0) return 0;
+  return std::abs(x - y) > e + f ? 0 : 1;
+}
+
 const double* ErrorsOf(Operand operand) {
   static constexpr std::array<double, kLanes> kNone{};
   return operand.exact ? kNone.data() : operand.lanes.errors.data();
@@ -85,6 +125,28 @@ void ApplyUnary(Op op, Operand a, LaneResult result) {
     case Op::kNegate:
       bound([](double, double e) { return e; });
       return each([](double x) { return -x; });
+    case Op::kTanh:
+      bound(
+          [](double x, double e) { return OfRising([](double v) { return std::tanh(v); }, x, e); });
+      return each([](double x) { return std::tanh(x); });
+    case Op::kErf:
+      bound(
+          [](double x, double e) { return OfRising([](double v) { return std::erf(v); }, x, e); });
+      return each([](double x) { return std::erf(x); });
+    case Op::kSin:
+      bound([](double x, double e) { return OfWave(std::sin(x), x, e); });
+      return each([](double x) { return std::sin(x); });
+    case Op::kCos:
+      bound([](double x, double e) { return OfWave(std::cos(x), x, e); });
+      return each([](double x) { return std::cos(x); });
+    case Op::kFloor:
+    case Op::kCeil:
+    case Op::kRound:
+    case Op::kSign:
+      bound([op](double x, double e) {
+        return OfStep([op](double v) { return Unary(op, v); }, x, e);
+      });
+      return each([op](double x) { return Unary(op, x); });
     default: bound([](double, double e) { return e; }); return each([](double x) { return x; });
   }
 }
@@ -136,7 +198,40 @@ void ApplyBinary(Op op, Operand a, Operand b, LaneResult result) {
     case Op::kMax:
       return each([](double x, double y) { return Binary(Op::kMax, x, y); },
                   [](double, double, double e, double, double f) { return std::max(e, f); });
+    case Op::kGreater:
+    case Op::kGreaterEqual:
+    case Op::kEqual:
+      return each(
+          [op](double x, double y) { return Binary(op, x, y); },
+          [](double, double x, double e, double y, double f) { return OfComparison(x, e, y, f); });
+    case Op::kPower:
+      for (std::size_t i = 0; i < result.count; ++i) {
+        const double moved = MovedPower(a_values[i], a_errors[i], b_values[i], b_errors[i]);
+        const double power = std::pow(a_values[i], b_values[i]);
+        errors[i] = Elementary(power, moved);
+        values[i] = power;
+      }
+      return;
     default: LF_CHECK(false, "{} is not a binary operation", OpName(op));
+  }
+}
+
+void ApplySelect(Operand condition, Operand a, Operand b, LaneResult result) {
+  const double* const condition_errors = ErrorsOf(condition);
+  const double* const a_errors = ErrorsOf(a);
+  const double* const b_errors = ErrorsOf(b);
+  for (std::size_t i = 0; i < result.count; ++i) {
+    const double chooser = condition.lanes.values[i];
+    const double x = a.lanes.values[i];
+    const double y = b.lanes.values[i];
+    result.lanes.values[i] = Select(chooser, x, y);
+    if (result.exact) continue;
+    const double unsure = condition_errors[i];
+    double& error = result.lanes.errors[i];
+    error = chooser != 0 ? a_errors[i] : b_errors[i];
+    if (unsure == 0 || std::abs(chooser) > unsure) continue;
+    const double apart = x == y ? 0 : std::abs(x - y);  // both may be the same infinity
+    error = std::max(error, apart + (chooser != 0 ? b_errors[i] : a_errors[i]));
   }
 }
 

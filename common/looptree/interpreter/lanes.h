@@ -50,6 +50,7 @@ void Gather(const Number* from, std::size_t step, std::size_t count,
 
 void ApplyUnary(Op op, Operand a, LaneResult result);
 void ApplyBinary(Op op, Operand a, Operand b, LaneResult result);
+void ApplySelect(Operand condition, Operand a, Operand b, LaneResult result);
 
 // Combines one operand into a reduction's result. `rounding_share`: the rounding error of a sum,
 // relative to its sum of magnitudes. For a product, `errors` accumulates the product of magnitudes.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/looptree/program/view_map.h"
 
 namespace loopfleet::looptree {
 namespace {
@@ -27,8 +28,31 @@ bool IsMove(Op op) {
   }
 }
 
+// The result is one of few whole numbers, or the operand rounded to one; or one of two operands.
+bool IsChoice(Op op) {
+  switch (op) {
+    case Op::kGreater:
+    case Op::kGreaterEqual:
+    case Op::kEqual:
+    case Op::kSelect:
+    case Op::kFloor:
+    case Op::kCeil:
+    case Op::kRound:
+    case Op::kSign: return true;
+    default: return false;
+  }
+}
+
 bool KeepsIntegers(Op op) {
   return IsMove(op) || op == Op::kAdd || op == Op::kSubtract || op == Op::kMultiply;
+}
+
+ValueRange RangeOfNumber(double number) {
+  const auto rounded = static_cast<double>(static_cast<float>(number));
+  return {.exact = true,
+          .integer = std::trunc(rounded) == rounded,
+          .magnitude = std::abs(rounded),
+          .sum = std::abs(rounded)};
 }
 
 class Ranges {
@@ -81,9 +105,32 @@ class Ranges {
     return sum;
   }
 
+  // The result of a choice has the range of what is chosen from.
+  ValueRange RangeOfChoice(const Node& node) const {
+    ValueRange range{.exact = true, .integer = true};
+    for (const NodeId input : node.inputs) range.exact &= ranges_[input].exact;
+    if (node.op == Op::kSelect) {
+      for (const NodeId input : {node.inputs[1], node.inputs[2]}) {
+        range.integer &= ranges_[input].integer;
+        range.magnitude = std::max(range.magnitude, ranges_[input].magnitude);
+      }
+    } else if (node.op == Op::kFloor || node.op == Op::kCeil || node.op == Op::kRound) {
+      range.magnitude = std::ceil(ranges_[node.inputs[0]].magnitude);
+    } else {
+      range.magnitude = 1;
+    }
+    return range;
+  }
+
   ValueRange RangeOf(NodeId id) const {
     const Node& node = program_.nodes[id];
     const ProgramFacts::NodeFacts& facts = facts_.nodes[id];
+    if (node.op == Op::kConstant || IsChoice(node.op)) {
+      ValueRange range =
+          node.op == Op::kConstant ? RangeOfNumber(node.constant) : RangeOfChoice(node);
+      range.sum = range.magnitude * PointsBeside(facts.dims, {});
+      return range;
+    }
     ValueRange range{.exact = true, .integer = KeepsIntegers(node.op)};
     bool first = true;
     for (const NodeId input : node.inputs) {
@@ -101,6 +148,11 @@ class Ranges {
       }
       first = false;
     }
+    if (NeedsGuard(program_, node)) {
+      const ValueRange outside = RangeOfNumber(node.outside);
+      range.integer &= outside.integer;
+      range.magnitude = std::max(range.magnitude, outside.magnitude);
+    }
     const double reduced_points = PointsBeside(facts.reduced, {});
     const bool reduces = !facts.reduced.empty();
     if (reduces && node.op == Op::kAdd) {
@@ -115,7 +167,6 @@ class Ranges {
     if (!reduces || node.op == Op::kAdd) {
       range.sum = std::min(range.sum, SumOver(id, facts.iteration));
     }
-    if (node.op == Op::kConstant) return range;
     const bool small_integer = range.integer && range.magnitude <= kLargestExact;
     range.exact &= IsMove(node.op) || small_integer;
     return range;

@@ -32,6 +32,23 @@ std::optional<double> ParseNumber(std::string_view text) {
   return value;
 }
 
+std::string HexNumberText(double number) { return fmt::format("{:a}", number); }
+
+std::optional<double> ParseHexNumber(std::string_view text) {
+  std::string digits(text.substr(0, text.starts_with('-') ? 1 : 0));
+  std::string_view rest = text.substr(digits.size());
+  if (rest.starts_with("0x")) rest.remove_prefix(2);
+  digits += rest;
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::hex);
+  if (error != std::errc() || end != digits.data() + digits.size() || std::isnan(value) ||
+      HexNumberText(value) != text) {
+    return std::nullopt;
+  }
+  return value;
+}
+
 std::vector<std::string_view> SplitText(std::string_view text, char separator, std::size_t most) {
   std::vector<std::string_view> parts;
   if (text.empty()) return parts;

@@ -17,6 +17,11 @@ std::string NumberText(double number);
 // nullopt if it is not a finite number.
 std::optional<double> ParseNumber(std::string_view text);
 
+// As C's %a, without loss: "0x1.8p+1", "-inf".
+std::string HexNumberText(double number);
+// nullopt if HexNumberText writes no number so.
+std::optional<double> ParseHexNumber(std::string_view text);
+
 // Splits "a,b," at `separator`. "" has no parts; other text has one more part than separators, but
 // at most `most`: the last part is then the unsplit rest, so that long invalid text stays cheap.
 std::vector<std::string_view> SplitText(std::string_view text, char separator,

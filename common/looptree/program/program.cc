@@ -12,6 +12,10 @@ namespace {
 constexpr std::array<std::string_view, 18> kOpNames = {
     "constant", "write", "read", "view", "copy", "add", "subtract", "multiply",   "divide",
     "min",      "max",   "log",  "exp",  "sqrt", "abs", "negate",   "reciprocal", "name"};
+constexpr std::size_t kFirstOwn = static_cast<std::size_t>(Op::kGreater);
+constexpr std::array<std::string_view, 13> kOwnOpNames = {
+    "greater", "greater_equal", "equal", "select", "tanh", "erf",  "sin",
+    "cos",     "floor",         "ceil",  "round",  "sign", "power"};
 
 bool Contains(const std::vector<DimId>& dims, DimId dim) {
   return std::find(dims.begin(), dims.end(), dim) != dims.end();
@@ -21,8 +25,17 @@ bool Contains(const std::vector<DimId>& dims, DimId dim) {
 
 std::string_view OpName(Op op) {
   const auto number = static_cast<std::size_t>(op);
-  LF_CHECK(number < kOpNames.size(), "operation {}", number);
-  return kOpNames[number];
+  if (number < kOpNames.size()) return kOpNames[number];
+  LF_CHECK(OpOf(static_cast<std::int64_t>(number)).has_value(), "operation {}", number);
+  return kOwnOpNames[number - kFirstOwn];
+}
+
+std::optional<Op> OpOf(std::int64_t number) {
+  constexpr auto kOwn = static_cast<std::int64_t>(kFirstOwn);
+  const bool known = (number >= 0 && number < std::ssize(kOpNames)) ||
+                     (number >= kOwn && number < kOwn + std::ssize(kOwnOpNames));
+  if (!known) return std::nullopt;
+  return static_cast<Op>(number);
 }
 
 bool IsArithmetic(Op op) {

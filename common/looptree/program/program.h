@@ -3,6 +3,7 @@
 // dimensions, all in float32. A value: nodes refer to each other and to dimensions by index.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@ namespace loopfleet::looptree {
 using DimId = std::uint32_t;   // index into Program::dims
 using NodeId = std::uint32_t;  // index into Program::nodes
 
-// Numbered as in IR text (spec B.1).
+// Numbered as in IR text: loop_tool's numbers up to 17, our own from 32 on.
 enum class Op : std::uint8_t {
   kConstant = 0,
   kWrite = 1,
@@ -32,8 +33,23 @@ enum class Op : std::uint8_t {
   kNegate = 15,
   kReciprocal = 16,
   kName = 17,
+  kGreater = 32,  // 1 or 0, as are the next two
+  kGreaterEqual = 33,
+  kEqual = 34,
+  kSelect = 35,  // the second input where the first is not 0, else the third
+  kTanh = 36,
+  kErf = 37,
+  kSin = 38,
+  kCos = 39,
+  kFloor = 40,
+  kCeil = 41,
+  kRound = 42,  // half to even
+  kSign = 43,   // 1, 0 or -1; 0 for NaN
+  kPower = 44,
 };
 
+// The operation with this number; nullopt: there is none.
+std::optional<Op> OpOf(std::int64_t number);
 std::string_view OpName(Op op);  // "multiply", as in tree text
 bool IsArithmetic(Op op);        // false for read, write, view, copy, constant
 
@@ -44,8 +60,11 @@ struct Dim {
 };
 
 // One index of a view's input as an affine function of the view's own dimensions:
-// input index along `input_dim` = constant + sum of coefficient * (index along dim).
+// input index along `input_dim` = (constant + sum of coefficient * (index along dim)) / divisor.
 // A convolution's window is h = 0 + 1*oh + 1*kh.
+//
+// Not guarded: the index is always inside the input, and the divisor is 1. Guarded: where the index
+// is not whole or not inside, the view's element is Node::outside, and nothing is read.
 struct AffineTerm {
   DimId dim = 0;
   std::int64_t coefficient = 0;
@@ -55,15 +74,19 @@ struct ViewIndex {
   DimId input_dim = 0;
   std::vector<AffineTerm> terms;
   std::int64_t constant = 0;
+  std::int64_t divisor = 1;  // >= 1
+  bool guarded = false;
   friend bool operator==(const ViewIndex&, const ViewIndex&) = default;
 };
 
 struct Node {
   Op op = Op::kRead;
   std::vector<NodeId> inputs;
-  std::vector<DimId> dims;      // of the result, whose layout is row-major in this order
-  std::vector<ViewIndex> view;  // kView only
-  double constant = 0;          // kConstant only
+  std::vector<DimId> dims;  // of the result, whose layout is row-major in this order
+  // kView only: one per dim of the input. Dims of the view that no index names repeat the input.
+  std::vector<ViewIndex> view;
+  double outside = 0;   // kView only: the elements that guarded indices leave out
+  double constant = 0;  // kConstant only
   friend bool operator==(const Node&, const Node&) = default;
 };
 

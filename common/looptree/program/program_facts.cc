@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/result.h"
 #include "common/looptree/program/checked_math.h"
+#include "common/looptree/program/view_map.h"
 
 namespace loopfleet::looptree {
 namespace {
@@ -78,9 +80,22 @@ std::optional<Arity> ArityOf(Op op) {
     case Op::kSqrt:
     case Op::kAbs:
     case Op::kNegate:
-    case Op::kReciprocal: return Arity{1, 1};
+    case Op::kReciprocal:
+    case Op::kTanh:
+    case Op::kErf:
+    case Op::kSin:
+    case Op::kCos:
+    case Op::kFloor:
+    case Op::kCeil:
+    case Op::kRound:
+    case Op::kSign: return Arity{1, 1};
     case Op::kSubtract:
-    case Op::kDivide: return Arity{2, 2};
+    case Op::kDivide:
+    case Op::kGreater:
+    case Op::kGreaterEqual:
+    case Op::kEqual:
+    case Op::kPower: return Arity{2, 2};
+    case Op::kSelect: return Arity{3, 3};
     case Op::kAdd:
     case Op::kMultiply:
     case Op::kMin:
@@ -92,6 +107,19 @@ std::optional<Arity> ArityOf(Op op) {
 
 bool MayReduce(Op op) {
   return op == Op::kAdd || op == Op::kMultiply || op == Op::kMin || op == Op::kMax;
+}
+
+Checked<void> CheckNumber(const Program& program, NodeId id, std::string_view verb, double number) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  if (std::isnan(number)) {
+    return Invalid(fmt::format("{} {} NaN; it must be a number", NodeText(program, id), verb));
+  }
+  if (!std::isinf(number) && std::abs(number) > kLargest) {
+    return Invalid(fmt::format("{} {} {}, which float32 cannot hold; nearest: {}",
+                               NodeText(program, id), verb, number,
+                               std::copysign(kLargest, number)));
+  }
+  return {};
 }
 
 Checked<void> CheckNode(const Program& program, NodeId id) {
@@ -131,6 +159,8 @@ Checked<void> CheckNode(const Program& program, NodeId id) {
   if (node.op != Op::kView && !node.view.empty()) {
     return Invalid(fmt::format("{} has index maps; only a view has", NodeText(program, id)));
   }
+  if (node.op == Op::kConstant) return CheckNumber(program, id, "is", node.constant);
+  if (node.op == Op::kView) return CheckNumber(program, id, "reads outside as", node.outside);
   return {};
 }
 
@@ -169,10 +199,47 @@ Checked<void> CheckView(const Program& program, NodeId id) {
       auto& end = term.coefficient < 0 ? low : high;
       if (end) end = CheckedMultiplyAdd(program.dims[term.dim].size - 1, term.coefficient, *end);
     }
+    if (map->divisor < 1 || (map->divisor > 1 && !map->guarded)) {
+      return Invalid(fmt::format(
+          "{} divides an index over dimension {} by {}; {}", NodeText(program, id),
+          program.dims[dim].name, map->divisor,
+          map->divisor < 1 ? "a divisor is at least 1" : "only a guarded index can be divided"));
+    }
+    if (map->guarded) {
+      if (!low || !high || *low < -kMaxGuardedIndex || *high > kMaxGuardedIndex ||
+          map->divisor > kMaxGuardedIndex) {
+        return Invalid(fmt::format("{} computes an index over dimension {} beyond {}",
+                                   NodeText(program, id), program.dims[dim].name,
+                                   kMaxGuardedIndex));
+      }
+      continue;
+    }
     if (!low || !high || *low < 0 || *high >= program.dims[dim].size) {
       return Invalid(fmt::format("{} leaves dimension {} of its input, which has {} elements",
                                  NodeText(program, id), program.dims[dim].name,
                                  program.dims[dim].size));
+    }
+  }
+  return {};
+}
+
+// Guarded views may leave their inputs, so a chain of them could compute any index.
+Checked<void> CheckViewChains(const Program& program) {
+  const bool any_guard = std::ranges::any_of(program.nodes, [](const Node& node) {
+    return std::ranges::any_of(node.view, &ViewIndex::guarded);
+  });
+  if (!any_guard) return {};
+  for (NodeId id = 0; id < program.nodes.size(); ++id) {
+    NodeId at = id;
+    ViewMap map = IdentityMap(program, at);
+    while (program.nodes[at].op == Op::kView) {
+      auto composed = ThroughView(program, at, map);
+      if (!composed) {
+        return Invalid(fmt::format("{} reads {} at an index beyond {}: copy a view between the two",
+                                   NodeText(program, id), NodeText(program, at), kMaxGuardedIndex));
+      }
+      map = *std::move(composed);
+      at = program.nodes[at].inputs[0];
     }
   }
   return {};
@@ -332,6 +399,7 @@ Checked<std::shared_ptr<const ProgramFacts>> ProgramFacts::Of(const Program& pro
   CollectNodeFacts(program, *facts);
   LF_TRY_VOID(CheckReductions(program, *facts));
   LF_TRY_VOID(CollectOrder(program, *facts));
+  LF_TRY_VOID(CheckViewChains(program));  // once no view can read itself
   CollectBases(program, *facts);
   LF_TRY_VOID(CollectCosts(program, limits, *facts));
   return facts;

@@ -143,26 +143,50 @@ class IrParser {
       return Invalid(fmt::format("a node has 11 parts, each ended by ':', not {}",
                                  std::count(line.begin(), line.end(), ':')));
     }
-    const auto op = ParseInteger(chunks[kOp]);
-    if (!op || *op < 0 || *op > static_cast<int>(Op::kName)) {
-      return Invalid(
-          fmt::format("operation {} must be a number from 0 to 17", Quoted(chunks[kOp])));
+    const auto number = ParseInteger(chunks[kOp]);
+    const auto op = number ? OpOf(*number) : std::nullopt;
+    if (!op) {
+      return Invalid(fmt::format("operation {} must be a number from 0 to 17 or 32 to 44",
+                                 Quoted(chunks[kOp])));
     }
-    Node node{.op = static_cast<Op>(*op)};
-    if (node.op == Op::kConstant) {
-      return Reject(RejectionCode::kUnsupported, "the text cannot hold the value of a constant");
-    }
+    Node node{.op = *op};
     LF_TRY(node.inputs, ParseIds(chunks[kInputs], {"inputs", limits_.tree_nodes}));
     LF_TRY(node.dims, ParseIds(chunks[kVars], {"dimensions", kMaxDims}));
     LF_TRY_VOID(ParseConstraints(node, chunks[kConstraints], chunks[kSymbolMap]));
-    if (!chunks[kNodeAnnotation].empty()) {
-      return Reject(RejectionCode::kUnsupported,
-                    fmt::format("annotation {} of an operation", Quoted(chunks[kNodeAnnotation])));
-    }
+    LF_TRY_VOID(ParseNodeAnnotation(node, chunks[kNodeAnnotation]));
     LF_TRY(NodeSchedule schedule, ParseSchedule(chunks));
     program_.nodes.push_back(std::move(node));
     schedule_.push_back(std::move(schedule));
     return {};
+  }
+
+  // A constant's value, or what a guarded view reads outside of its input.
+  Checked<void> ParseNodeAnnotation(Node& node, std::string_view text) {
+    guarded_.push_back(false);
+    const bool constant = node.op == Op::kConstant;
+    const std::string_view name = constant ? "constant=" : "outside=";
+    if (text.empty() && !constant) return {};
+    if (!text.starts_with(name) || (!constant && node.op != Op::kView)) {
+      return Reject(RejectionCode::kUnsupported,
+                    fmt::format("annotation {} of an operation; valid: 'constant=0x0p+0' of a"
+                                " constant, 'outside=0x0p+0' of a view",
+                                Quoted(text)));
+    }
+    LF_TRY(const double number, ParseFloat(text.substr(name.size()), name));
+    (constant ? node.constant : node.outside) = number;
+    guarded_.back() = !constant;
+    return {};
+  }
+
+  static Checked<double> ParseFloat(std::string_view text, std::string_view name) {
+    const auto exact = ParseHexNumber(text);
+    const auto number = exact ? exact : ParseNumber(text);
+    const auto rounded = static_cast<double>(static_cast<float>(number.value_or(0)));
+    if (exact && *exact == rounded) return rounded;
+    return Invalid(
+        fmt::format("{}{} must be a float32 number in C's hexadecimal form;"
+                    " nearest: {}",
+                    name, Quoted(text), HexNumberText(rounded)));
   }
 
   Checked<void> ParseConstraints(const Node& node, std::string_view constraints,
@@ -254,8 +278,8 @@ class IrParser {
       for (const DimId dim : program_.nodes[node.inputs[0]].dims) {
         if (dim >= program_.dims.size()) return Invalid("a node names an unknown dimension");
       }
-      LF_TRY(node.view,
-             SolveView(constraints_[id], program_.nodes[node.inputs[0]].dims, node.dims, program_));
+      LF_TRY(node.view, SolveView(constraints_[id], program_.nodes[node.inputs[0]].dims, node.dims,
+                                  program_, guarded_[id]));
     }
     return {};
   }
@@ -316,6 +340,7 @@ class IrParser {
   Program program_;
   Schedule schedule_;
   std::vector<ViewConstraints> constraints_;  // per node; empty for all but views
+  std::vector<bool> guarded_;                 // per node
   std::size_t view_entries_ = 0;              // of all views so far
 };
 

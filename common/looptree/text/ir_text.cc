@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "common/looptree/program/number_text.h"
+#include "common/looptree/program/view_map.h"
 #include "common/looptree/text/text.h"
 #include "common/looptree/text/view_text.h"
 #include "common/looptree/tree/annotation_text.h"
@@ -37,7 +38,12 @@ void AppendNode(const LoopTree& tree, NodeId id, std::string& text) {
   for (const LoopSpec& loop : schedule.loops) {
     fmt::format_to(out, "{},", AnnotationText(loop.annotation));
   }
-  text += "::\n";
+  text += ':';
+  if (node.op == Op::kConstant) text += "constant=" + HexNumberText(node.constant);
+  if (node.op == Op::kView && NeedsGuard(tree.program(), node)) {
+    text += "outside=" + HexNumberText(node.outside);
+  }
+  text += ":\n";
 }
 
 }  // namespace

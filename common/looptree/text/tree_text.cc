@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "common/looptree/program/number_text.h"
 #include "common/looptree/text/text.h"
 #include "common/looptree/tree/annotation_text.h"
 
@@ -41,8 +42,15 @@ std::string OperationText(const Program& program, NodeId id) {
   }
   fmt::format_to(out, "] <- {}(", OpName(node.op));
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    fmt::format_to(out, "{}%{}", i == 0 ? "" : ", ", node.inputs[i]);
+    const Node& input = program.nodes[node.inputs[i]];
+    if (i > 0) text += ", ";
+    if (input.op == Op::kConstant) {
+      text += NumberText(input.constant);
+    } else {
+      fmt::format_to(out, "%{}", node.inputs[i]);
+    }
   }
+  if (node.op == Op::kConstant) text += NumberText(node.constant);
   return text += ')';
 }
 

@@ -83,10 +83,21 @@ std::optional<AffineForm> Apply(ExpressionOp op, const std::vector<const Value*>
                    [](const Value* value) { return value->form.has_value(); })) {
     return std::nullopt;
   }
-  if (op == ExpressionOp::kNegate && arguments.size() == 1) return Scaled(*arguments[0]->form, -1);
+  if (op == ExpressionOp::kNegate && arguments.size() == 1) {
+    if (arguments[0]->form->divisor != 1) return std::nullopt;
+    return Scaled(*arguments[0]->form, -1);
+  }
   if (arguments.size() != 2) return std::nullopt;
   const AffineForm& a = *arguments[0]->form;
   const AffineForm& b = *arguments[1]->form;
+  if (op == ExpressionOp::kDivide && b.terms.empty() && b.divisor == 1 && b.constant > 0) {
+    AffineForm quotient = a;
+    const auto divisor = CheckedMultiply(a.divisor, b.constant);
+    if (!divisor) return std::nullopt;
+    quotient.divisor = *divisor;
+    return quotient;
+  }
+  if (a.divisor != 1 || b.divisor != 1) return std::nullopt;
   if (op == ExpressionOp::kAdd) return Sum(a, b);
   if (op == ExpressionOp::kMultiply && a.terms.empty()) return Scaled(b, a.constant);
   if (op == ExpressionOp::kMultiply && b.terms.empty()) return Scaled(a, b.constant);
@@ -198,16 +209,38 @@ class ConstraintParser {
   }
 
   Checked<void> Note(const Value& left, const Value& right) {
-    if (left.size_of && right.form && right.form->terms.empty()) {
+    if (left.size_of && right.form && right.form->terms.empty() && right.form->divisor == 1) {
       const auto [at, inserted] = constraints_.sizes.emplace(*left.size_of, right.form->constant);
       if (!inserted && at->second != right.form->constant) {
         return Invalid("a view gives a dimension two sizes");
       }
     } else if (left.form && left.form->terms.size() == 1 && left.form->constant == 0 &&
-               left.form->terms[0].coefficient == 1 && right.form && IsOverViewDims(*right.form)) {
+               left.form->terms[0].coefficient == 1 && left.form->divisor == 1 && right.form &&
+               IsOverViewDims(*right.form)) {
       constraints_.equal.try_emplace(left.form->terms[0].dim, *right.form);
+    } else if (left.form && right.form) {
+      Solve(*left.form, *right.form);
     }
     return {};
+  }
+
+  // Isolates the only dim of the equation that the view lacks, if there is one.
+  void Solve(const AffineForm& left, const AffineForm& right) {
+    const auto scaled_left = Scaled(left, right.divisor);
+    const auto scaled_right = Scaled(right, -left.divisor);
+    if (!scaled_left || !scaled_right) return;
+    const auto zero = Sum(*scaled_left, *scaled_right);
+    if (!zero) return;
+    const auto lacks = [&](const AffineTerm& term) { return !view_dims_.Has(term.dim); };
+    if (std::ranges::count_if(zero->terms, lacks) != 1) return;
+    const AffineTerm sought = *std::ranges::find_if(zero->terms, lacks);
+    AffineForm rest = *zero;
+    std::erase_if(rest.terms, lacks);
+    auto isolated = sought.coefficient > 0 ? Scaled(rest, -1) : rest;
+    const auto divisor = CheckedMultiply(sought.coefficient, sought.coefficient > 0 ? 1 : -1);
+    if (!isolated || !divisor) return;
+    isolated->divisor = *divisor;
+    constraints_.solved.try_emplace(sought.dim, *std::move(isolated));
   }
 
   bool IsOverViewDims(const AffineForm& form) const {
@@ -271,6 +304,10 @@ class ConstraintWriter {
     };
     for (const AffineTerm& term : index.terms) add(Term(term));
     if (index.constant != 0 || !sum) add(Entry("0|v|{}|;", index.constant));
+    if (index.divisor != 1) {
+      const std::size_t divisor = Entry("0|v|{}|;", index.divisor);
+      Entry("7|f|{},{},|;", *sum, divisor);
+    }
     text_ += '/';
   }
 
@@ -315,22 +352,29 @@ Checked<ViewConstraints> ParseViewConstraints(std::string_view constraints,
 Checked<std::vector<ViewIndex>> SolveView(const ViewConstraints& constraints,
                                           const std::vector<DimId>& input_dims,
                                           const std::vector<DimId>& view_dims,
-                                          const Program& program) {
+                                          const Program& program, bool guarded) {
+  const auto form_of = [&](DimId dim) -> std::optional<AffineForm> {
+    if (const auto at = constraints.equal.find(dim); at != constraints.equal.end()) {
+      return at->second;
+    }
+    if (Contains(view_dims, dim)) return AffineForm{{{dim, 1}}, 0};
+    if (const auto at = constraints.solved.find(dim); at != constraints.solved.end()) {
+      return at->second;
+    }
+    return std::nullopt;
+  };
   std::vector<ViewIndex> view;
   for (const DimId input_dim : input_dims) {
-    if (Contains(view_dims, input_dim)) {
-      view.push_back({input_dim, {{input_dim, 1}}, 0});
-      continue;
-    }
-    const auto solution = constraints.equal.find(input_dim);
-    if (solution == constraints.equal.end()) {
+    const auto form = form_of(input_dim);
+    if (!form || (form->divisor != 1 && !guarded)) {
       return Reject(
           RejectionCode::kUnsupported,
           fmt::format("a view must give dimension {} of its input as a sum of multiples of"
-                      " its own dimensions",
-                      program.dims[input_dim].name));
+                      " its own dimensions{}",
+                      program.dims[input_dim].name,
+                      form ? "; dividing needs the annotation 'outside=0x0p+0'" : ""));
     }
-    view.push_back({input_dim, solution->second.terms, solution->second.constant});
+    view.push_back({input_dim, form->terms, form->constant, form->divisor, guarded});
   }
   return view;
 }
@@ -341,7 +385,7 @@ ViewText ViewTextOf(const Program& program, NodeId view) {
   for (const DimId dim : program.nodes[node.inputs[0]].dims) writer.Size(dim);
   for (const DimId dim : node.dims) writer.Size(dim);
   for (const ViewIndex& index : node.view) {
-    const bool same = index.constant == 0 && index.terms.size() == 1 &&
+    const bool same = index.constant == 0 && index.divisor == 1 && index.terms.size() == 1 &&
                       index.terms[0] == AffineTerm{index.input_dim, 1};
     if (!same) writer.Index(index);
   }

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "common/looptree/program/number_text.h"
+#include "common/looptree/program/view_map.h"
 #include "common/looptree/tree/annotation_text.h"
 
 namespace loopfleet::looptree {
@@ -30,6 +31,10 @@ class DimNumbers {
   std::uint32_t count_ = 0;
 };
 
+std::string FloatText(double number) {
+  return NumberText(static_cast<double>(static_cast<float>(number)));
+}
+
 using Out = std::back_insert_iterator<std::string>;
 
 void AppendNode(const Program& program, const Node& node, const DimNumbers& numbers, Out out) {
@@ -40,7 +45,7 @@ void AppendNode(const Program& program, const Node& node, const DimNumbers& numb
     fmt::format_to(out, "d{}={} ", numbers[dim], program.dims[dim].size);
   }
   fmt::format_to(out, "]");
-  if (node.op == Op::kConstant) fmt::format_to(out, "={}", NumberText(node.constant));
+  if (node.op == Op::kConstant) fmt::format_to(out, "={}", FloatText(node.constant));
   if (node.op == Op::kView) {
     // In the order of the input's dims and the view's own dims, whatever order the maps are in.
     for (const DimId input_dim : program.nodes[node.inputs[0]].dims) {
@@ -53,9 +58,22 @@ void AppendNode(const Program& program, const Node& node, const DimNumbers& numb
             fmt::format_to(out, "+{}*d{}", term.coefficient, numbers[dim]);
           }
         }
+        if (index.guarded && NeedsGuard(program, index)) {
+          fmt::format_to(out, "/{}", index.divisor);
+        }
       }
     }
+    if (NeedsGuard(program, node)) fmt::format_to(out, " outside {}", FloatText(node.outside));
   }
+  fmt::format_to(out, "\n");
+}
+
+void AppendProgram(const Program& program, const DimNumbers& numbers, Out out) {
+  for (const Node& node : program.nodes) AppendNode(program, node, numbers, out);
+  fmt::format_to(out, "in");
+  for (const NodeId input : program.inputs) fmt::format_to(out, " %{}", input);
+  fmt::format_to(out, "\nout");
+  for (const NodeId output : program.outputs) fmt::format_to(out, " %{}", output);
   fmt::format_to(out, "\n");
 }
 
@@ -67,12 +85,7 @@ std::string CanonicalForm(const LoopTree& tree) {
   std::string form = "loopfleet tree 1\n";
   form.reserve(1024);
   Out out = std::back_inserter(form);
-  for (const Node& node : program.nodes) AppendNode(program, node, numbers, out);
-  fmt::format_to(out, "in");
-  for (const NodeId input : program.inputs) fmt::format_to(out, " %{}", input);
-  fmt::format_to(out, "\nout");
-  for (const NodeId output : program.outputs) fmt::format_to(out, " %{}", output);
-  fmt::format_to(out, "\n");
+  AppendProgram(program, numbers, out);
   for (const TreeNode& node : tree.nodes()) {
     fmt::format_to(out, "{} ", node.depth);
     if (node.kind == TreeNode::Kind::kOperation) {
@@ -85,6 +98,14 @@ std::string CanonicalForm(const LoopTree& tree) {
   return form;
 }
 
+std::string CanonicalForm(const Program& program) {
+  std::string form = "loopfleet program 1\n";
+  AppendProgram(program, DimNumbers(program), std::back_inserter(form));
+  return form;
+}
+
 TreeKey KeyOf(const LoopTree& tree) { return ContentKey::Of(CanonicalForm(tree)); }
+
+ProgramKey ProgramKeyOf(const Program& program) { return ContentKey::Of(CanonicalForm(program)); }
 
 }  // namespace loopfleet::looptree

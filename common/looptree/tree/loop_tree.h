@@ -65,7 +65,7 @@ struct TreeNode {
 class LoopTree {
  public:
   // Checks that each operation's loops cover its dimensions exactly and that the tree is within
-  // `limits`.
+  // `limits`. program() is then the given one in its plainest form (Plain in view_map.h).
   static Checked<LoopTree> Build(std::shared_ptr<const Program> program, Schedule schedule,
                                  const Limits& limits = {});
   // The same program with another schedule. Cheaper than Build, because the program is known to be

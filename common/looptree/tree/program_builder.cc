@@ -26,6 +26,20 @@ NodeId ProgramBuilder::View(NodeId input, std::vector<DimId> dims, std::vector<V
       {.op = Op::kView, .inputs = {input}, .dims = std::move(dims), .view = std::move(index)});
 }
 
+NodeId ProgramBuilder::GuardedView(NodeId input, std::vector<DimId> dims,
+                                   std::vector<ViewIndex> index, double outside) {
+  for (ViewIndex& map : index) map.guarded = true;
+  return Add({.op = Op::kView,
+              .inputs = {input},
+              .dims = std::move(dims),
+              .view = std::move(index),
+              .outside = outside});
+}
+
+NodeId ProgramBuilder::Constant(double value, std::vector<DimId> dims) {
+  return Add({.op = Op::kConstant, .dims = std::move(dims), .constant = value});
+}
+
 NodeId ProgramBuilder::Apply(Op op, std::vector<NodeId> inputs, std::vector<DimId> dims) {
   return Add({.op = op, .inputs = std::move(inputs), .dims = std::move(dims)});
 }
@@ -39,7 +53,7 @@ Checked<LoopTree> ProgramBuilder::Build(std::span<const Loop> order, const Limit
   Schedule schedule(program_.nodes.size());
   for (NodeId id = 0; id < program_.nodes.size(); ++id) {
     const Node& node = program_.nodes[id];
-    if (node.op == Op::kRead || node.op == Op::kView) continue;
+    if (node.op == Op::kRead || node.op == Op::kView || node.op == Op::kConstant) continue;
     std::vector<DimId> dims = program_.ReducedDims(id);
     dims.insert(dims.end(), node.dims.begin(), node.dims.end());
     for (const Loop& loop : order) {

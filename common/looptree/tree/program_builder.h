@@ -30,11 +30,18 @@ class ProgramBuilder {
   DimId Dim(std::string name, std::int64_t size);
   NodeId Read(std::vector<DimId> dims);
   NodeId View(NodeId input, std::vector<DimId> dims, std::vector<ViewIndex> index);
+  // Elements whose index is not whole or not inside the input are `outside`; all indices are
+  // guarded.
+  NodeId GuardedView(NodeId input, std::vector<DimId> dims, std::vector<ViewIndex> index,
+                     double outside = 0);
+  // A number, the same for all points of `dims`.
+  NodeId Constant(double value, std::vector<DimId> dims = {});
   // A reduction if the inputs have dims that `dims` lacks.
   NodeId Apply(Op op, std::vector<NodeId> inputs, std::vector<DimId> dims);
   void Write(NodeId result);  // in the result's own layout
 
-  // Each operation gets the loops over its dims, in the given order; reads and views get none.
+  // Each operation gets the loops over its dims, in the given order; reads, views and constants get
+  // none.
   // Checks what LoopTree::Build checks.
   Checked<LoopTree> Build(std::span<const Loop> order, const Limits& limits) &&;
   // One loop per dim, in the order of declaration.

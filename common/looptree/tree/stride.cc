@@ -24,7 +24,8 @@ Strides StridesOf(const LoopTree& tree, NodeId node) {
     const Strides input = StridesOf(tree, self.inputs[0]);
     for (const ViewIndex& index : self.view) {
       for (const AffineTerm& term : index.terms) {
-        strides[term.dim] += static_cast<double>(term.coefficient) * input[index.input_dim];
+        strides[term.dim] += static_cast<double>(term.coefficient) /
+                             static_cast<double>(index.divisor) * input[index.input_dim];
       }
     }
     return strides;

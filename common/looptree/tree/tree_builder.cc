@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/result.h"
 #include "common/looptree/program/checked_math.h"
+#include "common/looptree/program/view_map.h"
 
 namespace loopfleet::looptree {
 namespace {
@@ -334,7 +335,7 @@ class TreeBuilder {
       const Node& node = program_.nodes[consumer];
       if (node.op != Op::kView) continue;
       for (const ViewIndex& index : node.view) {
-        const bool same = index.constant == 0 && index.terms.size() == 1 &&
+        const bool same = index.constant == 0 && index.divisor == 1 && index.terms.size() == 1 &&
                           index.terms[0] == AffineTerm{index.input_dim, 1};
         if (shared.Has(index.input_dim) && !same) {
           return Reject(RejectionCode::kUnsupported,
@@ -384,6 +385,7 @@ Checked<LoopTree> LoopTree::Build(std::shared_ptr<const Program> program, Schedu
   std::transform(schedule.begin(), schedule.end(), priorities.begin(),
                  [](const NodeSchedule& node) { return node.priority; });
   LF_TRY(auto facts, ProgramFacts::Of(*program, priorities, limits));
+  if (auto plain = Plain(*program)) program = std::make_shared<const Program>(*std::move(plain));
   return BuildTree(std::move(program), std::move(facts), std::move(schedule), limits);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Small programs of every kind, with sizes that leave tails.
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,8 +15,8 @@
 
 namespace loopfleet::looptree {
 
-// Each operation gets one loop per dimension, in the order of their numbers; reads and views get
-// none.
+// Each operation gets one loop per dimension, in the order of their numbers; reads, views and
+// constants get none.
 inline Benchmark WholeLoops(Program program) {
   for (NodeId id = 0; id < program.nodes.size(); ++id) {
     if (program.nodes[id].op == Op::kRead) program.inputs.push_back(id);
@@ -24,7 +25,7 @@ inline Benchmark WholeLoops(Program program) {
   Schedule schedule(program.nodes.size());
   for (NodeId id = 0; id < program.nodes.size(); ++id) {
     const Node& node = program.nodes[id];
-    if (node.op == Op::kRead || node.op == Op::kView) continue;
+    if (node.op == Op::kRead || node.op == Op::kView || node.op == Op::kConstant) continue;
     DimSet dims;
     for (const DimId dim : node.dims) dims.Add(dim);
     for (const DimId dim : program.ReducedDims(id)) dims.Add(dim);
@@ -132,6 +133,55 @@ inline std::vector<NamedBenchmark> AllKinds() {
                        .view = {{1, {{2, 1}, {3, 1}}, 0}}},
                       {.op = Op::kAdd, .inputs = {2}, .dims = {2}},
                       {.op = Op::kWrite, .inputs = {3}, .dims = {2}}}})});
+  kinds.push_back(
+      {"padded",  // two elements before and one after are -infinity, then a window over them
+       WholeLoops({.dims = {{"i", 9}, {"p", 12}, {"o", 10}, {"k", 3}},
+                   .nodes = {{.op = Op::kRead, .dims = {0}},
+                             {.op = Op::kNegate, .inputs = {0}, .dims = {0}},
+                             {.op = Op::kView,
+                              .inputs = {1},
+                              .dims = {1},
+                              .view = {{0, {{1, 1}}, -2, 1, true}},
+                              .outside = -std::numeric_limits<double>::infinity()},
+                             {.op = Op::kView,
+                              .inputs = {2},
+                              .dims = {2, 3},
+                              .view = {{1, {{2, 1}, {3, 1}}, 0}}},
+                             {.op = Op::kMax, .inputs = {3}, .dims = {2}},
+                             {.op = Op::kWrite, .inputs = {4}, .dims = {2}}}})});
+  kinds.push_back({"spread",  // x[u / 2], -1 where u is odd, repeated along r
+                   WholeLoops({.dims = {{"i", 5}, {"u", 9}, {"r", 4}},
+                               .nodes = {{.op = Op::kRead, .dims = {0}},
+                                         {.op = Op::kRead, .dims = {1, 2}},
+                                         {.op = Op::kView,
+                                          .inputs = {0},
+                                          .dims = {1, 2},
+                                          .view = {{0, {{1, 1}}, 0, 2, true}},
+                                          .outside = -1},
+                                         {.op = Op::kMultiply, .inputs = {1, 2}, .dims = {1, 2}},
+                                         {.op = Op::kWrite, .inputs = {3}, .dims = {1, 2}}}})});
+  kinds.push_back(
+      {"concatenated",  // a of 4 rows, then b of 3, each shifted by a row; twice
+       WholeLoops({.dims = {{"a", 4}, {"b", 3}, {"c", 7}, {"n", 5}, {"s", 7}},
+                   .nodes = {{.op = Op::kRead, .dims = {0, 3}},
+                             {.op = Op::kRead, .dims = {1, 3}},
+                             {.op = Op::kView,
+                              .inputs = {0},
+                              .dims = {2, 3},
+                              .view = {{0, {{2, 1}}, 0, 1, true}, {3, {{3, 1}}, 0, 1, true}}},
+                             {.op = Op::kView,
+                              .inputs = {1},
+                              .dims = {2, 3},
+                              .view = {{1, {{2, 1}}, -4, 1, true}, {3, {{3, 1}}}}},
+                             {.op = Op::kAdd, .inputs = {2, 3}, .dims = {2, 3}},
+                             {.op = Op::kView,
+                              .inputs = {4},
+                              .dims = {4, 3},
+                              .view = {{2, {{4, 1}}, 1, 1, true}, {3, {{3, 1}}}},
+                              .outside = 9},
+                             {.op = Op::kConstant, .constant = 2},
+                             {.op = Op::kMultiply, .inputs = {5, 6}, .dims = {4, 3}},
+                             {.op = Op::kWrite, .inputs = {7}, .dims = {4, 3}}}})});
   return kinds;
 }
 

@@ -28,7 +28,7 @@ inline std::string_view NameOf(RuleSet rules) {
   return "";
 }
 
-// AllKinds, the named programs, and one program with fractional results.
+// AllKinds, the named programs, and programs with fractional results.
 inline std::vector<NamedBenchmark> KindsToWalk() {
   std::vector<NamedBenchmark> kinds = AllKinds();
   for (const char* name : {"positive_product5_4_6", "mmbias4_6_5", "twomm3_4_5_2", "chain6_9",
@@ -44,6 +44,29 @@ inline std::vector<NamedBenchmark> KindsToWalk() {
                                          {.op = Op::kDivide, .inputs = {0, 3}, .dims = {0, 1}},
                                          {.op = Op::kCopy, .inputs = {4}, .dims = {1, 0}},
                                          {.op = Op::kWrite, .inputs = {5}, .dims = {1, 0}}}})});
+  kinds.push_back(
+      {"own_functions",
+       WholeLoops({.dims = {{"m", 4}, {"n", 9}},
+                   .nodes = {{.op = Op::kRead, .dims = {0, 1}},
+                             {.op = Op::kRead, .dims = {0, 1}},
+                             {.op = Op::kGreater, .inputs = {0, 1}, .dims = {0, 1}},
+                             {.op = Op::kGreaterEqual, .inputs = {0, 1}, .dims = {0, 1}},
+                             {.op = Op::kEqual, .inputs = {0, 1}, .dims = {0, 1}},
+                             {.op = Op::kTanh, .inputs = {0}, .dims = {0, 1}},
+                             {.op = Op::kErf, .inputs = {5}, .dims = {0, 1}},
+                             {.op = Op::kSin, .inputs = {1}, .dims = {0, 1}},
+                             {.op = Op::kCos, .inputs = {1}, .dims = {0, 1}},
+                             {.op = Op::kSelect, .inputs = {2, 6, 7}, .dims = {0, 1}},
+                             {.op = Op::kAdd, .inputs = {3, 4, 8, 9}, .dims = {0, 1}},
+                             {.op = Op::kFloor, .inputs = {10}, .dims = {0, 1}},
+                             {.op = Op::kCeil, .inputs = {6}, .dims = {0, 1}},
+                             {.op = Op::kRound, .inputs = {7}, .dims = {0, 1}},
+                             {.op = Op::kSign, .inputs = {8}, .dims = {0, 1}},
+                             {.op = Op::kAbs, .inputs = {10}, .dims = {0, 1}},
+                             {.op = Op::kPower, .inputs = {15, 0}, .dims = {0, 1}},
+                             {.op = Op::kAdd, .inputs = {11, 12, 13, 14}, .dims = {0}},
+                             {.op = Op::kWrite, .inputs = {16}, .dims = {0, 1}},
+                             {.op = Op::kWrite, .inputs = {17}, .dims = {0}}}})});
   return kinds;
 }
 

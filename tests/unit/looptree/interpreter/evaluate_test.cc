@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "common/looptree/interpreter/interpret.h"
-#include "tests/unit/looptree/programs.h"
+#include "tests/unit/looptree/random_walk.h"
 
 namespace loopfleet::looptree {
 namespace {
@@ -65,6 +65,143 @@ TEST(Evaluate, FunctionsOutsideTheirDomainPromiseNothing) {
   EXPECT_LT(reference.tolerance[0][0], 1e-6);
   EXPECT_TRUE(std::isinf(reference.tolerance[0][1]));
   EXPECT_TRUE(std::isinf(reference.tolerance[0][2]));
+}
+
+// Both interpreters of every kind of program agree within the bound.
+TEST(Evaluate, ToleranceCoversTheInterpreter) {
+  SplitMix64 random(12);
+  for (const auto& [name, benchmark] : KindsToWalk()) {
+    SCOPED_TRACE(name);
+    const Program& program = benchmark.start.program();
+    for (const bool whole : {true, false}) {
+      const auto inputs = whole ? IntegerInputs(program, random) : FractionInputs(program, random);
+      const Reference reference = Evaluate(program, inputs);
+      const auto outputs = Interpret(benchmark.start, inputs);
+      for (std::size_t o = 0; o < outputs.size(); ++o) {
+        for (std::size_t i = 0; i < outputs[o].size(); ++i) {
+          const double expected = reference.outputs[o][i];
+          const double tolerance = reference.tolerance[o].empty() ? 0 : reference.tolerance[o][i];
+          if (std::isinf(tolerance) || outputs[o][i] == expected) continue;
+          ASSERT_LE(std::abs(outputs[o][i] - expected), tolerance) << "element " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Evaluate, GuardedViewsByHand) {
+  const auto evaluated = [](ViewIndex index, double outside) {
+    const Benchmark benchmark =
+        WholeLoops({.dims = {{"i", 3}, {"o", 6}},
+                    .nodes = {{.op = Op::kRead, .dims = {0}},
+                              {.op = Op::kView,
+                               .inputs = {0},
+                               .dims = {1},
+                               .view = {std::move(index)},
+                               .outside = outside},
+                              {.op = Op::kWrite, .inputs = {1}, .dims = {1}}}});
+    const std::vector<Tensor> inputs = {{1, 2, 3}};
+    const Reference reference = Evaluate(benchmark.start.program(), inputs);
+    EXPECT_TRUE(reference.tolerance[0].empty());
+    const Tensor interpreted = Interpret(benchmark.start, inputs)[0];
+    EXPECT_EQ(reference.outputs[0], std::vector<double>(interpreted.begin(), interpreted.end()));
+    return interpreted;
+  };
+  EXPECT_EQ(evaluated({0, {{1, 1}}, -1, 1, true}, 0), (Tensor{0, 1, 2, 3, 0, 0}));
+  EXPECT_EQ(evaluated({0, {{1, 1}}, 0, 2, true}, 9), (Tensor{1, 9, 2, 9, 3, 9}));
+  EXPECT_EQ(evaluated({0, {{1, -1}}, 3, 1, true}, -1), (Tensor{-1, 3, 2, 1, -1, -1}));
+  EXPECT_EQ(evaluated({0, {{1, 2}}, -2, 4, true}, 0), (Tensor{0, 1, 0, 2, 0, 3}));  // (o - 1) / 2
+}
+
+TEST(Evaluate, ComparisonsAndStepsOfExactNumbersAreExact) {
+  const Benchmark benchmark =
+      WholeLoops({.dims = {{"m", 5}},
+                  .nodes = {{.op = Op::kRead, .dims = {0}},
+                            {.op = Op::kConstant, .constant = 0.5},
+                            {.op = Op::kGreater, .inputs = {0, 1}, .dims = {0}},
+                            {.op = Op::kRound, .inputs = {0}, .dims = {0}},
+                            {.op = Op::kSelect, .inputs = {2, 3, 1}, .dims = {0}},
+                            {.op = Op::kSign, .inputs = {0}, .dims = {0}},
+                            {.op = Op::kWrite, .inputs = {3}, .dims = {0}},
+                            {.op = Op::kWrite, .inputs = {4}, .dims = {0}},
+                            {.op = Op::kWrite, .inputs = {5}, .dims = {0}}}});
+  const std::vector<Tensor> inputs = {{-1.5F, 0.5F, 1.5F, 2.5F, -0.0F}};
+  const Reference reference = Evaluate(benchmark.start.program(), inputs);
+  EXPECT_EQ(reference.outputs[0], (std::vector<double>{-2, 0, 2, 2, 0}));
+  EXPECT_EQ(reference.outputs[1], (std::vector<double>{0.5, 0.5, 2, 2, 0.5}));
+  EXPECT_EQ(reference.outputs[2], (std::vector<double>{-1, 1, 1, 1, 0}));
+  for (const auto& tolerance : reference.tolerance) EXPECT_TRUE(tolerance.empty());
+}
+
+// 3 e^x, compared with itself in another order of operations: nobody can tell which is greater.
+TEST(Evaluate, CloseComparisonsPromiseNothing) {
+  const Benchmark benchmark =
+      WholeLoops({.dims = {{"m", 2}},
+                  .nodes = {{.op = Op::kRead, .dims = {0}},
+                            {.op = Op::kExp, .inputs = {0}, .dims = {0}},
+                            {.op = Op::kAdd, .inputs = {1, 1, 1}, .dims = {0}},
+                            {.op = Op::kConstant, .constant = 3},
+                            {.op = Op::kMultiply, .inputs = {1, 3}, .dims = {0}},
+                            {.op = Op::kGreater, .inputs = {2, 4}, .dims = {0}},
+                            {.op = Op::kGreater, .inputs = {2, 0}, .dims = {0}},
+                            {.op = Op::kFloor, .inputs = {1}, .dims = {0}},
+                            {.op = Op::kWrite, .inputs = {5}, .dims = {0}},
+                            {.op = Op::kWrite, .inputs = {6}, .dims = {0}},
+                            {.op = Op::kWrite, .inputs = {7}, .dims = {0}}}});
+  const std::vector<Tensor> inputs = {{0.0F, 1.0F}};
+  const Reference reference = Evaluate(benchmark.start.program(), inputs);
+  EXPECT_EQ(reference.tolerance[0], (std::vector<double>{1, 1}));
+  EXPECT_EQ(reference.tolerance[1], (std::vector<double>{0, 0}));
+  EXPECT_EQ(reference.tolerance[2], (std::vector<double>{1, 0}));  // floor(1 - eps) may be 0
+}
+
+// The C library's functions in float32 are within the bound everywhere, and it is not absurdly
+// wide.
+TEST(Evaluate, ToleranceCoversOwnFunctions) {
+  SplitMix64 random(13);
+  for (const Op op : {Op::kTanh, Op::kErf, Op::kSin, Op::kCos, Op::kPower}) {
+    SCOPED_TRACE(OpName(op));
+    const bool binary = op == Op::kPower;
+    const Benchmark benchmark = WholeLoops(
+        {.dims = {{"m", 4000}},
+         .nodes = {{.op = Op::kRead, .dims = {0}},
+                   {.op = Op::kRead, .dims = {0}},
+                   {.op = Op::kMultiply, .inputs = {0, 0}, .dims = {0}},
+                   {.op = op,
+                    .inputs = binary ? std::vector<NodeId>{2, 1} : std::vector<NodeId>{2},
+                    .dims = {0}},
+                   {.op = Op::kWrite, .inputs = {3}, .dims = {0}}}});
+    std::vector<Tensor> inputs(2, Tensor(4000));
+    for (Tensor& input : inputs) {
+      for (float& element : input) element = static_cast<float>(random.Below(8001)) / 1000 - 4;
+    }
+    const Reference reference = Evaluate(benchmark.start.program(), inputs);
+    const Tensor outputs = Interpret(benchmark.start, inputs)[0];
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const double tolerance = reference.tolerance[0][i];
+      if (inputs[0][i] == 0) continue;
+      ASSERT_LE(std::abs(outputs[i] - reference.outputs[0][i]), tolerance) << inputs[0][i];
+      ASSERT_LE(tolerance, 1e-5 * std::max(1.0, std::abs(reference.outputs[0][i])));
+    }
+  }
+}
+
+TEST(Evaluate, WholePowersOfAnyNumberAreBounded) {
+  const Benchmark benchmark =
+      WholeLoops({.dims = {{"m", 4}},
+                  .nodes = {{.op = Op::kRead, .dims = {0}},
+                            {.op = Op::kSin, .inputs = {0}, .dims = {0}},
+                            {.op = Op::kConstant, .constant = 2},
+                            {.op = Op::kPower, .inputs = {1, 2}, .dims = {0}},
+                            {.op = Op::kConstant, .constant = 0.5},
+                            {.op = Op::kPower, .inputs = {1, 4}, .dims = {0}},
+                            {.op = Op::kWrite, .inputs = {3}, .dims = {0}},
+                            {.op = Op::kWrite, .inputs = {5}, .dims = {0}}}});
+  const std::vector<Tensor> inputs = {{-1.0F, 0.0F, 2.0F, 5.0F}};
+  const Reference reference = Evaluate(benchmark.start.program(), inputs);
+  for (const double tolerance : reference.tolerance[0]) EXPECT_LT(tolerance, 1e-5);
+  EXPECT_TRUE(std::isinf(reference.tolerance[1][0]));
+  EXPECT_LT(reference.tolerance[1][2], 1e-5);
 }
 
 TEST(Evaluate, LongerThanOnePieceInEveryDirection) {

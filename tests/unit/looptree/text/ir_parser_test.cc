@@ -60,7 +60,7 @@ TEST(IrText, BadTextNamesItsLine) {
     return tree ? "accepted" : tree.error().message;
   };
   EXPECT_EQ(message("n:15:", "n:99:"),
-            "program line 3: operation '99' must be a number from 0 to 17");
+            "program line 3: operation '99' must be a number from 0 to 17 or 32 to 44");
   EXPECT_EQ(message("n:15:", "n:16:x"), "program line 3: inputs: bad number 'x0'");
   EXPECT_EQ(message("0;2;1,", "0;2,"),
             "program line 3: bad loop '0;2': it must be <dimension>;<size>;<tail>");
@@ -98,6 +98,102 @@ TEST(IrText, BadTextNamesItsLine) {
        }) {
     EXPECT_NE(message(from, to), "accepted") << from << " -> " << to;
   }
+}
+
+// x of 4 elements, one of them before and two after padded with 0, times 3.
+constexpr char kPadded[] =
+    "v:i\nv:o\nn:2::0,:::0:::::\n"
+    "n:3:0,:1,:0|s|i|;3|f|0,|;=0|v|4|;/0|s|o|;3|f|3,|;=0|v|7|;/"
+    "0|r|0|;=0|r|3|;0|v|-1|;5|f|3,8,|;/:0=0,3=1,:0::::outside=0x0p+0:\n"
+    "n:0:::::0::::constant=0x1.8p+1:\n"
+    "n:7:1,2,:1,:::0:1;7;0,::,::\nn:1:3,:1,:::0:1;7;0,::,::\ni:0,\no:4,\n";
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string MessageOf(const std::string& text) {
+  const auto tree = ParseIr(text);
+  return tree ? "accepted" : tree.error().message;
+}
+
+TEST(IrText, GuardsAndConstantsSurvive) {
+  const auto tree = ParseIr(kPadded);
+  ASSERT_TRUE(tree.has_value()) << tree.error().message;
+  EXPECT_EQ(IrTextOf(*tree), kPadded);
+  EXPECT_EQ(tree->program().nodes[1].view, (std::vector<ViewIndex>{{0, {{1, 1}}, -1, 1, true}}));
+  EXPECT_EQ(tree->program().nodes[2].constant, 3);
+  EXPECT_EQ(TreeText(*tree, {}),
+            "for o in 7 : L0\n %3[o] <- multiply(%1, 3)\n %4[o] <- write(%3)\n");
+}
+
+TEST(IrText, AGuardedViewMayBeGivenEitherWay) {
+  const auto same = [](const std::string& from, const std::string& to) {
+    const auto tree = ParseIr(Replaced(kPadded, from, to));
+    EXPECT_TRUE(tree.has_value()) << tree.error().message;
+    return tree && IrTextOf(*tree) == kPadded;
+  };
+  // o = i + 1
+  EXPECT_TRUE(same("0|r|0|;=0|r|3|;0|v|-1|;5|f|3,8,|;/", "0|r|3|;=0|r|0|;0|v|1|;5|f|7,8,|;/"));
+  // 2 o - 2 = 2 i
+  EXPECT_FALSE(same("0|r|0|;=0|r|3|;0|v|-1|;5|f|3,8,|;/",
+                    "0|v|2|;0|r|3|;6|f|6,7,|;0|v|-2|;5|f|8,9,|;=0|r|0|;/"));
+  const auto tree = ParseIr(Replaced(kPadded, "0|r|0|;=0|r|3|;0|v|-1|;5|f|3,8,|;/",
+                                     "0|r|3|;=0|v|2|;0|r|0|;6|f|7,8,|;/"));  // o = 2 i
+  ASSERT_TRUE(tree.has_value()) << tree.error().message;
+  EXPECT_EQ(tree->program().nodes[1].view, (std::vector<ViewIndex>{{0, {{1, 1}}, 0, 2, true}}));
+  const auto again = ParseIr(IrTextOf(*tree));
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_EQ(again->program(), tree->program());
+  EXPECT_NE(IrTextOf(*tree).find("7|f|"), std::string::npos);  // i = o / 2
+}
+
+TEST(IrText, BadAnnotationsOfOperationsNameWhatIsValid) {
+  EXPECT_EQ(MessageOf(Replaced(kPadded, "constant=0x1.8p+1", "")),
+            "program line 5: annotation '' of an operation; valid: 'constant=0x0p+0' of a constant,"
+            " 'outside=0x0p+0' of a view");
+  EXPECT_EQ(MessageOf(Replaced(kPadded, "0x1.8p+1", "3")),
+            "program line 5: constant='3' must be a float32 number in C's hexadecimal form;"
+            " nearest: 0x1.8p+1");
+  EXPECT_EQ(MessageOf(Replaced(kPadded, "0x1.8p+1", "0x1.00000000001p+1")),
+            "program line 5: constant='0x1.00000000001p+1' must be a float32 number in C's"
+            " hexadecimal form; nearest: 0x1p+1");
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"0x1.8p+1", "nan"},
+           {"0x1.8p+1", "0x3p+0"},
+           {"0x1.8p+1", "0X1.8P+1"},
+           {"0x1.8p+1", "0x1p+999"},
+           {"0x1.8p+1", ""},
+           {"constant", "outside"},
+           {"outside", "constant"},
+           {"outside=0x0p+0", ""},  // the view leaves its input
+           {"::,::\nn:1:", "::,:constant=0x0p+0:\nn:1:"},
+           {"n:0::", "n:0:1,:"},
+       }) {
+    EXPECT_NE(MessageOf(Replaced(kPadded, from, to)), "accepted") << from << " -> " << to;
+  }
+  for (const char* outside : {"inf", "-inf", "-0x0p+0", "-0x1p-149"}) {
+    const std::string text = Replaced(kPadded, "outside=0x0p+0", std::string("outside=") + outside);
+    ASSERT_EQ(MessageOf(text), "accepted") << outside;
+    EXPECT_EQ(IrTextOf(*ParseIr(text)), text);
+  }
+}
+
+// A view that permutes dimensions of its own is no identity.
+TEST(IrText, AViewOfItsOwnDimensionsSurvives) {
+  Program program;
+  program.dims = {{"a", 3}, {"b", 3}};
+  program.nodes = {
+      {.op = Op::kRead, .dims = {0, 1}},
+      {.op = Op::kView, .inputs = {0}, .dims = {0, 1}, .view = {{0, {{1, 1}}}, {1, {{0, 1}}}}},
+      {.op = Op::kNegate, .inputs = {1}, .dims = {0, 1}},
+      {.op = Op::kWrite, .inputs = {2}, .dims = {0, 1}}};
+  const LoopTree start = WholeLoops(std::move(program)).start;
+  const auto parsed = ParseIr(IrTextOf(start));
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
+  EXPECT_EQ(parsed->program(), start.program());
 }
 
 TEST(IrText, BadViews) {

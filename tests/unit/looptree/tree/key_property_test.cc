@@ -48,7 +48,7 @@ class Comparison {
     const Node& a = a_.program().nodes[id];
     const Node& b = b_.program().nodes[id];
     if (a.op != b.op || a.inputs != b.inputs || a.constant != b.constant ||
-        a.dims.size() != b.dims.size() || a.view.size() != b.view.size())
+        a.dims.size() != b.dims.size() || a.view.size() != b.view.size() || a.outside != b.outside)
       return false;
     for (std::size_t i = 0; i < a.dims.size(); ++i) {
       if (!Pair(a.dims[i], b.dims[i])) return false;
@@ -67,7 +67,7 @@ class Comparison {
       }
       return std::int64_t{0};
     };
-    if (a.constant != b.constant) return false;
+    if (a.constant != b.constant || a.divisor != b.divisor || a.guarded != b.guarded) return false;
     for (DimId dim = 0; dim < to_b_.size(); ++dim) {
       if (to_b_[dim] && coefficient(a, dim) != coefficient(b, *to_b_[dim])) return false;
     }

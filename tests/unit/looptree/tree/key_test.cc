@@ -57,6 +57,44 @@ TEST(TreeKey, ReadsMatter) {
 }
 
 // These must never change: stored results are looked up by them.
+TEST(ProgramKey, LoopsAndNamesDoNotMatter) {
+  const auto key = [](const std::string& uri, const std::string& actions) {
+    const auto replayed = Replay(BenchmarkUri{uri}, *ParseActionList(actions));
+    LF_CHECK(replayed.has_value(), "{}", replayed.error().message);
+    return ProgramKeyOf(replayed->tree.program());
+  };
+  EXPECT_EQ(key(kMm, ""), key(kMm, "split_4,down,vectorize"));
+  EXPECT_NE(key(kMm, ""), key("benchmark://mm-v0/mm64_64_65", ""));
+  std::string text = IrTextOf(Opened(kMm).start);
+  text.replace(text.find("v:m"), 3, "v:rows");
+  EXPECT_EQ(ProgramKeyOf(ParseIr(text)->program()), key(kMm, ""));
+  EXPECT_EQ(key(kMm, "").ToString(), "8fdded10c61b9a7c6e5c4cb755cd0c28");
+}
+
+TEST(TreeKey, GuardsOutsidesAndConstantsMatter) {
+  const auto form = [](ViewIndex index, double outside, double factor) {
+    return CanonicalForm(WholeLoops({.dims = {{"i", 4}, {"o", 6}},
+                                     .nodes = {{.op = Op::kRead, .dims = {0}},
+                                               {.op = Op::kView,
+                                                .inputs = {0},
+                                                .dims = {1},
+                                                .view = {std::move(index)},
+                                                .outside = outside},
+                                               {.op = Op::kConstant, .constant = factor},
+                                               {.op = Op::kMultiply, .inputs = {1, 2}, .dims = {1}},
+                                               {.op = Op::kWrite, .inputs = {3}, .dims = {1}}}})
+                             .start);
+  };
+  const ViewIndex padding{0, {{1, 1}}, -1, 1, true};
+  ViewIndex halved = padding;
+  halved.divisor = 2;
+  const std::string plain = form(padding, 0, 1);
+  EXPECT_EQ(plain, form(padding, 0, 1));
+  EXPECT_NE(plain, form(halved, 0, 1));
+  EXPECT_NE(plain, form(padding, 1, 1));
+  EXPECT_NE(plain, form(padding, 0, 2));
+}
+
 TEST(TreeKey, GoldenKeys) {
   EXPECT_EQ(CanonicalForm(Opened("benchmark://mm-v0/mm2_3_4").start),
             "loopfleet tree 1\n"

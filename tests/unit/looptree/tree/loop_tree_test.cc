@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "common/looptree/text/text.h"
+#include "common/looptree/tree/key.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {
@@ -157,6 +160,93 @@ TEST(LoopTree, ViewsStayInsideTheirInput) {
   EXPECT_EQ(CodeOf(window(8, -1, 6)), RejectionCode::kInvalidBenchmark);
   EXPECT_EQ(CodeOf(window(4, INT64_MAX, 0)), RejectionCode::kInvalidBenchmark);
   EXPECT_EQ(CodeOf(window(4, INT64_MIN, INT64_MAX)), RejectionCode::kInvalidBenchmark);
+}
+
+TEST(LoopTree, GuardedViewsAreBounded) {
+  const auto guarded = [](std::vector<ViewIndex> first, std::vector<ViewIndex> second,
+                          double outside = 0) {
+    Program program;
+    program.dims = {{"i", 8}, {"o", 8}, {"p", 8}};
+    program.nodes = {
+        {.op = Op::kRead, .dims = {0}},
+        {.op = Op::kView, .inputs = {0}, .dims = {1}, .view = std::move(first), .outside = outside},
+        {.op = Op::kView, .inputs = {1}, .dims = {2}, .view = std::move(second)},
+        {.op = Op::kWrite, .inputs = {2}, .dims = {2}}};
+    program.inputs = {0};
+    program.outputs = {3};
+    Schedule schedule = {{}, {}, {}, {{{.dim = 2, .size = 8}}, 0}};
+    return LoopTree::Build(std::make_shared<const Program>(program), schedule);
+  };
+  const ViewIndex same{1, {{2, 1}}};
+  EXPECT_TRUE(guarded({{0, {{1, 3}}, -5, 2, true}}, {same}).has_value());
+  EXPECT_EQ(CodeOf(guarded({{0, {{1, 3}}, -5, 2, false}}, {same})),
+            RejectionCode::kInvalidBenchmark);
+  for (const std::int64_t divisor : {std::int64_t{0}, std::int64_t{-1}, INT64_MIN, INT64_MAX}) {
+    EXPECT_EQ(CodeOf(guarded({{0, {{1, 1}}, 0, divisor, true}}, {same})),
+              RejectionCode::kInvalidBenchmark);
+  }
+  for (const std::int64_t far : {INT64_MAX, INT64_MIN, std::int64_t{1} << 32}) {
+    EXPECT_EQ(CodeOf(guarded({{0, {{1, far}}, 0, 1, true}}, {same})),
+              RejectionCode::kInvalidBenchmark);
+    EXPECT_EQ(CodeOf(guarded({{0, {{1, 1}}, far, 1, true}}, {same})),
+              RejectionCode::kInvalidBenchmark);
+  }
+  // Each of the two is within bounds, but not both together.
+  const ViewIndex far_out{0, {{1, 1 << 28}}, 0, 1, true};
+  const ViewIndex far_in{1, {{2, 1 << 28}}, 0, 1, true};
+  EXPECT_TRUE(guarded({far_out}, {same}).has_value());
+  EXPECT_TRUE(guarded({{0, {{1, 1}}}}, {far_in}).has_value());
+  EXPECT_EQ(CodeOf(guarded({far_out}, {far_in})), RejectionCode::kInvalidBenchmark);
+  EXPECT_EQ(CodeOf(guarded({{0, {{1, 1}}, 1, 1, true}}, {same}, std::nan(""))),
+            RejectionCode::kInvalidBenchmark);
+  const auto beyond = guarded({{0, {{1, 1}}, 1, 1, true}}, {same}, 1e39);
+  ASSERT_FALSE(beyond.has_value());
+  EXPECT_NE(beyond.error().message.find("nearest: 3.40"), std::string::npos)
+      << beyond.error().message;
+}
+
+TEST(LoopTree, WhatChangesNothingIsDropped) {
+  Program program;
+  program.dims = {{"i", 8}, {"o", 4}};
+  program.nodes = {{.op = Op::kRead, .dims = {0}},
+                   {.op = Op::kView,
+                    .inputs = {0},
+                    .dims = {1},
+                    .view = {{0, {{1, 2}}, 1, 1, true}},
+                    .outside = 7},
+                   {.op = Op::kConstant, .constant = 0.1},
+                   {.op = Op::kMultiply, .inputs = {1, 2}, .dims = {1}},
+                   {.op = Op::kWrite, .inputs = {3}, .dims = {1}}};
+  const LoopTree tree = WholeLoops(program).start;
+  EXPECT_EQ(tree.program().nodes[1].view, (std::vector<ViewIndex>{{0, {{1, 2}}, 1}}));
+  EXPECT_EQ(tree.program().nodes[1].outside, 0);
+  EXPECT_EQ(tree.program().nodes[2].constant, static_cast<double>(0.1F));
+  program.inputs = {0};
+  program.outputs = {4};
+  EXPECT_EQ(ProgramKeyOf(tree.program()), ProgramKeyOf(program));
+}
+
+TEST(LoopTree, OperationsCountTheirInputs) {
+  const auto with = [](Op op, std::size_t inputs) {
+    Program program;
+    program.dims = {{"m", 4}};
+    program.nodes = {{.op = Op::kRead, .dims = {0}},
+                     {.op = op, .inputs = std::vector<NodeId>(inputs, 0), .dims = {0}},
+                     {.op = Op::kWrite, .inputs = {1}, .dims = {0}}};
+    program.inputs = {0};
+    program.outputs = {2};
+    const NodeSchedule loops{{{.dim = 0, .size = 4}}, 0};
+    return LoopTree::Build(std::make_shared<const Program>(program), {{}, loops, loops})
+        .has_value();
+  };
+  for (const Op op :
+       {Op::kTanh, Op::kErf, Op::kSin, Op::kCos, Op::kFloor, Op::kCeil, Op::kRound, Op::kSign}) {
+    EXPECT_TRUE(with(op, 1) && !with(op, 0) && !with(op, 2)) << OpName(op);
+  }
+  for (const Op op : {Op::kGreater, Op::kGreaterEqual, Op::kEqual, Op::kPower}) {
+    EXPECT_TRUE(with(op, 2) && !with(op, 1) && !with(op, 3)) << OpName(op);
+  }
+  EXPECT_TRUE(with(Op::kSelect, 3) && !with(Op::kSelect, 2) && !with(Op::kSelect, 4));
 }
 
 // A view reads element 3 in every iteration of the loop that computes the elements one by one.
