@@ -12,13 +12,16 @@ std::uint64_t AddressOf(Function* function) {
 }
 
 using Unary = float(float);
+using Binary = float(float, float);
 
 }  // namespace
 
 const OutsideFunctions& OutsideFunctions::OfThisProcess() {
   static const OutsideFunctions functions{
       .addresses = {AddressOf<Unary>(&::expf), AddressOf<Unary>(&::logf), AddressOf<Unary>(&::sqrtf),
-                    AddressOf(&std::memcpy), AddressOf(&std::memset)}};
+                    AddressOf<Unary>(&::tanhf), AddressOf<Unary>(&::erff),
+                    AddressOf<Unary>(&::sinf), AddressOf<Unary>(&::cosf),
+                    AddressOf<Binary>(&::powf), AddressOf(&std::memcpy), AddressOf(&std::memset)}};
   return functions;
 }
 

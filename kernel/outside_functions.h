@@ -10,8 +10,8 @@
 namespace loopfleet {
 
 struct OutsideFunctions {
-  static constexpr std::array<std::string_view, 5> kNames = {"expf", "logf", "sqrtf", "memcpy",
-                                                             "memset"};
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "expf", "logf", "sqrtf", "tanhf", "erff", "sinf", "cosf", "powf", "memcpy", "memset"};
   std::array<std::uint64_t, kNames.size()> addresses{};  // in the order of kNames
   friend bool operator==(const OutsideFunctions&, const OutsideFunctions&) = default;
 

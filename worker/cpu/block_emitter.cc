@@ -31,13 +31,11 @@ std::int64_t CopiesFor(std::size_t slots, std::int64_t steps, std::size_t single
 }
 
 // The single-lane loads and calls that a vector of `width` lanes along `loop` needs.
-std::size_t SingleLoads(const Body& body, LoopId loop, unsigned width) {
+std::size_t SingleLoads(const Body& body, LoopId loop, unsigned width, const VectorShape& shape) {
   if (width == 1) return 0;
   const std::vector<const Access*> accesses = AccessesOf(body);
-  const auto scattered = std::ranges::count_if(accesses, [&](const Access* access) {
-    const std::int64_t stride = StrideOf(*access, loop);
-    return stride != 0 && stride != 1;
-  });
+  const auto scattered = std::ranges::count_if(
+      accesses, [&](const Access* access) { return IsScattered(*access, loop, shape); });
   return (static_cast<std::size_t>(scattered) + CallsIn(body)) * width;
 }
 
@@ -98,8 +96,7 @@ void BlockEmitter::DecideRest(Work& work) const {
   if (always_fills) return;
   // A mask known only at run time cannot suppress lanes that are loaded one by one.
   const bool maskable = std::ranges::all_of(AccessesOf(*work.nest.body), [&](const Access* access) {
-    const std::int64_t stride = StrideOf(*access, loop);
-    return stride == 0 || stride == 1;
+    return !IsScattered(*access, loop, shape_);
   });
   work.masked_rest = shape_.masks && maskable && work.block.reduce_width >= 4;
   work.scalar_rest = !work.masked_rest;
@@ -110,17 +107,16 @@ void BlockEmitter::LoadInvariants(Work& work) {
   if (work.block.lanes_reduce) return;
   const auto outermost =
       std::ranges::find(work.nest.loops, work.block.reduced.front(), &LoopStep::loop);
-  const auto is_inside = [&](const AccessTerm& term) {
-    return std::find_if(outermost, work.nest.loops.end(), [&](const LoopStep* step) {
-             return step->loop == term.loop;
-           }) != work.nest.loops.end();
+  const auto moves = [&](const Access& access) {
+    return std::any_of(outermost, work.nest.loops.end(),
+                       [&](const LoopStep* step) { return MovesWith(access, step->loop); });
   };
   for (const Statement& statement : work.nest.body->statements) {
     for (const Operand& operand : statement.operands) {
       const Access* access = std::get_if<Access>(&operand);
-      if (access == nullptr || std::ranges::any_of(access->terms, is_inside)) continue;
+      if (access == nullptr || moves(*access)) continue;
       for (const Slot& slot : work.slots) {
-        Value*& loaded = work.invariant.At(*access, 0, slot.lanes);
+        Value*& loaded = work.invariant.At(*access, {}, slot.lanes);
         if (loaded == nullptr) loaded = bodies_.Load(*access, {}, slot.lanes);
       }
     }
@@ -166,8 +162,9 @@ BlockEmitter::Values BlockEmitter::EmitInterleaved(const Work& work, std::int64_
   const Lanes lanes = ReducingLanes(work);
   const Lanes* override_lanes = work.block.lanes_reduce ? &lanes : nullptr;
   const std::size_t slots = work.slots.size();
-  const std::int64_t copies = CopiesFor(slots, loop.extents.front() / step,
-                                        SingleLoads(*work.nest.body, id, work.block.reduce_width));
+  const std::int64_t copies =
+      CopiesFor(slots, loop.extents.front() / step,
+                SingleLoads(*work.nest.body, id, work.block.reduce_width, shape_));
   Value* extent = state_.extent(loop.dim);
   Value* interleaved = RoundedDown(extent, copies * step);
 

@@ -14,7 +14,11 @@ class BlockEmitter {
  public:
   BlockEmitter(llvm::IRBuilderBase& builder, const KernelPlan& plan, const VectorShape& shape,
                LoopState& state)
-      : builder_(builder), plan_(plan), shape_(shape), state_(state), bodies_(builder, state) {}
+      : builder_(builder),
+        plan_(plan),
+        shape_(shape),
+        state_(state),
+        bodies_(builder, shape, state) {}
 
   // The initial value of the accumulators.
   enum class Start { kIdentity, kMemory };

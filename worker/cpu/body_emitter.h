@@ -12,6 +12,7 @@
 #include "worker/cpu/loop_state.h"
 #include "worker/lowering/kernel_plan.h"
 #include "worker/lowering/loop_nest.h"
+#include "worker/lowering/vector_shape.h"
 
 namespace loopfleet::worker {
 
@@ -31,19 +32,22 @@ struct Lanes {
 // Values already loaded, for reuse within straight-line code.
 class LoadCache {
  public:
-  llvm::Value*& At(const Access& access, std::int64_t elements, const Lanes& lanes) {
-    return loaded_[{&access, elements, lanes.width, lanes.mask}];
-  }
+  // The value of an access at a displacement; null: not loaded yet.
+  llvm::Value*& At(const Access& access, const Displacement& displacement, const Lanes& lanes);
 
  private:
   // Never iterated, so the order of addresses does not affect the emitted code.
   std::map<std::tuple<const Access*, std::int64_t, unsigned, llvm::Value*>, llvm::Value*> loaded_;
+  // With guards, the same element may be inside at one displacement and outside at another.
+  std::map<std::tuple<const Access*, std::vector<std::int64_t>, unsigned, llvm::Value*>,
+           llvm::Value*>
+      guarded_;
 };
 
 class BodyEmitter {
  public:
-  BodyEmitter(llvm::IRBuilderBase& builder, const LoopState& state)
-      : builder_(builder), state_(state) {}
+  BodyEmitter(llvm::IRBuilderBase& builder, const VectorShape& shape, const LoopState& state)
+      : builder_(builder), shape_(shape), state_(state) {}
 
   // Emits the body. A reduction is combined into `*accumulator` if given, otherwise into memory.
   void Emit(const Body& body, const Displacement& displacement, const Lanes& lanes,
@@ -73,10 +77,33 @@ class BodyEmitter {
                           llvm::Value* accumulator);
   llvm::Value* LoadLanes(const Access& access, std::int64_t elements, std::int64_t stride,
                          const Lanes& lanes);
+  // An operand with guards or quotients.
+  llvm::Value* LoadGuarded(const Access& access, const Displacement& displacement,
+                           const Lanes& lanes);
+  // Side by side, or all the same; where some lanes do not hold their guards, under a mask.
+  llvm::Value* LoadUnderGuards(const Access& access, const Displacement& displacement,
+                               const Lanes& lanes);
+  // The element of one lane. Reads the first element of the buffer in place of one outside.
+  llvm::Value* LoadLane(const Access& access, const Displacement& displacement, const Lanes& lanes,
+                        unsigned lane);
+  llvm::Value* GuardedLiteral(const Literal& literal, const Displacement& displacement,
+                              const Lanes& lanes);
+  // Whether the guard holds, for one lane or, as a vector, for all.
+  llvm::Value* Holds(const AccessGuard& guard, const Displacement& displacement, const Lanes& lanes,
+                     unsigned lane);
+  llvm::Value* HoldsInLanes(const AccessGuard& guard, const Displacement& displacement,
+                            const Lanes& lanes);
+  // The elements that the quotients add to the address of a lane.
+  llvm::Value* QuotientsOf(const Access& access, const Displacement& displacement,
+                           const Lanes& lanes, unsigned lane);
+  // Calls a function of the C library for each lane.
+  llvm::Value* CallEach(const char* name, const Values& operands);
+  llvm::Value* Rounded(looptree::Op op, llvm::Value* x);
   void StoreLanes(llvm::Value* value, const Access& access, std::int64_t elements,
                   std::int64_t stride, const Lanes& lanes);
 
   llvm::IRBuilderBase& builder_;
+  const VectorShape& shape_;
   const LoopState& state_;
 };
 

@@ -41,7 +41,7 @@ class Emitter {
         plan_(plan),
         shape_(shape),
         state_(builder, plan, buffers, unroller),
-        bodies_(builder, state_),
+        bodies_(builder, shape, state_),
         blocks_(builder, plan, shape, state_),
         vectors_(builder, plan, shape, state_, effects_.effective),
         parallel_(builder, plan, state_, parallel_for) {}

@@ -49,15 +49,28 @@ void LoopState::AddUsers(const std::vector<Step>& steps, const Values& buffers) 
       AddUsers(loop->steps, buffers);
       continue;
     }
-    for (const Access* access : AccessesOf(std::get<Body>(step.what))) AddUser(*access, buffers);
+    const Body& body = std::get<Body>(step.what);
+    for (const Access* access : AccessesOf(body)) AddUser(*access, buffers);
+    for (const PlanIndex* index : IndicesOf(body)) {
+      indices_[index] = addresses_.size();
+      AddUser(Constant(index->constant), index->terms);
+    }
   }
 }
 
 void LoopState::AddUser(const Access& access, const Values& buffers) {
-  const std::size_t index = addresses_.size();
-  index_[&access] = index;
-  addresses_.push_back(Moved(buffers[access.buffer], Constant(access.constant)));
-  for (const AccessTerm& term : access.terms) users_[term.loop].push_back({index, term.stride});
+  index_[&access] = addresses_.size();
+  AddUser(Moved(buffers[access.buffer], Constant(access.constant)), access.terms);
+  if (access.guards.empty()) return;
+  bases_[&access] = addresses_.size();
+  addresses_.push_back(buffers[access.buffer]);
+}
+
+void LoopState::AddUser(Value* start, const std::vector<AccessTerm>& terms) {
+  for (const AccessTerm& term : terms) {
+    users_[term.loop].push_back({addresses_.size(), term.stride});
+  }
+  addresses_.push_back(start);
 }
 
 std::int64_t LoopState::ConstantExtent(looptree::DimId dim) const {
@@ -68,6 +81,7 @@ std::int64_t LoopState::ConstantExtent(looptree::DimId dim) const {
 // differ only in them could not share a cached object.
 Value* LoopState::Moved(Value* address, Value* elements) const {
   if (ConstantOf(elements) == 0) return address;
+  if (address->getType()->isIntegerTy()) return builder_.CreateAdd(address, elements);
   return builder_.CreateGEP(builder_.getFloatTy(), address, elements);
 }
 
@@ -75,15 +89,19 @@ Value* LoopState::Address(const Access& access, std::int64_t elements) const {
   return Moved(addresses_[index_.at(&access)], Constant(elements));
 }
 
+Value* LoopState::Base(const Access& access) const { return addresses_[bases_.at(&access)]; }
+
+Value* LoopState::Index(const PlanIndex& index) const { return addresses_[indices_.at(&index)]; }
+
 LoopState::Values LoopState::AddressesOfUsers(LoopId loop) const {
   Values addresses;
-  for (const User& user : users_[loop]) addresses.push_back(addresses_[user.access]);
+  for (const User& user : users_[loop]) addresses.push_back(addresses_[user.place]);
   return addresses;
 }
 
 void LoopState::SetAddressesOfUsers(LoopId loop, const Values& addresses) {
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    addresses_[users_[loop][i].access] = addresses[i];
+    addresses_[users_[loop][i].place] = addresses[i];
   }
 }
 
@@ -322,6 +340,11 @@ void LoopState::AddPlaces(const std::vector<Step>& steps, std::vector<Place>& pl
     once.insert(body.once.begin(), body.once.end());
     for (const Access* access : AccessesOf(body)) {
       places.push_back({&addresses_[index_.at(access)], access});
+      if (!access->guards.empty()) places.push_back({&addresses_[bases_.at(access)], access});
+    }
+    for (const PlanIndex* index : IndicesOf(body)) {
+      Value*& value = addresses_[indices_.at(index)];
+      if (!ConstantOf(value)) places.push_back({&value, nullptr});
     }
   }
 }

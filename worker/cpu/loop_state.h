@@ -39,8 +39,12 @@ class LoopState {
   // The offset of a running loop. Null: it was never entered.
   llvm::Value* offset(LoopId loop) const { return offsets_[loop]; }
 
-  // The address of `access` at this point, plus `elements`.
+  // The address of `access` at this point, plus `elements`; without its quotients.
   llvm::Value* Address(const Access& access, std::int64_t elements) const;
+  // The start of the buffer of an access with guards.
+  llvm::Value* Base(const Access& access) const;
+  // The index at this point, 64 bits wide.
+  llvm::Value* Index(const PlanIndex& index) const;
 
   // for (offset = start; offset < limit; offset += step). Emits no loop if constants show that it
   // has at most one iteration. Advances the addresses; leaves the extents alone.
@@ -77,7 +81,7 @@ class LoopState {
   // emits code in another function.
   struct Place {
     llvm::Value** value = nullptr;
-    const Access* access = nullptr;  // the value is its address; null: an extent or an offset
+    const Access* access = nullptr;  // the value is its address; null: an extent, offset or index
   };
   std::vector<Place> PlacesIn(const LoopStep& step);
 
@@ -85,9 +89,10 @@ class LoopState {
 
  private:
   struct User {
-    std::size_t access = 0;  // index into addresses_
+    std::size_t place = 0;  // index into addresses_
     std::int64_t stride = 0;
   };
+  void AddUser(llvm::Value* start, const std::vector<AccessTerm>& terms);
   void AddUsers(const std::vector<Step>& steps, const Values& buffers);
   llvm::Value* Moved(llvm::Value* address, llvm::Value* elements) const;
   void AddUser(const Access& access, const Values& buffers);
@@ -107,11 +112,16 @@ class LoopState {
   llvm::IRBuilderBase& builder_;
   const KernelPlan& plan_;
   Unroller& unroller_;
-  Values extents_;                              // by DimId
-  Values offsets_;                              // by LoopId
-  Values addresses_;                            // by access, in the order of the plan
-  std::map<const Access*, std::size_t> index_;  // into addresses_; never iterated
-  std::vector<std::vector<User>> users_;        // by LoopId
+  Values extents_;  // by DimId
+  Values offsets_;  // by LoopId
+  // Addresses of accesses, in the order of the plan, and for bodies with guards starts of buffers
+  // and indices.
+  Values addresses_;
+  // Into addresses_; never iterated.
+  std::map<const Access*, std::size_t> index_;
+  std::map<const Access*, std::size_t> bases_;
+  std::map<const PlanIndex*, std::size_t> indices_;
+  std::vector<std::vector<User>> users_;  // by LoopId
 };
 
 }  // namespace loopfleet::worker

@@ -109,7 +109,8 @@ class Packer {
   std::optional<Panels> PanelsOf(const Access& access, const Nest& nest, DimId columns,
                                  const std::vector<LoopId>& outside,
                                  const std::vector<LoopId>& inside) const {
-    if (plan_.buffers[access.buffer].role != BufferSpec::Role::kInput || access.constant != 0) {
+    if (plan_.buffers[access.buffer].role != BufferSpec::Role::kInput || access.constant != 0 ||
+        !access.IsAffine()) {
       return std::nullopt;
     }
     Panels panels{.source = access.buffer, .columns = columns};

@@ -26,8 +26,7 @@ constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 
 bool VectorLoopEmitter::HasUnevenLanes(const Nest& nest, LoopId loop) const {
   return std::ranges::any_of(AccessesOf(*nest.body), [&](const Access* access) {
-    const std::int64_t stride = StrideOf(*access, loop);
-    return stride != 0 && stride != 1;
+    return IsScattered(*access, loop, shape_);
   });
 }
 

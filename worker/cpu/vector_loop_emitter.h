@@ -21,7 +21,7 @@ class VectorLoopEmitter {
         plan_(plan),
         shape_(shape),
         state_(state),
-        bodies_(builder, state),
+        bodies_(builder, shape, state),
         effective_(effective) {}
 
   void Emit(const Nest& nest);

@@ -19,11 +19,14 @@ using looptree::Program;
 using looptree::ViewIndex;
 
 AccessMap MapOf(Access access) {
-  AccessMap map{.stored = access.source, .indices = {}};
+  AccessMap map{.stored = access.source, .indices = {}, .guards = std::move(access.guards)};
+  const auto is_zero = [](const AffineTerm& term) { return term.coefficient == 0; };
   for (ViewIndex& index : access.index) {
-    std::erase_if(index.terms, [](const AffineTerm& term) { return term.coefficient == 0; });
-    map.indices.push_back({.constant = index.constant, .terms = std::move(index.terms)});
+    std::erase_if(index.terms, is_zero);
+    map.indices.push_back(
+        {.constant = index.constant, .terms = std::move(index.terms), .divisor = index.divisor});
   }
+  for (looptree::IndexGuard& guard : map.guards) std::erase_if(guard.terms, is_zero);
   return map;
 }
 
@@ -32,7 +35,7 @@ OperandSource SourceOf(const LoopTree& tree, Access access) {
   const looptree::Node& node = tree.program().nodes[stored];
   if (!tree.LeafOf(stored).has_value() && node.op != Op::kRead) {
     LF_CHECK(node.op == Op::kConstant, "%{} has no leaf", stored);
-    return FoldedConstant{node.constant};
+    return FoldedConstant{node.constant, std::move(access.guards)};
   }
   return MapOf(std::move(access));
 }
@@ -40,7 +43,8 @@ OperandSource SourceOf(const LoopTree& tree, Access access) {
 }  // namespace
 
 bool AffineIndex::IsIdentityOf(DimId dim) const {
-  return constant == 0 && terms.size() == 1 && terms[0].dim == dim && terms[0].coefficient == 1;
+  return constant == 0 && divisor == 1 && terms.size() == 1 && terms[0].dim == dim &&
+         terms[0].coefficient == 1;
 }
 
 AccessMap WholeOf(const Program& program, NodeId node) {

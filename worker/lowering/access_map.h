@@ -2,21 +2,24 @@
 // AccessMap: the source of a node's operand after folding reads, views and constants without loops
 // of their own: a stored node with one affine index for each of its dims, or a number.
 //
-// LoopTree::Build has checked that views stay inside their inputs, so no index leaves its tensor
-// and no stride that matters overflows. Terms over dims of one element are dropped, as they are 0.
+// LoopTree::Build has checked that views stay inside their inputs where no guard says otherwise, so
+// no index leaves its tensor and no stride that matters overflows. Terms over dims of one element
+// are dropped, as they are 0.
 
 #include <cstdint>
 #include <variant>
 #include <vector>
 
+#include "common/looptree/program/view_map.h"
 #include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::worker {
 
-// constant + sum of coefficient * (index along dim)
+// (constant + sum of coefficient * (index along dim)) / divisor
 struct AffineIndex {
   std::int64_t constant = 0;
   std::vector<looptree::AffineTerm> terms;
+  std::int64_t divisor = 1;
 
   bool IsIdentityOf(looptree::DimId dim) const;
 };
@@ -24,10 +27,13 @@ struct AffineIndex {
 struct AccessMap {
   looptree::NodeId stored = 0;       // a read, or a node with a leaf
   std::vector<AffineIndex> indices;  // along the stored node's dims
+  // The first that fails gives the element (common/looptree/interpreter/access.h).
+  std::vector<looptree::IndexGuard> guards;
 };
 
 struct FoldedConstant {
   double value = 0;
+  std::vector<looptree::IndexGuard> guards;  // of views of it
 };
 
 using OperandSource = std::variant<AccessMap, FoldedConstant>;

@@ -103,7 +103,7 @@ std::optional<std::pair<BufferId, Copy>> Redirection::CopyOf(const Step& step) c
     return std::nullopt;
   }
   const Access* from = std::get_if<Access>(&statement.operands.front());
-  if (from == nullptr || from->constant != 0 ||
+  if (from == nullptr || !from->IsAffine() || from->constant != 0 ||
       plan_.buffers[from->buffer].role != BufferSpec::Role::kScratch ||
       plan_.buffers[statement.target->buffer].role != BufferSpec::Role::kOutput) {
     return std::nullopt;

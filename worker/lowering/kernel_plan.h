@@ -61,21 +61,45 @@ struct PlanLoop {
   bool parallel = false;
 };
 
-// Element index into `buffer` = constant + sum of stride * (offset of loop).
 struct AccessTerm {
   LoopId loop = 0;
   std::int64_t stride = 0;  // never 0
   friend bool operator==(const AccessTerm&, const AccessTerm&) = default;
 };
+// constant + sum of stride * (offset of loop): an index before its division, below 2^30.
+struct PlanIndex {
+  std::int64_t constant = 0;
+  std::vector<AccessTerm> terms;  // outermost loop first
+};
+// index / divisor has to be whole and in [0, size); otherwise the operand is `outside`.
+struct AccessGuard {
+  PlanIndex index;
+  std::int64_t divisor = 1;
+  std::int64_t size = 1;
+  double outside = 0;
+};
+// stride * (index / divisor). The division is exact where all guards hold.
+struct AccessQuotient {
+  PlanIndex index;
+  std::int64_t divisor = 1;
+  std::int64_t stride = 0;
+};
+// Element index into `buffer` = constant + sum of stride * (offset of loop) + sum of quotients. It
+// is inside the buffer where all guards hold.
 struct Access {
   BufferId buffer = 0;
   std::int64_t constant = 0;
-  std::vector<AccessTerm> terms;  // outermost loop first
+  std::vector<AccessTerm> terms;          // outermost loop first
+  std::vector<AccessQuotient> quotients;  // only operands have any, and guards
+  std::vector<AccessGuard> guards;        // the first that fails gives the operand
+
+  bool IsAffine() const { return quotients.empty() && guards.empty(); }
 };
 
 // The operands of an operation.
 struct Literal {
   double value = 0;
+  std::vector<AccessGuard> guards;
 };
 struct ValueOf {
   std::uint32_t statement = 0;  // an earlier one of the same body

@@ -22,15 +22,14 @@ bool IsOuterReduced(const Nest& nest, std::size_t outermost) {
 
 // The approximate number of instructions for one point, if `loop` is vectorised with `lanes` of its
 // elements at a time.
-double CostPerPoint(const Nest& nest, LoopId loop, double lanes) {
+double CostPerPoint(const Nest& nest, LoopId loop, double lanes, const VectorShape& shape) {
   double cost = 0;
   for (const Statement& statement : nest.body->statements) {
     cost += 1 / lanes;
     for (const Operand& operand : statement.operands) {
       const Access* access = std::get_if<Access>(&operand);
       if (access == nullptr) continue;
-      const std::int64_t stride = StrideOf(*access, loop);
-      cost += stride == 0 || stride == 1 ? 1 / lanes : 1.0;
+      cost += IsScattered(*access, loop, shape) ? 1.0 : 1 / lanes;
     }
     if (statement.target.has_value() && statement.reduced.empty()) {
       cost += StrideOf(*statement.target, loop) == 1 ? 1 / lanes : 1.0;
@@ -95,7 +94,7 @@ std::optional<Candidate> ReducedCandidate(const KernelPlan& plan, const Nest& ne
       std::min<std::int64_t>(extent, ShapeAlong(*nest.body, loop, shape).lanes);
   candidate.block.reduce_width = std::bit_floor(static_cast<unsigned>(lanes));
   candidate.block.lanes_reduce = candidate.block.reduce_width > 1;
-  candidate.cost = CostPerPoint(nest, loop, candidate.block.reduce_width);
+  candidate.cost = CostPerPoint(nest, loop, candidate.block.reduce_width, shape);
   candidate.depth = DepthOf(nest, loop);
   candidate.annotated = candidate.block.lanes_reduce &&
                         IsAnnotatedVectorize(plan, nest, outermost, plan.loops[loop].dim);
@@ -144,9 +143,38 @@ std::optional<Nest> NestAt(const LoopStep& step) {
   }
 }
 
-std::int64_t StrideOf(const Access& access, LoopId loop) {
-  const auto at = std::ranges::find(access.terms, loop, &AccessTerm::loop);
-  return at == access.terms.end() ? 0 : at->stride;
+namespace {
+
+std::int64_t StrideIn(const std::vector<AccessTerm>& terms, LoopId loop) {
+  const auto at = std::ranges::find(terms, loop, &AccessTerm::loop);
+  return at == terms.end() ? 0 : at->stride;
+}
+
+bool QuotientsMoveWith(const Access& access, LoopId loop) {
+  return std::ranges::any_of(access.quotients, [&](const AccessQuotient& quotient) {
+    return StrideOf(quotient.index, loop) != 0;
+  });
+}
+
+bool GuardsMoveWith(const std::vector<AccessGuard>& guards, LoopId loop) {
+  return std::ranges::any_of(
+      guards, [&](const AccessGuard& guard) { return StrideOf(guard.index, loop) != 0; });
+}
+
+}  // namespace
+
+std::int64_t StrideOf(const Access& access, LoopId loop) { return StrideIn(access.terms, loop); }
+std::int64_t StrideOf(const PlanIndex& index, LoopId loop) { return StrideIn(index.terms, loop); }
+
+bool MovesWith(const Access& access, LoopId loop) {
+  return StrideOf(access, loop) != 0 || QuotientsMoveWith(access, loop) ||
+         GuardsMoveWith(access.guards, loop);
+}
+
+bool IsScattered(const Access& access, LoopId loop, const VectorShape& shape) {
+  const std::int64_t stride = StrideOf(access, loop);
+  if ((stride != 0 && stride != 1) || QuotientsMoveWith(access, loop)) return true;
+  return GuardsMoveWith(access.guards, loop) && (stride == 0 || !shape.masks);
 }
 
 std::vector<const Access*> AccessesOf(const Body& body) {
@@ -159,6 +187,25 @@ std::vector<const Access*> AccessesOf(const Body& body) {
   }
   return accesses;
 }
+
+std::vector<const PlanIndex*> IndicesOf(const Body& body) {
+  std::vector<const PlanIndex*> indices;
+  const auto add_guards = [&](const std::vector<AccessGuard>& guards) {
+    for (const AccessGuard& guard : guards) indices.push_back(&guard.index);
+  };
+  for (const Statement& statement : body.statements) {
+    for (const Operand& operand : statement.operands) {
+      if (const auto* literal = std::get_if<Literal>(&operand)) add_guards(literal->guards);
+      const auto* access = std::get_if<Access>(&operand);
+      if (access == nullptr) continue;
+      for (const AccessQuotient& quotient : access->quotients) indices.push_back(&quotient.index);
+      add_guards(access->guards);
+    }
+  }
+  return indices;
+}
+
+bool HasGuards(const Body& body) { return !IndicesOf(body).empty(); }
 
 std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape) {
   std::vector<Piece> pieces;
@@ -180,15 +227,21 @@ std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape) {
 
 std::size_t CallsIn(const Body& body) {
   return static_cast<std::size_t>(std::ranges::count_if(body.statements, [](const Statement& s) {
-    return s.op == looptree::Op::kExp || s.op == looptree::Op::kLog;
+    switch (s.op) {
+      case looptree::Op::kExp:
+      case looptree::Op::kLog:
+      case looptree::Op::kTanh:
+      case looptree::Op::kErf:
+      case looptree::Op::kSin:
+      case looptree::Op::kCos:
+      case looptree::Op::kPower: return true;
+      default: return false;
+    }
   }));
 }
 
 VectorShape ShapeAlong(const Body& body, LoopId loop, const VectorShape& shape) {
-  const auto is_scattered = [&](const Access& access) {
-    const std::int64_t stride = StrideOf(access, loop);
-    return stride != 0 && stride != 1;
-  };
+  const auto is_scattered = [&](const Access& access) { return IsScattered(access, loop, shape); };
   const bool scattered = std::ranges::any_of(body.statements, [&](const Statement& statement) {
     const bool loads = std::ranges::any_of(statement.operands, [&](const Operand& operand) {
       const Access* access = std::get_if<Access>(&operand);
@@ -240,7 +293,7 @@ bool MovesEvenly(const KernelPlan& plan, const Nest& nest, std::size_t outermost
 double VectorCost(const Nest& nest, LoopId loop, std::int64_t extent, const VectorShape& shape) {
   const VectorShape along = ShapeAlong(*nest.body, loop, shape);
   const auto pieces = static_cast<double>(PieceCount(extent, along));
-  return CostPerPoint(nest, loop, static_cast<double>(extent) / pieces);
+  return CostPerPoint(nest, loop, static_cast<double>(extent) / pieces, shape);
 }
 
 std::vector<TileDim> TileInside(const KernelPlan& plan, const Nest& nest, std::size_t outermost) {

@@ -29,11 +29,23 @@ struct Nest {
 // body does not run in every iteration.
 std::optional<Nest> NestAt(const LoopStep& step);
 
-// How far `access` moves when `loop` moves by one element.
+// How far `access`, quotients aside, moves when `loop` moves by one element.
 std::int64_t StrideOf(const Access& access, LoopId loop);
+std::int64_t StrideOf(const PlanIndex& index, LoopId loop);
+
+// Whether any index of the access, guards included, moves with the loop.
+bool MovesWith(const Access& access, LoopId loop);
+
+// Whether the lanes of a vector along `loop` have to be loaded one by one: they are neither side by
+// side nor all the same, or a guard needs a mask that the instruction set lacks.
+bool IsScattered(const Access& access, LoopId loop, const VectorShape& shape);
 
 // The memory accesses of a body, in order.
 std::vector<const Access*> AccessesOf(const Body& body);
+// The indices of its quotients and guards, those of guarded literals included, in order.
+std::vector<const PlanIndex*> IndicesOf(const Body& body);
+// Whether any operand has a guard or a quotient.
+bool HasGuards(const Body& body);
 
 // A part of a vectorised range: `active` elements from `offset`, in a register of `width` lanes.
 // active < width needs a mask.

@@ -90,6 +90,10 @@ class Planner {
   void AddToBody(const Leaf& leaf, Body& body);
   Statement StatementOf(const Leaf& leaf) const;
   Operand OperandOf(const Leaf& leaf, const OperandSource& source) const;
+  PlanIndex IndexOf(const Leaf& leaf, std::int64_t constant,
+                    const std::vector<AffineTerm>& terms) const;
+  std::vector<AccessGuard> GuardsOf(const Leaf& leaf,
+                                    const std::vector<looptree::IndexGuard>& guards) const;
   Access AccessTo(const Leaf& leaf, BufferId buffer, std::optional<TreeRef> scope,
                   const AccessMap& map) const;
   Step InitialiserOf(const Leaf& leaf, const Statement& statement);
@@ -348,7 +352,9 @@ Statement Planner::StatementOf(const Leaf& leaf) const {
 }
 
 Operand Planner::OperandOf(const Leaf& leaf, const OperandSource& source) const {
-  if (const auto* constant = std::get_if<FoldedConstant>(&source)) return Literal{constant->value};
+  if (const auto* constant = std::get_if<FoldedConstant>(&source)) {
+    return Literal{constant->value, GuardsOf(leaf, constant->guards)};
+  }
   const AccessMap& map = std::get<AccessMap>(source);
   const auto producer = leaves_.find(map.stored);
   // A read's own leaf reads the tensor, not the copy that it makes.
@@ -362,6 +368,33 @@ Operand Planner::OperandOf(const Leaf& leaf, const OperandSource& source) const 
   return AccessTo(leaf, *held.buffer, held.scope, map);
 }
 
+PlanIndex Planner::IndexOf(const Leaf& leaf, std::int64_t constant,
+                           const std::vector<AffineTerm>& terms) const {
+  std::map<TreeRef, std::int64_t> strides;  // refs ascend from the outermost loop inwards
+  for (const AffineTerm& term : terms) {
+    for (TreeRef loop : leaf.loops) {
+      if (tree_.nodes()[loop].dim == term.dim) strides[loop] += term.coefficient;
+    }
+  }
+  PlanIndex index{.constant = constant, .terms = {}};
+  for (const auto& [loop, stride] : strides) {
+    if (stride != 0) index.terms.push_back({LoopIdOf(loop), stride});
+  }
+  return index;
+}
+
+std::vector<AccessGuard> Planner::GuardsOf(const Leaf& leaf,
+                                           const std::vector<looptree::IndexGuard>& guards) const {
+  std::vector<AccessGuard> planned;
+  for (const looptree::IndexGuard& guard : guards) {
+    planned.push_back({.index = IndexOf(leaf, guard.constant, guard.terms),
+                       .divisor = guard.divisor,
+                       .size = guard.size,
+                       .outside = guard.outside});
+  }
+  return planned;
+}
+
 // The buffer is made once in each iteration of its scope, so loops at or above the scope do not
 // count where the buffer's dims are indexed one to one. LoopTree::Build refuses any other index
 // over such a dim.
@@ -370,10 +403,17 @@ Access Planner::AccessTo(const Leaf& leaf, BufferId id, std::optional<TreeRef> s
   const PlanBuffer& buffer = plan_.buffers[id];
   const Node& stored = program_.nodes[map.stored];
   std::map<TreeRef, std::int64_t> strides;  // refs ascend from the outermost loop inwards
-  Access access{.buffer = id, .constant = 0, .terms = {}};
+  Access access{.buffer = id, .constant = 0, .terms = {}, .guards = GuardsOf(leaf, map.guards)};
   std::int64_t stride = 1;
   for (std::size_t i = stored.dims.size(); i-- > 0;) {
     const AffineIndex& index = map.indices[i];
+    if (index.divisor != 1) {
+      access.quotients.push_back({.index = IndexOf(leaf, index.constant, index.terms),
+                                  .divisor = index.divisor,
+                                  .stride = stride});
+      stride *= buffer.extents[i];
+      continue;
+    }
     const bool one_to_one = index.IsIdentityOf(stored.dims[i]);
     access.constant += index.constant * stride;
     for (const AffineTerm& term : index.terms) {

@@ -12,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/base/result.h"
+#include "common/looptree/program/view_map.h"
 #include "common/looptree/text/text.h"
 #include "worker/portable_c/c_names.h"
 
@@ -47,16 +48,17 @@ std::string DimsText(const Program& program, const Node& node) {
 }
 
 std::string IndexText(const Program& program, const looptree::ViewIndex& index) {
-  std::string text = program.dims[index.input_dim].name + " =";
+  std::string text;
   const char* sign = "";
   for (const looptree::AffineTerm& term : index.terms) {
-    text += fmt::format("{} {} {}", sign, term.coefficient, program.dims[term.dim].name);
-    sign = " +";
+    text += fmt::format("{}{} {}", sign, term.coefficient, program.dims[term.dim].name);
+    sign = " + ";
   }
   if (index.constant != 0 || index.terms.empty()) {
-    text += fmt::format("{} {}", sign, index.constant);
+    text += fmt::format("{}{}", sign, index.constant);
   }
-  return text;
+  if (index.divisor != 1) text = fmt::format("({}) / {}", text, index.divisor);
+  return fmt::format("{} = {}", program.dims[index.input_dim].name, text);
 }
 
 std::string NodeText(const Program& program, NodeId id) {
@@ -69,6 +71,7 @@ std::string NodeText(const Program& program, NodeId id) {
   std::vector<std::string> indices;
   for (const looptree::ViewIndex& index : node.view) indices.push_back(IndexText(program, index));
   if (!indices.empty()) text += " where " + Joined(indices, ", ");
+  if (looptree::NeedsGuard(program, node)) text += fmt::format(", outside {}", node.outside);
   return text;
 }
 
@@ -150,6 +153,10 @@ class Writer {
   std::string OperandText(const Body& body, const Operand& operand);
   std::string Element(const Access& access);
   std::string IndexOf(const Access& access);
+  std::string SumText(std::int64_t constant, const std::vector<AccessTerm>& terms);
+  // `value` where all guards hold.
+  std::string GuardedText(const std::string& value, const std::vector<AccessGuard>& guards);
+  std::string NumberText(double value);
   std::string Extreme(Op op, const std::string& a, const std::string& b);
   std::string CallOf(const char* function, const std::string& operand);
 
@@ -415,14 +422,39 @@ std::string Writer::CallOf(const char* function, const std::string& operand) {
 
 std::string Writer::OperandText(const Body& body, const Operand& operand) {
   if (const auto* literal = std::get_if<Literal>(&operand)) {
-    const std::string text = Number(literal->value);
-    if (text.find('N') != std::string::npos) uses_math_ = true;  // INFINITY, NAN
-    return text;
+    return GuardedText(NumberText(literal->value), literal->guards);
   }
   if (const auto* value = std::get_if<ValueOf>(&operand)) {
     return fmt::format("v{}", body.statements[value->statement].node);
   }
-  return Element(std::get<Access>(operand));
+  const Access& access = std::get<Access>(operand);
+  return GuardedText(Element(access), access.guards);
+}
+
+std::string Writer::NumberText(double value) {
+  std::string text = Number(value);
+  if (text.find('N') != std::string::npos) uses_math_ = true;  // INFINITY, NAN
+  return text;
+}
+
+std::string Writer::GuardedText(const std::string& value, const std::vector<AccessGuard>& guards) {
+  if (guards.empty()) return value;
+  std::string text;
+  for (const AccessGuard& guard : guards) {
+    std::vector<std::string> conditions;
+    const std::string index = SumText(guard.index.constant, guard.index.terms);
+    const bool may_be_negative =
+        guard.index.constant < 0 ||
+        std::ranges::any_of(
+            guard.index.terms, [](const AccessTerm& term) { return term.stride < 0; });
+    if (may_be_negative) conditions.push_back(index + " >= 0");
+    conditions.push_back(fmt::format("{} <= {}", index, (guard.size - 1) * guard.divisor));
+    if (guard.divisor != 1) {
+      conditions.push_back(fmt::format("({}) % {} == 0", index, guard.divisor));
+    }
+    text += fmt::format("!({}) ? {} : ", Joined(conditions, " && "), NumberText(guard.outside));
+  }
+  return "(" + text + value + ")";
 }
 
 std::string Writer::ValueText(const Body& body, const Statement& statement) {
@@ -448,6 +480,21 @@ std::string Writer::ValueText(const Body& body, const Statement& statement) {
     case Op::kAbs: return CallOf("fabsf", operands[0]);
     case Op::kNegate: return fmt::format("-({})", operands[0]);
     case Op::kReciprocal: return fmt::format("1.0f / {}", operands[0]);
+    case Op::kGreater: return fmt::format("({} > {}) ? 1.0f : 0.0f", operands[0], operands[1]);
+    case Op::kGreaterEqual:
+      return fmt::format("({} >= {}) ? 1.0f : 0.0f", operands[0], operands[1]);
+    case Op::kEqual: return fmt::format("({} == {}) ? 1.0f : 0.0f", operands[0], operands[1]);
+    case Op::kSelect:
+      return fmt::format("({} != 0.0f) ? {} : {}", operands[0], operands[1], operands[2]);
+    case Op::kSign: return fmt::format("(float)(({0} > 0.0f) - ({0} < 0.0f))", operands[0]);
+    case Op::kTanh: return CallOf("tanhf", operands[0]);
+    case Op::kErf: return CallOf("erff", operands[0]);
+    case Op::kSin: return CallOf("sinf", operands[0]);
+    case Op::kCos: return CallOf("cosf", operands[0]);
+    case Op::kFloor: return CallOf("floorf", operands[0]);
+    case Op::kCeil: return CallOf("ceilf", operands[0]);
+    case Op::kRound: return CallOf("nearbyintf", operands[0]);
+    case Op::kPower: return CallOf("powf", Joined(operands, ", "));
     case Op::kConstant:
     case Op::kRead:
     case Op::kView:
@@ -465,8 +512,17 @@ std::string Writer::Element(const Access& access) {
 
 // Groups loops by stride, as those over one dim usually share one: "(m + m_1) * 48 + n".
 std::string Writer::IndexOf(const Access& access) {
+  std::string text = SumText(access.constant, access.terms);
+  for (const AccessQuotient& quotient : access.quotients) {
+    text += fmt::format(" + ({}) / {} * {}", SumText(quotient.index.constant, quotient.index.terms),
+                        quotient.divisor, quotient.stride);
+  }
+  return text;
+}
+
+std::string Writer::SumText(std::int64_t constant, const std::vector<AccessTerm>& terms) {
   std::map<std::int64_t, std::vector<std::string>, std::greater<>> by_stride;
-  for (const AccessTerm& term : access.terms) {
+  for (const AccessTerm& term : terms) {
     by_stride[term.stride].push_back(OffsetOf(term.loop));
   }
   std::string text;
@@ -478,13 +534,13 @@ std::string Writer::IndexOf(const Access& access) {
     } else if (stride < 0 && offsets.size() > 1) {
       part = "(" + part + ")";
     }
-    if (text.empty() && stride < 0) text = std::to_string(access.constant);
+    if (text.empty() && stride < 0) text = std::to_string(constant);
     text += fmt::format("{}{}", text.empty() ? "" : stride < 0 ? " - " : " + ", part);
   }
   const bool constant_said = !by_stride.empty() && by_stride.begin()->first < 0;
-  if (by_stride.empty()) return std::to_string(access.constant);
-  if (access.constant == 0 || constant_said) return text;
-  return fmt::format("{} {} {}", text, access.constant < 0 ? '-' : '+', std::abs(access.constant));
+  if (by_stride.empty()) return std::to_string(constant);
+  if (constant == 0 || constant_said) return text;
+  return fmt::format("{} {} {}", text, constant < 0 ? '-' : '+', std::abs(constant));
 }
 
 }  // namespace

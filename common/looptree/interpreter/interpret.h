@@ -51,7 +51,7 @@ struct Reference {
   // A running error bound: n additions contribute n * 2^-24 times the sum of magnitudes. Infinity
   // where nothing is guaranteed: float32 may overflow, or a function leaves its domain. 1 where the
   // operands of a comparison are too close to tell; likewise for the steps of floor, ceil and
-  // round.
+  // round. 2 for sines and cosines of numbers beyond 65,536.
   //
   // An empty inner vector means 0 everywhere: outputs must be equal. It is empty exactly if nothing
   // on the way to the output can round: every add, subtract and multiply, partial sums included,

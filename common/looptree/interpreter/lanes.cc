@@ -36,9 +36,9 @@ double OfRising(Function function, double x, double e) {
   const double value = function(x);
   return Elementary(value, std::max(function(x + e) - value, value - function(x - e)));
 }
-// Of sine and cosine. Beyond 2^24, neighbours in float32 are apart by more than a step of both.
+// Of sine and cosine. Of large numbers, no more is expected than that the result is one of theirs.
 double OfWave(double value, double x, double e) {
-  constexpr double kLargestAngle = 0x1p24;
+  constexpr double kLargestAngle = 0x1p16;
   return std::abs(x) + e <= kLargestAngle ? Elementary(value, std::min(e, 2.0)) : 2;
 }
 

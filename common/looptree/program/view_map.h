@@ -31,7 +31,7 @@ struct ViewMap {
 
 // The largest magnitude of a guarded index before its division, and of a divisor. Products with
 // the strides of any accepted tensor then fit in 64 bits.
-inline constexpr std::int64_t kMaxGuardedIndex = std::int64_t{1} << 31;
+inline constexpr std::int64_t kMaxGuardedIndex = std::int64_t{1} << 30;
 
 // The node's dims, each at its own index.
 ViewMap IdentityMap(const Program& program, NodeId node);

@@ -20,8 +20,8 @@ struct TreeTextOptions {
 // '\n'.
 std::string TreeText(const LoopTree& tree, const TreeTextOptions& options);
 
-// One operation as in tree text: "%2[m, k, n] <- multiply(%0, %1)". Constants stand as numbers:
-// "%4[m, n] <- max(%3, 0)".
+// One operation as in tree text: "%2[m, k, n] <- multiply(%0, %1)". Constants without
+// dimensions stand as numbers: "%4[m, n] <- max(%3, 0)".
 std::string OperationText(const Program& program, NodeId node);
 
 // The IR text of spec B.2: program and schedule together. ParseIr reads it back without loss.

@@ -44,7 +44,7 @@ std::string OperationText(const Program& program, NodeId id) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const Node& input = program.nodes[node.inputs[i]];
     if (i > 0) text += ", ";
-    if (input.op == Op::kConstant) {
+    if (input.op == Op::kConstant && input.dims.empty()) {
       text += NumberText(input.constant);
     } else {
       fmt::format_to(out, "%{}", node.inputs[i]);

@@ -112,7 +112,13 @@ std::uint64_t Converted(const Instruction& instruction, std::uint64_t value) {
   if (from == Type::kF32 && to != Type::kF32) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(AsFloat(value)));
   }
-  if (to == Type::kF32) return value;
+  if (to == Type::kF32) {
+    const float number = AsFloat(value);
+    if (instruction.compare == "rni") return Bits(std::nearbyint(number));
+    if (instruction.compare == "rmi") return Bits(std::floor(number));
+    if (instruction.compare == "rpi") return Bits(std::ceil(number));
+    return value;
+  }
   return IsSigned(from) ? static_cast<std::uint64_t>(Signed(from, value)) : Cut(from, value);
 }
 

@@ -65,7 +65,7 @@ struct Instruction {
   Type type = Type::kU32;
   Type from = Type::kU32;  // source type of a conversion
   Space space = Space::kGlobal;
-  std::string compare;  // "lt", "equ"
+  std::string compare;  // "lt", "equ"; of a conversion to a whole number "rni", "rmi", "rpi"
   int guard = -1;       // register of the predicate; -1: none
   bool guard_negated = false;
   std::int64_t offset = 0;  // of an address, in bytes

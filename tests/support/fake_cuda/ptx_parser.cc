@@ -202,6 +202,9 @@ class Parser {
         has_type = true;
       }
       if (Spaces().contains(words[i])) instruction.space = Spaces().at(words[i]);
+      if (words[i] == "rni" || words[i] == "rmi" || words[i] == "rpi") {
+        instruction.compare = words[i];
+      }
       if (words[i] == "hi") instruction.op = Op::kMulHi;
       if (words[i] == "to") instruction.op = Op::kFromGeneric;
       if (words[i] == "wide") problem_ = "unknown instruction: " + text;

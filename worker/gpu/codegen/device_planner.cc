@@ -291,6 +291,7 @@ void CollectUses(const std::vector<Step>& steps, std::vector<LoopId>& around,
     for (const Access* access : AccessesOf(std::get<Body>(step.what))) {
       BufferUse& use = uses[access->buffer];
       for (const AccessTerm& term : access->terms) use.loops.insert(term.loop);
+      use.held &= access->IsAffine();
     }
   }
 }
@@ -320,7 +321,8 @@ void StageMaker::ChooseRegisters(Stage& stage) const {
   std::int64_t elements = 0;
   for (const auto& [id, use] : uses) {
     const PlanBuffer& buffer = plan_.buffers[id];
-    if (!buffer.per_thread || elements + buffer.element_count > kRegisterElements) continue;
+    if (!buffer.per_thread || !use.held) continue;
+    if (elements + buffer.element_count > kRegisterElements) continue;
     const bool fixed = std::ranges::all_of(
         use.loops, [&](LoopId loop) { return plan_.loops[loop].extents.size() == 1; });
     if (!fixed) continue;

@@ -56,6 +56,12 @@ Value* Combine(llvm::IRBuilderBase& builder, Op op, Value* a, Value* b) {
 }
 
 Value* Compute(llvm::IRBuilderBase& builder, Op op, const std::vector<Value*>& operands) {
+  const auto number = [&](double value) {
+    return llvm::ConstantFP::get(builder.getFloatTy(), value);
+  };
+  const auto one_if = [&](Value* holds) {
+    return builder.CreateSelect(holds, number(1), number(0));
+  };
   switch (op) {
     case Op::kCopy: return operands[0];
     case Op::kAdd:
@@ -75,8 +81,26 @@ Value* Compute(llvm::IRBuilderBase& builder, Op op, const std::vector<Value*>& o
     case Op::kSqrt: return builder.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, operands[0]);
     case Op::kAbs: return builder.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, operands[0]);
     case Op::kNegate: return builder.CreateFNeg(operands[0]);
-    case Op::kReciprocal:
-      return builder.CreateFDiv(llvm::ConstantFP::get(builder.getFloatTy(), 1.0), operands[0]);
+    case Op::kReciprocal: return builder.CreateFDiv(number(1), operands[0]);
+    case Op::kGreater: return one_if(builder.CreateFCmpOGT(operands[0], operands[1]));
+    case Op::kGreaterEqual: return one_if(builder.CreateFCmpOGE(operands[0], operands[1]));
+    case Op::kEqual: return one_if(builder.CreateFCmpOEQ(operands[0], operands[1]));
+    case Op::kSelect:
+      return builder.CreateSelect(builder.CreateFCmpUNE(operands[0], number(0)), operands[1],
+                                  operands[2]);
+    case Op::kSign:
+      return builder.CreateSelect(
+          builder.CreateFCmpOGT(operands[0], number(0)), number(1),
+          builder.CreateSelect(builder.CreateFCmpOLT(operands[0], number(0)), number(-1),
+                               number(0)));
+    case Op::kFloor: return builder.CreateUnaryIntrinsic(llvm::Intrinsic::floor, operands[0]);
+    case Op::kCeil: return builder.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, operands[0]);
+    case Op::kRound: return builder.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, operands[0]);
+    case Op::kTanh: return EmitTanh(builder, operands[0]);
+    case Op::kErf: return EmitErf(builder, operands[0]);
+    case Op::kSin: return EmitSin(builder, operands[0]);
+    case Op::kCos: return EmitCos(builder, operands[0]);
+    case Op::kPower: return EmitPower(builder, operands[0], operands[1]);
     case Op::kConstant:
     case Op::kRead:
     case Op::kView:
@@ -322,6 +346,57 @@ Value* DeviceWalk::Register(const Access& access) {
   return variable;
 }
 
+Value* DeviceWalk::IndexAt(const PlanIndex& index) const {
+  Value* sum = Constant(index.constant);
+  for (const AccessTerm& term : index.terms) {
+    sum = builder_.CreateAdd(sum, builder_.CreateMul(offsets_[term.loop], Constant(term.stride)));
+  }
+  return sum;
+}
+
+Value* DeviceWalk::Holds(const AccessGuard& guard) const {
+  Value* index = IndexAt(guard.index);
+  // An index below 0 is huge as an unsigned number.
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t most = std::min((guard.size - 1) * guard.divisor, kLargest);
+  Value* inside = builder_.CreateICmpULE(index, Constant(most));
+  if (guard.divisor == 1) return inside;
+  Value* rest = builder_.CreateURem(index, Constant(guard.divisor));
+  return builder_.CreateAnd(inside, builder_.CreateICmpEQ(rest, Constant(0)));
+}
+
+Value* DeviceWalk::Guarded(const std::vector<AccessGuard>& guards,
+                           const std::function<Value*()>& inside) {
+  if (guards.empty()) return inside();
+  Value* result = NewVariable(nullptr);
+  Value* all = nullptr;
+  for (std::size_t i = guards.size(); i-- > 0;) {
+    // The first guard that fails comes last, and so decides.
+    Value* outside = llvm::ConstantFP::get(builder_.getFloatTy(),
+                                           llvm::APFloat(static_cast<float>(guards[i].outside)));
+    Value* holds = Holds(guards[i]);
+    Set(result, all == nullptr ? outside : builder_.CreateSelect(holds, Get(result), outside));
+    all = And(all, holds);
+  }
+  If(all, [&] { Set(result, inside()); });
+  return Get(result);
+}
+
+Value* DeviceWalk::LoadGuarded(const Access& access) {
+  return Guarded(access.guards, [&]() -> Value* {
+    if (access.quotients.empty()) return Load(access);
+    Value* pointer = Pointer(access);
+    for (const AccessQuotient& quotient : access.quotients) {
+      Value* whole = builder_.CreateUDiv(IndexAt(quotient.index), Constant(quotient.divisor));
+      Value* wide = builder_.CreateZExt(whole, builder_.getInt64Ty());
+      pointer = builder_.CreateGEP(
+          builder_.getFloatTy(), pointer,
+          builder_.CreateMul(wide, builder_.getInt64(static_cast<std::uint64_t>(quotient.stride))));
+    }
+    return builder_.CreateAlignedLoad(builder_.getFloatTy(), pointer, llvm::Align(4));
+  });
+}
+
 Value* DeviceWalk::Load(const Access& access) {
   if (stage_.registers.contains(access.buffer)) return Get(Register(access));
   return builder_.CreateAlignedLoad(builder_.getFloatTy(), Pointer(access), llvm::Align(4));
@@ -366,8 +441,10 @@ DeviceWalk::BodyValues DeviceWalk::Evaluate(const Body& body, const LoadOperand&
     Values operands;
     for (const Operand& operand : statement.operands) {
       if (const auto* literal = std::get_if<Literal>(&operand)) {
-        operands.push_back(llvm::ConstantFP::get(
-            builder_.getFloatTy(), llvm::APFloat(static_cast<float>(literal->value))));
+        operands.push_back(Guarded(literal->guards, [&] {
+          return llvm::ConstantFP::get(builder_.getFloatTy(),
+                                       llvm::APFloat(static_cast<float>(literal->value)));
+        }));
       } else if (const auto* value = std::get_if<ValueOf>(&operand)) {
         operands.push_back(result.values[value->statement]);
       } else {
@@ -402,7 +479,8 @@ Value* DeviceWalk::Accumulate(const Statement& reduction, const BodyValues& valu
 
 void DeviceWalk::RunBody(const Body& body) {
   If(AtFirst(body.once), [&] {
-    const BodyValues values = Evaluate(body, [&](const Access& access) { return Load(access); });
+    const BodyValues values =
+        Evaluate(body, [&](const Access& access) { return LoadGuarded(access); });
     for (std::uint32_t i = 0; i < body.statements.size(); ++i) {
       const Statement& statement = body.statements[i];
       if (!statement.target.has_value()) continue;

@@ -64,6 +64,8 @@ class DeviceWalk {
   // ---- memory
   llvm::Value* Pointer(const Access& access, std::int64_t elements = 0) const;
   llvm::Value* Load(const Access& access);
+  // The value of an operand, its guards and quotients included. Every loop around it was entered.
+  llvm::Value* LoadGuarded(const Access& access);
   void Store(llvm::Value* value, const Access& access);
 
   // ---- operations
@@ -107,6 +109,11 @@ class DeviceWalk {
   // offset * stride, 64 bits wide, for an offset below `limit`.
   llvm::Value* Distance(llvm::Value* offset, std::int64_t stride, std::int64_t limit) const;
   llvm::Value* Register(const Access& access);
+  llvm::Value* IndexAt(const PlanIndex& index) const;
+  llvm::Value* Holds(const AccessGuard& guard) const;
+  // `inside` if all guards hold, computed only then; otherwise what the first that fails says.
+  llvm::Value* Guarded(const std::vector<AccessGuard>& guards,
+                       const std::function<llvm::Value*()>& inside);
 
   llvm::IRBuilderBase& builder_;
   const KernelPlan& plan_;

@@ -1,6 +1,7 @@
 #pragma once
-// FloatMath: float32 exp and log as plain arithmetic, accurate to about two units in the last
-// place. The result is the same on every machine with IEEE 754 arithmetic. A GPU has no C library.
+// FloatMath: float32 functions as plain arithmetic, accurate to about two units in the last place,
+// the sine and cosine of numbers up to 65,536. The result is the same on every machine with IEEE
+// 754 arithmetic. A GPU has no C library.
 
 namespace llvm {
 class IRBuilderBase;
@@ -11,5 +12,12 @@ namespace loopfleet::worker {
 
 llvm::Value* EmitExp(llvm::IRBuilderBase& builder, llvm::Value* x);
 llvm::Value* EmitLog(llvm::IRBuilderBase& builder, llvm::Value* x);
+llvm::Value* EmitTanh(llvm::IRBuilderBase& builder, llvm::Value* x);
+llvm::Value* EmitErf(llvm::IRBuilderBase& builder, llvm::Value* x);
+// From -1 to 1 for every finite number; 0 and 1 beyond 2^22.
+llvm::Value* EmitSin(llvm::IRBuilderBase& builder, llvm::Value* x);
+llvm::Value* EmitCos(llvm::IRBuilderBase& builder, llvm::Value* x);
+// The special cases are those of C's pow.
+llvm::Value* EmitPower(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y);
 
 }  // namespace loopfleet::worker

@@ -124,7 +124,7 @@ void StageEmitter::RunReducing(const PointMapping& points, std::size_t level, Va
   }
   const Body& body = *points.nest.body;
   const auto values =
-      walk_.Evaluate(body, [&](const Access& access) { return walk_.Load(access); });
+      walk_.Evaluate(body, [&](const Access& access) { return walk_.LoadGuarded(access); });
   for (std::size_t i = 0; i + 1 < body.statements.size(); ++i) {
     if (body.statements[i].target) walk_.Store(values.values[i], *body.statements[i].target);
   }

@@ -189,7 +189,9 @@ bool OnlyTheLastWrites(const Body& body) {
 }  // namespace
 
 std::optional<TileMapping> ChooseTile(const KernelPlan& plan, const Nest& nest) {
-  if (!OnlyTheLastWrites(*nest.body) || !MovesEvenly(plan, nest, 0)) return std::nullopt;
+  if (!OnlyTheLastWrites(*nest.body) || !MovesEvenly(plan, nest, 0) || HasGuards(*nest.body)) {
+    return std::nullopt;
+  }
   const Access& target = *nest.body->statements.back().target;
   std::vector<FreeDim> dims = FreeDims(plan, nest, target);
   if (dims.empty()) return std::nullopt;

@@ -199,6 +199,103 @@ Program Ones() {
   return b.program();
 }
 
+// A convolution of an image with a border of ones.
+Program PaddedConvolution() {
+  ProgramBuilder b;
+  const DimId c = b.Dim("c", 3);
+  const DimId h = b.Dim("h", 5);
+  const DimId w = b.Dim("w", 18);
+  const DimId y = b.Dim("y", 5);
+  const DimId x = b.Dim("x", 18);
+  const DimId i = b.Dim("i", 3);
+  const DimId j = b.Dim("j", 3);
+  const DimId m = b.Dim("m", 4);
+  const NodeId image = b.Read({c, h, w});
+  const NodeId window = b.GuardedView(image, {c, y, x, i, j},
+                                      {{.input_dim = c, .terms = {{c, 1}}},
+                                       {.input_dim = h, .terms = {{y, 1}, {i, 1}}, .constant = -1},
+                                       {.input_dim = w, .terms = {{x, 1}, {j, 1}}, .constant = -1}},
+                                      1);
+  const NodeId filter = b.Read({m, c, i, j});
+  const NodeId product = b.Compute(Op::kMultiply, {window, filter}, {c, y, x, i, j, m});
+  b.Write(b.Compute(Op::kAdd, {product}, {m, y, x}), {m, y, x});
+  return b.program();
+}
+
+// A window over an intermediate with zeros between and around its elements: what carries a gradient
+// back through a convolution with a stride.
+Program SpreadConvolution() {
+  ProgramBuilder b;
+  const DimId i = b.Dim("i", 9);
+  const DimId u = b.Dim("u", 21);
+  const DimId o = b.Dim("o", 19);
+  const DimId k = b.Dim("k", 3);
+  const DimId n = b.Dim("n", 5);
+  const NodeId x = b.Read({i, n});
+  const NodeId twice = b.Compute(Op::kAdd, {x, x}, {i, n});
+  const NodeId spread =
+      b.GuardedView(twice, {u, n},
+                    {{.input_dim = i, .terms = {{u, 1}}, .constant = -2, .divisor = 2},
+                     {.input_dim = n, .terms = {{n, 1}}}},
+                    0);
+  const NodeId window =
+      b.View(spread, {o, k, n},
+             {{.input_dim = u, .terms = {{o, 1}, {k, 1}}}, {.input_dim = n, .terms = {{n, 1}}}});
+  const NodeId product = b.Compute(Op::kMultiply, {window, b.Read({k, n})}, {o, k, n});
+  b.Write(b.Compute(Op::kAdd, {product}, {o, n}), {o, n});
+  b.Write(b.Compute(Op::kMax, {product}, {n}), {n});
+  return b.program();
+}
+
+// Rows of an input, then rows of a constant, each plus the row before it.
+Program Concatenation() {
+  ProgramBuilder b;
+  const DimId a = b.Dim("a", 4);
+  const DimId d = b.Dim("d", 3);
+  const DimId c = b.Dim("c", 7);
+  const DimId e = b.Dim("e", 7);
+  const DimId n = b.Dim("n", 21);
+  const auto rows = [&](DimId of, DimId over,
+                        std::int64_t before) -> std::vector<looptree::ViewIndex> {
+    return {{.input_dim = of, .terms = {{over, 1}}, .constant = before},
+            {.input_dim = n, .terms = {{n, 1}}}};
+  };
+  const NodeId first = b.GuardedView(b.Read({a, n}), {c, n}, rows(a, c, 0), 0);
+  const NodeId second = b.GuardedView(b.Constant(5, {d, n}), {c, n}, rows(d, c, -4), 0);
+  const NodeId both = b.Compute(Op::kAdd, {first, second}, {c, n});
+  const NodeId here = b.View(both, {e, n}, rows(c, e, 0));
+  const NodeId before = b.GuardedView(both, {e, n}, rows(c, e, -1), -7);
+  b.Write(b.Compute(Op::kAdd, {here, before}, {e, n}), {n, e});
+  return b.program();
+}
+
+// Every operation from 32 on.
+Program OwnFunctions() {
+  ProgramBuilder b;
+  const DimId m = b.Dim("m", 6);
+  const DimId n = b.Dim("n", 19);
+  const NodeId x = b.Read({m, n});
+  const NodeId y = b.Read({n});
+  const NodeId scale = b.Constant(0.375, {});
+  const NodeId part = b.Compute(Op::kMultiply, {x, scale}, {m, n});
+  const auto of = [&](Op op, std::vector<NodeId> inputs) {
+    return b.Compute(op, std::move(inputs), {m, n});
+  };
+  const NodeId tanh = of(Op::kTanh, {part});
+  const NodeId erf = of(Op::kErf, {part});
+  const NodeId wave = of(Op::kMultiply, {of(Op::kSin, {part}), of(Op::kCos, {x})});
+  const NodeId base = of(Op::kAdd, {of(Op::kAbs, {part}), scale});
+  const NodeId power = of(Op::kPower, {base, x});
+  const NodeId greater = of(Op::kGreater, {x, y});
+  const NodeId sum = of(Op::kAdd, {tanh, erf, wave, power});
+  b.Write(of(Op::kSelect, {greater, sum, part}), {n, m});
+  const NodeId steps = of(Op::kAdd, {of(Op::kFloor, {part}), of(Op::kCeil, {part}),
+                                     of(Op::kRound, {part}), of(Op::kSign, {x}), greater,
+                                     of(Op::kGreaterEqual, {x, y}), of(Op::kEqual, {x, y})});
+  b.Write(b.Compute(Op::kAdd, {steps}, {m}), {m});
+  return b.program();
+}
+
 std::vector<DimId> IterationDims(const Program& program, NodeId node) {
   std::vector<DimId> dims = program.nodes[node].dims;
   for (DimId dim : program.ReducedDims(node)) dims.push_back(dim);
@@ -269,6 +366,16 @@ NodeId ProgramBuilder::Constant(double value, std::vector<DimId> dims) {
   return Add({.op = Op::kConstant, .dims = std::move(dims), .constant = value});
 }
 
+NodeId ProgramBuilder::GuardedView(NodeId input, std::vector<DimId> dims,
+                                   std::vector<looptree::ViewIndex> index, double outside) {
+  for (looptree::ViewIndex& map : index) map.guarded = true;
+  return Add({.op = Op::kView,
+              .inputs = {input},
+              .dims = std::move(dims),
+              .view = std::move(index),
+              .outside = outside});
+}
+
 NodeId ProgramBuilder::View(NodeId input, std::vector<DimId> dims,
                             std::vector<looptree::ViewIndex> index) {
   return Add(
@@ -298,7 +405,11 @@ std::vector<ZooProgram> ProgramZoo() {
           {"ViewOfIntermediate", ViewOfIntermediate()},
           {"Unrelated", Unrelated()},
           {"Rounding", Rounding()},
-          {"Ones", Ones()}};
+          {"Ones", Ones()},
+          {"PaddedConvolution", PaddedConvolution()},
+          {"SpreadConvolution", SpreadConvolution()},
+          {"Concatenation", Concatenation()},
+          {"OwnFunctions", OwnFunctions()}};
 }
 
 LoopTree PlainTree(const Program& program) {

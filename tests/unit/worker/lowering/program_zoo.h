@@ -19,6 +19,9 @@ class ProgramBuilder {
   looptree::NodeId Constant(double value, std::vector<looptree::DimId> dims);
   looptree::NodeId View(looptree::NodeId input, std::vector<looptree::DimId> dims,
                         std::vector<looptree::ViewIndex> index);
+  // All indices are guarded.
+  looptree::NodeId GuardedView(looptree::NodeId input, std::vector<looptree::DimId> dims,
+                               std::vector<looptree::ViewIndex> index, double outside);
   // Reduces over the dims that the inputs have and `dims` lacks.
   looptree::NodeId Compute(looptree::Op op, std::vector<looptree::NodeId> inputs,
                            std::vector<looptree::DimId> dims);

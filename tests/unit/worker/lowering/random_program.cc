@@ -202,6 +202,138 @@ class Author {
     return b_.program();
   }
 
+  // A convolution or pooling with a border, by one view or by two.
+  Program Padded() {
+    const std::int64_t taps = Size(4);
+    const auto stride = 1 + static_cast<std::int64_t>(random_.Below(2));
+    const auto before = static_cast<std::int64_t>(random_.Below(5)) - 1;
+    const DimId c = b_.Dim("c", Size(4));
+    const DimId i = b_.Dim("i", Size(30));
+    const DimId k = b_.Dim("k", taps);
+    const DimId o = b_.Dim("o", Size(30));
+    const NodeId x = b_.Read({c, i});
+    const double outside = static_cast<double>(random_.Below(4)) - 2;
+    const looptree::ViewIndex channel{.input_dim = c, .terms = {{c, 1}}};
+    NodeId window = 0;
+    if (random_.Below(2) == 0) {
+      window = b_.GuardedView(
+          x, {c, o, k},
+          {channel, {.input_dim = i, .terms = {{o, stride}, {k, 1}}, .constant = -before}},
+          outside);
+    } else {
+      const std::int64_t reach = (b_.program().dims[o].size - 1) * stride + taps;
+      const DimId p = b_.Dim("p", reach);
+      const NodeId whole = random_.Below(2) == 0 ? x : b_.Compute(Op::kNegate, {x}, {c, i});
+      const NodeId padded = b_.GuardedView(
+          whole, {c, p}, {channel, {.input_dim = i, .terms = {{p, 1}}, .constant = -before}},
+          outside);
+      window =
+          b_.View(padded, {c, o, k}, {channel, {.input_dim = p, .terms = {{o, stride}, {k, 1}}}});
+    }
+    if (random_.Below(3) == 0) {
+      b_.Write(b_.Compute(Op::kMax, {window}, {c, o}), {c, o});
+      return b_.program();
+    }
+    const NodeId product = b_.Compute(Op::kMultiply, {window, b_.Read({c, k})}, {c, o, k});
+    const bool channels = random_.Below(2) == 0;
+    const std::vector<DimId> kept = channels ? std::vector{o} : std::vector{c, o};
+    b_.Write(b_.Compute(Op::kAdd, {product}, kept), kept);
+    return b_.program();
+  }
+
+  // Elements spread apart, then every so many of these, repeated along another dim.
+  Program Spread() {
+    const auto divisor = 1 + static_cast<std::int64_t>(random_.Below(3));
+    const auto stride = 1 + static_cast<std::int64_t>(random_.Below(3));
+    const std::int64_t taken = Size(20);
+    const DimId i = b_.Dim("i", Size(20));
+    const DimId u = b_.Dim("u", (taken - 1) * stride + 2);
+    const DimId e = b_.Dim("e", taken);
+    const DimId r = b_.Dim("r", Size(9));
+    const NodeId x = b_.Read({i});
+    const NodeId source = random_.Below(2) == 0 ? x : b_.Compute(Op::kAbs, {x}, {i});
+    const auto shift = static_cast<std::int64_t>(random_.Below(7)) - 3;
+    const NodeId spread = b_.GuardedView(
+        source, {u}, {{.input_dim = i, .terms = {{u, 1}}, .constant = shift, .divisor = divisor}},
+        -1);
+    const NodeId some = b_.GuardedView(
+        spread, {e, r}, {{.input_dim = u, .terms = {{e, stride}}, .constant = 1}}, 2);
+    const NodeId scaled = b_.Compute(Op::kMultiply, {some, b_.Read({r})}, {e, r});
+    if (random_.Below(2) == 0) b_.Write(scaled, {r, e});
+    b_.Write(b_.Compute(OneOf({Op::kAdd, Op::kMin}), {scaled}, {r}), {r});
+    return b_.program();
+  }
+
+  // Two results one after the other along a dim; the second may be a constant.
+  Program Concatenation() {
+    const DimId a = b_.Dim("a", Size(9));
+    const DimId d = b_.Dim("d", Size(9));
+    const std::int64_t first_rows = b_.program().dims[a].size;
+    const DimId c = b_.Dim("c", first_rows + b_.program().dims[d].size);
+    const DimId n = b_.Dim("n", Size(20));
+    const auto rows = [&](DimId of, std::int64_t begin) -> std::vector<looptree::ViewIndex> {
+      return {{.input_dim = of, .terms = {{c, 1}}, .constant = -begin},
+              {.input_dim = n, .terms = {{n, 1}}}};
+    };
+    const bool constant = random_.Below(2) == 0;
+    const bool columns = random_.Below(2) == 0;
+    const std::vector<DimId> shape = columns ? std::vector{c, n} : std::vector{n, c};
+    const NodeId x = b_.Read({a, n});
+    const NodeId y = constant ? b_.Constant(3, {d, n}) : b_.Read({d, n});
+    const NodeId first = b_.GuardedView(x, shape, rows(a, 0), 0);
+    const NodeId second = b_.GuardedView(y, shape, rows(d, first_rows), 0);
+    const NodeId both = b_.Compute(Op::kAdd, {first, second}, shape);
+    b_.Write(both, {c, n});
+    if (random_.Below(2) == 0) b_.Write(b_.Compute(Op::kAdd, {both}, {c}), {c});
+    return b_.program();
+  }
+
+  // Comparisons and steps, which are exact.
+  Program Choices() {
+    const DimId m = b_.Dim("m", Size(9));
+    const DimId n = b_.Dim("n", Size(40));
+    const std::vector<DimId> dims = {m, n};
+    const NodeId half = b_.Constant(0.5, {});
+    std::vector<NodeId> values = {b_.Read(dims), b_.Read({n}), b_.Read({m}), b_.Constant(1, {})};
+    const auto any = [&] { return values[random_.Below(values.size())]; };
+    for (std::uint64_t more = 2 + random_.Below(5); more > 0; --more) {
+      switch (random_.Below(4)) {
+        case 0: values.push_back(b_.Compute(Op::kSelect, {any(), any(), any()}, dims)); break;
+        case 1: {
+          const Op op = OneOf({Op::kFloor, Op::kCeil, Op::kRound, Op::kSign});
+          values.push_back(
+              b_.Compute(op, {b_.Compute(Op::kSelect, {any(), half, any()}, dims)}, dims));
+          break;
+        }
+        default: {
+          const Op op = OneOf({Op::kGreater, Op::kGreaterEqual, Op::kEqual, Op::kSubtract});
+          values.push_back(b_.Compute(op, {any(), any()}, dims));
+        }
+      }
+    }
+    b_.Write(values.back(), dims);
+    b_.Write(b_.Compute(OneOf({Op::kAdd, Op::kMax}), {values.back()}, {m}), {m});
+    return b_.program();
+  }
+
+  Program Waves() {
+    const DimId m = b_.Dim("m", Size(7));
+    const DimId n = b_.Dim("n", Size(22));
+    const std::vector<DimId> dims = {m, n};
+    const NodeId x = b_.Read(dims);
+    const NodeId part = b_.Compute(Op::kMultiply, {x, b_.Constant(0.3, {})}, dims);
+    const Op op = OneOf({Op::kTanh, Op::kErf, Op::kSin, Op::kCos});
+    const NodeId one = b_.Compute(op, {part}, dims);
+    const NodeId other = b_.Compute(OneOf({Op::kTanh, Op::kErf, Op::kSin, Op::kCos}), {x}, dims);
+    const NodeId base =
+        b_.Compute(Op::kAdd, {b_.Compute(Op::kAbs, {one}, dims), b_.Constant(0.5, {})}, dims);
+    const NodeId power = b_.Compute(Op::kPower, {base, part}, dims);
+    const NodeId sum = b_.Compute(Op::kAdd, {power, other}, dims);
+    b_.Write(b_.Compute(Op::kAdd, {sum}, {m}), {m});
+    if (random_.Below(2) == 0) b_.Write(sum, {n, m});
+    return b_.program();
+  }
+
  private:
   SplitMix64& random_;
   ProgramBuilder b_;
@@ -222,7 +354,12 @@ Program RandomProgram(std::uint64_t kind, SplitMix64& random) {
     case 7: return author.Convolution2d();
     case 8: return author.Views();
     case 9: return author.Unrelated();
-    default: return author.Rounding();
+    case 10: return author.Rounding();
+    case 11: return author.Padded();
+    case 12: return author.Spread();
+    case 13: return author.Concatenation();
+    case 14: return author.Choices();
+    default: return author.Waves();
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace loopfleet::worker {
 
-inline constexpr std::uint64_t kProgramKinds = 11;
+inline constexpr std::uint64_t kProgramKinds = 16;
 
 // A program of the kind `kind` % kProgramKinds: matrix product, two in a row, sums of positive
 // products, point-wise expressions, reductions, transposition, convolutions in one and two
