@@ -40,7 +40,7 @@ Place HolderOf(const std::vector<Node*>& nodes, Place place) {
 
 bool IsLoop(const Node& node) {
   return node.kind == Node::Kind::kPointwise || node.kind == Node::Kind::kReduce ||
-         node.kind == Node::Kind::kMean;
+         node.kind == Node::Kind::kMean || node.kind == Node::Kind::kConcat;
 }
 
 // A name for a dim that IR text and tree text can hold.
@@ -212,9 +212,11 @@ class SegmentBuilder {
     return dims;
   }
 
-  // `value` with its axes named by `dims`.
-  NodeId Renamed(const Value& value, const std::vector<DimId>& dims) {
+  // The value at `place` with its axes named by `dims`.
+  NodeId Renamed(Place place, const std::vector<DimId>& dims) {
+    const Value& value = values_[place];
     if (value.dims == dims) return value.node;
+    viewed_.push_back(place);
     std::vector<ViewIndex> index;
     for (std::size_t axis = 0; axis < dims.size(); ++axis) {
       index.push_back({.input_dim = value.dims[axis], .terms = {{dims[axis], 1}}});
@@ -231,7 +233,7 @@ class SegmentBuilder {
       const int mine = AxisOf(node.symbols, input.symbols[axis]);
       if (mine >= 0) dims[axis] = DimOf(place, static_cast<std::size_t>(mine));
     }
-    return Renamed(value, dims);
+    return Renamed(input.place, dims);
   }
 
   void Emit(Place place) {
@@ -278,14 +280,12 @@ class SegmentBuilder {
       }
       case Node::Kind::kRename: {
         value.dims = DimsOf(place);
-        value.node = Renamed(values_[node.inputs[0]->place], value.dims);
+        value.node = Renamed(node.inputs[0]->place, value.dims);
         return;
       }
       case Node::Kind::kTranspose: {
-        const Value& input = values_[node.inputs[0]->place];
         value.node = Operand(place, *node.inputs[0]);
         value.dims = DimsOf(place);
-        static_cast<void>(input);
         return;
       }
       case Node::Kind::kView: EmitView(place); return;
@@ -360,6 +360,7 @@ class SegmentBuilder {
         const DimId dim = value.dims[static_cast<std::size_t>(AxisOf(nodes_[place]->symbols, symbol))];
         index.push_back({.input_dim = dim, .terms = {{dim, 1}}});
       }
+      viewed_.push_back(place);
       builder_.Write(builder_.View(value.node, value.dims, std::move(index)));
       return;
     }
@@ -465,7 +466,7 @@ class Lowerer {
   // Makes the computed node behind renames and views at `place` whole. False: it is already, or
   // there is none.
   bool MaterialiseBelow(Place place, Place output) {
-    while (!IsLoop(*nodes_[place]) && nodes_[place]->kind != Node::Kind::kConcat) {
+    while (!IsLoop(*nodes_[place])) {
       if (nodes_[place]->inputs.empty() || whole_[place]) return false;
       place = nodes_[place]->inputs[0]->place;
     }
@@ -477,7 +478,7 @@ class Lowerer {
   std::size_t CountLoops(const std::vector<Place>& members) const {
     std::size_t count = 0;
     for (const Place place : members) {
-      if (IsLoop(*nodes_[place]) || nodes_[place]->kind == Node::Kind::kConcat) ++count;
+      if (IsLoop(*nodes_[place])) ++count;
     }
     return count;
   }

@@ -247,13 +247,15 @@ bool ShapeSolver::SolveSizes(const Node& node) {
       Set(*unknown, -sum / unknown_coefficient, node);
       is_new = true;
     } else if (sum != 0) {
-      const Slot slot = SlotNamed(node, equation.symbol);
+      const Class& known = classes_[RootOf(SlotNamed(node, equation.symbol))];
+      const std::int64_t divisor = equation.expr.divisor();
       throw TensorError(
           Kind::kSizeConflict,
-          fmt::format("{} has size {} in {}, but Size({}) = {} in {} asks for another",
-                      equation.symbol.name(), classes_[RootOf(slot)].size,
-                      Describe(*classes_[RootOf(slot)].source), equation.symbol.name(),
-                      equation.expr.ToString(), Describe(node)));
+          fmt::format("{} has size {} in {}, but Size({}) = {}, which is {}{}, in {}",
+                      equation.symbol.name(), known.size, Describe(*known.source),
+                      equation.symbol.name(), equation.expr.ToString(),
+                      (sum + divisor * known.size) / divisor, sum % divisor == 0 ? "" : " and a part",
+                      Describe(node)));
     }
   }
   return is_new;

@@ -139,7 +139,7 @@ Values Converted(nb::handle object) {
   if (kind.size() != 1 || std::string("biuf").find(kind) == std::string::npos) {
     throw TensorError(Kind::kDType,
                       fmt::format("elements of type {} cannot become float32",
-                                  nb::cast<std::string>(nb::str(array.attr("dtype")))));
+                                  nb::cast<std::string>(nb::str(nb::object(array.attr("dtype"))))));
   }
   array = numpy.attr("ascontiguousarray")(array, numpy.attr("float32"))
               .attr("reshape")(array.attr("shape"));  // ascontiguousarray gives at least one dim

@@ -531,6 +531,9 @@ void BindSession(nb::module_& module) {
         return looptree::ProgramKeyOf(ParsedTree(ir).program()).ToString();
       },
       "ir"_a);
+  module.def(
+      "tree_key_of",
+      [](const std::string& ir) { return looptree::KeyOf(ParsedTree(ir)).ToString(); }, "ir"_a);
   Session::Of().SetLongRun([](const std::function<void()>& run) {
     const nb::gil_scoped_release unlocked;
     run();
