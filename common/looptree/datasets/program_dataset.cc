@@ -1,9 +1,9 @@
 // Programs other than one matrix product or convolution, by name and sizes, to try schedules on.
 //
-// IR text cannot hold constants, so programs compute the ones they need from their inputs. The
-// positive product, which the article about loop_tool's interactive optimisation tunes with M = 33
-// and N = 48, is max(p, 0) of each product p. Here 0 is p - p, which is exact for every finite p
-// and costs one more operation.
+// The positive product, which the article about loop_tool's interactive optimisation tunes with
+// M = 33 and N = 48, is max(p, 0) of each product p. In `positive_product`, made before IR text
+// could hold constants, 0 is p - p, which is exact for every finite p and costs one more operation;
+// `positive_product_c` has the constant.
 
 #include <fmt/format.h>
 
@@ -28,6 +28,15 @@ void PositiveProduct(Sizes sizes, ProgramBuilder& b) {
   const NodeId product = b.Apply(Op::kMultiply, {x, y}, {m, k, n});
   const NodeId zero = b.Apply(Op::kSubtract, {product, product}, {m, k, n});
   const NodeId positive = b.Apply(Op::kMax, {product, zero}, {m, k, n});
+  b.Write(b.Apply(Op::kAdd, {positive}, {m, n}));
+}
+
+// The same, with 0 as a constant.
+void PositiveProductOfConstant(Sizes sizes, ProgramBuilder& b) {
+  const DimId m = b.Dim("m", sizes[0]), k = b.Dim("k", sizes[2]), n = b.Dim("n", sizes[1]);
+  const NodeId x = b.Read({m, k}), y = b.Read({k, n});
+  const NodeId product = b.Apply(Op::kMultiply, {x, y}, {m, k, n});
+  const NodeId positive = b.Apply(Op::kMax, {product, b.Constant(0)}, {m, k, n});
   b.Write(b.Apply(Op::kAdd, {positive}, {m, n}));
 }
 
@@ -94,6 +103,7 @@ struct Family {
 };
 constexpr std::array kFamilies = {
     Family{"positive_product", "<M>_<N>_<K>", 3, PositiveProduct},
+    Family{"positive_product_c", "<M>_<N>_<K>", 3, PositiveProductOfConstant},
     Family{"mmbias", "<M>_<N>_<K>", 3, BiasedProduct},
     Family{"twomm", "<M>_<N>_<K>_<P>", 4, TwoProducts},
     Family{"chain", "<M>_<N>", 2, Chain},

@@ -31,8 +31,9 @@ inline std::string_view NameOf(RuleSet rules) {
 // AllKinds, the named programs, and programs with fractional results.
 inline std::vector<NamedBenchmark> KindsToWalk() {
   std::vector<NamedBenchmark> kinds = AllKinds();
-  for (const char* name : {"positive_product5_4_6", "mmbias4_6_5", "twomm3_4_5_2", "chain6_9",
-                           "reduce_add5_7", "reduce_max7_5", "shift4_11", "conv1d14_3"}) {
+  for (const char* name :
+       {"positive_product5_4_6", "positive_product_c5_4_6", "mmbias4_6_5", "twomm3_4_5_2",
+        "chain6_9", "reduce_add5_7", "reduce_max7_5", "shift4_11", "conv1d14_3"}) {
     kinds.push_back({name, Opened(std::string("benchmark://program-v0/") + name)});
   }
   kinds.push_back({"chain",  // elementwise operations in a row

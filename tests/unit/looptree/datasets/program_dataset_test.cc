@@ -37,15 +37,19 @@ Ran Interpreted(const LoopTree& tree) {
 }
 
 TEST(ProgramDataset, PositiveProductSumsThePositiveProducts) {
-  const Ran ran = Interpreted(Opened(Uri("positive_product3_5_4")).start);
-  const Tensor &x = ran.inputs[0], &y = ran.inputs[1];
-  for (std::size_t m = 0; m < 3; ++m) {
-    for (std::size_t n = 0; n < 5; ++n) {
-      float sum = 0;
-      for (std::size_t k = 0; k < 4; ++k) sum += std::max(x[m * 4 + k] * y[k * 5 + n], 0.0F);
-      EXPECT_EQ(ran.outputs[0][m * 5 + n], sum);
+  for (const char* name : {"positive_product3_5_4", "positive_product_c3_5_4"}) {
+    const Ran ran = Interpreted(Opened(Uri(name)).start);
+    const Tensor &x = ran.inputs[0], &y = ran.inputs[1];
+    for (std::size_t m = 0; m < 3; ++m) {
+      for (std::size_t n = 0; n < 5; ++n) {
+        float sum = 0;
+        for (std::size_t k = 0; k < 4; ++k) sum += std::max(x[m * 4 + k] * y[k * 5 + n], 0.0F);
+        EXPECT_EQ(ran.outputs[0][m * 5 + n], sum);
+      }
     }
   }
+  EXPECT_EQ(FlopCount(Opened(Uri("positive_product3_5_4")).start.program()), 4 * 3 * 5 * 4);
+  EXPECT_EQ(FlopCount(Opened(Uri("positive_product_c3_5_4")).start.program()), 3 * 3 * 5 * 4);
 }
 
 TEST(ProgramDataset, BiasTwoProductsAndConvolution) {

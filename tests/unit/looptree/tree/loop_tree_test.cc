@@ -192,8 +192,8 @@ TEST(LoopTree, GuardedViewsAreBounded) {
               RejectionCode::kInvalidBenchmark);
   }
   // Each of the two is within bounds, but not both together.
-  const ViewIndex far_out{0, {{1, 1 << 28}}, 0, 1, true};
-  const ViewIndex far_in{1, {{2, 1 << 28}}, 0, 1, true};
+  const ViewIndex far_out{0, {{1, 1 << 27}}, 0, 1, true};
+  const ViewIndex far_in{1, {{2, 1 << 27}}, 0, 1, true};
   EXPECT_TRUE(guarded({far_out}, {same}).has_value());
   EXPECT_TRUE(guarded({{0, {{1, 1}}}}, {far_in}).has_value());
   EXPECT_EQ(CodeOf(guarded({far_out}, {far_in})), RejectionCode::kInvalidBenchmark);
