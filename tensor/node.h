@@ -68,6 +68,7 @@ struct Node {
   // The last result, and the leaves that it was computed from.
   std::shared_ptr<Buffer> result;
   std::vector<std::pair<const Node*, std::uint64_t>> result_of;
+  std::vector<std::int64_t> result_shape;
 
   // For walks over a graph: the walk's number, and the node's place in it.
   std::uint64_t mark = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cstring>
@@ -109,8 +110,6 @@ void Schedule::Set(looptree::LoopTree tree) {
 }
 
 void Schedule::AddRun(double ns) {
-  constexpr int kFewRuns = 8;
-  if (runs_ >= kFewRuns) return;
   run_ns_ = runs_++ == 0 ? ns : std::min(run_ns_, ns);
 }
 
@@ -243,12 +242,12 @@ void Session::RunSegment(const Plan::Segment& segment, const float* const* input
   constexpr std::size_t kSmallBytes = std::size_t{1} << 20;
   constexpr std::uintptr_t kLine = 64;
   Schedule& schedule = *segment.schedule;
-  const looptree::Program& program = schedule.tree().program();
-  const std::uint64_t flop = looptree::FlopCount(program);
+  const std::uint64_t flop = schedule.flop_count();
   std::vector<std::shared_ptr<Buffer>> staged;
   std::vector<const float*> pointers;
   if (flop > kMuchFlop) {
     pointers.assign(inputs, inputs + segment.inputs.size());
+    const looptree::Program& program = schedule.tree().program();
     for (std::size_t i = 0; i < pointers.size(); ++i) {
       const auto count = static_cast<std::size_t>(program.ElementCount(program.inputs[i]));
       const bool is_aligned = reinterpret_cast<std::uintptr_t>(pointers[i]) % kLine == 0;
@@ -262,17 +261,32 @@ void Session::RunSegment(const Plan::Segment& segment, const float* const* input
   const bool is_long =
       schedule.run_ns() > 0 ? schedule.run_ns() > kLongRunNs : flop > kLongRunFlop;
   const std::shared_ptr<Runnable> code = schedule.SharedCode();
+  if (!is_long && !schedule.wants_runs()) {
+    code->Run(inputs, &output);
+    return;
+  }
   const auto start = std::chrono::steady_clock::now();
   if (is_long && long_run_) {
     long_run_([&] { code->Run(inputs, &output); });
   } else {
     code->Run(inputs, &output);
   }
-  schedule.AddRun(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start)
-                      .count());
+  if (!schedule.wants_runs()) return;
+  schedule.AddRun(
+      std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
 }
 
 std::shared_ptr<Buffer> Session::Run(const Plan& plan, const float* const* leaves, float* out) {
+  constexpr std::size_t kFew = 16;
+  if (plan.segments.size() == 1 && plan.result == plan.leaves.size() &&
+      plan.segments[0].inputs.size() <= kFew) {
+    const Plan::Segment& segment = plan.segments[0];
+    std::array<const float*, kFew> few;
+    for (std::size_t i = 0; i < segment.inputs.size(); ++i) few[i] = leaves[segment.inputs[i]];
+    std::shared_ptr<Buffer> only = out == nullptr ? Buffer::Make(segment.output_count) : nullptr;
+    RunSegment(segment, few.data(), only ? only->data() : out);
+    return only;
+  }
   std::vector<std::shared_ptr<Buffer>> made;
   std::vector<const float*> values(leaves, leaves + plan.leaves.size());
   std::vector<const float*> inputs;
@@ -330,6 +344,7 @@ std::shared_ptr<Buffer> Session::Evaluate(Node& root) {
                                        : Run(*plan, leaves.data(), nullptr);
   root.result = result;
   root.result_of = std::move(result_of);
+  root.result_shape = plan->shape;
   return result;
 }
 

@@ -24,7 +24,10 @@ namespace loopfleet::tensor {
 class Schedule {
  public:
   Schedule(looptree::ProgramKey key, looptree::LoopTree start)
-      : key_(key), start_(start), tree_(std::move(start)) {}
+      : key_(key),
+        flop_count_(looptree::FlopCount(start.program())),
+        start_(start),
+        tree_(std::move(start)) {}
 
   const looptree::ProgramKey& key() const { return key_; }
   const looptree::LoopTree& start() const { return start_; }
@@ -36,12 +39,17 @@ class Schedule {
   void Set(looptree::LoopTree tree);
   void DropCode() { code_.reset(); }
 
+  std::uint64_t flop_count() const { return flop_count_; }
   // How long a run takes, the shortest of the first few; 0: not yet known.
   double run_ns() const { return run_ns_; }
+  bool wants_runs() const { return runs_ < kFewRuns; }
   void AddRun(double ns);
 
  private:
+  static constexpr int kFewRuns = 8;
+
   const looptree::ProgramKey key_;
+  const std::uint64_t flop_count_;
   const looptree::LoopTree start_;
   looptree::LoopTree tree_;
   std::shared_ptr<Runnable> code_;  // null: none yet

@@ -95,6 +95,10 @@ class Tensor {
   Tensor unflatten(const Symbol& symbol, const std::vector<std::pair<Symbol, std::int64_t>>& into) const;
 
   std::shared_ptr<Buffer> buffer() const { return Session::Of().Evaluate(*node_); }
+  // The shape of what buffer() gave last.
+  const Shape& computed_shape() const {
+    return node_->kind == Node::Kind::kLeaf ? node_->bound : node_->result_shape;
+  }
   template <class T>
   std::span<const T> data() const {
     static_assert(std::is_same_v<T, float>, "tensors are of float32");

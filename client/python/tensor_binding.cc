@@ -9,10 +9,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -201,7 +203,8 @@ int GetTensorBuffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   try {
     const Tensor& tensor = *nb::inst_ptr<Tensor>(nb::handle(self));
-    return GetBufferOf(tensor.buffer(), tensor.shape(), view, flags);
+    std::shared_ptr<Buffer> values = tensor.buffer();
+    return GetBufferOf(std::move(values), tensor.computed_shape(), view, flags);
   } catch (const TensorError& error) {
     SetPythonError(error);
   } catch (const std::exception& error) {
@@ -215,14 +218,15 @@ PyType_Slot tensor_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(GetTenso
 
 nb::object NumpyOfTensor(const Tensor& tensor, bool copy) {
   const std::shared_ptr<Buffer> values = tensor.buffer();
-  nb::object array = NumpyOf(values, tensor.shape());
+  nb::object array = NumpyOf(values, tensor.computed_shape());
   return copy ? array.attr("copy")() : array;
 }
 
 nb::object DlpackOf(const Tensor& tensor) {
   const std::shared_ptr<Buffer> values = tensor.buffer();
   std::vector<std::size_t> shape;
-  for (const std::int64_t size : tensor.shape()) shape.push_back(static_cast<std::size_t>(size));
+  for (const std::int64_t size : tensor.computed_shape())
+    shape.push_back(static_cast<std::size_t>(size));
   auto* const kept = new std::shared_ptr<Buffer>(values);
   const nb::capsule owner(
       kept, [](void* pointer) noexcept { delete static_cast<std::shared_ptr<Buffer>*>(pointer); });
@@ -280,10 +284,16 @@ class CompiledTensor {
       throw nb::type_error(
           fmt::format("{} arrays are wanted, not {}", numbers_.size(), args.size()).c_str());
     }
-    std::vector<const float*> leaves(leaves_.size());
+    std::array<const float*, kFew> few_leaves{};
+    std::array<ForeignMemory, kFew> few_arrays;
+    std::vector<const float*> many_leaves(leaves_.size() > kFew ? leaves_.size() : 0);
+    std::vector<ForeignMemory> many_arrays(leaves_.size() > kFew ? leaves_.size() : 0);
+    const std::span<const float*> leaves =
+        many_leaves.empty() ? std::span(few_leaves).first(leaves_.size()) : std::span(many_leaves);
+    ForeignMemory* const arrays = many_arrays.empty() ? few_arrays.data() : many_arrays.data();
     std::vector<std::shared_ptr<void>> kept;
     for (std::size_t i = 0; i < numbers_.size(); ++i) {
-      leaves[numbers_[i]] = Argument(args[i], i, kept);
+      leaves[numbers_[i]] = Argument(args[i], i, arrays[i], kept);
     }
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       if (leaves[i] != nullptr) continue;
@@ -310,7 +320,7 @@ class CompiledTensor {
 
  private:
   // The elements of one argument.
-  const float* Argument(nb::handle object, std::size_t number,
+  const float* Argument(nb::handle object, std::size_t number, ForeignMemory& memory,
                         std::vector<std::shared_ptr<void>>& kept) const {
     const Shape& wanted = plan_->leaf_shapes[numbers_[number]];
     const auto check = [&](const Shape& given) {
@@ -320,16 +330,13 @@ class CompiledTensor {
                                     fmt::join(given, ", "), fmt::join(wanted, ", ")));
     };
     if (PyObject_CheckBuffer(object.ptr()) != 0 && !nb::isinstance<Tensor>(object)) {
-      auto memory = std::make_shared<ForeignMemory>();
-      if (memory->Get(object.ptr(), PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) && memory->IsFloat32() &&
-          reinterpret_cast<std::uintptr_t>(memory->view().buf) % sizeof(float) == 0) {
-        const Py_buffer& view = memory->view();
+      if (memory.Get(object.ptr(), PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) && memory.IsFloat32() &&
+          reinterpret_cast<std::uintptr_t>(memory.view().buf) % sizeof(float) == 0) {
+        const Py_buffer& view = memory.view();
         if (!std::equal(wanted.begin(), wanted.end(), view.shape, view.shape + view.ndim)) {
-          check(memory->shape());
+          check(memory.shape());
         }
-        const auto* data = static_cast<const float*>(view.buf);
-        kept.push_back(std::move(memory));
-        return data;
+        return static_cast<const float*>(view.buf);
       }
       PyErr_Clear();
     }
@@ -346,7 +353,7 @@ class CompiledTensor {
     return data;
   }
 
-  void RunInto(nb::handle out, const std::vector<const float*>& leaves) const {
+  void RunInto(nb::handle out, std::span<const float* const> leaves) const {
     ForeignMemory memory;
     if (!memory.Get(out.ptr(), PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)) {
       PyErr_Clear();
@@ -380,6 +387,8 @@ class CompiledTensor {
     const std::shared_ptr<Buffer> result = Session::Of().Run(*plan_, leaves.data(), nullptr);
     std::memcpy(data, result->data(), count * sizeof(float));
   }
+
+  static constexpr std::size_t kFew = 8;
 
   const Tensor tensor_;
   const std::shared_ptr<const tensor::Plan> plan_;
