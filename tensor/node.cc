@@ -14,6 +14,30 @@ std::uint64_t NextMark() {
   return ++last;
 }
 
+// Those of the nodes of `root` that are not yet marked.
+void Append(Node& root, std::uint64_t mark, std::vector<Node*>& order) {
+  if (root.mark == mark) return;
+  // A node and the next of its inputs to visit. Marked nodes without a place are on the stack.
+  thread_local std::vector<std::pair<Node*, std::size_t>> stack;
+  stack.clear();
+  root.mark = mark;
+  stack.emplace_back(&root, 0);
+  while (!stack.empty()) {
+    auto& [node, next] = stack.back();
+    if (next < node->inputs.size()) {
+      Node* const input = node->inputs[next++].get();
+      if (input->mark != mark) {
+        input->mark = mark;
+        stack.emplace_back(input, 0);
+      }
+      continue;
+    }
+    node->place = static_cast<std::uint32_t>(order.size());
+    order.push_back(node);
+    stack.pop_back();
+  }
+}
+
 }  // namespace
 
 // A chain of many nodes would need a stack as deep: inputs are destroyed in a loop instead.
@@ -33,32 +57,21 @@ Node::~Node() {
   doomed = nullptr;
 }
 
-std::vector<Node*> InOrder(Node& root) { return InOrder(std::vector<Node*>{&root}); }
+std::vector<Node*> InOrder(Node& root) {
+  std::vector<Node*> order;
+  InOrder(root, order);
+  return order;
+}
+
+void InOrder(Node& root, std::vector<Node*>& order) {
+  order.clear();
+  Append(root, NextMark(), order);
+}
 
 std::vector<Node*> InOrder(const std::vector<Node*>& roots) {
   const std::uint64_t mark = NextMark();
   std::vector<Node*> order;
-  // A node and the next of its inputs to visit. Marked nodes without a place are on the stack.
-  std::vector<std::pair<Node*, std::size_t>> stack;
-  for (Node* const root : roots) {
-    if (root->mark == mark) continue;
-    root->mark = mark;
-    stack.emplace_back(root, 0);
-    while (!stack.empty()) {
-      auto& [node, next] = stack.back();
-      if (next < node->inputs.size()) {
-        Node* const input = node->inputs[next++].get();
-        if (input->mark != mark) {
-          input->mark = mark;
-          stack.emplace_back(input, 0);
-        }
-        continue;
-      }
-      node->place = static_cast<std::uint32_t>(order.size());
-      order.push_back(node);
-      stack.pop_back();
-    }
-  }
+  for (Node* const root : roots) Append(*root, mark, order);
   return order;
 }
 

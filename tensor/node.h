@@ -77,6 +77,8 @@ struct Node {
 
 // All nodes that `root` depends on and itself, inputs before their consumers. Sets mark and place.
 std::vector<Node*> InOrder(Node& root);
+// The same, into a list that keeps its memory.
+void InOrder(Node& root, std::vector<Node*>& order);
 // The same for several roots.
 std::vector<Node*> InOrder(const std::vector<Node*>& roots);
 

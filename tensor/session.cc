@@ -203,8 +203,13 @@ std::vector<Node*> WithConsumers(const std::vector<Node*>& nodes, std::vector<No
 }
 
 std::shared_ptr<const Plan> Session::PlanOf(Node& root) {
+  std::vector<Node*> nodes;
+  InOrder(root, nodes);
+  return PlanOf(root, nodes);
+}
+
+std::shared_ptr<const Plan> Session::PlanOf(Node& root, const std::vector<Node*>& nodes) {
   thread_local std::vector<std::uint64_t> words;
-  const std::vector<Node*> nodes = InOrder(root);
   words.clear();
   AppendStructure(nodes, words);
   if (const auto found = plans_.find(words); found != plans_.end()) return found->second;
@@ -324,11 +329,15 @@ std::shared_ptr<Buffer> Session::Evaluate(Node& root) {
       })) {
     return root.result;
   }
-  const std::shared_ptr<const Plan> plan = PlanOf(root);
-  const std::vector<Node*> nodes = InOrder(root);
+  thread_local std::vector<Node*> nodes;
+  InOrder(root, nodes);
+  const std::shared_ptr<const Plan> plan = PlanOf(root, nodes);
   std::vector<const float*> leaves;
   std::vector<std::shared_ptr<Buffer>> kept;  // while the kernel runs, anyone may set a leaf
   std::vector<std::pair<const Node*, std::uint64_t>> result_of;
+  leaves.reserve(plan->leaves.size());
+  kept.reserve(plan->leaves.size());
+  result_of.reserve(plan->leaves.size());
   for (const std::uint32_t place : plan->leaves) {
     const Node& leaf = *nodes[place];
     if (!leaf.data) {

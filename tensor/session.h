@@ -112,6 +112,8 @@ class Session {
   };
   using Plans = std::unordered_map<std::vector<std::uint64_t>, std::shared_ptr<const Plan>, Hash>;
 
+  // `nodes`: as InOrder gave them just now.
+  std::shared_ptr<const Plan> PlanOf(Node& root, const std::vector<Node*>& nodes);
   std::shared_ptr<const Plan> MakePlan(const std::vector<Node*>& nodes,
                                        const std::vector<std::vector<std::int64_t>>& shapes);
   std::shared_ptr<Schedule> ScheduleOf(const looptree::LoopTree& start);
