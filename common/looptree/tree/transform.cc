@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/result.h"
@@ -275,6 +277,194 @@ Checked<LoopTree> DecreaseReuse(const LoopTree& tree, TreeRef loop, const Limits
 Checked<LoopTree> IncreaseReuse(const LoopTree& tree, TreeRef loop, const Limits& limits) {
   CheckLoop(tree, loop);
   return SetReuse(tree, loop, true, "its operations may already share it", limits);
+}
+
+namespace {
+
+std::string NodeText(const LoopTree& tree, NodeId node) {
+  return fmt::format("%{} ({})", node, OpName(tree.program().nodes[node].op));
+}
+
+Checked<void> CheckNode(const LoopTree& tree, NodeId node) {
+  if (node < tree.program().nodes.size()) return {};
+  return Illegal(fmt::format("there is no operation %{}: the program has {}", node,
+                             tree.program().nodes.size()));
+}
+
+Checked<LoopTree> SetReuseOf(const LoopTree& tree, TreeRef loop, NodeId node, bool reusable,
+                             const Limits& limits) {
+  CheckLoop(tree, loop);
+  LF_TRY_VOID(CheckNode(tree, node));
+  const auto own = tree.LoopsOf(node);
+  const auto at = std::ranges::find(own, loop);
+  if (at == own.end()) {
+    return Illegal(
+        fmt::format("{} does not run over {}", NodeText(tree, node), LoopText(tree, loop)));
+  }
+  Schedule schedule = tree.schedule();
+  LoopSpec& spec = schedule[node].loops[static_cast<std::size_t>(at - own.begin())];
+  if (spec.reusable == reusable) {
+    return Illegal(fmt::format("{} {} share {} with what follows", NodeText(tree, node),
+                               reusable ? "already may" : "already does not",
+                               LoopText(tree, loop)));
+  }
+  spec.reusable = reusable;
+  return tree.WithSchedule(std::move(schedule), limits);
+}
+
+}  // namespace
+
+Checked<LoopTree> DisableReuse(const LoopTree& tree, TreeRef loop, NodeId node,
+                               const Limits& limits) {
+  return SetReuseOf(tree, loop, node, false, limits);
+}
+
+Checked<LoopTree> EnableReuse(const LoopTree& tree, TreeRef loop, NodeId node,
+                              const Limits& limits) {
+  return SetReuseOf(tree, loop, node, true, limits);
+}
+
+namespace {
+
+// The loops in `order`, in the places that they have among `loops`. nullopt with `problem` set: two
+// loops over one dimension would change places.
+std::optional<std::vector<LoopSpec>> Reordered(const LoopTree& tree, NodeId node,
+                                               std::span<const TreeRef> order,
+                                               const std::vector<LoopSpec>& loops,
+                                               std::string& problem) {
+  std::vector<std::size_t> from;  // positions of the loops that the node has, in the new order
+  for (const TreeRef loop : order) {
+    const std::size_t at = PositionOf(tree, node, loop);
+    if (at != kAbsent) from.push_back(at);
+  }
+  std::vector<std::size_t> places = from;
+  std::ranges::sort(places);
+  std::vector<std::size_t> before(loops.size());  // by new position: the old one
+  for (std::size_t i = 0; i < loops.size(); ++i) before[i] = i;
+  for (std::size_t i = 0; i < places.size(); ++i) before[places[i]] = from[i];
+  std::vector<LoopSpec> reordered;
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (loops[before[i]].dim != loops[before[j]].dim || before[j] < before[i]) continue;
+      const auto own = tree.LoopsOf(node);
+      problem = fmt::format("{} and {} cannot change places: they run over one dimension",
+                            LoopText(tree, own[before[i]]), LoopText(tree, own[before[j]]));
+      return std::nullopt;
+    }
+    reordered.push_back(loops[before[i]]);
+  }
+  return reordered;
+}
+
+}  // namespace
+
+Checked<LoopTree> Reorder(const LoopTree& tree, std::span<const TreeRef> loops,
+                          const Limits& limits) {
+  for (const TreeRef loop : loops) CheckLoop(tree, loop);
+  if (loops.size() < 2) return tree;
+  std::vector<TreeRef> nested(loops.begin(), loops.end());
+  std::ranges::sort(nested);
+  for (std::size_t i = 1; i < nested.size(); ++i) {
+    if (nested[i] == nested[i - 1]) {
+      return Illegal(fmt::format("{} is named twice", LoopText(tree, nested[i])));
+    }
+    if (!IsInside(tree, nested[i], nested[i - 1])) {
+      return Illegal(fmt::format("{} and {} have no order: neither is inside the other",
+                                 LoopText(tree, nested[i - 1]), LoopText(tree, nested[i])));
+    }
+  }
+  Schedule schedule = tree.schedule();
+  std::string problem;
+  ForEachOperation(tree, nested.front(), schedule, [&](std::vector<LoopSpec>& own, NodeId node) {
+    if (auto reordered = Reordered(tree, node, loops, own, problem)) own = *std::move(reordered);
+  });
+  if (!problem.empty()) return Illegal(problem);
+  return tree.WithSchedule(std::move(schedule), limits);
+}
+
+namespace {
+
+// The loops from the root down to `loop` that the node can share, as its own.
+std::vector<LoopSpec> LeadingLoops(const LoopTree& tree, NodeId node, TreeRef loop,
+                                   std::map<DimId, std::int64_t>& left) {
+  std::vector<TreeRef> path;
+  for (TreeRef up = loop; up != kNoParent; up = tree.nodes()[up].parent) path.push_back(up);
+  std::ranges::reverse(path);
+  const ProgramFacts::NodeFacts& facts = tree.facts().nodes[node];
+  std::vector<LoopSpec> leading;
+  for (const TreeRef ref : path) {
+    const TreeNode& at = tree.nodes()[ref];
+    if (!facts.dims.Has(at.dim)) break;
+    leading.push_back(
+        {.dim = at.dim, .size = at.size, .tail = at.tail, .annotation = at.annotation});
+    left[at.dim] = at.inner;
+  }
+  return leading;
+}
+
+// The operations that run in one body with the node and that only it, or others of them, read.
+std::vector<NodeId> CompanionsOf(const LoopTree& tree, NodeId node) {
+  const auto body_of = [&](NodeId id) { return tree.nodes()[*tree.LeafOf(id)].parent; };
+  std::vector<NodeId> companions = {node};
+  for (std::size_t i = 0; i < companions.size(); ++i) {
+    for (const NodeId input : tree.program().nodes[companions[i]].inputs) {
+      if (!tree.LeafOf(input) || body_of(input) != body_of(node)) continue;
+      const std::vector<NodeId> readers = tree.ReadersOf(input);
+      const bool alone = std::ranges::all_of(readers, [&](NodeId reader) {
+        return std::ranges::find(companions, reader) != companions.end();
+      });
+      const bool known = std::ranges::find(companions, input) != companions.end();
+      if (!alone || known || !std::ranges::equal(tree.LoopsOf(input), tree.LoopsOf(node))) continue;
+      companions.push_back(input);
+    }
+  }
+  companions.erase(companions.begin());
+  return companions;
+}
+
+}  // namespace
+
+Checked<LoopTree> ComputeAt(const LoopTree& tree, NodeId node, TreeRef loop, const Limits& limits) {
+  CheckLoop(tree, loop);
+  LF_TRY_VOID(CheckNode(tree, node));
+  if (!tree.LeafOf(node)) {
+    return Illegal(fmt::format("{} has no loops of its own", NodeText(tree, node)));
+  }
+  const std::vector<NodeId> readers = tree.ReadersOf(node);
+  if (readers.empty()) return Illegal(fmt::format("nothing reads {}", NodeText(tree, node)));
+  for (const NodeId reader : readers) {
+    if (IsInside(tree, *tree.LeafOf(reader), loop)) continue;
+    return Illegal(fmt::format("{} reads {} outside of {}", NodeText(tree, reader),
+                               NodeText(tree, node), LoopText(tree, loop)));
+  }
+  std::map<DimId, std::int64_t> left;  // elements inside the leading loops
+  std::vector<LoopSpec> loops = LeadingLoops(tree, node, loop, left);
+  const std::size_t shared = loops.size();
+  if (shared == 0) {
+    TreeRef root = loop;
+    while (tree.nodes()[root].parent != kNoParent) root = tree.nodes()[root].parent;
+    return Illegal(
+        fmt::format("{} has no results of their own for the iterations of {}, the"
+                    " outermost loop around {}",
+                    NodeText(tree, node), LoopText(tree, root), NodeText(tree, readers.front())));
+  }
+  Schedule schedule = tree.schedule();
+  for (const LoopSpec& spec : schedule[node].loops) {
+    const auto rest = left.find(spec.dim);
+    if (rest == left.end()) {
+      loops.push_back(spec);
+    } else if (const std::int64_t size = std::exchange(rest->second, 1); size > 1) {
+      loops.push_back({.dim = spec.dim, .size = size});
+    }
+  }
+  for (const NodeId companion : CompanionsOf(tree, node)) schedule[companion].loops = loops;
+  schedule[node].loops = std::move(loops);
+  if (schedule[node].loops.size() > shared) schedule[node].loops[shared].reusable = false;
+  LF_TRY(LoopTree moved, tree.WithSchedule(std::move(schedule), limits));
+  const auto scope = moved.ScopeOf(node);
+  if (scope && moved.nodes()[*scope].depth + 1 >= shared) return moved;
+  return Illegal(fmt::format("another operation stands between {} and {}, which reads it",
+                             NodeText(tree, node), NodeText(tree, readers.front())));
 }
 
 }  // namespace loopfleet::looptree

@@ -4,6 +4,8 @@
 // may split or fuse, and a TreeRef of the old tree means nothing in the new one. The computed
 // values and the elements that each operation covers never change.
 //
+// What changes the program too, but not what it computes, is in program_transform.h.
+//
 // `loop` must be a loop of the tree; otherwise the call aborts. A rejection means that the tree
 // does not admit the change: kInvalidAction, or kLimit... if the result exceeds `limits`, or
 // kUnsupported if a view would read an element before it is computed.
@@ -63,5 +65,27 @@ Checked<LoopTree> DecreaseReuse(const LoopTree& tree, TreeRef loop, const Limits
 // Lets the operations inside the loop share it again with the operations that follow, if those have
 // an equal loop in the same place. Rejected if they already may.
 Checked<LoopTree> IncreaseReuse(const LoopTree& tree, TreeRef loop, const Limits& limits = {});
+
+// The same for one operation inside the loop. Rejected if it does not run over the loop, or if that
+// changes nothing.
+Checked<LoopTree> DisableReuse(const LoopTree& tree, TreeRef loop, NodeId node,
+                               const Limits& limits = {});
+Checked<LoopTree> EnableReuse(const LoopTree& tree, TreeRef loop, NodeId node,
+                              const Limits& limits = {});
+
+// Puts the loops, which are inside each other, into the given order, outermost first: they keep
+// their places in the nest, and each operation inside the outermost changes those of its loops that
+// are among them or equal to one. Loops over one dimension keep their order.
+Checked<LoopTree> Reorder(const LoopTree& tree, std::span<const TreeRef> loops,
+                          const Limits& limits = {});
+
+// Computes the node's result inside `loop`, which is around all that reads it: the node's leading
+// loops become those around its readers, from the root down to `loop`, as far as the node runs over
+// their dimensions and does not reduce over them. The rest of such a dimension is one loop inside;
+// other loops stay. What ran in one body with the node, for the node alone, comes along. Rejected
+// if the node runs over none of them, if another operation keeps the two apart, or if a view would
+// read elements of another iteration.
+Checked<LoopTree> ComputeAt(const LoopTree& tree, NodeId node, TreeRef loop,
+                            const Limits& limits = {});
 
 }  // namespace loopfleet::looptree
