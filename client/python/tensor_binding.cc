@@ -196,6 +196,12 @@ void SetValues(Tensor& tensor, nb::handle object, bool copy) {
     return;
   }
   Values values = FromPython(object, copy);
+  // A vector takes as many elements of any shape.
+  const tensor::Node& node = *tensor.node();
+  if (node.has_fixed_sizes && node.symbols.size() == 1 && values.shape.size() > 1 &&
+      values.buffer->count() == static_cast<std::size_t>(node.bound[0])) {
+    values.shape = node.bound;
+  }
   tensor.set(values.shape, std::move(values.buffer));
 }
 
