@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace {
 
 // A reference may take a minute, and a kernel ten seconds.
 constexpr std::chrono::seconds kPatience{120};
+
+const Error kOtherVersion{ErrorKind::kCorrupt, "its reply cannot be read: is it of this version?"};
 
 Failure Lost(const Error& error) {
   return {.code = FailureCode::kWorkerLost,
@@ -41,29 +44,47 @@ Status CompileService::EnsureStarted() {
   return {};
 }
 
-Result<ServeReply> CompileService::TryAsk(const std::string& request) {
+void CompileService::Forget() {
+  channel_ = Channel();
+  process_.reset();
+}
+
+Result<std::string> CompileService::TryAsk(const std::string& request, int memory) {
   LF_TRY_VOID(EnsureStarted());
   const Instant deadline = Instant(std::chrono::steady_clock::now()) + kPatience;
-  const auto lost = [this](Error error) {
-    channel_ = Channel();
-    process_.reset();
-    return std::unexpected(std::move(error));
-  };
-  if (const Status sent = channel_.Send(request, deadline); !sent) return lost(sent.error());
-  const Result<std::string> bytes = channel_.Receive(deadline, kMaxCompileReplyBytes);
-  if (!bytes) return lost(bytes.error());
-  std::optional<ServeReply> reply = DecodeServeReply(*bytes);
-  if (!reply) return lost({ErrorKind::kCorrupt, "its reply cannot be read: is it of this version?"});
-  return *std::move(reply);
+  const std::span<const int> fds(&memory, memory >= 0 ? 1 : 0);
+  if (const Status sent = channel_.Send(request, deadline, fds); !sent) {
+    Forget();
+    return std::unexpected(sent.error());
+  }
+  Result<std::string> bytes = channel_.Receive(deadline, kMaxCompileReplyBytes);
+  if (!bytes) Forget();
+  return bytes;
+}
+
+Result<std::string> CompileService::AskTwice(const std::string& request, int memory) {
+  const bool was_running = process_ && owner_ == ::getpid();
+  Result<std::string> reply = TryAsk(request, memory);
+  if (!reply && was_running && reply.error().kind == ErrorKind::kClosed) {
+    reply = TryAsk(request, memory);
+  }
+  return reply;
 }
 
 ServeReply CompileService::Ask(const ServeRequest& request) {
-  const std::string bytes = Encode(request);
-  const bool was_running = process_ && owner_ == ::getpid();
-  Result<ServeReply> reply = TryAsk(bytes);
-  if (!reply && was_running && reply.error().kind == ErrorKind::kClosed) reply = TryAsk(bytes);
-  if (!reply) return std::unexpected(Lost(reply.error()));
-  return *std::move(reply);
+  const Result<std::string> bytes = AskTwice(Encode(request), -1);
+  if (!bytes) return std::unexpected(Lost(bytes.error()));
+  if (std::optional<ServeReply> reply = DecodeServeReply(*bytes)) return *std::move(reply);
+  Forget();
+  return std::unexpected(Lost(kOtherVersion));
+}
+
+IsolatedRunReply CompileService::Ask(const IsolatedRunRequest& request, int memory) {
+  const Result<std::string> bytes = AskTwice(Encode(request), memory);
+  if (!bytes) return std::unexpected(Lost(bytes.error()));
+  if (std::optional<IsolatedRunReply> reply = DecodeIsolatedRunReply(*bytes)) return *std::move(reply);
+  Forget();
+  return std::unexpected(Lost(kOtherVersion));
 }
 
 }  // namespace loopfleet

@@ -28,12 +28,16 @@ class CompileService {
   // Code linked for this process. Failures are those of jobs; WORKER_LOST: the service cannot be
   // started, or it ended twice.
   ServeReply Ask(const ServeRequest& request);
+  // `memory`: the descriptor of a run's memory; -1: none.
+  IsolatedRunReply Ask(const IsolatedRunRequest& request, int memory);
   // -1: not started.
   pid_t pid() const { return process_ ? process_->pid() : -1; }
 
  private:
   Status EnsureStarted();
-  Result<ServeReply> TryAsk(const std::string& request);
+  Result<std::string> AskTwice(const std::string& request, int memory);
+  Result<std::string> TryAsk(const std::string& request, int memory);
+  void Forget();
 
   const Options options_;
   pid_t owner_ = -1;  // the process that started it

@@ -90,6 +90,7 @@ std::expected<std::shared_ptr<LocalKernel>, Failure> LocalKernels::Compile(
   if (!area_) {
     auto area = CodeArea::Create();
     if (!area) {
+      is_forbidden_ = true;
       return std::unexpected(
           Failure{.code = FailureCode::kUnsupported, .message = area.error().message});
     }

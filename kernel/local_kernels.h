@@ -77,11 +77,14 @@ class LocalKernels {
   // Failures are those of jobs, WORKER_LOST and UNSUPPORTED if no executable memory is allowed.
   std::expected<std::shared_ptr<LocalKernel>, Failure> Compile(const looptree::LoopTree& tree,
                                                                VerifyWish verify);
+  // The system lets this process execute no code that it wrote.
+  bool IsForbidden() const { return is_forbidden_; }
   CompileService& service() { return service_; }
 
  private:
   const std::uint32_t threads_;
   CompileService service_;
+  bool is_forbidden_ = false;
   std::shared_ptr<CodeArea> area_;        // null: not yet needed
   std::shared_ptr<SharedThreads> shared_;  // null: not yet needed
 };

@@ -1,13 +1,15 @@
 #pragma once
-// The messages between a client's process and `loopfleet-worker serve`, over a Channel: a
-// ServeRequest, answered by a ServeReply, one at a time. The server is trusted: it runs as the same
-// user and gives code that will run in the client's process.
+// The messages between a client's process and `loopfleet-worker serve`, over a Channel, one at a
+// time: a ServeRequest, answered by a ServeReply, or a IsolatedRunRequest, answered by a IsolatedRunReply. The server
+// is trusted: it runs as the same user and gives code that will run in the client's process.
 
 #include <cstdint>
 #include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "common/job/failure.h"
 #include "kernel/compile_message.h"
@@ -23,8 +25,19 @@ struct ServeRequest {
   CompileRequest compile;
   VerifyWish verify = VerifyWish::kOnce;
 };
+
+// Asks to run a tree in a child of the server. Sent with the descriptor of memory that holds the
+// inputs and takes the outputs (LayOutTensors); without one, the tree is only compiled.
+struct IsolatedRunRequest {
+  std::uint32_t threads = 1;
+  std::uint64_t memory_size = 0;  // 0: no memory is sent
+  std::string ir;
+};
+
 std::string Encode(const ServeRequest& request);
-std::optional<ServeRequest> DecodeServeRequest(std::string_view bytes);
+std::string Encode(const IsolatedRunRequest& request);
+using AnyServeRequest = std::variant<ServeRequest, IsolatedRunRequest>;
+std::optional<AnyServeRequest> DecodeServeRequest(std::string_view bytes);
 
 enum class Verified : std::uint8_t {
   kNo,        // as wished
@@ -43,5 +56,16 @@ struct Served {
 using ServeReply = std::expected<Served, Failure>;
 std::string EncodeServeReply(const ServeReply& reply);
 std::optional<ServeReply> DecodeServeReply(std::string_view bytes);
+
+struct IsolatedRun {
+  std::uint64_t scratch_bytes = 0;
+};
+using IsolatedRunReply = std::expected<IsolatedRun, Failure>;
+std::string EncodeIsolatedRunReply(const IsolatedRunReply& reply);
+std::optional<IsolatedRunReply> DecodeIsolatedRunReply(std::string_view bytes);
+
+// Where a program's inputs, then its outputs, lie in the memory of a IsolatedRunRequest: offsets in bytes,
+// then the whole size.
+std::vector<std::size_t> LayOutTensors(const looptree::Program& program);
 
 }  // namespace loopfleet

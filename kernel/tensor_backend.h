@@ -12,4 +12,8 @@ namespace loopfleet {
 std::shared_ptr<tensor::Backend> CpuTensorBackend(const CompileService::Options& options,
                                                   VerifyWish verify);
 
+// The backend `isolated`: kernels run in a sandboxed child of the service, on copies of their
+// tensors. For schedules of strangers, and where this process may not execute code that it wrote.
+std::shared_ptr<tensor::Backend> IsolatedTensorBackend(const CompileService::Options& options);
+
 }  // namespace loopfleet

@@ -119,6 +119,14 @@ void BindKernels(nb::module_& module) {
       "program"_a, "memory"_a, "threads"_a, "verify"_a,
       "Tensors are compiled by `program`, loopfleet-worker, and run in this process.");
   module.def(
+      "use_isolated",
+      [](std::string program, std::uint32_t threads) {
+        tensor::Session::Of().SetBackend(
+            IsolatedTensorBackend({.program = std::move(program), .threads = threads}));
+      },
+      "program"_a, "threads"_a,
+      "Tensors are compiled by `program`, loopfleet-worker, and run in a sandboxed child of it.");
+  module.def(
       "use_interpreter", [] { tensor::Session::Of().SetBackend(tensor::InterpretedBackend()); },
       "Tensors are computed by walking their loop trees: slow, needs no compiler.");
   module.def("backend_name", [] { return tensor::Session::Of().backend().name(); });

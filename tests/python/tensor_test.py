@@ -656,6 +656,18 @@ def test_the_interpreter_gives_the_same():
         lt.set_default_backend("tpu")
 
 
+def test_a_child_process_gives_the_same():
+    a, b = numbers(19, 10), numbers(10, 11, seed=1)
+    with lt.Backend("isolated"):
+        assert _core.backend_name() == "isolated"
+        for _ in range(3):
+            c = product(lt.Tensor(a), lt.Tensor(b))
+            c.force_recompute()
+            close(c, a @ b, 1e-4)
+        close((c + 1).unflatten(c.symbolic_shape[0], *lt.symbols("p"), (lt.Symbol("q"), 19)).sum(), (a @ b + 1).sum(), 1e-3)
+        assert c.scratch_bytes >= 0
+
+
 def test_parallel_loops():
     lt.set_threads(2)
     try:

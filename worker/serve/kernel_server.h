@@ -2,9 +2,13 @@
 // KernelServer: answers requests of `loopfleet-worker serve` with the children of one preparing
 // thread. Belongs to one thread.
 
+#include <cstdint>
 #include <expected>
+#include <list>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "common/job/failure.h"
 #include "common/looptree/tree/loop_tree.h"
@@ -27,8 +31,21 @@ class KernelServer {
   explicit KernelServer(const Parts& parts);
 
   ServeReply Answer(const ServeRequest& request);
+  // `memory`: the descriptor that came with the request; -1: none.
+  IsolatedRunReply Answer(const IsolatedRunRequest& request, int memory);
 
  private:
+  // Code in its place, kept for further runs.
+  struct Loaded {
+    looptree::LoopTree tree;
+    CodeArena::Place place;
+    Kernel kernel;
+    std::uint64_t entry = 0;
+  };
+  std::expected<Loaded, Failure> Load(const looptree::LoopTree& tree, std::uint32_t threads);
+  std::expected<Loaded*, Failure> FindLoaded(const IsolatedRunRequest& request);
+  std::expected<std::shared_ptr<GuardedBuffers>, Failure> BuffersFor(const Kernel& kernel,
+                                                                     const Workload& workload);
   struct Judged {
     Verified verified = Verified::kRight;
     std::string remark;
@@ -41,6 +58,7 @@ class KernelServer {
   const Parts parts_;
   WorkloadCache workloads_;
   GuardedBufferPool buffers_{{}};
+  std::list<std::pair<std::string, Loaded>> loaded_;  // by IR text, the last used first
 };
 
 }  // namespace loopfleet::worker

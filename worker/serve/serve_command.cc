@@ -27,6 +27,8 @@ namespace {
 
 constexpr int kExitBadUsage = 2;
 constexpr int kExitFailed = 70;
+// For the kernels that wait for further runs, and the one that is verified.
+constexpr std::uint32_t kPlaces = 40;
 
 // The socket that is this process's standard input, moved elsewhere: children may inherit nothing.
 Result<Channel> TakeStandardInput() {
@@ -48,7 +50,7 @@ Status Serve(const WorkerConfig& config, const std::string& memory, const Backen
   LF_TRY(Channel client, TakeStandardInput());
   LF_TRY(const std::vector<int> processors, monitoring::AllowedProcessors());
   const monitoring::CorePlan cores = monitoring::PlanCores(processors, {});
-  LF_TRY(const std::unique_ptr<CodeArena> code, CodeArena::Create({.places = 2}));
+  LF_TRY(const std::unique_ptr<CodeArena> code, CodeArena::Create({.places = kPlaces}));
   const ChildPrograms programs =
       ChildProgramsOf(config, backend, {}, cores, ProbeIsolation(), *code);
   LF_TRY(const std::unique_ptr<ForkServer> fork_server, ForkServer::Start(programs));
@@ -56,11 +58,18 @@ Status Serve(const WorkerConfig& config, const std::string& memory, const Backen
   KnownCode known(memory);
   KernelServer server({.children = children, .code = *code, .known = known});
   for (;;) {
-    const Result<std::string> bytes = client.Receive(std::nullopt, kMaxRequestBytes);
-    if (!bytes) return {};  // the client is done
-    const std::optional<ServeRequest> request = DecodeServeRequest(*bytes);
+    const Result<Channel::Message> message = client.ReceiveWithFds(kMaxRequestBytes);
+    if (!message) return {};  // the client is done
+    const std::optional<AnyServeRequest> request = DecodeServeRequest(message->bytes);
     if (!request) return Fail(ErrorKind::kCorrupt, "a request cannot be read: other versions?");
-    if (!client.Send(EncodeServeReply(server.Answer(*request)), std::nullopt)) return {};
+    std::string reply;
+    if (const auto* const run = std::get_if<IsolatedRunRequest>(&*request)) {
+      reply = EncodeIsolatedRunReply(
+          server.Answer(*run, message->fds.empty() ? -1 : message->fds[0].get()));
+    } else {
+      reply = EncodeServeReply(server.Answer(std::get<ServeRequest>(*request)));
+    }
+    if (!client.Send(reply, std::nullopt)) return {};
   }
 }
 

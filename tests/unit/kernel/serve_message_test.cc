@@ -14,13 +14,35 @@ TEST(ServeMessageTest, RequestsComeBack) {
                                          .outside = OutsideFunctions::OfThisProcess(),
                                          .ir = "text"},
                              .verify = VerifyWish::kNever};
-  const auto back = DecodeServeRequest(Encode(request));
-  ASSERT_TRUE(back);
+  const auto any = DecodeServeRequest(Encode(request));
+  ASSERT_TRUE(any);
+  const auto* const back = std::get_if<ServeRequest>(&*any);
+  ASSERT_NE(back, nullptr);
   EXPECT_EQ(back->compile.code_address, 4096U);
   EXPECT_EQ(back->compile.threads, 3U);
   EXPECT_EQ(back->compile.outside, request.compile.outside);
   EXPECT_EQ(back->compile.ir, "text");
   EXPECT_EQ(back->verify, VerifyWish::kNever);
+}
+
+TEST(ServeMessageTest, RunsComeBack) {
+  const auto any =
+      DecodeServeRequest(Encode(IsolatedRunRequest{.threads = 2, .memory_size = 7, .ir = "x"}));
+  ASSERT_TRUE(any);
+  const auto* const run = std::get_if<IsolatedRunRequest>(&*any);
+  ASSERT_NE(run, nullptr);
+  EXPECT_EQ(run->threads, 2U);
+  EXPECT_EQ(run->memory_size, 7U);
+  EXPECT_EQ(run->ir, "x");
+  EXPECT_EQ(DecodeIsolatedRunReply(EncodeIsolatedRunReply(IsolatedRun{.scratch_bytes = 9}))
+                ->value()
+                .scratch_bytes,
+            9U);
+  const IsolatedRunReply failed =
+      std::unexpected(Failure{.code = FailureCode::kRunCrash, .message = "m"});
+  EXPECT_EQ(DecodeIsolatedRunReply(EncodeIsolatedRunReply(failed))->error().code,
+            FailureCode::kRunCrash);
+  EXPECT_FALSE(DecodeIsolatedRunReply("x"));
 }
 
 TEST(ServeMessageTest, RepliesComeBackAndCutOnesAreRefused) {

@@ -1,5 +1,6 @@
-"""What runs tensors: ``cpu`` compiles kernels with `loopfleet-worker serve` and calls them in this process;
-``cpu_interpreted`` walks their loops in C++, slowly, and needs no compiler."""
+"""What runs tensors: ``cpu`` compiles kernels with `loopfleet-worker serve` and calls them in this process; ``isolated``
+runs them in a sandboxed child of that, on copies, for schedules of strangers; ``cpu_interpreted`` walks their loops in
+C++, slowly, and needs no compiler."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from .. import _core
 __all__ = ["Backend", "backends", "get_default_backend", "set_default_backend", "set_threads", "set_verify"]
 
 _ALIASES = {"cpp": "cpu", "loop_nest": "cpu"}  # of loop_tool
-_BACKENDS = ("cpu", "cpu_interpreted")
+_BACKENDS = ("cpu", "cpu_interpreted", "isolated")
 _settings = {"backend": "cpu", "threads": 1, "verify": "once"}
 
 
@@ -34,6 +35,8 @@ def _memory_file() -> str:
 def _apply() -> None:
     if _settings["backend"] == "cpu_interpreted":
         _core.use_interpreter()
+    elif _settings["backend"] == "isolated":
+        _core.use_isolated(find_worker(), _settings["threads"])
     else:
         _core.use_cpu(find_worker(), _memory_file(), _settings["threads"], _settings["verify"] == "once")
 
@@ -50,7 +53,7 @@ def set_default_backend(name: str) -> None:
     """For all tensors from now on. ValueError: there is none of this name."""
     name = _ALIASES.get(name, name)
     if name not in _BACKENDS:
-        raise ValueError(f"there is no backend '{name}': use {' or '.join(_BACKENDS)}")
+        raise ValueError(f"there is no backend '{name}': use {', '.join(_BACKENDS)}")
     if name != _settings["backend"]:
         _settings["backend"] = name
         _apply()
