@@ -10,6 +10,7 @@
 #include "client/python/passes_binding.h"
 #include "client/python/search_binding.h"
 #include "client/python/tensor_binding.h"
+#include "client/python/tree_binding.h"
 #include "client/python/walk_binding.h"
 
 NB_MODULE(_core, module) {
@@ -21,6 +22,7 @@ NB_MODULE(_core, module) {
   loopfleet::python::BindJobs(module);
   loopfleet::python::BindFrames(module);
   loopfleet::python::BindWalks(module);
+  loopfleet::python::BindTrees(module);
   loopfleet::python::BindSearch(module);
   loopfleet::python::BindPasses(module);
   loopfleet::python::BindTensors(module);

@@ -21,6 +21,8 @@
 
 #include "client/python/array_exchange.h"
 #include "client/python/conversion.h"
+#include "client/python/ir_builder.h"
+#include "client/python/schedule_error.h"
 #include "common/looptree/text/text.h"
 #include "common/looptree/tree/key.h"
 #include "tensor/tensor.h"
@@ -259,6 +261,24 @@ looptree::LoopTree ParsedTree(const std::string& ir) {
   auto tree = looptree::ParseIr(ir);
   if (!tree) throw TensorError(Kind::kSchedule, tree.error().message);
   return *std::move(tree);
+}
+
+// False: it is neither a tree nor an IR.
+bool TrySetTree(const Tensor& tensor, nb::handle value) {
+  if (nb::isinstance<looptree::LoopTree>(value)) {
+    tensor.set(nb::cast<const looptree::LoopTree&>(value));
+  } else if (nb::isinstance<IrBuilder>(value)) {
+    tensor.set(OrRaiseSchedule(nb::cast<const IrBuilder&>(value).Tree()));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void SetTree(const Tensor& tensor, nb::handle value) {
+  if (TrySetTree(tensor, value)) return;
+  throw nb::type_error(
+      fmt::format("a schedule is a LoopTree or an IR, not a {}", TypeName(value)).c_str());
 }
 
 // A program with its inputs open: the callable that lt.compile gives.
@@ -576,9 +596,7 @@ void BindTensors(nb::module_& module) {
       "set",
       [](nb::object self, nb::handle value, bool copy) {
         auto& t = nb::cast<Tensor&>(self);
-        if (nb::hasattr(value, "serialize")) {  // a loop tree or an IR
-          t.set(ParsedTree(nb::cast<std::string>(value.attr("serialize")())));
-        } else {
+        if (!TrySetTree(t, value)) {
           SetValues(t, value, copy);
         }
         return self;
@@ -745,14 +763,26 @@ void BindTensors(nb::module_& module) {
   type.attr("__hash__") =
       nb::borrow(reinterpret_cast<PyObject*>(&PyBaseObject_Type)).attr("__hash__");
 
+  for (const char* const name : {"loop_tree", "schedule"}) {
+    type.def_prop_rw(
+        name, [](const Tensor& t) { return t.loop_tree(); }, &SetTree, nb::arg().none(),
+        "The schedule of its last segment, which all tensors of the same structure share. Takes a "
+        "LoopTree or an IR of the same program.");
+  }
+  type.def_prop_ro(
+      "ir", [](const Tensor& t) { return IrBuilder(t.loop_tree()); },
+      "The same as an IR: a copy, which set() takes. Its str is Graphviz.");
+  type.def_prop_ro(
+      "segments",
+      [](const Tensor& t) {
+        std::vector<looptree::LoopTree> trees;
+        for (const auto& schedule : t.segments()) trees.push_back(schedule->tree());
+        return trees;
+      },
+      "The trees of all its kernels, in the order in which they run.");
   type.def_prop_ro("_tree_ir", [](const Tensor& t) { return looptree::IrTextOf(t.loop_tree()); });
   type.def_prop_ro("_start_ir",
                    [](const Tensor& t) { return looptree::IrTextOf(t.schedule()->start()); });
-  type.def_prop_ro("_segment_irs", [](const Tensor& t) {
-    std::vector<std::string> texts;
-    for (const auto& schedule : t.segments()) texts.push_back(looptree::IrTextOf(schedule->tree()));
-    return texts;
-  });
   type.def(
       "_set_ir", [](const Tensor& t, const std::string& ir) { t.set(ParsedTree(ir)); }, "ir"_a);
   type.def_prop_ro("tree_key",

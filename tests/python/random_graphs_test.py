@@ -202,14 +202,14 @@ class Maker:
 
 def walked(tensor, choose):
     """Sets a schedule that a random walk from the start schedule leads to."""
-    walk = _core.Walk(ir=tensor._tree_ir)
+    walk = _core.Walk(ir=tensor.loop_tree.serialize())
     names = ["down", "up", "swap_down", "swap_up", "split_2", "split_4", "merge", "vectorize", "unroll"]
     for _ in range(choose.randrange(8)):
         try:
             walk.apply(choose.choice(names))
         except ValueError:  # no such action in this dialect
             pass
-    tensor._set_ir(walk.observe("ir"))
+    tensor.loop_tree = lt.LoopTree(walk.observe("ir"))
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -226,10 +226,10 @@ def test_random_graphs_are_right(threads):
             if tensor.symbolic_shape != named.symbols:
                 raise AssertionError(f"seed {seed}: dims {tensor.symbolic_shape}, not {named.symbols}")
             assert tensor.shape == list(named.values.shape), f"seed {seed}"
-            irs = tensor._segment_irs
-            segments += len(irs) > 1
-            guarded += any("outside" in ir for ir in irs)
-            if irs and seed % 3:
+            trees = tensor.segments
+            segments += len(trees) > 1
+            guarded += any("outside" in tree.serialize() for tree in trees)
+            if trees and seed % 3:
                 walked(tensor, maker.random)
             values = tensor.numpy()
             scale = 1e-4 * max(1, np.abs(named.values).max())

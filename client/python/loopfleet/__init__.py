@@ -10,12 +10,12 @@ and ``loopfleet/LoopTune-v0`` with Gymnasium. See docs/PYTHON.md.
 
 import importlib.util as _importlib_util
 
-from ._core import Job, JobError, Outcome, Walk, __version__
+from ._core import IR, Job, JobError, Loop, LoopTree, Outcome, Walk, __version__
 from .async_client import AsyncClient
 from .client import Client
 from .confirmation import Confirmation, Confirmed
 from .errors import (ClientClosed, ClusterError, CoordinatorReplaced, CoordinatorUnavailable, DeadlineExceeded,
-                     LoopfleetError, Refused)
+                     LoopfleetError, Refused, ScheduleError)
 from .jobs import job
 from .local_cluster import LocalCluster
 from .results import FAILURE_NAMES, FAILURE_NUMBERS, GRADES, RETRYABLE, SOURCES, ResultBatch
@@ -23,8 +23,9 @@ from .schedule_search import SearchResult, search
 
 __all__ = ["AsyncClient", "Client", "ClientClosed", "ClusterError", "Confirmation", "Confirmed",
            "CoordinatorReplaced", "CoordinatorUnavailable", "DeadlineExceeded", "FAILURE_NAMES", "FAILURE_NUMBERS",
-           "GRADES", "Job", "JobError", "LocalCluster", "LoopfleetError", "Outcome", "RETRYABLE", "Refused",
-           "ResultBatch", "SOURCES", "SearchResult", "Walk", "__version__", "job", "search"]
+           "GRADES", "IR", "Job", "JobError", "LocalCluster", "Loop", "LoopTree", "LoopfleetError", "Outcome",
+           "RETRYABLE", "Refused", "ResultBatch", "SOURCES", "ScheduleError", "SearchResult", "Walk", "__version__",
+           "job", "search"]
 
 if _importlib_util.find_spec("gymnasium") is not None:
     from . import envs

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ._core import JobError
+from ._core import JobError, set_schedule_error
 
 __all__ = ["LoopfleetError", "CoordinatorUnavailable", "CoordinatorReplaced", "DeadlineExceeded", "Refused", "ClientClosed",
-           "JobError", "ClusterError"]
+           "JobError", "ClusterError", "ScheduleError"]
 
 
 class LoopfleetError(Exception):
@@ -59,3 +59,12 @@ class ClientClosed(LoopfleetError):
 
 class ClusterError(LoopfleetError):
     """A local cluster could not be started."""
+
+
+class ScheduleError(LoopfleetError, ValueError):
+    """A tree does not admit a transformation, or no tree can be made. ``code`` is one of the failure codes."""
+
+    code = ""
+
+
+set_schedule_error(ScheduleError)

@@ -52,10 +52,17 @@ Checked<LoopTree> CopyInput(const LoopTree& tree, NodeId node, std::size_t input
   const NodeId from = program.nodes[node].inputs[input];
   const auto copy = static_cast<NodeId>(program.nodes.size());
   NodeSchedule loops{.priority = schedule[node].priority};
-  for (const DimId dim : program.nodes[from].dims) {
-    loops.loops.push_back({.dim = dim, .size = program.dims[dim].size});
+  DimSet missing = tree.facts().nodes[from].dims;
+  for (const LoopSpec& spec : schedule[node].loops) {
+    if (!tree.facts().nodes[from].dims.Has(spec.dim)) continue;
+    loops.loops.push_back(spec);
+    DimSet covered;
+    covered.Add(spec.dim);
+    missing = missing - covered;
   }
-  if (!loops.loops.empty()) loops.loops.front().reusable = false;
+  for (const DimId dim : program.nodes[from].dims) {
+    if (missing.Has(dim)) loops.loops.push_back({.dim = dim, .size = program.dims[dim].size});
+  }
   program.nodes.push_back({.op = Op::kCopy, .inputs = {from}, .dims = program.nodes[from].dims});
   program.nodes[node].inputs[input] = copy;
   schedule.push_back(std::move(loops));

@@ -11,8 +11,8 @@
 
 namespace loopfleet::looptree {
 
-// Gives the node a copy of its input number `input`, made in a nest of its own: the last operation
-// of the new program. ComputeAt moves it closer.
+// Gives the node a copy of its input number `input`: the last operation of the new program, with
+// those of the node's loops that run over the input's dimensions, so made right before it is read.
 Checked<LoopTree> CopyInput(const LoopTree& tree, NodeId node, std::size_t input,
                             const Limits& limits = {});
 

@@ -16,7 +16,8 @@ from typing import Any, Union
 import numpy as _numpy
 
 from .. import _core
-from .._core import IR, LoopTree
+from .._core import IR as _IR
+from .._core import Loop, LoopTree
 from ..tensor import (Backend, DTypeError, Expr, KernelError, ScheduleError, ShapeError, Size, SizeConflict, SizeUnknown,
                       Symbol, SymbolGenerator, Tensor, TensorError, ViewError, arange, backends, compile, from_dlpack,
                       get_default_backend, load_schedules, nn, ones, rand, save_schedules, set_default_backend,
@@ -65,6 +66,16 @@ add, mul, sub, div = Operation.add, Operation.multiply, Operation.subtract, Oper
 read, write, view, copy, constant = Operation.read, Operation.write, Operation.view, Operation.copy, Operation.constant
 subtract, multiply, divide, negate, reciprocal = (Operation.subtract, Operation.multiply, Operation.divide, Operation.negate,
                                                   Operation.reciprocal)
+
+
+_SHORT_NAMES = {"mul": "multiply", "sub": "subtract", "div": "divide", "neg": "negate", "recip": "reciprocal"}
+
+
+class IR(_IR):
+    """A program and its loops, made node by node; also takes loop_tool's short names of operations, such as "mul"."""
+
+    def create_node(self, op: Any, inputs: list[int], vars: list[int]) -> int:
+        return super().create_node(_SHORT_NAMES.get(op, op) if isinstance(op, str) else op, inputs, vars)
 
 
 class RawTensor:
@@ -191,6 +202,6 @@ copy_input, delete_copy, swap_nodes, map_ref = map(_by_method, ("copy_input", "d
 next_ref, previous_ref, trivially_parallel = map(_by_method, ("next_ref", "previous_ref", "trivially_parallel"))
 
 
-def deserialize(text: str) -> IR:
+def deserialize(text: str) -> _IR:
     """The IR of its text."""
-    return LoopTree.deserialize(text).ir
+    return LoopTree(text).ir

@@ -2,14 +2,14 @@
 LOOPFLEET_TRACE=1 also the line that made each tensor."""
 
 from .. import _core
-from ..errors import LoopfleetError
+from ..errors import LoopfleetError, ScheduleError
 
 __all__ = ["TensorError", "SizeUnknown", "SizeConflict", "ShapeError", "ViewError", "DTypeError", "ScheduleError",
            "KernelError"]
 
 
 class TensorError(LoopfleetError, ValueError):
-    """The tensor is not of the right sort, such as no leaf. All errors of tensors are of this class."""
+    """The tensor is not of the right sort, such as no leaf. All that follow are of this class, too."""
 
 
 class SizeUnknown(TensorError):
@@ -30,10 +30,6 @@ class ViewError(TensorError):
 
 class DTypeError(TensorError, TypeError):
     """Elements that cannot become float32, or memory that cannot be shared."""
-
-
-class ScheduleError(TensorError):
-    """A schedule that does not fit the tensor."""
 
 
 class KernelError(TensorError):

@@ -1,0 +1,52 @@
+#pragma once
+// IrBuilder: a program and its schedule under construction, in loop_tool's words: vars are
+// dimensions, nodes operations, an order the loops of a node. Nothing is checked before Tree().
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/looptree/tree/loop_tree.h"
+
+namespace loopfleet::python {
+
+class IrBuilder {
+ public:
+  using Size = std::pair<std::int64_t, std::int64_t>;  // size and tail
+  using Order = std::vector<std::pair<looptree::DimId, Size>>;
+
+  IrBuilder() = default;
+  explicit IrBuilder(const looptree::LoopTree& tree)
+      : program_(tree.program()), schedule_(tree.schedule()) {}
+
+  // `size` 0: what the loops over it cover.
+  looptree::DimId CreateVar(std::string name, std::int64_t size);
+  looptree::NodeId CreateNode(looptree::Node node);
+  void SetInputs(std::vector<looptree::NodeId> nodes) { program_.inputs = std::move(nodes); }
+  void SetOutputs(std::vector<looptree::NodeId> nodes) { program_.outputs = std::move(nodes); }
+  void SetPriority(looptree::NodeId node, double priority);
+  // Replaces the node's loops; annotations and reuse are as at the start.
+  void SetOrder(looptree::NodeId node, const Order& order);
+  void SetReuse(looptree::NodeId node, std::size_t loop, bool reusable);
+  void Annotate(looptree::NodeId node, std::size_t loop, looptree::Annotation annotation);
+
+  const looptree::Program& program() const { return program_; }
+  const looptree::Schedule& schedule() const { return schedule_; }
+  // Raises ScheduleError for a number that is none.
+  const looptree::Node& node(looptree::NodeId id) const;
+  const looptree::Dim& var(looptree::DimId id) const;
+
+  looptree::Checked<looptree::LoopTree> Tree() const;
+
+ private:
+  looptree::NodeSchedule& ScheduleOf(looptree::NodeId node);
+  looptree::LoopSpec& LoopOf(looptree::NodeId node, std::size_t loop);
+
+  looptree::Program program_;
+  looptree::Schedule schedule_;  // one per node
+};
+
+}  // namespace loopfleet::python
