@@ -52,7 +52,8 @@ class IsolatedKernel final : public tensor::Runnable {
     const IsolatedRunReply compiled = service_->Ask(request_, -1);
     if (!compiled) ThrowKernelError(compiled.error());
     scratch_bytes_ = compiled->scratch_bytes;
-    request_.memory_size = offsets_.back();
+    constexpr std::size_t kPageBytes = 4096;
+    request_.memory_size = (offsets_.back() + kPageBytes - 1) / kPageBytes * kPageBytes;
   }
 
   void Run(const float* const* inputs, float* const* outputs) override {

@@ -179,14 +179,14 @@ class SegmentBuilder {
     return mine < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(mine));
   }
 
-  // The name of a class: of its last symbol that is not fresh, which is the one that its user gave.
+  // The name of a class: of its last symbol that is not fresh, as its user gave it last.
   void NameClasses() {
     for (const Place place : members_) {
       for (std::size_t axis = 0; axis < nodes_[place]->symbols.size(); ++axis) {
         const Symbol& symbol = nodes_[place]->symbols[axis];
         const std::uint32_t root = classes_.RootOf(place, axis);
         const auto [known, is_first] = names_.emplace(root, symbol);
-        if (!is_first && !symbol.is_fresh() && known->second.is_fresh()) known->second = symbol;
+        if (!is_first && !symbol.is_fresh()) known->second = symbol;
       }
     }
   }
