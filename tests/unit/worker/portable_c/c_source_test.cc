@@ -133,6 +133,16 @@ TEST(CSource, ReadsLikeTheTree) {
   ExpectGolden("positive_products", tree);
 }
 
+// Conditions in the order in which they are checked, an index that is divided, a constant with a
+// condition.
+TEST(CSource, GuardsReadLikeTheView) {
+  for (const ZooProgram& zoo : ProgramZoo()) {
+    if (zoo.name == "PaddedConvolution") ExpectGolden("padded_convolution", PlainTree(zoo.program));
+    if (zoo.name == "SpreadConvolution") ExpectGolden("spread_convolution", PlainTree(zoo.program));
+    if (zoo.name == "Concatenation") ExpectGolden("concatenation", PlainTree(zoo.program));
+  }
+}
+
 // What the lowering makes of splits, tails, orders, reductions, views and scopes, as text.
 TEST(CSource, PlansAreAsTheyWere) {
   struct Golden {
@@ -153,6 +163,7 @@ TEST(CSource, PlansAreAsTheyWere) {
         Golden{"two_products", "benchmark://program-v0/twomm8_6_4_10", ""},
         Golden{"chain", "benchmark://program-v0/chain6_10", "merge"},
         Golden{"row_sums", "benchmark://program-v0/reduce_add10_7", "swap_down"},
+        Golden{"positive_product_constant", "benchmark://program-v0/positive_product_c12_20_8", ""},
         Golden{"shift", "benchmark://program-v0/shift6_9", ""}}) {
     JobSpec job{.source = looptree::BenchmarkUri{golden.uri},
                 .on_illegal = looptree::OnIllegal::kSkip};
