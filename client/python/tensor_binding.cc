@@ -640,11 +640,6 @@ void BindTensors(nb::module_& module) {
         return trees;
       },
       "The trees of all its kernels, in the order in which they run.");
-  type.def_prop_ro("_tree_ir", [](const Tensor& t) { return looptree::IrTextOf(t.loop_tree()); });
-  type.def_prop_ro("_start_ir",
-                   [](const Tensor& t) { return looptree::IrTextOf(t.schedule()->start()); });
-  type.def(
-      "_set_ir", [](const Tensor& t, const std::string& ir) { t.set(ParsedTree(ir)); }, "ir"_a);
   type.def_prop_ro("tree_key",
                    [](const Tensor& t) { return looptree::KeyOf(t.loop_tree()).ToString(); });
   type.def_prop_ro("program_key", [](const Tensor& t) { return t.schedule()->key().ToString(); });

@@ -615,22 +615,22 @@ def test_threads_evaluate_at_once():
 
 def test_schedules_are_found_by_structure_and_kept_in_files(tmp_path):
     c = product(lt.rand(17, 18), lt.rand(18, 19))
-    start, expected = c._tree_ir, c.numpy(copy=True)
-    walk = _core.Walk(ir=start)
+    start, expected = c.loop_tree, c.numpy(copy=True)
+    walk = _core.Walk(ir=start.serialize())
     assert walk.apply("split_4") and walk.apply("swap_down")
-    c._set_ir(walk.observe("ir"))
+    c.loop_tree = lt.LoopTree(walk.observe("ir"))
     tree_key = c.tree_key
     c.force_recompute()
     np.testing.assert_allclose(c.numpy(), expected, rtol=1e-4)
     assert product(lt.rand(17, 18), lt.rand(18, 19)).tree_key == tree_key
     assert lt.save_schedules(tmp_path / "schedules") > 0
-    c._set_ir(start)
+    c.loop_tree = start
     assert c.tree_key != tree_key
     assert lt.load_schedules(tmp_path / "schedules") > 0
     assert c.tree_key == tree_key
-    c._set_ir(start)
+    c.loop_tree = start
     with pytest.raises(lt.ScheduleError, match="program"):
-        c._set_ir(product(lt.rand(17, 18), lt.rand(18, 20))._tree_ir)
+        c.set(product(lt.rand(17, 18), lt.rand(18, 20)).ir)
     (tmp_path / "bad").write_text("{}\n")
     with pytest.raises(lt.ScheduleError, match="line 1"):
         lt.load_schedules(tmp_path / "bad")
@@ -672,8 +672,8 @@ def test_parallel_loops():
     try:
         a, b = numbers(64, 65), numbers(65, 66, seed=1)
         c = product(lt.Tensor(a), lt.Tensor(b))
-        walk = _core.Walk(ir=c._tree_ir)
-        c._set_ir(c._tree_ir)
+        c.loop_tree = c.loop_tree.parallel(0)
+        assert "cpu_parallel" in str(c.loop_tree)
         close(c, a @ b, 1e-3)
     finally:
         lt.set_threads(1)
@@ -689,6 +689,14 @@ def test_a_missing_worker_is_named(monkeypatch):
         monkeypatch.undo()
         lt.set_verify("once")
     assert (lt.Tensor(5) + 123).numpy().tolist() == [123] * 5
+
+
+def test_the_service_is_not_for_people():
+    worker = os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet-worker")
+    for arguments, words in [([], "loopfleet.tensor"), (["--threads", "0"], "--threads"), (["--nonsense"], "nonsense")]:
+        done = subprocess.run([worker, "serve", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert done.returncode == 2 and words in done.stderr
+    assert "--memory" in subprocess.run([worker, "serve", "--help"], capture_output=True, text=True, check=True).stdout
 
 
 def test_symbols_and_expressions():
@@ -747,3 +755,33 @@ def test_random_calls_never_end_the_process():
                 if len(tensors) > 50:
                     tensors.pop(choose.randrange(4, len(tensors)))
     assert made > calls // 100
+
+
+# ---- on workers ---------------------------------------------------------------------------------------------------
+
+def test_tuning_keeps_the_best_and_benchmarks_measure(client):
+    c = product(lt.rand(64, 65), lt.rand(65, 66))
+    expected = c.numpy(copy=True)
+    start = c.loop_tree
+    outcome = c.benchmark(client=client)
+    assert outcome.ok and outcome.gflops > 0
+    tuned = c.tune(seconds=3, client=client)
+    assert tuned.evaluated > 1 and tuned.before > 0 and tuned.after >= tuned.before
+    c.force_recompute()
+    np.testing.assert_allclose(c.numpy(), expected, rtol=1e-3)
+
+    c.loop_tree = start
+    asked = []
+
+    def strategy(best, history):
+        asked.append((best, history))
+        tree = lt.LoopTree(best)
+        return [tree.split("m", 8), tree.split("n", 16)] if len(asked) == 1 else []
+
+    tuned = c.tune(strategy, seconds=60, client=client)
+    assert tuned.evaluated == 3 and len(asked) == 2 and len(asked[1][1]) == 3
+    assert c.loop_tree.program_key == start.program_key
+    with pytest.raises(lt.ScheduleError, match="another program"):
+        c.tune(lambda best, history: [lt.LoopTree("benchmark://mm-v0/mm8_8_8")], seconds=5, client=client)
+    with pytest.raises(ValueError, match="seconds"):
+        c.tune(seconds=0, client=client)

@@ -97,4 +97,4 @@ if _os.environ.get("LOOPFLEET_TRACE") == "1":
 
 Tensor.benchmark = _benchmark
 Tensor.tune = _tune
-Tensor.code = property(lambda self: Code(self._tree_ir), doc="The C text of the schedule; called with a format, other code.")
+Tensor.code = property(lambda self: Code(self.loop_tree.serialize()), doc="The C text of the schedule; called with a format, other code.")

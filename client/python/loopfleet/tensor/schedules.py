@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Union
 
 from .. import _core
-from .._core import Outcome, Tensor, Walk
+from .._core import LoopTree, Outcome, Tensor, Walk
 from .backends import find_worker
 from .errors import KernelError, ScheduleError
 
@@ -81,7 +81,7 @@ def _with_client(client: Client | None, use: Callable[[Client], Any]) -> Any:
 def benchmark(self: Tensor, client: Client | None = None, **fields: Any) -> Outcome:
     """Measures the schedule on a worker, with inputs of the worker's. ``fields`` are those of every job. Without a
     client a local cluster runs meanwhile."""
-    return _with_client(client, lambda each: each.evaluate(ir=self._tree_ir, actions=[], **fields))
+    return _with_client(client, lambda each: each.evaluate(ir=self.loop_tree.serialize(), actions=[], **fields))
 
 
 def _ir_of(tree: Any) -> str:
@@ -106,7 +106,7 @@ def tune(self: Tensor, strategy: Strategy = "search", seconds: float = 10, threa
 def _tune_by_search(tensor: Tensor, strategy: str, seconds: float, client: Client, fields: dict[str, Any]) -> Tuned:
     from ..schedule_search import search
 
-    start = tensor._tree_ir
+    start = tensor.loop_tree.serialize()
     found = search(ir=start, strategy=strategy, seconds=seconds, client=client, **fields)
     before = found.flop_count / found.untuned_ns if found.untuned_ns else None
     history = [(point.seconds, found.flop_count / point.best_ns) for point in found.curve if point.best_ns]
@@ -115,7 +115,7 @@ def _tune_by_search(tensor: Tensor, strategy: str, seconds: float, client: Clien
         walk = Walk(ir=start)
         for action in found.actions:
             walk.apply(action)
-        tensor._set_ir(walk.observe("ir"))
+        tensor.loop_tree = LoopTree(walk.observe("ir"))
     else:
         after = before
     return Tuned(before, after, found.evaluations, history)
@@ -123,7 +123,7 @@ def _tune_by_search(tensor: Tensor, strategy: str, seconds: float, client: Clien
 
 def _tune_by(tensor: Tensor, strategy: Callable, seconds: float, client: Client, fields: dict[str, Any]) -> Tuned:
     begun = time.monotonic()
-    best = tensor._tree_ir
+    best = tensor.loop_tree.serialize()
     measured: list[tuple[str, float | None]] = []
     history: list[tuple[float, float]] = []
 
@@ -145,7 +145,7 @@ def _tune_by(tensor: Tensor, strategy: Callable, seconds: float, client: Client,
             if figure is not None and (best_figure is None or figure > best_figure):
                 best, best_figure = ir, figure
                 history.append((time.monotonic() - begun, figure))
-    tensor._set_ir(best)
+    tensor.loop_tree = LoopTree(best)
     return Tuned(before, best_figure, len(measured), history)
 
 
