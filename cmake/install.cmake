@@ -1,6 +1,6 @@
 # What `cmake --install` puts where, in two components:
 #   programs   the command and the daemons, units for systemd, scripts and manifests
-#   library    the C++ client for find_package(loopfleet): loopfleet::client
+#   library    the C++ client and tensors for find_package(loopfleet): loopfleet::client, loopfleet::tensor
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -24,10 +24,10 @@ endforeach()
 set(library_dir ${CMAKE_INSTALL_LIBDIR}/loopfleet)  # liblf_base.a is no name for /usr/lib
 set(LOOPFLEET_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/loopfleet)
 set_target_properties(lf_client PROPERTIES EXPORT_NAME client)
-install(TARGETS lf_client lf_wire lf_schema lf_job lf_llvm_passes lf_looptree lf_base lf_settings
+install(TARGETS lf_client lf_tensor lf_tensor_kernels lf_kernel lf_wire lf_schema lf_job lf_llvm_passes lf_looptree lf_base lf_settings
         EXPORT loopfleet ARCHIVE DESTINATION ${library_dir} COMPONENT library)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
-install(DIRECTORY client common DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loopfleet COMPONENT library
+install(DIRECTORY client common kernel tensor DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loopfleet COMPONENT library
         FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "python" EXCLUDE)
 install(EXPORT loopfleet NAMESPACE loopfleet:: FILE loopfleet-targets.cmake
         DESTINATION ${LOOPFLEET_PACKAGE_DIR} COMPONENT library)

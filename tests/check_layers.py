@@ -28,11 +28,13 @@ PROGRAMS = {
     "common/job": "common/base common/looptree common/llvm_passes",
     "common/wire": "common/base common/looptree common/job schema",
     "common/fleet": "common/base common/job common/wire/message",
+    "tensor": "common/base common/looptree",
+    "kernel": "common/base common/looptree common/job tensor",
     "monitoring": "common/base",
     "monitoring/host": "common/base",
     "storage": "common/base common/looptree common/job",
     "coordinator": f"{COMMON} {STORE} monitoring",
-    "worker": f"{COMMON} monitoring monitoring/host",
+    "worker": f"{COMMON} kernel monitoring monitoring/host",
     "client": f"{COMMON} monitoring/host",
 }
 # Program -> its rooms from the ground up -> the rooms and modules of it that each may include from
@@ -106,6 +108,8 @@ ROOMS = {
         "gpu/codegen": "backend sandbox lowering cpu",
         "gpu/device": "worker_config backend host sandbox timing verification processes coordinator_link "
                       "evaluation gpu/codegen",
+        "child_programs": "worker_config backend sandbox timing verification processes coordinator_link evaluation",
+        "serve": "worker_config backend sandbox verification processes child_programs",
         "emit": "backend sandbox cpu portable_c gpu/codegen",
         "llvm_env": "sandbox coordinator_link evaluation",
         ".": "*",
@@ -132,6 +136,7 @@ NARROWER = {
 }
 # Modules that may include more.
 ALSO_MAY_INCLUDE = [
+    (re.compile(r"client/python/(array_exchange|compiled_tensor|(tensor|tree|kernel)_binding)$"), "tensor kernel worker/lowering worker/portable_c"),
     (re.compile(r"client/search/store_evaluator$"), STORE),
     (re.compile(r"client/cli/commands/(export_command|forget_failures_command|prune_command|offline_database)$"), STORE),
     (re.compile(r"client/cli/commands/db_command$"), "storage"),  # checks and repairs an SQLite file

@@ -25,18 +25,14 @@
 #include "monitoring/host/host_sensors.h"
 #include "monitoring/metrics.h"
 #include "monitoring/registry.h"
+#include "worker/child_programs.h"
 #include "worker/coordinator_link/service.h"
 #include "worker/evaluation/grade_limit.h"
 #include "worker/evaluation/kind_router.h"
 #include "worker/evaluation/memory_share.h"
 #include "worker/evaluation/pipeline.h"
 #include "worker/host/hardware.h"
-#include "worker/processes/compiler_child.h"
-#include "worker/processes/compiler_process.h"
-#include "worker/processes/executor_child.h"
 #include "worker/processes/executor_process.h"
-#include "worker/processes/reference_child.h"
-#include "worker/processes/reference_process.h"
 #include "worker/processes/slot_lock.h"
 #include "worker/processes/timing_slot.h"
 #include "worker/sandbox/confinement.h"
@@ -50,62 +46,6 @@ namespace {
 
 constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier,
                                   ChildRole::kExecutor, ChildRole::kPasses};
-
-// The cores that kernels run on: the timing core, then others for their parallel loops, up to
-// max_threads. One thread of each core comes before second threads (CorePlan).
-std::vector<int> KernelCores(const WorkerConfig& config, const monitoring::CorePlan& cores) {
-  std::vector<int> chosen = {cores.slot_core};
-  const std::size_t most = config.max_threads == 0 ? kMostThreads : config.max_threads;
-  for (const int core : cores.others) {
-    if (chosen.size() < most) chosen.push_back(core);
-  }
-  return chosen;
-}
-
-ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
-                           const JobKinds& kinds, const monitoring::CorePlan& cores,
-                           Isolation isolation, CodeArena& code) {
-  // Shared by the lambdas: made in the fork server, copied into every child by the fork.
-  struct Toolchain {
-    std::unique_ptr<Compiler> compiler;
-    std::unique_ptr<CodeLinker> linker;
-  };
-  auto tools = std::make_shared<Toolchain>();
-  ChildPrograms programs;
-  programs.prepare = [tools, &backend, &kinds, &code] {
-    const Status left = code.MakeExecutable();
-    LF_CHECK(left.has_value(), "{}", left.error().message);
-    *tools = {.compiler = backend.make_compiler(), .linker = backend.make_linker()};
-    for (const JobKind& kind : kinds) kind.prepare();
-  };
-  for (const JobKind& kind : kinds) programs.by_role[kind.child] = kind.make_child(isolation);
-  const auto compile_seconds =
-      std::chrono::duration_cast<std::chrono::seconds>(config.compile_limit).count() + 1;
-  ChildProgram& compiler = programs.by_role[ChildRole::kCompiler];
-  compiler.limits.private_bytes = config.compiler_private_bytes;
-  compiler.run = [tools, compile_seconds, isolation](Channel& channel) {
-    return RunCompilerChild(
-        channel, *tools->compiler, *tools->linker,
-        {.time_limit_s = static_cast<std::uint64_t>(compile_seconds), .isolation = isolation});
-  };
-  // Trusted; holds several copies of a job's tensors.
-  ChildProgram& reference = programs.by_role[ChildRole::kReference];
-  reference.limits = {.private_bytes = config.reference_private_bytes,
-                      .address_space_bytes = 2 * config.reference_private_bytes};
-  reference.run = [isolation](Channel& channel) { return RunReferenceChild(channel, isolation); };
-  for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
-    programs.by_role[role].limits.private_bytes = config.executor_private_bytes;
-    programs.by_role[role].run =
-        [options = ExecutorChildOptions{.role = role,
-                                        .isolation = isolation,
-                                        .cores = KernelCores(config, cores)}](Channel& channel) {
-          return RunExecutorChild(channel, options);
-        };
-  }
-  if (!cores.others.empty())
-    programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
-  return programs;
-}
 
 // Keeps the rest of this process and its children off the timing core.
 Status LeaveTimingCore(const monitoring::CorePlan& cores) {
@@ -145,21 +85,6 @@ std::uint32_t PreparerCount(const WorkerConfig& config, const monitoring::CorePl
   return static_cast<std::uint32_t>(std::min(cores.others.size() + 1, kMost));
 }
 
-// The children of one preparing thread.
-struct PreparerChildren {
-  PreparerChildren(ForkServer& fork_server, const WorkerConfig& config,
-                   const RestartListener& on_restart)
-      : compiler(fork_server, config.compile_limit, on_restart),
-        reference(fork_server, config.reference_limit, on_restart),
-        verifier(fork_server,
-                 {.role = ChildRole::kVerifier, .arena_places = 1, .run_limit = config.run_limit},
-                 on_restart) {}
-
-  CompilerProcess compiler;
-  ReferenceProcess reference;
-  ExecutorProcess verifier;
-};
-
 // The clock as configured, else as measured, else as the host states it.
 double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
                       const HardwareFacts& hardware) {
@@ -190,7 +115,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend, const
   LF_TRY(const Isolation isolation, FindIsolation(config));
   LF_TRY(const std::unique_ptr<CodeArena> code, CodeArena::Create({}));
   const auto max_threads = static_cast<std::uint32_t>(KernelCores(config, cores).size());
-  const ChildPrograms programs = MakePrograms(config, backend, kinds, cores, isolation, *code);
+  const ChildPrograms programs = ChildProgramsOf(config, backend, kinds, cores, isolation, *code);
   LF_TRY(const std::unique_ptr<ForkServer> fork_server, ForkServer::Start(programs));
   LF_TRY(const std::unique_ptr<SignalWatcher> signals, SignalWatcher::Start());
 

@@ -2,11 +2,10 @@
 // The worker daemon as a function, so that test builds can run it with another backend.
 
 #include <functional>
-#include <vector>
 
 #include "common/base/result.h"
 #include "worker/backend/backend.h"
-#include "worker/evaluation/job_kind.h"
+#include "worker/child_programs.h"
 #include "worker/worker_config.h"
 
 namespace loopfleet::worker {
@@ -14,9 +13,6 @@ namespace loopfleet::worker {
 // Runs a worker on the CUDA device that the configuration names, until it is drained. kNotFound:
 // the host lacks what the message names. Empty function: the program has no GPU worker.
 using GpuWorker = std::function<Status(const WorkerConfig& config)>;
-
-// What the program runs beside loop schedules and probes.
-using JobKinds = std::vector<JobKind>;
 
 // Builds every part, prints the ready line and runs until drained. Returns the exit code. The
 // process must have one thread.

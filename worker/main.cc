@@ -5,10 +5,14 @@
 #include "worker/emit/emit_command.h"
 #include "worker/gpu/device/gpu_daemon.h"
 #include "worker/llvm_env/pass_jobs.h"
+#include "worker/serve/serve_command.h"
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "emit") {
     return loopfleet::worker::EmitMain(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "serve") {
+    return loopfleet::worker::ServeMain(argc - 1, argv + 1, loopfleet::worker::CpuBackend());
   }
   return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::CpuBackend(),
                                        {loopfleet::worker::PassJobKind()},

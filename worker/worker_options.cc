@@ -35,6 +35,7 @@ struct RawOptions {
 
 constexpr const char* kFooter =
     "`loopfleet-worker emit --help`: write the code of a job instead.\n"
+    "`loopfleet-worker serve --help`: compile for the process that starts it (loopfleet.tensor).\n"
     "Settings: flags, then environment variables (LOOPFLEET_WORKER_ and the flag's name, such as\n"
     "LOOPFLEET_WORKER_RUN_LIMIT_MS), then the table [worker] of the file that --config names.\n"
     "Exit codes: 0 ended as asked, 2 usage, 70 failed while running, 78 bad configuration.";

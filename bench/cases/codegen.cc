@@ -31,9 +31,9 @@
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/text/text.h"
 #include "common/looptree/tree/transform.h"
+#include "kernel/thread_pool.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/host/hardware.h"
-#include "worker/verification/thread_pool.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -209,7 +209,7 @@ Result<looptree::LoopTree> WithThreads(const looptree::Source& source, const std
 }
 
 Result<void> RunThreads(Toolchain& tools) {
-  const worker::ThreadPool pool({0, 1});
+  const ThreadPool pool({0, 1});
   const std::pair<std::string, std::string> cases[] = {
       {"benchmark://mm-v0/mm128_128_128", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},
       {"benchmark://mm-v0/mm256_256_256", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},

@@ -16,13 +16,13 @@
 namespace loopfleet::bench {
 namespace {
 
-class RememberingCompiler final : public worker::Compiler {
+class RememberingCompiler final : public Compiler {
  public:
-  explicit RememberingCompiler(std::unique_ptr<worker::Compiler> compiler)
+  explicit RememberingCompiler(std::unique_ptr<Compiler> compiler)
       : compiler_(std::move(compiler)) {}
 
-  std::expected<worker::Kernel, Failure> Compile(const looptree::LoopTree& tree,
-                                                 const worker::CompileOptions& options) override {
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                         const CompileOptions& options) override {
     const auto [place, is_new] = kernels_.try_emplace({looptree::IrTextOf(tree), options.threads});
     if (is_new) {
       auto kernel = compiler_->Compile(tree, options);
@@ -36,8 +36,8 @@ class RememberingCompiler final : public worker::Compiler {
   }
 
  private:
-  const std::unique_ptr<worker::Compiler> compiler_;
-  std::map<std::pair<std::string, std::uint32_t>, worker::Kernel> kernels_;  // of a bounded corpus
+  const std::unique_ptr<Compiler> compiler_;
+  std::map<std::pair<std::string, std::uint32_t>, Kernel> kernels_;  // of a bounded corpus
 };
 
 worker::Backend RememberingBackend() {

@@ -62,14 +62,14 @@ std::string CodeOf(const std::string& kernel) {
 
 // What every arm evaluates.
 struct Subject {
-  worker::Kernel kernel;
+  Kernel kernel;
   std::shared_ptr<const worker::Workload> workload;
 
   // The layout of the kernel's non-input buffers.
   worker::BufferLayout Layout() const {
     std::vector<std::uint64_t> counts;
-    for (const worker::BufferSpec& buffer : kernel.buffers) {
-      if (buffer.role != worker::BufferSpec::Role::kInput) counts.push_back(buffer.element_count);
+    for (const BufferSpec& buffer : kernel.buffers) {
+      if (buffer.role != BufferSpec::Role::kInput) counts.push_back(buffer.element_count);
     }
     return worker::LayOut(counts, kernel.buffers.size() - counts.size());
   }
@@ -181,7 +181,7 @@ class InProcess {
     void EvictCaches() override { LF_CHECK(false, "looks are warm here"); }
 
    private:
-    worker::KernelFunction function_;
+    KernelFunction function_;
     std::vector<std::span<std::byte>> memory_;
     std::vector<float*> pointers_;
   };
@@ -220,7 +220,7 @@ class Rig {
     code_ = worker::CodeArena::Create({}).value();
     worker::ChildProgram& program = programs_.by_role[worker::ChildRole::kExecutor];
     if (!cores.others.empty()) program.limits.cpu_core = cores.slot_core;
-    program.run = [isolation](worker::Channel& channel) {
+    program.run = [isolation](Channel& channel) {
       return worker::RunExecutorChild(channel, {.isolation = isolation});
     };
     programs_.prepare = [this] { LF_CHECK(code_->MakeExecutable().has_value(), "the code arena"); };
@@ -231,8 +231,8 @@ class Rig {
     for (std::size_t i = 0; i < kKernels; ++i) {
       worker::CodeArena::Place& place =
           *places_.emplace_back(std::make_unique<worker::CodeArena::Place>(code_->Take()));
-      const auto image =
-          worker::Linker().LinkAt(subject.kernel.object, place.address(), place.size());
+      const auto image = worker::Linker().LinkAt(
+          subject.kernel.object, {.address = place.address(), .max_bytes = place.size()});
       kernels_.push_back({.entry = place.Write(*image).value(),
                           .workload = subject.workload,
                           .arena = arenas_.Take(subject.Layout()).value()});

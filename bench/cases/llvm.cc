@@ -71,12 +71,10 @@ class Rig {
   Rig() {
     const worker::Isolation isolation = worker::ProbeIsolation();
     programs_.prepare = worker::InitializeX86;
-    programs_.by_role[worker::ChildRole::kPasses] = {.run =
-                                                         [isolation](worker::Channel& channel) {
-                                                           return worker::RunPassChild(channel, {},
-                                                                                       isolation);
-                                                         },
-                                                     .limits = worker::PassChildLimits()};
+    programs_.by_role[worker::ChildRole::kPasses] = {
+        .run =
+            [isolation](Channel& channel) { return worker::RunPassChild(channel, {}, isolation); },
+        .limits = worker::PassChildLimits()};
   }
 
   struct Outcome {

@@ -1,5 +1,5 @@
 #pragma once
-// Buffer: float32 elements aligned to 64 bytes, as worker/backend/kernel.h requires. Large ones lie
+// Buffer: float32 elements aligned to 64 bytes, as kernel/kernel.h requires. Large ones lie
 // in huge pages, as a worker's do.
 
 #include <cstdint>

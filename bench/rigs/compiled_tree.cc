@@ -12,11 +12,11 @@
 namespace loopfleet::bench {
 namespace {
 
-Result<void> CompareOutputs(const worker::Kernel& kernel, const std::vector<float*>& pointers,
+Result<void> CompareOutputs(const Kernel& kernel, const std::vector<float*>& pointers,
                             const looptree::Reference& reference) {
   std::size_t output = 0;
   for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
-    if (kernel.buffers[i].role != worker::BufferSpec::Role::kOutput) continue;
+    if (kernel.buffers[i].role != BufferSpec::Role::kOutput) continue;
     const std::vector<double>& values = reference.outputs[output];
     const std::vector<double>& tolerance = reference.tolerance[output];
     for (std::size_t j = 0; j < values.size(); ++j) {
@@ -51,19 +51,19 @@ Expected::Expected(const looptree::Program& program) {
 }
 
 Result<CompiledTree> CompiledTree::Make(Toolchain& tools, const looptree::LoopTree& tree,
-                                        const Expected& expected, const worker::ThreadPool* pool) {
+                                        const Expected& expected, const ThreadPool* pool) {
   const auto kernel =
       tools.compiler->Compile(tree, {.threads = pool == nullptr ? 1 : pool->size()});
   if (!kernel) return Fail(ErrorKind::kInvalid, kernel.error().message);
   CompiledTree made;
   LF_TRY(made.linked_, tools.linker->Link(kernel->object));
   made.function_ = made.linked_->function();
-  for (const worker::BufferSpec& spec : kernel->buffers) {
+  for (const BufferSpec& spec : kernel->buffers) {
     const std::size_t index = made.buffers_.size();
     made.buffers_.push_back(
         MakeBuffer(spec.element_count, std::numeric_limits<float>::quiet_NaN()));
     made.pointers_.push_back(made.buffers_.back().get());
-    if (spec.role == worker::BufferSpec::Role::kInput) {
+    if (spec.role == BufferSpec::Role::kInput) {
       std::ranges::copy(expected.inputs[index], made.pointers_.back());
     }
   }

@@ -9,9 +9,9 @@
 #include "common/base/result.h"
 #include "common/looptree/interpreter/interpret.h"
 #include "common/looptree/tree/loop_tree.h"
+#include "kernel/thread_pool.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/cpu/linker.h"
-#include "worker/verification/thread_pool.h"
 
 namespace loopfleet::bench {
 
@@ -34,14 +34,13 @@ class CompiledTree {
   // Compiles, links, runs once and compares: kCorrupt if the outputs differ. Parallel loops run on
   // all threads of `pool`; null: serially.
   static Result<CompiledTree> Make(Toolchain& tools, const looptree::LoopTree& tree,
-                                   const Expected& expected,
-                                   const worker::ThreadPool* pool = nullptr);
+                                   const Expected& expected, const ThreadPool* pool = nullptr);
 
   void Run() { function_(pointers_.data()); }
 
  private:
   std::unique_ptr<worker::LinkedKernel> linked_;
-  worker::KernelFunction function_ = nullptr;
+  KernelFunction function_ = nullptr;
   std::vector<Buffer> buffers_;
   std::vector<float*> pointers_;
 };

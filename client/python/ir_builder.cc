@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "client/python/schedule_error.h"
 #include "common/looptree/program/checked_math.h"
@@ -78,8 +80,25 @@ void IrBuilder::Annotate(NodeId id, std::size_t loop, looptree::Annotation annot
   LoopOf(id, loop).annotation = annotation;
 }
 
+bool IrBuilder::RunsOver(NodeId id, DimId dim) const {
+  const Node& node = program_.nodes[id];
+  const auto has = [&](const Node& one) {
+    return std::ranges::find(one.dims, dim) != one.dims.end();
+  };
+  if (has(node)) return true;
+  if (node.op == looptree::Op::kView) return false;
+  return std::ranges::any_of(node.inputs, [&](NodeId input) {
+    return input < program_.nodes.size() && has(program_.nodes[input]);
+  });
+}
+
 looptree::Checked<LoopTree> IrBuilder::Tree() const {
   Program program = program_;
+  looptree::Schedule schedule = schedule_;
+  for (NodeId id = 0; id < schedule.size(); ++id) {
+    std::erase_if(schedule[id].loops,
+                  [&](const LoopSpec& loop) { return !RunsOver(id, loop.dim); });
+  }
   looptree::DimSet used;
   for (NodeId id = 0; id < program.nodes.size(); ++id) {
     for (const DimId dim : program.nodes[id].dims) {
@@ -111,7 +130,7 @@ looptree::Checked<LoopTree> IrBuilder::Tree() const {
     }
     program.dims[dim].size = 1;  // no operation uses it
   }
-  return LoopTree::Build(std::make_shared<const Program>(std::move(program)), schedule_);
+  return LoopTree::Build(std::make_shared<const Program>(std::move(program)), std::move(schedule));
 }
 
 }  // namespace loopfleet::python

@@ -39,10 +39,14 @@ class IrBuilder {
   const looptree::Node& node(looptree::NodeId id) const;
   const looptree::Dim& var(looptree::DimId id) const;
 
+  // A loop over a dimension that its node does not run over is left out, as in loop_tool: it would
+  // only compute the same again.
   looptree::Checked<looptree::LoopTree> Tree() const;
 
  private:
   looptree::NodeSchedule& ScheduleOf(looptree::NodeId node);
+  // Whether the node, or one that it reads, has the dimension.
+  bool RunsOver(looptree::NodeId id, looptree::DimId dim) const;
   looptree::LoopSpec& LoopOf(looptree::NodeId node, std::size_t loop);
 
   looptree::Program program_;

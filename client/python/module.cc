@@ -6,8 +6,10 @@
 #include "client/python/conversion.h"
 #include "client/python/frame_binding.h"
 #include "client/python/job_binding.h"
+#include "client/python/kernel_binding.h"
 #include "client/python/passes_binding.h"
 #include "client/python/search_binding.h"
+#include "client/python/tensor_binding.h"
 #include "client/python/tree_binding.h"
 #include "client/python/walk_binding.h"
 
@@ -23,4 +25,6 @@ NB_MODULE(_core, module) {
   loopfleet::python::BindTrees(module);
   loopfleet::python::BindSearch(module);
   loopfleet::python::BindPasses(module);
+  loopfleet::python::BindTensors(module);
+  loopfleet::python::BindKernels(module);
 }

@@ -601,11 +601,10 @@ void BindIr(nb::module_& module) {
           "serialize",
           [](const IrBuilder& ir) { return looptree::IrTextOf(OrRaiseSchedule(ir.Tree())); },
           "The IR text. ScheduleError if it is not finished.")
-      .def("__str__",
-           [](const IrBuilder& ir) {
-             return looptree::ProgramDot(OrRaiseSchedule(ir.Tree()), std::nullopt,
-                                         looptree::DotForm::kDrawable);
-           })
+      .def(
+          "__str__",
+          [](const IrBuilder& ir) { return looptree::ScheduleDot(OrRaiseSchedule(ir.Tree())); },
+          "Graphviz: a record for each operation, its dims above its loops.")
       .def("__repr__", [](const IrBuilder& ir) {
         return fmt::format("<IR of {} nodes and {} vars>", ir.program().nodes.size(),
                            ir.program().dims.size());

@@ -17,6 +17,25 @@ project(consumer LANGUAGES CXX)
 find_package(loopfleet 0.1 CONFIG REQUIRED)
 add_executable(consumer consumer.cc)
 target_link_libraries(consumer PRIVATE loopfleet::client)
+add_executable(tensors tensors.cc)
+target_link_libraries(tensors PRIVATE loopfleet::tensor)
+"""
+TENSORS = """
+#include <cstdio>
+
+#include "kernel/tensor_backend.h"
+#include "tensor/tensor.h"
+
+int main(int, char** argv) {
+  using namespace loopfleet::tensor;
+  Session::Of().SetBackend(loopfleet::CpuTensorBackend({.program = argv[1]}, loopfleet::VerifyWish::kOnce));
+  const Symbol m("m"), n("n"), k("k");
+  Tensor a(Tensor::Shape{2, 3}), b(Tensor::Shape{3, 4});
+  a.fill(2);
+  b.fill(5);
+  const Tensor c = (a.to({m, k}) * b.to({k, n})).sum({k});
+  std::printf("%zu elements of %g\\n", c.data<float>().size(), c.data<float>()[7]);
+}
 """
 PROGRAM = """
 #include <cstdio>
@@ -93,6 +112,7 @@ class Install(unittest.TestCase):
         project.mkdir()
         (project / "CMakeLists.txt").write_text(PROJECT)
         (project / "consumer.cc").write_text(PROGRAM)
+        (project / "tensors.cc").write_text(TENSORS)
         # The library of a sanitizer build needs the sanitizer's flags.
         cache = (pathlib.Path(fleet.program("loopfleet")).parents[1] / "CMakeCache.txt").read_text()
         sanitize = re.search(r"^LOOPFLEET_SANITIZE:\w+=(.*)$", cache, re.MULTILINE)[1]
@@ -104,6 +124,8 @@ class Install(unittest.TestCase):
         with fleet.Fleet(workers=0) as f:
             said = run(str(project / "build" / "consumer"), f.address)
         self.assertEqual(said, "epoch 1, 0 workers\n")
+        worker = str(self.prefix / "bin" / "loopfleet-worker")
+        self.assertEqual(run(str(project / "build" / "tensors"), worker), "8 elements of 30\n")
         # Minor versions may be incompatible, so another one is not accepted.
         (project / "CMakeLists.txt").write_text(PROJECT.replace("0.1", "0.2"))
         done = subprocess.run(["cmake", "-S", str(project), "-B", str(project / "other"),

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "common/job/hardware_facts.h"
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 
 namespace loopfleet::worker {
 

@@ -12,7 +12,7 @@
 
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 #include "worker/cpu/cpu_isa.h"
 #include "worker/lowering/kernel_plan.h"
 

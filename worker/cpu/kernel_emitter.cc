@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 #include "worker/cpu/block_emitter.h"
 #include "worker/cpu/body_emitter.h"
 #include "worker/cpu/loop_state.h"
@@ -256,7 +256,7 @@ void SetAttributes(const VectorShape& shape, llvm::Function& function) {
   function.addFnAttr("prefer-vector-width", bits);
 }
 
-// The start address of each plan buffer, from the caller's pointers (worker/backend/kernel.h).
+// The start address of each plan buffer, from the caller's pointers (kernel/kernel.h).
 Values BufferStarts(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value* passed) {
   llvm::Type* pointer = builder.getPtrTy();
   std::uint64_t next = 0;
@@ -279,7 +279,7 @@ Values BufferStarts(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value*
   return starts;
 }
 
-// The pointer after the buffers (worker/backend/kernel.h).
+// The pointer after the buffers (kernel/kernel.h).
 Value* ParallelForOf(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value* passed) {
   llvm::Type* pointer = builder.getPtrTy();
   Value* slot = builder.CreateGEP(pointer, passed, builder.getInt64(BufferSpecsOf(plan).size()));

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace loopfleet::worker {
@@ -28,28 +28,12 @@ llvm::Error Problem(const std::string& text) {
   return llvm::make_error<llvm::StringError>(text, llvm::inconvertibleErrorCode());
 }
 
-// The external functions that generated code may call. 0: not one of them.
-orc::ExecutorAddr OutsideFunction(llvm::StringRef name) {
-  if (name == "expf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::expf));
-  if (name == "logf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::logf));
-  if (name == "sqrtf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::sqrtf));
-  if (name == "tanhf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::tanhf));
-  if (name == "erff") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::erff));
-  if (name == "sinf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::sinf));
-  if (name == "cosf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::cosf));
-  if (name == "powf") {
-    return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float, float)>(&::powf));
-  }
-  if (name == "memcpy") return orc::ExecutorAddr::fromPtr(&std::memcpy);
-  if (name == "memset") return orc::ExecutorAddr::fromPtr(&std::memset);
-  return {};
-}
-
 // The result of one link.
 struct Linked {
   CodeImage image;
   std::uint64_t address = 0;
   std::size_t max_bytes = 0;
+  const OutsideFunctions& outside;
   bool too_long = false;
   std::string problem;  // empty: none
 };
@@ -123,9 +107,10 @@ class ImageContext final : public jitlink::JITLinkContext {
               std::unique_ptr<jitlink::JITLinkAsyncLookupContinuation> found) override {
     jitlink::AsyncLookupResult result;
     for (const auto& [name, flags] : names) {
-      const orc::ExecutorAddr address = OutsideFunction(name);
+      const std::optional<std::uint64_t> address = linked_.outside.Find(std::string_view(name));
       if (!address) return found->run(Problem(fmt::format("unknown symbol '{}'", name.str())));
-      result[name] = {address, llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+      result[name] = {orc::ExecutorAddr(*address),
+                      llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
     }
     found->run(std::move(result));
   }
@@ -165,12 +150,14 @@ std::unexpected<Error> Unlinkable(const std::string& why) {
 
 }  // namespace
 
-Result<CodeImage> Linker::LinkAt(std::string_view object, std::uint64_t address,
-                                 std::size_t max_bytes) {
+Result<CodeImage> Linker::LinkAt(std::string_view object, const CodePlace& place) {
   const llvm::MemoryBufferRef buffer(llvm::StringRef(object.data(), object.size()), "kernel");
   auto graph = jitlink::createLinkGraphFromObject(buffer);
   if (!graph) return Unlinkable(llvm::toString(graph.takeError()));
-  Linked linked{.address = address, .max_bytes = max_bytes};
+  Linked linked{
+      .address = place.address,
+      .max_bytes = place.max_bytes,
+      .outside = place.outside != nullptr ? *place.outside : OutsideFunctions::OfThisProcess()};
   // Nothing here is asynchronous: the link is complete when this returns.
   jitlink::link(std::move(*graph), std::make_unique<ImageContext>(linked));
   if (linked.too_long) return Fail(ErrorKind::kFull, linked.problem);
@@ -190,7 +177,8 @@ Result<std::unique_ptr<LinkedKernel>> Linker::Link(std::string_view object) {
     return Fail(ErrorKind::kSystem, fmt::format("no memory for code: {}", std::strerror(errno)));
   }
   std::unique_ptr<LinkedKernel> kernel(new LinkedKernel(memory, size));
-  LF_TRY(const CodeImage image, LinkAt(object, reinterpret_cast<std::uint64_t>(memory), size));
+  LF_TRY(const CodeImage image,
+         LinkAt(object, {.address = reinterpret_cast<std::uint64_t>(memory), .max_bytes = size}));
   std::memcpy(memory, image.bytes.data(), image.bytes.size());
   if (::mprotect(memory, size, PROT_READ | PROT_EXEC) != 0) {
     return Fail(ErrorKind::kSystem, fmt::format("mprotect: {}", std::strerror(errno)));

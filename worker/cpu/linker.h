@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "common/base/result.h"
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 
 namespace loopfleet::worker {
 
@@ -29,8 +29,7 @@ class LinkedKernel {
 
 class Linker final : public CodeLinker {
  public:
-  Result<CodeImage> LinkAt(std::string_view object, std::uint64_t address,
-                           std::size_t max_bytes) override;
+  Result<CodeImage> LinkAt(std::string_view object, const CodePlace& place) override;
 
   // Links into newly mapped memory of this process. For tests and benchmarks, which run only code
   // they trust.

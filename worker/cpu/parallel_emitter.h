@@ -1,7 +1,7 @@
 #pragma once
 // ParallelEmitter: emits a group of perfectly nested parallel loops as a separate function that
 // runs a part of the iterations, and a call that runs all parts
-// (worker/verification/parallel_for.h).
+// (kernel/parallel_for.h).
 //
 // The iterations of the group are numbered consecutively, and a part is a range of numbers. Within
 // a part, the innermost loop of the group is an ordinary loop over fewer elements, so vectors and

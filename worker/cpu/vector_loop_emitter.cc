@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -2,8 +2,8 @@
 // The main loop of a child that runs passes: holds up to kProgramSlots programs, and walks prefix
 // trees over them until its channel is closed.
 
+#include "kernel/channel.h"
 #include "worker/llvm_env/tree_walk.h"
-#include "worker/sandbox/channel.h"
 #include "worker/sandbox/confinement.h"
 #include "worker/sandbox/syscall_filter.h"
 

@@ -3,7 +3,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "worker/sandbox/byte_codec.h"
+#include "kernel/byte_codec.h"
 
 namespace loopfleet::worker {
 namespace {

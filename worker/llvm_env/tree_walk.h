@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "kernel/channel.h"
 #include "worker/llvm_env/journal.h"
 #include "worker/llvm_env/pass_message.h"
 #include "worker/llvm_env/pass_runner.h"
 #include "worker/llvm_env/program_module.h"
-#include "worker/sandbox/channel.h"
 
 namespace loopfleet::worker {
 

@@ -14,7 +14,7 @@
 
 #include "common/job/failure.h"
 #include "common/looptree/tree/loop_tree.h"
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 #include "worker/lowering/parallel_loops.h"
 
 namespace loopfleet::worker {

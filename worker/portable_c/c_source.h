@@ -3,7 +3,7 @@
 // For reading what a schedule does, and for running it on machines without a code generator.
 //
 // The file describes itself in a comment (program, loops, buffers with shapes and sizes) and
-// defines one function with the calling convention of every kernel (worker/backend/kernel.h). It
+// defines one function with the calling convention of every kernel (kernel/kernel.h). It
 // compiles without a warning under `cc -std=c11 -Wall -Wextra -Werror -pedantic`, keeps the loops
 // in the order of the tree, each with its L number, and computes what the tree means
 // (docs/LOWERING.md) in plain scalar code: no vectors, no register blocks, annotations only as
@@ -14,7 +14,7 @@
 
 #include "common/job/failure.h"
 #include "common/looptree/tree/loop_tree.h"
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 #include "worker/lowering/kernel_plan.h"
 
 namespace loopfleet::worker {

@@ -4,14 +4,12 @@
 #include <cstring>
 #include <utility>
 
-#include "common/wire/bounds.h"
-#include "worker/sandbox/byte_codec.h"
+#include "kernel/byte_codec.h"
 #include "worker/timing/timing_message.h"
 
 namespace loopfleet::worker {
 namespace {
 
-enum class CompileTag : std::uint8_t { kKernel, kFailure };
 enum class RequestTag : std::uint8_t { kMap, kRun, kTime, kMeter, kCanary };
 enum class ReplyTag : std::uint8_t {
   kRunDone,
@@ -53,94 +51,7 @@ CallSlots GetCall(ByteReader& reader) {
   return call;
 }
 
-CompiledKernel GetKernel(ByteReader& reader) {
-  CompiledKernel compiled;
-  compiled.code.bytes = reader.GetText();
-  compiled.code.entry = reader.Get<std::uint64_t>();
-  Kernel& kernel = compiled.kernel;
-  kernel.object = reader.GetText();
-  kernel.buffers.resize(reader.GetCount(kMaxKernelBuffers));
-  for (BufferSpec& buffer : kernel.buffers) {
-    buffer.role = reader.GetEnum(BufferSpec::Role::kScratch);
-    buffer.element_count = reader.Get<std::uint64_t>();
-  }
-  kernel.scratch_bytes = reader.Get<std::uint64_t>();
-  kernel.threads = reader.Get<std::uint32_t>();
-  kernel.notes.resize(reader.GetCount(wire::kMaxNotes));
-  for (std::string& annotation : kernel.notes) {
-    annotation = reader.GetText().substr(0, wire::kMaxNoteBytes);
-  }
-  return compiled;
-}
-
-// nullopt: an unknown code.
-std::optional<Failure> GetFailure(ByteReader& reader) {
-  const std::optional<FailureCode> code = FailureCodeOf(reader.Get<std::uint16_t>());
-  Failure failure;
-  failure.message = reader.GetText().substr(0, wire::kMaxFailureTextBytes);
-  if (!code) return std::nullopt;
-  failure.code = *code;
-  return failure;
-}
-
 }  // namespace
-
-std::string Encode(const CompileRequest& request) {
-  ByteWriter writer;
-  writer.Put(request.code_address);
-  writer.Put(request.max_code_bytes);
-  writer.Put(request.threads);
-  writer.PutText(request.ir);
-  return writer.Take();
-}
-
-std::optional<CompileRequest> DecodeCompileRequest(std::string_view bytes) {
-  ByteReader reader(bytes);
-  CompileRequest request;
-  request.code_address = reader.Get<std::uint64_t>();
-  request.max_code_bytes = reader.Get<std::uint64_t>();
-  request.threads = reader.Get<std::uint32_t>();
-  request.ir = reader.GetText();
-  if (!reader.AtEnd()) return std::nullopt;
-  return request;
-}
-
-std::string EncodeCompileReply(const CompileReply& reply) {
-  ByteWriter writer;
-  if (!reply) {
-    writer.Put(CompileTag::kFailure);
-    writer.Put(static_cast<std::uint16_t>(reply.error().code));
-    writer.PutText(reply.error().message);
-    return writer.Take();
-  }
-  writer.Put(CompileTag::kKernel);
-  writer.PutText(reply->code.bytes);
-  writer.Put(reply->code.entry);
-  const Kernel& kernel = reply->kernel;
-  writer.PutText(kernel.object);
-  writer.Put(std::uint64_t{kernel.buffers.size()});
-  for (const BufferSpec& buffer : kernel.buffers) {
-    writer.Put(buffer.role);
-    writer.Put(buffer.element_count);
-  }
-  writer.Put(kernel.scratch_bytes);
-  writer.Put(kernel.threads);
-  writer.Put(std::uint64_t{kernel.notes.size()});
-  for (const std::string& annotation : kernel.notes) writer.PutText(annotation);
-  return writer.Take();
-}
-
-std::optional<CompileReply> DecodeCompileReply(std::string_view bytes) {
-  ByteReader reader(bytes);
-  if (reader.GetEnum(CompileTag::kFailure) == CompileTag::kFailure) {
-    std::optional<Failure> failure = GetFailure(reader);
-    if (!failure || !reader.AtEnd()) return std::nullopt;
-    return std::unexpected(*std::move(failure));
-  }
-  CompiledKernel kernel = GetKernel(reader);
-  if (!reader.AtEnd()) return std::nullopt;
-  return kernel;
-}
 
 std::string Encode(const ReferenceRequest& request) {
   ByteWriter writer;

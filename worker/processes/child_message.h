@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/job/failure.h"
-#include "worker/backend/kernel.h"
+#include "kernel/compile_message.h"
 #include "worker/sandbox/last_words.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/device_meter.h"
@@ -23,29 +23,9 @@
 
 namespace loopfleet::worker {
 
-inline constexpr std::size_t kMaxRequestBytes = std::size_t{256} << 20;
-inline constexpr std::size_t kMaxCompileReplyBytes = std::size_t{64} << 20;  // mostly the object
 inline constexpr std::size_t kMaxExecutorReplyBytes = std::size_t{1} << 20;
-inline constexpr std::size_t kMaxKernelBuffers = 1024;
 
-// ---- compiler -----------------------------------------------------------------------------------
-
-struct CompileRequest {
-  std::uint64_t code_address = 0;  // the address that the code is linked for
-  std::uint64_t max_code_bytes = 0;
-  std::uint32_t threads = 1;  // the most that the kernel may use
-  std::string ir;             // the tree's IR text
-};
-std::string Encode(const CompileRequest& request);
-std::optional<CompileRequest> DecodeCompileRequest(std::string_view bytes);
-
-struct CompiledKernel {
-  Kernel kernel;
-  CodeImage code;
-};
-using CompileReply = std::expected<CompiledKernel, Failure>;
-std::string EncodeCompileReply(const CompileReply& reply);
-std::optional<CompileReply> DecodeCompileReply(std::string_view bytes);
+// What compilers are asked: kernel/compile_message.h.
 
 // ---- reference ----------------------------------------------------------------------------------
 

@@ -15,7 +15,9 @@ CompileReply Answer(const CompileRequest& request, const looptree::LoopTree& tre
                     Compiler& compiler, CodeLinker& linker) {
   LF_TRY(Kernel kernel, compiler.Compile(tree, {.threads = request.threads}));
   Result<CodeImage> code =
-      linker.LinkAt(kernel.object, request.code_address, request.max_code_bytes);
+      linker.LinkAt(kernel.object, {.address = request.code_address,
+                                    .max_bytes = request.max_code_bytes,
+                                    .outside = request.outside ? &*request.outside : nullptr});
   if (code) return CompiledKernel{.kernel = std::move(kernel), .code = *std::move(code)};
   return std::unexpected(
       Failure{.code = FailureCode::kCompileError, .message = std::move(code).error().message});

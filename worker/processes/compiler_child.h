@@ -2,8 +2,8 @@
 // The main loop of a compiler child: receives trees as IR text and replies with linked kernels or
 // failures, until its channel is closed.
 
-#include "worker/backend/kernel.h"
-#include "worker/sandbox/channel.h"
+#include "kernel/channel.h"
+#include "kernel/kernel.h"
 #include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {

@@ -1,30 +1,10 @@
 #include "worker/processes/compiler_process.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <utility>
 
 #include "common/looptree/text/text.h"
 
 namespace loopfleet::worker {
-namespace {
-
-std::vector<BufferSpec> TensorsOf(const looptree::Program& program) {
-  std::vector<BufferSpec> specs;
-  const auto add = [&](const std::vector<looptree::NodeId>& nodes, BufferSpec::Role role) {
-    for (const looptree::NodeId node : nodes) {
-      specs.push_back(
-          {.role = role, .element_count = static_cast<std::uint64_t>(program.ElementCount(node))});
-    }
-  };
-  add(program.inputs, BufferSpec::Role::kInput);
-  add(program.outputs, BufferSpec::Role::kOutput);
-  return specs;
-}
-
-}  // namespace
-
 CompilerProcess::CompilerProcess(ForkServer& fork_server, std::chrono::milliseconds limit,
                                  RestartListener on_restart)
     : fork_server_(fork_server), limit_(limit), on_restart_(std::move(on_restart)) {}
@@ -48,6 +28,11 @@ std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::
 std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::LoopTree& tree,
                                                                 std::uint64_t max_code_bytes) {
   return Ask(tree, {.max_code_bytes = max_code_bytes, .ir = looptree::IrTextOf(tree)});
+}
+
+std::expected<CompiledKernel, Failure> CompilerProcess::CompileFor(const looptree::LoopTree& tree,
+                                                                   const CompileRequest& request) {
+  return Ask(tree, request);
 }
 
 std::expected<CompiledKernel, Failure> CompilerProcess::Ask(const looptree::LoopTree& tree,
@@ -91,30 +76,6 @@ std::expected<CompileReply, ExitReason> CompilerProcess::TryRequest(const Compil
   has_answered_ = true;
   if (child_->gives_way()) child_.reset();
   return *std::move(reply);
-}
-
-std::optional<Failure> CheckBuffers(const Kernel& kernel, const looptree::Program& program) {
-  const std::vector<BufferSpec> tensors = TensorsOf(program);
-  const auto refuse = [](std::string message) {
-    return Failure{.code = FailureCode::kCompileError, .message = std::move(message)};
-  };
-  if (kernel.buffers.size() < tensors.size() ||
-      !std::equal(tensors.begin(), tensors.end(), kernel.buffers.begin())) {
-    return refuse("the kernel's buffers do not match its program");
-  }
-  std::uint64_t scratch = 0;
-  for (std::size_t i = tensors.size(); i < kernel.buffers.size(); ++i) {
-    const BufferSpec& buffer = kernel.buffers[i];
-    if (buffer.role != BufferSpec::Role::kScratch) {
-      return refuse("the kernel has more tensors than its program");
-    }
-    if (__builtin_add_overflow(scratch, buffer.element_count, &scratch)) {
-      return refuse("the kernel's scratch does not fit into memory");
-    }
-  }
-  constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;  // far beyond any limit
-  if (scratch > kMostElements) return refuse("the kernel's scratch does not fit into memory");
-  return std::nullopt;
 }
 
 }  // namespace loopfleet::worker

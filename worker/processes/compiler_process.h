@@ -12,7 +12,7 @@
 
 #include "common/job/failure.h"
 #include "common/looptree/tree/loop_tree.h"
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 #include "worker/processes/child_message.h"
 #include "worker/sandbox/exit_reason.h"
 #include "worker/sandbox/fork_server.h"
@@ -37,6 +37,10 @@ class CompilerProcess {
   // For code that gets no place in this host's memory: at most `max_code_bytes` of it.
   std::expected<CompiledKernel, Failure> Compile(const looptree::LoopTree& tree,
                                                  std::uint64_t max_code_bytes);
+  // For another process, whose place and outside functions `request` names. Its IR text is
+  // `tree`'s.
+  std::expected<CompiledKernel, Failure> CompileFor(const looptree::LoopTree& tree,
+                                                    const CompileRequest& request);
 
  private:
   std::expected<CompiledKernel, Failure> Ask(const looptree::LoopTree& tree,
@@ -50,9 +54,5 @@ class CompilerProcess {
   std::optional<ChildProcess> child_;
   bool has_answered_ = false;  // the current child has answered a request
 };
-
-// Returns a failure unless the kernel's buffers are those of `program`. A compiler that got them
-// wrong cannot be trusted with where the kernel writes.
-std::optional<Failure> CheckBuffers(const Kernel& kernel, const looptree::Program& program);
 
 }  // namespace loopfleet::worker

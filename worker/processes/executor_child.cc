@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/thread_pool.h"
 #include "worker/host/hardware.h"
 #include "worker/processes/child_message.h"
 #include "worker/sandbox/confinement.h"
@@ -21,7 +22,6 @@
 #include "worker/timing/load_latency.h"
 #include "worker/timing/stopwatch.h"
 #include "worker/verification/mapped_buffers.h"
-#include "worker/verification/thread_pool.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -294,7 +294,7 @@ class Executor {
         memory_.push_back(buffer);
       }
     }
-    // Follows the buffers (worker/backend/kernel.h). Only kernels with several threads read it.
+    // Follows the buffers (kernel/kernel.h). Only kernels with several threads read it.
     pointers_.push_back(reinterpret_cast<float*>(const_cast<ParallelFor*>(pool_.parallel_for())));
     ResetFloatingPointState();
     FlushInstructionFetch();

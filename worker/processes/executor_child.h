@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "worker/sandbox/channel.h"
+#include "kernel/channel.h"
 #include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {

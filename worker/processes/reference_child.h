@@ -2,7 +2,7 @@
 // The main loop of a reference child: computes the inputs and reference outputs of programs into
 // memory shared by the daemon, until its channel is closed.
 
-#include "worker/sandbox/channel.h"
+#include "kernel/channel.h"
 #include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {

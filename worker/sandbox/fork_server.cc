@@ -22,7 +22,7 @@ extern "C" {
 #include <utility>
 
 #include "common/base/check.h"
-#include "worker/sandbox/byte_codec.h"
+#include "kernel/byte_codec.h"
 #include "worker/sandbox/last_words.h"
 
 namespace loopfleet::worker {

@@ -19,7 +19,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "worker/sandbox/channel.h"
+#include "kernel/channel.h"
 #include "worker/sandbox/confinement.h"
 
 namespace loopfleet::worker {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "worker/sandbox/byte_codec.h"
+#include "kernel/byte_codec.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -3,7 +3,7 @@
 // timing. Replies come from a process that runs hostile code: decoding bounds everything, and the
 // reader's ok() is false for malformed input.
 
-#include "worker/sandbox/byte_codec.h"
+#include "kernel/byte_codec.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/sampler.h"

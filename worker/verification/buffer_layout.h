@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 
 namespace loopfleet::worker {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 #include "worker/verification/shared_memory.h"
 
 namespace loopfleet::worker {

@@ -142,4 +142,30 @@ std::string ProgramDot(const LoopTree& tree, std::optional<TreeRef> cursor, DotF
   return text += "}\n";
 }
 
+std::string ScheduleDot(const LoopTree& tree) {
+  const Program& program = tree.program();
+  std::string text(kHead);
+  auto out = std::back_inserter(text);
+  for (const NodeId id : tree.facts().order) {
+    const Node& node = program.nodes[id];
+    fmt::format_to(out, " {}[shape=record,label=\"{{{} : [", id, OpName(node.op));
+    for (std::size_t i = 0; i < node.dims.size(); ++i) {
+      fmt::format_to(out, "{}{}", i == 0 ? "" : ", ", RecordText(program.dims[node.dims[i]].name));
+    }
+    text += ']';
+    const auto loops = tree.LoopsOf(id);
+    for (std::size_t i = 0; i < loops.size(); ++i) {
+      const TreeNode& loop = tree.nodes()[loops[i]];
+      fmt::format_to(out, "{}{}:{}", i == 0 ? "|{" : "|", RecordText(program.dims[loop.dim].name),
+                     loop.size);
+      if (loop.tail > 0) fmt::format_to(out, " r {}", loop.tail);
+    }
+    text += loops.empty() ? "}\"];\n" : "}}\"];\n";
+    for (const NodeId consumer : tree.facts().nodes[id].consumers) {
+      fmt::format_to(out, " {} -> {};\n", id, consumer);
+    }
+  }
+  return text += "}\n";
+}
+
 }  // namespace loopfleet::looptree

@@ -71,5 +71,8 @@ std::string DataflowDot(const LoopTree& tree, std::optional<TreeRef> cursor);  /
 enum class DotForm : std::uint8_t { kOriginal, kDrawable };
 std::string ProgramDot(const LoopTree& tree, std::optional<TreeRef> cursor,
                        DotForm form = DotForm::kOriginal);
+// The same graph for people: a record for each operation, its dims above its loops:
+// "{multiply : [m, k, n]|{m:200|k:300|n:400}}". Remainders follow as "m:4 r 1".
+std::string ScheduleDot(const LoopTree& tree);
 
 }  // namespace loopfleet::looptree

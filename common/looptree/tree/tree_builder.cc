@@ -315,36 +315,40 @@ class TreeBuilder {
     }
   }
 
-  // A view may read at another index than its own. Inside a shared loop, the element there may not
-  // be computed yet, so a view must read the shared dimensions at its own index.
+  // A view may read at another index than its own. Inside a loop that computes the node it reads,
+  // the element there may not be computed yet, so readers inside must read the loop's dimension at
+  // their own index. Readers outside of the loop may read at any.
   Checked<void> CheckViews() const {
     for (NodeId id = 0; id < program_.nodes.size(); ++id) {
-      if (body_->leaves[id] == kNoParent) continue;
-      DimSet shared;
-      const auto scope = tree_.ScopeOf(id);
-      for (const TreeRef loop : tree_.LoopsOf(id)) {
-        if (scope && loop <= *scope) shared.Add(body_->nodes[loop].dim);
-      }
-      if (!shared.empty()) LF_TRY_VOID(CheckReads(id, shared));
+      if (body_->leaves[id] != kNoParent) LF_TRY_VOID(CheckReads(id, id, {}));
     }
     return {};
   }
 
-  Checked<void> CheckReads(NodeId id, DimSet shared) const {
-    for (const NodeId consumer : facts_.nodes[id].consumers) {
+  // Of the readers of `id` through `via`, a view of it or itself; `moved`: the dims that the views
+  // up to there read at another index.
+  Checked<void> CheckReads(NodeId id, NodeId via, DimSet moved) const {
+    for (const NodeId consumer : facts_.nodes[via].consumers) {
       const Node& node = program_.nodes[consumer];
-      if (node.op != Op::kView) continue;
+      DimSet all_moved = moved;
       for (const ViewIndex& index : node.view) {
         const bool same = index.constant == 0 && index.divisor == 1 && index.terms.size() == 1 &&
                           index.terms[0] == AffineTerm{index.input_dim, 1};
-        if (shared.Has(index.input_dim) && !same) {
-          return Reject(RejectionCode::kUnsupported,
-                        fmt::format("{} reads {} inside the loop over {} that computes it",
-                                    NodeText(program_, consumer), NodeText(program_, id),
-                                    program_.dims[index.input_dim].name));
-        }
+        if (!same) all_moved.Add(index.input_dim);
       }
-      if (body_->leaves[consumer] == kNoParent) LF_TRY_VOID(CheckReads(consumer, shared));
+      const TreeRef leaf = body_->leaves[consumer];
+      if (leaf == kNoParent) {
+        LF_TRY_VOID(CheckReads(id, consumer, all_moved));
+        continue;
+      }
+      for (const TreeRef loop : tree_.LoopsOf(id)) {
+        const TreeNode& node_of_loop = body_->nodes[loop];
+        if (leaf <= loop || leaf >= node_of_loop.end || !all_moved.Has(node_of_loop.dim)) continue;
+        return Reject(RejectionCode::kUnsupported,
+                      fmt::format("{} reads {} inside the loop over {} that computes it",
+                                  NodeText(program_, consumer), NodeText(program_, id),
+                                  program_.dims[node_of_loop.dim].name));
+      }
     }
     return {};
   }

@@ -11,7 +11,7 @@
 
 #include <cstddef>
 
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 
 namespace loopfleet::worker {
 namespace {

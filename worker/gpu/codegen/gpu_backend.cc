@@ -41,7 +41,7 @@ class ImageAssembler final : public CodeLinker {
     if (assembler_) cache_ = std::make_unique<CubinCache>(*assembler_, kCacheBytes);
   }
 
-  Result<CodeImage> LinkAt(std::string_view object, std::uint64_t, std::size_t max_bytes) override {
+  Result<CodeImage> LinkAt(std::string_view object, const CodePlace& place) override {
     std::optional<GpuImage> image = DecodeGpuImage(object);
     if (!image) return Fail(ErrorKind::kCorrupt, "no image of a GPU kernel");
     if (cache_) {
@@ -49,7 +49,8 @@ class ImageAssembler final : public CodeLinker {
       image->cubin = std::move(cubin.bytes);
     }
     CodeImage code{.bytes = Encode(*image), .entry = 0};
-    if (code.bytes.size() > max_bytes) return Fail(ErrorKind::kFull, "the kernel is too long");
+    if (code.bytes.size() > place.max_bytes)
+      return Fail(ErrorKind::kFull, "the kernel is too long");
     return code;
   }
 

@@ -1,6 +1,6 @@
 #include "worker/gpu/codegen/gpu_image.h"
 
-#include "worker/sandbox/byte_codec.h"
+#include "kernel/byte_codec.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 
 namespace loopfleet::worker {
 

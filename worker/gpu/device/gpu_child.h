@@ -6,8 +6,8 @@
 
 #include <chrono>
 
+#include "kernel/channel.h"
 #include "worker/gpu/device/gpu_canary.h"
-#include "worker/sandbox/channel.h"
 
 namespace loopfleet::worker {
 

@@ -35,7 +35,8 @@ int RunCompiler(Channel& channel, const Toolchain& tools, const GpuChildrenOptio
   constexpr std::size_t kMost = std::size_t{64} << 20;
   const GpuKernel& known = options.canary.kernel;
   const Result<CodeImage> made = tools.linker->LinkAt(
-      Encode(GpuImage{.ptx = known.ptx, .cubin = {}, .launches = known.launches}), 0, kMost);
+      Encode(GpuImage{.ptx = known.ptx, .cubin = {}, .launches = known.launches}),
+      {.max_bytes = kMost});
   LF_CHECK(made.has_value(), "{}", made.error().message);
   const auto seconds = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::seconds>(options.compile_limit).count() + 1);

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/wire/bounds.h"
+#include "kernel/byte_codec.h"
 #include "worker/processes/child_message.h"
-#include "worker/sandbox/byte_codec.h"
 #include "worker/timing/timing_message.h"
 
 namespace loopfleet::worker {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/job/failure.h"
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 #include "worker/gpu/device/device_sampler.h"
 #include "worker/verification/buffer_layout.h"
 

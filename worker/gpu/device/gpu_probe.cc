@@ -12,12 +12,12 @@
 #include <memory>
 #include <utility>
 
+#include "kernel/byte_codec.h"
+#include "kernel/channel.h"
 #include "worker/gpu/codegen/ptx_assembler.h"
 #include "worker/gpu/device/gpu_canary.h"
 #include "worker/gpu/device/gpu_device.h"
 #include "worker/gpu/device/gpu_meter.h"
-#include "worker/sandbox/byte_codec.h"
-#include "worker/sandbox/channel.h"
 
 namespace loopfleet::worker {
 namespace {

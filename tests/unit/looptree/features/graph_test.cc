@@ -95,6 +95,16 @@ TEST(Graph, DotTreeNamesItsNodesInItsEdges) {
             std::string::npos);
 }
 
+TEST(Graph, ScheduleDotShowsDimsAboveLoops) {
+  const auto split = SplitLoop(Opened("benchmark://mm-v0/mm33_9_7").start, 0, 8);
+  const std::string dot = ScheduleDot(*split);
+  const std::string& m = split->program().dims[split->nodes()[0].dim].name;
+  EXPECT_NE(dot.find("{multiply : ["), std::string::npos) << dot;
+  EXPECT_NE(dot.find("|{" + m + ":4 r 1|" + m + ":8|"), std::string::npos) << dot;
+  EXPECT_NE(dot.find("[shape=record,label=\"{read : ["), std::string::npos) << dot;
+  EXPECT_NE(dot.find(" -> "), std::string::npos) << dot;
+}
+
 TEST(Graph, NoLoopsAndNoCrash) {
   const Benchmark scalar = WholeLoops({.dims = {},
                                        .nodes = {{.op = Op::kRead},

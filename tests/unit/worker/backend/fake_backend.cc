@@ -174,7 +174,7 @@ CodeImage JumpTo(Function function, std::int64_t element_count) {
 
 class FakeLinker final : public CodeLinker {
  public:
-  Result<CodeImage> LinkAt(std::string_view object, std::uint64_t, std::size_t) override {
+  Result<CodeImage> LinkAt(std::string_view object, const CodePlace&) override {
     const std::int64_t elements = std::stoll(std::string(object));
     if (static_cast<Fault>(elements) == Fault::kNotLinkable) {
       return Fail(ErrorKind::kCorrupt, "an unknown symbol");

@@ -11,9 +11,9 @@
 
 #include "common/looptree/interpreter/interpret.h"
 #include "common/looptree/tree/loop_tree.h"
+#include "kernel/thread_pool.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/cpu/linker.h"
-#include "worker/verification/thread_pool.h"
 
 namespace loopfleet::worker {
 

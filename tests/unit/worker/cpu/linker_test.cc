@@ -67,17 +67,20 @@ TEST(Linker, GivesMemoryBack) {
 TEST(Linker, TheSameObjectGivesTheSameCodeAtTheSameAddress) {
   const std::string object = ObjectOf("benchmark://loop_tool-cpu-v0/8");
   Linker linker;
-  const CodeImage first = linker.LinkAt(object, 0x7f0000001000, 1 << 20).value();
-  EXPECT_EQ(linker.LinkAt(object, 0x7f0000001000, 1 << 20).value(), first);
+  const CodeImage first =
+      linker.LinkAt(object, {.address = 0x7f0000001000, .max_bytes = 1 << 20}).value();
+  EXPECT_EQ(linker.LinkAt(object, {.address = 0x7f0000001000, .max_bytes = 1 << 20}).value(),
+            first);
   EXPECT_LT(first.entry, first.bytes.size());
 }
 
 TEST(Linker, CodeThatIsTooLongIsRefused) {
   const std::string object = ObjectOf("benchmark://loop_tool-cpu-v0/8");
   Linker linker;
-  const std::size_t size = linker.LinkAt(object, 4096, 1 << 20).value().bytes.size();
-  EXPECT_TRUE(linker.LinkAt(object, 4096, size));
-  const auto refused = linker.LinkAt(object, 4096, size - 1);
+  const std::size_t size =
+      linker.LinkAt(object, {.address = 4096, .max_bytes = 1 << 20}).value().bytes.size();
+  EXPECT_TRUE(linker.LinkAt(object, {.address = 4096, .max_bytes = size}));
+  const auto refused = linker.LinkAt(object, {.address = 4096, .max_bytes = size - 1});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kFull);
 }
@@ -89,7 +92,8 @@ TEST(CpuBackend, CompilesAndLinks) {
       looptree::OpenBenchmark(looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/1"});
   const auto kernel = backend.make_compiler()->Compile(benchmark.value().start);
   ASSERT_TRUE(kernel.has_value());
-  const auto code = backend.make_linker()->LinkAt(kernel->object, 4096, 1 << 20);
+  const auto code =
+      backend.make_linker()->LinkAt(kernel->object, {.address = 4096, .max_bytes = 1 << 20});
   ASSERT_TRUE(code.has_value());
   const auto linked = Linker().Link(kernel->object);
   ASSERT_TRUE(linked.has_value());

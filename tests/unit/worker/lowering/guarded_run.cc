@@ -16,7 +16,7 @@ using looptree::Tensor;
 constexpr std::size_t kGuard = 64;        // floats before and behind each buffer
 constexpr float kGuardValue = -12345.0F;  // no test computes this
 
-// A buffer between guards, aligned as worker/backend/kernel.h promises.
+// A buffer between guards, aligned as kernel/kernel.h promises.
 class GuardedBuffer {
  public:
   GuardedBuffer(std::size_t count, float fill)

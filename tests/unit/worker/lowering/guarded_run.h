@@ -9,7 +9,7 @@
 
 #include "common/looptree/interpreter/interpret.h"
 #include "common/looptree/tree/loop_tree.h"
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 
 namespace loopfleet::worker {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "worker/backend/kernel.h"
+#include "kernel/kernel.h"
 
 namespace loopfleet::worker {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "common/base/random.h"
-#include "worker/sandbox/byte_codec.h"
+#include "kernel/byte_codec.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/sandbox/byte_codec.h"
+#include "kernel/byte_codec.h"
 #include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {

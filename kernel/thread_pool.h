@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include "worker/verification/parallel_for.h"
+#include "kernel/parallel_for.h"
 
-namespace loopfleet::worker {
+namespace loopfleet {
 
 class ThreadPool {
  public:
@@ -71,4 +71,4 @@ class ThreadPool {
   std::vector<std::jthread> helpers_;
 };
 
-}  // namespace loopfleet::worker
+}  // namespace loopfleet

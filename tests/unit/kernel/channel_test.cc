@@ -1,4 +1,4 @@
-#include "worker/sandbox/channel.h"
+#include "kernel/channel.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -6,7 +6,7 @@
 
 #include <thread>
 
-namespace loopfleet::worker {
+namespace loopfleet {
 namespace {
 
 Instant In(Nanos duration) { return Instant(std::chrono::steady_clock::now()) + duration; }
@@ -147,4 +147,4 @@ TEST_F(ChannelTest, WhatWasWaitedForSaysSo) {
 }
 
 }  // namespace
-}  // namespace loopfleet::worker
+}  // namespace loopfleet

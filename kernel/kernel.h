@@ -4,12 +4,12 @@
 // The calling convention, the same for every backend on the CPU:
 //   extern "C" void loopfleet_kernel(float* const* buffers);
 // `buffers` has one pointer for each of Kernel::buffers, in that order: the program's inputs, its
-// outputs, then scratch. Tensors are dense and row-major over the node's dims; every buffer is
-// 64-byte aligned. A kernel writes every element of its outputs, never writes its inputs, and keeps
+// outputs, then scratch. Tensors are dense and row-major over the node's dims; outputs and scratch are
+// 64-byte aligned, inputs at least 4-byte aligned. A kernel writes every element of its outputs, never writes its inputs, and keeps
 // no state between runs.
 //
 // For a kernel with `threads` > 1 another pointer follows: to a ParallelFor
-// (worker/verification/parallel_for.h), which runs its parallel loops. Other kernels do not read
+// (kernel/parallel_for.h), which runs its parallel loops. Other kernels do not read
 // it.
 
 #include <cstdint>
@@ -21,8 +21,9 @@
 #include "common/base/result.h"
 #include "common/job/failure.h"
 #include "common/looptree/tree/loop_tree.h"
+#include "kernel/outside_functions.h"
 
-namespace loopfleet::worker {
+namespace loopfleet {
 
 inline constexpr const char* kKernelSymbol = "loopfleet_kernel";
 using KernelFunction = void (*)(float* const* buffers);
@@ -55,6 +56,13 @@ struct CodeImage {
   friend bool operator==(const CodeImage&, const CodeImage&) = default;
 };
 
+// Where code is linked for.
+struct CodePlace {
+  std::uint64_t address = 0;  // the start of a page
+  std::size_t max_bytes = 0;
+  const OutsideFunctions* outside = nullptr;  // null: those of the linking process
+};
+
 // Compiles kernels. One object belongs to one thread of one compiler child.
 class Compiler {
  public:
@@ -68,10 +76,8 @@ class Compiler {
 class CodeLinker {
  public:
   virtual ~CodeLinker() = default;
-  // `address` is the start of a page. kCorrupt if `object` cannot be linked, kFull if the code is
-  // longer than `max_bytes`.
-  virtual Result<CodeImage> LinkAt(std::string_view object, std::uint64_t address,
-                                   std::size_t max_bytes) = 0;
+  // kCorrupt if `object` cannot be linked, kFull if the code is longer than the place.
+  virtual Result<CodeImage> LinkAt(std::string_view object, const CodePlace& place) = 0;
 };
 
-}  // namespace loopfleet::worker
+}  // namespace loopfleet

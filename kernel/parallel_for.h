@@ -1,10 +1,10 @@
 #pragma once
 // ParallelFor: the C interface through which generated code runs a parallel loop on the threads of
-// its process. Implemented by worker/verification/thread_pool.h.
+// its process. Implemented by kernel/thread_pool.h.
 
 #include <cstdint>
 
-namespace loopfleet::worker {
+namespace loopfleet {
 
 struct ParallelFor {
   // Runs iterations [begin, end) of the loop. `thread` is less than `threads` below and unique
@@ -17,4 +17,4 @@ struct ParallelFor {
               std::int64_t threads);
 };
 
-}  // namespace loopfleet::worker
+}  // namespace loopfleet

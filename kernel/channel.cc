@@ -1,4 +1,4 @@
-#include "worker/sandbox/channel.h"
+#include "kernel/channel.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 
 #include "common/base/check.h"
 
-namespace loopfleet::worker {
+namespace loopfleet {
 namespace {
 
 Error SystemError(const char* what) {
@@ -196,4 +196,4 @@ bool Channel::IsReadable() const {
   return ::poll(&item, 1, 0) > 0;
 }
 
-}  // namespace loopfleet::worker
+}  // namespace loopfleet

@@ -1,4 +1,4 @@
-#include "worker/verification/thread_pool.h"
+#include "kernel/thread_pool.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -7,7 +7,7 @@
 #include <latch>
 #include <type_traits>
 
-namespace loopfleet::worker {
+namespace loopfleet {
 namespace {
 
 void Pause() {
@@ -134,4 +134,4 @@ void ThreadPool::Help(std::int64_t part) {
   }
 }
 
-}  // namespace loopfleet::worker
+}  // namespace loopfleet

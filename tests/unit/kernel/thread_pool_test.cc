@@ -1,4 +1,4 @@
-#include "worker/verification/thread_pool.h"
+#include "kernel/thread_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "common/base/random.h"
 
-namespace loopfleet::worker {
+namespace loopfleet {
 namespace {
 
 struct Frame {
@@ -103,4 +103,4 @@ TEST(ThreadPool, SleepsAndWakes) {
 }
 
 }  // namespace
-}  // namespace loopfleet::worker
+}  // namespace loopfleet

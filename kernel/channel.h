@@ -17,7 +17,7 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 
-namespace loopfleet::worker {
+namespace loopfleet {
 
 inline constexpr std::size_t kMaxPassedFds = 4;  // with one message
 
@@ -76,4 +76,4 @@ class Channel {
   bool has_waited_ = false;    // for the message being received
 };
 
-}  // namespace loopfleet::worker
+}  // namespace loopfleet

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace loopfleet::worker {
+namespace loopfleet {
 
 class ByteWriter {
  public:
@@ -78,4 +78,4 @@ class ByteReader {
   bool ok_ = true;
 };
 
-}  // namespace loopfleet::worker
+}  // namespace loopfleet

@@ -1,0 +1,207 @@
+"""loop_tool's names over loopfleet, for code that was written for it:
+
+    import loopfleet.loop_tool as lt
+
+Tensors are those of loopfleet.tensor, trees and IRs those of loopfleet; this module adds what only loop_tool had.
+See docs/TENSORS.md.
+"""
+
+from __future__ import annotations
+
+import enum as _enum
+import sys as _sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Union
+
+import numpy as _numpy
+
+from .. import _core
+from .._core import IR as _IR
+from .._core import Loop, LoopTree
+from ..tensor import (Backend, DTypeError, Expr, KernelError, ScheduleError, ShapeError, Size, SizeConflict, SizeUnknown,
+                      Symbol, SymbolGenerator, Tensor, TensorError, ViewError, arange, backends, compile, from_dlpack,
+                      get_default_backend, load_schedules, nn, ones, rand, save_schedules, set_default_backend,
+                      set_threads, set_verify, symbols, where, zeros)
+
+_sys.modules[__name__ + ".nn"] = nn  # import loopfleet.loop_tool.nn
+
+
+class Operation(_enum.IntEnum):
+    """The operations of an IR, by loop_tool's numbers; ours begin at 32."""
+
+    constant = 0
+    write = 1
+    read = 2
+    view = 3
+    copy = 4
+    add = 5
+    subtract = 6
+    multiply = 7
+    divide = 8
+    min = 9
+    max = 10
+    log = 11
+    exp = 12
+    sqrt = 13
+    abs = 14
+    negate = 15
+    reciprocal = 16
+    name_op = 17
+    greater = 32
+    greater_equal = 33
+    equal = 34
+    select = 35
+    tanh = 36
+    erf = 37
+    sin = 38
+    cos = 39
+    floor = 40
+    ceil = 41
+    round = 42
+    sign = 43
+    power = 44
+
+
+add, mul, sub, div = Operation.add, Operation.multiply, Operation.subtract, Operation.divide
+read, write, view, copy, constant = Operation.read, Operation.write, Operation.view, Operation.copy, Operation.constant
+subtract, multiply, divide, negate, reciprocal = (Operation.subtract, Operation.multiply, Operation.divide, Operation.negate,
+                                                  Operation.reciprocal)
+
+
+_SHORT_NAMES = {"mul": "multiply", "sub": "subtract", "div": "divide", "neg": "negate", "recip": "reciprocal"}
+
+
+class IR(_IR):
+    """A program and its loops, made node by node; also takes loop_tool's short names of operations, such as "mul"."""
+
+    def create_node(self, op: Any, inputs: list[int], vars: list[int]) -> int:
+        return super().create_node(_SHORT_NAMES.get(op, op) if isinstance(op, str) else op, inputs, vars)
+
+
+class RawTensor:
+    """``size`` floats without a shape, for trees that are called directly."""
+
+    def __init__(self, size: int, hardware: str = "default"):
+        if hardware not in ("default", "cpu"):
+            raise ValueError(f"RawTensor: there is no hardware '{hardware}': use cpu")
+        self._data = _numpy.zeros(size, _numpy.float32)
+
+    def set(self, value: Any) -> RawTensor:
+        """One number for all, or as many as there are, of any shape."""
+        values = _numpy.asarray(value, _numpy.float32)
+        if values.ndim > 0 and values.size != self._data.size:
+            raise ShapeError(f"set: {values.size} values for {self._data.size} elements")
+        self._data[:] = values.reshape(-1) if values.ndim > 0 else values
+        return self
+
+    def randn(self, mean: float = 0, stddev: float = 1) -> None:
+        self._data[:] = _numpy.random.default_rng().normal(mean, stddev, self._data.size)
+
+    def to_numpy(self) -> _numpy.ndarray:
+        """A copy."""
+        return self._data.copy()
+
+    numpy = to_numpy
+
+    def numel(self) -> int:
+        return self._data.size
+
+    def dump(self) -> str:
+        shown = [f"{value:g}" for value in self._data]
+        if len(shown) > 8:
+            shown = [*shown[:4], "...", *shown[-4:]]
+        return f"numel: {self._data.size}, [{', '.join(shown)}]"
+
+    __repr__ = dump
+
+
+AnyTensor = Union[RawTensor, Tensor, _numpy.ndarray]
+
+
+class Compiled:
+    """A tree's code; called with tensors for the program's inputs, then for its outputs, which are set."""
+
+    def __init__(self, loop_tree: LoopTree, interpreted: bool = False):
+        self._ir = loop_tree.serialize()
+        self._function = _core.TreeFunction(self._ir, interpreted)
+        self._inputs = self._function.input_count
+
+    def __call__(self, tensors: Sequence[AnyTensor], sync: bool = True) -> None:
+        arrays = [self._array(tensor, place) for place, tensor in enumerate(tensors)]
+        self._function(arrays)
+        for tensor, array in list(zip(tensors, arrays))[self._inputs:]:
+            if isinstance(tensor, Tensor):
+                tensor.set(array)
+
+    def _array(self, tensor: AnyTensor, place: int) -> _numpy.ndarray:
+        if isinstance(tensor, RawTensor):
+            return tensor._data
+        if isinstance(tensor, Tensor):
+            return tensor.numpy() if place < self._inputs else _numpy.empty(tensor.shape, _numpy.float32)
+        return tensor
+
+    @property
+    def code(self) -> str:
+        return _core.c_source_of(self._ir)
+
+
+def cpu(loop_tree: LoopTree, parallel: Iterable[int] = (), root: int = -1) -> Compiled:
+    """The tree's code for this processor. ``parallel``: loops to annotate first."""
+    if root != -1:
+        raise ValueError(f"cpu(root={root}): whole trees only, -1")
+    for ref in parallel:
+        loop_tree = loop_tree.annotate(ref, "parallel")
+    return Compiled(loop_tree)
+
+
+class _Allocation:
+    def __init__(self, size: int):
+        self.size = size
+
+    def __repr__(self) -> str:
+        return f"<Allocation size={self.size}>"
+
+
+class Compiler:
+    """``allocations``: for each operation of the tree, the elements of the buffer for its result."""
+
+    def __init__(self, loop_tree: LoopTree):
+        self.allocations = {node: _Allocation(size) for node, size in _core.allocations_of(loop_tree.serialize())}
+
+
+def set_default_hardware(hardware: str) -> None:
+    if hardware != "cpu":
+        raise ValueError(f"cannot find hardware: '{hardware}'; there is cpu")
+
+
+def _call_tree(self: LoopTree, tensors: Sequence[AnyTensor]) -> None:
+    """Walks the loops of the tree over tensors for the program's inputs, then for its outputs, which are set."""
+    Compiled(self, interpreted=True)(tensors)
+
+
+LoopTree.__call__ = _call_tree
+Tensor.to_numpy = lambda self: self.numpy(copy=True)
+Tensor.compiled = property(lambda self: Compiled(self.loop_tree), doc="The code of its schedule.")
+
+
+def _by_method(name: str) -> Callable[..., Any]:
+    def call(tree: LoopTree, *arguments: Any) -> Any:
+        return getattr(tree, name)(*arguments)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"tree.{name}(...)"
+    return call
+
+
+# loop_tool's functions of trees are methods here.
+split, merge, swap, try_swap = map(_by_method, ("split", "merge", "swap", "try_swap"))
+annotate, add_loop, remove_loop = map(_by_method, ("annotate", "add_loop", "remove_loop"))
+decrease_reuse, increase_reuse = map(_by_method, ("decrease_reuse", "increase_reuse"))
+disable_reuse, enable_reuse = map(_by_method, ("disable_reuse", "enable_reuse"))
+copy_input, delete_copy, swap_nodes, map_ref = map(_by_method, ("copy_input", "delete_copy", "swap_nodes", "map_ref"))
+next_ref, previous_ref, trivially_parallel = map(_by_method, ("next_ref", "previous_ref", "trivially_parallel"))
+
+
+def deserialize(text: str) -> _IR:
+    """The IR of its text."""
+    return LoopTree(text).ir

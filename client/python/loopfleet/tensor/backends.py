@@ -1,0 +1,94 @@
+"""What runs tensors: ``cpu`` compiles kernels with `loopfleet-worker serve` and calls them in this process; ``isolated``
+runs them in a sandboxed child of that, on copies, for schedules of strangers; ``cpu_interpreted`` walks their loops in
+C++, slowly, and needs no compiler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from .. import _core
+
+__all__ = ["Backend", "backends", "get_default_backend", "set_default_backend", "set_threads", "set_verify"]
+
+_ALIASES = {"cpp": "cpu", "loop_nest": "cpu"}  # of loop_tool
+_BACKENDS = ("cpu", "cpu_interpreted", "isolated")
+_settings = {"backend": "cpu", "threads": 1, "verify": "once"}
+
+
+def find_worker() -> str:
+    """`loopfleet-worker`: in LOOPFLEET_BIN, in this package, or in PATH."""
+    if folder := os.environ.get("LOOPFLEET_BIN"):
+        return str(Path(folder) / "loopfleet-worker")
+    bundled = Path(__file__).parent.parent / "bin" / "loopfleet-worker"
+    if bundled.exists():
+        return str(bundled)
+    return shutil.which("loopfleet-worker") or "loopfleet-worker"
+
+
+def _memory_file() -> str:
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(cache, "loopfleet", "verified")
+
+
+def _apply() -> None:
+    if _settings["backend"] == "cpu_interpreted":
+        _core.use_interpreter()
+    elif _settings["backend"] == "isolated":
+        _core.use_isolated(find_worker(), _settings["threads"])
+    else:
+        _core.use_cpu(find_worker(), _memory_file(), _settings["threads"], _settings["verify"] == "once")
+
+
+def backends() -> list[str]:
+    return list(_BACKENDS)
+
+
+def get_default_backend() -> str:
+    return _settings["backend"]
+
+
+def set_default_backend(name: str) -> None:
+    """For all tensors from now on. ValueError: there is none of this name."""
+    name = _ALIASES.get(name, name)
+    if name not in _BACKENDS:
+        raise ValueError(f"there is no backend '{name}': use {', '.join(_BACKENDS)}")
+    if name != _settings["backend"]:
+        _settings["backend"] = name
+        _apply()
+
+
+def set_threads(count: int) -> None:
+    """The most threads that loops annotated ``parallel`` are split over; 1 at first."""
+    if not 1 <= count <= 1024:
+        raise ValueError(f"set_threads({count}): from 1 to 1024")
+    _settings["threads"] = count
+    _apply()
+
+
+def set_verify(when: str) -> None:
+    """``once``: new code runs once in a child process between guard pages and is compared with a reference, and is
+    remembered in ~/.cache/loopfleet; ``never``: code runs here at once."""
+    if when not in ("once", "never"):
+        raise ValueError(f"set_verify('{when}'): use once or never")
+    _settings["verify"] = when
+    _apply()
+
+
+class Backend:
+    """``with Backend("cpu_interpreted"):`` runs what is evaluated inside on that backend."""
+
+    def __init__(self, backend: str):
+        self.backend = backend
+
+    def __enter__(self) -> Backend:
+        self._before = get_default_backend()
+        set_default_backend(self.backend)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        set_default_backend(self._before)
+
+
+_apply()

@@ -1,0 +1,180 @@
+"""Schedules of tensors: their code, their speed on workers, tuning, and files of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Union
+
+from .. import _core
+from .._core import LoopTree, Outcome, Tensor, Walk
+from .backends import find_worker
+from .errors import KernelError, ScheduleError
+
+if TYPE_CHECKING:
+    from ..client import Client
+
+__all__ = ["Code", "Tuned", "benchmark", "load_schedules", "save_schedules", "tune"]
+
+_FORMATS = ("c", "llvm-ir", "asm", "facts", "ptx")
+
+
+class Code(str):
+    """The C text of a tensor's schedule. Called with a format, the code in that format."""
+
+    _ir: str
+
+    def __new__(cls, ir: str) -> Code:
+        code = super().__new__(cls, _core.c_source_of(ir))
+        code._ir = ir
+        return code
+
+    def __call__(self, format: str = "c", gpu_arch: str = "sm_80") -> str:
+        """``format``: c, llvm-ir, asm or facts for this host's processor, ptx for a GPU. KernelError: there is no such
+        code."""
+        if format not in _FORMATS:
+            raise ValueError(f"code('{format}'): the format is one of {', '.join(_FORMATS)}")
+        if format == "c":
+            return str(self)
+        command = [find_worker(), "emit", "--format", format]
+        if format == "ptx":
+            command += ["--gpu-arch", gpu_arch]
+        job = json.dumps({"ir": self._ir, "actions": []})
+        try:
+            done = subprocess.run(command, input=job, capture_output=True, text=True)
+        except OSError as error:
+            raise KernelError(f"{command[0]}: {error.strerror}; put its folder into LOOPFLEET_BIN") from error
+        if done.returncode != 0:
+            raise KernelError(done.stderr.strip())
+        return done.stdout
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What ``tune`` found. Figures are GFLOP/s on a worker; None: there is none."""
+
+    before: float | None
+    after: float | None
+    evaluated: int
+    history: list[tuple[float, float]] = field(default_factory=list)  # (seconds, best GFLOP/s)
+
+
+# strategy(tree's IR text, history of (IR text, GFLOP/s or None)) -> IR texts or trees to try next; none: it is done
+Strategy = Union[str, Callable[[str, list], Iterable[Any]]]
+
+
+def _with_client(client: Client | None, use: Callable[[Client], Any]) -> Any:
+    from ..client import Client
+    from ..local_cluster import LocalCluster
+
+    if client is not None:
+        return use(client)
+    with LocalCluster(), Client() as own:
+        return use(own)
+
+
+def benchmark(self: Tensor, client: Client | None = None, **fields: Any) -> Outcome:
+    """Measures the schedule on a worker, with inputs of the worker's. ``fields`` are those of every job. Without a
+    client a local cluster runs meanwhile."""
+    return _with_client(client, lambda each: each.evaluate(ir=self.loop_tree.serialize(), actions=[], **fields))
+
+
+def _ir_of(tree: Any) -> str:
+    return tree if isinstance(tree, str) else tree.serialize()
+
+
+def tune(self: Tensor, strategy: Strategy = "search", seconds: float = 10, threads: int = 1, client: Client | None = None,
+         **fields: Any) -> Tuned:
+    """Looks for a quicker schedule and keeps the best verified one.
+
+    ``strategy``: "search" (the search of docs/SEARCH.md), any name of `loopfleet search --help`, or a callable, which is
+    given the best tree's IR text and what was measured, [(IR text, GFLOP/s or None)], and gives trees to try next."""
+    if seconds <= 0:
+        raise ValueError(f"tune(seconds={seconds}): more than 0")
+    fields = {**fields, "threads": threads}
+    if callable(strategy):
+        return _with_client(client, lambda each: _tune_by(self, strategy, seconds, each, fields))
+    name = {"search": "auto"}.get(strategy, strategy)
+    return _with_client(client, lambda each: _tune_by_search(self, name, seconds, each, fields))
+
+
+def _tune_by_search(tensor: Tensor, strategy: str, seconds: float, client: Client, fields: dict[str, Any]) -> Tuned:
+    from ..schedule_search import search
+
+    start = tensor.loop_tree.serialize()
+    found = search(ir=start, strategy=strategy, seconds=seconds, client=client, **fields)
+    before = found.flop_count / found.untuned_ns if found.untuned_ns else None
+    history = [(point.seconds, found.flop_count / point.best_ns) for point in found.curve if point.best_ns]
+    after = found.gflops
+    if found.actions is not None and after is not None and (before is None or after > before):
+        walk = Walk(ir=start)
+        for action in found.actions:
+            walk.apply(action)
+        tensor.loop_tree = LoopTree(walk.observe("ir"))
+    else:
+        after = before
+    return Tuned(before, after, found.evaluations, history)
+
+
+def _tune_by(tensor: Tensor, strategy: Callable, seconds: float, client: Client, fields: dict[str, Any]) -> Tuned:
+    begun = time.monotonic()
+    best = tensor.loop_tree.serialize()
+    measured: list[tuple[str, float | None]] = []
+    history: list[tuple[float, float]] = []
+
+    def measure(trees: list[str]) -> list[float | None]:
+        outcomes = client.evaluate_many([{"ir": ir, "actions": [], **fields} for ir in trees]).outcomes
+        figures = [outcome.flop_count / outcome.elapsed_ns if outcome.ok else None for outcome in outcomes]
+        measured.extend(zip(trees, figures))
+        return figures
+
+    before = best_figure = measure([best])[0]
+    while time.monotonic() - begun < seconds:
+        trees = [_ir_of(tree) for tree in strategy(best, list(measured))]
+        if not trees:
+            break
+        for ir in trees:
+            if _core.program_key_of(ir) != tensor.program_key:
+                raise ScheduleError("tune: the strategy gave a tree of another program")
+        for ir, figure in zip(trees, measure(trees)):
+            if figure is not None and (best_figure is None or figure > best_figure):
+                best, best_figure = ir, figure
+                history.append((time.monotonic() - begun, figure))
+    tensor.loop_tree = LoopTree(best)
+    return Tuned(before, best_figure, len(measured), history)
+
+
+def save_schedules(path: str | os.PathLike) -> int:
+    """Writes the schedules of all programs that tensors of this process had: one JSON object a line. Gives their number."""
+    rows = _core.schedules()
+    with open(path, "w", encoding="utf-8") as file:
+        for program_key, ir in rows:
+            row = {"program_key": program_key, "ir": ir, "tree_key": _core.tree_key_of(ir), "gflops": None,
+                   "host": platform.node()}
+            file.write(json.dumps(row) + "\n")
+    return len(rows)
+
+
+def load_schedules(path: str | os.PathLike) -> int:
+    """Takes the schedules of a file, for tensors made before or later. ScheduleError: a line is none. Gives their number."""
+    irs = []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                key, ir = row["program_key"], row["ir"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ScheduleError(f"{path}, line {number}: no schedule: {error!r}") from None
+            if _core.program_key_of(ir) != key:
+                raise ScheduleError(f"{path}, line {number}: the tree is not of program {key}")
+            irs.append(ir)
+    for ir in irs:
+        _core.set_schedule(ir)
+    return len(irs)

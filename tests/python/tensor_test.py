@@ -1,0 +1,787 @@
+"""loopfleet.tensor: operations against NumPy, sizes and their errors, values in and out, schedules, compiled functions."""
+
+import gc
+import itertools
+import os
+import random
+import subprocess
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import loopfleet.tensor as lt
+from loopfleet import _core
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory):
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    lt.set_verify("once")
+    yield
+    os.environ.pop("XDG_CACHE_HOME")
+    if before is not None:
+        os.environ["XDG_CACHE_HOME"] = before
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def close(tensor, expected, tolerance=1e-5):
+    values = tensor.numpy()
+    assert values.shape == np.shape(expected) and values.dtype == np.float32
+    np.testing.assert_allclose(values, expected, rtol=tolerance, atol=tolerance)
+
+
+def product(a, b):
+    s = lt.SymbolGenerator()
+    return (a.to(s.m, s.k) * b.to(s.k, s.n)).sum(s.k)
+
+
+# ---- operations -------------------------------------------------------------------------------------------------
+
+def test_the_product_of_two_matrices():
+    a, b = numbers(33, 48), numbers(48, 21, seed=1)
+    c = product(lt.Tensor(a), lt.Tensor(b))
+    assert c.shape == [33, 21] and c.ndim == 2 and c.size == 33 * 21
+    close(c, a @ b, 1e-4)
+
+
+def test_positive_products():
+    a, b = numbers(20, 30), numbers(30, 10, seed=1)
+    m, n, k = lt.symbols("m n k")
+    c = (lt.Tensor(a).to(m, k) * lt.Tensor(b).to(k, n)).max(0).sum(k)
+    close(c, np.maximum(a[:, :, None] * b[None], 0).sum(1), 1e-4)
+
+
+UNARY = {"exp": np.exp, "sqrt": np.sqrt, "log": np.log, "abs": np.abs, "reciprocal": np.reciprocal, "tanh": np.tanh,
+         "sin": np.sin, "cos": np.cos, "floor": np.floor, "ceil": np.ceil, "round": np.round, "sign": np.sign,
+         "neg": np.negative}
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one_tensor(name):
+    x = np.abs(numbers(77)) + 0.1 if name in ("sqrt", "log") else 3 * numbers(77)
+    close(getattr(lt.Tensor(x), name)(), UNARY[name](x))
+
+
+def test_erf():
+    from math import erf
+    x = numbers(50)
+    close(lt.Tensor(x).erf(), [erf(value) for value in x])
+
+
+def test_arithmetic_with_tensors_and_numbers():
+    a, b = numbers(5, 7), np.abs(numbers(5, 7, seed=1)) + 0.5
+    m, n = lt.symbols("m n")
+    x, y = lt.Tensor(a).to(m, n), lt.Tensor(b).to(m, n)
+    for tensor, expected in [
+            (x + y, a + b), (x - y, a - b), (x * y, a * b), (x / y, a / b), (-x, -a), (abs(x), abs(a)), (y ** x, b ** a),
+            (2 + x, 2 + a), (x - 2, a - 2), (2 - x, 2 - a), (2 * x, 2 * a), (1 / y, 1 / b), (y / 4, b / 4), (y ** 2, b ** 2),
+            (2 ** x, 2 ** a), (x.max(y), np.maximum(a, b)), (x.min(0), np.minimum(a, 0)), (x > y, a > b), (x >= 0, a >= 0),
+            (x < y, a < b), (x <= y, a <= b), (x.equal(x), np.ones_like(a)), (x + np.float64(1.5), a + 1.5),
+            (lt.where(x > 0, x, -y), np.where(a > 0, a, -b)), (lt.where(x > 0, 1, 0), (a > 0) * 1.0)]:
+        close(tensor, np.asarray(expected, np.float32))
+
+
+def test_dims_are_broadcast_by_name_and_unnamed_ones_never():
+    a, b = numbers(3, 4), numbers(4)
+    m, n = lt.symbols("m n")
+    close(lt.Tensor(a).to(m, n) + lt.Tensor(b).to(n), a + b)
+    close(lt.Tensor(b).to(n) + lt.Tensor(a).to(m, n), (a + b).T)
+    assert (lt.Tensor(128) + lt.Tensor(128)).shape == [128, 128]
+
+
+def test_reductions():
+    a = numbers(6, 5, 4)
+    m, n, k = lt.symbols("m n k")
+    x = lt.Tensor(a).to(m, n, k)
+    for tensor, expected in [(x.sum(), a.sum()), (x.sum(n), a.sum(1)), (x.sum(k, m), a.sum((0, 2))), (x.sum([m, k]), a.sum((0, 2))),
+                             (x.prod(n), a.prod(1)), (x.max_reduce(m), a.max(0)), (x.min_reduce(), a.min()),
+                             (x.mean(), a.mean()), (x.mean(k), a.mean(2)), ((x * 2).mean(m, n), (2 * a).mean((0, 1)))]:
+        close(tensor, expected, 1e-4)
+
+
+def test_views():
+    x, w = numbers(20), numbers(4, seed=1)
+    s = lt.SymbolGenerator()
+    close((lt.Tensor(x)[s.i + s.k] * lt.Tensor(w).to(s.k)).sum(s.k), np.correlate(x, w, "valid"))
+    close((lt.Tensor(x)[2 * s.i + s.k] * lt.Tensor(w).to(s.k)).sum(s.k), np.correlate(x, w, "valid")[::2])
+    close(lt.Tensor(x)[3], x[3])
+    close(lt.Tensor(x)[-1], x[-1])
+    a = numbers(5, 6)
+    close(lt.Tensor(a)[s.i, 2], a[:, 2])
+    close(lt.Tensor(a)[2 * s.i, s.j + 1], np.pad(a[::2], ((0, 0), (0, 0)))[:, 1:])
+    old, new = lt.symbols("old new")
+    shifted = lt.Tensor(x).to(old).to(new, constraints=[(new, old + 1), (lt.Size(new), lt.Size(old) + 2)])
+    close(shifted, np.pad(x, 1))
+    spread = lt.Tensor(x).to(old).to(new, constraints=[(new, 2 * old), (lt.Size(new), 2 * lt.Size(old))])
+    close(spread, np.stack([x, 0 * x], 1).reshape(-1))
+    close(lt.Tensor(x).to(old).to(new, old, constraints=[(lt.Size(new), lt.Expr(3))]), np.broadcast_to(x, (3, 20)))
+
+
+def test_pads_and_concatenations():
+    a, b = numbers(4, 5), numbers(4, 3, seed=1)
+    m, n, k = lt.symbols("m n k")
+    x = lt.Tensor(a).to(m, n)
+    close(x.pad(n, 2), np.pad(a, ((0, 0), (2, 2))))
+    close(x.pad(m, 1, 0), np.pad(a, ((1, 0), (0, 0))))
+    close(x.pad(m, 1).pad(n, 1, 2, outside=7), np.pad(np.pad(a, ((1, 1), (0, 0))), ((0, 0), (1, 2)), constant_values=7))
+    close(x.pad(n, 0, 1, outside=-np.inf).max_reduce(), a.max())
+    close(x | lt.Tensor(b).to(m, k), np.concatenate([a, b], 1))
+    close((x.exp().pad(n, 1) * 2).sum(m), (2 * np.pad(np.exp(a), ((0, 0), (1, 1)))).sum(0))
+
+
+def test_transposed_flattened_and_unflattened():
+    a = numbers(4, 6)
+    m, n, p, q = lt.symbols("m n p q")
+    x = lt.Tensor(a).to(m, n)
+    close(x.transpose(n, m), a.T)
+    close((x + 1).transpose(n, m), (a + 1).T)
+    close((x * 2).transpose(n, m).flatten() + 1, (2 * a).T.reshape(-1) + 1)
+    close(x.flatten(m, n).exp(), np.exp(a.reshape(-1)))
+    close((x + 1).unflatten(n, p, (q, 3)).sum(q), (a + 1).reshape(4, 2, 3).sum(2))
+    assert len((x + 1).unflatten(n, p, (q, 3)).sum(q).segments) == 2
+
+
+def test_long_graphs_become_segments():
+    x = total = lt.Tensor(numbers(10))
+    for _ in range(300):
+        total = total + 1
+    assert len(total.segments) > 1
+    close(total, x.numpy() + 300, 1e-4)
+
+
+# ---- layers -----------------------------------------------------------------------------------------------------
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def test_activations():
+    x = 4 * numbers(64)
+    t = lt.Tensor(x)
+    relu6 = np.clip(x, 0, 6)
+    for layer, expected in [(lt.nn.sigmoid, sigmoid(x)), (lt.nn.swish, x * sigmoid(x)), (lt.nn.relu, np.maximum(x, 0)),
+                            (lt.nn.relu6, relu6), (lt.nn.hardswish, x * np.clip(x + 3, 0, 6) / 6), (lt.nn.tanh, np.tanh(x))]:
+        close(layer(t), expected)
+    close(lt.nn.fill(3) + t, 3 + x)
+
+
+def test_linear_softmax_layer_norm_and_attention():
+    x, w, bias = numbers(9, 8), numbers(8, 7, seed=1), numbers(7, seed=2)
+    s = lt.SymbolGenerator()
+    close(lt.nn.linear(lt.Tensor(x).to(s.m, s.k), lt.Tensor(w).to(s.k, s.n), lt.Tensor(bias).to(s.n)), x @ w + bias, 1e-4)
+    t = lt.Tensor(x).to(s.m, s.k)
+
+    def softmax(a):
+        e = np.exp(a - a.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    close(lt.nn.softmax(t, s.k), softmax(x))
+    centred = x - x.mean(1, keepdims=True)
+    close(lt.nn.layer_norm(t, [s.k]), centred / np.sqrt((centred ** 2).mean(1, keepdims=True) + 1e-5), 1e-4)
+    q, k, v = numbers(5, 8), numbers(6, 8, seed=1), numbers(6, 4, seed=2)
+    made = lt.nn.attention(lt.Tensor(q).to(s.q, s.d), lt.Tensor(k).to(s.t, s.d), lt.Tensor(v).to(s.t, s.e), s.t, s.d)
+    close(made, softmax(q @ k.T / np.sqrt(8)) @ v, 1e-4)
+
+
+def convolved(x, w, stride=1):
+    b, c, height, width = x.shape
+    o, _, kh, kw = w.shape
+    windows = np.lib.stride_tricks.sliding_window_view(x, (kh, kw), axis=(2, 3))[:, :, ::stride, ::stride]
+    return np.einsum("bchwij,ocij->bhwo", windows, w)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_convolutions(stride):
+    x, w = numbers(2, 3, 11, 12), numbers(4, 3, 3, 2, seed=1)
+    s = lt.SymbolGenerator()
+    X, W = lt.Tensor(x).to(s.b, s.c, s.y, s.x), lt.Tensor(w).to(s.o, s.c, s.wy, s.wx)
+    close(lt.nn.conv(X, W, [s.y, s.x], [s.wy, s.wx], stride=stride), convolved(x, w, stride), 1e-4)
+    padded = lt.nn.pad(X, (s.y, 1), (s.x, (0, 2)))
+    _, _, y, x_ = padded.symbolic_shape
+    expected = convolved(np.pad(x, ((0, 0), (0, 0), (1, 1), (0, 2))), w, stride)
+    close(lt.nn.conv(padded, W, [y, x_], [s.wy, s.wx], stride=stride), expected, 1e-4)
+
+
+def test_pools_and_batch_norm():
+    x = numbers(2, 3, 6, 8)
+    s = lt.SymbolGenerator()
+    X = lt.Tensor(x).to(s.b, s.c, s.y, s.x)
+    windows = x.reshape(2, 3, 3, 2, 4, 2)
+    close(lt.nn.pool(X, [s.y, s.x], [2, 2]), windows.max((3, 5)))
+    close(lt.nn.pool(X, [s.y, s.x], [2, 2], "mean"), windows.mean((3, 5)))
+    mean, var, weight, bias = numbers(3, seed=1), np.abs(numbers(3, seed=2)), numbers(3, seed=3), numbers(3, seed=4)
+    each = [lt.Tensor(v).to(s.c) for v in (mean, var, weight, bias)]
+    one = (None, slice(None), None, None)
+    close(lt.nn.batch_norm(X, *each), (x - mean[one]) * weight[one] / np.sqrt(var[one] + 1e-5) + bias[one], 1e-4)
+
+
+# ---- sizes ------------------------------------------------------------------------------------------------------
+
+def sized(*names_and_sizes):
+    """A leaf whose dims have the given symbols; size None: unknown."""
+    leaf = lt.Tensor(*(symbol for symbol, _ in names_and_sizes))
+    if all(size is not None for _, size in names_and_sizes):
+        leaf.set_size(*(size for _, size in names_and_sizes))
+    return leaf
+
+
+def test_sizes_pass_backwards():
+    m, n = lt.symbols("m n")
+    a, b = lt.Tensor(m), lt.Tensor(m, n)
+    c = a + b
+    assert c.symbolic_shape == [m, n]
+    b.set_size(128, 7)
+    assert a.shape == [128] and c.shape == [128, 7]
+
+
+S = lt.SymbolGenerator()
+
+
+def view(x, *dims, **equations):
+    return x.to(*dims, constraints=list(equations["by"]))
+
+
+# What is right: (made, shape).
+KNOWN = {
+    "a leaf": (lambda: lt.Tensor(3, 4), [3, 4]),
+    "rank 0": (lambda: lt.Tensor(), []),
+    "a renamed leaf": (lambda: lt.Tensor(3, 4).to(S.a, S.b), [3, 4]),
+    "one of two operands is unknown": (lambda: sized((S.a, None)) + sized((S.a, 3)), [3]),
+    "the third tells the first": (lambda: sized((S.a, None)) + sized((S.a, None)) * sized((S.a, 5)), [5]),
+    "a window": (lambda: lt.Tensor(10)[S.i + S.j] * lt.Tensor(3).to(S.j), [8, 3]),
+    "a strided window": (lambda: lt.Tensor(10)[2 * S.i + S.j] * lt.Tensor(3).to(S.j), [4, 3]),
+    "the longest that stays inside": (lambda: lt.Tensor(9)[4 * S.i], [3]),
+    "an offset window": (lambda: lt.Tensor(10)[S.i + 4], [6]),
+    "a shift without a size": (lambda: view(lt.Tensor(4).to(S.a), S.b, by=[(S.b, S.a + 1)]), [5]),
+    "a stated size": (lambda: view(lt.Tensor(4).to(S.a), S.b, by=[(S.b, S.a + 1), (lt.Size(S.b), lt.Size(S.a) + 2)]), [6]),
+    "a size that is a number": (lambda: view(lt.Tensor(4).to(S.a), S.b, S.c, by=[(S.a, S.b + S.c), (lt.Size(S.c), lt.Expr(3))]), [2, 3]),
+    "half a size": (lambda: view(lt.Tensor(8).to(S.a), S.b, by=[(S.a, S.b), (lt.Size(S.b), lt.Size(S.a) // 2)]), [4]),
+    "a pad": (lambda: lt.Tensor(4).to(S.a).pad(S.a, 1, 3), [8]),
+    "a pad of what a later operand tells": (lambda: (sized((S.a, None)) + sized((S.a, 6))).pad(S.a, 2), [10]),
+    "a concatenation": (lambda: lt.Tensor(4, 2).to(S.a, S.b) | lt.Tensor(4, 5).to(S.a, S.c), [4, 7]),
+    "flattened": (lambda: lt.Tensor(3, 4, 5).to(S.a, S.b, S.c).flatten(S.b, S.c), [3, 20]),
+    "unflattened": (lambda: lt.Tensor(12).to(S.a).unflatten(S.a, S.b, (S.c, 4)), [3, 4]),
+    "unflattened by three": (lambda: lt.Tensor(24).to(S.a).unflatten(S.a, (S.b, 2), S.c, (S.d, 3)), [2, 4, 3]),
+    "one symbol in unconnected places": (lambda: product(product(lt.Tensor(2, 3), lt.Tensor(3, 4)), lt.Tensor(4, 5)), [2, 5]),
+    "a choice": (lambda: lt.where(sized((S.a, None)), sized((S.a, 3)), 0), [3]),
+    "an index": (lambda: lt.Tensor(5, 6)[S.a, 2], [5]),
+    "an index outside": (lambda: lt.Tensor(5, 6)[S.a, 99], [5]),
+    "a spread": (lambda: view(lt.Tensor(4).to(S.a), S.b, by=[(S.b, 3 * S.a), (lt.Size(S.b), lt.Expr(10))]), [10]),
+    "a repeated scalar": (lambda: view(lt.Tensor(1.0), S.a, by=[(S.a, lt.Expr(0))]) + sized((S.a, 4)), [4]),
+}
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_known_sizes(case):
+    make, shape = KNOWN[case]
+    assert make().shape == shape
+
+
+def consumer_of(x):
+    """x is unknown but for what is computed from it, which is kept."""
+    return x + sized((x.symbolic_shape[0], 9))
+
+
+# What is told by what is computed later: (unknown leaf, consumer, shape of the leaf).
+LATER = {
+    "a sum": (lambda x: x + sized((S.n, 9)), [9]),
+    "a window": (lambda x: (x[S.i + S.j] * lt.Tensor(3).to(S.j)).sum(S.j).to(S.o) + sized((S.o, 8)), [10]),
+    "a stride": (lambda x: (x[2 * S.i + S.j] * lt.Tensor(3).to(S.j)).sum(S.j).to(S.o) + sized((S.o, 4)), [9]),
+    "a pad": (lambda x: x.pad(S.n, 2, 1).to(S.o) + sized((S.o, 8)), [5]),
+    "a concatenation": (lambda x: (x | lt.Tensor(3).to(S.m)).to(S.o) + sized((S.o, 8)), [5]),
+    "a flattening": (lambda x: (x * lt.Tensor(3).to(S.m)).flatten().to(S.o) + sized((S.o, 12)), [4]),
+    "two steps": (lambda x: (-(-x)).exp().to(S.o) * sized((S.o, 7)), [7]),
+    "an unflattening": (lambda x: x.unflatten(S.n, (S.a, 3), (S.b, 5)), [15]),
+}
+
+
+@pytest.mark.parametrize("case", LATER)
+def test_sizes_told_by_consumers(case):
+    make, shape = LATER[case]
+    x = lt.Tensor(S.n)
+    with pytest.raises(lt.SizeUnknown):
+        x.shape
+    kept = make(x)
+    assert x.shape == shape
+    assert kept.unify() is kept
+    del kept
+    with pytest.raises(lt.SizeUnknown, match="n"):
+        x.shape
+
+
+# What is wrong: (does it, error, words of the message).
+WRONG = {
+    "unknown leaf": (lambda: sized((S.a, None)).shape, lt.SizeUnknown, ["a", "Tensor(a)", "set_size"]),
+    "unknown window": (lambda: lt.Tensor(10)[S.i + S.j].shape, lt.SizeUnknown, ["i", "j"]),
+    "unknown new dim": (lambda: view(lt.Tensor(4).to(S.a), S.a, S.b, by=[(lt.Size(S.b), lt.Size(S.b))]).shape, lt.SizeUnknown, ["b"]),
+    "unknown parts": (lambda: lt.Tensor(12).to(S.a).unflatten(S.a, S.b, S.c).shape, lt.SizeUnknown, ["b", "c"]),
+    "unknown when computed": (lambda: (sized((S.a, None)) + 1).numpy(), lt.SizeUnknown, ["a"]),
+    "unknown when unified": (lambda: (sized((S.a, None)) + 1).unify(), lt.SizeUnknown, ["a"]),
+    "unknown schedule": (lambda: (sized((S.a, None)) + 1).tree_key, lt.SizeUnknown, ["a"]),
+    "no values": (lambda: (sized((S.a, 3)) + 1).numpy(), lt.TensorError, ["Tensor(a)", "set"]),
+    "conflicting operands": (lambda: (sized((S.a, 3)) + sized((S.a, 4))).shape, lt.SizeConflict, ["a", "3", "4"]),
+    "conflicting operands computed": (lambda: (lt.Tensor(3).to(S.a) + lt.Tensor(4).to(S.a)).numpy(), lt.SizeConflict, ["3", "4"]),
+    "conflicting choice": (lambda: lt.where(sized((S.a, 3)), sized((S.a, 4)), 0).shape, lt.SizeConflict, ["3", "4"]),
+    "conflict through renames": (lambda: (sized((S.a, 3)).to(S.b) + sized((S.b, 5))).shape, lt.SizeConflict, ["3", "5"]),
+    "conflict through a pad": (lambda: (sized((S.a, 3)).pad(S.a, 1).to(S.b) + sized((S.b, 6))).shape, lt.SizeConflict, ["5", "6"]),
+    "conflict through a concatenation": (lambda: (sized((S.a, 3)) | sized((S.b, 4))).to(S.c).max(sized((S.c, 8))).shape, lt.SizeConflict, ["7", "8"]),
+    "a window that does not fit": (lambda: (lt.Tensor(3)[S.i + S.j] * lt.Tensor(5).to(S.j)).shape, lt.SizeConflict, ["3"]),
+    "parts that do not divide": (lambda: lt.Tensor(12).to(S.a).unflatten(S.a, S.b, (S.c, 5)).shape, lt.SizeConflict, ["12", "5"]),
+    "parts that do not multiply": (lambda: lt.Tensor(12).to(S.a).unflatten(S.a, (S.b, 3), (S.c, 5)).shape, lt.SizeConflict, ["12", "15"]),
+    "a stated size that is wrong": (lambda: (view(lt.Tensor(4).to(S.a), S.b, by=[(S.a, S.b), (lt.Size(S.b), lt.Expr(3))]) + sized((S.b, 4))).shape, lt.SizeConflict, ["3", "4"]),
+    "a stated size that is not whole": (lambda: view(lt.Tensor(5).to(S.a), S.b, by=[(S.a, S.b), (lt.Size(S.b), lt.Size(S.a) // 2)]).shape, lt.SizeConflict, ["Size"]),
+    "a negative size": (lambda: view(lt.Tensor(5).to(S.a), S.b, by=[(S.a, S.b), (lt.Size(S.b), lt.Size(S.a) - 9)]).shape, lt.ShapeError, ["-4"]),
+    "set to another size": (lambda: lt.Tensor(3).set(np.zeros(4)), lt.SizeConflict, ["3", "4"]),
+    "set after set_size": (lambda: sized((S.a, 3)).set(np.zeros(4)), lt.SizeConflict, ["3", "4"]),
+    "set_size after set": (lambda: lt.Tensor(S.a).set(np.zeros(4)).set_size(3), lt.SizeConflict, ["3", "4"]),
+    "set_size of another rank": (lambda: lt.Tensor(S.a).set_size(3, 4), lt.ShapeError, ["2", "1"]),
+    "set of another rank": (lambda: lt.Tensor(S.a).set(np.zeros((3, 4))), lt.ShapeError, ["3, 4"]),
+    "set_size of no leaf": (lambda: (lt.Tensor(3) + 1).set_size(3), lt.TensorError, ["add", "leaves"]),
+    "set of no leaf": (lambda: (lt.Tensor(3) + 1).set(np.zeros(3)), lt.TensorError, ["add", "leaves"]),
+    "size 0": (lambda: lt.Tensor(3, 0), lt.ShapeError, ["3, 0"]),
+    "a negative size given": (lambda: lt.Tensor(-1), lt.ShapeError, ["-1"]),
+    "an empty array": (lambda: lt.Tensor(np.zeros((0, 3))), lt.ShapeError, ["0, 3"]),
+    "too many elements": (lambda: lt.Tensor(S.a, S.b).set_size(2**40, 2**40), lt.ShapeError, ["elements"]),
+    "one symbol twice": (lambda: lt.Tensor(S.a, S.a), lt.ShapeError, ["a"]),
+    "renamed to one symbol twice": (lambda: lt.Tensor(3, 4).to(S.a, S.a), lt.ShapeError, ["a"]),
+    "too few names": (lambda: lt.Tensor(3, 4).to(S.a), lt.ShapeError, ["1", "2"]),
+    "too many names": (lambda: lt.Tensor(3).to(S.a, S.b), lt.ShapeError, ["2", "1"]),
+    "a sum over what it lacks": (lambda: lt.Tensor(3).to(S.a).sum(S.b), lt.ShapeError, ["b", "[a]"]),
+    "a sum over a namesake": (lambda: lt.Tensor(3).to(S.a).sum(lt.Symbol("a")), lt.ShapeError, ["another"]),
+    "a mean over what it lacks": (lambda: lt.Tensor(3).to(S.a).mean(S.b), lt.ShapeError, ["b"]),
+    "a pad of what it lacks": (lambda: lt.Tensor(3).to(S.a).pad(S.b, 1), lt.ShapeError, ["b"]),
+    "a negative pad": (lambda: lt.Tensor(3).to(S.a).pad(S.a, -1), lt.ShapeError, ["-1"]),
+    "no permutation": (lambda: lt.Tensor(3, 4).to(S.a, S.b).transpose(S.a), lt.ShapeError, ["transpose"]),
+    "a permutation of others": (lambda: lt.Tensor(3, 4).to(S.a, S.b).transpose(S.a, S.c), lt.ShapeError, ["transpose"]),
+    "no neighbours": (lambda: lt.Tensor(3, 4, 5).to(S.a, S.b, S.c).flatten(S.a, S.c), lt.ShapeError, ["neighbours"]),
+    "neighbours in another order": (lambda: lt.Tensor(3, 4).to(S.a, S.b).flatten(S.b, S.a), lt.ShapeError, ["neighbours"]),
+    "concatenated along two dims": (lambda: lt.Tensor(3, 4).to(S.a, S.b) | lt.Tensor(3, 4).to(S.c, S.d), lt.ShapeError, ["one dim"]),
+    "concatenated along none": (lambda: lt.Tensor(3).to(S.a) | lt.Tensor(3).to(S.a), lt.ShapeError, ["one dim"]),
+    "too few indices": (lambda: lt.Tensor(3, 4)[S.a], lt.ShapeError, ["1", "2"]),
+    "a product of symbols": (lambda: lt.Tensor(3)[S.a * S.b], lt.ViewError, ["a", "b", "product"]),
+    "a quotient scaled": (lambda: lt.Tensor(3)[(S.a // 2) * 3], lt.ViewError, ["quotient"]),
+    "divided by 0": (lambda: lt.Tensor(3)[S.a // 0], lt.ViewError, ["0"]),
+    "no equation for a dim": (lambda: view(lt.Tensor(3, 4).to(S.a, S.b), S.a, S.c, by=[(lt.Size(S.c), lt.Expr(3))]), lt.ViewError, ["b"]),
+    "two equations for a dim": (lambda: view(lt.Tensor(3).to(S.a), S.b, by=[(S.a, S.b), (S.a, S.b + 1)]), lt.ViewError, ["twice"]),
+    "two dims in an equation": (lambda: view(lt.Tensor(3, 4).to(S.a, S.b), S.c, by=[(S.a + S.b, S.c)]), lt.ViewError, ["a", "b"]),
+    "a stranger in an equation": (lambda: view(lt.Tensor(3).to(S.a), S.b, by=[(S.a, S.b + S.z)]), lt.ViewError, ["z"]),
+    "an equation of nothing": (lambda: view(lt.Tensor(3).to(S.a), S.a, S.b, by=[(S.b, lt.Expr(1))]), lt.ViewError, ["b"]),
+    "a size of an index": (lambda: view(lt.Tensor(3).to(S.a), S.b, by=[(S.a, S.b), (lt.Size(S.b), S.a + 1)]), lt.ViewError, ["index"]),
+    "a size of a stranger": (lambda: view(lt.Tensor(3).to(S.a), S.b, by=[(S.a, S.b), (lt.Size(S.z), lt.Expr(1))]), lt.ViewError, ["z"]),
+    "a size of a stranger in an index": (lambda: lt.Tensor(3)[S.a + lt.Size(S.z)], lt.ViewError, ["z"]),
+    "complex numbers": (lambda: lt.Tensor(np.zeros(3, complex)), lt.DTypeError, ["complex"]),
+    "text": (lambda: lt.Tensor(np.array(["a"])), lt.DTypeError, ["U"]),
+    "no array": (lambda: lt.Tensor(object()), lt.DTypeError, ["object"]),
+    "float64 shared": (lambda: lt.Tensor(np.zeros(3), copy=False), lt.DTypeError, ["float32"]),
+    "strides shared": (lambda: lt.Tensor(np.zeros((3, 4), np.float32).T, copy=False), lt.TensorError, ["dense"]),
+    "item of many": (lambda: lt.Tensor(3).item(), lt.ShapeError, ["3"]),
+    "a leaf's schedule": (lambda: lt.Tensor(3).tree_key, lt.TensorError, ["schedule"]),
+    "truth": (lambda: bool(lt.Tensor(3)), TypeError, ["true"]),
+    "length of rank 0": (lambda: len(lt.Tensor()), TypeError, ["rank 0"]),
+    "iteration": (lambda: list(lt.Tensor(3)), TypeError, ["iterated"]),
+    "a slice": (lambda: lt.Tensor(3)[1:2], TypeError, ["slice"]),
+    "a name that is text": (lambda: lt.Tensor(3).to("a"), TypeError, ["str"]),
+    "an array in arithmetic": (lambda: lt.Tensor(3).max(np.zeros(3)), TypeError, ["ndarray"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_has_its_error(case):
+    do, error, words = WRONG[case]
+    with pytest.raises(error) as raised:
+        do()
+    assert type(raised.value) is error, raised.value
+    for word in words:
+        assert word in str(raised.value), raised.value
+
+
+def test_there_are_at_least_60_cases_of_sizes():
+    sizes = [case for case, (_, error, _) in WRONG.items() if error in (lt.SizeUnknown, lt.SizeConflict, lt.ShapeError)]
+    assert len(sizes) + len(KNOWN) + len(LATER) >= 60
+
+
+def test_errors_tell_where_a_tensor_was_made_if_asked(tmp_path):
+    script = tmp_path / "made.py"
+    script.write_text("import loopfleet.tensor as lt\na, = lt.symbols('a')\nx = lt.Tensor(a)\n"
+                      "try:\n    x.shape\nexcept lt.SizeUnknown as error:\n    print(error)\n")
+    said = subprocess.run([sys.executable, str(script)], env=os.environ | {"LOOPFLEET_TRACE": "1"}, capture_output=True,
+                          text=True, check=True).stdout
+    assert "made.py:3" in said
+
+
+# ---- values -----------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "int64", "uint8", "bool", ">f4"])
+def test_other_types_are_converted(dtype):
+    a = np.arange(6).reshape(2, 3).astype(dtype)
+    close(lt.Tensor(a), a.astype(np.float32))
+    close(lt.Tensor(a[:, ::2]), a[:, ::2].astype(np.float32))
+
+
+def test_lists_and_numbers():
+    close(lt.Tensor([[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]]))
+    assert lt.Tensor(3.5).item() == 3.5 and float(lt.Tensor().set(2)) == 2 and lt.Tensor(np.float64(1.5)).item() == 1.5
+    assert lt.Tensor(2, 3).set(7).numpy().tolist() == [[7] * 3] * 2
+    assert lt.ones(3).numpy().tolist() == [1, 1, 1] and lt.zeros(2).numpy().tolist() == [0, 0]
+    assert lt.arange(4).numpy().tolist() == [0, 1, 2, 3] and 0 <= lt.rand(5).numpy().min() < 1
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def test_values_go_in_and_out_without_copies():
+    a = numbers(5, 6)
+    shared = lt.Tensor(a, copy=False)
+    assert address(shared.numpy()) == address(a)
+    assert address(shared.to(*lt.symbols("m n")).numpy()) == address(a)
+    assert address(lt.Tensor(a).numpy()) != address(a)
+    c = shared + 1
+    first = c.numpy()
+    assert address(first) == address(c.numpy()) == address(np.asarray(memoryview(c))) == address(np.from_dlpack(c))
+    assert not first.flags.writeable and c.numpy(copy=True).flags.writeable
+    assert address(c.numpy(copy=True)) != address(first)
+    assert address(np.asarray(c)) == address(first)
+    with pytest.raises(ValueError):
+        first[0] = 1
+
+
+def test_torchs_tensors_share_memory_both_ways():
+    torch = pytest.importorskip("torch", reason="WITHOUT torch")
+    x = torch.rand(4, 5)
+    shared = lt.from_dlpack(x)
+    assert address(shared.numpy()) == x.data_ptr()
+    close(shared * 2, 2 * x.numpy())
+    c = lt.Tensor(numbers(3)) + 1
+    back = torch.from_dlpack(c)
+    assert back.data_ptr() == address(c.numpy())
+    close(lt.Tensor(torch.arange(3.0)), [0, 1, 2])
+    with pytest.raises(lt.DTypeError, match="float32"):
+        lt.from_dlpack(torch.zeros(3, dtype=torch.float64))
+    with pytest.raises(lt.TensorError, match="dense"):
+        lt.from_dlpack(torch.rand(4, 5).T)
+
+
+def test_results_stay_until_a_leaf_is_set():
+    x = lt.Tensor(np.ones(3))
+    c = x + 1
+    first = c.numpy()
+    x.set([5, 6, 7])
+    second = c.numpy()
+    assert first.tolist() == [2, 2, 2] and second.tolist() == [6, 7, 8]
+    a = numbers(3)
+    shared = lt.Tensor(a, copy=False)
+    d = shared + 1
+    d.resolve()
+    a[:] = 0
+    d.force_recompute()
+    assert d.numpy().tolist() == [1, 1, 1]
+    assert shared.numpy() is not None and a.tolist() == [0, 0, 0]
+
+
+def test_reading_changes_nothing():
+    a, b = numbers(30, 30), numbers(30, 30, seed=1)
+    x, y = lt.Tensor(a), lt.Tensor(b)
+    for _ in range(20):
+        c = product(x, y)
+        close(c, a @ b, 1e-4)
+        assert (x.numpy() == a).all() and (y.numpy() == b).all()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(5))))
+def test_objects_may_go_in_any_order(order):
+    a = numbers(64, 64)
+    x = lt.Tensor(a, copy=False)
+    c = product(x, x)
+    values = c.numpy()
+    view_ = memoryview(c)
+    objects = [a, x, c, values, view_]
+    expected = values.copy()
+    del a, x, c, values, view_
+    for number in order:
+        objects[number] = None
+        lt.Tensor(np.full((64, 64), 7.0)).numpy()  # would reuse freed memory
+        for left in objects[2:]:
+            if left is not None:
+                assert np.array_equal(np.asarray(left), expected)
+
+
+def test_what_is_dropped_is_freed():
+    a = numbers(10)
+    kept = weakref.ref(a)
+    x = lt.Tensor(a, copy=False)
+    del a
+    assert kept() is not None
+    values = (x + 1).numpy()
+    del x
+    gc.collect()
+    assert kept() is None and values.shape == (10,)
+    tensor = lt.Tensor(3)
+    gone = weakref.ref(tensor)
+    del tensor
+    assert gone() is None
+
+
+# ---- compiled functions, threads, schedules ---------------------------------------------------------------------
+
+def compiled_product(rows=12, depth=20, columns=8):
+    s = lt.SymbolGenerator()
+    a, b = lt.Tensor(rows, depth), lt.Tensor(depth, columns)
+    return lt.compile((a.to(s.m, s.k) * b.to(s.k, s.n)).max(0).sum(s.k), inputs=[a, b])
+
+
+def positive(x, y):
+    return np.maximum(x[:, :, None] * y[None], 0).sum(1)
+
+
+def test_compiled_functions():
+    f = compiled_product()
+    x, y = numbers(12, 20), numbers(20, 8, seed=1)
+    np.testing.assert_allclose(f(x, y), positive(x, y), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(f(x.astype(np.float64), lt.Tensor(y)), positive(x, y), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(f(x[:, ::-1], y), positive(x[:, ::-1], y), rtol=1e-4, atol=1e-4)
+    for offset in range(20):  # at any alignment
+        memory = np.zeros(12 * 8 + 20, np.float32)
+        out = memory[offset:offset + 96].reshape(12, 8)
+        assert f(x, y, out=out) is out
+        np.testing.assert_allclose(out, positive(x, y), rtol=1e-4, atol=1e-4)
+        assert (memory[:offset] == 0).all() and (memory[offset + 96:] == 0).all()
+
+
+def test_compiled_functions_check_their_arguments():
+    f = compiled_product()
+    x, y = numbers(12, 20), numbers(20, 8)
+    for arguments, words in [((x,), "2"), ((x, y, x), "2")]:
+        with pytest.raises(TypeError, match=words):
+            f(*arguments)
+    with pytest.raises(lt.ShapeError, match=r"20, 7.*20, 8"):
+        f(x, numbers(20, 7))
+    with pytest.raises(lt.ShapeError, match="out"):
+        f(x, y, out=np.zeros((8, 12), np.float32))
+    with pytest.raises(lt.DTypeError, match="float32"):
+        f(x, y, out=np.zeros((12, 8)))
+    frozen = np.zeros((12, 8), np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(lt.TensorError, match="writable"):
+        f(x, y, out=frozen)
+    with pytest.raises(lt.TensorError, match="leaf"):
+        lt.compile(lt.Tensor(3) + 1, inputs=[lt.Tensor(3) + 1])
+    with pytest.raises(lt.TensorError, match="depend"):
+        lt.compile(lt.Tensor(3) + 1, inputs=[lt.Tensor(3)])
+
+
+def test_outputs_may_be_inputs():
+    a = lt.Tensor(64)
+    f = lt.compile(a * 2 + 1, inputs=[a])
+    x = np.arange(64, dtype=np.float32)
+    f(x, out=x)
+    assert (x == 2 * np.arange(64) + 1).all()
+
+
+def test_other_leaves_keep_their_values():
+    a, b = lt.Tensor(3), lt.Tensor(3)
+    n, = lt.symbols("n")
+    f = lt.compile(a.to(n) * b.to(n), inputs=[a])
+    b.set([1, 2, 3])
+    assert f(np.ones(3, np.float32)).tolist() == [1, 2, 3]
+    b.set([4, 5, 6])
+    assert f(np.ones(3, np.float32)).tolist() == [4, 5, 6]
+
+
+def test_threads_evaluate_at_once():
+    f = compiled_product(64, 300, 64)
+    x, y = numbers(64, 300), numbers(300, 64, seed=1)
+    expected, wrong = f(x, y), []
+
+    def work():
+        for _ in range(50):
+            if not np.array_equal(f(x, y), expected):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_schedules_are_found_by_structure_and_kept_in_files(tmp_path):
+    c = product(lt.rand(17, 18), lt.rand(18, 19))
+    start, expected = c.loop_tree, c.numpy(copy=True)
+    walk = _core.Walk(ir=start.serialize())
+    assert walk.apply("split_4") and walk.apply("swap_down")
+    c.loop_tree = lt.LoopTree(walk.observe("ir"))
+    tree_key = c.tree_key
+    c.force_recompute()
+    np.testing.assert_allclose(c.numpy(), expected, rtol=1e-4)
+    assert product(lt.rand(17, 18), lt.rand(18, 19)).tree_key == tree_key
+    assert lt.save_schedules(tmp_path / "schedules") > 0
+    c.loop_tree = start
+    assert c.tree_key != tree_key
+    assert lt.load_schedules(tmp_path / "schedules") > 0
+    assert c.tree_key == tree_key
+    c.loop_tree = start
+    with pytest.raises(lt.ScheduleError, match="program"):
+        c.set(product(lt.rand(17, 18), lt.rand(18, 20)).ir)
+    (tmp_path / "bad").write_text("{}\n")
+    with pytest.raises(lt.ScheduleError, match="line 1"):
+        lt.load_schedules(tmp_path / "bad")
+
+
+def test_code():
+    c = product(lt.rand(7, 8), lt.rand(8, 9))
+    assert isinstance(c.code, str) and "loopfleet_kernel" in c.code and c.code("c") == c.code
+    assert "ret" in c.code("asm") and "define" in c.code("llvm-ir") and "sm_80" in c.code("ptx")
+    with pytest.raises(ValueError, match="llvm-ir"):
+        c.code("fortran")
+    assert c.flops == 2 * 7 * 8 * 9 and c.scratch_bytes >= 0 and len(c.tree_key) == 32
+
+
+def test_the_interpreter_gives_the_same():
+    a, b = numbers(9, 10), numbers(10, 11, seed=1)
+    with lt.Backend("cpu_interpreted"):
+        assert _core.backend_name() == "cpu_interpreted"
+        close(product(lt.Tensor(a), lt.Tensor(b)), a @ b, 1e-4)
+    assert _core.backend_name() == "cpu" and lt.get_default_backend() == "cpu"
+    with pytest.raises(ValueError, match="cpu_interpreted"):
+        lt.set_default_backend("tpu")
+
+
+def test_a_child_process_gives_the_same():
+    a, b = numbers(19, 10), numbers(10, 11, seed=1)
+    with lt.Backend("isolated"):
+        assert _core.backend_name() == "isolated"
+        for _ in range(3):
+            c = product(lt.Tensor(a), lt.Tensor(b))
+            c.force_recompute()
+            close(c, a @ b, 1e-4)
+        close((c + 1).unflatten(c.symbolic_shape[0], *lt.symbols("p"), (lt.Symbol("q"), 19)).sum(), (a @ b + 1).sum(), 1e-3)
+        assert c.scratch_bytes >= 0
+
+
+def test_parallel_loops():
+    lt.set_threads(2)
+    try:
+        a, b = numbers(64, 65), numbers(65, 66, seed=1)
+        c = product(lt.Tensor(a), lt.Tensor(b))
+        c.loop_tree = c.loop_tree.parallel(0)
+        assert "cpu_parallel" in str(c.loop_tree)
+        close(c, a @ b, 1e-3)
+    finally:
+        lt.set_threads(1)
+
+
+def test_a_missing_worker_is_named(monkeypatch):
+    monkeypatch.setenv("LOOPFLEET_BIN", "/nowhere")
+    lt.set_verify("once")
+    try:
+        with pytest.raises(lt.KernelError, match="/nowhere/loopfleet-worker"):
+            (lt.Tensor(5) + 123).numpy()
+    finally:
+        monkeypatch.undo()
+        lt.set_verify("once")
+    assert (lt.Tensor(5) + 123).numpy().tolist() == [123] * 5
+
+
+def test_the_service_is_not_for_people():
+    worker = os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet-worker")
+    for arguments, words in [([], "loopfleet.tensor"), (["--threads", "0"], "--threads"), (["--nonsense"], "nonsense")]:
+        done = subprocess.run([worker, "serve", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert done.returncode == 2 and words in done.stderr
+    assert "--memory" in subprocess.run([worker, "serve", "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def test_symbols_and_expressions():
+    m, n = lt.symbols("m n")
+    assert repr(m) == "Symbol{m}" and m.name == "m" and m != lt.Symbol("m") and m == m and len({m, n, m}) == 2
+    s = lt.SymbolGenerator()
+    assert s.x is s.x or s.x == s.x
+    assert s.x != lt.SymbolGenerator().x
+    with lt.SymbolGenerator() as t:
+        assert t.x == t.x
+    assert repr(2 * m + n - 1) == "2 * m + n - 1" and repr(lt.Expr(3) * m) == "3 * m" and repr(-m) == "-m"
+    assert repr(5 - m) == "-m + 5" and repr(m // 2) == "(m) // 2" and repr(lt.Size(m) + 1) == "Size(m) + 1"
+    x = lt.Tensor(3)
+    assert x == x and (x == lt.Tensor(3)) is False and hash(x) == hash(x)
+
+
+def test_a_forked_child_computes_too():
+    c = lt.rand(5, 6) + 17
+    c.numpy()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            status = 0 if (lt.Tensor(4) + 18).numpy().tolist() == [18] * 4 else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert (lt.Tensor(4) + 19).numpy().tolist() == [19] * 4
+
+
+def test_random_calls_never_end_the_process():
+    """Calls with random arguments either work or raise; LOOPFLEET_FUZZ_CALLS says how many."""
+    calls = int(os.environ.get("LOOPFLEET_FUZZ_CALLS", "20000"))
+    choose = random.Random(1)
+    symbols = lt.symbols("a b c")
+    tensors = [lt.Tensor(3), lt.Tensor(2, 3), lt.Tensor(symbols[0]), lt.Tensor(1.5)]
+    names = [name for name in dir(lt.Tensor) if not name.startswith("_") or name in ("__getitem__", "__add__", "__or__")]
+    names = [name for name in names if name not in ("benchmark", "tune", "code", "compile", "scratch_bytes", "numpy", "item",
+                                                    "resolve")]
+    arguments = [*symbols, lt.Expr(2), symbols[0] + symbols[1], lt.Size(symbols[2]), 0, 1, -1, 3, 2.5, None, "a", [], (),
+                 np.zeros(3), np.zeros((2, 3), np.float32), [(symbols[0], symbols[1] + 1)], 2**70]
+    made = 0
+    with lt.Backend("cpu_interpreted"):
+        for _ in range(calls):
+            tensor = choose.choice(tensors)
+            name = choose.choice(names)
+            given = [choose.choice(arguments + tensors) for _ in range(choose.randrange(4))]
+            try:
+                attribute = getattr(tensor, name)
+                result = attribute(*given) if callable(attribute) else attribute
+            except (TypeError, ValueError, OverflowError, MemoryError):
+                continue
+            if isinstance(result, lt.Tensor):
+                made += 1
+                tensors.append(result)
+                if len(tensors) > 50:
+                    tensors.pop(choose.randrange(4, len(tensors)))
+    assert made > calls // 100
+
+
+# ---- on workers ---------------------------------------------------------------------------------------------------
+
+def test_tuning_keeps_the_best_and_benchmarks_measure(client):
+    c = product(lt.rand(64, 65), lt.rand(65, 66))
+    expected = c.numpy(copy=True)
+    start = c.loop_tree
+    outcome = c.benchmark(client=client)
+    assert outcome.ok and outcome.gflops > 0
+    tuned = c.tune(seconds=3, client=client)
+    assert tuned.evaluated > 1 and tuned.before > 0 and tuned.after >= tuned.before
+    c.force_recompute()
+    np.testing.assert_allclose(c.numpy(), expected, rtol=1e-3)
+
+    c.loop_tree = start
+    asked = []
+
+    def strategy(best, history):
+        asked.append((best, history))
+        tree = lt.LoopTree(best)
+        return [tree.split("m", 8), tree.split("n", 16)] if len(asked) == 1 else []
+
+    tuned = c.tune(strategy, seconds=60, client=client)
+    assert tuned.evaluated == 3 and len(asked) == 2 and len(asked[1][1]) == 3
+    assert c.loop_tree.program_key == start.program_key
+    with pytest.raises(lt.ScheduleError, match="another program"):
+        c.tune(lambda best, history: [lt.LoopTree("benchmark://mm-v0/mm8_8_8")], seconds=5, client=client)
+    with pytest.raises(ValueError, match="seconds"):
+        c.tune(seconds=0, client=client)
