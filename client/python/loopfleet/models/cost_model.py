@@ -1,0 +1,122 @@
+"""CostModel: predicts how long a schedule takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._core import nearest
+from .errors import BadModelFile, ModelError, NotFitted
+from .measured import Measured
+from .model_file import check_features, read_model, write_model
+from .network import ScoreNetwork
+from .online import OnlineScorer
+from .schedule_features import FEATURE_NAMES, Schedule, features
+from .trees import fit_trees, predict_trees, trees_of_array, trees_to_array
+
+KINDS = ("trees", "network")
+
+
+class CostModel:
+    """Gradient-boosted trees (``kind="trees"``, xgboost) or a small network (``kind="network"``,
+    torch) for log2 of the nanoseconds that one floating-point operation takes.
+
+        model = CostModel().fit(read_rows("data"))
+        model.predict([("mm-v0/mm128_160_224", ["swap_down", "split_8"])])    # nanoseconds
+        loopfleet.search("mm-v0/mm128_160_224", scorer=model, seconds=10)     # goes on learning
+    """
+
+    def __init__(self, kind: str = "trees", *, rounds: int = 600, epochs: int = 60, seed: int = 0, threads: int = 0):
+        """``rounds``: most trees; ``epochs``: of the network; ``threads``: of xgboost, 0 for all
+        cores. ModelError: unknown kind."""
+        check_kind(kind)
+        self.kind, self.rounds, self.epochs, self.seed, self.threads = kind, rounds, epochs, seed, threads
+        self._fitted: Any = None  # a booster or a ScoreNetwork
+        self._centre = 0.0
+
+    @property
+    def is_fitted(self) -> bool:
+        return self._fitted is not None
+
+    def fit(self, rows: Iterable[Mapping[str, Any]] | Measured,
+            validation: Iterable[Mapping[str, Any]] | Measured | None = None) -> CostModel:
+        """Fits it anew to rows as Measured.of() takes them. ``validation`` rows, of other programs,
+        decide when to stop; without them a tenth of the programs of ``rows`` does. Returns itself."""
+        data, judge = with_validation(rows, validation, self.seed)
+        self._centre = float(data.log_ns_per_flop.mean())
+        y, judge_y = data.log_ns_per_flop - self._centre, judge.log_ns_per_flop - self._centre
+        if self.kind == "trees":
+            self._fitted = fit_trees(data.x, y, objective="reg:squarederror", rounds=self.rounds, seed=self.seed,
+                                     threads=self.threads, validation=(judge.x, judge_y), base_score=0.0)
+            return self
+        network = ScoreNetwork.for_features(data.x, self.seed)
+        x, wanted = network.scaled(data.x), network.scaled(np.zeros((0, data.x.shape[1]))).new_tensor(y)
+        network.fit(len(data), lambda part: (network.call(x[part]) - wanted[part]).square().mean(), self.epochs,
+                    self.seed, lambda: float(np.mean((network.predict(judge.x) - judge_y) ** 2)))
+        self._fitted = network
+        return self
+
+    def predict(self, schedules: Iterable[Schedule]) -> np.ndarray:
+        """float64[schedules]: nanoseconds of one run. NotFitted; JobError: a bad schedule."""
+        x = features(schedules)
+        flop_count = np.exp2(x[:, FEATURE_NAMES.index("flop_count")].astype(np.float64)) - 1
+        return np.exp2(self.log_ns_per_flop(x)) * np.maximum(flop_count, 1)
+
+    def log_ns_per_flop(self, x: np.ndarray) -> np.ndarray:
+        """float64[rows]: log2 of nanoseconds per floating-point operation, for features
+        float32[rows, features]."""
+        if self._fitted is None:
+            raise NotFitted("this CostModel has learnt nothing yet: call fit(rows) or CostModel.load(path)")
+        found = predict_trees(self._fitted, x) if self.kind == "trees" else self._fitted.predict(x)
+        return found.astype(np.float64) + self._centre
+
+    def scorer_for(self, benchmark: str | None, ir: str | None) -> OnlineScorer:
+        """What loopfleet.search asks which schedules to measure. It learns from the search's
+        figures on top of this model, which stays as it is."""
+        return OnlineScorer(benchmark, ir, self if self.is_fitted else None, seed=self.seed)
+
+    def save(self, path: str | Path) -> None:
+        """Writes one file (.npz). NotFitted."""
+        if self._fitted is None:
+            raise NotFitted("this CostModel has learnt nothing yet: there is nothing to save")
+        arrays = {"trees": trees_to_array(self._fitted)} if self.kind == "trees" else self._fitted.to_arrays()
+        write_model(path, "CostModel", {"model": self.kind, "centre": self._centre, "features": FEATURE_NAMES}, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path, *, threads: int = 0) -> CostModel:
+        """Reads a file of save(), and runs none of it. BadModelFile."""
+        facts, arrays = read_model(path, "CostModel")
+        check_features(path, facts, FEATURE_NAMES)
+        model = cls(facts.get("model", ""), threads=threads)
+        try:
+            model._centre = float(facts["centre"])
+            model._fitted = (trees_of_array(arrays["trees"], threads) if model.kind == "trees" else
+                             ScoreNetwork.of_arrays(arrays))
+        except (KeyError, ValueError, RuntimeError) as error:
+            raise BadModelFile(f"{path} is damaged: {error}") from error
+        return model
+
+
+def check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise ModelError(f"unknown kind '{kind}'{nearest(kind, list(KINDS))}; valid: {', '.join(KINDS)}")
+
+
+def with_validation(rows: Iterable[Mapping[str, Any]] | Measured,
+                    validation: Iterable[Mapping[str, Any]] | Measured | None, seed: int) -> tuple[Measured, Measured]:
+    """Rows to fit and rows to judge by. Without ``validation`` a tenth of the programs, or of the
+    rows if there is one program only."""
+    data = Measured.of(rows)
+    if validation is not None:
+        return data, Measured.of(validation)
+    rng = np.random.default_rng(seed)
+    programs = np.unique(data.program)
+    if len(programs) > 1:
+        held = np.isin(data.program, rng.permutation(programs)[:max(1, len(programs) // 10)])
+    else:
+        held = np.zeros(len(data), bool)
+        held[rng.permutation(len(data))[:max(1, len(data) // 10)]] = True
+    return (data, data) if held.all() else (data.take(~held), data.take(held))
