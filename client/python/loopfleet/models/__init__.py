@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .comparison_model import ComparisonModel
     from .cost_model import CostModel
-    from .distributed import train_distributed
+    from .distributed import ActorFailed, ActorOptions, train_distributed
     from .dqn import DQN
     from .errors import BadModelFile, MissingPackage, ModelError, NotFitted, UnknownProgram
     from .evaluation import evaluate
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _HOMES = {"ComparisonModel": "comparison_model", "CostModel": "cost_model", "DQN": "dqn", "PPO": "ppo",
           "PolicyModel": "policy_model", "Measured": "measured", "read_rows": "measured", "evaluate": "evaluation",
           "features": "schedule_features", "FEATURE_NAMES": "schedule_features", "landscape": "landscapes",
-          "train_distributed": "distributed", "BadModelFile": "errors", "MissingPackage": "errors",
+          "train_distributed": "distributed", "ActorOptions": "distributed",
+          "ActorFailed": "distributed", "BadModelFile": "errors", "MissingPackage": "errors",
           "ModelError": "errors", "NotFitted": "errors", "UnknownProgram": "errors"}
 __all__ = list(_HOMES)
 

@@ -16,16 +16,14 @@ from .network import ScoreNetwork
 from .schedule_features import FEATURE_NAMES, Schedule, features
 from .trees import fit_trees, predict_trees, trees_of_array, trees_to_array
 
-_PAIRS = 40_000   # drawn to fit a network
-_LEVELS = 31      # of relevance, for the trees' ranking
+_PAIRS = 40_000  # drawn to fit a network
 
 
 class ComparisonModel:
     """Bradley and Terry's model: each schedule has a score, and the logistic function of the
     difference of two is the chance that the first is faster. Scores are a network's, fitted by the
-    logistic loss of pairs (``kind="network"``), or of trees that rank each program's schedules
-    (``kind="trees"``: LambdaMART over pairs). Scores have no unit, and compare schedules of one
-    program only."""
+    logistic loss of pairs (``kind="network"``), or those of a CostModel's trees (``kind="trees"``).
+    They have no unit, and compare schedules of one program only."""
 
     def __init__(self, kind: str = "trees", *, rounds: int = 600, epochs: int = 15, seed: int = 0, threads: int = 0):
         """As CostModel's."""
@@ -44,12 +42,9 @@ class ComparisonModel:
         judge = judge if _has_pairs(judge) else data
         judges = judge.pairs(_PAIRS // 2, np.random.default_rng(self.seed + 1))
         if self.kind == "trees":
-            (order, group, level), judge_ranks = _ranks(data), _ranks(judge)
-            self._fitted = fit_trees(data.x[order], level, objective="rank:pairwise", rounds=self.rounds, seed=self.seed,
-                                     threads=self.threads, group=group,
-                                     validation=(judge.x[judge_ranks[0]], judge_ranks[2]),
-                                     validation_group=judge_ranks[1], eval_metric="ndcg@1",
-                                     lambdarank_pair_method="mean", lambdarank_num_pair_per_sample=4, max_depth=6)
+            self._fitted = fit_trees(data.x, -data.slowness, objective="reg:absoluteerror", rounds=self.rounds,
+                                     seed=self.seed, threads=self.threads, validation=(judge.x, -judge.slowness),
+                                     base_score=0.0)
         else:
             torch = need("torch", "models,torch")
             network = ScoreNetwork.for_features(data.x, self.seed)
@@ -107,7 +102,7 @@ class ComparisonModel:
             model._scale = float(facts["scale"])
             model._fitted = (trees_of_array(arrays["trees"], threads) if model.kind == "trees" else
                              ScoreNetwork.of_arrays(arrays))
-        except (KeyError, ValueError, RuntimeError) as error:
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise BadModelFile(f"{path} is damaged: {error}") from error
         return model
 
@@ -124,18 +119,6 @@ def _has_pairs(data: Measured) -> bool:
         return True
     except ModelError:
         return False
-
-
-def _ranks(data: Measured) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Places in the order of programs, each one's program as a number, and its relevance: 31 for
-    the program's quickest, 0 for the slowest."""
-    order, group, level = [], [], []
-    for number, places in enumerate(data.places_by_program()):
-        order.append(places)
-        group.append(np.full(len(places), number))
-        slower = np.argsort(np.argsort(-data.elapsed_ns[places]))
-        level.append(slower * _LEVELS // max(1, len(places) - 1))
-    return np.concatenate(order), np.concatenate(group), np.concatenate(level)
 
 
 def _calibrated(data: Measured, scores: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> float:

@@ -9,20 +9,24 @@ from typing import Any
 import numpy as np
 
 from .._core import nearest
-from .errors import BadModelFile, ModelError, NotFitted
+from .errors import BadModelFile, ModelError, NotFitted, need
 from .measured import Measured
 from .model_file import check_features, read_model, write_model
 from .network import ScoreNetwork
 from .online import OnlineScorer
-from .schedule_features import FEATURE_NAMES, Schedule, features
+from .schedule_features import FEATURE_NAMES, PROGRAM_FEATURES, Schedule, features
 from .trees import fit_trees, predict_trees, trees_of_array, trees_to_array
 
 KINDS = ("trees", "network")
+_PROGRAM_COLUMNS = [FEATURE_NAMES.index(name) for name in PROGRAM_FEATURES]
+_RIDGE = 1.0  # counts as one program that says "no effect"
 
 
 class CostModel:
     """Gradient-boosted trees (``kind="trees"``, xgboost) or a small network (``kind="network"``,
-    torch) for log2 of the nanoseconds that one floating-point operation takes.
+    torch) for how much slower a schedule is than the program's quickest, and a model of the program
+    alone (trees, or for a network a line) for how quick that one is. So what differs between
+    programs does not hide what differs within them.
 
         model = CostModel().fit(read_rows("data"))
         model.predict([("mm-v0/mm128_160_224", ["swap_down", "split_8"])])    # nanoseconds
@@ -34,8 +38,9 @@ class CostModel:
         cores. ModelError: unknown kind."""
         check_kind(kind)
         self.kind, self.rounds, self.epochs, self.seed, self.threads = kind, rounds, epochs, seed, threads
-        self._fitted: Any = None  # a booster or a ScoreNetwork
-        self._centre = 0.0
+        self._fitted: Any = None  # a booster or a ScoreNetwork: log2 of the time over the quickest's
+        self._line = np.zeros(len(PROGRAM_FEATURES) + 1)  # log2 of the quickest's nanoseconds per operation,
+        self._residual: Any = None                        # and a booster for what the line gets wrong; None: nothing
 
     @property
     def is_fitted(self) -> bool:
@@ -46,16 +51,23 @@ class CostModel:
         """Fits it anew to rows as Measured.of() takes them. ``validation`` rows, of other programs,
         decide when to stop; without them a tenth of the programs of ``rows`` does. Returns itself."""
         data, judge = with_validation(rows, validation, self.seed)
-        self._centre = float(data.log_ns_per_flop.mean())
-        y, judge_y = data.log_ns_per_flop - self._centre, judge.log_ns_per_flop - self._centre
+        quickest = data.take([places[np.argmin(data.elapsed_ns[places])] for places in data.places_by_program()])
+        self._line = _line_of(quickest)
+        self._residual = None
+        y, judge_y = data.slowness, judge.slowness
         if self.kind == "trees":
-            self._fitted = fit_trees(data.x, y, objective="reg:squarederror", rounds=self.rounds, seed=self.seed,
+            # Absolute errors: a few very slow schedules matter no more than others.
+            wrong = quickest.log_ns_per_flop - _columns(quickest.x) @ self._line
+            self._residual = fit_trees(quickest.x[:, _PROGRAM_COLUMNS], wrong, objective="reg:squarederror", rounds=100,
+                                       seed=self.seed, threads=self.threads, base_score=0.0, max_depth=3,
+                                       min_child_weight=2, colsample_bytree=1.0)
+            self._fitted = fit_trees(data.x, y, objective="reg:absoluteerror", rounds=self.rounds, seed=self.seed,
                                      threads=self.threads, validation=(judge.x, judge_y), base_score=0.0)
             return self
         network = ScoreNetwork.for_features(data.x, self.seed)
-        x, wanted = network.scaled(data.x), network.scaled(np.zeros((0, data.x.shape[1]))).new_tensor(y)
-        network.fit(len(data), lambda part: (network.call(x[part]) - wanted[part]).square().mean(), self.epochs,
-                    self.seed, lambda: float(np.mean((network.predict(judge.x) - judge_y) ** 2)))
+        x, wanted = network.scaled(data.x), need("torch", "models,torch").from_numpy(y.astype(np.float32))
+        network.fit(len(data), lambda part: (network.call(x[part]) - wanted[part]).abs().mean(), self.epochs,
+                    self.seed, lambda: float(np.mean(np.abs(network.predict(judge.x) - judge_y))))
         self._fitted = network
         return self
 
@@ -65,13 +77,20 @@ class CostModel:
         flop_count = np.exp2(x[:, FEATURE_NAMES.index("flop_count")].astype(np.float64)) - 1
         return np.exp2(self.log_ns_per_flop(x)) * np.maximum(flop_count, 1)
 
-    def log_ns_per_flop(self, x: np.ndarray) -> np.ndarray:
-        """float64[rows]: log2 of nanoseconds per floating-point operation, for features
-        float32[rows, features]."""
+    def slowness(self, x: np.ndarray) -> np.ndarray:
+        """float64[rows]: log2 of the time over the time of the program's quickest schedule, for
+        features float32[rows, features]. NotFitted."""
         if self._fitted is None:
             raise NotFitted("this CostModel has learnt nothing yet: call fit(rows) or CostModel.load(path)")
         found = predict_trees(self._fitted, x) if self.kind == "trees" else self._fitted.predict(x)
-        return found.astype(np.float64) + self._centre
+        return found.astype(np.float64)
+
+    def log_ns_per_flop(self, x: np.ndarray) -> np.ndarray:
+        """float64[rows]: log2 of nanoseconds per floating-point operation; as slowness()."""
+        quickest = _columns(x) @ self._line
+        if self._residual is not None:
+            quickest = quickest + predict_trees(self._residual, x[:, _PROGRAM_COLUMNS])
+        return self.slowness(x) + quickest
 
     def scorer_for(self, benchmark: str | None, ir: str | None) -> OnlineScorer:
         """What loopfleet.search asks which schedules to measure. It learns from the search's
@@ -82,8 +101,9 @@ class CostModel:
         """Writes one file (.npz). NotFitted."""
         if self._fitted is None:
             raise NotFitted("this CostModel has learnt nothing yet: there is nothing to save")
-        arrays = {"trees": trees_to_array(self._fitted)} if self.kind == "trees" else self._fitted.to_arrays()
-        write_model(path, "CostModel", {"model": self.kind, "centre": self._centre, "features": FEATURE_NAMES}, arrays)
+        arrays = ({"trees": trees_to_array(self._fitted), "residual": trees_to_array(self._residual)}
+                  if self.kind == "trees" else self._fitted.to_arrays())
+        write_model(path, "CostModel", {"model": self.kind, "line": self._line.tolist(), "features": FEATURE_NAMES}, arrays)
 
     @classmethod
     def load(cls, path: str | Path, *, threads: int = 0) -> CostModel:
@@ -92,12 +112,27 @@ class CostModel:
         check_features(path, facts, FEATURE_NAMES)
         model = cls(facts.get("model", ""), threads=threads)
         try:
-            model._centre = float(facts["centre"])
+            model._line = np.array([float(each) for each in facts["line"]])
+            if model.kind == "trees":
+                model._residual = trees_of_array(arrays["residual"], threads)
             model._fitted = (trees_of_array(arrays["trees"], threads) if model.kind == "trees" else
                              ScoreNetwork.of_arrays(arrays))
-        except (KeyError, ValueError, RuntimeError) as error:
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise BadModelFile(f"{path} is damaged: {error}") from error
         return model
+
+
+def _columns(x: np.ndarray) -> np.ndarray:
+    """float64[rows, program features + 1]"""
+    return np.hstack([x[:, _PROGRAM_COLUMNS].astype(np.float64), np.ones((len(x), 1))])
+
+
+def _line_of(quickest: Measured) -> np.ndarray:
+    """Ridge regression over programs; the constant is free."""
+    columns, y = _columns(quickest.x), quickest.log_ns_per_flop
+    penalty = _RIDGE * np.eye(columns.shape[1])
+    penalty[-1, -1] = 1e-9
+    return np.linalg.solve(columns.T @ columns + penalty, columns.T @ y)
 
 
 def check_kind(kind: str) -> None:

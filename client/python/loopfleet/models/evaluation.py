@@ -120,8 +120,7 @@ def _scores(name: str, parts: dict[str, Measured], seed: int, threads: int) -> t
     train, validation, test = parts.values()
     if name in ("trees", "network"):
         model = CostModel(name, seed=seed, threads=threads).fit(train, validation)
-        log2_ns = model.log_ns_per_flop(test.x)
-        return -log2_ns, log2_ns
+        return -model.slowness(test.x), model.log_ns_per_flop(test.x)
     kind = "network" if name == "comparison_network" else "trees"
     return ComparisonModel(kind, seed=seed, threads=threads).fit(train, validation).scores(test.x), None
 

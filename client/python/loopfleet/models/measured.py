@@ -90,6 +90,14 @@ class Measured:
         """float64[rows]: log2 of the nanoseconds that one floating-point operation takes."""
         return np.log2(self.elapsed_ns / np.maximum(self.flop_count, 1))
 
+    @property
+    def slowness(self) -> np.ndarray:
+        """float64[rows]: log2 of the time over the quickest of the program's rows; at least 0."""
+        slowness = np.log2(self.elapsed_ns)
+        for places in self.places_by_program():
+            slowness[places] -= slowness[places].min()
+        return slowness
+
     def places_by_program(self) -> Iterator[np.ndarray]:
         """The places of each program's rows."""
         order = np.argsort(self.program, kind="stable")

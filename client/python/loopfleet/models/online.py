@@ -38,7 +38,7 @@ class OnlineScorer:
         quicker."""
         since = time.perf_counter()
         x = self._features(schedules)
-        scores = np.zeros(len(x)) if self._base is None else self._base.log_ns_per_flop(x)
+        scores = np.zeros(len(x)) if self._base is None else self._base.slowness(x)
         if self._booster is not None:
             scores = scores + predict_trees(self._booster, x)
         self.seconds += time.perf_counter() - since
@@ -58,7 +58,7 @@ class OnlineScorer:
     def _fit(self) -> None:
         x, y = np.concatenate(self._x), np.array(self._log_ns)
         if self._base is not None:
-            y = y - self._base.log_ns_per_flop(x)
+            y = y - self._base.slowness(x)
         y -= y.mean()  # the same for all: it moves no score
         # One thread: the other cores are measuring.
         self._booster = fit_trees(x, y, objective="reg:squarederror", rounds=_ROUNDS, seed=self._seed,

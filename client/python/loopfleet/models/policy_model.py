@@ -50,8 +50,8 @@ class PolicyModel:
         whole = Measured.of(rows)
         self._examples = self._examples_of(whole)
         data, validation = with_validation(whole, None, self.seed)
-        self._judge = fit_trees(data.x, _slowness(data), objective="reg:squarederror", rounds=_ROUNDS, seed=self.seed,
-                                threads=self.threads, validation=(validation.x, _slowness(validation)), base_score=0.0)
+        self._judge = fit_trees(data.x, data.slowness, objective="reg:absoluteerror", rounds=_ROUNDS, seed=self.seed,
+                                threads=self.threads, validation=(validation.x, validation.slowness), base_score=0.0)
         self._judge.set_param({"nthread": 1})  # few rows at a time: threads would only cost
         return self
 
@@ -133,14 +133,6 @@ class PolicyModel:
         except (KeyError, ValueError) as error:
             raise BadModelFile(f"{path} is damaged: {error}") from error
         return model
-
-
-def _slowness(data: Measured) -> np.ndarray:
-    """log2 of the time over the program's quickest: what matters among schedules of a program."""
-    slowness = np.log2(data.elapsed_ns)
-    for places in data.places_by_program():
-        slowness[places] -= slowness[places].min()
-    return slowness
 
 
 def _kind_and_sizes(benchmark: str | None, ir: str | None) -> tuple[str, list[float]]:

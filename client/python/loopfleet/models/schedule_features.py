@@ -5,6 +5,7 @@ needed: about 50 us a schedule."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Union
@@ -28,8 +29,13 @@ _FIRST_BUCKET = 26    # column of a row of agent58
 _PER_LOOP = ("size", "tail", "vectorize", "unroll", "is_reduced", "extent", "reduced_extent", "same_dim_extent",
              *(f"stride_{1 << bucket}" for bucket in range(_BUCKETS)), "stride_more")
 _PER_NEST = ("loops", "innermost_size", "vectorize")
-_OF_ALL = ("flop_count", "scratch_bytes", "loops", "other_loops", "nests", "reduced_extent", "extent",
+# The same for all schedules of a program.
+PROGRAM_FEATURES = ("flop_count", "program_extent", "program_reduced_extent", "program_dims",
+                    "program_multiply", "program_add", "program_max", "program_exp", "program_others")
+_OF_ALL = (*PROGRAM_FEATURES, "scratch_bytes", "loops", "other_loops", "nests", "reduced_extent", "extent",
            *(f"strides_{1 << bucket}" for bucket in range(_BUCKETS)), "strides_more")
+
+_OPERATIONS = ("multiply", "add", "max", "exp", "others")
 
 FEATURE_NAMES: tuple[str, ...] = (
     *(f"loop{place}_{name}" for place in range(_LOOPS) for name in _PER_LOOP),
@@ -81,7 +87,7 @@ def _is_readable(walk: Walk) -> bool:
 
 def _fill(row: np.ndarray, walk: Walk) -> None:
     header, _, loops = walk.canonical_form.partition("\nout ")
-    reduced = _reduced_dims(header)
+    reduced, of_program = _facts_of(header)
     rows = walk.loops_tensor(_MOST_ROWS).reshape(_MOST_ROWS, -1)
     leading, nests, others = _nests_of(loops)
     width = len(_PER_LOOP)
@@ -108,11 +114,13 @@ def _fill(row: np.ndarray, walk: Walk) -> None:
         row[at:at + 3] = (len(nest), nest[-1][1] if nest else 0, any(loop[3] == "vectorize" for loop in nest))
         at += len(_PER_NEST)
     at = _LOOPS * width + (_NESTS - 1) * len(_PER_NEST)
-    row[at:at + 7] = (walk.flop_count, walk.observe("scratch_bytes"), len(leading), others, len(nests),
-                      reduced_extent, extent)
+    own = (walk.flop_count, *of_program, walk.observe("scratch_bytes"), len(leading), others, len(nests),
+           reduced_extent, extent)
+    row[at:at + len(own)] = own
+    at += len(own)
     strides = np.asarray(walk.observe("stride_tensor"), np.float32)
-    row[at + 7:at + 7 + _BUCKETS] = strides[:_BUCKETS]
-    row[at + 7 + _BUCKETS] = strides[_BUCKETS:].sum()
+    row[at:at + _BUCKETS] = strides[:_BUCKETS]
+    row[at + _BUCKETS] = strides[_BUCKETS:].sum()
     np.log2(1 + row, out=row)
 
 
@@ -141,18 +149,25 @@ def _nests_of(loops: str) -> tuple[list[_Loop], list[list[_Loop]], int]:
 
 
 @lru_cache(maxsize=4096)
-def _reduced_dims(header: str) -> frozenset[str]:
-    """Dimensions that some operation sums up, or takes the largest of."""
+def _facts_of(header: str) -> tuple[frozenset[str], tuple[int, ...]]:
+    """Of a program: the dimensions that some operation sums up, or takes the largest of; the
+    product of all sizes and of theirs, the number of dimensions, and of operations of each kind."""
     dims_of: list[set[str]] = []
+    sizes: dict[str, int] = {}
     reduced: set[str] = set()
+    operations = dict.fromkeys(_OPERATIONS, 0)
     for line in header.splitlines()[1:]:
         if line.startswith("in "):
             break
         head, _, rest = line.partition(")[")
-        dims = {dim.split("=")[0] for dim in rest.partition("]")[0].split()}
+        pairs = [dim.split("=") for dim in rest.partition("]")[0].split()]
+        sizes.update({name: int(size) for name, size in pairs})
+        dims = {name for name, _ in pairs}
         operation, _, operands = head.partition("(")
         if operation not in ("read", "view", "write"):
+            operations[operation if operation in _OPERATIONS else "others"] += 1
             for operand in operands.split():
                 reduced |= dims_of[int(operand.lstrip("%"))] - dims
         dims_of.append(dims)
-    return frozenset(reduced)
+    return frozenset(reduced), (math.prod(sizes.values()), math.prod(sizes[name] for name in reduced), len(sizes),
+                               *operations.values())

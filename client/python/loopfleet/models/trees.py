@@ -12,19 +12,17 @@ _PATIENCE = 40  # rounds without an improvement on the validation part
 
 
 def fit_trees(x: np.ndarray, y: np.ndarray, *, objective: str, rounds: int, seed: int, threads: int,
-              validation: tuple[np.ndarray, np.ndarray] | None = None, group: np.ndarray | None = None,
-              validation_group: np.ndarray | None = None, **parameters: Any) -> Any:
+              validation: tuple[np.ndarray, np.ndarray] | None = None, **parameters: Any) -> Any:
     """A booster. ``x`` is float32[rows, features], ``y`` float[rows]. With ``validation`` it keeps
-    the round that does best there. ``group``: integers that do not fall, for objectives that rank
-    within groups. ``threads`` 0: all cores."""
+    the round that does best there. ``threads`` 0: all cores."""
     xgboost = need("xgboost", "models")
     settings = {"objective": objective, "max_depth": 8, "eta": 0.08, "subsample": 0.8, "colsample_bytree": 0.6,
                 "min_child_weight": 3, "tree_method": "hist", "max_bin": 64, "nthread": threads, "seed": seed,
                 "verbosity": 0, **parameters}
-    data = xgboost.DMatrix(x, y, qid=group, nthread=threads)
+    data = xgboost.DMatrix(x, y, nthread=threads)
     if validation is None:
         return xgboost.train(settings, data, rounds, verbose_eval=False)
-    judge = xgboost.DMatrix(*validation, qid=validation_group, nthread=threads)
+    judge = xgboost.DMatrix(*validation, nthread=threads)
     booster = xgboost.train(settings, data, rounds, evals=[(judge, "validation")], verbose_eval=False,
                             early_stopping_rounds=_PATIENCE)
     return booster[:booster.best_iteration + 1]
