@@ -13,6 +13,7 @@ from learning_packages import learning_package
 
 import loopfleet
 from loopfleet import compiler_gym
+from loopfleet.models.training import random_policy
 
 EXAMPLES = Path(os.environ["LOOPFLEET_SOURCE"]) / "client/python/examples"
 
@@ -103,7 +104,7 @@ def test_cost_models_of_an_exported_campaign(run, tmp_path):
 def test_a_random_race_counts_equal_evaluations(monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     race = importlib.import_module("race")
-    walks = race.schedules(race.random_policy, "benchmark://mm64_256_16_range-v0/mm64_64_64", 12, seed=3)
+    walks = race.schedules(random_policy, "benchmark://mm64_256_16_range-v0/mm64_64_64", 12, seed=3)
     keys = {loopfleet.Walk(benchmark="benchmark://mm64_256_16_range-v0/mm64_64_64").tree_key}
     for walk in walks:
         again = loopfleet.Walk(benchmark="benchmark://mm64_256_16_range-v0/mm64_64_64")

@@ -231,7 +231,19 @@ def test_damaged_and_outdated_models_are_refused(data, tmp_path):
     refused("other features", {**facts, "features": ["a"]})
     refused("format 99", {**facts, "format": 99})
     refused("damaged", trees=arrays["trees"][:100])
+    refused("unknown kind 'forest'", {**facts, "model": "forest"})
     refused("damaged", {name: value for name, value in facts.items() if name != "line"})
+
+
+def test_a_missing_package_is_named_with_its_extra(data, tmp_path, monkeypatch):
+    learning_package("xgboost")
+    model = CostModel(rounds=2, threads=1).fit(data)
+    model.save(tmp_path / "m.npz")
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    for call in (lambda: CostModel().fit(data), lambda: CostModel.load(tmp_path / "m.npz")):
+        with pytest.raises(models.MissingPackage, match=r"xgboost is not installed: pip install 'loopfleet\[models\]'"):
+            call()
+    assert issubclass(models.MissingPackage, ImportError)
 
 
 # ---- policy

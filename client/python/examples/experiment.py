@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from gymnasium.vector import AutoresetMode
-from race import matmuls, race, random_policy, report
+from race import matmuls, race, report
 
 import loopfleet
 from loopfleet.envs import LoopTuneEnv, WalkVectorEnv
-from loopfleet.models.training import Returns
+from loopfleet.models.training import Returns, random_policy
 
 
 def environments(client: loopfleet.Client, benchmarks: Sequence[str], num_envs: int) -> WalkVectorEnv:

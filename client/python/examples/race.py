@@ -11,7 +11,7 @@ import numpy as np
 
 import loopfleet
 from loopfleet.envs import LoopTuneEnv
-from loopfleet.models.training import Policy, random_policy
+from loopfleet.models.training import Policy
 
 SIZES = range(64, 193, 32)
 

@@ -76,16 +76,17 @@ class SearchResult:
 
 def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds: float | None = None,
            evaluations: int | None = None, seed: int = 1, client: Client | None = None,
-           scorer: Scorer | ScorerModel | None = None, start: Sequence[Actions] | StartModel = (), in_flight: int = 64, cut_factor: float = 4.0, confirm: bool = True,
-           ir: str | None = None, **fields: Any) -> SearchResult:
+           scorer: Scorer | ScorerModel | None = None, start: Sequence[Actions] | StartModel = (), in_flight: int = 64,
+           cut_factor: float = 4.0, confirm: bool = True, ir: str | None = None, **fields: Any) -> SearchResult:
     """Looks for the quickest schedule, until ``seconds`` or ``evaluations`` are over or nothing is
     left to try.
 
     ``strategy`` is a name of `loopfleet search --help`, or a callable; ``scorer`` chooses among many
     proposals of it, and a CostModel learns from the figures as they come. The schedules of
-    ``start`` are measured first, after the untuned one. ``fields`` are those of every job, such as ``threads`` or ``labels``. A schedule
-    ``cut_factor`` times slower than the best so far is cut; 0: none is. Figures of other hardware
-    classes than the first one's are not used. ValueError: a bad argument, with the nearest valid one.
+    ``start``, or of a PolicyModel, are measured first, after the untuned one. ``fields`` are those
+    of every job, such as ``threads`` or ``labels``. A schedule ``cut_factor`` times slower than the
+    best so far is cut; 0: none is. Figures of other hardware classes than the first one's are not
+    used. ValueError: a bad argument, with the nearest valid one.
     """
     if (seconds is None) == (evaluations is None):
         raise ValueError("give either seconds or evaluations, and not both: one of them ends the search")

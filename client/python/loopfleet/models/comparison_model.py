@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .cost_model import check_kind, with_validation
-from .errors import BadModelFile, ModelError, NotFitted, need
+from .errors import BadModelFile, MissingPackage, ModelError, NotFitted, need
 from .measured import Measured
 from .model_file import check_features, read_model, write_model
 from .network import ScoreNetwork
@@ -90,19 +90,22 @@ class ComparisonModel:
         if self._fitted is None:
             raise NotFitted("this ComparisonModel has learnt nothing yet: there is nothing to save")
         arrays = {"trees": trees_to_array(self._fitted)} if self.kind == "trees" else self._fitted.to_arrays()
-        write_model(path, "ComparisonModel", {"model": self.kind, "scale": self._scale, "features": FEATURE_NAMES}, arrays)
+        facts = {"model": self.kind, "scale": self._scale, "features": FEATURE_NAMES}
+        write_model(path, "ComparisonModel", facts, arrays)
 
     @classmethod
     def load(cls, path: str | Path, *, threads: int = 0) -> ComparisonModel:
         """Reads a file of save(), and runs none of it. BadModelFile."""
         facts, arrays = read_model(path, "ComparisonModel")
         check_features(path, facts, FEATURE_NAMES)
-        model = cls(facts.get("model", ""), threads=threads)
         try:
+            model = cls(facts["model"], threads=threads)
             model._scale = float(facts["scale"])
             model._fitted = (trees_of_array(arrays["trees"], threads) if model.kind == "trees" else
                              ScoreNetwork.of_arrays(arrays))
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        except MissingPackage:
+            raise
+        except (KeyError, TypeError, ValueError, RuntimeError, ModelError) as error:
             raise BadModelFile(f"{path} is damaged: {error}") from error
         return model
 

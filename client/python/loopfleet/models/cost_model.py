@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core import nearest
-from .errors import BadModelFile, ModelError, NotFitted, need
+from .errors import BadModelFile, MissingPackage, ModelError, NotFitted, need
 from .measured import Measured
 from .model_file import check_features, read_model, write_model
 from .network import ScoreNetwork
@@ -103,21 +103,24 @@ class CostModel:
             raise NotFitted("this CostModel has learnt nothing yet: there is nothing to save")
         arrays = ({"trees": trees_to_array(self._fitted), "residual": trees_to_array(self._residual)}
                   if self.kind == "trees" else self._fitted.to_arrays())
-        write_model(path, "CostModel", {"model": self.kind, "line": self._line.tolist(), "features": FEATURE_NAMES}, arrays)
+        facts = {"model": self.kind, "line": self._line.tolist(), "features": FEATURE_NAMES}
+        write_model(path, "CostModel", facts, arrays)
 
     @classmethod
     def load(cls, path: str | Path, *, threads: int = 0) -> CostModel:
         """Reads a file of save(), and runs none of it. BadModelFile."""
         facts, arrays = read_model(path, "CostModel")
         check_features(path, facts, FEATURE_NAMES)
-        model = cls(facts.get("model", ""), threads=threads)
         try:
+            model = cls(facts["model"], threads=threads)
             model._line = np.array([float(each) for each in facts["line"]])
             if model.kind == "trees":
                 model._residual = trees_of_array(arrays["residual"], threads)
             model._fitted = (trees_of_array(arrays["trees"], threads) if model.kind == "trees" else
                              ScoreNetwork.of_arrays(arrays))
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        except MissingPackage:
+            raise
+        except (KeyError, TypeError, ValueError, RuntimeError, ModelError) as error:
             raise BadModelFile(f"{path} is damaged: {error}") from error
         return model
 

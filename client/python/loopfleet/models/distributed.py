@@ -111,7 +111,8 @@ def train_distributed(options: ActorOptions, steps: int, *, actors: int = 8, add
     finally:
         stop.set()
         _end(processes, waiting)
-    return Distributed(agent, learner.returns, learner.steps, agent.updates, published.version, time.monotonic() - since)
+    return Distributed(agent, learner.returns, learner.steps, agent.updates, published.version,
+                       time.monotonic() - since)
 
 
 class _Learner:
@@ -161,7 +162,8 @@ class _Published:
 def _spaces_of(options: ActorOptions) -> tuple[int, list[str]]:
     from ..envs import LoopTuneEnv
 
-    env = LoopTuneEnv(options.benchmarks[0], action_space=options.action_space, reward_space=None, **options.environment)
+    env = LoopTuneEnv(options.benchmarks[0], action_space=options.action_space, reward_space=None,
+                      **options.environment)
     return env.observation_space.shape[0], env.action_space.names
 
 

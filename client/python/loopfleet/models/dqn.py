@@ -80,7 +80,8 @@ class DQN:
                 chosen = self._online(then).masked_fill(~legal, -torch.inf).argmax(-1)
                 goal = earned + self.gamma * (1 - over) * self._target(then).gather(1, chosen[:, None])[:, 0]
             value = self._online(seen).gather(1, taken[:, None])[:, 0]
-            loss = (torch.from_numpy(importance) * torch.nn.functional.smooth_l1_loss(value, goal, reduction="none")).mean()
+            losses_of = torch.nn.functional.smooth_l1_loss(value, goal, reduction="none")
+            loss = (torch.from_numpy(importance) * losses_of).mean()
             self._optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self._online.parameters(), 10.0)
@@ -105,7 +106,8 @@ class DQN:
             following, reward, terminated, truncated, info = envs.step(action)
             over = terminated | truncated
             # Where an episode ended, ``following`` is the next one's start; it plays no part.
-            self.replay.add(Transitions(squash(observation), action, reward, squash(following), info["action_mask"], over))
+            self.replay.add(Transitions(squash(observation), action, reward, squash(following), info["action_mask"],
+                                        over))
             observation, mask = following, info["action_mask"]
             episodes.add(reward, over)
             if self.replay.count >= min(_WARM_UP, steps // 2):

@@ -115,7 +115,8 @@ class Measured:
             first.append(a[keep])
             second.append(b[keep])
         if not sum(map(len, first)):
-            raise ModelError(f"no two schedules of one program differ by more than {gap:.0%}: there is nothing to compare")
+            raise ModelError(f"no two schedules of one program differ by more than {gap:.0%}: there is nothing to "
+                             "compare")
         kept = rng.permutation(sum(map(len, first)))[:most]
         return np.concatenate(first)[kept], np.concatenate(second)[kept]
 

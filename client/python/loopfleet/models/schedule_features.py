@@ -71,9 +71,11 @@ def walk_of(schedule: Schedule) -> Walk:
         try:
             benchmark, actions = schedule
         except (TypeError, ValueError):
-            raise ModelError(f"a schedule is a Walk, (benchmark, actions) or a dict with these, not {schedule!r:.80}") from None
+            raise ModelError("a schedule is a Walk, (benchmark, actions) or a dict with these, not "
+                             f"{schedule!r:.80}") from None
         ir = key = None
-    walk = Walk(benchmark=with_scheme(benchmark) if benchmark else "", ir="" if benchmark else ir or "", features=_LAYOUT)
+    walk = Walk(benchmark=with_scheme(benchmark) if benchmark else "", ir="" if benchmark else ir or "",
+                features=_LAYOUT)
     for name in actions:
         walk.apply(name)
     if key and walk.tree_key.hex() != key:
