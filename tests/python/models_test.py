@@ -165,7 +165,7 @@ def test_a_cost_model_predicts_programs_that_it_has_not_seen(kind, data, unseen,
     assert peak_at(unseen, -model.slowness(unseen.x), 1) > 0.85
 
     model.save(tmp_path / "model.npz")
-    again = CostModel.load(tmp_path / "model.npz", threads=1)
+    again = CostModel.load(tmp_path / "model.npz")
     assert again.predict(schedules) == pytest.approx(predicted, rel=1e-6)
     with pytest.raises(BadModelFile, match="holds a CostModel, not a ComparisonModel"):
         ComparisonModel.load(tmp_path / "model.npz")
@@ -184,7 +184,7 @@ def test_a_comparison_model_names_the_faster_of_two(kind, data, unseen, tmp_path
     with pytest.raises(ModelError, match="2 first schedules and 1 second"):
         model.predict(schedules[:2], schedules[:1])
     model.save(tmp_path / "model.npz")
-    again = ComparisonModel.load(tmp_path / "model.npz", threads=1)
+    again = ComparisonModel.load(tmp_path / "model.npz")
     assert again.predict(schedules[:9], schedules[9:18]) == pytest.approx(model.predict(schedules[:9], schedules[9:18]), rel=1e-6)
 
 
@@ -230,7 +230,13 @@ def test_damaged_and_outdated_models_are_refused(data, tmp_path):
 
     refused("other features", {**facts, "features": ["a"]})
     refused("format 99", {**facts, "format": 99})
-    refused("damaged", trees=arrays["trees"][:100])
+    left, roots = arrays["trees.left"], arrays["trees.roots"]
+    refused("damaged.*left have shape", **{"trees.left": left[:9]})
+    refused("damaged.*type float32", **{"trees.left": left.astype(np.float32)})
+    refused("damaged.*not there", **{"trees.left": np.where(left == left[0], len(left), left)})
+    refused("damaged.*not there", **{"trees.right": np.zeros_like(left)})  # a way in a circle
+    refused("damaged.*not there", **{"trees.feature": np.full_like(left, len(models.FEATURE_NAMES))})
+    refused("damaged.*not there", **{"trees.roots": roots - 1})
     refused("unknown kind 'forest'", {**facts, "model": "forest"})
     refused("damaged", {name: value for name, value in facts.items() if name != "line"})
 
@@ -240,10 +246,26 @@ def test_a_missing_package_is_named_with_its_extra(data, tmp_path, monkeypatch):
     model = CostModel(rounds=2, threads=1).fit(data)
     model.save(tmp_path / "m.npz")
     monkeypatch.setitem(sys.modules, "xgboost", None)
-    for call in (lambda: CostModel().fit(data), lambda: CostModel.load(tmp_path / "m.npz")):
-        with pytest.raises(models.MissingPackage, match=r"xgboost is not installed: pip install 'loopfleet\[models\]'"):
-            call()
+    with pytest.raises(models.MissingPackage, match=r"xgboost is not installed: pip install 'loopfleet\[models\]'"):
+        CostModel().fit(data)
     assert issubclass(models.MissingPackage, ImportError)
+    assert CostModel.load(tmp_path / "m.npz").predict([(UNSEEN, [])]) > 0, "only fitting needs it"
+
+
+def test_trees_predict_what_xgboost_does():
+    xgboost = learning_package("xgboost")
+    from loopfleet.models.trees import _trees_of, fit_trees
+    rng = np.random.default_rng(2)
+    x = rng.random((500, 12), np.float32)
+    y = np.sin(9 * x[:, 0]) + 3 * (x[:, 1] > 0.5) + 0.1 * rng.standard_normal(500)
+    for objective in ("reg:squarederror", "reg:absoluteerror"):
+        booster = xgboost.train({"objective": objective, "max_depth": 6, "nthread": 1, "base_score": 0.0},
+                                xgboost.DMatrix(x, y, nthread=1), 40)
+        assert _trees_of(booster).predict(x) == pytest.approx(booster.inplace_predict(x), abs=1e-4)
+    trees = fit_trees(x[:400], y[:400], objective="reg:squarederror", rounds=900, seed=0, threads=1,
+                      validation=(x[400:], y[400:]))
+    assert 1 < len(trees.roots) < 900, "it stops when the validation part gets no better"
+    assert np.sqrt(np.mean((trees.predict(x[400:]) - y[400:]) ** 2)) < 0.5 * y.std()
 
 
 # ---- policy

@@ -14,7 +14,7 @@ from .measured import Measured
 from .model_file import check_features, read_model, write_model
 from .network import ScoreNetwork
 from .schedule_features import FEATURE_NAMES, Schedule, features
-from .trees import fit_trees, predict_trees, trees_of_array, trees_to_array
+from .trees import Trees, fit_trees
 
 _PAIRS = 40_000  # drawn to fit a network
 
@@ -29,7 +29,7 @@ class ComparisonModel:
         """As CostModel's."""
         check_kind(kind)
         self.kind, self.rounds, self.epochs, self.seed, self.threads = kind, rounds, epochs, seed, threads
-        self._fitted: Any = None
+        self._fitted: Any = None  # Trees or a ScoreNetwork
         self._scale = 1.0  # of scores, so that their difference is log-odds
 
     def fit(self, rows: Iterable[Mapping[str, Any]] | Measured,
@@ -43,8 +43,7 @@ class ComparisonModel:
         judges = judge.pairs(_PAIRS // 2, np.random.default_rng(self.seed + 1))
         if self.kind == "trees":
             self._fitted = fit_trees(data.x, -data.slowness, objective="reg:absoluteerror", rounds=self.rounds,
-                                     seed=self.seed, threads=self.threads, validation=(judge.x, -judge.slowness),
-                                     base_score=0.0)
+                                     seed=self.seed, threads=self.threads, validation=(judge.x, -judge.slowness))
         else:
             torch = need("torch", "models,torch")
             network = ScoreNetwork.for_features(data.x, self.seed)
@@ -75,7 +74,7 @@ class ComparisonModel:
         """float64[rows], the higher the faster, for features float32[rows, features]. NotFitted."""
         if self._fitted is None:
             raise NotFitted("this ComparisonModel has learnt nothing yet: call fit(rows) or ComparisonModel.load(path)")
-        found = predict_trees(self._fitted, x) if self.kind == "trees" else self._fitted.predict(x)
+        found = self._fitted.predict(x)
         return found.astype(np.float64)
 
     def scorer_for(self, benchmark: str | None, ir: str | None) -> Any:
@@ -89,19 +88,19 @@ class ComparisonModel:
         """Writes one file (.npz). NotFitted."""
         if self._fitted is None:
             raise NotFitted("this ComparisonModel has learnt nothing yet: there is nothing to save")
-        arrays = {"trees": trees_to_array(self._fitted)} if self.kind == "trees" else self._fitted.to_arrays()
+        arrays = self._fitted.to_arrays("trees") if self.kind == "trees" else self._fitted.to_arrays()
         facts = {"model": self.kind, "scale": self._scale, "features": FEATURE_NAMES}
         write_model(path, "ComparisonModel", facts, arrays)
 
     @classmethod
-    def load(cls, path: str | Path, *, threads: int = 0) -> ComparisonModel:
+    def load(cls, path: str | Path) -> ComparisonModel:
         """Reads a file of save(), and runs none of it. BadModelFile."""
         facts, arrays = read_model(path, "ComparisonModel")
         check_features(path, facts, FEATURE_NAMES)
         try:
-            model = cls(facts["model"], threads=threads)
+            model = cls(facts["model"])
             model._scale = float(facts["scale"])
-            model._fitted = (trees_of_array(arrays["trees"], threads) if model.kind == "trees" else
+            model._fitted = (Trees.of_arrays(arrays, "trees", len(FEATURE_NAMES)) if model.kind == "trees" else
                              ScoreNetwork.of_arrays(arrays))
         except MissingPackage:
             raise

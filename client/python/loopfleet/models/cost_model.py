@@ -15,7 +15,7 @@ from .model_file import check_features, read_model, write_model
 from .network import ScoreNetwork
 from .online import OnlineScorer
 from .schedule_features import FEATURE_NAMES, PROGRAM_FEATURES, Schedule, features
-from .trees import fit_trees, predict_trees, trees_of_array, trees_to_array
+from .trees import Trees, fit_trees
 
 KINDS = ("trees", "network")
 _PROGRAM_COLUMNS = [FEATURE_NAMES.index(name) for name in PROGRAM_FEATURES]
@@ -38,9 +38,9 @@ class CostModel:
         cores. ModelError: unknown kind."""
         check_kind(kind)
         self.kind, self.rounds, self.epochs, self.seed, self.threads = kind, rounds, epochs, seed, threads
-        self._fitted: Any = None  # a booster or a ScoreNetwork: log2 of the time over the quickest's
+        self._fitted: Any = None  # Trees or a ScoreNetwork: log2 of the time over the quickest's
         self._line = np.zeros(len(PROGRAM_FEATURES) + 1)  # log2 of the quickest's nanoseconds per operation,
-        self._residual: Any = None                        # and a booster for what the line gets wrong; None: nothing
+        self._residual: Trees | None = None               # and trees for what the line gets wrong; None: nothing
 
     @property
     def is_fitted(self) -> bool:
@@ -59,10 +59,10 @@ class CostModel:
             # Absolute errors: a few very slow schedules matter no more than others.
             wrong = quickest.log_ns_per_flop - _columns(quickest.x) @ self._line
             self._residual = fit_trees(quickest.x[:, _PROGRAM_COLUMNS], wrong, objective="reg:squarederror", rounds=100,
-                                       seed=self.seed, threads=self.threads, base_score=0.0, max_depth=3,
+                                       seed=self.seed, threads=self.threads, max_depth=3,
                                        min_child_weight=2, colsample_bytree=1.0)
             self._fitted = fit_trees(data.x, y, objective="reg:absoluteerror", rounds=self.rounds, seed=self.seed,
-                                     threads=self.threads, validation=(judge.x, judge_y), base_score=0.0)
+                                     threads=self.threads, validation=(judge.x, judge_y))
             return self
         network = ScoreNetwork.for_features(data.x, self.seed)
         x, wanted = network.scaled(data.x), need("torch", "models,torch").from_numpy(y.astype(np.float32))
@@ -82,14 +82,14 @@ class CostModel:
         features float32[rows, features]. NotFitted."""
         if self._fitted is None:
             raise NotFitted("this CostModel has learnt nothing yet: call fit(rows) or CostModel.load(path)")
-        found = predict_trees(self._fitted, x) if self.kind == "trees" else self._fitted.predict(x)
+        found = self._fitted.predict(x)
         return found.astype(np.float64)
 
     def log_ns_per_flop(self, x: np.ndarray) -> np.ndarray:
         """float64[rows]: log2 of nanoseconds per floating-point operation; as slowness()."""
         quickest = _columns(x) @ self._line
         if self._residual is not None:
-            quickest = quickest + predict_trees(self._residual, x[:, _PROGRAM_COLUMNS])
+            quickest = quickest + self._residual.predict(x[:, _PROGRAM_COLUMNS])
         return self.slowness(x) + quickest
 
     def scorer_for(self, benchmark: str | None, ir: str | None) -> OnlineScorer:
@@ -101,22 +101,24 @@ class CostModel:
         """Writes one file (.npz). NotFitted."""
         if self._fitted is None:
             raise NotFitted("this CostModel has learnt nothing yet: there is nothing to save")
-        arrays = ({"trees": trees_to_array(self._fitted), "residual": trees_to_array(self._residual)}
-                  if self.kind == "trees" else self._fitted.to_arrays())
+        if self._residual is None:
+            arrays = self._fitted.to_arrays()
+        else:
+            arrays = {**self._fitted.to_arrays("trees"), **self._residual.to_arrays("residual")}
         facts = {"model": self.kind, "line": self._line.tolist(), "features": FEATURE_NAMES}
         write_model(path, "CostModel", facts, arrays)
 
     @classmethod
-    def load(cls, path: str | Path, *, threads: int = 0) -> CostModel:
+    def load(cls, path: str | Path) -> CostModel:
         """Reads a file of save(), and runs none of it. BadModelFile."""
         facts, arrays = read_model(path, "CostModel")
         check_features(path, facts, FEATURE_NAMES)
         try:
-            model = cls(facts["model"], threads=threads)
+            model = cls(facts["model"])
             model._line = np.array([float(each) for each in facts["line"]])
             if model.kind == "trees":
-                model._residual = trees_of_array(arrays["residual"], threads)
-            model._fitted = (trees_of_array(arrays["trees"], threads) if model.kind == "trees" else
+                model._residual = Trees.of_arrays(arrays, "residual", len(PROGRAM_FEATURES))
+            model._fitted = (Trees.of_arrays(arrays, "trees", len(FEATURE_NAMES)) if model.kind == "trees" else
                              ScoreNetwork.of_arrays(arrays))
         except MissingPackage:
             raise

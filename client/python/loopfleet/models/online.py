@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .schedule_features import features
-from .trees import fit_trees, predict_trees
+from .trees import Trees, fit_trees
 
 if TYPE_CHECKING:
     from .cost_model import CostModel
@@ -29,7 +29,7 @@ class OnlineScorer:
         self._x: list[np.ndarray] = []
         self._log_ns: list[float] = []
         self._fitted_at = 0
-        self._booster: Any = None
+        self._trees: Trees | None = None
         self.fits = 0
         self.seconds = 0.0
 
@@ -39,8 +39,8 @@ class OnlineScorer:
         since = time.perf_counter()
         x = self._features(schedules)
         scores = np.zeros(len(x)) if self._base is None else self._base.slowness(x)
-        if self._booster is not None:
-            scores = scores + predict_trees(self._booster, x)
+        if self._trees is not None:
+            scores = scores + self._trees.predict(x)
         self.seconds += time.perf_counter() - since
         return scores.tolist()
 
@@ -61,8 +61,8 @@ class OnlineScorer:
             y = y - self._base.slowness(x)
         y -= y.mean()  # the same for all: it moves no score
         # One thread: the other cores are measuring.
-        self._booster = fit_trees(x, y, objective="reg:squarederror", rounds=_ROUNDS, seed=self._seed,
-                                  threads=1, base_score=0.0, **_SHALLOW)
+        self._trees = fit_trees(x, y, objective="reg:squarederror", rounds=_ROUNDS, seed=self._seed, threads=1,
+                                **_SHALLOW)
         self._fitted_at = len(y)
         self.fits += 1
 

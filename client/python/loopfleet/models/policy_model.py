@@ -17,7 +17,7 @@ from .errors import BadModelFile, ModelError, NotFitted, UnknownProgram
 from .measured import Measured
 from .model_file import check_features, read_model, write_model
 from .schedule_features import FEATURE_NAMES, features
-from .trees import fit_trees, predict_trees, trees_of_array, trees_to_array
+from .trees import Trees, fit_trees
 
 _KEPT = 4          # of each program's schedules, the quickest
 _CANDIDATES = 64   # tried on a new program, at most
@@ -42,7 +42,7 @@ class PolicyModel:
             raise ModelError(f"kept and candidates must be at least 1, not {kept} and {candidates}")
         self.kept, self.candidates, self.seed, self.threads = kept, candidates, seed, threads
         self._examples: list[dict[str, Any]] = []  # "kind", "sizes", "actions": list of lists, the quickest first
-        self._judge: Any = None
+        self._judge: Trees | None = None
 
     def fit(self, rows: Iterable[Mapping[str, Any]] | Measured) -> PolicyModel:
         """Remembers the quickest schedules of each program of ``rows``, and fits the judge, which
@@ -51,8 +51,7 @@ class PolicyModel:
         self._examples = self._examples_of(whole)
         data, validation = with_validation(whole, None, self.seed)
         self._judge = fit_trees(data.x, data.slowness, objective="reg:absoluteerror", rounds=_ROUNDS, seed=self.seed,
-                                threads=self.threads, validation=(validation.x, validation.slowness), base_score=0.0)
-        self._judge.set_param({"nthread": 1})  # few rows at a time: threads would only cost
+                                threads=self.threads, validation=(validation.x, validation.slowness))
         return self
 
     def _examples_of(self, data: Measured) -> list[dict[str, Any]]:
@@ -88,7 +87,7 @@ class PolicyModel:
         here = np.array(sizes)
         alike.sort(key=lambda example: float(np.abs(np.array(example["sizes"]) - here).sum()))
         walks = self._trees(walk, alike)
-        order = np.argsort(predict_trees(self._judge, features(walks)), kind="stable")
+        order = np.argsort(self._judge.predict(features(walks)), kind="stable")
         return [walks[place].history for place in order[:count]]
 
     def _trees(self, start: Walk, examples: list[dict[str, Any]]) -> list[Walk]:
@@ -119,7 +118,7 @@ class PolicyModel:
             raise NotFitted("this PolicyModel has learnt nothing yet: there is nothing to save")
         examples = np.frombuffer(json.dumps(self._examples).encode(), np.uint8)
         write_model(path, "PolicyModel", {"kept": self.kept, "candidates": self.candidates, "features": FEATURE_NAMES},
-                    {"judge": trees_to_array(self._judge), "examples": examples})
+                    {**self._judge.to_arrays("judge"), "examples": examples})
 
     @classmethod
     def load(cls, path: str | Path) -> PolicyModel:
@@ -129,8 +128,8 @@ class PolicyModel:
         try:
             model = cls(kept=int(facts["kept"]), candidates=int(facts["candidates"]))
             model._examples = json.loads(arrays["examples"].tobytes())
-            model._judge = trees_of_array(arrays["judge"], 1)
-        except (KeyError, ValueError) as error:
+            model._judge = Trees.of_arrays(arrays, "judge", len(FEATURE_NAMES))
+        except (KeyError, TypeError, ValueError, ModelError) as error:
             raise BadModelFile(f"{path} is damaged: {error}") from error
         return model
 
