@@ -35,13 +35,15 @@ class Trees:
         return found
 
     def _predict_some(self, x: np.ndarray) -> np.ndarray:
-        rows = np.arange(len(x))[:, None]
-        at = np.broadcast_to(self.roots, (len(x), len(self.roots)))
+        first_column = np.repeat(np.arange(len(x)) * x.shape[1], len(self.roots))
+        numbers = np.ascontiguousarray(x).ravel()
+        children = np.stack([self.left, self.right], 1).ravel()
+        at = np.tile(self.roots, len(x))
         while True:
-            is_less = x[rows, self.feature[at]] < self.threshold[at]
-            then = np.where(is_less, self.left[at], self.right[at])
+            is_right = numbers.take(first_column + self.feature.take(at)) >= self.threshold.take(at)
+            then = children.take(2 * at + is_right)
             if np.array_equal(then, at):
-                return self.threshold[at].astype(np.float64).sum(1)
+                return self.threshold.take(at).reshape(len(x), -1).sum(1, dtype=np.float64)
             at = then
 
     def to_arrays(self, name: str) -> dict[str, np.ndarray]:
