@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "client/client.h"
+#include "common/base/counted.h"
 
 namespace loopfleet::client {
 namespace {
@@ -159,10 +160,10 @@ Status LocalCluster::AwaitWorkers() {
                   fmt::format("{} {}{}", death.daemon, ToString(death.status), death.last_lines));
     }
     if (std::chrono::steady_clock::now() >= end) {
-      return Fail(
-          ErrorKind::kTimeout,
-          fmt::format("{} of {} workers registered in {} s{}", ready, options_.workers,
-                      options_.start_limit / std::chrono::seconds(1), LastLines(daemons_.back())));
+      return Fail(ErrorKind::kTimeout, fmt::format("{} of {} registered in {} s{}", ready,
+                                                   Counted(options_.workers, "worker", "workers"),
+                                                   options_.start_limit / std::chrono::seconds(1),
+                                                   LastLines(daemons_.back())));
     }
     std::this_thread::sleep_for(kRegistrationPause);
   }

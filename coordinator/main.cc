@@ -59,13 +59,15 @@ std::vector<std::string> PageNames(const CoordinatorOptions& options) {
   return names;
 }
 
-// Raises the descriptor limit to the most that the system allows: each connection needs one.
-void RaiseDescriptorLimit() {
+// Each connection needs a descriptor, and the listening sockets are closed to new ones while nine
+// tenths are in use (common/wire/transport/connection_limiter.h): so this limits connections.
+void LimitDescriptors(std::uint64_t connections) {
+  constexpr std::uint64_t kOthers = 256;  // of the page, the database and the log
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, (connections + kOthers) / 9 * 10);
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-    log::Warning("coordinator.descriptors limit={} could not be raised", limit.rlim_cur);
+    log::Warning("coordinator.descriptors limit={} could not be set", limit.rlim_cur);
   }
 }
 
@@ -106,14 +108,14 @@ Status Serve(const CoordinatorOptions& options) {
     if (snapshot != nullptr) ShowFleet(snapshot->fleet, health.Now(), metrics);
   });
 
-  RaiseDescriptorLimit();  // before sockets: each connection needs one
+  const MemoryBudget memory(options.memory_bytes);
+  LimitDescriptors(memory.connections);  // before sockets
 
   wire::Context context;
   std::unique_ptr<KeyWatcher> key_watcher;  // before the sockets that it guards
   if (!options.keys.empty()) {
     LF_TRY(key_watcher, KeyWatcher::Start(context, options.keys, clock.Now()));
   }
-  const MemoryBudget memory(options.memory_bytes);
   const auto bind = [&](const std::string& endpoint, wire::Door door) {
     return wire::Router::Bind(
         context, endpoint,

@@ -1,6 +1,6 @@
 #pragma once
 // MemoryBudget: how much of the coordinator's memory each thing may take that grows with what
-// others send. A quarter is left for the rest: the tables' fixed part, SQLite's caches, buffers in
+// others send. An eighth is left for the rest: the tables' fixed part, SQLite's caches, buffers in
 // use.
 
 #include <algorithm>
@@ -19,10 +19,11 @@ struct MemoryBudget {
   std::uint64_t unread = 0;          // sent on each of the two sockets, and not read by the peers
   std::uint64_t outcomes = 0;        // not yet on disk
   std::uint64_t undurable_jobs = 0;  // these are in memory twice
-  // That wait in ZeroMQ from each connection, each of up to 1 MiB. The number of connections is not
-  // limited: this is a sixteenth of the memory for kConnections that send the largest messages all
-  // the time.
+  // That wait in ZeroMQ from each connection, each of up to 1 MiB: a sixteenth of the memory for
+  // kSendingMost connections that send the largest messages all the time.
   int unreceived_messages = 0;
+  // An eighth of the memory if each takes kConnectionBytes. An idle one takes 28 KiB.
+  std::uint64_t connections = 0;
 
   explicit MemoryBudget(std::uint64_t bytes)
       : unfinished_jobs(bytes / 8 * 3),
@@ -30,8 +31,9 @@ struct MemoryBudget {
         unread(std::min(kMostWaiting, bytes / 16)),
         outcomes(bytes / 16),
         undurable_jobs(std::min(kMostWaiting, bytes / 16)),
-        unreceived_messages(static_cast<int>(std::clamp<std::uint64_t>(
-            bytes / 16 / kConnections / wire::kMaxMessageBytes, 2, 64))) {}
+        unreceived_messages(static_cast<int>(
+            std::clamp<std::uint64_t>(bytes / 16 / kSendingMost / wire::kMaxMessageBytes, 2, 64))),
+        connections(bytes / 8 / kConnectionBytes) {}
 
   // Lowers the limits that need memory. One client may take three quarters of all jobs' memory.
   void Apply(Limits& limits) const {
@@ -44,7 +46,8 @@ struct MemoryBudget {
   }
 
  private:
-  static constexpr std::uint64_t kConnections = 64;
+  static constexpr std::uint64_t kSendingMost = 64;
+  static constexpr std::uint64_t kConnectionBytes = std::uint64_t{256} << 10;
   static constexpr std::uint64_t kMostWaiting = std::uint64_t{256} << 20;
 };
 

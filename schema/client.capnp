@@ -216,6 +216,8 @@ struct WorkerInfo {
   quarantinedMs @21 :UInt64;    # time in quarantine; 0: it is not
   reservedLent @22 :Bool;       # reserved: was whether it got jobs in quarantine
   outdated @23 :Text;           # what it lacks of this version; empty: nothing; at most 512 bytes
+  recentFigures @24 :UInt32;    # its newest ones, at most 32
+  recentImprecise @25 :UInt32;  # of these, with grade C or D
 }
 
 struct FleetInfo {

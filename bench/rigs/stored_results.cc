@@ -46,7 +46,7 @@ class ResultFiller {
         LF_TRY_VOID(Insert(i));
       }
       LF_TRY_VOID(results_.Flush());
-      LF_TRY_VOID(keys_.Seal(connection_));
+      LF_TRY_VOID(keys_.WriteRuns(connection_));
       LF_TRY_VOID(connection_.Run("COMMIT"));
       keys_.Publish(results_.TakeAdded());
     }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -67,6 +69,16 @@ bool OutputIsWritten() {
 
 }  // namespace
 
+CLI::Validator IsPositive() {
+  return {[](const std::string& text) -> std::string {
+            double value = 0;  // "nan" is a number to CLI::PositiveNumber
+            std::from_chars(text.data(), text.data() + text.size(), value);
+            if (std::isfinite(value) && value > 0) return "";
+            return fmt::format("must be a number above 0, not '{}'", text);
+          },
+          ""};
+}
+
 CommandLine::CommandLine()
     : app_("Measures how fast loop schedules run, on a fleet of CPUs and GPUs.", "loopfleet") {
   app_.require_subcommand(1);
@@ -110,7 +122,7 @@ Result<ClientSettings> CommandLine::ReadSettings(const CLI::App& command) {
   CLI::App merged;
   merged.add_option("--address", settings.address);
   merged.add_option("--keys", settings.keys_dir);
-  merged.add_option("--timeout", settings.timeout_s)->check(CLI::PositiveNumber);
+  merged.add_option("--timeout", settings.timeout_s)->check(IsPositive());
   std::vector<std::string> given;
   for (const char* flag : {"--address", "--keys", "--timeout"}) {
     if (auto value = Given(&command, flag)) given.push_back(fmt::format("{}={}", flag, *value));

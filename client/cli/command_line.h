@@ -23,6 +23,9 @@ struct ClientSettings {
   double timeout_s = 0;                // for the whole command; 0: no limit
 };
 
+// Checks an option's value: a finite number above 0.
+CLI::Validator IsPositive();
+
 struct CommandRun {
   ClientSettings settings;
   std::vector<std::string> after_dashes;  // arguments after "--"

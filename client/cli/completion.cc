@@ -4,18 +4,20 @@
 #include <fmt/ranges.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "client/cli/command_line.h"
+#include "client/cli/completion_words.h"
 #include "client/cli/exit_code.h"
 
 namespace loopfleet::client {
 namespace {
 
 struct Choice {
-  std::string word;                      // a command, or a flag with its dashes
-  std::string text;                      // description
-  std::vector<std::string> values = {};  // of a flag that takes one of these
+  std::string word;             // a command, or a flag with its dashes
+  std::string text;             // description
+  CompletionWords values = {};  // of a flag that takes one of these
 };
 
 // What may follow at one position of the grammar.
@@ -23,15 +25,16 @@ struct Place {
   std::string path;  // " worker list"; "" at the root
   std::vector<Choice> commands;
   std::vector<Choice> flags;
+  std::vector<CompletionWords> arguments;
 };
 
 // CLI11 states a choice as the type: "TEXT:{cpu,cuda}".
-std::vector<std::string> ValuesOf(const CLI::Option& option) {
+CompletionWords ValuesOf(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find('{');
   const std::size_t end = type.find('}');
-  if (begin == std::string::npos || end == std::string::npos) return {};
-  return CLI::detail::split(type.substr(begin + 1, end - begin - 1), ',');
+  if (begin == std::string::npos || end == std::string::npos) return WordsFor(option);
+  return {.words = CLI::detail::split(type.substr(begin + 1, end - begin - 1), ','), .command = {}};
 }
 
 void AddPlaces(const CLI::App& app, const std::string& path, std::vector<Place>& places) {
@@ -43,6 +46,10 @@ void AddPlaces(const CLI::App& app, const std::string& path, std::vector<Place>&
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) {
       place.flags.push_back({"--" + name, option->get_description(), ValuesOf(*option)});
+    }
+    if (!option->get_positional()) continue;
+    if (CompletionWords words = ValuesOf(*option); !words.empty()) {
+      place.arguments.push_back(std::move(words));
     }
   }
   places.push_back(std::move(place));
@@ -73,11 +80,27 @@ std::string Paths(const std::vector<Place>& places, std::string_view separator) 
   return fmt::format("{}", fmt::join(paths, separator));
 }
 
+// compgen runs the command, as it expands its words.
+std::string BashWords(const CompletionWords& values) {
+  const std::string command = values.command.empty() ? "" : fmt::format(" $({})", values.command);
+  return fmt::format("COMPREPLY+=($(compgen -W '{}{}' -- \"$current\"))",
+                     fmt::join(values.words, " "), command);
+}
+
+// Completes what stands behind the last comma.
+std::string BashList(const CompletionWords& values) {
+  return fmt::format(
+      "COMPREPLY+=($(compgen -P \"${{current%\"${{current##*,}}\"}}\" -W '{}' -- "
+      "\"${{current##*,}}\")); compopt -o nospace 2>/dev/null",
+      fmt::join(values.words, " "));
+}
+
 std::string Bash(const std::vector<Place>& places) {
   std::string script =
       "# bash completion for loopfleet; made by `loopfleet completion bash`\n"
       "_loopfleet() {\n"
       "  local current=${COMP_WORDS[COMP_CWORD]} at='' word\n"
+      "  COMPREPLY=()\n"
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n";
   script +=
       fmt::format("    case \"$at $word\" in\n      {}) at=\"$at $word\" ;;\n    esac\n  done\n",
@@ -86,9 +109,8 @@ std::string Bash(const std::vector<Place>& places) {
   for (const Place& place : places) {
     for (const Choice& flag : place.flags) {
       if (flag.values.empty()) continue;
-      script +=
-          fmt::format("    '{} {}') COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n",
-                      place.path, flag.word, fmt::join(flag.values, " "));
+      script += fmt::format("    '{} {}') {}; return ;;\n", place.path, flag.word,
+                            flag.values.is_list ? BashList(flag.values) : BashWords(flag.values));
     }
   }
   script += "  esac\n  case \"$at\" in\n";
@@ -96,10 +118,20 @@ std::string Bash(const std::vector<Place>& places) {
     std::vector<std::string> words;
     for (const Choice& choice : place.commands) words.push_back(choice.word);
     for (const Choice& choice : place.flags) words.push_back(choice.word);
-    script += fmt::format("    '{}') COMPREPLY=($(compgen -W '{}' -- \"$current\")) ;;\n",
-                          place.path, fmt::join(words, " "));
+    script += fmt::format("    '{}') COMPREPLY=($(compgen -W '{}' -- \"$current\"))", place.path,
+                          fmt::join(words, " "));
+    for (const CompletionWords& argument : place.arguments) {
+      script += fmt::format("\n      [[ $current == -* ]] || {}", BashWords(argument));
+    }
+    script += " ;;\n";
   }
   return script + "  esac\n}\ncomplete -o default -F _loopfleet loopfleet\n";
+}
+
+std::string ZshWords(const CompletionWords& values) {
+  return values.command.empty()
+             ? fmt::format("{}", fmt::join(values.words, " "))
+             : fmt::format("{} ${{(f)\"$({})\"}}", fmt::join(values.words, " "), values.command);
 }
 
 std::string Zsh(const std::vector<Place>& places) {
@@ -124,12 +156,19 @@ std::string Zsh(const std::vector<Place>& places) {
     for (const Choice& choice : place.flags) add(choice);
     script += "      ) ;;\n";
   }
+  script += "  esac\n  [[ $words[CURRENT] == -* ]] || case \"$at\" in\n";
+  for (const Place& place : places) {
+    for (const CompletionWords& argument : place.arguments) {
+      script += fmt::format("    ('{}') choices+=({}) ;;\n", place.path, ZshWords(argument));
+    }
+  }
   script += "  esac\n  case \"$at $words[CURRENT-1]\" in\n";
   for (const Place& place : places) {
     for (const Choice& flag : place.flags) {
       if (flag.values.empty()) continue;
-      script += fmt::format("    ('{} {}') choices=({}) ;;\n", place.path, flag.word,
-                            fmt::join(flag.values, " "));
+      script += fmt::format("    ('{} {}') {}choices=({}) ;;\n", place.path, flag.word,
+                            flag.values.is_list ? "compset -P '*,' 2>/dev/null; " : "",
+                            ZshWords(flag.values));
     }
   }
   return script +
@@ -139,6 +178,12 @@ std::string Zsh(const std::vector<Place>& places) {
          "if [ \"$funcstack[1]\" = _loopfleet ]; then\n  _loopfleet \"$@\"\nelif (( "
          "$+functions[compdef] )); then\n"
          "  compdef _loopfleet loopfleet\nfi\n";
+}
+
+std::string FishWords(const CompletionWords& values) {
+  const std::string words = fmt::format("{}", fmt::join(values.words, " "));
+  if (values.is_list) return fmt::format("(__loopfleet_list {})", words);
+  return values.command.empty() ? words : fmt::format("{} ({})", words, values.command);
 }
 
 std::string Fish(const std::vector<Place>& places) {
@@ -152,6 +197,12 @@ std::string Fish(const std::vector<Place>& places) {
   script += fmt::format("            case {}\n                set at \"$at $word\"\n",
                         Paths(places, " "));
   script += "        end\n    end\n    test \"$at\" = \"$argv[1]\"\nend\n";
+  script +=
+      "function __loopfleet_list\n"
+      "    set -l before (string match -r '^.*,' -- (commandline -ct))\n"
+      "    for word in $argv\n"
+      "        echo \"$before$word\"\n"
+      "    end\nend\n";
   for (const Place& place : places) {
     for (const Choice& choice : place.commands) {
       script += fmt::format("complete -c loopfleet -f -n '__loopfleet_at \"{}\"' -a {} -d '{}'\n",
@@ -159,9 +210,13 @@ std::string Fish(const std::vector<Place>& places) {
     }
     for (const Choice& choice : place.flags) {
       const std::string values =
-          choice.values.empty() ? "" : fmt::format(" -x -a '{}'", fmt::join(choice.values, " "));
+          choice.values.empty() ? "" : fmt::format(" -x -a '{}'", FishWords(choice.values));
       script += fmt::format("complete -c loopfleet -n '__loopfleet_at \"{}\"' -l {}{} -d '{}'\n",
                             place.path, choice.word.substr(2), values, Quoted(choice.text));
+    }
+    for (const CompletionWords& argument : place.arguments) {
+      script += fmt::format("complete -c loopfleet -f -n '__loopfleet_at \"{}\"' -a '{}'\n",
+                            place.path, FishWords(argument));
     }
   }
   return script;

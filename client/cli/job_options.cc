@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "common/base/enum_names.h"
@@ -59,8 +60,17 @@ class OptionAdder {
     } else if constexpr (std::is_same_v<T, std::optional<looptree::Dialect>>) {
       Add<std::string>(field)->check(CLI::IsMember(Names<looptree::Dialect>()));
     } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-      Add<std::vector<std::string>>(field)->delimiter(',')->allow_extra_args(false)->type_name(
-          "A,B,C");
+      // --passes '' gives none, as --actions '' does.
+      app_.add_option_function<T>(
+              OptionName(field.name),
+              [fields = &fields_, field](T given) {
+                std::erase(given, "");
+                (*fields)[field.name] = std::move(given);
+              },
+              std::string(field.help))
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->type_name("A,B,C");
     } else if constexpr (std::is_same_v<T, std::string>) {
       Add<std::string>(field)->type_name("TEXT");
     } else {

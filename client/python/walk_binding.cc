@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -18,8 +19,11 @@
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
 #include "client/replay/observation.h"
+#include "common/base/counted.h"
+#include "common/base/enum_names.h"
 #include "common/base/random.h"
 #include "common/base/suggestion.h"
+#include "common/job/task.h"
 #include "common/looptree/actions/action.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/datasets/benchmark.h"
@@ -350,6 +354,15 @@ void BindDatasets(nb::module_& module) {
         return list;
       },
       "dialect"_a);
+  module.def("counted", &Counted, "count"_a, "one"_a, "many"_a,
+             "\"1 job\", \"2,000 jobs\": a count with its noun.");
+  module.def(
+      "kind_of",
+      [](const std::string& benchmark) {
+        return EnumName(TaskOf(looptree::BenchmarkUri{benchmark}).kind);
+      },
+      "benchmark"_a,
+      "The kind of the jobs of a benchmark URI: \"loop_schedule\", \"probe\" or \"passes\".");
   module.def(
       "nearest",
       [](const std::string& word, const std::vector<std::string>& words) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/counted.h"
 
 namespace loopfleet {
 namespace {
@@ -26,7 +27,7 @@ constexpr std::uint64_t kFewJobs = 20;
 constexpr double kManyFailures = 0.2;
 
 constexpr std::string_view kWorkerList = "loopfleet worker list";
-constexpr std::array<AttentionInfo, 11> kTable = {{
+constexpr std::array<AttentionInfo, 12> kTable = {{
     {AttentionKind::kCoordinatorStuck, "coordinator_stuck", "", "", true},
     {AttentionKind::kStorageFull, "storage_full", "df -h", "", true},
     {AttentionKind::kStorageFailing, "storage_failing", "", "", true},
@@ -36,6 +37,7 @@ constexpr std::array<AttentionInfo, 11> kTable = {{
     {AttentionKind::kManyFailures, "many_failures", "loopfleet batch list", "#/failures", false},
     {AttentionKind::kWorkersQuarantined, "workers_quarantined", kWorkerList, "#/workers", false},
     {AttentionKind::kWorkersLost, "workers_lost", kWorkerList, "#/workers", false},
+    {AttentionKind::kWorkersImprecise, "workers_imprecise", kWorkerList, "#/workers", false},
     {AttentionKind::kWorkersOutdated, "workers_outdated", kWorkerList, "#/workers", false},
     {AttentionKind::kWorkersDrained, "workers_drained", kWorkerList, "#/workers", false},
 }};
@@ -49,11 +51,14 @@ Attention Item(AttentionKind kind, Severity severity, std::uint64_t count, std::
           .sentence = std::move(sentence)};
 }
 
-std::string Counted(std::size_t count, std::string_view one, std::string_view more) {
-  return fmt::format("{} {}", count, count == 1 ? one : more);
+// Most of its figures are coarse: something else uses its timing core, or its host is set up badly.
+bool IsImprecise(const WorkerInfo& worker) {
+  constexpr std::uint32_t kFewFigures = 20;
+  return worker.recent_figures >= kFewFigures &&
+         worker.recent_imprecise * 4 >= worker.recent_figures * 3;
 }
 
-// What holds a worker back. A worker has at most one: the first that applies.
+// What is the matter with a worker. It has at most one: the first that applies.
 struct Limit {
   std::optional<AttentionKind> kind;  // none: nothing to do, it is on its way out
   std::string state;                  // "drained"
@@ -70,6 +75,12 @@ std::optional<Limit> LimitOf(const WorkerInfo& worker) {
     case WorkerState::kQuarantined:
       return Limit{AttentionKind::kWorkersQuarantined, "in quarantine", worker.quarantine};
     case WorkerState::kReady:
+      if (IsImprecise(worker)) {
+        return Limit{AttentionKind::kWorkersImprecise, "imprecise",
+                     fmt::format("{} of its last {} figures have grade C or D: `loopfleet doctor` "
+                                 "on its host",
+                                 worker.recent_imprecise, worker.recent_figures)};
+      }
       if (worker.outdated.empty()) return std::nullopt;
       return Limit{AttentionKind::kWorkersOutdated, "outdated", worker.outdated};
   }
@@ -140,7 +151,9 @@ std::optional<Attention> NoWorkerReady(const FleetModel& fleet) {
 }
 
 std::optional<Attention> UnservedJobs(const FleetModel& fleet) {
-  if (fleet.unserved_jobs == 0) return std::nullopt;
+  // Without any worker NoWorkerReady says it.
+  const bool is_empty = fleet.workers.size() == fleet.Workers(WorkerState::kLost);
+  if (fleet.unserved_jobs == 0 || is_empty) return std::nullopt;
   return Item(AttentionKind::kJobsUnserved, Severity::kWarning, fleet.unserved_jobs,
               fmt::format("{}: {}.", Counted(fleet.unserved_jobs, "job waits", "jobs wait"),
                           fmt::join(fleet.unserved_reasons, "; ")));

@@ -25,6 +25,7 @@ enum class AttentionKind : std::uint8_t {
   kManyFailures,
   kWorkersQuarantined,
   kWorkersLost,
+  kWorkersImprecise,
   kWorkersOutdated,
   kWorkersDrained,
 };
@@ -47,8 +48,8 @@ wire::FleetHealth HealthOf(const FleetModel& fleet, Nanos silence = {});
 // That the event loop is stuck; nullopt if it is not.
 std::optional<wire::Attention> StuckLoop(Nanos silence);
 
-// Why a worker gets no jobs or only some, or that it is outdated: "drained by ada: new fan"; "" for
-// any other.
+// Why a worker gets no jobs or only some, or that it is imprecise or outdated: "drained by ada: new
+// fan"; "" for any other.
 std::string WhyLimited(const wire::WorkerInfo& worker);
 
 }  // namespace loopfleet

@@ -93,6 +93,8 @@ Json WorkerJson(const wire::WorkerInfo& info) {
               {"quarantined_ms", info.quarantined_ms},
               {"labels", info.labels},
               {"canary_ratio", info.canary_ratio > 0 ? Json(info.canary_ratio) : Json(nullptr)},
+              {"recent_figures", info.recent_figures},
+              {"recent_imprecise", info.recent_imprecise},
               {"hindrances", info.hindrances},
               {"http", TextOrNull(info.http)},
               {"hardware", HardwareJson(info.hardware)},

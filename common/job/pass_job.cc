@@ -18,7 +18,7 @@ std::unexpected<Failure> Fail(FailureCode code, std::string message) {
 // "-gvn" for "gvn", which a command line would take for an option. Raw texts stay.
 std::string WithDash(const std::string& pass) {
   const bool is_one = pass.starts_with('-') || passes::CanonicalText(pass).has_value();
-  return is_one || pass.find_first_of("(<") != pass.npos ? pass : "-" + pass;
+  return is_one || pass.empty() || pass.find_first_of("(<") != pass.npos ? pass : "-" + pass;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 namespace loopfleet::passes {
 
 std::expected<std::string, std::string> CanonicalText(std::string_view pass) {
+  if (pass.empty()) return std::unexpected("a pass without a name");
   if (!pass.starts_with('-')) return CheckPassText(pass);
   if (const PassAction* action = FindAction(pass)) return std::string(action->text);
   std::vector<std::string_view> flags;

@@ -254,6 +254,8 @@ struct WorkerInfo {
   std::uint64_t quarantined_ms = 0;     // time in quarantine; 0: it is not
   std::vector<std::string> hindrances;  // as in WorkerHello
   std::string outdated;  // what it lacks of this coordinator's version, for people; "": nothing
+  std::uint32_t recent_figures = 0;    // its newest ones, at most 32
+  std::uint32_t recent_imprecise = 0;  // of these, with grade C or D
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 

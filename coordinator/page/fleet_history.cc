@@ -23,6 +23,7 @@ void FleetHistory::Add(const FleetSnapshot& snapshot,
   const Instant now = snapshot.at.instant;
   if (!marks_.empty() && marks_.back().at == now) return;  // already added
   Push(marks_, {.at = now, .finished = snapshot.tally.finished()});
+  client_names_ = snapshot.client_names;
 
   std::map<BatchId, std::deque<Mark>> shown;
   for (const storage::StoredBatch& batch : batches) {
@@ -37,6 +38,17 @@ void FleetHistory::Add(const FleetSnapshot& snapshot,
     canaries_at_ = now;
     AddCanaries(snapshot);
   }
+}
+
+std::string FleetHistory::NameOf(const Uuid& client) const {
+  constexpr std::size_t kShownDigits = 12;
+  if (client.is_nil()) return "coordinator";
+  if (client_names_ != nullptr) {
+    if (const auto found = client_names_->find(client); found != client_names_->end()) {
+      return found->second;
+    }
+  }
+  return client.ToString().substr(0, kShownDigits);
 }
 
 void FleetHistory::AddCanaries(const FleetSnapshot& snapshot) {

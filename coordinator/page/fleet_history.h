@@ -1,13 +1,16 @@
 #pragma once
-// FleetHistory: each worker's canary ratios over the last 15 minutes in steps of 5 seconds, and the
-// rate of each batch. Built from snapshots. Not synchronised: the owner locks it.
+// FleetHistory: each worker's canary ratios over the last 15 minutes in steps of 5 seconds, the
+// rate of each batch, and the names of clients. Built from snapshots. Not synchronised: the owner
+// locks it.
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/base/uuid.h"
@@ -34,6 +37,8 @@ class FleetHistory {
   // Of one batch; nullopt while unknown.
   std::optional<double> JobsPerSecond(BatchId batch) const;
   const std::deque<Canary>& CanariesOf(const Uuid& worker) const;
+  // For people: the name of its key; "coordinator"; without keys the beginning of its id.
+  std::string NameOf(const Uuid& client) const;
 
  private:
   struct Mark {
@@ -48,6 +53,7 @@ class FleetHistory {
   std::deque<Mark> marks_;
   std::map<BatchId, std::deque<Mark>> batch_marks_;  // of the batches shown
   std::map<Uuid, std::deque<Canary>> canaries_;
+  std::shared_ptr<const ClientNames> client_names_;  // null: no keys
 };
 
 }  // namespace loopfleet::coordinator

@@ -297,6 +297,7 @@ OutcomeDigest Digest(const std::vector<storage::BriefOutcome>& outcomes, std::si
 Json BatchViewJson(const storage::StoredBatch& batch, const FleetHistory& history) {
   Json json = BatchJson(BatchInfoOf(batch));
   json["submitted_at_ms"] = EpochMs(batch.accepted_at);
+  json["by"] = history.NameOf(batch.client);
   const auto rate = history.JobsPerSecond(batch.batch);
   const std::uint32_t left = batch.job_count - batch.finished;
   json["jobs_per_second"] = rate && left > 0 ? Json(*rate) : Json(nullptr);

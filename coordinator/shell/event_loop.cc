@@ -369,7 +369,10 @@ void EventLoop::TickIfDue() {
   parts_.metrics.DamagedRows(parts_.reader.TakeDamagedCount());
   const Moment moment{.instant = now, .wall = parts_.clock.WallNow()};
   parts_.observer.status().SetStorageTrouble(parts_.storage.trouble());
-  if (parts_.board.IsDue(now)) parts_.board.Show(parts_.observer.Look(parts_.core, moment));
+  if (!parts_.board.IsDue(now)) return;
+  FleetSnapshot snapshot = parts_.observer.Look(parts_.core, moment);
+  if (parts_.key_watcher != nullptr) snapshot.client_names = parts_.key_watcher->client_names();
+  parts_.board.Show(std::move(snapshot));
 }
 
 void EventLoop::CountMalformed() {

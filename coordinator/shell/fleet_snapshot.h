@@ -16,6 +16,7 @@
 #include "common/wire/message.h"
 #include "coordinator/core/core.h"
 #include "coordinator/shell/fleet_status.h"
+#include "coordinator/shell/identity.h"
 #include "coordinator/shell/job_steps.h"
 #include "coordinator/shell/tally.h"
 
@@ -27,6 +28,7 @@ struct FleetSnapshot {
   FleetModel fleet;
   std::uint32_t returning_ms = 0;   // how long it still waits for its workers to return
   std::vector<wire::Drain> drains;  // standing, with or without a worker of that name
+  std::shared_ptr<const ClientNames> client_names;  // null: no keys
   std::size_t undurable_outcomes = 0;
   Tally tally;
   JobSteps steps;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/counted.h"
 #include "common/fleet/attention.h"
 
 namespace loopfleet::coordinator {
@@ -53,10 +54,11 @@ FleetStatus::FleetStatus(const Clock& clock, const Options& options)
     : clock_(clock), version_(options.version), started_at_(clock.WallNow()), events_(clock) {}
 
 void FleetStatus::Recovered(std::uint64_t epoch, std::size_t batches, std::size_t jobs) {
-  events_.Add({.kind = "coordinator.started",
-               .count = jobs,
-               .text = fmt::format("start number {}; {} jobs of {} batches were unfinished", epoch,
-                                   jobs, batches)});
+  events_.Add(
+      {.kind = "coordinator.started",
+       .count = jobs,
+       .text = fmt::format("start number {}; unfinished: {} of {}", epoch,
+                           Counted(jobs, "job", "jobs"), Counted(batches, "batch", "batches"))});
 }
 
 void FleetStatus::Accepted(const JobsWereAccepted& accepted) {

@@ -31,6 +31,14 @@ Uuid ClientIdOf(const wire::Principal& principal) {
   return Digest(fmt::format("{}/{}", wire::NameOf(principal.role), principal.name));
 }
 
+ClientNames NamesOf(const wire::AuthorizedKeys& keys) {
+  ClientNames names;
+  for (const auto& [key, principal] : keys.all()) {
+    if (principal.role != wire::Role::kWorker) names[ClientIdOf(principal)] = principal.name;
+  }
+  return names;
+}
+
 Uuid WorkerIdOf(const wire::Principal& principal, const Uuid& said) {
   return Digest(
       fmt::format("{}/{}/{}", wire::NameOf(principal.role), principal.name, said.ToString()));

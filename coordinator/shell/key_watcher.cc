@@ -44,7 +44,7 @@ Result<std::unique_ptr<KeyWatcher>> KeyWatcher::Start(wire::Context& context,
   key_watcher->LogProblems(loaded.problems);
   log::Info("keys.loaded authorized={} problems={} key={}", loaded.keys.size(),
             loaded.problems.size(), public_key.Fingerprint());
-  key_watcher->authenticator_.Replace(std::move(loaded.keys));
+  key_watcher->Use(std::move(loaded.keys));
   return key_watcher;
 }
 
@@ -113,7 +113,12 @@ void KeyWatcher::Reload() {
     const wire::Principal* before = authenticator_.keys().Find(key);
     if (before == nullptr || *before != principal) Log("authorized", key, principal);
   }
-  authenticator_.Replace(std::move(loaded->keys));
+  Use(std::move(loaded->keys));
+}
+
+void KeyWatcher::Use(wire::AuthorizedKeys keys) {
+  client_names_ = std::make_shared<const ClientNames>(NamesOf(keys));
+  authenticator_.Replace(std::move(keys));
 }
 
 // Logs the problems only when they differ from the last ones.

@@ -23,6 +23,7 @@
 #include "common/wire/transport/authenticator.h"
 #include "common/wire/transport/poller.h"
 #include "coordinator/core/contract/event.h"
+#include "coordinator/shell/identity.h"
 
 namespace loopfleet::coordinator {
 
@@ -38,6 +39,8 @@ class KeyWatcher {
   // The keys revoked since the last call. Cheap: called before each message is handled.
   std::set<KeyText> TakeRevoked(Instant now);
   void Serve(Instant now);  // answers handshakes
+  // Of the keys that are authorized now; never null.
+  std::shared_ptr<const ClientNames> client_names() const { return client_names_; }
   // Handshakes refused since the last call.
   std::uint64_t TakeRefusedCount() { return std::exchange(refused_count_, 0); }
 
@@ -50,6 +53,7 @@ class KeyWatcher {
   void Watch();
   bool HasChanged();
   void Reload();
+  void Use(wire::AuthorizedKeys keys);
   void LogProblems(const std::vector<std::string>& problems);
   void CountRefusals(Instant now);
 
@@ -61,6 +65,7 @@ class KeyWatcher {
   Instant next_refusal_log_{};
   std::vector<std::string> problems_;  // last logged
   std::set<KeyText> revoked_;          // not yet taken
+  std::shared_ptr<const ClientNames> client_names_ = std::make_shared<const ClientNames>();
   std::uint64_t refused_count_ = 0;
   std::uint64_t unreported_refusals_ = 0;
 };

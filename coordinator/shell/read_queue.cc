@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "common/base/counted.h"
+
 namespace loopfleet::coordinator {
 namespace {
 
@@ -16,14 +18,15 @@ const Payer& PayerOf(const ReadQueue::Read& read) {
 std::optional<Failure> ReadQueue::Add(Read read) {
   const Uuid client = PayerOf(read).client;
   if (queue_.size_of(client) >= limits_.max_reads_per_client) {
-    return Failure{.code = FailureCode::kQuotaExceeded,
-                   .message = fmt::format("{} pages are to be read for this client (the limit)",
-                                          limits_.max_reads_per_client)};
+    return Failure{
+        .code = FailureCode::kQuotaExceeded,
+        .message = fmt::format("{} to be read for this client (the limit)",
+                               Counted(limits_.max_reads_per_client, "page is", "pages are"))};
   }
   if (queue_.size() >= limits_.max_reads) {
-    return Failure{
-        .code = FailureCode::kBusy,
-        .message = fmt::format("{} pages are to be read (the limit)", limits_.max_reads)};
+    return Failure{.code = FailureCode::kBusy,
+                   .message = fmt::format("{} to be read (the limit)",
+                                          Counted(limits_.max_reads, "page is", "pages are"))};
   }
   queue_.Push(client, std::move(read));
   return std::nullopt;

@@ -4,10 +4,10 @@
 //
 // Going back to an older program: a schema that is newer than a program can still be used by it if
 // writer.oldest_program says so. Rule for a new migration: it leaves that number only if it adds
-// tables, indices and views and nothing else (statements of older programs know a table's columns
-// by their order), and if the database stays right when an older program writes it and knows none
-// of them. Otherwise it ends with UPDATE writer SET oldest_program = <its own number>. Each sets
-// writer.schema_version. Programs before version 11 refuse every newer schema.
+// tables, indices, views and columns of views and nothing else (statements of older programs know a
+// table's columns by their order), and if the database stays right when an older program writes it
+// and knows none of them. Otherwise it ends with UPDATE writer SET oldest_program = <its own
+// number>. Each sets writer.schema_version. Programs before version 11 refuse every newer schema.
 
 #include "common/base/result.h"
 #include "storage/sqlite/sqlite.h"

@@ -33,8 +33,19 @@ struct SqliteReader::Impl {
         own_keys(shared == nullptr ? std::make_shared<ResultKeys>() : nullptr),
         keys(shared == nullptr ? own_keys : std::move(shared)) {}
 
-  // Sees what was committed since the last call. The writer keeps its own keys up to date.
+  // Sees what was committed since the last call.
   Status RefreshOwnKeys();
+  // `find` with keys that are up to date. The writer keeps its own so. Other ones see one state of
+  // the database, whose runs the writer may merge and remove meanwhile.
+  template <class Find>
+  Result<StoredAnswer> FindByKeys(const Find& find) {
+    if (own_keys == nullptr) return find();
+    LF_TRY_VOID(connection->Run("BEGIN"));
+    const Status refreshed = RefreshOwnKeys();
+    Result<StoredAnswer> found = refreshed ? find() : std::unexpected(refreshed.error());
+    LF_TRY_VOID(connection->Run("COMMIT"));
+    return found;
+  }
   // The failure that a verdict is about; null: it is not that of `key`, or not to be trusted.
   Result<StoredAnswer> AnswerOf(const KnownFailures::Entry& entry, const ResultKey& key);
 
@@ -63,7 +74,6 @@ SqliteReader::SqliteReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 SqliteReader::~SqliteReader() = default;
 
 Status SqliteReader::Impl::RefreshOwnKeys() {
-  if (own_keys == nullptr) return {};
   // A commit may have flagged results as suspect.
   LF_TRY(const std::int64_t version, connection->Number("PRAGMA data_version"));
   if (std::exchange(data_version, version) != version) own_keys->Invalidate();
@@ -71,8 +81,7 @@ Status SqliteReader::Impl::RefreshOwnKeys() {
 }
 
 Result<StoredAnswer> SqliteReader::FindResult(const ResultKey& key) {
-  LF_TRY_VOID(impl_->RefreshOwnKeys());
-  return impl_->results.FindLatest(key);
+  return impl_->FindByKeys([&] { return impl_->results.FindLatest(key); });
 }
 
 Result<StoredAnswer> SqliteReader::FindObservation(const ResultKey& key) {
@@ -81,8 +90,7 @@ Result<StoredAnswer> SqliteReader::FindObservation(const ResultKey& key) {
 
 Result<StoredAnswer> SqliteReader::FindSameCode(const std::string& code_hash,
                                                 const ResultKey& key) {
-  LF_TRY_VOID(impl_->RefreshOwnKeys());
-  return impl_->results.FindSameCode(code_hash, key);
+  return impl_->FindByKeys([&] { return impl_->results.FindSameCode(code_hash, key); });
 }
 
 Result<StoredAnswer> SqliteReader::Impl::AnswerOf(const KnownFailures::Entry& entry,

@@ -239,11 +239,12 @@ Status SqliteStore::Impl::LoadResultKeys() {
     loaded = keys->Refresh(*connection, conditions);
   }
   LF_TRY_VOID(std::move(loaded));
+  LF_TRY_VOID(keys->ResumeMerges(*connection));
   LF_TRY_VOID(keys->failures().Load(*connection, conditions));
   // Entries left by an earlier version, or by a start that ended before it sealed them.
   while (keys->HasEntriesToSeal()) {
     LF_TRY_VOID(connection->Run("BEGIN IMMEDIATE"));
-    Status sealed = keys->Seal(*connection);
+    Status sealed = keys->WriteRuns(*connection);
     if (sealed) sealed = connection->Run("COMMIT");
     if (!sealed) {
       if (connection->InTransaction()) (void)connection->Run("ROLLBACK");
@@ -403,7 +404,7 @@ Status SqliteStore::Impl::ApplyAll(std::span<const Write> writes) {
   }
   LF_TRY_VOID(Flush());
   for (const auto& [id, batch] : touched) LF_TRY_VOID(batches.Save(batch));
-  LF_TRY_VOID(keys->Seal(*connection));
+  LF_TRY_VOID(keys->WriteRuns(*connection));
   LF_FAILPOINT("store.before_commit");
   Status committed = connection->Run("COMMIT");
   LF_FAILPOINT("store.after_commit");

@@ -246,6 +246,25 @@ class CommandTest(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
                 self.assertIn(said, done.stderr)
         self.assertEqual(benchmark("list", "--limit", "5").returncode, 2)
+        self.assertIn("benchmark://small-v0/qsort", benchmark("list", "small-v0").stdout.split())
+        self.assertEqual(benchmark("count", "generator://csmith-v0").stdout, f"{1 << 32}\n")
+        self.assertEqual(json.loads(benchmark("show", "generator://csmith-v0/7", "--json").stdout)["kind"], "passes")
+        self.assertIn("needs a seed", benchmark("show", "generator://csmith-v0/x").stderr)
+
+    def test_a_job_of_passes(self):
+        program = "benchmark://small-v0/qsort"
+        self.assertEqual(self.cluster.json("eval", program, "--passes", "")[0]["status"], "ok")
+        done = self.cluster.command("eval", program, "--passes", "mem2reg")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shown = self.cluster.command("batch", "show", "last", "--best", "1")
+        self.assertIn("1 of 1 job finished", shown.stdout)
+        self.assertIn("the fewest instructions", shown.stdout)
+        self.assertIn("function(mem2reg)", shown.stdout)
+        job = re.search(r"job (\d+\.0)", done.stdout).group(1)
+        self.assertIn("define", self.cluster.command("job", "code", job).stdout)
+        c = self.cluster.command("job", "code", job, "--format", "c")
+        self.assertEqual(c.returncode, 2)
+        self.assertIn("only llvm-ir", c.stderr)
 
     def test_an_unknown_batch_or_job_is_a_refusal(self):
         for arguments in (("batch", "show", "999999"), ("job", "show", "999999.0"),

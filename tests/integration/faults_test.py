@@ -134,6 +134,24 @@ class FaultsTest(unittest.TestCase):
                   f"{ring.judge()}")
             self.assertLess(busy, 0.10)
 
+    def test_connections_within_the_memory(self):
+        # --memory 256MiB pays for 128 connections, and as many descriptors again are for other use.
+        with arena.Arena(transport="tcp", workers=2, credit=8, job_us=50_000, heartbeat_ms=500,
+                         environment={"LOOPFLEET_COORDINATOR_MEMORY": "256MiB"}) as ring:
+            host, port = ring.clients.removeprefix("tcp://").split(":")
+            folder = pathlib.Path(f"/proc/{ring.coordinator.pid}/fd")
+            crowd = [socket.socket() for _ in range(600)]
+            for connection in crowd:
+                connection.setblocking(False)
+                connection.connect_ex((host, int(port)))
+            fleet.wait_until(lambda: len(list(folder.iterdir())) >= 370, "the crowd is let in")
+            self.assertLessEqual(len(list(folder.iterdir())), 420)
+            for connection in crowd:
+                connection.close()
+            ring.start_client(jobs=60)
+            ring.await_progress()
+            print(ring.judge())
+
     def test_clocks_that_jump(self):
         """Only the wall clock jumps. Timeouts use the monotonic clock."""
         libraries = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")

@@ -135,7 +135,7 @@ def test_recv_loses_nothing_when_a_job_has_no_outcome_or_time_is_over():
     error = loopfleet.Refused("QUOTA_EXCEEDED", "full", True, 1500)
     given.futures[1].set_exception(error)
     given.futures[3].set_exception(error)
-    with pytest.raises(loopfleet.Refused, match=f"ticket {tickets[1]}: QUOTA_EXCEEDED: full") as caught:
+    with pytest.raises(loopfleet.Refused, match="^QUOTA_EXCEEDED: full") as caught:
         client.recv(2)
     assert caught.value.ticket == tickets[1] and caught.value.code == "QUOTA_EXCEEDED" and caught.value.retryable
     assert caught.value.retry_after_s == 1.5 and "try again in 1.5 s" in str(caught.value)

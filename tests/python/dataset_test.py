@@ -529,8 +529,13 @@ def test_a_campaign_on_a_cluster_by_its_command(cluster, tmp_path):
     shown = run([*loopfleet_command, "show", "spec.toml"])
     assert shown.returncode == 0 and "60 of 60 points" in shown.stdout
 
-    (tmp_path / "spec.toml").write_text("points = 0")
-    assert run([*loopfleet_command, "run", "spec.toml"]).returncode == 78
+    for wrong, said in ((SPEC.replace("300", "0"), "points must be at least 1, not 0"),
+                        (SPEC + 'labels = "x"', "labels must be a list of texts"),
+                        (SPEC.replace("mm64_256_16_range-v0", "mm64_265_16_range-v0"), "nearest: ")):
+        (tmp_path / "spec.toml").write_text(wrong)
+        bad = run([*loopfleet_command, "run", "spec.toml", "--address", cluster.address])
+        assert bad.returncode == 78, bad.stderr
+        assert bad.stderr.startswith("loopfleet-campaign: spec.toml: ") and said in bad.stderr, bad.stderr
     without = run([*loopfleet_command, "show", "spec.toml"], PYTHONPATH="")
     assert without.returncode == 78 and "pip install" in without.stderr
     nothing = run([*loopfleet_command, "show", "spec.toml"], LOOPFLEET_PYTHON="/nonexistent/python")

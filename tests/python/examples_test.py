@@ -101,6 +101,18 @@ def test_cost_models_of_an_exported_campaign(run, tmp_path):
     assert facts["models"]["xgboost"]["train"]["rmse_log"] < facts["models"]["random"]["train"]["rmse_log"]
 
 
+def test_the_notebook_prints_what_it_shows(capsys):
+    """Every cell runs, in order, and prints as many lines as the notebook has; its figures are of another host."""
+    names = {}
+    for cell in json.loads((EXAMPLES / "first_steps.ipynb").read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        exec("".join(cell["source"]), names)
+        printed = capsys.readouterr().out
+        (shown,) = cell["outputs"]
+        assert len(printed.splitlines()) == len(shown["text"]), printed
+
+
 def test_a_random_race_counts_equal_evaluations(monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     race = importlib.import_module("race")

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from loopfleet import envs
+from loopfleet import compiler_gym, envs
 
 SMALL = "benchmark://small-v0/qsort"
 
@@ -142,3 +142,30 @@ def test_a_vector_steps_as_its_environments_do(client):
     assert truncated.all()
     observations, rewards, *_ = vector.step(actions)  # begins again
     assert (rewards == 0).all() and observations[0][0] == single[0].unwrapped._episode.start["InstCount"][0]
+
+
+@pytest.mark.parametrize("id", ["loopfleet/LLVM-v0", "llvm-ic-v0"])
+def test_without_an_observation_it_is_none_and_of_the_space(make, client, id):
+    env = make(id)
+    observation, _ = env.reset()
+    assert observation is None and observation in env.observation_space
+    observation, *_ = env.step(0)
+    assert observation is None and 0 not in env.observation_space and env.observation_space.sample() is None
+    env.unwrapped.observation_space = "InstCount"
+    assert env.unwrapped.reset()[0] in env.unwrapped.observation_space
+    vector = gym.make_vec(id, num_envs=2, vectorization_mode="vector_entry_point", benchmark=SMALL, client=client)
+    observations, _ = vector.reset()
+    assert observations == (None, None) and observations in vector.observation_space
+
+
+def test_compiler_gyms_environment_has_no_space_without_an_observation(client):
+    env = compiler_gym.make("llvm-ic-v0", benchmark=SMALL, client=client)
+    assert env.reset() is None and env.observation_space is None
+    env.observation_space = "Autophase"
+    assert env.reset() in env.observation_space
+
+
+def test_loops_and_programs_have_environments_of_their_own(client):
+    env = gym.make("loopfleet/LoopTune-v0", client=client)
+    with pytest.raises(LookupError, match="small-v0/qsort is a program for LLVM passes, not loops: use loopfleet/LLVM-v0"):
+        env.reset(options={"benchmark": SMALL})

@@ -46,6 +46,11 @@ def test_nothing_is_left_of_a_killed_interpreter():
     wait_for_the_end_of(pids)
 
 
+def test_a_client_of_a_cluster_that_was_not_started_says_so():
+    with pytest.raises(loopfleet.ClusterError, match="was not started: use `with LocalCluster"):
+        loopfleet.LocalCluster().client()
+
+
 def test_a_block_ends_its_cluster_and_leaves_the_affinity_as_it_was(tmp_path):
     before = os.sched_getaffinity(0)
     with loopfleet.LocalCluster(workers=1, database=tmp_path / "kept.db") as cluster:

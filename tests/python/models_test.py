@@ -142,7 +142,7 @@ def test_only_trusted_figures_are_used(rows):
         Measured.of(others)
     with pytest.raises(ModelError, match="no 'elapsed_ns'"):
         Measured.of([{"benchmark": UNSEEN, "actions": []}])
-    with pytest.warns(UserWarning, match="1 rows were left out; .*another key"):
+    with pytest.warns(UserWarning, match="1 row left out; .*another key"):
         assert len(Measured.of([row, {**row, "tree_key": "00" * 16}])) == 1
     plain = Measured.of([{"benchmark": "mm-v0/mm32_32_32", "actions": [], "elapsed_ns": 5.0}])
     assert plain.flop_count[0] == 2 * 32**3 - 32**2 or plain.flop_count[0] == 2 * 32**3

@@ -16,7 +16,7 @@ using looptree::DimId;
 
 constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 // Smallest distance between rows that are packed. No prefetcher fetches rows this far apart in
-// time, and they fall into few sets of a cache. docs/decisions/packing.md compares other values.
+// time, and they fall into few sets of a cache. docs/DECISIONS.md has what it gains.
 constexpr std::int64_t kFarApartBytes = 1024;
 // Fewest reads of an input that pay for its copy, which reads and writes every element once.
 constexpr std::int64_t kLeastUses = 8;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/counted.h"
 #include "common/base/result.h"
 #include "common/job/loop_schedule.h"
 #include "common/job/task.h"
@@ -36,8 +37,8 @@ std::expected<void, Failure> CheckConditions(const JobSpec& spec, const JobLimit
   }
   if (spec.threads > limits.max_threads) {
     return Fail(FailureCode::kNoMatchingWorker,
-                fmt::format("the job asks for {} threads; this worker gives a kernel {}",
-                            spec.threads, limits.max_threads));
+                fmt::format("the job asks for {}; this worker gives a kernel {}",
+                            Counted(spec.threads, "thread", "threads"), limits.max_threads));
   }
   conditions.threads = spec.threads;
   conditions.cache = spec.cache;

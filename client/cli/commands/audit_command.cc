@@ -25,6 +25,7 @@
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
 #include "common/base/clock.h"
+#include "common/base/counted.h"
 #include "common/base/random.h"
 #include "common/wire/bounds.h"
 
@@ -229,11 +230,12 @@ std::map<std::string, Tally> TallyOf(const AuditReport& report) {
 
 std::string SummaryText(const AuditReport& report) {
   std::string text =
-      fmt::format("{} of {} jobs looked at, {} with a result of their own: {} agree, {} disagree",
-                  report.looked_at, report.jobs, report.audited.size(), report.Count(Came::kAgrees),
-                  report.Count(Came::kDisagrees));
+      fmt::format("{} of {} looked at, {} with a result of their own: {} agree, {} disagree",
+                  report.looked_at, Counted(report.jobs, "job", "jobs"), report.audited.size(),
+                  report.Count(Came::kAgrees), report.Count(Came::kDisagrees));
   if (const std::size_t none = report.Count(Came::kNoSecondHost); none > 0) {
-    text += fmt::format(", {} have no second host of their hardware class and compiler", none);
+    text += fmt::format(", {} no second host of their hardware class and compiler",
+                        Counted(none, "has", "have"));
   }
   if (const std::size_t none = report.Count(Came::kNotMeasured); none > 0) {
     text += fmt::format(", {} could not be measured again", none);

@@ -10,6 +10,7 @@
 #include "client/cli/text/outcome_text.h"
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
+#include "common/base/counted.h"
 #include "common/fleet/fleet_json.h"
 
 namespace loopfleet::client {
@@ -28,10 +29,10 @@ void PrintInfo(const wire::BatchInfo& info, bool json) {
     fmt::print("{}\n", Dump(BatchJson(info)));
     return;
   }
-  fmt::print(
-      "batch {}: {}, {} of {} jobs finished, {} failed, {} from the store, submitted {} UTC\n",
-      info.batch, BatchStateName(info.state), info.finished, info.job_count, info.failed,
-      info.from_store, TimeText(info.submitted_at));
+  fmt::print("batch {}: {}, {} of {} finished, {} failed, {} from the store, submitted {} UTC\n",
+             info.batch, BatchStateName(info.state), info.finished,
+             Counted(info.job_count, "job", "jobs"), info.failed, info.from_store,
+             TimeText(info.submitted_at));
 }
 
 int RunList(const BatchFlags& flags, const CommandRun& run) {
@@ -156,8 +157,8 @@ void AddBatchCommands(CommandLine& line) {
            .examples = "loopfleet batch show last --best 3"},
           flags, RunShow)
       .add_option("--best", flags->best,
-                  "also the K quickest schedules of each benchmark, the grades of all figures, and "
-                  "failures by code")
+                  "also the K best of each benchmark (the quickest schedules; the passes that left "
+                  "the fewest instructions), the grades of all figures, and failures by code")
       ->type_name("K")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000}));
   AddVerb(line, noun,

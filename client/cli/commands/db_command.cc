@@ -15,6 +15,7 @@
 #include "client/cli/text/outcome_text.h"
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
+#include "common/base/counted.h"
 #include "storage/open.h"
 #include "storage/sqlite/maintenance/database_check.h"
 #include "storage/sqlite/maintenance/outcome_repair.h"
@@ -142,13 +143,13 @@ void PrintThinned(const ThinFlags& flags, const storage::ThinningCount& count, s
     fmt::print("{}\n", Dump(json));
     return;
   }
-  fmt::print("{} {} samples ({} bytes) of {} results\n", flags.dry_run ? "would remove" : "removed",
-             count.samples, count.bytes, count.results);
+  fmt::print("{} {} ({}) of {}\n", flags.dry_run ? "would remove" : "removed",
+             Counted(count.samples, "sample", "samples"), Counted(count.bytes, "byte", "bytes"),
+             Counted(count.results, "result", "results"));
   if (id != 0) fmt::print("recorded as row {} of table retention\n", id);
   if (count.damaged > 0) {
-    fmt::print(
-        "{} results are not what was written, and were left as they are: loopfleet db check\n",
-        count.damaged);
+    fmt::print("{} not what was written, and left alone: loopfleet db check\n",
+               Counted(count.damaged, "result is", "results are"));
   }
   if (flags.compact) fmt::print("the file takes {} bytes now\n", file_bytes);
 }

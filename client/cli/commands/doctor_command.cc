@@ -18,6 +18,7 @@
 #include "client/host_trial.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
+#include "common/base/counted.h"
 #include "monitoring/host/core_plan.h"
 #include "monitoring/host/host_inspection.h"
 
@@ -113,9 +114,8 @@ int RunDoctor(const DoctorFlags& flags) {
   if (flags.json) {
     fmt::print("{}\n", Dump(array));
   } else {
-    fmt::print(
-        "\n{} problem{}, {} note{}; commands behind $ are for root's shell, until the next boot\n",
-        problems, problems == 1 ? "" : "s", notices, notices == 1 ? "" : "s");
+    fmt::print("\n{}, {}; commands behind $ are for root's shell, until the next boot\n",
+               Counted(problems, "problem", "problems"), Counted(notices, "note", "notes"));
   }
   return problems == 0 ? kExitOk : kExitFailed;
 }

@@ -254,10 +254,12 @@ void AddEvalCommand(CommandLine& line) {
   CLI::App& app = line.AddCommand(
       line.root(),
       {.name = "eval",
-       .description = "Measure one benchmark after some actions, and print what came out",
+       .description = "Measure one benchmark after some actions or passes, and print what came out",
        .examples = "loopfleet eval benchmark://mm-v0/mm64_64_64 --actions swap_down,split_16\n"
                    "loopfleet eval benchmark://loop_tool-cpu-v0/1024 --json\n"
                    "loopfleet eval --ir program.txt --actions down,down,vectorize --fresh\n"
+                   "loopfleet eval generator://csmith-v0/7 --passes mem2reg,gvn "
+                   "--observe IrInstructionCount,IrInstructionCountOz\n"
                    "loopfleet eval --kind probe --labels host=node7"},
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunEval(*flags, run); });

@@ -11,6 +11,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
 #include "client/outcome_json.h"
+#include "common/base/counted.h"
 #include "common/wire/bounds.h"
 
 namespace loopfleet::client {
@@ -104,8 +105,8 @@ int RunExport(const ExportFlags& flags, const CommandRun& run) {
     list.after = page->next;
     if (page->is_end) break;
   }
-  fmt::print(stderr, "{} outcomes; to go on later: --after {}.{}\n", written, resume.batch,
-             resume.sequence);
+  fmt::print(stderr, "{}; to go on later: --after {}.{}\n", Counted(written, "outcome", "outcomes"),
+             resume.batch, resume.sequence);
   return kExitOk;
 }
 

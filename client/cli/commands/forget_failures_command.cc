@@ -10,6 +10,7 @@
 #include "client/cli/text/age.h"
 #include "client/outcome_json.h"
 #include "common/base/clock.h"
+#include "common/base/counted.h"
 #include "common/job/failure.h"
 #include "storage/store.h"
 
@@ -52,7 +53,8 @@ int Run(const ForgetFlags& flags) {
   const auto count = store->ForgetFailures(*filter);
   if (!count) return Complain(count.error());
   if (flags.json) fmt::print("{}\n", Dump(Json{{"forgotten", *count}}));
-  fmt::print(stderr, "{} verdicts forgotten; the next job with such a tree is run\n", *count);
+  fmt::print(stderr, "{} forgotten; the next job with such a tree is run\n",
+             Counted(*count, "verdict", "verdicts"));
   return kExitOk;
 }
 

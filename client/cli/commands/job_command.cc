@@ -6,7 +6,9 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <variant>
 
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
@@ -16,8 +18,12 @@
 #include "client/job_line.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
+#include "common/base/check.h"
+#include "common/base/enum_names.h"
 #include "common/base/subprocess.h"
 #include "common/base/suggestion.h"
+#include "common/job/task.h"
+#include "common/llvm_passes/observation.h"
 
 namespace loopfleet::client {
 namespace {
@@ -111,13 +117,14 @@ void AddExplain(CommandLine& line, CLI::App& noun) {
   explain.add_flag("--json", flags->json, "print one JSON value");
 }
 
+constexpr std::string_view kIrFormat = "llvm-ir";
 constexpr std::array<std::string_view, 6> kCodeFormats = {"c",      "llvm-ir", "asm",
                                                           "object", "facts",   "ptx"};
 constexpr Nanos kEmitLimit = std::chrono::minutes(2);  // far above a worker's compile limit
 
 struct CodeFlags {
   std::string job;
-  std::string format = "c";
+  std::string format;  // "": c, and of a job of passes llvm-ir
   std::string isa;
 };
 
@@ -130,15 +137,16 @@ const HardwareFacts* GpuOf(const wire::JobInfo& info) {
 
 // Runs `loopfleet-worker emit`, from the directory of this program: only workers have a compiler.
 Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
+  const std::string format = flags.format.empty() ? "c" : flags.format;
   LF_TRY(const UniqueFd line, MemoryFile(JobLine(info.spec) + "\n"));
   Subprocess::Options options{
-      .argv = {(OwnDirectory() / "loopfleet-worker").native(), "emit", "--format", flags.format},
+      .argv = {(OwnDirectory() / "loopfleet-worker").native(), "emit", "--format", format},
       .stdin_fd = line.get()};
   if (!flags.isa.empty()) options.argv.insert(options.argv.end(), {"--isa", flags.isa});
   if (const HardwareFacts* gpu = GpuOf(info); gpu != nullptr) {
     // Code for the GPU that measured it, unless CPU code was requested.
-    const bool is_for_gpu = flags.isa.empty() && flags.format != "c" && flags.format != "asm" &&
-                            flags.format != "object";
+    const bool is_for_gpu =
+        flags.isa.empty() && format != "c" && format != "asm" && format != "object";
     if (is_for_gpu) options.argv.insert(options.argv.end(), {"--gpu-arch", gpu->isa});
   } else if (info.outcome && !info.outcome->evaluation.code_hash.empty()) {
     options.argv.insert(options.argv.end(), {"--code-hash", info.outcome->evaluation.code_hash});
@@ -149,10 +157,34 @@ Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
   return *status;
 }
 
+// What a job's passes left: asked of the fleet, which may have to run them again.
+int PrintPassIr(const CodeFlags& flags, Client& client, const wire::JobInfo& info) {
+  if (!flags.format.empty() && flags.format != kIrFormat) {
+    fmt::print(stderr, "loopfleet: --format {}: job {} runs passes over a program: only {}\n",
+               flags.format, info.job, kIrFormat);
+    return kExitUsage;
+  }
+  JobSpec spec = info.spec;
+  spec.observe = {std::string(passes::InfoOf(passes::Observation::kIr).name)};
+  std::optional<Outcome> outcome;
+  const auto asked =
+      client.Evaluate(std::span(&spec, 1), [&](const Outcome& one) { outcome = one; });
+  if (!asked) return Report(asked.error());
+  LF_CHECK(outcome, "a batch ended without the outcome of its job");
+  if (!outcome->evaluation.ok()) {
+    fmt::print(stderr, "loopfleet: {}\n", FailureText(outcome->evaluation.failure()));
+    return kExitFailed;
+  }
+  fmt::print("{}",
+             std::get<std::string>(outcome->evaluation.observed().values.at(spec.observe.front())));
+  return kExitOk;
+}
+
 int RunCode(const CodeFlags& flags, const CommandRun& run) {
   const auto job = ParseJobId(flags.job);
   if (!job) return NoJob(flags.job);
-  if (std::ranges::find(kCodeFormats, flags.format) == kCodeFormats.end()) {
+  if (!flags.format.empty() &&
+      std::ranges::find(kCodeFormats, flags.format) == kCodeFormats.end()) {
     fmt::print(stderr, "loopfleet: --format {}: must be {}{}\n", flags.format,
                fmt::join(kCodeFormats, ", "), NearestSuffix(flags.format, kCodeFormats));
     return kExitUsage;
@@ -161,6 +193,13 @@ int RunCode(const CodeFlags& flags, const CommandRun& run) {
   if (!client) return Report(client.error());
   const auto info = client->ShowJob(*job);
   if (!info) return Report(info.error());
+  const TaskKind kind = TaskOf(info->spec.source).kind;
+  if (kind == TaskKind::kPasses) return PrintPassIr(flags, *client, *info);
+  if (kind != TaskKind::kLoopSchedule) {
+    fmt::print(stderr, "loopfleet: job {} is of kind {}, which has no code\n", info->job,
+               EnumName(kind));
+    return kExitFailed;
+  }
   const Result<ExitStatus> status = Emit(flags, *info);
   if (!status) {
     fmt::print(stderr, "loopfleet: {}\n", status.error().message);
@@ -177,16 +216,17 @@ void AddCode(CommandLine& line, CLI::App& noun) {
   CLI::App& code = line.AddCommand(
       noun,
       {.name = "code",
-       .description = "The code of a job, made again by the worker program beside this one",
+       .description = "The code of a job, made again: of loops by the worker program beside this "
+                      "one, of passes by the fleet",
        .examples = "loopfleet job code 12.3 --format c\n"
                    "loopfleet job code 12.3 --format object > kernel.o"},
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunCode(*flags, run); });
   code.add_option("job", flags->job, "BATCH.INDEX")->type_name("JOB")->required();
   code.add_option("--format", flags->format,
-                  "c, llvm-ir, asm, object, facts about the code as JSON, or ptx where a GPU "
-                  "measured the job")
-      ->capture_default_str();
+                  "c (default), llvm-ir, asm, object, facts about the code as JSON, or ptx where "
+                  "a GPU measured the job; of a job of passes llvm-ir, as the passes left it")
+      ->type_name(fmt::format("FORMAT:{{{}}}", fmt::join(kCodeFormats, ",")));
   code.add_option("--isa", flags->isa,
                   "host, avx512, avx2, baseline or aarch64; without it the host's");
 }

@@ -16,6 +16,7 @@
 #include "client/cli/interrupt.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
+#include "common/base/counted.h"
 #include "common/base/failpoint.h"
 #include "common/base/subprocess.h"
 
@@ -109,12 +110,12 @@ void PrintEndpoints(const LocalCluster& cluster, const LocalFlags& flags) {
     fmt::print("{}\n", Dump(json));
   } else {
     fmt::print(
-        "A coordinator and {} worker{} run until Ctrl-C. In another terminal:\n"
+        "A coordinator and {} run until Ctrl-C. In another terminal:\n"
         "  export LOOPFLEET_ADDRESS={}\n"
         "  loopfleet eval benchmark://mm-v0/mm64_64_64 --actions split_16\n"
         "Metrics: http://{}/metrics\n"
         "Results: {}{}\n",
-        flags.workers, flags.workers == 1 ? "" : "s", cluster.address(), cluster.http(),
+        Counted(flags.workers, "worker", "workers"), cluster.address(), cluster.http(),
         cluster.database().native(),
         flags.database.empty() ? " (gone afterwards; --db keeps them)" : "");
   }

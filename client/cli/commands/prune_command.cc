@@ -11,6 +11,7 @@
 #include "client/cli/text/age.h"
 #include "client/outcome_json.h"
 #include "common/base/clock.h"
+#include "common/base/counted.h"
 #include "storage/open.h"
 #include "storage/pruning.h"
 
@@ -37,13 +38,14 @@ void PrintPruned(const PruneFlags& flags, const storage::PruningCount& count, st
     fmt::print("{}\n", Dump(json));
     return;
   }
-  fmt::print("{} {} batches with {} jobs and {} outcomes, {} of them known failures\n",
-             flags.dry_run ? "would remove" : "removed", count.batches, count.jobs, count.outcomes,
-             count.known_failures);
+  fmt::print("{} {} with {} and {}; {} among them\n", flags.dry_run ? "would remove" : "removed",
+             Counted(count.batches, "batch", "batches"), Counted(count.jobs, "job", "jobs"),
+             Counted(count.outcomes, "outcome", "outcomes"),
+             Counted(count.known_failures, "known failure", "known failures"));
   if (id != 0) fmt::print("recorded as row {} of table prunings\n", id);
   if (count.damaged > 0) {
-    fmt::print("{} batches are damaged, and were left as they are: loopfleet db check\n",
-               count.damaged);
+    fmt::print("{} damaged, and left alone: loopfleet db check\n",
+               Counted(count.damaged, "batch is", "batches are"));
   }
   if (flags.compact) fmt::print("the file takes {} bytes now\n", file_bytes);
 }

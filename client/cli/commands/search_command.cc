@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -190,23 +188,20 @@ int RunSearch(SearchFlags flags, const CommandRun& run) {
   return all_ok && is_drawn ? kExitOk : kExitFailed;
 }
 
-// "nan" is a number to CLI::PositiveNumber.
-CLI::Validator IsPositive() {
-  return {[](const std::string& text) -> std::string {
-            double value = 0;
-            std::from_chars(text.data(), text.data() + text.size(), value);
-            if (std::isfinite(value) && value > 0) return "";
-            return fmt::format("must be positive, not {}", text);
-          },
-          ""};
-}
-
 std::string StrategyList() {
   std::string text = "how candidates are chosen: auto (default, the one to recommend)";
   for (const StrategyInfo& one : Strategies()) {
     text += fmt::format("; {}: {}", one.name, one.description);
   }
   return text;
+}
+
+// As CLI11 states a choice, which is where completion finds it. FindStrategy checks the name, and
+// says which one is near.
+std::string StrategyNames() {
+  std::string names(kAuto);
+  for (const StrategyInfo& one : Strategies()) names += fmt::format(",{}", one.name);
+  return fmt::format("NAME:{{{}}}", names);
 }
 
 }  // namespace
@@ -216,20 +211,21 @@ void AddSearchCommand(CommandLine& line) {
   CLI::App& app = line.AddCommand(
       line.root(),
       {.name = "search",
-       .description = "Look for the quickest schedule of benchmarks, for so many --seconds or "
-                      "--evaluations (docs/SEARCH.md)",
+       .description = "Look for the quickest schedules of loops, or for passes that leave few "
+                      "instructions, for so many --seconds or --evaluations (docs/SEARCH.md)",
        .examples = "loopfleet search benchmark://mm-v0/mm128_160_224 --seconds 10\n"
                    "loopfleet search benchmark://mm-v0/mm64_64_64 --strategy greedy "
                    "--evaluations 500 --plot curve.svg\n"
                    "loopfleet search benchmark://mm-v0/mm64_64_64 --evaluations 500 --store-only "
-                   "--db loopfleet.db"},
+                   "--db loopfleet.db\n"
+                   "loopfleet search generator://csmith-v0/7 --evaluations 500"},
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunSearch(*flags, run); });
   app.add_option("benchmark", flags->benchmarks,
-                 "benchmark URIs, of dialect agent; several share the fleet")
+                 "benchmark URIs: loops of dialect agent, or programs; several share the fleet")
       ->type_name("BENCHMARK")
       ->required();
-  app.add_option("--strategy", flags->strategy, StrategyList())->type_name("NAME");
+  app.add_option("--strategy", flags->strategy, StrategyList())->type_name(StrategyNames());
   app.add_option("--seconds", flags->seconds, "end after this time, for all benchmarks together")
       ->type_name("S")
       ->check(IsPositive());

@@ -20,6 +20,7 @@
 #include "client/cli/text/table.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
+#include "common/base/counted.h"
 #include "common/base/subprocess.h"
 #include "common/fleet/fleet_json.h"
 
@@ -128,9 +129,9 @@ int RunSlurm(const SlurmFlags& flags) {
   } else {
     fmt::print("{}\n", allocation);
     fmt::print(stderr,
-               "{} worker{} asked for. They appear in `loopfleet fleet status {}`; "
+               "{} asked for. They appear in `loopfleet fleet status {}`; "
                "`loopfleet fleet release {}` gives them back\n",
-               request.workers, request.workers == 1 ? "" : "s", allocation, allocation);
+               Counted(request.workers, "worker", "workers"), allocation, allocation);
   }
   return kExitOk;
 }
@@ -341,7 +342,7 @@ void AddSlurmCommand(CommandLine& line, CLI::App& noun) {
   slurm.add_option("--account", request.account, "sbatch's");
   slurm.add_option("--time", request.time, "time limit of each worker, in Slurm's notation");
   slurm.add_option("--cpus", request.cpus, "CPUs for each worker (sbatch's --cpus-per-task)")
-      ->check(CLI::PositiveNumber);
+      ->check(IsPositive());
   slurm.add_option("--gres", request.gres, "sbatch's, such as gpu:1");
   slurm.add_flag("--exclusive", flags->exclusive, "a whole node for each worker");
   slurm

@@ -20,6 +20,7 @@
 #include "client/confirmation.h"
 #include "client/job_line.h"
 #include "client/outcome_json.h"
+#include "common/base/counted.h"
 
 namespace loopfleet::client {
 namespace {
@@ -150,7 +151,8 @@ int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
       SubmitLines(flags, flags.file == "-" ? std::cin : opened, *client, submission);
   if (!submitted) return ReportPartial(submitted.error(), submission);
   if (submission.batch) {
-    fmt::print(stderr, "batch {}: {} jobs\n", submission.batch, submission.line_of_job.size());
+    fmt::print(stderr, "batch {}: {}\n", submission.batch,
+               Counted(submission.line_of_job.size(), "job", "jobs"));
   } else {
     fmt::print(stderr, "no jobs in '{}'\n", flags.file);
   }

@@ -12,6 +12,7 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
+#include "common/base/counted.h"
 #include "common/fleet/attention.h"
 #include "common/fleet/fleet_json.h"
 
@@ -70,12 +71,13 @@ std::string RateText(double per_second, std::string_view unit) {
 std::string WorkerText(const wire::WorkerInfo& info) {
   const HardwareFacts& hardware = info.hardware;
   std::string text = fmt::format("{} ({})\n", info.name, info.worker.ToString());
-  text += fmt::format("state: {}, {} jobs leased, {} finished, heard {:.1f} s ago\n",
-                      WorkerStateName(info.state), info.leased_jobs, info.finished_jobs,
-                      info.since_heartbeat_ms / 1e3);
+  text += fmt::format("state: {}, {} leased, {} finished, heard {:.1f} s ago\n",
+                      WorkerStateName(info.state), Counted(info.leased_jobs, "job", "jobs"),
+                      info.finished_jobs, info.since_heartbeat_ms / 1e3);
   if (const std::string why = WhyLimited(info); !why.empty()) text += fmt::format("why: {}\n", why);
-  text += fmt::format("device: {} ({}), reference clock {:.0f} MHz, up to {} threads\n",
-                      hardware.model, hardware.isa, hardware.clock_mhz, info.max_threads);
+  text +=
+      fmt::format("device: {} ({}), reference clock {:.0f} MHz, up to {}\n", hardware.model,
+                  hardware.isa, hardware.clock_mhz, Counted(info.max_threads, "thread", "threads"));
   text += fmt::format("peak: {}; memory read {}, triad {}\n",
                       RateText(hardware.peaks.flop_per_second, "GFLOP/s"),
                       RateText(hardware.peaks.read_bytes_per_second, "GB/s"),
@@ -148,8 +150,8 @@ int RunSetDrain(const WorkerFlags& flags, const CommandRun& run, wire::DrainActi
     return kExitOk;
   }
   for (const auto& info : concerned->workers) {
-    fmt::print("{}: {}, {} jobs leased\n", info.name, WorkerStateName(info.state),
-               info.leased_jobs);
+    fmt::print("{}: {}, {} leased\n", info.name, WorkerStateName(info.state),
+               Counted(info.leased_jobs, "job", "jobs"));
   }
   if (concerned->workers.empty()) fmt::print("no worker of that name is connected now\n");
   return kExitOk;

@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ranges>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "client/cli/text/outcome_text.h"
 #include "client/cli/text/table.h"
 #include "common/base/enum_names.h"
 #include "common/job/failure.h"
+#include "common/llvm_passes/observation.h"
 
 namespace loopfleet::client {
 namespace {
@@ -28,6 +31,13 @@ std::vector<Winner> FirstOfEach(const std::vector<Winner>& winners) {
     if (is_next) first.push_back(winner);
   }
   return first;
+}
+
+// "function(gvn)" of "opt-19 -passes='function(gvn)' in.bc -o out.bc".
+std::string PassesOf(std::string_view command) {
+  const std::size_t open = command.find('\'');
+  const std::size_t close = command.rfind('\'');
+  return open == close ? "" : std::string(command.substr(open + 1, close - open - 1));
 }
 
 std::string CountsText(const std::map<std::string, std::uint32_t>& counts) {
@@ -52,9 +62,53 @@ void BatchReport::Add(const Outcome& outcome) {
   }
   ++ok_;
   if (outcome.source == OutcomeSource::kStored) ++from_store_;
-  if (!evaluation.is_timed()) return;
+  if (!evaluation.is_timed()) return AddObserved(outcome);
   ++grades_[std::string(EnumName(evaluation.measurement().grade))];
   winners_.Add(outcome);
+}
+
+void BatchReport::AddObserved(const Outcome& outcome) {
+  const auto& values = outcome.evaluation.observed().values;
+  const auto count = values.find(passes::InfoOf(passes::Observation::kIrInstructionCount).name);
+  const auto command = values.find("commandline");
+  if (count == values.end() || command == values.end()) return;
+  Smallest one{.job = outcome.job,
+               .benchmark = SourceText(outcome.benchmark),
+               .instructions = std::get<double>(count->second),
+               .passes = PassesOf(std::get<std::string>(command->second))};
+  std::vector<Smallest>& best = smallest_[one.benchmark];
+  if (std::ranges::find(best, one.passes, &Smallest::passes) != best.end()) return;
+  best.insert(std::ranges::upper_bound(best, one.instructions, {}, &Smallest::instructions),
+              std::move(one));
+  if (best.size() > best_) best.pop_back();
+}
+
+std::vector<BatchReport::Smallest> BatchReport::AllSmallest() const {
+  std::vector<Smallest> all;
+  for (const auto& [benchmark, best] : smallest_) all.insert(all.end(), best.begin(), best.end());
+  return all;
+}
+
+std::string BatchReport::SmallestText() const {
+  if (smallest_.empty()) return "";
+  const bool is_of_many = smallest_.size() > 1;
+  std::vector<Smallest> shown;
+  for (const auto& [benchmark, best] : smallest_) {
+    const auto first = best.begin();
+    shown.insert(shown.end(), first, is_of_many ? first + 1 : best.end());
+  }
+  Table table({"JOB", "INSTRUCTIONS", "BENCHMARK", "PASSES"});
+  for (const Smallest& one : shown | std::views::take(kMostLines)) {
+    table.Add({fmt::format("{}", one.job), fmt::format("{:.0f}", one.instructions), one.benchmark,
+               one.passes.empty() ? "-" : one.passes});
+  }
+  std::string text = fmt::format("the fewest instructions{}:\n{}",
+                                 is_of_many ? " of each benchmark" : "", table.Text());
+  if (shown.size() > kMostLines) {
+    text += fmt::format("and {} more: `loopfleet batch show {} --best 1 --json`\n",
+                        shown.size() - kMostLines, shown.front().job.batch);
+  }
+  return text;
 }
 
 std::map<std::string, std::uint32_t> BatchReport::failed() const {
@@ -83,7 +137,7 @@ std::string BatchReport::Details() const {
   std::vector<Winner> first = FirstOfEach(best);
   const bool is_of_many = first.size() > 1;
   if (is_of_many) best = std::move(first);
-  if (best.empty()) return text;
+  if (best.empty()) return text + SmallestText();
   Table table({"JOB", "GFLOP/S", "RUN TIME", "GRADE", "BENCHMARK", "ACTIONS"});
   for (const Winner& winner : best | std::views::take(kMostLines)) {
     table.Add({fmt::format("{}", winner.job), fmt::format("{:.1f}", Gflops(winner)),
@@ -98,7 +152,7 @@ std::string BatchReport::Details() const {
     text += fmt::format("and {} more: `loopfleet batch show {} --best 1 --json`\n",
                         best.size() - kMostLines, best.front().job.batch);
   }
-  return text;
+  return text + SmallestText();
 }
 
 Json BatchReport::ToJson() const {
@@ -111,6 +165,12 @@ Json BatchReport::ToJson() const {
                     {"gflop_per_second", Gflops(winner)},
                     {"elapsed_ns", winner.elapsed_ns},
                     {"grade", std::string(EnumName(winner.grade))}});
+  }
+  for (const Smallest& one : AllSmallest()) {
+    best.push_back({{"job", fmt::format("{}", one.job)},
+                    {"benchmark", one.benchmark},
+                    {"instructions", one.instructions},
+                    {"passes", one.passes}});
   }
   return {{"ok", ok_},
           {"from_store", from_store_},

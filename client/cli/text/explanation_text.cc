@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/cli/text/table.h"
+#include "common/base/counted.h"
 #include "common/fleet/fleet_json.h"
 
 namespace loopfleet::client {
@@ -18,7 +19,8 @@ std::string FitText(const wire::WorkerFit& fit) {
   std::vector<std::string> parts;
   if (fit.other_device) parts.emplace_back("another device");
   if (fit.max_threads > 0)
-    parts.push_back(fmt::format("gives a kernel {} threads", fit.max_threads));
+    parts.push_back(
+        fmt::format("gives a kernel {}", Counted(fit.max_threads, "thread", "threads")));
   if (!fit.missing_labels.empty()) {
     parts.push_back(fmt::format("lacks {}", fmt::join(fit.missing_labels, ", ")));
   }
@@ -56,7 +58,8 @@ std::string WorkersText(const wire::JobExplanation& explanation) {
   }
   std::string text = table.Text();
   if (explanation.more_workers > 0) {
-    text += fmt::format("and {} more workers\n", explanation.more_workers);
+    text +=
+        fmt::format("and {}\n", Counted(explanation.more_workers, "more worker", "more workers"));
   }
   return text;
 }
@@ -75,8 +78,9 @@ std::string_view JobStateName(wire::JobState state) {
 std::string ExplanationText(const wire::JobExplanation& explanation) {
   std::string text = fmt::format("job {} is {}\n", explanation.job, explanation.reason);
   if (explanation.state == wire::JobState::kFinished) return text;
-  text += fmt::format("accepted {:.3f} s ago, priority {}, leased {} times so far\n",
-                      Seconds(explanation.waited_ms), explanation.priority, explanation.attempts);
+  text += fmt::format("accepted {:.3f} s ago, priority {}, leased {} so far\n",
+                      Seconds(explanation.waited_ms), explanation.priority,
+                      Counted(explanation.attempts, "time", "times"));
   if (explanation.deadline_left_ms) {
     text += fmt::format("expires in {:.3f} s\n", Seconds(*explanation.deadline_left_ms));
   }

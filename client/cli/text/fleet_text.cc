@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "client/cli/text/table.h"
+#include "common/base/counted.h"
 #include "common/fleet/attention.h"
 #include "common/fleet/fleet_json.h"
 
@@ -28,14 +29,6 @@ std::string TimeText(WallTime when) {
                      fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
 }
 
-std::string Thousands(std::uint64_t number) {
-  std::string text = std::to_string(number);
-  for (auto place = static_cast<std::ptrdiff_t>(text.size()) - 3; place > 0; place -= 3) {
-    text.insert(static_cast<std::size_t>(place), ",");
-  }
-  return text;
-}
-
 std::string DurationText(Nanos duration) {
   const auto seconds =
       std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(duration).count());
@@ -43,10 +36,6 @@ std::string DurationText(Nanos duration) {
   if (seconds < 3600) return fmt::format("{} min {} s", seconds / 60, seconds % 60);
   if (seconds < 86'400) return fmt::format("{} h {} min", seconds / 3600, seconds % 3600 / 60);
   return fmt::format("{} d {} h", seconds / 86'400, seconds % 86'400 / 3600);
-}
-
-std::string Counted(std::uint64_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", Thousands(count), count == 1 ? one : many);
 }
 
 std::uint64_t Queued(const wire::FleetInfo& fleet) {
@@ -143,10 +132,11 @@ std::string StatusText(const FleetSnapshot& snapshot) {
   text += fmt::format("failures     {}\n", FailuresText(fleet));
   const std::vector<wire::BatchInfo> running = Running(snapshot.batches);
   for (std::size_t i = 0; i < std::min(running.size(), kMostListed); ++i) {
-    text += fmt::format(
-        "{}{}: {} of {} done, {} failed{}\n", i == 0 ? "batches      " : "             ",
-        running[i].batch, Thousands(running[i].finished), Thousands(running[i].job_count),
-        Thousands(running[i].failed), running[i].state == wire::BatchState::kOpen ? ", open" : "");
+    text += fmt::format("{}batch {}: {} of {} done, {} failed{}\n",
+                        i == 0 ? "running      " : "             ", running[i].batch,
+                        Thousands(running[i].finished),
+                        Counted(running[i].job_count, "job", "jobs"), Thousands(running[i].failed),
+                        running[i].state == wire::BatchState::kOpen ? ", open" : "");
   }
   if (running.size() > kMostListed) {
     text += fmt::format("             and {} more: `loopfleet batch list`\n",

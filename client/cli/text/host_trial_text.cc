@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/counted.h"
+
 namespace loopfleet::client {
 namespace {
 
@@ -62,7 +64,8 @@ Finding FindingOf(const TrialReport& report) {
                          report.peak_range > kMostPeakRange;
     finding.severity = is_poor ? Severity::kProblem : is_fair ? Severity::kNotice : Severity::kGood;
   }
-  finding.why = fmt::format("{} figures of {} starts", report.figures, report.starts);
+  finding.why = fmt::format("{} of {}", Counted(report.figures, "figure", "figures"),
+                            Counted(report.starts, "start", "starts"));
   if (report.figures > 0) finding.why += ": " + GradesText(report);
   const auto add = [&](double value, const std::string& text) {
     if (std::isfinite(value)) finding.why += "; " + text;
@@ -74,7 +77,8 @@ Finding FindingOf(const TrialReport& report) {
   add(report.latency_p50_ms, fmt::format("one at a time {:.0f} ms (99 of 100: {:.0f} ms)",
                                          report.latency_p50_ms, report.latency_p99_ms));
   add(report.peak_range, fmt::format("the measured peak within {}", Percent(report.peak_range)));
-  if (report.failed > 0) finding.why += fmt::format("; {} evaluations failed", report.failed);
+  if (report.failed > 0)
+    finding.why += fmt::format("; {} failed", Counted(report.failed, "evaluation", "evaluations"));
   return finding;
 }
 

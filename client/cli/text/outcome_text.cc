@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/cli/text/fleet_text.h"
+#include "common/base/counted.h"
 #include "common/job/loop_schedule.h"
 #include "common/looptree/actions/action.h"
 #include "common/looptree/text/text.h"
@@ -123,14 +124,15 @@ std::string AnswerText(const JobSpec& spec, const Outcome& outcome) {
   const Measurement& measurement = evaluation.measurement();
   std::string text = fmt::format("{}\n{}", SourceText(spec.source), TreeOf(spec));
   text += FigureText(outcome);
-  text += fmt::format("{} a run: median of {} accepted of {} samples of {} runs, best {}\n",
+  text += fmt::format("{} a run: median of {} accepted of {} of {}, best {}\n",
                       DurationText(Nanos(static_cast<std::int64_t>(measurement.elapsed_ns))),
-                      AcceptedSamples(measurement), SampleCount(measurement),
-                      measurement.iterations_per_sample,
+                      AcceptedSamples(measurement),
+                      Counted(SampleCount(measurement), "sample", "samples"),
+                      Counted(measurement.iterations_per_sample, "run", "runs"),
                       DurationText(Nanos(static_cast<std::int64_t>(measurement.elapsed_min_ns))));
   if (measurement.thinned) {
-    text += fmt::format("thinned since: {} of the {} samples are kept\n",
-                        measurement.samples_ns.size(), SampleCount(measurement));
+    text += fmt::format("thinned since: {} of {} kept\n", measurement.samples_ns.size(),
+                        Counted(SampleCount(measurement), "sample", "samples"));
   }
   for (const std::string& note : evaluation.notes) {
     text += fmt::format("{}: {}\n", IsPartial(note) ? "followed in part" : "without effect", note);

@@ -10,6 +10,7 @@
 #include "client/cli/text/confirmation_text.h"
 #include "client/cli/text/outcome_text.h"
 #include "client/search/loop_space.h"
+#include "common/base/counted.h"
 #include "common/looptree/text/text.h"
 
 namespace loopfleet::client {
@@ -92,6 +93,11 @@ Json CurveJson(const Search::Lane& lane) {
 
 // ---- passes over a program
 
+// Instructions stand where the figure of a schedule does.
+std::string InstructionsText(double count) {
+  return Counted(static_cast<std::uint64_t>(count), "instruction", "instructions");
+}
+
 std::string PassCommand(const std::string& benchmark, const Candidate& candidate) {
   return candidate.passes.empty() ? fmt::format("loopfleet eval {}", benchmark)
                                   : fmt::format("loopfleet eval {} --passes={}", benchmark,
@@ -101,16 +107,19 @@ std::string PassCommand(const std::string& benchmark, const Candidate& candidate
 std::string PassSearchText(const SearchReport& report) {
   const Exploration& exploration = report.lane.exploration;
   const std::string benchmark = SourceText(exploration.space().source());
-  std::string text = fmt::format(
-      "{}: {} sequences in {:.1f} s, strategy {}, seed {}, {} failed{}\n", benchmark,
-      exploration.evaluations(), report.seconds, report.strategy, report.seed,
-      exploration.without_figure(), report.lane.is_exhausted ? "; nothing is left to try" : "");
+  std::string text =
+      fmt::format("{}: {} in {:.1f} s, strategy {}, seed {}, {} failed{}\n", benchmark,
+                  Counted(exploration.evaluations(), "sequence", "sequences"), report.seconds,
+                  report.strategy, report.seed, exploration.without_figure(),
+                  report.lane.is_exhausted ? "; nothing is left to try" : "");
   const auto& best = exploration.best();
   if (!best) return text + "none has a figure\n";
-  text += fmt::format("best: {:.0f} instructions after {} passes", best->elapsed_ns,
-                      best->candidate.passes.size());
-  if (const auto start = exploration.start_ns()) text += fmt::format("; {:.0f} before", *start);
-  if (const auto oz = report.lane.instructions_oz) text += fmt::format("; {:.0f} after -Oz", *oz);
+  text += fmt::format("best: {} after {}", InstructionsText(best->elapsed_ns),
+                      Counted(best->candidate.passes.size(), "pass", "passes"));
+  if (const auto start = exploration.start_ns())
+    text += fmt::format("; {} before", Thousands(static_cast<std::uint64_t>(*start)));
+  if (const auto oz = report.lane.instructions_oz)
+    text += fmt::format("; {} after -Oz", Thousands(static_cast<std::uint64_t>(*oz)));
   return text + fmt::format("\nagain: {}\n", PassCommand(benchmark, best->candidate));
 }
 
@@ -152,12 +161,14 @@ std::string SearchText(const SearchReport& report) {
   const Search::Lane& lane = report.lane;
   const Exploration& exploration = lane.exploration;
   const std::string benchmark = SourceText(exploration.space().source());
-  std::string text = fmt::format(
-      "{}: {} schedules in {:.1f} s, strategy {}, seed {}, {} without a figure{}\n", benchmark,
-      exploration.evaluations(), report.seconds, report.strategy, report.seed,
-      exploration.without_figure(), lane.is_exhausted ? "; nothing is left to try" : "");
+  std::string text =
+      fmt::format("{}: {} in {:.1f} s, strategy {}, seed {}, {} without a figure{}\n", benchmark,
+                  Counted(exploration.evaluations(), "schedule", "schedules"), report.seconds,
+                  report.strategy, report.seed, exploration.without_figure(),
+                  lane.is_exhausted ? "; nothing is left to try" : "");
   if (lane.other_hardware > 0) {
-    text += fmt::format("{} figures were not of {} and not used\n", lane.other_hardware,
+    text += fmt::format("{} not of {} and not used\n",
+                        Counted(lane.other_hardware, "figure was", "figures were"),
                         lane.hardware_class);
   }
   const std::optional<Best> best = BestOf(report);
@@ -217,10 +228,11 @@ std::string SearchProgressText(const Search& search) {
     const Exploration& exploration = lane.exploration;
     const std::string benchmark = SourceText(exploration.space().source());
     const bool is_program = IsProgram(exploration.space().source());
-    text += fmt::format("  {}: {} {}", benchmark.substr(benchmark.rfind('/') + 1),
-                        exploration.evaluations(), is_program ? "sequences" : "schedules");
+    text += fmt::format("  {}: {}", benchmark.substr(benchmark.rfind('/') + 1),
+                        is_program ? Counted(exploration.evaluations(), "sequence", "sequences")
+                                   : Counted(exploration.evaluations(), "schedule", "schedules"));
     if (exploration.best() && is_program) {
-      text += fmt::format(", best {:.0f} instructions", exploration.best()->elapsed_ns);
+      text += fmt::format(", best {}", InstructionsText(exploration.best()->elapsed_ns));
     } else if (exploration.best()) {
       text += fmt::format(", best {:.4g} GFLOP/s", Gflops(lane, exploration.best()->elapsed_ns));
     }

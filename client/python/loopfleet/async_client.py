@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, S
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ._core import Outcome
+from ._core import Outcome, counted
 from .client import Client
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import DeadlineExceeded, of_ticket
@@ -124,7 +124,7 @@ class AsyncClient:
         arrived. Nothing is lost if recv() is cancelled, times out, or raises the error of one job
         (named by its ``ticket``)."""
         if min_n > self._expected:
-            raise ValueError(f"{min_n} outcomes wanted, but only {self._expected} jobs are on their way")
+            raise ValueError(f"{counted(min_n, 'outcome', 'outcomes')} wanted, but only {counted(self._expected, 'job is', 'jobs are')} on the way")
         self._expected -= min_n
         taking = _Taking(min_n)
         try:

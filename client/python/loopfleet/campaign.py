@@ -41,6 +41,10 @@ _KINDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool":
           "list[str]": "a list of texts"}  # types of a specification's fields
 
 
+class BadSpec(LoopfleetError):
+    """A specification that no run can measure."""
+
+
 @dataclass(frozen=True)
 class Spec:
     """The fields of a specification file; all except ``name``, ``points`` and ``benchmarks`` are
@@ -69,7 +73,7 @@ class Spec:
     def __post_init__(self) -> None:
         def need(good: bool, what: str) -> None:
             if not good:
-                raise LoopfleetError(f"campaign: {what}")
+                raise BadSpec(what)
 
         for each in fields(self):
             value = getattr(self, each.name)
@@ -100,20 +104,26 @@ def _is_of(kind: str, value: Any) -> bool:
 
 
 def read_spec(path: str | Path) -> Spec:
-    given = read_toml(path)
+    """The specification in a TOML file. BadSpec names the file."""
+    try:
+        given = read_toml(path)
+    except LoopfleetError as error:
+        raise BadSpec(str(error)) from error
     known = [each.name for each in fields(Spec)]
     for key in given:
         if key not in known:
-            raise LoopfleetError(f"{path}: unknown key '{key}'{_core.nearest(key, known)}; valid: {', '.join(known)}")
+            raise BadSpec(f"{path}: unknown key '{key}'{_core.nearest(key, known)}; valid: {', '.join(known)}")
     if isinstance(space := given.get("actions"), str):
         if space not in ACTION_SPACES:
-            raise LoopfleetError(f"{path}: unknown action space '{space}'{_core.nearest(space, list(ACTION_SPACES))}; "
+            raise BadSpec(f"{path}: unknown action space '{space}'{_core.nearest(space, list(ACTION_SPACES))}; "
                                  f"valid: {', '.join(ACTION_SPACES)}, or a list of actions")
         given["actions"] = list(ACTION_SPACES[space])
     try:
         return Spec(**given)
+    except BadSpec as error:
+        raise BadSpec(f"{path}: {error}") from error
     except TypeError as error:
-        raise LoopfleetError(f"{path}: {str(error).replace('Spec.__init__()', 'it')}") from error
+        raise BadSpec(f"{path}: {str(error).replace('Spec.__init__()', 'it')}") from error
 
 
 @dataclass(frozen=True)
@@ -162,7 +172,7 @@ def _drawn(spec: Spec, data_set: str, rng: np.random.Generator) -> str:
         refused = _refusal(spec, drawn)
         if refused is None or not refused.startswith("LIMIT_"):
             return drawn
-    raise LoopfleetError(f"campaign: {data_set}: none of {_MOST_DRAWS} benchmarks can be measured; the last, "
+    raise BadSpec(f"{data_set}: none of {_MOST_DRAWS} benchmarks can be measured; the last, "
                          f"{drawn}: {refused}")
 
 
@@ -183,7 +193,7 @@ def _walk(spec: Spec, benchmark: str) -> Walk:
 
 
 def check(spec: Spec) -> None:
-    """Raises LoopfleetError if no point could be measured: an unknown benchmark, or an invalid
+    """Raises BadSpec if no point could be measured: an unknown benchmark, or an invalid
     rule or label."""
     for benchmark in spec.benchmarks:
         try:
@@ -191,9 +201,9 @@ def check(spec: Spec) -> None:
             _walk(spec, drawn)
             wrong = _refusal(spec, drawn)
         except (JobError, ValueError) as error:
-            raise LoopfleetError(f"campaign: {benchmark}: {error}") from error
+            raise BadSpec(f"{benchmark}: {error}") from error
         if wrong is not None:
-            raise LoopfleetError(f"campaign: {benchmark}: {wrong}")
+            raise BadSpec(f"{benchmark}: {wrong}")
 
 
 def hosts_of(spec: Spec, workers: list[dict[str, Any]]) -> list[str]:
@@ -335,7 +345,7 @@ class Progress:
     def __str__(self) -> str:
         again = f", {self.again:,} of {self.again_total:,} measured again" if self.again_total else ""
         left = "" if self.left_s is None else f", {_duration(self.left_s)} left"
-        return f"{self.done:,} of {self.total:,} points, {self.failed:,} failed{again}, {self.per_second:.1f}/s{left}"
+        return f"{self.done:,} of {_core.counted(self.total, 'point', 'points')}, {self.failed:,} failed{again}, {self.per_second:.1f}/s{left}"
 
 
 def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = None, stop: Any = None) -> Progress:
@@ -480,7 +490,7 @@ def waiting_for(client: Any) -> str:
     others = ", ".join(f"{count} {state}" for state, count in sorted(states.items()) if state != "ready")
     if not states["ready"]:
         return f"no worker is ready ({others})"
-    return (f"{states['ready']} ready workers{f' ({others})' if others else ''}; `loopfleet job explain BATCH.INDEX` tells "
+    return (f"{_core.counted(states['ready'], 'ready worker', 'ready workers')}{f' ({others})' if others else ''}; `loopfleet job explain BATCH.INDEX` tells "
             "why a job waits")
 
 
@@ -512,14 +522,14 @@ def main(arguments: list[str] | None = None) -> int:
     interrupted: list[int] = []
     try:
         spec = read_spec(given.spec)
-    except LoopfleetError as error:
+    except BadSpec as error:
         print(f"loopfleet-campaign: {error}", file=sys.stderr)
         return 78
     try:
         folder = Path(given.out or Path(given.spec).parent / spec.name)
         if given.command == "show":
             done, failed = standing(spec, folder)
-            print(f"{done:,} of {spec.points:,} points, {failed:,} failed")
+            print(f"{done:,} of {_core.counted(spec.points, 'point', 'points')}, {failed:,} failed")
             if failed:
                 _print_failures(folder)
             _print_remeasurement(spec, folder)
@@ -547,6 +557,9 @@ def main(arguments: list[str] | None = None) -> int:
     except DeadlineExceeded as error:
         print(f"loopfleet-campaign: {error}", file=sys.stderr)
         return 75
+    except BadSpec as error:
+        print(f"loopfleet-campaign: {given.spec}: {error}", file=sys.stderr)
+        return 78
     except (LoopfleetError, JobError) as error:
         print(f"loopfleet-campaign: {error}", file=sys.stderr)
         return 69 if isinstance(error, CoordinatorUnavailable) else 1

@@ -15,7 +15,7 @@ from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one 
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._core import Job, Outcome
+from ._core import Job, Outcome, counted
 from .batch import Batch
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused, of_ticket
@@ -141,7 +141,7 @@ class Client:
         ``ticket``; another call returns the others. Nothing is lost on a timeout."""
         with self._lock:
             if min_n > self._expected:
-                raise ValueError(f"{min_n} outcomes wanted, but only {self._expected} jobs are on their way")
+                raise ValueError(f"{counted(min_n, 'outcome', 'outcomes')} wanted, but only {counted(self._expected, 'job is', 'jobs are')} on the way")
             self._expected -= min_n
         promised = min_n  # reserved for this call; other threads wait for others
         deadline = self._deadline(timeout)
@@ -152,7 +152,7 @@ class Client:
                     try:
                         ticket, future = self._arrived.get(timeout=_left(deadline))
                     except queue.Empty:
-                        raise DeadlineExceeded(f"{len(got)} of {min_n} outcomes arrived in time") from None
+                        raise DeadlineExceeded(f"{len(got)} of {counted(min_n, 'outcome', 'outcomes')} arrived in time") from None
                 else:
                     with self._lock:
                         if not self._expected:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ._core import JobError, Outcome
+from ._core import JobError, Outcome, counted
 from .jobs import JobLike, make_job
 
 REPEATS = 3  # measurements that confirm a figure
@@ -99,7 +99,7 @@ class Winners:
     def __init__(self, jobs: Iterable[JobLike], results: Sequence[Outcome], most: int):
         jobs = list(jobs)
         if len(jobs) != len(results):
-            raise ValueError(f"{len(jobs)} jobs, but {len(results)} results; give the jobs that the results are of")
+            raise ValueError(f"{counted(len(jobs), 'job', 'jobs')}, but {counted(len(results), 'result', 'results')}; give the jobs that the results are of")
         if most < 1:
             raise ValueError(f"'most' must be at least 1, not {most}")
         answers = {place: outcome.to_dict() for place, outcome in enumerate(results) if outcome.ok}

@@ -9,8 +9,7 @@ __all__ = ["LoopfleetError", "CoordinatorUnavailable", "CoordinatorReplaced", "D
 
 
 class LoopfleetError(Exception):
-    """Any failure of an operation. ``ticket``: the job of send() concerned, if recv() raises
-    it."""
+    """Any failure of an operation. ``ticket``: the ticket of the job concerned, if recv() raises it."""
 
     ticket: int | None = None
 
@@ -20,7 +19,7 @@ def of_ticket(ticket: int, error: BaseException) -> LoopfleetError:
     kind = type(error) if isinstance(error, LoopfleetError) else LoopfleetError
     named = kind.__new__(kind)
     named.__dict__.update(error.__dict__)
-    named.args = (f"ticket {ticket}: {error}",)
+    named.args = (str(error),)
     named.ticket = ticket
     named.__cause__ = error
     return named

@@ -335,7 +335,7 @@ configs:
 
 # {facts["name"]}
 
-{total:,} measured loop schedules of {facts["programs"]:,} programs, made by {facts["made_by"]} on {facts["made_at"]}
+{_core.counted(total, "measured loop schedule", "measured loop schedules")} of {_core.counted(facts["programs"], "program", "programs")}, made by {facts["made_by"]} on {facts["made_at"]}
 from {facts["source"] or "outcomes in memory"}; measured from {facts["finished"][0] or "-"} to {facts["finished"][1] or "-"}.
 
 Every figure is of a kernel whose output was compared with a reference before and after it was timed. Rows that failed
@@ -409,7 +409,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"loopfleet-export: {error}", file=sys.stderr)
         return 1
     rows = ", ".join(f"{part} {summary.rows[part]:,}" for part in PARTS)
-    print(f"{given.folder}: {rows}; {summary.statuses['ok']:,} measured, {summary.duplicates:,} duplicates left out")
+    print(f"{given.folder}: {rows}; {summary.statuses['ok']:,} measured, {_core.counted(summary.duplicates, 'duplicate', 'duplicates')} left out")
     return 0
 
 

@@ -137,7 +137,9 @@ class LocalCluster:
         self._log.close()
 
     def client(self, **options: Any) -> Client:
-        """A client of this cluster."""
+        """A client of this cluster. ClusterError: it does not run."""
+        if not self.address:
+            raise ClusterError("this cluster was not started: use `with LocalCluster() as cluster:`, or start()")
         return Client(self.address, **options)
 
     def __enter__(self) -> LocalCluster:

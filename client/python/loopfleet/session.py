@@ -128,7 +128,7 @@ class Session:
                 del self._pending[number]
                 pending.on_error(CoordinatorUnavailable(
                     f"no answer from the coordinator at {self.address} for {patience:.3g} s; is it running? "
-                    "`loopfleet local` starts a cluster, LOOPFLEET_ADDRESS names another"))
+                    "`loopfleet local` and `with loopfleet.LocalCluster():` start a cluster, LOOPFLEET_ADDRESS names another"))
                 continue
             if now >= pending.due:
                 if pending.unanswered:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from ._core import JobError
+from ._core import JobError, counted
 from .rows import rebuild
 from .splits import PARTS
 
@@ -47,7 +47,7 @@ class ScheduleDataset(Dataset):
                 why = str(error)
         self.left_out = len(measured) - len(rows)
         if self.left_out:
-            warnings.warn(f"{path}: {self.left_out} of {len(measured)} rows were left out; the last one: {why}",
+            warnings.warn(f"{path}: {self.left_out} of {counted(len(measured), 'row', 'rows')} left out; the last one: {why}",
                           stacklevel=2)
         width = 58 if features == "agent58" else 20
         programs = {name: number for number, name in enumerate(sorted({row["program"] for row in rows}))}

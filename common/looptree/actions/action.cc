@@ -38,7 +38,16 @@ const std::array kNamed = {
 };
 constexpr std::string_view kSplitPrefix = "split_";
 
-std::vector<std::string_view> SuggestedNames() {
+std::string_view Trim(std::string_view text) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string_view> UsualActionNames() {
   std::vector<std::string_view> names;
   for (const NamedAction& named : kNamed) names.push_back(named.name);
   for (const std::string_view split :
@@ -48,15 +57,6 @@ std::vector<std::string_view> SuggestedNames() {
   }
   return names;
 }
-
-std::string_view Trim(std::string_view text) {
-  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-}  // namespace
 
 std::string ActionName(const Action& action) {
   if (const auto* split = std::get_if<Split>(&action)) {
@@ -81,7 +81,7 @@ Checked<Action> ParseAction(std::string_view name) {
                     fmt::format("action '{}': a split factor is at least 2", name));
     }
   }
-  const auto candidates = SuggestedNames();
+  const auto candidates = UsualActionNames();
   return Reject(RejectionCode::kInvalidAction,
                 fmt::format("unknown action {}{}", Quoted(name), NearestSuffix(name, candidates)));
 }

@@ -66,6 +66,8 @@ using Action = std::variant<ToggleMode, ToggleThread, IdleSplit, Up, Down, SwapU
                             Merge, Unroll, Vectorize, Undo, Dummy, MergeAllLoops>;
 
 std::string ActionName(const Action& action);  // "split_16"
+// For suggestions: every action, split with the usual factors.
+std::vector<std::string_view> UsualActionNames();
 
 // "split_K" takes any K >= 2. An unknown name is kInvalidAction with the nearest valid name.
 Checked<Action> ParseAction(std::string_view name);

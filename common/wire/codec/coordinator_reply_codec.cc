@@ -187,6 +187,8 @@ void WriteWorker(const WorkerInfo& info, schema::WorkerInfo::Builder builder) {
   builder.setQuarantineCause(kQuarantineCauses.ToWire(info.quarantine_cause));
   builder.setQuarantinedMs(info.quarantined_ms);
   builder.setOutdated(TextOf(FactText(info.outdated)));
+  builder.setRecentFigures(info.recent_figures);
+  builder.setRecentImprecise(info.recent_imprecise);
   if (!info.labels.empty()) {
     WriteTexts(info.labels, builder.initLabels(static_cast<unsigned>(info.labels.size())));
   }
@@ -218,6 +220,8 @@ WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
   info.labels = ReadTexts(reader.getLabels(), kWorkerLabels, "the worker's labels");
   info.hindrances = ReadTexts(reader.getHindrances(), kHindranceBounds, "the hindrances");
   info.outdated = ReadFact(reader.getOutdated(), "what the worker lacks");
+  info.recent_figures = reader.getRecentFigures();
+  info.recent_imprecise = reader.getRecentImprecise();
   return info;
 }
 

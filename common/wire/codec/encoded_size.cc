@@ -20,7 +20,7 @@ constexpr std::size_t kCompilerBytes = 48;
 constexpr std::size_t kConditionsBytes = 64;
 constexpr std::size_t kRowBytes = 384;  // all columns of an evaluation and of an outcome
 constexpr std::size_t kFailureBytes = 64;
-constexpr std::size_t kWorkerBytes = 224;
+constexpr std::size_t kWorkerBytes = 232;
 constexpr std::size_t kDrainBytes = 64;
 constexpr std::size_t kPointerBytes = 8;
 

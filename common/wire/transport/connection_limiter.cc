@@ -133,7 +133,9 @@ void ConnectionLimiter::Decide() {
   const Status emptied = reserve_.HangUpOnQueue();
   if (now < next_reserve_log_) return;
   next_reserve_log_ = now + kLogPause;
-  log::Warning("connections.few_descriptors new connections wait: raise the limit (LimitNOFILE)");
+  log::Warning(
+      "connections.few_descriptors new connections wait: raise the limit (LimitNOFILE, "
+      "and a coordinator's --memory)");
   if (!emptied) log::Error("connections.full_queue error=\"{}\"", emptied.error().message);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/counted.h"
 #include "coordinator/core/dispatch/job_lifecycle.h"
 #include "coordinator/core/dispatch/queueing.h"
 #include "coordinator/core/dispatch/retry.h"
@@ -44,7 +45,8 @@ LeaseEnd CountUnseen(Transaction& tx, Job& job) {
 
 std::string LostText(const Job& job, const std::string& worker, bool was_unseen) {
   if (!was_unseen)
-    return fmt::format("the worker went away in each of {} attempts", job.attempts());
+    return fmt::format("the worker went away in each of {}",
+                       Counted(job.attempts(), "attempt", "attempts"));
   return fmt::format(
       "{} leases of this job did not arrive, the last ones at worker {}, which may be too old to "
       "read them: see its log for coordinator.unreadable",

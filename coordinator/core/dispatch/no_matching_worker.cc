@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/counted.h"
 #include "common/base/suggestion.h"
 
 namespace loopfleet::coordinator {
@@ -56,8 +57,8 @@ std::string MisfitText(const Worker& worker, const Demand& demand, const Misfit&
     parts.push_back(fmt::format("is a {} worker", EnumName(worker.device())));
   }
   if (misfit.too_few_threads) {
-    parts.push_back(
-        fmt::format("gives a kernel {} of {} threads", worker.facts.max_threads, demand.threads));
+    parts.push_back(fmt::format("gives a kernel {} of {}", worker.facts.max_threads,
+                                Counted(demand.threads, "thread", "threads")));
   }
   if (misfit.older_protocol) {
     parts.push_back(fmt::format("speaks protocol {}.{}", worker.facts.version.major,

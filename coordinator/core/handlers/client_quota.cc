@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/counted.h"
 #include "coordinator/core/state/client_reply.h"
 
 namespace loopfleet::coordinator {
@@ -21,7 +22,8 @@ std::optional<Failure> WhyOverQuota(const State& state, const Uuid& client, cons
     return Failure{.code = FailureCode::kQuotaExceeded, .message = std::move(message)};
   };
   if (load.jobs + jobs > limits.max_unfinished_jobs_per_client) {
-    return over(fmt::format("{} jobs of this client are unfinished (limit {})", load.jobs,
+    return over(fmt::format("{} unfinished (limit {})",
+                            Counted(load.jobs, "job of this client is", "jobs of this client are"),
                             limits.max_unfinished_jobs_per_client));
   }
   if (load.bytes + bytes > limits.max_unfinished_bytes_per_client) {
@@ -29,8 +31,9 @@ std::optional<Failure> WhyOverQuota(const State& state, const Uuid& client, cons
                             load.bytes, limits.max_unfinished_bytes_per_client));
   }
   if (batch == nullptr && load.batches >= limits.max_unfinished_batches_per_client) {
-    return over(fmt::format("{} batches of this client are unfinished (the limit)",
-                            limits.max_unfinished_batches_per_client));
+    return over(fmt::format("{} unfinished (the limit)",
+                            Counted(limits.max_unfinished_batches_per_client,
+                                    "batch of this client is", "batches of this client are")));
   }
   return std::nullopt;
 }
@@ -45,8 +48,9 @@ const Batch* OpenBatchOf(const State& state, const Uuid& client, BatchId id) {
 
 Failure TooOften(const State& state) {
   return {.code = FailureCode::kQuotaExceeded,
-          .message = fmt::format("this client asks more than {} times a second",
-                                 state.limits.max_requests_per_second_per_client)};
+          .message = fmt::format(
+              "this client asks more than {} a second",
+              Counted(state.limits.max_requests_per_second_per_client, "time", "times"))};
 }
 
 }  // namespace
@@ -62,24 +66,27 @@ std::optional<Failure> CheckCapacity(const State& state, const Batch* batch,
   }
   if (state.UnfinishedJobs() + arriving.jobs > limits.max_unfinished_jobs) {
     return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} jobs are unfinished (limit {})",
-                                          state.UnfinishedJobs(), limits.max_unfinished_jobs)};
+                   .message = fmt::format("{} unfinished (limit {})",
+                                          Counted(state.UnfinishedJobs(), "job is", "jobs are"),
+                                          limits.max_unfinished_jobs)};
   }
   if (batch == nullptr && state.batches.size() >= limits.max_unfinished_batches) {
-    return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} batches are unfinished (the limit)",
-                                          limits.max_unfinished_batches)};
+    return Failure{
+        .code = FailureCode::kBusy,
+        .message = fmt::format("{} unfinished (the limit)",
+                               Counted(limits.max_unfinished_batches, "batch is", "batches are"))};
   }
   const std::size_t in_batch = batch == nullptr ? 0 : batch->job_count;
   if (in_batch + arriving.jobs > limits.max_jobs_per_batch) {
     return Failure{.code = FailureCode::kQuotaExceeded,
-                   .message = fmt::format("a batch has at most {} jobs: start another one",
-                                          limits.max_jobs_per_batch)};
+                   .message = fmt::format("a batch has at most {}: start another one",
+                                          Counted(limits.max_jobs_per_batch, "job", "jobs"))};
   }
   if (batch != nullptr && batch->held.size() >= limits.max_held_appends) {
     return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} messages of batch {} wait to be written",
-                                          batch->held.size(), batch->id)};
+                   .message = fmt::format(
+                       "batch {} has {} to be written", batch->id,
+                       Counted(batch->held.size(), "message that waits", "messages that wait"))};
   }
   return std::nullopt;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/counted.h"
 #include "coordinator/core/dispatch/no_matching_worker.h"
 #include "coordinator/core/dispatch/queueing.h"
 #include "coordinator/core/handlers/report_validation.h"
@@ -27,10 +28,6 @@ std::uint64_t Milliseconds(Nanos duration) {
 
 std::string Seconds(std::uint64_t ms) {
   return fmt::format("{:.3g} s", static_cast<double>(ms) / 1e3);
-}
-
-std::string Count(std::uint64_t count, std::string_view one, std::string_view more) {
-  return fmt::format("{} {}", count, count == 1 ? one : more);
 }
 
 wire::WorkerFit FitOf(const Worker& worker, const Demand& demand) {
@@ -96,7 +93,7 @@ std::string QueueText(const wire::JobExplanation& explanation) {
                         explanation.ahead_own_is_exact ? "" : "more than ", explanation.ahead_own);
   if (explanation.other_clients > 0) {
     text += fmt::format("; {} wait too, about {} of theirs come first",
-                        Count(explanation.other_clients, "other client", "other clients"),
+                        Counted(explanation.other_clients, "other client", "other clients"),
                         explanation.ahead_others);
   }
   return text;
@@ -121,7 +118,7 @@ std::string WhyNobodyIsReady(const State& state, const Demand& demand, Instant n
   }
   if (quarantined.empty()) return "and none of them takes jobs now: see each one's state";
   std::string text = fmt::format("and none of them is ready: {}", fmt::join(quarantined, "; "));
-  if (others > 0) text += fmt::format("; {} or not connected", Count(others, "drains", "drain"));
+  if (others > 0) text += fmt::format("; {} or not connected", Counted(others, "drains", "drain"));
   return text + "; in its turn the job is measured there, of grade C at best and in doubt";
 }
 
@@ -141,13 +138,14 @@ std::string WhyQueued(const State& state, const Demand& demand, Instant now,
                        Seconds(explanation.unserved_limit_ms -
                                std::min(explanation.unserved_limit_ms, explanation.unserved_ms)));
   }
-  const std::string match = Count(fleet.matching, "worker matches", "workers match");
+  const std::string match = Counted(fleet.matching, "worker matches", "workers match");
   if (fleet.ready == 0) {
     return fmt::format("{}, {}", match, WhyNobodyIsReady(state, demand, now));
   }
   if (state.commits.undurable_outcomes() >= state.limits.max_undurable_outcomes) {
-    return fmt::format("{}, but {} outcomes wait to be written: the disk is slow or full", match,
-                       state.commits.undurable_outcomes());
+    return fmt::format(
+        "{}, but {} to be written: the disk is slow or full", match,
+        Counted(state.commits.undurable_outcomes(), "outcome waits", "outcomes wait"));
   }
   if (fleet.free == 0) {
     return fmt::format("{}, and all of them have as many jobs as they take; it is {}", match,
@@ -205,15 +203,15 @@ void ExplainFollowing(const State& state, const Job& job, wire::JobExplanation& 
 
 std::string NextTurnText(const State& state, const Job& job, const WaitsForAnother&) {
   return fmt::format("it failed on {}, and waits {} for another one that could run it to have room",
-                     Count(job.failed_attempts.size(), "worker", "workers"),
+                     Counted(job.failed_attempts.size(), "worker", "workers"),
                      Seconds(Milliseconds(state.limits.retry_elsewhere)));
 }
 std::string NextTurnText(const State& state, const Job& job, const WaitsToBeAlone& alone) {
   const Worker* worker = state.workers.Find(alone.worker);
   return fmt::format(
       "{} went away with it, so it is to run alone: {} is reserved for it, and finishes {} first",
-      Count(job.losses, "worker", "workers"), worker ? worker->facts.name : "a worker",
-      Count(worker ? worker->running.size() : 0, "job", "jobs"));
+      Counted(job.losses, "worker", "workers"), worker ? worker->facts.name : "a worker",
+      Counted(worker ? worker->running.size() : 0, "job", "jobs"));
 }
 
 void ExplainRetrying(const State& state, const Job& job, const Retrying& retrying,

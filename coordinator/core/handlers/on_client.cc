@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "common/base/counted.h"
 #include "coordinator/core/dispatch/bulk_completion.h"
 #include "coordinator/core/handlers/client_quota.h"
 #include "coordinator/core/handlers/explanation.h"
@@ -92,13 +93,16 @@ struct QuestionVisitor {
     }
     if (!state.long_polls.Contains(asker)) {
       if (state.long_polls.CountOf(payer) >= state.limits.max_waiters_per_client) {
-        return Refuse(tx, asker, FailureCode::kQuotaExceeded,
-                      fmt::format("{} requests of this client are waiting (the limit)",
-                                  state.limits.max_waiters_per_client));
+        return Refuse(
+            tx, asker, FailureCode::kQuotaExceeded,
+            fmt::format("{} waiting (the limit)",
+                        Counted(state.limits.max_waiters_per_client, "request of this client is",
+                                "requests of this client are")));
       }
       if (state.long_polls.size() >= state.limits.max_waiters) {
         return Refuse(tx, asker, FailureCode::kBusy,
-                      fmt::format("{} requests are waiting (the limit)", state.limits.max_waiters));
+                      fmt::format("{} waiting (the limit)",
+                                  Counted(state.limits.max_waiters, "request is", "requests are")));
       }
     }
     state.long_polls.Add(std::move(waiter));

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/counted.h"
 #include "common/base/suggestion.h"
 #include "coordinator/core/dispatch/rebalance.h"
 #include "coordinator/core/handlers/worker_info.h"
@@ -73,7 +74,8 @@ void OnSetDrain(Transaction& tx, const Asker& asker, const wire::SetDrain& set) 
     }
     if (state.drains.size() >= state.limits.max_drains) {
       return Refuse(tx, asker, FailureCode::kBusy,
-                    fmt::format("{} targets are drained (the limit)", state.drains.size()));
+                    fmt::format("{} drained (the limit)",
+                                Counted(state.drains.size(), "target is", "targets are")));
     }
   }
   // Resuming a worker that is not drained changes nothing: the request may be a repeat whose first

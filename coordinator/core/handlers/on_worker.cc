@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/counted.h"
 #include "common/job/plausibility.h"
 #include "coordinator/core/dispatch/job_lifecycle.h"
 #include "coordinator/core/dispatch/lease_return.h"
@@ -187,13 +188,15 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
   if (!known && state.workers.size() >= state.limits.max_workers) {
     Failure failure{
         .code = FailureCode::kBusy,
-        .message = fmt::format("{} workers are registered already", state.limits.max_workers)};
+        .message = fmt::format("{} registered already",
+                               Counted(state.limits.max_workers, "worker is", "workers are"))};
     return RefuseWorker(tx, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
   if (!known && !key.empty() && WorkersWith(state, key) >= state.limits.max_workers_per_key) {
     Failure failure{.code = FailureCode::kBusy,
-                    .message = fmt::format("{} workers are registered with this key already",
-                                           state.limits.max_workers_per_key)};
+                    .message = fmt::format(
+                        "{} registered with this key already",
+                        Counted(state.limits.max_workers_per_key, "worker is", "workers are"))};
     return RefuseWorker(tx, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
   if (!key.empty() && IsOneKindTooMany(state, hello, key)) {
@@ -402,7 +405,10 @@ Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation ev
   if (TryAgain(tx, worker, lease.id, evaluation, doubt)) return Keep::kForgetNow;
   const bool is_measured = evaluation.is_timed();
   const bool is_doubted = !doubt.empty();
-  if (is_measured) NoteContradiction(tx, worker, job);
+  if (is_measured) {
+    NoteContradiction(tx, worker, job);
+    worker.recent_grades.Add(evaluation.measurement().grade);
+  }
   if (is_doubted) PutInDoubt(evaluation, doubt);
   lease.stage = LeaseStage::kReported;
   state.workers.RemoveRunning(worker, lease.id);

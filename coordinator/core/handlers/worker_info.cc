@@ -32,7 +32,9 @@ wire::WorkerInfo WorkerHealthOf(const Worker& worker) {
           .drain = worker.drain,
           .quarantine = QuarantineText(quarantine),
           .quarantine_cause = quarantine.cause,
-          .outdated = OutdatedText(worker.facts.version)};
+          .outdated = OutdatedText(worker.facts.version),
+          .recent_figures = worker.recent_grades.figures(),
+          .recent_imprecise = worker.recent_grades.imprecise()};
 }
 
 wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) {

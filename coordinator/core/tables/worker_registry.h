@@ -30,6 +30,7 @@
 #include "coordinator/core/contract/event.h"
 #include "coordinator/core/rules/placement.h"
 #include "coordinator/core/rules/worker_kind.h"
+#include "coordinator/core/tables/recent_grades.h"
 #include "coordinator/core/tables/run_time_estimate.h"
 
 namespace loopfleet::coordinator {
@@ -80,10 +81,11 @@ struct Worker {
   };
   std::optional<Reservation> reservation;
   RunTimeEstimate job_took;
-  Instant asked_back_at{};    // when some of its leases were asked back; unset: they were returned
-  bool is_refilled = true;    // it is being given leases until its credit is used up
-  std::uint64_t rank = 0;     // among the candidates; 0: not a candidate
-  bool has_replaced = false;  // a lost worker: it stands for one only
+  RecentGrades recent_grades;  // of what it measured since its hello
+  Instant asked_back_at{};     // when some of its leases were asked back; unset: they were returned
+  bool is_refilled = true;     // it is being given leases until its credit is used up
+  std::uint64_t rank = 0;      // among the candidates; 0: not a candidate
+  bool has_replaced = false;   // a lost worker: it stands for one only
 
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }

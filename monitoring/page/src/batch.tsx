@@ -33,7 +33,7 @@ export function BatchPage({ id, turn }: { id: string; turn: unknown }) {
           ["Rate", <Figure value={batch.jobs_per_second} unit="jobs/s" />],
           ["Time left", <Figure value={batch.eta_s} as={span} />],
           ["Submitted (UTC)", batch.submitted_at],
-          ["Client", <code class="wrap">{batch.client}</code>],
+          ["Client", <span title={batch.client}>{batch.by}</span>],
         ]}
       />
       <h2>Outcomes, in the order in which they came</h2>

@@ -40,7 +40,8 @@ export interface Batch {
   finished: number;
   failed: number;
   from_store: number;
-  client: string;
+  client: string; // its id
+  by: string; // its name
   jobs_per_second: number | null;
   eta_s: number | null;
 }

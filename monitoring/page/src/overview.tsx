@@ -172,8 +172,8 @@ export function BatchTable({ batches, now_ms }: { batches: Batch[]; now_ms: numb
           {
             label: "Client",
             title: "The name of its key; without keys, the id that it states",
-            cell: (batch) => <code title={batch.client}>{batch.client.slice(0, 12)}</code>,
-            order: (batch) => batch.client,
+            cell: (batch) => <span title={batch.client}>{batch.by}</span>,
+            order: (batch) => batch.by,
           },
           {
             label: "Submitted",

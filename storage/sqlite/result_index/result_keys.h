@@ -1,17 +1,17 @@
 #pragma once
 // ResultKeys: the index of stored results by hash. A result has one entry for its tuple, and one
 // for its machine code if it may answer for other kernels with that code. Storing a result costs
-// the same at the first row and at the hundred-millionth: new entries stay in memory, and every
-// kRunEntries of them are written as one sorted run, a piece in each transaction, which never
-// changes. An ordinary index in the order of a hash would change a different page for each row.
+// the same at the first row and at the hundred-millionth: new entries stay in memory, every
+// kRunEntries of them are written as one sorted run, and runs are merged, all in small pieces of
+// the transactions that add results. An ordinary index in the order of a hash would change a
+// different page for each row.
 //
 // Hashes may collide: readers compare the row itself. In memory: 20 bytes for each entry not yet in
-// a run, 3 bytes for each entry in one (the run's filter,
-// storage/sqlite/result_index/run_filter.h). Every 32 runs share a group of filters, so a look-up
-// in N runs reads about N / 32 * 8 + 31 cache lines, and none of them while it holds the lock. A
-// restart reads the filters, which later transactions group again, and the rows that are in no run.
+// a run, 3 bytes for each entry in one. A look-up in N runs of level 0 asks about 15 * log16(N)
+// filters, and none of them while it holds the lock. A restart reads the filters, and the rows that
+// are in no run.
 //
-// Any thread may read; only the writer adds, seals and publishes.
+// Any thread may read; only the writer adds, writes runs and publishes.
 
 #include <cstdint>
 #include <memory>
@@ -22,27 +22,25 @@
 
 #include "common/base/result.h"
 #include "storage/record.h"
+#include "storage/sqlite/result_index/compaction.h"
 #include "storage/sqlite/result_index/known_failures.h"
 #include "storage/sqlite/result_index/result_hash.h"
-#include "storage/sqlite/result_index/run_filter.h"
+#include "storage/sqlite/result_index/run_catalog.h"
+#include "storage/sqlite/result_index/sorted_run.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/conditions_table.h"
 
 namespace loopfleet::storage {
 
-using ResultId = std::int64_t;
 class ResultKeys {
  public:
   static constexpr std::size_t kRunEntries = 262'144;
   explicit ResultKeys(std::size_t run_entries = kRunEntries) : run_entries_(run_entries) {}
 
-  struct Entry {  // those of one result are next to each other
-    ResultHash hash;
-    ResultId id;
-  };
+  using Entry = IndexEntry;  // those of one result are next to each other
 
-  // Adds what `connection` sees and the index lacks. Seals nothing.
-  // kCorrupt: a run's row is damaged; the runs before it are loaded.
+  // Makes the index what `connection` sees. Seals nothing.
+  // kCorrupt: the row of a run is damaged; the runs before it are loaded.
   Status Refresh(Connection& connection, ConditionsTable& conditions);
 
   // Ids of rows that may have this hash, newest first, at most `max`.
@@ -62,38 +60,25 @@ class ResultKeys {
   // ---- for the writer, in a transaction ----
   // Removes the runs that are not loaded, so that their results are indexed as new ones.
   Status DropUnknownRuns(Connection& connection);
-  bool HasEntriesToSeal() const;  // Seal() would write
-  // Writes some of a run of run_entries entries, or a whole one if two wait to be written.
-  Status Seal(Connection& connection);
+  // Goes on with the merges that an earlier program began. After Refresh().
+  Status ResumeMerges(Connection& connection) { return compaction_.Resume(connection, catalog_); }
+  bool HasEntriesToSeal() const;  // WriteRuns() would write a new run
+  // Writes some of a run of run_entries entries, or a whole one if two wait to be written, and some
+  // of what is merged (storage/sqlite/result_index/compaction.h).
+  Status WriteRuns(Connection& connection);
   // The transaction is durable: Find() uses its rows (ids ascend) and runs from now on.
   void Publish(std::span<const Entry> added);
   void Forget();  // the transaction was rolled back
 
  private:
-  struct Run {
-    std::int64_t run = 0;
-    ResultId first_id = 0;
-    ResultId last_id = 0;
-    RunFilter filter;  // empty in a group
-    std::vector<ResultHash> directory;
-  };
   // A run that is being written. If the program ends first, the run is begun again.
   struct Sealing {
-    std::shared_ptr<Run> run;
-    std::vector<Entry> entries;  // sorted by hash, the newest first
-    std::size_t written = 0;     // chunks, in the current transaction and before
+    std::shared_ptr<RunPart> part;
+    std::vector<Entry> entries;  // sorted, the newest first
     std::size_t durable = 0;     // chunks, before the current transaction
-  };
-  // Runs in a row, oldest first, with their filters.
-  struct Group {
-    std::vector<std::shared_ptr<const Run>> runs;
-    std::optional<FilterGroup> filters;  // none: each run has its own
-  };
-  // All runs, oldest first. Immutable: a look-up goes on with the one that it has begun with.
-  struct Runs {
-    std::vector<std::shared_ptr<const Group>> groups;
-    std::vector<std::shared_ptr<const Run>> rest;  // newer than those in groups
-    const Run* newest() const;                     // null: none
+    std::span<const Entry> rest() const {
+      return std::span(entries).subspan(part->directory.size() * RunPart::kChunkEntries);
+    }
   };
   // Entries ordered by id. Chains from the newest to the oldest find them by hash.
   class Recent {
@@ -114,34 +99,27 @@ class ResultKeys {
 
   void AddRecent(const Entry& entry);  // mutex_ is held
   Status LoadRuns(Connection& connection);
-  // Makes them the newest runs. For the only thread that changes the index.
-  void AddRuns(std::vector<std::shared_ptr<const Run>> added);
-  // Adds so many words of the filters of the oldest runs without a group to a new group, and puts
-  // it in their place when it is whole. False: there are too few runs for one.
-  bool GrowGroup(std::size_t words);
-  void AddGroup(Group group);  // of the oldest runs without one
+  // Everything in them is indexed. For the only thread that changes the index.
+  void SetRuns(SortedRuns runs);
   Status LoadRows(Connection& connection, ConditionsTable& conditions);
+  Status Seal(Connection& connection);
   bool BeginRun();  // false: too few entries wait
-  Status WriteChunk(Connection& connection);
   Status EndRun(Connection& connection);
-  // Adds to `ids` until there are `max`.
-  static Status FindInRun(Connection& connection, const Run& run, ResultHash hash, std::size_t max,
-                          std::vector<ResultId>& ids);
-  static Status FindInRuns(Connection& connection, std::span<const std::shared_ptr<const Run>> runs,
-                           ResultHash hash, std::size_t max, std::vector<ResultId>& ids);
-  static Status FindInGroup(Connection& connection, const Group& group, ResultHash hash,
-                            std::size_t max, std::vector<ResultId>& ids);
+  static Status FindInRuns(Connection& connection, const SortedRuns& runs, ResultHash hash,
+                           std::size_t max, std::vector<ResultId>& ids);
 
   KnownFailures failures_;
   const std::size_t run_entries_;
+  RunCatalog catalog_;         // when runs were loaded; without them
+  PartNumber newest_run_ = 0;  // that was sealed
   std::optional<Sealing> sealing_;
-  std::vector<std::shared_ptr<const Run>> sealed_;  // by the writer's current transaction
-  std::optional<FilterGroup> growing_;              // of the oldest runs without a group
+  SortedRuns sealed_;  // by the writer's current transaction
+  Compaction compaction_{run_entries_};
 
   mutable std::mutex mutex_;
   Recent recent_;  // guarded by mutex_
   // Guarded by mutex_; the thread that changes it reads it without.
-  std::shared_ptr<const Runs> runs_ = std::make_shared<const Runs>();
+  std::shared_ptr<const SortedRuns> runs_ = std::make_shared<const SortedRuns>();
   std::vector<std::uint32_t> generations_ =
       std::vector<std::uint32_t>(65'536);  // guarded by mutex_
   ResultId last_id_ = 0;                   // guarded by mutex_: rows up to it are indexed

@@ -1,8 +1,5 @@
 #include "storage/sqlite/result_index/run_filter.h"
 
-#include <algorithm>
-#include <array>
-
 namespace loopfleet::storage {
 namespace {
 
@@ -22,18 +19,6 @@ void ForEachBit(ResultHash hash, std::size_t words, const Visit& visit) {
   const std::uint64_t mixed = (hash | 1) * 0x9e3779b97f4a7c15ULL;
   for (std::size_t i = 0; i < kBlockWords; ++i) {
     if (!visit(block + i, mixed >> (6 * i + 10) & (kWordBits - 1))) return;
-  }
-}
-
-// Afterwards bit f of rows[b] is what bit b of rows[f] was (Warren, Hacker's Delight, 7-3).
-void Transpose(std::span<std::uint32_t, 32> rows) {
-  std::uint32_t mask = 0x0000ffff;
-  for (std::size_t j = 16; j != 0; j >>= 1, mask ^= mask << j) {
-    for (std::size_t k = 0; k < 32; k = ((k | j) + 1) & ~j) {
-      const std::uint32_t swapped = ((rows[k] >> j) ^ rows[k | j]) & mask;
-      rows[k] ^= swapped << j;
-      rows[k | j] ^= swapped;
-    }
   }
 }
 
@@ -59,30 +44,10 @@ bool MayContain(const RunFilter& filter, ResultHash hash) {
   return contains;
 }
 
-FilterGroup::FilterGroup(std::size_t words) : words_(words), columns_(words * kWordBits) {}
-
-void FilterGroup::Grow(const Filters& filters, std::size_t most) {
-  std::array<std::uint32_t, kFilters> rows;
-  const std::size_t end = std::min(words_, grown_ + most);
-  for (; grown_ < end; ++grown_) {
-    for (const std::size_t half : {0, 32}) {
-      for (std::size_t i = 0; i < kFilters; ++i) {
-        rows[i] = static_cast<std::uint32_t>((*filters[i])[grown_] >> half);
-      }
-      Transpose(rows);
-      std::ranges::copy(rows,
-                        columns_.begin() + static_cast<std::ptrdiff_t>(grown_ * kWordBits + half));
-    }
-  }
-}
-
-std::uint32_t FilterGroup::MayContain(ResultHash hash) const {
-  std::uint32_t which = ~std::uint32_t{0};
-  ForEachBit(hash, words_, [&](std::size_t word, std::uint64_t bit) {
-    which &= columns_[word * kWordBits + bit];
-    return true;  // all are read at once
-  });
-  return which;
+void Prefetch(const RunFilter& filter, ResultHash hash) {
+  const std::uint64_t* block = filter.data() + BlockOf(hash, filter.size()) * kBlockWords;
+  __builtin_prefetch(block);
+  __builtin_prefetch(block + kBlockWords - 1);  // words are not aligned to cache lines
 }
 
 }  // namespace loopfleet::storage

@@ -1,11 +1,9 @@
 #pragma once
-// Filters over the hashes of runs (storage/sqlite/result_index/result_keys.h): whether a run may
-// contain a hash. The words of one filter are stored with its run. A FilterGroup holds many filters
-// of equal size in memory, in the order in which a look-up reads them.
+// Filters over the hashes of a part of a run (storage/sqlite/result_index/sorted_run.h): whether it
+// may contain a hash. The words of a filter are stored with its part.
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "storage/sqlite/result_index/result_hash.h"
@@ -19,26 +17,7 @@ using RunFilter = std::vector<std::uint64_t>;
 RunFilter NewFilter(std::size_t keys);
 void AddTo(RunFilter& filter, ResultHash hash);
 bool MayContain(const RunFilter& filter, ResultHash hash);
-
-// Built in steps: filters of 65,544 words took some 25 ms at once. Once it is whole it
-// does not change, and any thread may read it.
-class FilterGroup {
- public:
-  static constexpr std::size_t kFilters = 32;
-  using Filters = std::span<const RunFilter* const, kFilters>;
-
-  // `words`: of each filter.
-  explicit FilterGroup(std::size_t words);
-  // Adds the next words of the filters, at most `most`. Always pass the same filters.
-  void Grow(const Filters& filters, std::size_t most);
-  bool is_whole() const { return grown_ == words_; }
-  // Bit i: filter i may contain it. Reads 8 words, where 32 filters would be 32 cache lines.
-  std::uint32_t MayContain(ResultHash hash) const;
-
- private:
-  std::size_t words_;
-  std::size_t grown_ = 0;               // words added
-  std::vector<std::uint32_t> columns_;  // for each bit of a filter: which of the filters have it
-};
+// Fetches into the cache what MayContain() reads.
+void Prefetch(const RunFilter& filter, ResultHash hash);
 
 }  // namespace loopfleet::storage

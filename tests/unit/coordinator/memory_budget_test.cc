@@ -5,15 +5,16 @@
 namespace loopfleet::coordinator {
 namespace {
 
-TEST(MemoryBudget, ALimitOfMemoryLeavesAQuarterForTheRest) {
+TEST(MemoryBudget, ALimitOfMemoryLeavesAnEighthForTheRest) {
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
   for (const std::uint64_t bytes : {256 * kMiB, 512 * kMiB, 4096 * kMiB, (kMiB << 20)}) {
     const MemoryBudget budget(bytes);
     const std::uint64_t all = budget.unfinished_jobs + budget.undurable_jobs + budget.outcomes +
                               2 * budget.requests + 2 * budget.unread;
-    EXPECT_LE(all, bytes / 16 * 11) << bytes;  // and a sixteenth for what ZeroMQ holds
+    EXPECT_LE(all, bytes / 16 * 11) << bytes;  // three more for what ZeroMQ holds and connections
     EXPECT_GE(budget.requests, 8 * wire::kMaxMessageBytes) << bytes;
     EXPECT_GE(budget.unreceived_messages, 2) << bytes;
+    EXPECT_EQ(budget.connections * (kMiB / 4), bytes / 8) << bytes;
   }
 }
 

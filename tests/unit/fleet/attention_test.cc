@@ -104,6 +104,31 @@ TEST(HealthOf, WithoutAReadyWorker) {
   EXPECT_EQ(HealthOf(fleet).level(), Severity::kProblem);
 }
 
+TEST(HealthOf, JobsThatWaitWithoutAnyWorkerAreSaidOnce) {
+  FleetModel fleet{.queued = {3, 0, 0},
+                   .unserved_jobs = 3,
+                   .unserved_reasons = {
+                       "no worker for it (a CPU worker) is there; no worker is connected at all"}};
+  EXPECT_EQ(Only(fleet, "no_worker_ready").sentence, "3 jobs wait and no worker is ready.");
+  fleet.workers = {Worker("a", WorkerState::kLost)};
+  EXPECT_EQ(HealthOf(fleet).attention.size(), 2U);  // that, and that it is lost
+}
+
+TEST(HealthOf, AWorkerWhoseFiguresAreCoarseNeedsAttention) {
+  FleetModel fleet{.workers = {Worker("a"), Worker("b")}};
+  fleet.workers[1].recent_figures = 32;
+  fleet.workers[1].recent_imprecise = 23;
+  EXPECT_TRUE(HealthOf(fleet).attention.empty());
+  fleet.workers[1].recent_imprecise = 24;
+  const std::string why =
+      "24 of its last 32 figures have grade C or D: `loopfleet doctor` on its host";
+  EXPECT_EQ(Only(fleet, "workers_imprecise").sentence, "1 worker is imprecise: b (" + why + ").");
+  EXPECT_EQ(HealthOf(fleet).level(), Severity::kWarning);
+  EXPECT_EQ(WhyLimited(fleet.workers[1]), "imprecise: " + why);
+  fleet.workers[1].recent_figures = fleet.workers[1].recent_imprecise = 19;  // too few to judge
+  EXPECT_TRUE(HealthOf(fleet).attention.empty());
+}
+
 TEST(HealthOf, ManyFailuresAreAWarningAndFewJobsAreNotJudged) {
   FleetModel fleet{.workers = {Worker("a")}, .recently_finished = 30, .recently_failed = 10};
   EXPECT_EQ(Only(fleet, "many_failures").sentence, "10 of the last 5 minutes' 30 jobs failed.");

@@ -36,6 +36,10 @@ TEST(PassSequence, AMistakeIsNamedWithItsIndexAndTheNearestFlag) {
   ASSERT_FALSE(texts);
   EXPECT_EQ(texts.error().action_index, 1U);
   EXPECT_EQ(texts.error().message, "unknown pass '-simplifcfg'; nearest: -simplifycfg");
+  const auto unnamed = CanonicalTexts(Sequence({"-gvn", ""}));
+  ASSERT_FALSE(unnamed);
+  EXPECT_EQ(unnamed.error().action_index, 1U);
+  EXPECT_EQ(unnamed.error().message, "a pass without a name");
   const std::vector<std::uint16_t> ids = {0, 1, 118};
   const auto by_id = CanonicalTexts(ActionSpace::kDistinct, ids);
   ASSERT_FALSE(by_id);

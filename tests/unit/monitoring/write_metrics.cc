@@ -21,13 +21,15 @@ const char* NameOf(MetricHome home) {
   return "";
 }
 
+// "| `name{labels}` | worker histogram, seconds | what it says |"
 void WriteTable(std::ostream& out) {
-  out << "| name | where | type | unit | labels | what it says |\n|---|---|---|---|---|---|\n";
+  out << "| name and labels | where, type, unit | what it says |\n|---|---|---|\n";
   for (const MetricSpec& spec : MetricTable()) {
-    out << "| `" << spec.name << "` | " << NameOf(spec.home) << " | " << NameOf(spec.type) << " | "
-        << NameOf(UnitOf(spec)) << " | ";
-    for (const auto label : spec.labels) out << (label == spec.labels.front() ? "" : ", ") << label;
-    out << " | " << spec.help << " |\n";
+    out << "| `" << spec.name;
+    for (const auto label : spec.labels) out << (label == spec.labels.front() ? "{" : ",") << label;
+    out << (spec.labels.empty() ? "" : "}") << "` | " << NameOf(spec.home) << " "
+        << NameOf(spec.type) << (UnitOf(spec) == Unit::kNone ? "" : ", ") << NameOf(UnitOf(spec))
+        << " | " << spec.help << " |\n";
   }
 }
 

@@ -15,10 +15,10 @@
 namespace loopfleet::storage {
 namespace {
 
-// Small, so that a short run folds its log and seals runs many times.
-constexpr StoreOptions kOptions{.log_pages = 24, .run_entries = 4};
-constexpr std::uint64_t kGroups = 12;
-constexpr std::uint64_t kSeeds = 5;
+// Small, so that a short run folds its log, seals runs many times, and merges them.
+constexpr StoreOptions kOptions{.log_pages = 24, .run_entries = 2};
+constexpr std::uint64_t kGroups = 20;
+constexpr std::uint64_t kSeeds = 3;
 
 // Group n: batch n with three jobs, one of them finished, and a second outcome for batch n - 1.
 std::vector<Write> Group(std::uint64_t n) {
@@ -76,7 +76,9 @@ class PowerFailureTest : public ScratchDatabase {
   std::uint64_t CountOperations() {
     CrashVfs disk;
     EXPECT_EQ(Write(1), kGroups);
-    return disk.operations();
+    const std::uint64_t operations = disk.operations();
+    EXPECT_EQ(NumberByHand("SELECT count(*) FROM merged_runs"), 1);
+    return operations;
   }
 };
 
@@ -199,7 +201,7 @@ class MigrationFailureTest : public ScratchDatabase {
 };
 
 TEST_F(MigrationFailureTest, OldOrNewAtEveryOperation) {
-  constexpr std::int64_t kNewest = 14;  // storage/sqlite/migrations
+  constexpr std::int64_t kNewest = 16;  // storage/sqlite/migrations
   const std::string old = OldDatabase();
   ASSERT_GT(old.size(), 10'000u);
   std::uint64_t operations = 0;

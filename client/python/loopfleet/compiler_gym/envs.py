@@ -29,6 +29,15 @@ class LoopTune(OlderContract, envs.LoopTuneEnv):
 class LlvmEnv(OlderContract, envs.LlvmEnv):
     """CompilerGym's LLVM environment."""
 
+    @property
+    def observation_space(self) -> Any:
+        """None: reset and step give None as the observation."""
+        return None if self.observation_space_name is None else super().observation_space
+
+    @observation_space.setter
+    def observation_space(self, name: str | None) -> None:
+        envs.LlvmEnv.observation_space.fset(self, name)
+
     def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
              reward_spaces: Sequence[str] | None = None) -> tuple[Any, Any, bool, dict[str, Any]]:
         return _older(super().step(action, observation_spaces, reward_spaces))

@@ -23,7 +23,7 @@ from gymnasium.vector.utils import batch_space
 from .. import _core, llvm_semantics
 from .._core import Outcome
 from .program_datasets import ProgramDatasets
-from .spaces import NamedDiscrete
+from .spaces import NamedDiscrete, NoObservation
 from .state import EnvState, ValidationResult
 from .walk_env import View, check_options, shared_client
 
@@ -420,8 +420,7 @@ class LlvmEnv(gym.Env):
         return None if name is None else PASS_REWARDS[_named("reward", name, PASS_REWARDS)]
 
     def _observe_by_default(self, name: str | None) -> None:
-        self._observation_space = (gym.spaces.Box(0, 0, (0,), np.int64) if name is None
-                                   else pass_observation_space(name))
+        self._observation_space = NoObservation() if name is None else pass_observation_space(name)
         self._observation_name = name
 
     def _in_episode(self) -> _Episode:
@@ -493,7 +492,8 @@ class LlvmVectorEnv(VectorEnv):
         if not isinstance(each, (list, tuple)):
             each = [each] * self.num_envs
         if len(each) != self.num_envs:
-            raise ValueError(f"{len(each)} benchmarks for {self.num_envs} environments")
+            raise ValueError(f"{_core.counted(len(each), 'benchmark', 'benchmarks')} for "
+                             f"{_core.counted(self.num_envs, 'environment', 'environments')}")
         for place, env in enumerate(self.envs):
             gym.Env.reset(env, seed=None if seed is None else seed + place)
             env._choose(dict(chosen), each[place])
@@ -541,8 +541,6 @@ class LlvmVectorEnv(VectorEnv):
 
     def _observations(self) -> Any:
         each = [env._observation() for env in self.envs]
-        if self.envs[0].observation_space_name is None:
-            return np.zeros((self.num_envs, 0), np.int64)
         return np.stack(each) if isinstance(each[0], np.ndarray) else tuple(each)
 
 

@@ -15,6 +15,29 @@ STRIDE_BUCKETS = {"agent20": 16, "agent58": 32}
 DEFAULT_MAX_LOOPS = {"agent20": 10, "agent58": 20}
 
 
+class NoObservation(spaces.Space):
+    """Of an environment that observes nothing by default: its only member is None, as in CompilerGym."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None)
+
+    def sample(self, mask: object = None, probability: object = None) -> None:
+        return None
+
+    def contains(self, x: object) -> bool:
+        return x is None
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoObservation)
+
+    def __repr__(self) -> str:
+        return "NoObservation()"
+
+
 class NamedDiscrete(spaces.Discrete):
     """A Discrete space with named actions."""
 

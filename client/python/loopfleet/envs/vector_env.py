@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from .. import _core
-from .._core import Walk
+from .._core import Walk, counted
 from .environments import LoopTuneEnv
 from .episode import Episode, Verdict, arrive, ask_again, late
 from .walk_env import Start, WalkEnv, check_options
@@ -84,14 +84,14 @@ class WalkVectorEnv(VectorEnv):
         chosen = dict(options or {})
         check_options(chosen, _OPTIONS)
         if isinstance(chosen.get("benchmark"), (list, tuple)) and len(chosen["benchmark"]) != self.num_envs:
-            raise ValueError(f"{len(chosen['benchmark'])} benchmarks for {self.num_envs} environments")
+            raise ValueError(f"{counted(len(chosen['benchmark']), 'benchmark', 'benchmarks')} for {self._all()}")
         mask = chosen.pop("reset_mask", None)
         places = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
         if seed is not None or not self._rngs:
             seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)] \
                 if seed is None or isinstance(seed, numbers.Integral) else list(seed)
             if len(seeds) != self.num_envs:
-                raise ValueError(f"{len(seeds)} seeds for {self.num_envs} environments")
+                raise ValueError(f"{counted(len(seeds), 'seed', 'seeds')} for {self._all()}")
             self._rngs = [np.random.default_rng(each) for each in seeds]
         self._begin(places, chosen)
         return self._observations(np.arange(self.num_envs)), self._infos(np.arange(self.num_envs))
@@ -129,6 +129,9 @@ class WalkVectorEnv(VectorEnv):
         """Legal actions: bool, num_envs x actions."""
         return self._masks.astype(bool)
 
+    def _all(self) -> str:
+        return counted(self.num_envs, "environment", "environments")
+
     # ---- EnvPool
 
     def async_reset(self, *, seed: int | None = None) -> None:
@@ -145,7 +148,7 @@ class WalkVectorEnv(VectorEnv):
         places = np.asarray(self._last if env_id is None else env_id, np.int64)
         actions = np.asarray(actions, np.int64)
         if places.shape != actions.shape or places.ndim != 1:
-            raise ValueError(f"{actions.size} actions for {places.size} environments")
+            raise ValueError(f"{counted(actions.size, 'action', 'actions')} for {counted(places.size, 'environment', 'environments')}")
         if len(set(places.tolist())) < len(places) or ((places < 0) | (places >= self.num_envs)).any():
             raise ValueError(f"env_id {places.tolist()} must be different numbers below {self.num_envs}")
         for place in places.tolist():
@@ -163,7 +166,7 @@ class WalkVectorEnv(VectorEnv):
         what has arrived and requests the rest again."""
         if len(self._sent) < self.batch_size:
             raise gym.error.NoAsyncCallError(
-                f"{len(self._sent)} environments have an action, recv() gives {self.batch_size}", "recv")
+                f"{counted(len(self._sent), 'environment has', 'environments have')} an action, recv() gives {self.batch_size}", "recv")
         got: dict[int, Verdict] = {}
         place = -1
         deadline = time.monotonic() + self._makes.timeout

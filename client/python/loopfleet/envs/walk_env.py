@@ -402,6 +402,8 @@ class WalkEnv(gym.Env):
 
     def _make_walk(self, start: Start, actions: Sequence[str]) -> Walk:
         benchmark = start.benchmark
+        if _core.kind_of(str(benchmark)) == "passes":
+            raise LookupError(f"{benchmark} is a program for LLVM passes, not loops: use loopfleet/LLVM-v0")
         source = {"benchmark" if benchmark.startswith("benchmark://") else "ir": str(benchmark)}
         if (dialect := Walk(**source).dialect) != self.dialect:
             other = "LoopTune-v0" if dialect == "agent" else "LoopTool-v0"

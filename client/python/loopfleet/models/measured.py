@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import JobError
+from .._core import JobError, counted
 from ..rows import program_of
 from ..splits import PARTS
 from .errors import ModelError, need
@@ -60,7 +60,7 @@ class Measured:
                 left_out += 1
                 why = str(error)
         if left_out:
-            warnings.warn(f"{left_out} rows were left out; the last one: {why}", stacklevel=2)
+            warnings.warn(f"{counted(left_out, 'row', 'rows')} left out; the last one: {why}", stacklevel=2)
         if not used:
             told = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common()) or "there are none"
             raise ModelError(f"none of the rows has a figure that may be trusted: {told}")

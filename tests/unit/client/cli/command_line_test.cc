@@ -70,6 +70,15 @@ TEST_F(CommandLineTest, TakesSettingsBeforeAndBehindTheCommand) {
   EXPECT_EQ(seen_->settings.timeout_s, 2.5);
 }
 
+TEST_F(CommandLineTest, ATimeoutIsAbove0AndSaidInPlainNumbers) {
+  for (const char* wrong : {"-1", "0", "nan", "soon"}) {
+    const std::string text = Complaint({"tool", "fly", "--timeout", wrong});
+    EXPECT_TRUE(text.starts_with(
+        std::string("loopfleet: --timeout: must be a number above 0, not '") + wrong + "'\n"))
+        << text;
+  }
+}
+
 TEST_F(CommandLineTest, PutsTheEnvironmentAboveTheFile) {
   const auto file =
       std::filesystem::temp_directory_path() / ("command_line_" + std::to_string(::getpid()));

@@ -26,6 +26,10 @@ class CompletionTest : public testing::Test {
     CLI::App* eval = app_.add_subcommand("eval", "measure");
     eval->add_flag("--fresh,-f", flag_, "again");
     eval->add_option("--device", text_, "where")->check(CLI::IsMember({"cpu", "cuda"}));
+    eval->add_option("--actions", text_, "what to do")->type_name("A,B,C");
+    CLI::App* batch = app_.add_subcommand("batch", "one batch");
+    batch->add_option("batch", text_, "which");
+    batch->add_flag("--json", flag_, "print JSON");
   }
   ~CompletionTest() override {
     if (!file_.empty()) ::unlink(file_.c_str());
@@ -70,7 +74,7 @@ TEST_F(CompletionTest, BashOffersWhatMayFollow) {
                          "; _loopfleet; printf '%s\\n' \"${COMPREPLY[@]}\""));
   };
   EXPECT_EQ(complete("loopfleet ''", 1),
-            (std::set<std::string>{"worker", "eval", "--address", "--help"}));
+            (std::set<std::string>{"worker", "eval", "batch", "--address", "--help"}));
   EXPECT_EQ(complete("loopfleet wo", 1), (std::set<std::string>{"worker"}));
   EXPECT_EQ(complete("loopfleet worker ''", 2), (std::set<std::string>{"list", "show", "--help"}));
   EXPECT_EQ(complete("loopfleet worker list --j", 3), (std::set<std::string>{"--json"}));
@@ -79,6 +83,16 @@ TEST_F(CompletionTest, BashOffersWhatMayFollow) {
   EXPECT_EQ(complete("loopfleet list --j", 2), (std::set<std::string>{}));
   EXPECT_EQ(complete("loopfleet eval --device ''", 3), (std::set<std::string>{"cpu", "cuda"}));
   EXPECT_EQ(complete("loopfleet eval --device cu", 3), (std::set<std::string>{"cuda"}));
+  EXPECT_EQ(complete("loopfleet eval --actions toggle_", 3),
+            (std::set<std::string>{"toggle_mode", "toggle_thread"}));
+  EXPECT_EQ(complete("loopfleet eval --actions down,toggle_m", 3),
+            (std::set<std::string>{"down,toggle_mode"}));
+  EXPECT_EQ(complete("loopfleet batch --j", 2), (std::set<std::string>{"--json"}));
+  EXPECT_EQ(Words(Run(Shell::kBash, "bash",
+                      "loopfleet() { echo BATCH STATE; echo 12 finished; echo 7 running; }\n"
+                      "COMP_WORDS=(loopfleet batch ''); COMP_CWORD=2; _loopfleet\n"
+                      "printf '%s\\n' \"${COMPREPLY[@]}\"")),
+            (std::set<std::string>{"last", "12", "7", "--json", "--help"}));
 }
 
 TEST_F(CompletionTest, ZshReadsTheScript) {
@@ -99,6 +113,9 @@ TEST_F(CompletionTest, ZshReadsTheScript) {
   EXPECT_NE(at_list.find("--json:print JSON"), std::string::npos) << at_list;
   EXPECT_EQ(at_list.find("eval"), std::string::npos) << at_list;
   EXPECT_EQ(complete("loopfleet eval --device ''", 4), "cpu\ncuda\n");
+  EXPECT_NE(complete("loopfleet eval --actions ''", 4).find("swap_down\n"), std::string::npos);
+  EXPECT_NE(complete("loopfleet batch ''", 3).find("last\n"), std::string::npos);
+  EXPECT_EQ(complete("loopfleet batch --", 3).find("last\n"), std::string::npos);
 }
 
 TEST_F(CompletionTest, FishOffersWhatMayFollow) {
@@ -114,6 +131,8 @@ TEST_F(CompletionTest, FishOffersWhatMayFollow) {
   EXPECT_EQ(below.find("eval"), std::string::npos) << below;
   EXPECT_NE(complete("loopfleet worker list --").find("--json"), std::string::npos);
   EXPECT_EQ(complete("loopfleet eval --device "), "cpu\twhere\ncuda\twhere\n");
+  EXPECT_EQ(complete("loopfleet eval --actions down,toggle_m"), "down,toggle_mode\twhat to do\n");
+  EXPECT_NE(complete("loopfleet batch ").find("last\n"), std::string::npos);
 }
 
 }  // namespace

@@ -124,6 +124,8 @@ TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
   h.Submit("c", {{.tree = 1}, {.tree = 2}});
   h.Write();
   h.Report("w", h.TakeLeases("w").at(0));  // before the drift
+  EXPECT_EQ(ShownWorker(h).recent_figures, 1U);
+  EXPECT_EQ(ShownWorker(h).recent_imprecise, 0U);
   h.Pass(seconds(2));
   h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(1)));
   h.Pass(seconds(2));

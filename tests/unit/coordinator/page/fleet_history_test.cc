@@ -56,6 +56,21 @@ TEST_F(FleetHistoryTest, BatchesHaveRatesOfTheirOwn) {
   EXPECT_EQ(history_.JobsPerSecond(BatchId{1}), std::nullopt);
 }
 
+TEST_F(FleetHistoryTest, NamesClientsByTheirKeys) {
+  wire::AuthorizedKeys keys;
+  const wire::Principal alice{.role = wire::Role::kClient, .name = "alice"};
+  const wire::Principal node{.role = wire::Role::kWorker, .name = "node1"};
+  keys.Add(wire::PublicKey{}, alice);
+  EXPECT_EQ(NamesOf(keys), (ClientNames{{ClientIdOf(alice), "alice"}}));
+  const Uuid stranger = Uuid::Random();
+  EXPECT_EQ(history_.NameOf(stranger), stranger.ToString().substr(0, 12));
+  snapshot_.client_names = std::make_shared<const ClientNames>(NamesOf(keys));
+  Pass(1s, 0);
+  EXPECT_EQ(history_.NameOf(ClientIdOf(alice)), "alice");
+  EXPECT_EQ(history_.NameOf(ClientIdOf(node)), ClientIdOf(node).ToString().substr(0, 12));
+  EXPECT_EQ(history_.NameOf(Uuid{}), "coordinator");
+}
+
 TEST_F(FleetHistoryTest, KeepsTheCanariesOfWorkersThatAreThere) {
   const Uuid worker = Uuid::Random();
   snapshot_.fleet.workers = {{.worker = worker, .canary_ratio = 1.25}};

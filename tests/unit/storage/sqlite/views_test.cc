@@ -1,9 +1,14 @@
 // What a person sees in the sqlite3 shell.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -50,6 +55,63 @@ class ViewsTest : public ScratchDatabase {
     return rows;
   }
 };
+
+TEST_F(ViewsTest, SamplesAreJsonOfTheSameNumbers) {
+  const auto connection = OpenByHand();
+  auto query = connection
+                   ->Start(
+                       "SELECT r.samples_ns, s.samples_ns, s.sample_flags FROM results r "
+                       "JOIN v_samples s ON s.result = r.id")
+                   .value();
+  int rows = 0;
+  for (;;) {
+    const auto is_row = query.Next();
+    ASSERT_TRUE(is_row) << is_row.error().message;
+    if (!*is_row) break;
+    const auto blob = query.Blob();
+    std::vector<double> expected(blob.size() / sizeof(double));
+    ASSERT_FALSE(expected.empty());
+    std::memcpy(expected.data(), blob.data(), blob.size());
+    const auto samples = nlohmann::json::parse(query.Text()).get<std::vector<double>>();
+    ASSERT_EQ(samples.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(samples[i], expected[i], 1e-14 * expected[i]);
+    }
+    EXPECT_EQ(query.Text(), "[0,1,0,0]");
+    ++rows;
+  }
+  EXPECT_EQ(rows, 2);
+}
+
+// Powers of two and their neighbours, below 1 ns and far above.
+TEST_F(ViewsTest, SamplesOfEveryMagnitude) {
+  const std::vector<double> samples = {1,    2,     0.75,     std::nextafter(1.0, 2.0),   1e-9,
+                                       1e15, 2e-12, 12345.25, std::nextafter(4096.0, 0.0)};
+  std::string hex;
+  for (const double sample : samples) {
+    for (const std::uint8_t byte : std::bit_cast<std::array<std::uint8_t, 8>>(sample)) {
+      hex += fmt::format("{:02X}", byte);
+    }
+  }
+  RunByHand(
+      fmt::format("UPDATE results SET samples_ns = x'{}', sample_flags = zeroblob({}) WHERE id = 1",
+                  hex, samples.size()));
+  const std::string text = Rows("SELECT samples_ns FROM v_samples WHERE result = 1", 1).at(0);
+  const auto read = nlohmann::json::parse(text).get<std::vector<double>>();
+  ASSERT_EQ(read.size(), samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    EXPECT_NEAR(read[i], samples[i], 1e-14 * samples[i]);
+  RunByHand("UPDATE results SET samples_ns = x'', sample_flags = x'' WHERE id = 1");
+  EXPECT_EQ(Rows("SELECT samples_ns, sample_flags FROM v_samples WHERE result = 1", 2).at(0),
+            "[]|[]");
+}
+
+TEST_F(ViewsTest, CountsActions) {
+  EXPECT_EQ(Rows("SELECT idx, actions, action_count FROM v_results ORDER BY idx LIMIT 2", 3),
+            (std::vector<std::string>{"0|down,swap_up,split_4|3", "1|split_16|1"}));
+  RunByHand("UPDATE jobs SET actions = '' WHERE idx = 0");
+  EXPECT_EQ(Rows("SELECT action_count FROM v_results WHERE \"index\" = 0", 1).at(0), "0");
+}
 
 TEST_F(ViewsTest, Results) {
   EXPECT_EQ(
@@ -194,7 +256,8 @@ TEST_F(DocumentedTest, EveryQueryGivesTheColumnsThatAreShown) {
 // Every view can be read to its end, and the page describes it.
 TEST_F(DocumentedTest, EveryViewIsReadToItsEnd) {
   const auto views = Names("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name");
-  EXPECT_EQ(views, (std::vector<std::string>{"v_best", "v_observations", "v_results"}));
+  EXPECT_EQ(views,
+            (std::vector<std::string>{"v_best", "v_observations", "v_results", "v_samples"}));
   for (const std::string& view : views) {
     const Answer answer = Ask("SELECT * FROM " + view);
     EXPECT_GT(answer.rows, 0) << view;

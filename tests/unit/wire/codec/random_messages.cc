@@ -284,7 +284,9 @@ WorkerInfo RandomMessages::Worker() {
           .quarantine = Text(),
           .quarantine_cause = Pick<QuarantineCause>(kQuarantineCauses),
           .quarantined_ms = random_.Next(),
-          .outdated = Text()};
+          .outdated = Text(),
+          .recent_figures = Number32(),
+          .recent_imprecise = Number32()};
 }
 
 JobExplanation RandomMessages::Explanation() {

@@ -72,6 +72,46 @@ TEST(BatchReport, ShowsTheFirstOfEachOfManyBenchmarks) {
   EXPECT_NE(text.find("and 10 more"), std::string::npos) << text;
 }
 
+Outcome Left(std::uint32_t index, double instructions, const std::string& passes,
+             const std::string& uri = "generator://csmith-v0/7") {
+  Outcome outcome{.job = {BatchId{7}, index}, .benchmark = looptree::BenchmarkUri{uri}};
+  Observed observed;
+  observed.values["IrInstructionCount"] = instructions;
+  observed.values["commandline"] = fmt::format("opt-19 -passes='{}' in.bc -o out.bc", passes);
+  outcome.evaluation.verdict = std::move(observed);
+  return outcome;
+}
+
+TEST(BatchReport, ShowsThePassesThatLeftTheFewestInstructions) {
+  BatchReport report(2);
+  report.Add(Left(0, 300, ""));
+  report.Add(Left(1, 100, "function(gvn)"));
+  report.Add(Left(2, 200, "function(sroa)"));
+  report.Add(Left(3, 100, "function(gvn)"));  // the same once more
+  EXPECT_EQ(report.Summary(), "4 ok");
+  const Json best = report.ToJson()["best"];
+  ASSERT_EQ(best.size(), 2U);
+  EXPECT_EQ(best[0]["job"], "7.1");
+  EXPECT_EQ(best[0]["instructions"], 100.0);
+  EXPECT_EQ(best[1]["passes"], "function(sroa)");
+  const std::string text = report.Details();
+  EXPECT_TRUE(text.starts_with("the fewest instructions:\n")) << text;
+  EXPECT_NE(text.find("function(gvn)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("7.0"), std::string::npos) << text;
+}
+
+TEST(BatchReport, ShowsTheFewestOfEachOfManyPrograms) {
+  BatchReport report(2);
+  report.Add(Left(0, 300, "function(gvn)"));
+  report.Add(Left(1, 100, "", "generator://csmith-v0/8"));
+  report.Add(Left(2, 200, "function(gvn)", "generator://csmith-v0/8"));
+  const std::string text = report.Details();
+  EXPECT_TRUE(text.starts_with("the fewest instructions of each benchmark:\n")) << text;
+  EXPECT_NE(text.find("7.0 "), std::string::npos) << text;
+  EXPECT_NE(text.find("7.1 "), std::string::npos) << text;
+  EXPECT_EQ(text.find("7.2 "), std::string::npos) << text;
+}
+
 TEST(BatchReport, OfNothingIsEmpty) {
   const BatchReport report;
   EXPECT_EQ(report.Summary(), "0 ok");

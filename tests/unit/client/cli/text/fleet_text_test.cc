@@ -78,7 +78,7 @@ TEST(StatusText, IsAFewLinesForPeople) {
       "queue        1,204 waiting (cpu 1,204, cuda 0, any 0), the oldest for 12 s; 8 leased\n"
       "jobs         3,100 accepted, 1,888 finished, 5 failed, 320 from the store or shared\n"
       "failures     CUT 3, RUN_CRASH 2\n"
-      "batches      12: 100 of 1,300 done, 5 failed\n");
+      "running      batch 12: 100 of 1,300 jobs done, 5 failed\n");
 }
 
 TEST(StatusJson, HasTheSameNumbers) {

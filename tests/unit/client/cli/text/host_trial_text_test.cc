@@ -24,7 +24,7 @@ TEST(HostTrialText, SaysWhichDifferenceTheHostShows) {
       << "a third of the figures is of C";
   const monitoring::Finding none = FindingOf(Assess({.figures = {Figure(0, 0, 100)}, .failed = 2}));
   EXPECT_EQ(none.severity, Severity::kProblem);
-  EXPECT_EQ(none.why, "1 figures of 1 starts: A 100 %; 2 evaluations failed");
+  EXPECT_EQ(none.why, "1 figure of 1 start: A 100 %; 2 evaluations failed");
   EXPECT_EQ(FindingOf(Assess({.failed = 9})).why, "0 figures of 0 starts; 9 evaluations failed");
 }
 

@@ -88,6 +88,12 @@ class DatabaseCheckTest : public ScratchDatabase {
       auto copied = by_hand->Start("INSERT INTO copied_results VALUES (?,?,?)");
       ASSERT_TRUE(copied && copied->Add(result).Add(1).AddChecksum().Run());
     }
+    for (std::int64_t run = 1; run <= 4; ++run) {
+      auto merged = by_hand->Start("INSERT INTO merged_runs VALUES (?,?,?)");
+      ASSERT_TRUE(merged && merged->Add(run << 32).Add(run << 32).AddChecksum().Run());
+      auto retired = by_hand->Start("INSERT INTO retired_runs VALUES (?,?)");
+      ASSERT_TRUE(retired && retired->Add(1000 + run).AddChecksum().Run());
+    }
     const WallTime day{std::chrono::days(2)};
     Thinning pass({.measured_before = day, .keep_every = 2}, Thinning::Scope::kAll);
     while (!pass.is_over()) ASSERT_TRUE(store->Thin(pass, day));
@@ -139,7 +145,7 @@ class DatabaseCheckTest : public ScratchDatabase {
       {"result_key_chunks", 3}, {"suspect_results", 4}, {"retention", 11},
       {"known_failures", 11},   {"drains", 5},          {"device_states", 6},
       {"suspicions", 10},       {"copied_results", 3},  {"prunings", 12},
-      {"observations", 10}};
+      {"observations", 10},     {"merged_runs", 3},     {"retired_runs", 2}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {

@@ -4,6 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
+#include <stop_token>
+#include <thread>
+
 #include "storage/sqlite/tables/result_table.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
@@ -122,41 +127,162 @@ TEST_F(ResultKeysTest, TheNewestIsFoundInMemoryAndInRuns) {
   for (std::uint32_t tree = 0; tree < kTrees; tree += 12) ASSERT_EQ(ElapsedOf(*again, tree), 4);
 }
 
-// Their filters are in groups, and the newest in none yet.
-TEST_F(ResultKeysTest, TheNewestAreFoundInHundredsOfRuns) {
-  constexpr std::uint32_t kTrees = 16;
-  constexpr std::uint32_t kRounds = 2 * FilterGroup::kFilters + 7;
-  const StoreOptions options{.run_entries = kTrees};
-  const auto hash_of = [](std::uint32_t tree) { return HashOf(KeyFor(Measured(tree, 1))); };
-  // Tree 0 is measured in each round, tree n in round n alone: each round is one run.
-  const auto expect_all = [&](const ResultKeys& keys) {
-    const auto connection = OpenByHand();
-    const auto newest = keys.Find(*connection, hash_of(0), 64).value();
-    ASSERT_EQ(newest.size(), 64u);
-    for (std::uint32_t i = 0; i < 64; ++i) {
-      EXPECT_EQ(newest[i], std::int64_t{(kRounds - 1 - i) * kTrees + 1});
+// Tree 0 is measured in each round, tree 1000 + n in round n alone: each round fills a run.
+class MergedRunsTest : public ResultKeysTest {
+ protected:
+  static constexpr std::uint32_t kTrees = 16;
+  static constexpr StoreOptions kOptions{.run_entries = kTrees};
+
+  void AddRounds(Store& store, std::uint32_t rounds) {
+    for (; rounds > 0; --rounds) {
+      std::vector<Evaluation> evaluations = {Measured(0, 1), Measured(1000 + rounds_++, 1)};
+      for (std::uint32_t i = 2; i < kTrees; ++i) evaluations.push_back(Measured(100'000 + i, 1));
+      Add(store, evaluations);
     }
-    EXPECT_EQ(keys.Find(*connection, hash_of(0), 1000).value().size(), kRounds);
-    for (std::uint32_t round = 0; round < kRounds; ++round) {
-      const auto found = keys.Find(*connection, hash_of(1000 + round), 64).value();
-      EXPECT_EQ(found, std::vector<ResultId>{round * kTrees + 2}) << round;
-    }
-    EXPECT_TRUE(keys.Find(*connection, hash_of(999), 64).value().empty());
-  };
-  auto store = OpenStore(options);
-  for (std::uint32_t round = 0; round < kRounds; ++round) {
-    std::vector<Evaluation> evaluations = {Measured(0, 1), Measured(1000 + round, 1)};
-    for (std::uint32_t i = 2; i < kTrees; ++i) evaluations.push_back(Measured(100'000 + i, 1));
-    Add(*store, evaluations);
   }
-  EXPECT_EQ(NumberByHand("SELECT count(*) FROM result_key_runs"), std::int64_t{kRounds} - 1)
-      << "the last round is in memory, until the next transaction";
-  expect_all(*store->result_keys());
+
+  static std::vector<ResultId> IdsOf(const ResultKeys& keys, Connection& connection,
+                                     std::uint32_t tree, std::size_t max) {
+    return keys.Find(connection, HashOf(KeyFor(Measured(tree, 1))), max).value();
+  }
+
+  void ExpectAll(const ResultKeys& keys) {
+    const auto connection = OpenByHand();
+    const auto newest = IdsOf(keys, *connection, 0, 20);
+    ASSERT_EQ(newest.size(), std::min(rounds_, 20u));
+    for (std::uint32_t i = 0; i < newest.size(); ++i) {
+      EXPECT_EQ(newest[i], std::int64_t{(rounds_ - 1 - i) * kTrees + 1});
+    }
+    EXPECT_EQ(IdsOf(keys, *connection, 0, 10'000).size(), rounds_);
+    for (std::uint32_t round = 0; round < rounds_; ++round) {
+      EXPECT_EQ(IdsOf(keys, *connection, 1000 + round, 64),
+                std::vector<ResultId>{round * kTrees + 2})
+          << round;
+    }
+    EXPECT_TRUE(IdsOf(keys, *connection, 999, 64).empty());
+  }
+
+  // Until nothing is left to merge or to remove.
+  static void Settle(Store& store) {
+    for (int i = 0; i < 300; ++i) ASSERT_TRUE(store.Apply({}));
+  }
+
+  std::int64_t Whole(std::size_t level) {
+    return NumberByHand(
+        fmt::format("SELECT count(*) FROM merged_runs WHERE first_part >> 32 = {}", level).c_str());
+  }
+  std::int64_t LiveChunks() { return NumberByHand("SELECT count(*) FROM result_key_chunks"); }
+
+  std::uint32_t rounds_ = 0;
+};
+
+TEST_F(MergedRunsTest, SixteenRunsBecomeOneAtEveryLevel) {
+  auto store = OpenStore(kOptions);
+  AddRounds(*store, 30);
+  ExpectAll(*store->result_keys());
+  AddRounds(*store, 2 * 256 + 2 * 16 + 5 - 30);
+  ExpectAll(*store->result_keys());
+  Settle(*store);
+  ExpectAll(*store->result_keys());
+  EXPECT_EQ(Whole(2), 2);
+  EXPECT_EQ(Whole(1), 2);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM result_key_runs WHERE run < 1 << 32"), 5);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM retired_runs"), 0);
+  EXPECT_EQ(LiveChunks(), NumberByHand("SELECT count(*) FROM result_key_runs"))
+      << "those of merged runs are removed; a part has one here";
   store.reset();
-  store = OpenStore(options);
-  for (int transactions = 0; transactions < 3; ++transactions) {
-    expect_all(*store->result_keys());  // each puts a group together, until there are two
+  store = OpenStore(kOptions);
+  ExpectAll(*store->result_keys());
+  EXPECT_EQ(ElapsedOf(*OpenReader(), 1000), 1);
+}
+
+// Whichever transaction fails or is the last of its program.
+TEST_F(MergedRunsTest, AMergeGoesOnWhereItWasInterrupted) {
+  auto store = OpenStore(kOptions);
+  AddRounds(*store, 17);
+  for (int turn = 0; turn < 40; ++turn) {
+    if (turn % 3 == 0) {
+      RunByHand("UPDATE writer SET epoch = epoch + 1");
+      EXPECT_FALSE(store->Apply({}));
+      RunByHand("UPDATE writer SET epoch = epoch - 1");
+    } else if (turn % 3 == 1) {
+      store.reset();
+      store = OpenStore(kOptions);
+    }
+    ExpectAll(*store->result_keys());
     ASSERT_TRUE(store->Apply({}));
+  }
+  Settle(*store);
+  EXPECT_EQ(Whole(1), 1);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM result_key_runs"), 16 + 1);
+  EXPECT_EQ(LiveChunks(), 16 + 1);
+  ExpectAll(*store->result_keys());
+}
+
+// Also with keys of its own, which may be older than the last merge.
+TEST_F(MergedRunsTest, ALookUpGoesOnWhileRunsAreMergedAndRemoved) {
+  const auto store = OpenStore(kOptions);
+  AddRounds(*store, 20);
+  const auto look_up = [](StoreReader& reader, std::stop_token stop, std::atomic<int>& found) {
+    while (!stop.stop_requested()) {
+      for (std::uint32_t round = 0; round < 20; ++round) {
+        ASSERT_EQ(ElapsedOf(reader, 1000 + round), 1) << round;
+        ++found;
+      }
+    }
+  };
+  std::atomic<int> found = 0;
+  const auto shared = store->OpenReader().value();
+  const auto alone = OpenReader();
+  {
+    const std::jthread one([&](std::stop_token stop) { look_up(*shared, stop, found); });
+    const std::jthread other([&](std::stop_token stop) { look_up(*alone, stop, found); });
+    AddRounds(*store, 300);
+    Settle(*store);
+  }
+  EXPECT_GT(found, 20);
+  EXPECT_EQ(Whole(2), 1);
+}
+
+TEST_F(MergedRunsTest, ADamagedRunIsNotMergedAndResultsAreStillStored) {
+  {
+    const auto store = OpenStore(kOptions);
+    AddRounds(*store, 10);
+  }
+  RunByHand("UPDATE result_key_chunks SET checksum = checksum + 1 WHERE id >> 16 = 3");
+  const auto store = OpenStore(kOptions);
+  AddRounds(*store, 30);
+  Settle(*store);
+  EXPECT_EQ(Whole(1), 0);
+  const auto connection = OpenByHand();
+  const auto keys = store->result_keys();
+  EXPECT_EQ(IdsOf(*keys, *connection, 1000 + 30, 64).size(), 1u);
+}
+
+// What a merged run lost is read from the results again, and merged again.
+TEST_F(MergedRunsTest, ADamagedMergedRunIsMadeAgain) {
+  for (const char* damage :
+       {"UPDATE result_key_runs SET checksum = checksum + 1 WHERE run = (1 << 32) + 20",
+        "DELETE FROM result_key_runs WHERE run = (1 << 32) + 18",
+        "UPDATE merged_runs SET checksum = checksum + 1 WHERE first_part = (1 << 32) + 17",
+        "INSERT INTO retired_runs VALUES (1, 7)"}) {
+    SCOPED_TRACE(damage);
+    auto store = OpenStore(kOptions);
+    AddRounds(*store, 40);
+    Settle(*store);
+    ASSERT_GE(Whole(1), 2);
+    store.reset();
+    RunByHand(damage);
+    store = OpenStore(kOptions);
+    ExpectAll(*store->result_keys());
+    AddRounds(*store, 20);
+    Settle(*store);
+    ExpectAll(*store->result_keys());
+    EXPECT_EQ(LiveChunks(), NumberByHand("SELECT count(*) FROM result_key_runs"));
+    store.reset();
+    std::filesystem::remove(path());
+    rounds_ = 0;
+    batch_ = 0;
   }
 }
 
@@ -173,7 +299,7 @@ TEST_F(ResultKeysTest, RunsOfAnEarlierVersionAreSearchedBesideNewOnes) {
     }
   };
   constexpr std::uint32_t kOld = 5;
-  constexpr std::uint32_t kNew = 2 * FilterGroup::kFilters + 3;
+  constexpr std::uint32_t kNew = 67;
   add_runs(*OpenStore({.run_entries = kTrees}), 0, kOld + 1);
   ASSERT_EQ(NumberByHand("SELECT count(*) FROM result_key_runs"), kOld);
   WriteFilters(RunFilter(8, ~std::uint64_t{0}));  // smaller; it denies nothing
