@@ -287,6 +287,11 @@ def test_a_policy_proposes_good_legal_schedules_for_new_programs(data, tmp_path)
     assert times[0] <= np.quantile(random, 0.1), "the first beats nine of ten random walks"
     policy.save(tmp_path / "policy.npz")
     assert PolicyModel.load(tmp_path / "policy.npz").propose(UNSEEN, 8) == proposals
+    with np.load(tmp_path / "policy.npz") as file:
+        arrays = dict(file)
+    np.savez(tmp_path / "bad.npz", **{**arrays, "examples": np.frombuffer(b'[{"kind": "x", "sizes": 3}]', np.uint8)})
+    with pytest.raises(BadModelFile, match="bad.npz is damaged"):
+        PolicyModel.load(tmp_path / "bad.npz")
     ir = loopfleet.Walk(benchmark=UNSEEN).observe("ir")
     assert PolicyModel.load(tmp_path / "policy.npz").propose(ir=ir)
     took = []

@@ -127,11 +127,17 @@ class PolicyModel:
         check_features(path, facts, FEATURE_NAMES)
         try:
             model = cls(kept=int(facts["kept"]), candidates=int(facts["candidates"]))
-            model._examples = json.loads(arrays["examples"].tobytes())
+            model._examples = [_checked(example) for example in json.loads(arrays["examples"].tobytes())]
             model._judge = Trees.of_arrays(arrays, "judge", len(FEATURE_NAMES))
         except (KeyError, TypeError, ValueError, ModelError) as error:
             raise BadModelFile(f"{path} is damaged: {error}") from error
         return model
+
+
+def _checked(example: dict[str, Any]) -> dict[str, Any]:
+    """KeyError, TypeError or ValueError: it is no example of a model's file."""
+    return {"kind": str(example["kind"]), "sizes": [float(size) for size in example["sizes"]],
+            "actions": [[str(name) for name in actions] for actions in example["actions"]]}
 
 
 def _kind_and_sizes(benchmark: str | None, ir: str | None) -> tuple[str, list[float]]:
