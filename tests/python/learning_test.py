@@ -80,7 +80,7 @@ def test_torch_loads_an_export(client, tmp_path):
     assert (batch["loops"][~batch["mask"]] == 0).all() and (batch["gflops"] > 0).all()
     strange = [{**row, "tree_key": f"{number:032x}"} for number, row in enumerate(rows)]
     export(rows + strange, tmp_path / "strange")
-    with pytest.warns(UserWarning, match=f"{len(train)} of {2 * len(train)} rows were left out"):
+    with pytest.warns(UserWarning, match=f"{len(train)} of {2 * len(train)} rows left out"):
         rest = ScheduleDataset(tmp_path / "strange", "train")
     assert len(rest) == rest.left_out == len(train) and train.left_out == 0
 
