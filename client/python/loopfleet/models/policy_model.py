@@ -19,7 +19,7 @@ from .model_file import check_features, read_model, write_model
 from .schedule_features import FEATURE_NAMES, features
 from .trees import Trees, fit_trees
 
-_KEPT = 4          # of each program's schedules, the quickest
+_KEPT = 16         # of each program's schedules, the quickest
 _CANDIDATES = 64   # tried on a new program, at most
 _ROUNDS = 300      # of the judge
 _LAYOUT = "agent58"
@@ -91,8 +91,9 @@ class PolicyModel:
         return [walks[place].history for place in order[:count]]
 
     def _trees(self, start: Walk, examples: list[dict[str, Any]]) -> list[Walk]:
-        """Different trees: the best of all examples, the nearest first, then the second best."""
-        walks, seen = [], set()
+        """Different trees: the untuned one, then the best of all examples, the nearest first, then
+        the second best."""
+        walks, seen = [start.copy()], {start.tree_key}
         for rank in range(self.kept):
             for example in examples:
                 if rank >= len(example["actions"]):
