@@ -23,6 +23,9 @@ flood        how long a client waits while another one sends all that it can
 interactive  how long one job waits behind a million of another client [QUEUED [JOBS]]
 gpu_compile  loop tree to cubin beside NVRTC from CUDA C++ of the same kernel to cubin; needs no GPU [--gpu-arch sm_90]
 isolation    what confining kernels costs, and how soon the next runs after a crash
+learned      strategies and learned models on 25 products that no model was trained on (LoopTune's test set), or, with
+             --table 2, on convolutions, chains, reductions and large products beside numpy; goes on where it was
+             [--out FILE.jsonl] [--programs 25] [--seconds 1,10,60] [--seeds 1] [--only policy,random]
 llvm         steps of LLVM passes per second of processor time beside a process of opt-19 for each, and what a shared prefix saves
              [--batches 2] [--debian FOLDER]
 llvm_semantics  csmith programs before and after random passes, random passes over llvm-stress programs, mutated bitcode
@@ -65,7 +68,7 @@ case "$name" in
   isolation) targets=(bench_isolation) ;;
   llvm) targets=(bench_llvm) ;;
   page) targets=(bench_page loopfleet-coordinator) ;;
-  python | llvm_semantics | tensor) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
+  learned | python | llvm_semantics | tensor) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   security) targets=(bench_security loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;
@@ -80,11 +83,15 @@ fi
 
 # Standard output carries results only.
 {
-  if [[ $name == python || $name == llvm_semantics || $name == tensor ]]; then tests/python/make_environment.sh --without-learning; fi
+  if [[ $name == learned ]]; then
+    tests/python/make_environment.sh
+  elif [[ $name == python || $name == llvm_semantics || $name == tensor ]]; then
+    tests/python/make_environment.sh --without-learning
+  fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2
-if [[ $name == python || $name == llvm_semantics || $name == tensor ]]; then
+if [[ $name == learned || $name == python || $name == llvm_semantics || $name == tensor ]]; then
   PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python "bench/cases/$name.py" "$@"
 fi
 exec "build/release/bin/bench_$name" "$@"

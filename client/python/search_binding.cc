@@ -67,6 +67,12 @@ class CalledScorer : public client::Scorer {
   nb::object function_;
 };
 
+Candidate CandidateOf(const client::LoopSpace& space, const Names& names) {
+  auto actions = looptree::ParseActions(names);
+  if (!actions) throw nb::value_error(actions.error().message.c_str());
+  return Must(space.FromActions(*actions));
+}
+
 // strategy(n, results) -> up to n action lists; results: (actions, nanoseconds or None), new ones.
 class CalledStrategy : public client::Strategy {
  public:
@@ -77,9 +83,7 @@ class CalledStrategy : public client::Strategy {
     const nb::object results = std::exchange(news_, nb::list());
     std::vector<Candidate> proposed;
     for (const Names& names : nb::cast<std::vector<Names>>(function_(most, results))) {
-      auto actions = looptree::ParseActions(names);
-      if (!actions) throw nb::value_error(actions.error().message.c_str());
-      proposed.push_back(Must(space_->FromActions(*actions)));
+      proposed.push_back(CandidateOf(*space_, names));
     }
     return proposed;
   }
@@ -132,7 +136,8 @@ class Searcher {
 };
 
 void MakeSearcher(Searcher* place, std::string benchmark, std::string ir,
-                  const nb::object& strategy, std::uint64_t seed, const nb::object& scorer) {
+                  const nb::object& strategy, std::uint64_t seed, const nb::object& scorer,
+                  const std::vector<Names>& start) {
   const auto space = Must(client::LoopSpace::Open(SourceOf(std::move(benchmark), std::move(ir))));
   std::unique_ptr<client::Strategy> made;
   if (nb::isinstance<nb::str>(strategy)) {
@@ -142,6 +147,11 @@ void MakeSearcher(Searcher* place, std::string benchmark, std::string ir,
   }
   if (!scorer.is_none()) {
     made = client::MakeGuided(std::move(made), std::make_unique<CalledScorer>(scorer), seed);
+  }
+  if (!start.empty()) {
+    std::vector<Candidate> first;
+    for (const Names& names : start) first.push_back(CandidateOf(*space, names));
+    made = client::MakeStarted(std::move(made), std::move(first));
   }
   new (place) Searcher(space, std::move(made));
 }
@@ -153,7 +163,7 @@ void BindSearch(nb::module_& module) {
                        "One search of one benchmark: asks a strategy for schedules that are new, "
                        "and remembers their figures. Measures nothing by itself.")
       .def("__init__", &MakeSearcher, "benchmark"_a = "", "ir"_a = "", "strategy"_a = "auto",
-           "seed"_a = 1, "scorer"_a = nb::none())
+           "seed"_a = 1, "scorer"_a = nb::none(), "start"_a = std::vector<Names>{})
       .def(
           "ask",
           [](Searcher& searcher, std::size_t most) {

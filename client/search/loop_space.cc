@@ -208,15 +208,23 @@ Candidate LoopSpace::Cross(const Candidate& first, const Candidate& last,
 
 Result<Candidate> LoopSpace::FromActions(std::span<const Action> actions) const {
   AgentWalk walk(benchmark_, looptree::RuleSet::kStructural);
+  std::vector<Step> steps;
   for (const Action& action : actions) {
+    const LoopTree before = walk.tree();
+    const std::vector<TreeRef> loops = LoopsOf(before);
+    const auto at = std::ranges::find(loops, walk.cursor());
     if (auto applied = walk.Apply(action); !applied) {
       return Fail(ErrorKind::kInvalid, applied.error().message);
     }
+    if (walk.tree().schedule() == before.schedule()) continue;
+    steps.push_back({static_cast<std::uint32_t>(at - loops.begin()), action});
   }
-  return WithKey({.steps = {},
-                  .actions = {walk.history().begin(), walk.history().end()},
-                  .tree = walk.tree(),
-                  .cursor = walk.cursor()});
+  Candidate found = WithKey({.actions = {walk.history().begin(), walk.history().end()},
+                             .tree = walk.tree(),
+                             .cursor = walk.cursor()});
+  // Not the same if there are more steps than allowed, or if an action undid others.
+  if (Follow(steps).key == found.key) found.steps = std::move(steps);
+  return found;
 }
 
 }  // namespace loopfleet::client

@@ -29,7 +29,8 @@ class LoopSpace final : public SearchSpace {
   std::optional<Candidate> Extend(const Candidate& from, const Step& step) const;
   // From the start. Leaves out each step that is illegal where it is reached, or changes nothing.
   Candidate Follow(std::span<const Step> steps) const;
-  // These actions from the start. kInvalid: one is illegal, and which.
+  // These actions from the start, and the steps that lead to the same tree, if there are such.
+  // kInvalid: one is illegal, and which.
   Result<Candidate> FromActions(std::span<const looptree::Action> actions) const;
 
  private:

@@ -97,7 +97,13 @@ def python_page(package):
     yield "What `loopfleet` exports, from its docstrings; [PYTHON.md](docs/PYTHON.md) explains how the parts work together.\n"
     modules = {"loopfleet": exported(package), "loopfleet.envs": ["LoopTuneEnv", "LoopToolEnv", "WalkEnv", "WalkVectorEnv"],
                "loopfleet.export": ["export", "check"], "loopfleet.campaign": ["Spec", "points"],
-               "loopfleet.torch_data": ["ScheduleDataset"], "loopfleet.compiler_gym": ["make"],
+               "loopfleet.torch_data": ["ScheduleDataset"],
+               "loopfleet.models.cost_model": ["CostModel"], "loopfleet.models.comparison_model": ["ComparisonModel"],
+               "loopfleet.models.policy_model": ["PolicyModel"], "loopfleet.models.measured": ["Measured", "read_rows"],
+               "loopfleet.models.schedule_features": ["features"], "loopfleet.models.evaluation": ["evaluate"],
+               "loopfleet.models.landscapes": ["landscape", "expected_best"], "loopfleet.models.dqn": ["DQN"],
+               "loopfleet.models.ppo": ["PPO"], "loopfleet.models.distributed": ["ActorOptions", "train_distributed"],
+               "loopfleet.compiler_gym": ["make"],
                "loopfleet.compiler_gym.wrappers": ["TimeLimit", "CycleOverBenchmarks", "RandomOrderBenchmarks"]}
     for module, names in modules.items():
         yield f"## {module}\n"

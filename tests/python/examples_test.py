@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from learning_packages import learning_package
 
 import loopfleet
 from loopfleet import compiler_gym
+from loopfleet.models.training import random_policy
 
 EXAMPLES = Path(os.environ["LOOPFLEET_SOURCE"]) / "client/python/examples"
 
@@ -47,36 +49,59 @@ def test_an_agent_races_random_search(name, agent, run):
     assert facts["benchmarks"] == held_out[:1]
 
 
+def test_actors_train_in_processes_of_their_own(tmp_path):
+    learning_package("torch")
+    # As a program: what is spawned imports the main module again.
+    done = subprocess.run([sys.executable, str(EXAMPLES / "distributed_dqn.py"), "--steps", "700", "--actors", "3",
+                           "--held-out", "1", "--evaluations", "4", "--seeds", "1", "--out", str(tmp_path / "out")],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "steps of 3 actors" in done.stdout
+    facts = json.loads((tmp_path / "out.json").read_text())
+    assert facts["training_steps"] >= 700 and set(facts["speedup_of_the_best"]) == {"distributed DQN", "random search"}
+
+
+def test_the_data_set_is_made_and_goes_on(tmp_path):
+    folder = tmp_path / "schedules"
+    command = [sys.executable, str(EXAMPLES / "schedule_dataset.py"), "--folder", str(folder), "--points", "300"]
+    for _ in range(2):  # the second time everything is there
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert "campaign: 3" in done.stdout and "landscape: " in done.stdout, done.stderr
+        assert done.returncode == 0 or "of the points failed" in done.stderr
+    assert (folder / "landscape.png").stat().st_size > 1000 and "| best of 5 |" in (folder / "landscape.md").read_text()
+    card = (folder / "data/README.md").read_text()
+    assert "How the points were drawn" in card and "**region**" in card and "license: cc-by-4.0" in card
+
+
+def test_the_data_set_has_no_program_that_models_are_judged_by(monkeypatch):
+    from loopfleet.rows import program_of
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.syspath_prepend(str(EXAMPLES.parents[2] / "bench/cases"))
+    spec = importlib.import_module("schedule_dataset").specification()
+    judged = importlib.import_module("learned").TEST_PRODUCTS
+    assert spec.points == 200_000 and len(judged) == 25
+    kinds = {benchmark.split("://")[1].split("/")[0] for benchmark in spec.benchmarks}
+    assert kinds == {"mm-v0", "conv-v0", "program-v0"}
+    trained = {program_of(benchmark, None)[0] for benchmark in spec.benchmarks}
+    assert len(trained) == len(spec.benchmarks) and None not in trained
+    assert not trained & {program_of(benchmark, None)[0] for benchmark in judged}
+
+
 def test_cost_models_of_an_exported_campaign(run, tmp_path):
     learning_package("torch")
     learning_package("xgboost")
-    facts = json.loads(run("cost_model", "--points", "240", "--programs", "16", "--epochs", "4", "--folder",
+    facts = json.loads(run("cost_model", "--points", "240", "--programs", "16", "--suspect", "--folder",
                            str(tmp_path / "work")).read_text())
-    assert set(facts["models"]) == {"xgboost", "MLP", "pairwise", "random"}
-    assert all(part["programs"] >= 1 for part in facts["parts"].values())
-    assert sum(part["programs"] for part in facts["parts"].values()) <= 16
-    for by_part in facts["models"].values():
-        for figures in by_part.values():
-            assert 0 < figures["peak@1"] <= figures["peak@5"] <= 1 and 0 <= figures["pairwise_accuracy"] <= 1
-    assert facts["models"]["xgboost"]["train"]["rmse_log"] < facts["models"]["random"]["train"]["rmse_log"]
-
-
-def test_the_notebook_prints_what_it_shows(capsys):
-    """Every cell runs, in order, and prints as many lines as the notebook has; its figures are of another host."""
-    names = {}
-    for cell in json.loads((EXAMPLES / "first_steps.ipynb").read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] != "code":
-            continue
-        exec("".join(cell["source"]), names)
-        printed = capsys.readouterr().out
-        (shown,) = cell["outputs"]
-        assert len(printed.splitlines()) == len(shown["text"]), printed
+    assert set(facts["judgements"]) == {"trees", "network", "comparison", "comparison_network", "random"}
+    assert all(count >= 1 for count in facts["programs"].values()) and sum(facts["programs"].values()) <= 16
+    for figures in facts["judgements"].values():
+        assert 0 < figures["peak_at_1"] <= figures["peak_at_5"] <= 1 and 0 <= figures["pairwise_accuracy"] <= 1
 
 
 def test_a_random_race_counts_equal_evaluations(monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     race = importlib.import_module("race")
-    walks = race.schedules(race.random_policy, "benchmark://mm64_256_16_range-v0/mm64_64_64", 12, seed=3)
+    walks = race.schedules(random_policy, "benchmark://mm64_256_16_range-v0/mm64_64_64", 12, seed=3)
     keys = {loopfleet.Walk(benchmark="benchmark://mm64_256_16_range-v0/mm64_64_64").tree_key}
     for walk in walks:
         again = loopfleet.Walk(benchmark="benchmark://mm64_256_16_range-v0/mm64_64_64")

@@ -80,7 +80,7 @@ def test_torch_loads_an_export(client, tmp_path):
     assert (batch["loops"][~batch["mask"]] == 0).all() and (batch["gflops"] > 0).all()
     strange = [{**row, "tree_key": f"{number:032x}"} for number, row in enumerate(rows)]
     export(rows + strange, tmp_path / "strange")
-    with pytest.warns(UserWarning, match=f"{len(train)} of {2 * len(train)} rows were left out"):
+    with pytest.warns(UserWarning, match=f"{len(train)} of {2 * len(train)} rows left out"):
         rest = ScheduleDataset(tmp_path / "strange", "train")
     assert len(rest) == rest.left_out == len(train) and train.left_out == 0
 
@@ -88,7 +88,7 @@ def test_torch_loads_an_export(client, tmp_path):
 @pytest.mark.parametrize("rules", ["structural", "loop_nest", "loop_nest_58"])
 def test_a_row_is_rebuilt_whatever_rules_it_was_walked_under(rules):
     learning_package("torch")
-    from loopfleet.torch_data import rebuild
+    from loopfleet.rows import rebuild
     conv = "benchmark://conv-v0/conv1_4_16_16__8_4_3_3"
     actions = ["down", "split_5", "swap_down", "unroll", "swap_up", "split_4", "split_2"]  # differs by rule set
     keys = {}

@@ -45,4 +45,4 @@ def test_every_command_runs_and_says_what_the_page_shows(folder):
         # there are depends on the host, and the agent's actions on what it learned.
         lines = [line for line in shown.split("...\n")[-1].splitlines() if not re.match(r"actions:|[A-D] +\d", line)]
         assert [line for line in lines if shape(line) not in said] == []
-    assert (folder / "build/dqn.pt").exists() and (folder / "build/tutorial-data/data/train.parquet").exists()
+    assert (folder / "build/dqn.npz").exists() and (folder / "build/tutorial-data/data/train.parquet").exists()

@@ -1,16 +1,17 @@
 """A race on matrix products that no agent was trained on: the walks of a policy against random ones, at equal
-numbers of evaluated schedules. Used by ppo.py and dqn.py beside this."""
+numbers of evaluated schedules. Used by experiment.py beside this."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 import loopfleet
 from loopfleet.envs import LoopTuneEnv
+from loopfleet.models.training import Policy
 
 SIZES = range(64, 193, 32)
 
@@ -20,14 +21,6 @@ def matmuls(train: int, held_out: int, seed: int = 0) -> tuple[list[str], list[s
     every = [f"benchmark://mm64_256_16_range-v0/mm{m}_{n}_{k}" for m in SIZES for n in SIZES for k in SIZES]
     chosen = np.random.default_rng(seed).permutation(every)
     return chosen[:train].tolist(), chosen[train:train + held_out].tolist()
-
-
-# Number of an action, given the observation and which are legal.
-Policy = Callable[[np.ndarray, np.ndarray, np.random.Generator], int]
-
-
-def random_policy(observation: np.ndarray, mask: np.ndarray, rng: np.random.Generator) -> int:
-    return int(rng.choice(np.flatnonzero(mask)))
 
 
 def schedules(policy: Policy, benchmark: str, evaluations: int, seed: int) -> list[list[str]]:

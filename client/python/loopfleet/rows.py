@@ -254,3 +254,21 @@ def _finished(row: Row) -> Row:
         row[name] = row.get(name) or None
     row["program"], row["region"] = program_of(row.get("benchmark"), row.get("ir"))
     return {name: row.get(name) for name in FIELDS}
+
+
+def rebuild(row: Row, features: str = "agent58") -> _core.Walk:
+    """The walk to a row's tree. A row does not contain the rules of its replay, so all are tried
+    until the tree key matches."""
+    benchmark, ir = row.get("benchmark") or "", row.get("ir") or ""
+    for merge_all_first in (False, True):
+        for rules in ("structural", "loop_nest", "loop_nest_58"):
+            # Uses agent20, because with agent58 "loop_nest" means the older rules.
+            walk = _core.Walk(benchmark=benchmark, ir=ir, features="agent20", rules=rules,
+                              merge_all_first=merge_all_first)
+            for name in row["actions"]:
+                walk.apply(name)
+            if walk.tree_key.hex() == row["tree_key"]:
+                return walk if features == "agent20" else _core.Walk(ir=walk.observe("ir"), features=features,
+                                                                     start_cursor=walk.cursor)
+    raise _core.JobError(f"{benchmark or 'a program'} with {','.join(row['actions'])}: this version's tree has "
+                         f"another key than {row['tree_key']}")

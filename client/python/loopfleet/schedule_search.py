@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, Protocol, Union
 
 from . import _core
 from ._core import Outcome
@@ -21,6 +21,20 @@ Actions = list[str]
 Strategy = Union[str, Callable[[int, list], Sequence[Actions]]]
 # scorer(action lists) -> a number each; the lower, the quicker
 Scorer = Callable[[list], Sequence[float]]
+
+
+class ScorerModel(Protocol):
+    """A model that scores: CostModel or ComparisonModel of loopfleet.models, or one's own."""
+
+    def scorer_for(self, benchmark: str | None, ir: str | None) -> Scorer:
+        """If it has a method ``learn(action lists, ns or None of each)``, that is called with each
+        batch of figures."""
+
+
+class StartModel(Protocol):
+    """A model that proposes schedules: PolicyModel of loopfleet.models, or one's own."""
+
+    def start_for(self, benchmark: str | None, ir: str | None) -> Sequence[Actions]: ...
 
 
 @dataclass(frozen=True)
@@ -62,15 +76,17 @@ class SearchResult:
 
 def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds: float | None = None,
            evaluations: int | None = None, seed: int = 1, client: Client | None = None,
-           scorer: Scorer | None = None, in_flight: int = 64, cut_factor: float = 4.0, confirm: bool = True,
-           ir: str | None = None, **fields: Any) -> SearchResult:
+           scorer: Scorer | ScorerModel | None = None, start: Sequence[Actions] | StartModel = (), in_flight: int = 64,
+           cut_factor: float = 4.0, confirm: bool = True, ir: str | None = None, **fields: Any) -> SearchResult:
     """Looks for the quickest schedule, until ``seconds`` or ``evaluations`` are over or nothing is
     left to try.
 
     ``strategy`` is a name of `loopfleet search --help`, or a callable; ``scorer`` chooses among many
-    proposals of it. ``fields`` are those of every job, such as ``threads`` or ``labels``. A schedule
-    ``cut_factor`` times slower than the best so far is cut; 0: none is. Figures of other hardware
-    classes than the first one's are not used. ValueError: a bad argument, with the nearest valid one.
+    proposals of it, and a CostModel learns from the figures as they come. The schedules of
+    ``start``, or of a PolicyModel, are measured first, after the untuned one. ``fields`` are those
+    of every job, such as ``threads`` or ``labels``. A schedule ``cut_factor`` times slower than the
+    best so far is cut; 0: none is. Figures of other hardware classes than the first one's are not
+    used. ValueError: a bad argument, with the nearest valid one.
     """
     if (seconds is None) == (evaluations is None):
         raise ValueError("give either seconds or evaluations, and not both: one of them ends the search")
@@ -78,25 +94,35 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
         raise ValueError(f"in_flight must be at least 1, not {in_flight}")
     if benchmark is not None:
         benchmark = with_scheme(benchmark)
-    searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer)
+    begun = time.monotonic()  # what models take counts, too
+    if hasattr(scorer, "scorer_for"):
+        scorer = scorer.scorer_for(benchmark, ir)
+    if hasattr(start, "start_for"):
+        start = start.start_for(benchmark, ir)
+    searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer, [list(actions) for actions in start])
     given = {"benchmark": benchmark} if benchmark is not None else {"ir": ir}
+    run = _Run(searcher, getattr(scorer, "learn", None), {**given, **fields}, begun, seconds, evaluations, in_flight,
+               cut_factor)
     if client is not None:
-        return _Run(client, searcher, {**given, **fields}, seconds, evaluations, in_flight, cut_factor).result(confirm)
+        return run.result(client, confirm)
     with Client() as own:
-        return _Run(own, searcher, {**given, **fields}, seconds, evaluations, in_flight, cut_factor).result(confirm)
+        return run.result(own, confirm)
 
 
 class _Run:
-    def __init__(self, client: Client, searcher: _core.Searcher, fields: dict[str, Any], seconds: float | None,
-                 evaluations: int | None, in_flight: int, cut_factor: float):
-        self._client, self._searcher, self._fields = client, searcher, fields
+    _client: Client
+
+    def __init__(self, searcher: _core.Searcher, learn: Callable[[list, list], None] | None, fields: dict[str, Any],
+                 begun: float, seconds: float | None, evaluations: int | None, in_flight: int, cut_factor: float):
+        self._searcher, self._learn, self._fields = searcher, learn, fields
         self._seconds, self._evaluations, self._in_flight = seconds, evaluations, in_flight
         self._cut_factor = cut_factor
-        self._start = time.monotonic()
+        self._start = begun
         self._hardware: str | None = None
         self._flop_count = 0
 
-    def result(self, confirm: bool) -> SearchResult:
+    def result(self, client: Client, confirm: bool) -> SearchResult:
+        self._client = client
         while batch := self._ask():
             self._measure(batch)
         took = time.monotonic() - self._start
@@ -118,7 +144,7 @@ class _Run:
         return self._searcher.ask(most) if most > 0 else []
 
     def _measure(self, batch: list[tuple[int, Actions]]) -> None:
-        numbers, figures = [], []
+        numbers, actions, figures = [], [], []
         for tries in range(_TRIES):
             again = []
             for asked, outcome in zip(batch, self._client.evaluate_many(self._jobs(batch))):
@@ -126,11 +152,14 @@ class _Run:
                     again.append(asked)
                     continue
                 numbers.append(asked[0])
+                actions.append(asked[1])
                 figures.append(self._figure(outcome))
             batch = again
             if not batch:
                 break
         self._searcher.tell(numbers, figures, time.monotonic() - self._start)
+        if self._learn is not None:
+            self._learn(actions, figures)
 
     def _jobs(self, batch: list[tuple[int, Actions]]) -> list[dict[str, Any]]:
         fields = dict(self._fields)

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from ._core import JobError, Walk, counted
+from ._core import JobError, counted
+from .rows import rebuild
 from .splits import PARTS
 
 
@@ -70,20 +71,3 @@ class ScheduleDataset(Dataset):
                 "strides": torch.from_numpy(self.strides[number]), "program": int(self.program[number]),
                 "flop_count": self.figures[number, 0], "elapsed_ns": self.figures[number, 1],
                 "gflops": self.figures[number, 2]}
-
-
-def rebuild(row: dict[str, Any], features: str = "agent58") -> Walk:
-    """The walk to a row's tree. A row does not contain the rules of its replay, so all are tried
-    until the tree key matches."""
-    for merge_all_first in (False, True):
-        for rules in ("structural", "loop_nest", "loop_nest_58"):
-            # Uses agent20, because with agent58 "loop_nest" means the older rules.
-            walk = Walk(benchmark=row["benchmark"] or "", ir=row["ir"] or "", features="agent20", rules=rules,
-                        merge_all_first=merge_all_first)
-            for name in row["actions"]:
-                walk.apply(name)
-            if walk.tree_key.hex() == row["tree_key"]:
-                return walk if features == "agent20" else Walk(ir=walk.observe("ir"), features=features,
-                                                               start_cursor=walk.cursor)
-    raise JobError(f"{row['benchmark'] or 'a program'} with {','.join(row['actions'])}: this version's tree has "
-                   f"another key than {row['tree_key']}")

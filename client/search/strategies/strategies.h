@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "client/search/scorer.h"
 #include "client/search/strategy.h"
@@ -40,5 +41,9 @@ std::unique_ptr<Strategy> MakeTreeSearch(SharedSpace space, std::uint64_t seed);
 // that the rest have no figure.
 std::unique_ptr<Strategy> MakeGuided(std::unique_ptr<Strategy> inner,
                                      std::unique_ptr<Scorer> scorer, std::uint64_t seed);
+
+// Proposes `first`, then what `inner` does, which is told their figures, too.
+std::unique_ptr<Strategy> MakeStarted(std::unique_ptr<Strategy> inner,
+                                      std::vector<Candidate> first);
 
 }  // namespace loopfleet::client

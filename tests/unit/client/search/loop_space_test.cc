@@ -64,6 +64,22 @@ TEST(LoopSpace, ActionsOfOthersAreChecked) {
   EXPECT_EQ(space->FromActions(illegal).error().kind, ErrorKind::kInvalid);
 }
 
+TEST(LoopSpace, ActionsOfOthersBecomeSteps) {
+  const auto space = OpenSpace("benchmark://mm-v0/mm64_64_64");
+  SplitMix64 random(11);
+  for (int i = 0; i < 200; ++i) {
+    const Candidate walk = space->RandomWalk(8, random);
+    const Candidate found = space->FromActions(walk.actions).value();
+    EXPECT_EQ(found.key, walk.key);
+    EXPECT_EQ(space->Follow(found.steps).key, walk.key);
+  }
+  // One that changes nothing is no step, and neither are moves of the cursor.
+  const std::vector<looptree::Action> actions = {looptree::Down{}, looptree::Split{.factor = 4},
+                                                 looptree::Up{}};
+  const std::vector<Step> wanted = {{.loop = 1, .change = looptree::Split{.factor = 4}}};
+  EXPECT_EQ(space->FromActions(actions)->steps, wanted);
+}
+
 TEST(LoopSpace, RefusesWhatItCannotSearch) {
   const auto unknown = LoopSpace::Open(looptree::BenchmarkUri{"benchmark://mm-v1/mm8_8_8"});
   EXPECT_NE(unknown.error().message.find("mm-v0"), std::string::npos) << unknown.error().message;

@@ -127,6 +127,45 @@ TEST(Guided, PassesOnWhatTheScorerPrefers) {
   EXPECT_EQ(seen.learned, 1);
 }
 
+TEST(Started, ProposesTheFirstOnesAndThenWhatTheInnerOneDoes) {
+  const SharedSpace space = OpenSpace(kMatrix);
+  SplitMix64 random(5);
+  const std::vector<Candidate> first = {space->RandomWalk(3, random), space->RandomWalk(3, random),
+                                        space->RandomWalk(3, random)};
+  const auto started = MakeStarted(MakeGenetic(space, 1), first);
+  const std::vector<Candidate> two = started->Propose(2);
+  ASSERT_EQ(two.size(), 2);
+  EXPECT_EQ(two[0].key, first[0].key);
+  EXPECT_EQ(two[1].key, first[1].key);
+  const std::vector<Candidate> third = started->Propose(2);
+  ASSERT_EQ(third.size(), 1);
+  EXPECT_EQ(third[0].key, first[2].key);
+  const std::vector<Candidate> others = MakeGenetic(space, 1)->Propose(4);
+  EXPECT_EQ(started->Propose(4)[3].key, others[3].key);
+}
+
+// Beams expand what they were started with, the genetic strategy has it as a parent.
+TEST(Started, TellsTheInnerOneTheirFigures) {
+  const SharedSpace space = OpenSpace(kMatrix);
+  SplitMix64 random(5);
+  const Candidate start = space->Start();
+  const Candidate quick = space->RandomWalk(3, random);
+  for (const bool is_beam : {true, false}) {
+    auto inner = is_beam ? MakeBeam(space, {.width = 1}) : MakeGenetic(space, 1);
+    const auto started = MakeStarted(std::move(inner), {quick});
+    started->Tell(std::vector<Evaluated>{{.candidate = start, .elapsed_ns = 100}});
+    started->Tell(std::vector<Evaluated>{{.candidate = started->Propose(1)[0], .elapsed_ns = 1}});
+    std::size_t descendants = 0;
+    for (const Candidate& one : started->Propose(40)) {
+      descendants += one.length() > quick.length() &&
+                             std::equal(quick.steps.begin(), quick.steps.end(), one.steps.begin())
+                         ? 1
+                         : 0;
+    }
+    EXPECT_GT(descendants, 5) << is_beam;
+  }
+}
+
 TEST(LinearScorer, LearnsASmoothLandscape) {
   const SharedSpace space = OpenSpace(kMatrix);
   const auto scorer = MakeLinearScorer();

@@ -1,0 +1,49 @@
+"""`python -m loopfleet.models evaluate DATA`, `landscape CAMPAIGN`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from ..errors import JobError, LoopfleetError
+from .evaluation import MODELS, evaluate
+from .landscapes import landscape, plot, rows_of_campaign, table
+from .measured import read_rows
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m loopfleet.models", description="Judges models and data sets.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    judge = commands.add_parser("evaluate", help="peak@1 and pairwise accuracy on programs that were held out")
+    judge.add_argument("data", help="a Parquet file, or the folder of an export")
+    judge.add_argument("--models", default=",".join(MODELS), help=f"default: {','.join(MODELS)}")
+    judge.add_argument("--split", default="region", help="what is held out as a whole: region (default) or program")
+    judge.add_argument("--seed", type=int, default=0, help="of the split and of the models")
+    judge.add_argument("--threads", type=int, default=0, help="of xgboost; 0: all cores")
+    judge.add_argument("--suspect", action="store_true", help="use figures that were doubted later, such as a busy host's")
+    depth = commands.add_parser("landscape", help="expected best of random walks over the untuned schedule")
+    depth.add_argument("campaign", help="a campaign's folder")
+    depth.add_argument("--plot", metavar="FILE", help="PNG or SVG")
+    for each in (judge, depth):
+        each.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    try:
+        if given.command == "evaluate":
+            found = evaluate(read_rows(given.data), [name for name in given.models.split(",") if name],
+                             split=given.split, seed=given.seed, threads=given.threads, use_suspect=given.suspect)
+            print(json.dumps(found.to_dict()) if given.json else found)
+            return 0
+        landscapes = landscape(rows_of_campaign(given.campaign))
+        print(json.dumps([asdict(one) for one in landscapes]) if given.json else table(landscapes))
+        if given.plot:
+            plot(landscapes, given.plot)
+    except (LoopfleetError, JobError, OSError) as error:
+        print(f"loopfleet.models: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

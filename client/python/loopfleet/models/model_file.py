@@ -1,0 +1,54 @@
+"""ModelFile: a model as one file, NumPy's .npz without pickle: arrays, and facts as JSON. Reading
+it runs no code of the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import BadModelFile
+
+_FACTS = "facts"
+_FORMAT = 1
+
+
+def write_model(path: str | Path, kind: str, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Writes the file whole or not at all. ``kind`` is the class's name."""
+    text = json.dumps({"format": _FORMAT, "kind": kind, **facts})
+    path = Path(path)
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with open(new, "wb") as file:
+            np.savez_compressed(file, **arrays, **{_FACTS: np.frombuffer(text.encode(), np.uint8)})
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def read_model(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """(facts, arrays). BadModelFile: it is no file of this kind, or of a newer version."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        facts = json.loads(arrays.pop(_FACTS).tobytes())
+        found, version = facts["kind"], facts["format"]
+    except FileNotFoundError:
+        raise BadModelFile(f"there is no file {path}") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        raise BadModelFile(f"{path} holds no model: {error}") from error
+    if found != kind:
+        raise BadModelFile(f"{path} holds a {found}, not a {kind}")
+    if version != _FORMAT:
+        raise BadModelFile(f"{path} has format {version}; this version of loopfleet reads {_FORMAT}")
+    return facts, arrays
+
+
+def check_features(path: str | Path, facts: dict[str, Any], names: tuple[str, ...]) -> None:
+    """BadModelFile: the model was fitted to other features than this version computes."""
+    if facts.get("features") != list(names):
+        raise BadModelFile(f"{path} was fitted to other features than this version of loopfleet computes: fit it again")

@@ -1,0 +1,62 @@
+"""What agents have in common: how they see observations, the curve of what they return, and a
+policy's type."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# Number of an action, given the observation float32[features] and which actions are legal [actions].
+Policy = Callable[[np.ndarray, np.ndarray, np.random.Generator], int]
+
+
+def squash(observations: np.ndarray) -> np.ndarray:
+    """float32, of the same shape: features count loops, sizes and strides, from 0 to a million."""
+    return (np.sign(observations) * np.log1p(np.abs(observations))).astype(np.float32)
+
+
+def random_policy(observation: np.ndarray, mask: np.ndarray, rng: np.random.Generator) -> int:
+    return int(rng.choice(np.flatnonzero(mask)))
+
+
+def random_actions(masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """int64[environments]: a legal action of each, for masks [environments, actions]."""
+    return np.argmax(rng.random(masks.shape) * masks, axis=1)
+
+
+class Returns:
+    """Of the episodes of ``num_envs`` environments, as training goes on."""
+
+    def __init__(self, num_envs: int, on_mark: Callable[[str], Any] | None = None):
+        self.steps = 0
+        self.curve: list[tuple[int, float]] = []  # steps, mean of the last 100 episodes
+        self._recent: deque[float] = deque(maxlen=100)
+        self._running = np.zeros(num_envs)
+        self._since = time.monotonic()
+        self._on_mark = on_mark
+
+    def add(self, rewards: np.ndarray, over: np.ndarray) -> None:
+        """One step of all environments."""
+        self._running += rewards
+        self.add_episodes(self._running[over].tolist(), len(rewards))
+        self._running[over] = 0
+
+    def add_episodes(self, returns: list[float], steps: int) -> None:
+        """Episodes that ended within ``steps`` steps."""
+        self._recent.extend(returns)
+        self.steps += steps
+
+    def mark(self, said: str = "") -> None:
+        """A point of the curve."""
+        if self._recent:
+            self.curve.append((self.steps, float(np.mean(self._recent))))
+            if self._on_mark is not None:
+                self._on_mark(f"{self.seconds:5.0f} s, {self.steps:6} steps{said}: return {self.curve[-1][1]:.3f}")
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._since

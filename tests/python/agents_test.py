@@ -1,0 +1,154 @@
+"""DQN and PPO of loopfleet.models on a made-up environment, their files, the replay, and actors in processes of their
+own on a real cluster."""
+
+import multiprocessing
+import os
+import subprocess
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from learning_packages import learning_package
+
+from loopfleet import models
+from loopfleet.models import BadModelFile, ModelError
+from loopfleet.models.mlp import forward, legal_best
+from loopfleet.models.replay import Replay, Transitions
+from loopfleet.models.training import Returns, squash
+
+ACTIONS = ["left", "right", "never"]
+
+
+class Corridor:
+    """Episodes of three steps; right earns 1 where the sign is up, left where it is down; `never` is illegal."""
+
+    def __init__(self, num_envs=8):
+        self.num_envs = num_envs
+        self.single_observation_space = SimpleNamespace(shape=(2,))
+        self.single_action_space = SimpleNamespace(names=ACTIONS)
+
+    def reset(self, seed=None):
+        self.rng, self.step_number = np.random.default_rng(seed), 0
+        return self.observe(), {"action_mask": self.mask()}
+
+    def mask(self):
+        return np.tile(np.array([1, 1, 0], np.int8), (self.num_envs, 1))
+
+    def observe(self):
+        self.sign = self.rng.choice([-1.0, 1.0], self.num_envs)
+        return np.stack([self.sign, np.full(self.num_envs, self.step_number)], 1).astype(np.float32)
+
+    def step(self, action):
+        assert (action < 2).all(), "illegal"
+        reward = (np.where(action == 1, 1, -1) == self.sign).astype(np.float64)
+        self.step_number = (self.step_number + 1) % 3
+        over = np.full(self.num_envs, self.step_number == 0)
+        return self.observe(), reward, np.zeros(self.num_envs, bool), over, {"action_mask": self.mask()}
+
+
+@pytest.mark.parametrize("name, steps", [("DQN", 2400), ("PPO", 4000)])
+def test_an_agent_learns_what_earns_and_is_kept_in_a_file(name, steps, tmp_path):
+    learning_package("torch")
+    said = []
+    agent = getattr(models, name).for_envs(Corridor())
+    returns = agent.train(Corridor(), steps, on_mark=said.append)
+    assert returns.steps >= steps and len(returns.curve) == len(said) > 1
+    assert returns.curve[-1][1] > 2.4 > returns.curve[0][1], "3 are to be earned, 1.5 by chance"
+    observations = np.array([[1, 0], [-1, 2]], np.float32)
+    masks = np.array([[1, 1, 0], [1, 1, 0]])
+    rng, policy = np.random.default_rng(0), agent.policy()
+    chosen = [policy(observations[0], masks[0], rng) for _ in range(40)]
+    assert set(chosen) <= {0, 1} and chosen.count(1) > 25
+    agent.save(tmp_path / "agent.npz")
+    again = type(agent).load(tmp_path / "agent.npz")
+    ours, theirs = (each.values(observations) if name == "DQN" else each.probabilities(observations, masks)
+                    for each in (agent, again))
+    assert ours == pytest.approx(theirs)
+    assert again.act(observations, masks).shape == (2,)
+    with pytest.raises(BadModelFile, match=f"holds a {name}"):
+        models.PolicyModel.load(tmp_path / "agent.npz")
+    with pytest.raises(ModelError, match="at least one action"):
+        type(agent)(2, [])
+    with np.load(tmp_path / "agent.npz") as file:
+        arrays = dict(file)
+    arrays.pop(next(key for key in arrays if key.endswith("weight")))
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(BadModelFile, match="damaged"):
+        type(agent).load(tmp_path / "bad.npz")
+
+
+def test_actors_compute_the_values_of_the_learner():
+    learning_package("torch")
+    agent = models.DQN(5, ACTIONS, seed=3)
+    x = np.random.default_rng(1).random((7, 5), np.float32) * 100
+    values = forward(agent.layers(), squash(x))
+    assert values == pytest.approx(agent.values(x), abs=1e-5)
+    masks = np.array([[1, 0, 1]] * 7, bool)
+    assert (legal_best(values, masks) == agent.act(x, masks)).all()
+    with pytest.raises(ModelError, match="replay is empty"):
+        agent.learn()
+
+
+def transitions(numbers):
+    numbers = np.asarray(numbers, np.float32)
+    return Transitions(numbers[:, None], np.zeros(len(numbers), np.int64), numbers, numbers[:, None],
+                       np.ones((len(numbers), 2), bool), np.zeros(len(numbers), np.float32))
+
+
+def test_a_replay_keeps_the_last_and_draws_by_priority():
+    rng = np.random.default_rng(0)
+    even = Replay(4, 1, 2)
+    even.add(transitions(range(6)))
+    _, rows, importance = even.draw(400, rng)
+    assert set(rows.reward) == {2, 3, 4, 5} and (importance == 1).all() and len(even) == 4
+    replay = Replay(8, 1, 2, priority=1.0)
+    replay.add(transitions([0, 1, 2]), np.array([1.0, -8.0, 1.0]))
+    places, rows, importance = replay.draw(1000, rng)
+    assert 0.7 < np.mean(rows.reward == 1) < 0.9
+    assert importance[rows.reward == 1].max() < importance[rows.reward == 0].min() == 1
+    replay.correct(places[rows.reward == 1][:1], np.array([0.0]))
+    assert np.mean(replay.draw(1000, rng)[1].reward == 1) < 0.05
+    replay.add(transitions([3]))
+    assert np.mean(replay.draw(1000, rng)[1].reward == 3) > 0.2, "what is new is drawn soon"
+
+
+def test_returns_are_of_whole_episodes():
+    returns = Returns(2)
+    returns.add(np.array([1.0, 2.0]), np.array([False, True]))
+    returns.add(np.array([4.0, 8.0]), np.array([True, False]))
+    returns.mark()
+    assert returns.curve == [(4, 3.5)]
+
+
+# ---- many processes
+
+
+def actor_processes():
+    listed = subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "spawn_main"], capture_output=True, text=True)
+    return listed.stdout.split()
+
+
+def test_eight_actors_train_one_agent_on_one_coordinator(client):
+    learning_package("torch")
+    options = models.ActorOptions(["benchmark://mm-v0/mm32_32_32", "benchmark://mm-v0/mm32_48_32"], envs=2, batch=10)
+    done = models.train_distributed(options, 900, actors=8, address=client.address, seed=2)
+    assert done.returns.steps == sum(done.steps) >= 900
+    assert len(done.steps) == 8 and min(done.steps) > 0, "all of them sent something"
+    assert done.updates > 20 and done.published >= 2 and len(done.returns.curve) >= 2
+    assert not multiprocessing.active_children() and not actor_processes()
+    masks = np.ones((1, len(done.agent.actions)))
+    assert done.agent.act(np.zeros((1, done.agent.features), np.float32), masks).shape == (1,)
+
+
+def test_a_failed_actor_ends_the_training_with_what_it_said(client):
+    learning_package("torch")
+    wrong = models.ActorOptions(["benchmark://mm-v0/mm32_32_32", "benchmark://mm-v9/mm32_32_32"], envs=8)
+    with pytest.raises(models.ActorFailed, match="mm-v9"):
+        models.train_distributed(wrong, 10_000, actors=2, address=client.address)
+    assert not multiprocessing.active_children() and not actor_processes()
+    with pytest.raises(ModelError, match="at least 1, not 0"):
+        models.train_distributed(wrong, 10, actors=0)
+    with pytest.raises(ModelError, match="need benchmarks"):
+        models.train_distributed(models.ActorOptions([]), 10)
+    with pytest.raises(ModelError, match="the agent sees 5 numbers"):
+        models.train_distributed(wrong, 10, agent=models.DQN(5, ACTIONS))
