@@ -120,7 +120,7 @@ ROOMS = {
         "search": ".",
         "cli/exit_code": "",
         "cli/text": ". replay search cli/exit_code",
-        "cli": ". cli/exit_code",
+        "cli": ". search cli/exit_code",
         "cli/commands": ". replay search cli/exit_code cli/text cli",
         "cli/main": "cli",
         "python": ". replay search",

@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 
+#include "client/search/strategy_table.h"
 #include "common/llvm_passes/observation.h"
 #include "common/llvm_passes/pass_action.h"
 #include "common/llvm_passes/program_datasets.h"
@@ -59,6 +60,12 @@ CompletionWords Observations() {
   return all;
 }
 
+CompletionWords StrategyNames() {
+  CompletionWords all{.words = {std::string(kAuto)}, .command = {}};
+  for (const StrategyInfo& one : Strategies()) all.words.emplace_back(one.name);
+  return all;
+}
+
 // The first column of a list, without its head.
 std::string FirstColumn(std::string_view list) {
   return fmt::format("loopfleet {} list --timeout 2 2>/dev/null | tail -n +2 | cut -d\" \" -f1",
@@ -76,6 +83,7 @@ CompletionWords WordsFor(const CLI::Option& option) {
       {"--actions", Actions},
       {"--passes", Passes},
       {"--observe", Observations},
+      {"--strategy", StrategyNames},
   };
   const auto found = by_name.find(option.get_name());
   return found == by_name.end() ? CompletionWords{} : found->second();

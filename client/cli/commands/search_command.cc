@@ -196,14 +196,6 @@ std::string StrategyList() {
   return text;
 }
 
-// As CLI11 states a choice, which is where completion finds it. FindStrategy checks the name, and
-// says which one is near.
-std::string StrategyNames() {
-  std::string names(kAuto);
-  for (const StrategyInfo& one : Strategies()) names += fmt::format(",{}", one.name);
-  return fmt::format("NAME:{{{}}}", names);
-}
-
 }  // namespace
 
 void AddSearchCommand(CommandLine& line) {
@@ -225,7 +217,7 @@ void AddSearchCommand(CommandLine& line) {
                  "benchmark URIs: loops of dialect agent, or programs; several share the fleet")
       ->type_name("BENCHMARK")
       ->required();
-  app.add_option("--strategy", flags->strategy, StrategyList())->type_name(StrategyNames());
+  app.add_option("--strategy", flags->strategy, StrategyList())->type_name("NAME");
   app.add_option("--seconds", flags->seconds, "end after this time, for all benchmarks together")
       ->type_name("S")
       ->check(IsPositive());

@@ -101,9 +101,8 @@ def known_names(source, write_metrics):
         names = set(pathlib.Path(folder, "names").read_text(encoding="utf-8").split())
         table = pathlib.Path(folder, "table.md").read_text(encoding="utf-8")
     labels = {}
-    for row in table.splitlines()[2:]:
-        cells = [cell.strip() for cell in row.strip("|").split(" | ")]
-        labels[cells[0].strip("` ")] = set(filter(None, cells[4].split(", ")))
+    for name, its_labels in re.findall(r"^\| `(\w+)(?:\{([\w,]+)\})?` \|", table, re.MULTILINE):
+        labels[name] = set(filter(None, its_labels.split(",")))
     rules = (source / "monitoring/rules/loopfleet.yml").read_text(encoding="utf-8")
     return names | set(re.findall(r"record: (\S+)", rules)), labels
 
