@@ -776,7 +776,7 @@ def test_tuning_keeps_the_best_and_benchmarks_measure(client):
     def strategy(best, history):
         asked.append((best, history))
         tree = lt.LoopTree(best)
-        return [tree.split("m", 8), tree.split("n", 16)] if len(asked) == 1 else []
+        return [tree.split("m", 8), tree.split("k", 16)] if len(asked) == 1 else []
 
     tuned = c.tune(strategy, seconds=60, client=client)
     assert tuned.evaluated == 3 and len(asked) == 2 and len(asked[1][1]) == 3
