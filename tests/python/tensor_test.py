@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import json
 import os
 import random
 import subprocess
@@ -691,6 +692,29 @@ def test_a_missing_worker_is_named(monkeypatch):
     assert (lt.Tensor(5) + 123).numpy().tolist() == [123] * 5
 
 
+def test_the_articles_schedule_of_positive_products():
+    """33 x 48 x 64: 1584 accumulators at the start, 256 after twelve actions."""
+    x, y = numbers(33, 64), numbers(64, 48, seed=1)
+    m, n, k = lt.symbols("m n k")
+    c = (lt.Tensor(x).to(m, k) * lt.Tensor(y).to(k, n)).max(0).sum(k)
+    benchmark = lt.LoopTree("benchmark://program-v0/positive_product_c33_48_64")
+    assert c.loop_tree == benchmark
+    walk = _core.Walk(ir=c.loop_tree.serialize())
+    for action in "down,swap_down,up,split_32,up,split_8,down,swap_down,down,down,swap_up,swap_up".split(","):
+        assert walk.apply(action)
+    c.loop_tree = lt.LoopTree(walk.observe("ir"))
+    assert "for m in 4 r 1 : L0\n for n in 1 r 16 : L1\n  for k in 64 : L2\n" in str(c.loop_tree)
+    assert c.scratch_bytes == 1024
+    close(c, np.maximum(x[:, :, None] * y[None], 0).sum(1), 1e-4)
+    c.loop_tree = benchmark
+
+
+def test_what_nothing_can_judge_runs_with_a_warning():
+    x = lt.Tensor(numbers(5))
+    with pytest.warns(RuntimeWarning, match="could not be checked"):
+        assert np.isnan((-(abs(x) + 1)).log().numpy()).all()
+
+
 def test_the_service_is_not_for_people():
     worker = os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet-worker")
     for arguments, words in [([], "loopfleet.tensor"), (["--threads", "0"], "--threads"), (["--nonsense"], "nonsense")]:
@@ -759,7 +783,7 @@ def test_random_calls_never_end_the_process():
 
 # ---- on workers ---------------------------------------------------------------------------------------------------
 
-def test_tuning_keeps_the_best_and_benchmarks_measure(client):
+def test_tuning_keeps_the_best_and_benchmarks_measure(client, tmp_path):
     c = product(lt.rand(64, 65), lt.rand(65, 66))
     expected = c.numpy(copy=True)
     start = c.loop_tree
@@ -779,6 +803,9 @@ def test_tuning_keeps_the_best_and_benchmarks_measure(client):
         return [tree.split("m", 8), tree.split("k", 16)] if len(asked) == 1 else []
 
     tuned = c.tune(strategy, seconds=60, client=client)
+    lt.save_schedules(tmp_path / "tuned")
+    rows = [json.loads(line) for line in (tmp_path / "tuned").read_text().splitlines()]
+    assert [row["gflops"] for row in rows if row["tree_key"] == c.tree_key] == [tuned.after]
     assert tuned.evaluated == 3 and len(asked) == 2 and len(asked[1][1]) == 3
     assert c.loop_tree.program_key == start.program_key
     with pytest.raises(lt.ScheduleError, match="another program"):
