@@ -464,6 +464,9 @@ def test_torchs_tensors_share_memory_both_ways():
     back = torch.from_dlpack(c)
     assert back.data_ptr() == address(c.numpy())
     close(lt.Tensor(torch.arange(3.0)), [0, 1, 2])
+    close(lt.Tensor(torch.arange(6).reshape(2, 3)), [[0, 1, 2], [3, 4, 5]])
+    close(lt.Tensor(torch.rand(4, 5, dtype=torch.float64).T > 2), np.zeros((5, 4)))
+    close(lt.Tensor(x.T), x.numpy().T)
     with pytest.raises(lt.DTypeError, match="float32"):
         lt.from_dlpack(torch.zeros(3, dtype=torch.float64))
     with pytest.raises(lt.TensorError, match="dense"):
