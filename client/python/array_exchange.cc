@@ -85,6 +85,8 @@ nb::object ViewOf(std::shared_ptr<Buffer> buffer, const Shape& shape) {
   return nb::cast(std::move(view));
 }
 
+Values Converted(nb::handle object);
+
 // With an `__dlpack__` and no buffer, such as torch's tensors.
 Values FromDlpack(nb::handle object, bool copy) {
   nb::ndarray<nb::ro> array;
@@ -97,13 +99,6 @@ Values FromDlpack(nb::handle object, bool copy) {
                       "the array is not in the memory of the CPU: move it there first");
   }
   const bool is_float32 = array.dtype() == nb::dtype<float>();
-  if (!is_float32) {
-    if (!copy) throw TensorError(Kind::kDType, "copy=False needs float32");
-    throw TensorError(Kind::kDType,
-                      fmt::format("a {} of another type than float32 cannot be read by __dlpack__: "
-                                  "convert it first",
-                                  TypeName(object)));
-  }
   Values values;
   std::int64_t expected = 1;
   bool is_dense = true;
@@ -112,6 +107,10 @@ Values FromDlpack(nb::handle object, bool copy) {
     is_dense &= array.shape(axis) == 1 || array.stride(axis) == expected;
     expected *= static_cast<std::int64_t>(array.shape(axis));
   }
+  if (copy && (!is_float32 || !is_dense)) {
+    return Converted(nb::module_::import_("numpy").attr("from_dlpack")(object));
+  }
+  if (!is_float32) throw TensorError(Kind::kDType, "copy=False needs float32");
   if (!is_dense) {
     throw TensorError(Kind::kTensor,
                       "the array's elements are not dense in memory: make it contiguous");

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Code", "Tuned", "benchmark", "load_schedules", "save_schedules", "tune"]
 
+_figures: dict[str, float] = {}  # GFLOP/s by tree key, of trees that tune() kept
 _FORMATS = ("c", "llvm-ir", "asm", "facts", "ptx")
 
 
@@ -118,7 +119,7 @@ def _tune_by_search(tensor: Tensor, strategy: str, seconds: float, client: Clien
         tensor.loop_tree = LoopTree(walk.observe("ir"))
     else:
         after = before
-    return Tuned(before, after, found.evaluations, history)
+    return _kept(tensor, Tuned(before, after, found.evaluations, history))
 
 
 def _tune_by(tensor: Tensor, strategy: Callable, seconds: float, client: Client, fields: dict[str, Any]) -> Tuned:
@@ -146,15 +147,23 @@ def _tune_by(tensor: Tensor, strategy: Callable, seconds: float, client: Client,
                 best, best_figure = ir, figure
                 history.append((time.monotonic() - begun, figure))
     tensor.loop_tree = LoopTree(best)
-    return Tuned(before, best_figure, len(measured), history)
+    return _kept(tensor, Tuned(before, best_figure, len(measured), history))
+
+
+def _kept(tensor: Tensor, tuned: Tuned) -> Tuned:
+    if tuned.after is not None:
+        _figures[tensor.tree_key] = tuned.after
+    return tuned
 
 
 def save_schedules(path: str | os.PathLike) -> int:
-    """Writes the schedules of all programs that tensors of this process had: one JSON object a line. Gives their number."""
+    """Writes the schedules of all programs that tensors of this process had: one JSON object a line;
+    ``gflops`` is that of tune(), or null. Gives their number."""
     rows = _core.schedules()
     with open(path, "w", encoding="utf-8") as file:
         for program_key, ir in rows:
-            row = {"program_key": program_key, "ir": ir, "tree_key": _core.tree_key_of(ir), "gflops": None,
+            tree_key = _core.tree_key_of(ir)
+            row = {"program_key": program_key, "ir": ir, "tree_key": tree_key, "gflops": _figures.get(tree_key),
                    "host": platform.node()}
             file.write(json.dumps(row) + "\n")
     return len(rows)
