@@ -103,6 +103,7 @@ const std::shared_ptr<Runnable>& Schedule::SharedCode() {
 }
 
 void Schedule::Set(looptree::LoopTree tree) {
+  is_set_ = true;
   tree_ = std::move(tree);
   code_.reset();
   run_ns_ = 0;
@@ -236,9 +237,16 @@ std::shared_ptr<const Plan> Session::PlanOf(Node& root, const std::vector<Node*>
     if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   }
   std::shared_ptr<const Plan> plan = MakePlan(nodes, shapes);
-  if (plans_.size() >= kMostPlans) plans_.clear();
+  if (plans_.size() >= kMostPlans) Tidy();
   plans_.emplace(std::move(key), plan);
   return plan;
+}
+
+void Session::Tidy() {
+  plans_.clear();
+  std::erase_if(schedules_, [](const auto& entry) {
+    return entry.second.use_count() == 1 && !entry.second->is_set();
+  });
 }
 
 void Session::RunSegment(const Plan::Segment& segment, const float* const* inputs, float* output) {

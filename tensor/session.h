@@ -37,6 +37,8 @@ class Schedule {
   // The same, kept alive by the caller.
   const std::shared_ptr<Runnable>& SharedCode();
   void Set(looptree::LoopTree tree);
+  // Someone chose the tree.
+  bool is_set() const { return is_set_; }
   void DropCode() { code_.reset(); }
 
   std::uint64_t flop_count() const { return flop_count_; }
@@ -53,6 +55,7 @@ class Schedule {
   const looptree::LoopTree start_;
   looptree::LoopTree tree_;
   std::shared_ptr<Runnable> code_;  // null: none yet
+  bool is_set_ = false;
   double run_ns_ = 0;
   int runs_ = 0;
 };
@@ -116,6 +119,9 @@ class Session {
   std::shared_ptr<const Plan> PlanOf(Node& root, const std::vector<Node*>& nodes);
   std::shared_ptr<const Plan> MakePlan(const std::vector<Node*>& nodes,
                                        const std::vector<std::vector<std::int64_t>>& shapes);
+  // So that a process that computes ever new programs does not grow: forgets all plans, and the
+  // schedules that nobody set or uses.
+  void Tidy();
   std::shared_ptr<Schedule> ScheduleOf(const looptree::LoopTree& start);
   void RunSegment(const Plan::Segment& segment, const float* const* inputs, float* output);
 

@@ -72,13 +72,22 @@ double NumberOf(nb::handle object) {
 
 // ---- arguments ----------------------------------------------------------------------------------
 
+// nullptr: it is of another class. One look-up, where isinstance and cast take two.
+template <class T>
+const T* TryPointer(nb::handle object) {
+  const T* pointer = nullptr;
+  return nb::try_cast(object, pointer, false) ? pointer : nullptr;
+}
+
 Symbol SymbolOf(nb::handle object) {
-  if (nb::isinstance<Symbol>(object)) return nb::cast<Symbol>(object);
+  if (const auto* const symbol = TryPointer<Symbol>(object)) return *symbol;
   throw nb::type_error(fmt::format("a Symbol is wanted, not a {}", TypeName(object)).c_str());
 }
 
 std::vector<Symbol> SymbolsOf(nb::handle objects) {
   std::vector<Symbol> symbols;
+  constexpr std::size_t kUsual = 4;
+  symbols.reserve(kUsual);
   for (const nb::handle object : objects) symbols.push_back(SymbolOf(object));
   return symbols;
 }
@@ -145,7 +154,10 @@ std::vector<Tensor::Constraint> ConstraintsOf(nb::handle object) {
 
 // The other operand of arithmetic; nullopt: NotImplemented.
 std::optional<Tensor> TryOperand(nb::handle object) {
-  if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
+  if (PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr())) {
+    return Tensor::Constant(NumberOf(object));
+  }
+  if (const auto* const tensor = TryPointer<Tensor>(object)) return *tensor;
   if (IsScalar(object)) return Tensor::Constant(NumberOf(object));
   return std::nullopt;
 }

@@ -178,6 +178,16 @@ TEST(TensorTest, SchedulesBelongToTheStructure) {
   c.set(c.schedule()->start());
 }
 
+TEST(TensorTest, EverNewProgramsAreForgottenButNotChosenSchedules) {
+  const Tensor a = Counting({4}).to({m});
+  const Tensor chosen = a + Tensor::Constant(-1);
+  chosen.set(looptree::SplitLoop(chosen.loop_tree(), 0, 2).value());
+  const std::string ir = looptree::IrTextOf(chosen.loop_tree());
+  for (int i = 0; i < 21'000; ++i) (a * Tensor::Constant(i)).segments();
+  EXPECT_LT(Session::Of().schedules().size(), 11'000U);
+  EXPECT_EQ(looptree::IrTextOf((a + Tensor::Constant(-1)).loop_tree()), ir);
+}
+
 TEST(TensorTest, WhatIsNoLeafCannotBeSet) {
   Tensor sum = Counting({2}) + Counting({2});
   EXPECT_NE(MessageOf(Kind::kTensor, [&] { sum.fill(1); }).find("add"), std::string::npos);
