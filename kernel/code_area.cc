@@ -16,8 +16,9 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;
 
 std::unexpected<Error> Refused(const char* what) {
-  return Fail(ErrorKind::kSystem,
-              fmt::format("{} for machine code: {}", what, std::strerror(errno)));
+  const int code = errno;
+  return Fail(code == EACCES || code == EPERM ? ErrorKind::kSystem : ErrorKind::kUnavailable,
+              fmt::format("{} for machine code: {}", what, std::strerror(code)));
 }
 
 }  // namespace

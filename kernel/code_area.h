@@ -34,7 +34,7 @@ class CodeArea : public std::enable_shared_from_this<CodeArea> {
     const KernelFunction function_;
   };
 
-  // kSystem: the system allows no memory that is executable.
+  // kSystem: the system allows no memory that is executable; kUnavailable: there is none now.
   static Result<std::shared_ptr<CodeArea>> Create(std::size_t bytes = std::size_t{256} << 20);
   ~CodeArea();
 

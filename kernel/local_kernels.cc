@@ -1,5 +1,8 @@
 #include "kernel/local_kernels.h"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -9,15 +12,23 @@
 
 #include "common/looptree/text/text.h"
 #include "kernel/compile_message.h"
+#include "kernel/fork_count.h"
 
 namespace loopfleet {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-std::vector<int> AnyCores(std::uint32_t threads) {
+// The first ones that this process may use.
+std::vector<int> UsableCores(std::uint32_t threads) {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  ::sched_getaffinity(0, sizeof usable, &usable);
   std::vector<int> cores;
-  for (std::uint32_t i = 0; i < threads; ++i) cores.push_back(static_cast<int>(i));
+  for (int core = 0; core < CPU_SETSIZE && cores.size() < threads; ++core) {
+    if (CPU_ISSET(core, &usable)) cores.push_back(core);
+  }
+  for (std::size_t i = 0; !cores.empty() && cores.size() < threads; ++i) cores.push_back(cores[i]);
   return cores;
 }
 
@@ -31,7 +42,19 @@ struct LocalKernel::Scratch {
   std::vector<std::unique_ptr<float, Freed>> buffers;
 };
 
-SharedThreads::SharedThreads(std::uint32_t threads) : pool_(AnyCores(threads)) {}
+SharedThreads::SharedThreads(std::uint32_t threads)
+    : threads_(threads),
+      owner_(::getpid()),
+      pool_(std::make_unique<ThreadPool>(UsableCores(threads))) {}
+
+const ParallelFor* SharedThreads::parallel_for(const std::lock_guard<std::mutex>&) {
+  if (owner_ != ::getpid()) {
+    (void)pool_.release();  // the parent's threads: a forked child can neither use nor end them
+    pool_ = std::make_unique<ThreadPool>(UsableCores(threads_));
+    owner_ = ::getpid();
+  }
+  return pool_->parallel_for();
+}
 
 LocalKernel::LocalKernel(Served served, std::unique_ptr<CodeArea::Block> code,
                          std::shared_ptr<SharedThreads> threads)
@@ -87,10 +110,14 @@ void LocalKernel::Run(const float* const* inputs, float* const* outputs) {
 
 std::expected<std::shared_ptr<LocalKernel>, Failure> LocalKernels::Compile(
     const looptree::LoopTree& tree, VerifyWish verify) {
+  if (const std::uint64_t forks = ForkCount(); forks != fork_count_) {
+    area_.reset();  // lives on while a kernel is in it
+    fork_count_ = forks;
+  }
   if (!area_) {
     auto area = CodeArea::Create();
     if (!area) {
-      is_forbidden_ = true;
+      is_forbidden_ = area.error().kind == ErrorKind::kSystem;
       return std::unexpected(
           Failure{.code = FailureCode::kUnsupported, .message = area.error().message});
     }

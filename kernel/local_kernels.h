@@ -2,6 +2,8 @@
 // LocalKernels: kernels that this process calls itself. `loopfleet-worker serve` compiles them for a
 // place in this process's CodeArea and verifies them in a child before they run here.
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <expected>
@@ -18,20 +20,20 @@
 
 namespace loopfleet {
 
-// Threads for the kernels of one process: a ThreadPool that several threads may use in turns.
+// Threads for the kernels of one process: a ThreadPool that several threads may use in turns. A
+// forked process gets threads of its own.
 class SharedThreads {
  public:
   explicit SharedThreads(std::uint32_t threads);
-  std::uint32_t size() const { return pool_.size(); }
   // For as long as the lock is held.
-  const ParallelFor* parallel_for(const std::lock_guard<std::mutex>&) const {
-    return pool_.parallel_for();
-  }
+  const ParallelFor* parallel_for(const std::lock_guard<std::mutex>&);
   std::mutex& mutex() { return mutex_; }
 
  private:
+  const std::uint32_t threads_;
   std::mutex mutex_;
-  ThreadPool pool_;
+  pid_t owner_;
+  std::unique_ptr<ThreadPool> pool_;
 };
 
 // Code in this process. Safe from any thread: calls at the same time have scratch of their own.
@@ -85,7 +87,9 @@ class LocalKernels {
   const std::uint32_t threads_;
   CompileService service_;
   bool is_forbidden_ = false;
-  std::shared_ptr<CodeArea> area_;        // null: not yet needed
+  // After a fork, parent and child have its pages in common: neither writes there any more.
+  std::shared_ptr<CodeArea> area_;  // null: not yet needed
+  std::uint64_t fork_count_ = 0;    // when it was made
   std::shared_ptr<SharedThreads> shared_;  // null: not yet needed
 };
 

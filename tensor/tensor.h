@@ -6,7 +6,7 @@
 //
 //   const Symbol m("m"), n("n"), k("k");
 //   Tensor a(std::vector<Symbol>{m, k}), b(std::vector<Symbol>{k, n});
-//   Tensor c = (a * b).Sum({k});
+//   Tensor c = (a * b).sum({k});
 
 #include <concepts>
 #include <cstdint>

@@ -50,7 +50,7 @@ ServeReply KernelServer::Answer(const ServeRequest& request) {
     served.verified = Verified::kBefore;
     return served;
   }
-  LF_TRY(Judged judged, Verify(*tree, request.compile.threads));
+  LF_TRY(Judged judged, Verify(*tree, request.compile.threads, served.code_hash));
   if (judged.verified == Verified::kRight) parts_.known.Add(served.code_hash, key);
   served.verified = judged.verified;
   served.remark = std::move(judged.remark);
@@ -58,8 +58,13 @@ ServeReply KernelServer::Answer(const ServeRequest& request) {
 }
 
 std::expected<KernelServer::Judged, Failure> KernelServer::Verify(const looptree::LoopTree& tree,
-                                                                  std::uint32_t threads) {
+                                                                  std::uint32_t threads,
+                                                                  const std::string& code_hash) {
   LF_TRY(const Loaded loaded, Load(tree, threads));
+  if (loaded.code_hash != code_hash) {
+    return std::unexpected(Failure{.code = FailureCode::kCompileError,
+                                   .message = "two compilations gave different machine code"});
+  }
   Judged judged;
   auto workload = workloads_.Get(
       tree, [&](const auto& of, InputSeed seed, const auto& inputs, const auto& reference) {
@@ -104,8 +109,10 @@ std::expected<KernelServer::Loaded, Failure> KernelServer::Load(const looptree::
     return std::unexpected(
         Failure{.code = FailureCode::kCompileError, .message = entry.error().message});
   }
+  std::string code_hash = CodeHash(compiled.kernel.object);
   compiled.kernel.object.clear();
   return Loaded{.tree = tree,
+                .code_hash = std::move(code_hash),
                 .place = std::move(place),
                 .kernel = std::move(compiled.kernel),
                 .entry = *entry};

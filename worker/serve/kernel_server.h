@@ -38,6 +38,7 @@ class KernelServer {
   // Code in its place, kept for further runs.
   struct Loaded {
     looptree::LoopTree tree;
+    std::string code_hash;
     CodeArena::Place place;
     Kernel kernel;
     std::uint64_t entry = 0;
@@ -50,7 +51,9 @@ class KernelServer {
     Verified verified = Verified::kRight;
     std::string remark;
   };
-  std::expected<Judged, Failure> Verify(const looptree::LoopTree& tree, std::uint32_t threads);
+  // kCompileError: the code that it would run is not the one with this hash.
+  std::expected<Judged, Failure> Verify(const looptree::LoopTree& tree, std::uint32_t threads,
+                                        const std::string& code_hash);
   // Runs the kernel between guard pages and compares.
   std::expected<void, Failure> RunAndCheck(const KernelCall& call,
                                            std::span<const ExpectedTensor> expected);

@@ -95,6 +95,60 @@ TEST(LocalKernelsTest, AForkedProcessStartsItsOwn) {
   EXPECT_TRUE(kernels.Compile(ExpSum(), VerifyWish::kNever));
 }
 
+// Each writes its code where the other one does not see it.
+TEST(LocalKernelsTest, CodeOfAForkedProcessAndItsParentsDoNotMix) {
+  LocalKernels kernels(Options());
+  const auto first = kernels.Compile(ExpSum(), VerifyWish::kNever);
+  ASSERT_TRUE(first);
+  int compiled[2], go_on[2];
+  ASSERT_EQ(::pipe(compiled), 0);
+  ASSERT_EQ(::pipe(go_on), 0);
+  char byte = 0;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto own =
+        kernels.Compile(looptree::SplitLoop(ExpSum(), 0, 8).value(), VerifyWish::kNever);
+    bool is_fine =
+        own.has_value() && ::write(compiled[1], &byte, 1) == 1 && ::read(go_on[0], &byte, 1) == 1;
+    if (is_fine) {
+      ExpectRight(**own);
+      ExpectRight(**first);
+    }
+    ::_exit(is_fine && !HasFailure() ? 0 : 1);
+  }
+  ASSERT_EQ(::read(compiled[0], &byte, 1), 1);
+  // At the place where the child's is, in an area that both had: another function.
+  looptree::ProgramBuilder b;
+  const looptree::DimId m = b.Dim("m", 5);
+  b.Write(b.Apply(Op::kNegate, {b.Read({m})}, {m}));
+  EXPECT_TRUE(kernels.Compile(std::move(b).Build({}).value(), VerifyWish::kNever));
+  ASSERT_EQ(::write(go_on[1], &byte, 1), 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ExpectRight(**first);
+}
+
+TEST(LocalKernelsTest, AForkedProcessHasThreadsOfItsOwn) {
+  CompileService::Options options = Options();
+  options.threads = 2;
+  LocalKernels kernels(options);
+  const auto kernel = kernels.Compile(
+      looptree::Annotate(ExpSum(), 0, looptree::Annotation::kThread).value(), VerifyWish::kNever);
+  ASSERT_TRUE(kernel);
+  ExpectRight(**kernel);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    ExpectRight(**kernel);
+    ::_exit(HasFailure() ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ExpectRight(**kernel);
+}
+
 TEST(LocalKernelsTest, ParallelLoopsAndConcurrentCallers) {
   CompileService::Options options = Options();
   options.threads = 2;
