@@ -235,7 +235,11 @@ Status SqliteStore::Impl::LoadResultKeys() {
   if (!loaded && loaded.error().kind == ErrorKind::kCorrupt) {
     // Runs hold nothing that the results do not: damaged ones are rebuilt.
     log::Warning("store.runs_made_again reason={}", loaded.error().message);
-    LF_TRY_VOID(keys->DropUnknownRuns(*connection));
+    LF_TRY_VOID(connection->Run("BEGIN IMMEDIATE"));
+    Status dropped = keys->DropUnknownRuns(*connection);
+    if (dropped) dropped = connection->Run("COMMIT");
+    if (!dropped && connection->InTransaction()) (void)connection->Run("ROLLBACK");
+    LF_TRY_VOID(std::move(dropped));
     loaded = keys->Refresh(*connection, conditions);
   }
   LF_TRY_VOID(std::move(loaded));

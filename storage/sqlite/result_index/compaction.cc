@@ -78,8 +78,7 @@ Status Compaction::Step(Connection& connection, const SortedRuns& runs) {
     LF_TRY(const std::size_t chunks, StepLevel(connection, level, rest - written));
     written += chunks;
   }
-  const std::size_t paid = is_merging ? written * RunPart::kChunkEntries : owed_entries_;
-  owed_entries_ -= std::min(paid, owed_entries_);
+  paid_entries_ = is_merging ? written * RunPart::kChunkEntries : owed_entries_;
   return Remove(connection, 2 * written + kFewestChunks);
 }
 
@@ -142,6 +141,7 @@ Status Compaction::Remove(Connection& connection, std::size_t chunks) {
 }
 
 bool Compaction::Commit(SortedRuns& runs) {
+  owed_entries_ -= std::min(std::exchange(paid_entries_, 0), owed_entries_);
   retired_.erase(retired_.begin(), retired_.begin() + static_cast<std::ptrdiff_t>(removed_));
   removed_ = 0;
   bool is_new = false;
@@ -164,6 +164,7 @@ bool Compaction::Commit(SortedRuns& runs) {
 }
 
 void Compaction::Rollback() {
+  paid_entries_ = 0;
   removed_ = 0;
   is_raised_ = false;
   for (auto& merge : merges_) {

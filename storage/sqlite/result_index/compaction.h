@@ -35,7 +35,8 @@ class Compaction {
   void Rollback();
 
  private:
-  // Two levels need two; the rest is for what an earlier version left.
+  // Each entry is written again once for each level, which are two below 134 million entries. The
+  // third pays for what earlier versions left.
   static constexpr std::size_t kMergedPerEntry = 3;
 
   // Chunks of a part stay while somebody may read them.
@@ -51,6 +52,7 @@ class Compaction {
 
   const std::size_t part_entries_;
   std::size_t owed_entries_ = 0;  // to be merged
+  std::size_t paid_entries_ = 0;  // of them by the current transaction
   std::unique_ptr<Connection> source_;
   bool is_raised_ = false;                                      // writer.oldest_program
   std::array<std::optional<RunMerge>, kRunLevels - 1> merges_;  // of runs of this level
