@@ -1,7 +1,7 @@
 #pragma once
 // CompileService: this process's handle on `loopfleet-worker serve`, which compiles and verifies
-// kernels for it. Started at the first request; started again once if it ended, and anew in a forked
-// child. One thread at a time.
+// kernels for it. Started at the first request; started again once if it ended. A forked
+// child starts its own. One thread at a time.
 
 #include <sys/types.h>
 

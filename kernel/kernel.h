@@ -4,13 +4,12 @@
 // The calling convention, the same for every backend on the CPU:
 //   extern "C" void loopfleet_kernel(float* const* buffers);
 // `buffers` has one pointer for each of Kernel::buffers, in that order: the program's inputs, its
-// outputs, then scratch. Tensors are dense and row-major over the node's dims; outputs and scratch are
-// 64-byte aligned, inputs at least 4-byte aligned. A kernel writes every element of its outputs, never writes its inputs, and keeps
-// no state between runs.
+// outputs, then scratch. Tensors are dense and row-major over the node's dims; outputs and scratch
+// are 64-byte aligned, inputs at least 4-byte aligned. A kernel writes every element of its
+// outputs, never writes its inputs, and keeps no state between runs.
 //
 // For a kernel with `threads` > 1 another pointer follows: to a ParallelFor
-// (kernel/parallel_for.h), which runs its parallel loops. Other kernels do not read
-// it.
+// (kernel/parallel_for.h), which runs its parallel loops. Other kernels do not read it.
 
 #include <cstdint>
 #include <expected>

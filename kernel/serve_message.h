@@ -1,7 +1,8 @@
 #pragma once
 // The messages between a client's process and `loopfleet-worker serve`, over a Channel, one at a
-// time: a ServeRequest, answered by a ServeReply, or a IsolatedRunRequest, answered by a IsolatedRunReply. The server
-// is trusted: it runs as the same user and gives code that will run in the client's process.
+// time: a ServeRequest, answered by a ServeReply, or an IsolatedRunRequest, answered by an
+// IsolatedRunReply. The server is trusted: it runs as the same user and gives code that will run in
+// the client's process.
 
 #include <cstdint>
 #include <expected>
@@ -40,8 +41,8 @@ using AnyServeRequest = std::variant<ServeRequest, IsolatedRunRequest>;
 std::optional<AnyServeRequest> DecodeServeRequest(std::string_view bytes);
 
 enum class Verified : std::uint8_t {
-  kNo,        // as wished
-  kRight,     // now
+  kNo,        // the request asked for no comparison
+  kRight,     // it ran between guard pages, and its outputs are those of the reference
   kBefore,    // the same code for the same tree was right before
   kUnjudged,  // it ran between guard pages, but nothing tells whether its outputs are right
 };
@@ -64,8 +65,8 @@ using IsolatedRunReply = std::expected<IsolatedRun, Failure>;
 std::string EncodeIsolatedRunReply(const IsolatedRunReply& reply);
 std::optional<IsolatedRunReply> DecodeIsolatedRunReply(std::string_view bytes);
 
-// Where a program's inputs, then its outputs, lie in the memory of a IsolatedRunRequest: offsets in bytes,
-// then the whole size.
+// Where a program's inputs, then its outputs, lie in the memory of an IsolatedRunRequest: offsets
+// in bytes, then the whole size.
 std::vector<std::size_t> LayOutTensors(const looptree::Program& program);
 
 }  // namespace loopfleet

@@ -1,12 +1,12 @@
 #pragma once
-// ThreadPool: the threads that run the parallel loops of kernels in an executor child. The calling
-// thread is one of them. The others start with the pool and never later, so that a sandbox can
+// ThreadPool: the threads that run the parallel loops of kernels, in an executor child or in a
+// process that calls kernels itself. The calling thread is one of them. The others start with the pool and never later, so that a sandbox can
 // forbid new threads; they sleep between kernels.
 //
 // A loop is cut into one equal part per thread, part i meant for thread i, so that the same core
 // does the same work in each run. When the caller has finished its own part, it takes over
-// the parts that have not begun, so a busy core does not delay the loop. Belongs to the
-// thread that made it; runs one loop at a time.
+// the parts that have not begun, so a busy core does not delay the loop. One
+// thread at a time calls it; it runs one loop at a time.
 
 #include <atomic>
 #include <cstdint>

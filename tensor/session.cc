@@ -199,7 +199,7 @@ std::vector<Node*> WithConsumers(const std::vector<Node*>& nodes, std::vector<No
       kept.push_back(std::move(consumer));
     }
   }
-  // What the consumers depend on otherwise may have other consumers, which do not depend on us.
+  // Their other inputs may have consumers of their own: those do not depend on this node.
   return InOrder(roots);
 }
 

@@ -102,7 +102,7 @@ class Session {
   // Calls its argument; Python gives up its lock meanwhile. For kernels that run long.
   using LongRun = std::function<void(const std::function<void()>&)>;
   void SetLongRun(LongRun long_run) { long_run_ = std::move(long_run); }
-  // Told of what a kernel's user should know.
+  // Called with what the user should know: kernels that run elsewhere, or that nothing compared.
   using Warn = std::function<void(const std::string&)>;
   void SetWarn(Warn warn) { warn_ = std::move(warn); }
   void Tell(const std::string& remark) const {

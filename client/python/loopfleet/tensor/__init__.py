@@ -59,10 +59,12 @@ def rand(*sizes: int, seed: int | None = None) -> Tensor:
 
 
 def ones(*sizes: int) -> Tensor:
+    """A leaf of ones with fresh symbols; without sizes, of rank 0."""
     return Tensor(*sizes).set(1) if sizes else Tensor(1.0)
 
 
 def zeros(*sizes: int) -> Tensor:
+    """A leaf of zeros with fresh symbols; without sizes, of rank 0."""
     return Tensor(*sizes) if sizes else Tensor(0.0)
 
 

@@ -9,7 +9,7 @@ __all__ = ["TensorError", "SizeUnknown", "SizeConflict", "ShapeError", "ViewErro
 
 
 class TensorError(LoopfleetError, ValueError):
-    """The tensor is not of the right sort, such as no leaf. All that follow are of this class, too."""
+    """What was asked does not go with this tensor: only a leaf can be set. Base of the errors below."""
 
 
 class SizeUnknown(TensorError):

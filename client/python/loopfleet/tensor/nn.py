@@ -12,7 +12,7 @@ __all__ = ["attention", "batch_norm", "conv", "fill", "hardswish", "layer_norm",
 
 
 def fill(constant: float, symbolic_shape: Sequence[Symbol] = ()) -> Tensor:
-    """A tensor of rank 0, which broadcasts to any shape."""
+    """A tensor of rank 0, which broadcasts to any shape; so `symbolic_shape`, which loop_tool has, changes nothing."""
     return Tensor(float(constant))
 
 
