@@ -1,7 +1,7 @@
 #pragma once
 // ForkCount: how often this process, and those that it was forked from, called fork(). Parent and
-// child both count it. Whoever has memory that the two share, or threads that only the parent has,
-// compares it with what it was.
+// child both count it. A class whose memory the two share compares the count with that of its last
+// write (kernel/local_kernels.h).
 
 #include <cstdint>
 

@@ -119,8 +119,8 @@ class Session {
   std::shared_ptr<const Plan> PlanOf(Node& root, const std::vector<Node*>& nodes);
   std::shared_ptr<const Plan> MakePlan(const std::vector<Node*>& nodes,
                                        const std::vector<std::vector<std::int64_t>>& shapes);
-  // So that a process that computes ever new programs does not grow: forgets all plans, and the
-  // schedules that nobody set or uses.
+  // Forgets all plans, and the schedules that were not set and are not used, so that a process that
+  // always computes new programs does not grow.
   void Tidy();
   std::shared_ptr<Schedule> ScheduleOf(const looptree::LoopTree& start);
   void RunSegment(const Plan::Segment& segment, const float* const* inputs, float* output);

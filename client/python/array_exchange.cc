@@ -206,9 +206,8 @@ int GetBufferOf(std::shared_ptr<Buffer> buffer, const Shape& shape, Py_buffer* v
 }
 
 void BindArrays(nb::module_& module) {
-  nb::class_<ArrayView>(
-      module, "ArrayView", nb::type_slots(array_slots),
-      "The memory of a tensor's values, read-only, kept alive by whoever shows it.");
+  nb::class_<ArrayView>(module, "ArrayView", nb::type_slots(array_slots),
+                        "The memory of a tensor's values, read-only, kept alive by its arrays.");
 }
 
 }  // namespace loopfleet::python

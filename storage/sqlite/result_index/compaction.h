@@ -39,7 +39,7 @@ class Compaction {
   // third pays for what earlier versions left.
   static constexpr std::size_t kMergedPerEntry = 3;
 
-  // Chunks of a part stay while somebody may read them.
+  // The chunks of a part stay while a look-up may read them.
   struct Retired {
     PartNumber number;
     std::weak_ptr<const RunPart> part;

@@ -159,7 +159,7 @@ TEST(TensorTest, ResultsStayUntilALeafIsSet) {
   EXPECT_EQ(b.buffer(), first);
   a.set(std::vector<float>{3, 4});
   EXPECT_EQ(ValuesOf(b), (std::vector<float>{6, 8}));
-  EXPECT_EQ(first->data()[0], 2);  // whoever holds it sees no change
+  EXPECT_EQ(first->data()[0], 2);  // an array that is held does not change
   b.force_recompute();
   EXPECT_NE(b.buffer(), first);
 }

@@ -48,7 +48,7 @@ class CostModel:
 
     def fit(self, rows: Iterable[Mapping[str, Any]] | Measured,
             validation: Iterable[Mapping[str, Any]] | Measured | None = None) -> CostModel:
-        """Fits it anew to rows as Measured.of() takes them. ``validation`` rows, of other programs,
+        """Fits the model to rows as Measured.of() takes them. ``validation`` rows, of other programs,
         decide when to stop; without them a tenth of the programs of ``rows`` does. Returns itself."""
         data, judge = with_validation(rows, validation, self.seed)
         quickest = data.take([places[np.argmin(data.elapsed_ns[places])] for places in data.places_by_program()])

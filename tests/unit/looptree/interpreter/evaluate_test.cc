@@ -133,7 +133,7 @@ TEST(Evaluate, ComparisonsAndStepsOfExactNumbersAreExact) {
   for (const auto& tolerance : reference.tolerance) EXPECT_TRUE(tolerance.empty());
 }
 
-// 3 e^x, compared with itself in another order of operations: nobody can tell which is greater.
+// 3 e^x, compared with itself in another order of operations: rounding decides which is greater.
 TEST(Evaluate, CloseComparisonsPromiseNothing) {
   const Benchmark benchmark =
       WholeLoops({.dims = {{"m", 2}},
