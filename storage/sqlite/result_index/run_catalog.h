@@ -16,8 +16,6 @@ namespace loopfleet::storage {
 // of the last level are not merged.
 inline constexpr std::size_t kRunLevels = 4;
 
-using SortedRuns = std::vector<std::shared_ptr<const SortedRun>>;  // oldest first
-
 struct RunCatalog {
   SortedRuns runs;
   // Parts of merged runs that are not whole, by level and hash.

@@ -22,10 +22,9 @@ namespace loopfleet::storage {
 class RunMerge {
  public:
   static constexpr std::size_t kFanIn = 16;
-  using Runs = std::vector<std::shared_ptr<const SortedRun>>;
 
   struct Plan {
-    Runs inputs;              // next to each other, oldest first, of one level
+    SortedRuns inputs;        // next to each other, of one level
     SortedRun::Parts begun;   // parts of an earlier program, by hash
     PartNumber first_number;  // of the next part
     std::size_t part_entries;
@@ -36,7 +35,7 @@ class RunMerge {
   // kCorrupt: an input is damaged; this transaction may go on.
   Result<std::size_t> Step(Connection& source, Connection& connection, std::size_t most);
   bool is_whole() const { return is_whole_; }
-  const Runs& inputs() const { return plan_.inputs; }
+  const SortedRuns& inputs() const { return plan_.inputs; }
   const SortedRun::Parts& parts() const { return parts_; }
   PartNumber next_number() const {
     return plan_.first_number + (parts_.size() - plan_.begun.size());

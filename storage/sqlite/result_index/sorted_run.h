@@ -91,6 +91,8 @@ class SortedRun {
   std::vector<ResultHash> bounds_;  // the first hash of each part
 };
 
+using SortedRuns = std::vector<std::shared_ptr<const SortedRun>>;  // oldest first
+
 // The place of an entry in a run, for reading it from there to its end.
 class RunCursor {
  public:
