@@ -183,6 +183,8 @@ Status ResultKeys::DropUnknownRuns(Connection& connection) {
            connection.Start("DELETE FROM merged_runs WHERE ? BETWEEN first_part AND last_part"));
     LF_TRY_VOID(forget.Add(number).Run());
   }
+  // Nothing is known if a row of merged_runs is damaged: its range then names nothing.
+  if (known.empty()) LF_TRY_VOID(connection.Run("DELETE FROM merged_runs"));
   return connection.Run("DELETE FROM retired_runs");
 }
 

@@ -265,6 +265,7 @@ TEST_F(MergedRunsTest, ADamagedMergedRunIsMadeAgain) {
        {"UPDATE result_key_runs SET checksum = checksum + 1 WHERE run = (1 << 32) + 20",
         "DELETE FROM result_key_runs WHERE run = (1 << 32) + 18",
         "UPDATE merged_runs SET checksum = checksum + 1 WHERE first_part = (1 << 32) + 17",
+        "UPDATE merged_runs SET last_part = 0 WHERE first_part = (1 << 32) + 17",
         "INSERT INTO retired_runs VALUES (1, 7)"}) {
     SCOPED_TRACE(damage);
     auto store = OpenStore(kOptions);
