@@ -16,5 +16,5 @@ CREATE TABLE retired_runs (
 ) STRICT;
 
 -- Programs of earlier versions take a part for a run: with the first merge, they may write the
--- database no more (sqlite/result_index/result_keys.cc).
+-- database no more (sqlite/result_index/compaction.cc).
 UPDATE writer SET schema_version = 16;

@@ -35,8 +35,8 @@ class Compaction {
   void Rollback();
 
  private:
-  // Each entry is written again once for each level, which are two below 134 million entries. The
-  // third pays for what earlier versions left.
+  // Each entry is written again once for each level: twice up to 1,074 million entries. The third
+  // pays for what earlier versions left.
   static constexpr std::size_t kMergedPerEntry = 3;
 
   // The chunks of a part stay while a look-up may read them.

@@ -122,8 +122,10 @@ SortedRun::SortedRun(Parts parts) : parts_(std::move(parts)) {
   for (const auto& part : parts_) bounds_.push_back(part->directory.front());
 }
 
+std::size_t SortedRun::PartOf(ResultHash hash) const { return PlaceOf(bounds_, hash); }
+
 std::size_t SortedRun::Prefetch(ResultHash hash) const {
-  const std::size_t part = PlaceOf(bounds_, hash);
+  const std::size_t part = PartOf(hash);
   storage::Prefetch(parts_[part]->filter, parts_[part]->FilterHash(hash));
   return part;
 }
@@ -146,9 +148,7 @@ Status RunCursor::Begin(Connection& connection) {
 }
 
 Status RunCursor::BeginAfter(Connection& connection, const IndexEntry& last) {
-  std::vector<ResultHash> bounds;
-  for (const auto& part : run_->parts()) bounds.push_back(part->directory.front());
-  part_ = PlaceOf(bounds, last.hash);
+  part_ = run_->PartOf(last.hash);
   chunk_ = PlaceOf(run_->parts()[part_]->directory, last.hash);
   at_ = 0;
   LF_TRY_VOID(Read(connection));

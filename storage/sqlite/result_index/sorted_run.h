@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/base/result.h"
@@ -80,7 +81,9 @@ class SortedRun {
   ResultId first_id() const { return parts_.front()->first_id; }
   ResultId last_id() const { return parts_.front()->last_id; }
 
-  // The first part that may have the hash. Fetches what its filter has about it into the cache.
+  // The first part that may have the hash.
+  std::size_t PartOf(ResultHash hash) const;
+  // PartOf(). Fetches what its filter has about the hash into the cache.
   std::size_t Prefetch(ResultHash hash) const;
   // Adds ids that have the hash, newest first, until there are `max`. `part`: from Prefetch().
   Status Find(Connection& connection, std::size_t part, ResultHash hash, std::size_t max,
