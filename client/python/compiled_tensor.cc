@@ -44,7 +44,12 @@ class CompiledTensor {
                                                      tensor::Describe(*tensor.node()),
                                                      tensor::Describe(*input.node())));
       }
-      numbers_.push_back(static_cast<std::size_t>(leaf - plan_->leaves.begin()));
+      const auto number = static_cast<std::size_t>(leaf - plan_->leaves.begin());
+      if (std::ranges::find(numbers_, number) != numbers_.end()) {
+        throw TensorError(Kind::kTensor, fmt::format("compile: input {} is given twice",
+                                                     tensor::Describe(*input.node())));
+      }
+      numbers_.push_back(number);
     }
     for (const std::uint32_t place : plan_->leaves) leaves_.push_back(nodes[place]);
     for (const tensor::Plan::Segment& segment : plan_->segments) segment.schedule->Code();

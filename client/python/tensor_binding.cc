@@ -51,17 +51,10 @@ void Translate(const std::exception_ptr& pointer, void* /*payload*/) {
   }
 }
 
-bool IsNumber(nb::handle object) {
-  return PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr()) ||
-         (!PyObject_CheckBuffer(object.ptr()) && !nb::isinstance<Tensor>(object) &&
-          PyNumber_Check(object.ptr()) != 0 && !nb::hasattr(object, "__dlpack__"));
-}
-
-// NumPy's scalars, such as np.float64(3), have a buffer but no __dlpack__.
+// NumPy's scalars, such as np.float64(3), too: they have no __dlpack__.
 bool IsScalar(nb::handle object) {
-  if (IsNumber(object)) return true;
-  return PyNumber_Check(object.ptr()) != 0 && PyObject_CheckBuffer(object.ptr()) != 0 &&
-         !nb::hasattr(object, "__dlpack__");
+  return PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr()) ||
+         (PyNumber_Check(object.ptr()) != 0 && !nb::hasattr(object, "__dlpack__"));
 }
 
 double NumberOf(nb::handle object) {
@@ -207,7 +200,11 @@ void SetValues(Tensor& tensor, nb::handle object, bool copy) {
   }
   if (nb::isinstance<Tensor>(object)) {
     const Tensor& other = nb::cast<const Tensor&>(object);
-    tensor.set(other.shape(), other.buffer());
+    const auto shape = other.shape();
+    auto values = other.buffer();
+    // Memory of the tensors' own never changes while two have it; foreign memory may.
+    if (copy && values->is_foreign()) values = Copied(values->data(), values->count());
+    tensor.set(shape, std::move(values));
     return;
   }
   Values values = FromPython(object, copy);

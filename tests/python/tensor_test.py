@@ -359,6 +359,18 @@ def test_compiled_functions_check_their_arguments():
         lt.compile(lt.Tensor(3) + 1, inputs=[lt.Tensor(3) + 1])
     with pytest.raises(lt.TensorError, match="depend"):
         lt.compile(lt.Tensor(3) + 1, inputs=[lt.Tensor(3)])
+    leaf = lt.Tensor(3)
+    with pytest.raises(lt.TensorError, match="twice"):
+        lt.compile(leaf + 1, inputs=[leaf] * 20)
+
+
+def test_a_tensor_set_to_another_one_copies_foreign_memory():
+    foreign = np.ones(4, np.float32)
+    shared, own, same = lt.Tensor(foreign, copy=False), lt.Tensor(4), lt.Tensor(4)
+    own.set(shared)
+    same.set(shared, copy=False)
+    foreign[:] = 2
+    assert (own.numpy() == 1).all() and (same.numpy() == 2).all()
 
 
 def test_outputs_may_be_inputs():
@@ -448,7 +460,6 @@ def test_a_child_process_gives_the_same():
             c.force_recompute()
             close(c, a @ b, 1e-4)
         close((c + 1).unflatten(c.symbolic_shape[0], *lt.symbols("p"), (lt.Symbol("q"), 19)).sum(), (a @ b + 1).sum(), 1e-3)
-        assert c.scratch_bytes >= 0
 
 
 def test_parallel_loops():
@@ -510,7 +521,7 @@ def test_symbols_and_expressions():
     m, n = lt.symbols("m n")
     assert repr(m) == "Symbol{m}" and m.name == "m" and m != lt.Symbol("m") and m == m and len({m, n, m}) == 2
     s = lt.SymbolGenerator()
-    assert s.x is s.x or s.x == s.x
+    assert s.x == s.x
     assert s.x != lt.SymbolGenerator().x
     with lt.SymbolGenerator() as t:
         assert t.x == t.x
