@@ -129,11 +129,6 @@ Backend& Session::backend() {
   return *backend_;
 }
 
-std::shared_ptr<Schedule> Session::Find(const looptree::ProgramKey& key) const {
-  const auto found = schedules_.find(key);
-  return found == schedules_.end() ? nullptr : found->second;
-}
-
 std::shared_ptr<Schedule> Session::ScheduleOf(const looptree::LoopTree& start) {
   const looptree::ProgramKey key = looptree::ProgramKeyOf(start.program());
   std::shared_ptr<Schedule>& schedule = schedules_[key];

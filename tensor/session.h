@@ -87,8 +87,6 @@ class Session {
   // the result goes, 64-byte aligned memory; null: into a new buffer.
   std::shared_ptr<Buffer> Run(const Plan& plan, const float* const* leaves, float* out);
 
-  // By key; nullptr: no tensor had this program.
-  std::shared_ptr<Schedule> Find(const looptree::ProgramKey& key) const;
   // For programs that are not yet known, too.
   void SetSchedule(const looptree::LoopTree& tree);
   const std::map<looptree::ProgramKey, std::shared_ptr<Schedule>>& schedules() const {

@@ -337,8 +337,10 @@ bool ShapeSolver::SolveReshape(const Node& node) {
   const bool fits = unknown ? whole % part == 0 : whole == part;
   if (!fits) {
     throw TensorError(Kind::kSizeConflict,
-                      fmt::format("{}: {} elements are not {} {}", Describe(node), products[0],
-                                  unknown ? "a multiple of" : "equal to", products[1]));
+                      fmt::format("{}: {} elements are not {} {}", Describe(node),
+                                  unknown ? whole : products[0],
+                                  unknown ? "a multiple of" : "equal to",
+                                  unknown ? part : products[1]));
   }
   if (unknown) Set(*unknown, whole / part, node);
   return unknown.has_value();

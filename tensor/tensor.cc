@@ -611,7 +611,7 @@ void Tensor::compile() const {
 std::uint64_t Tensor::flops() const {
   std::uint64_t count = 0;
   for (const std::shared_ptr<Schedule>& schedule : segments()) {
-    count += looptree::FlopCount(schedule->tree().program());
+    count += schedule->flop_count();
   }
   return count;
 }

@@ -37,9 +37,7 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using looptree::Annotation;
 using looptree::DimId;
-using looptree::kNoParent;
 using looptree::LoopTree;
-using looptree::Node;
 using looptree::NodeId;
 using looptree::Op;
 using looptree::TreeNode;
@@ -141,8 +139,8 @@ bool TriviallyParallel(const LoopTree& tree, nb::handle name) {
   return true;
 }
 
-std::string LineOf(const LoopTree& tree, TreeRef ref) {
-  const std::string text = looptree::TreeText(tree, {});
+// Of the text of a tree, which has a line for each loop and operation.
+std::string LineOf(const std::string& text, TreeRef ref) {
   std::size_t begin = 0;
   for (TreeRef line = 0; line < ref; ++line) begin = text.find('\n', begin) + 1;
   begin = text.find_first_not_of(' ', begin);
@@ -150,12 +148,13 @@ std::string LineOf(const LoopTree& tree, TreeRef ref) {
 }
 
 std::string DumpTree(const LoopTree& tree, nb::handle what) {
-  if (what.is_none()) return looptree::TreeText(tree, {});
-  if (!nb::isinstance<nb::callable>(what)) return LineOf(tree, NodeNamed(tree, what));
+  const std::string whole = looptree::TreeText(tree, {});
+  if (what.is_none()) return whole;
+  if (!nb::isinstance<nb::callable>(what)) return LineOf(whole, NodeNamed(tree, what));
   std::string text;
   for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
     text.append(tree.nodes()[ref].depth, ' ');
-    text += LineOf(tree, ref) + " " + nb::cast<std::string>(nb::str(what(ref))) + "\n";
+    text += LineOf(whole, ref) + " " + nb::cast<std::string>(nb::str(what(ref))) + "\n";
   }
   return text;
 }
@@ -248,7 +247,7 @@ void BindReading(nb::class_<LoopTree>& tree) {
           "parent",
           [](const LoopTree& t, nb::handle ref) -> std::int64_t {
             const TreeRef parent = t.nodes()[NodeNamed(t, ref)].parent;
-            return parent == kNoParent ? -1 : static_cast<std::int64_t>(parent);
+            return parent == looptree::kNoParent ? -1 : static_cast<std::int64_t>(parent);
           },
           "ref"_a, "-1 of a root.")
       .def(
@@ -453,7 +452,7 @@ using Index = std::tuple<DimId, Terms, std::int64_t, std::int64_t>;
 
 NodeId CreateView(IrBuilder& ir, NodeId input, std::vector<DimId> vars,
                   const std::vector<Index>& index, std::optional<double> outside) {
-  Node node{.op = Op::kView, .inputs = {input}, .dims = std::move(vars)};
+  looptree::Node node{.op = Op::kView, .inputs = {input}, .dims = std::move(vars)};
   for (const auto& [input_dim, terms, constant, divisor] : index) {
     looptree::ViewIndex map{.input_dim = input_dim,
                             .terms = {},
