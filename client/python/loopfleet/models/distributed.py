@@ -169,6 +169,9 @@ def _spaces_of(options: ActorOptions) -> tuple[int, list[str]]:
 
 def _next(waiting: Any, processes: list[Any]) -> _Batch:
     while True:
+        for number, process in enumerate(processes):
+            if process.exitcode:  # killed; one that says why ends with 0
+                raise ActorFailed(f"actor {number} ended with exit code {process.exitcode}")
         try:
             got = waiting.get(timeout=1.0)
         except queue.Empty:
