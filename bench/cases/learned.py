@@ -70,6 +70,8 @@ class Models:
             say(f"fitting models to {len(data):,} schedules of {len(np.unique(data.program))} programs")
             for name, kind in kinds.items():
                 kind(seed=1).fit(data).save(folder / name)
+        else:
+            say(f"models are those of {folder}: --data, --training and --suspect play no part")
         return cls(folder, *(kind.load(folder / name) for name, kind in kinds.items()))
 
 
@@ -324,10 +326,11 @@ def main():
 def run(given, runs, folder):
     ways = ways_of(given, Models.open(given, folder))
     measure(given, ways, runs)
-    for line in summary(list(runs.found.values()), ways, given.benchmarks):
+    kept = [one for one in runs.found.values() if one["threads"] == given.threads]
+    for line in summary(kept, ways, given.benchmarks):
         print(json.dumps(line), flush=True)
     if given.table == 2:
-        peers(given, list(runs.found.values()))
+        peers(given, kept)
 
 
 if __name__ == "__main__":

@@ -127,6 +127,7 @@ class Compiled:
         self._inputs = self._function.input_count
 
     def __call__(self, tensors: Sequence[AnyTensor], sync: bool = True) -> None:
+        """Runs on inputs, then outputs. ``sync`` is loop_tool's: a call always waits for the end."""
         arrays = [self._array(tensor, place) for place, tensor in enumerate(tensors)]
         self._function(arrays)
         for tensor, array in list(zip(tensors, arrays))[self._inputs:]:
