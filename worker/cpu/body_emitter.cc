@@ -459,10 +459,7 @@ Value* BodyEmitter::Compute(const Statement& statement, const Values& operands) 
     case Op::kSqrt: return unary(llvm::Intrinsic::sqrt);
     case Op::kAbs: return unary(llvm::Intrinsic::fabs);
     case Op::kNegate: return builder_.CreateFNeg(operands[0]);
-    case Op::kReciprocal: {
-      llvm::Constant* one = llvm::ConstantFP::get(operands[0]->getType(), 1.0);
-      return builder_.CreateFDiv(one, operands[0]);
-    }
+    case Op::kReciprocal: return builder_.CreateFDiv(number(1), operands[0]);
     case Op::kGreater: return one_if(builder_.CreateFCmpOGT(operands[0], operands[1]));
     case Op::kGreaterEqual: return one_if(builder_.CreateFCmpOGE(operands[0], operands[1]));
     case Op::kEqual: return one_if(builder_.CreateFCmpOEQ(operands[0], operands[1]));

@@ -15,23 +15,10 @@
 #include "common/base/check.h"
 #include "common/base/result.h"
 #include "common/looptree/program/program_facts.h"
+#include "common/looptree/tree/operation_check.h"
 
 namespace loopfleet::looptree {
 namespace {
-
-std::unexpected<Rejection> Illegal(std::string message) {
-  return Reject(RejectionCode::kInvalidAction, std::move(message));
-}
-
-std::string NodeText(const LoopTree& tree, NodeId node) {
-  return fmt::format("%{} ({})", node, OpName(tree.program().nodes[node].op));
-}
-
-Checked<void> CheckNode(const LoopTree& tree, NodeId node) {
-  if (node < tree.program().nodes.size()) return {};
-  return Illegal(fmt::format("there is no operation %{}: the program has {}", node,
-                             tree.program().nodes.size()));
-}
 
 Checked<LoopTree> Built(Program program, Schedule schedule, const Limits& limits) {
   return LoopTree::Build(std::make_shared<const Program>(std::move(program)), std::move(schedule),

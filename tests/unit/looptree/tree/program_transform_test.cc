@@ -193,28 +193,20 @@ TEST(ComputeAt, MovesAProducerToItsReader) {
             "   %6[m, p] <- add(%5)\n"
             " for p in 3 : L9\n"
             "  %7[m, p] <- write(%6)\n");
-  EXPECT_EQ(TextOf(ComputeAt(start, 4, 5)),
-            "for m in 4 : L0\n"
-            " for n in 5 : L1\n"
-            "  for k in 6 : L2\n"
-            "   %3[m, k, n] <- multiply(%0, %1)\n"
-            "   %4[m, n] <- add(%3)\n"
-            "  for p in 3 : L5\n"
-            "   %5[m, n, p] <- multiply(%4, %2)\n"
-            "   %6[m, p] <- add(%5)\n"
-            " for p in 3 : L8\n"
-            "  %7[m, p] <- write(%6)\n");
-  EXPECT_EQ(TextOf(ComputeAt(start, 4, 6)),
-            "for m in 4 : L0\n"
-            " for n in 5 : L1\n"
-            "  for k in 6 : L2\n"
-            "   %3[m, k, n] <- multiply(%0, %1)\n"
-            "   %4[m, n] <- add(%3)\n"
-            "  for p in 3 : L5\n"
-            "   %5[m, n, p] <- multiply(%4, %2)\n"
-            "   %6[m, p] <- add(%5)\n"
-            " for p in 3 : L8\n"
-            "  %7[m, p] <- write(%6)\n");
+  for (const TreeRef loop : {5u, 6u}) {
+    EXPECT_EQ(TextOf(ComputeAt(start, 4, loop)),
+              "for m in 4 : L0\n"
+              " for n in 5 : L1\n"
+              "  for k in 6 : L2\n"
+              "   %3[m, k, n] <- multiply(%0, %1)\n"
+              "   %4[m, n] <- add(%3)\n"
+              "  for p in 3 : L5\n"
+              "   %5[m, n, p] <- multiply(%4, %2)\n"
+              "   %6[m, p] <- add(%5)\n"
+              " for p in 3 : L8\n"
+              "  %7[m, p] <- write(%6)\n")
+        << "L" << loop;
+  }
   EXPECT_EQ(TextOf(ComputeAt(start, 4, 1)),
             "%5 (multiply) reads %4 (add) outside of L1 (for k in 6)");
   EXPECT_EQ(TextOf(ComputeAt(start, 7, 0)), "nothing reads %7 (write)");
