@@ -119,7 +119,8 @@ class SegmentBuilder {
     return LoweredSegment{.start = *std::move(tree), .inputs = inputs_, .output = output};
   }
 
-  // For messages about a tree that was refused.
+  // What views read: computed before the others where the tree is refused as unsupported. After
+  // Build().
   const std::vector<Place>& members_with_views() const { return viewed_; }
 
  private:

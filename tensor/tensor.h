@@ -1,7 +1,7 @@
 #pragma once
 // Tensor: a lazy array of float32 with named dimensions. Operations build a graph; shape(), data()
-// and the like look at it, infer sizes, and run it as one kernel. Nothing that a tensor computes ever
-// changes, except by set() on a leaf. Copies are the same tensor. Methods throw TensorError
+// and the like look at it, infer sizes, and run it as one kernel, or a few (segments()). Nothing that
+// a tensor computes ever changes, except by set() on a leaf. Copies are the same tensor. Methods throw TensorError
 // (TryTo in tensor_error.h gives a Result instead). One thread at a time.
 //
 //   const Symbol m("m"), n("n"), k("k");

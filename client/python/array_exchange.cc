@@ -17,7 +17,6 @@ using tensor::TensorError;
 using Kind = TensorError::Kind;
 using Shape = tensor::Tensor::Shape;
 
-// Objects that live as long as the interpreter.
 nb::object& Kept(const char* name) {
   static auto* const objects = new std::map<std::string, nb::object>;
   return (*objects)[name];

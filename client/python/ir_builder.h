@@ -1,6 +1,7 @@
 #pragma once
 // IrBuilder: a program and its schedule under construction, in loop_tool's words: vars are
-// dimensions, nodes operations, an order the loops of a node. Nothing is checked before Tree().
+// dimensions, nodes operations, an order the loops of a node. Setters check that
+// the node, the var or the loop is there; Tree() checks the rest.
 
 #include <cstddef>
 #include <cstdint>

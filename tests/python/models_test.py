@@ -518,7 +518,7 @@ def test_numpy_is_asked_for_the_same_programs():
 
 
 def test_what_the_page_shows_runs(tmp_path):
-    """docs/LEARNING.md: its complete program, its commands on what the dataset's script makes, and no class unnamed."""
+    """docs/LEARNING.md: its complete program runs, its commands exist, and no class is unnamed."""
     learning_package("xgboost")
     page = SOURCE / "docs/LEARNING.md"
     (program,) = (block for block in blocks_of(page, "python") if "import loopfleet" in block)

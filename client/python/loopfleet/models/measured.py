@@ -44,6 +44,7 @@ class Measured:
         Uses rows that are measured ("ok", or without a ``status``), of grade A, B or C if they
         have one, and not suspect (but with ``use_suspect``: a busy host's are all). A warning tells
         how many trees could not be rebuilt. ModelError: no row is left, or it lacks a field.
+        A Measured is given back as it is.
         """
         if isinstance(rows, Measured):
             return rows

@@ -1,4 +1,4 @@
-"""ModelFile: a model as one file, NumPy's .npz without pickle: arrays, and facts as JSON. Reading
+"""A model as one file, NumPy's .npz without pickle: arrays, and facts as JSON. Reading
 it runs no code of the file."""
 
 from __future__ import annotations

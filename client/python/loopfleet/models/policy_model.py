@@ -142,8 +142,8 @@ def _checked(example: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind_and_sizes(benchmark: str | None, ir: str | None) -> tuple[str, list[float]]:
-    """The program's operations, with its number of dimensions; log2 of the loops' sizes in its
-    first tree, in order."""
+    """The program's operations, with its number of dimensions; log2 of the dimensions' sizes,
+    by their names."""
     _, region = program_of(benchmark, ir)
     if region is None:
         Walk(benchmark=benchmark or "", ir=ir or "")  # raises what is wrong

@@ -1,7 +1,7 @@
 """What a model sees of a schedule: the product's own observations (`loops_tensor` in layout
 agent58, `stride_tensor`, `scratch_bytes`, `flop_count`) and the loops of the canonical form, put so
 that schedules of different programs are alike where their innermost loops are. No cluster is
-needed: about 50 us a schedule."""
+needed."""
 
 from __future__ import annotations
 
