@@ -120,7 +120,7 @@ Result<ClientSettings> CommandLine::ReadSettings(const CLI::App& command) {
   // Flags may come before or after the command; both take precedence over the environment and the
   // file.
   CLI::App merged;
-  merged.add_option("--address", settings.address);
+  const CLI::Option* address = merged.add_option("--address", settings.address);
   merged.add_option("--keys", settings.keys_dir);
   merged.add_option("--timeout", settings.timeout_s)->check(IsPositive());
   std::vector<std::string> given;
@@ -136,6 +136,7 @@ Result<ClientSettings> CommandLine::ReadSettings(const CLI::App& command) {
   }
   LF_TRY_VOID(
       ApplySettings(merged, {.table = "client", .environment_prefix = "LOOPFLEET_", .file = file}));
+  settings.is_address_named = address->count() > 0;
   return settings;
 }
 

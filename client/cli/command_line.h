@@ -18,6 +18,7 @@ namespace loopfleet::client {
 // Settings of every command that talks to a coordinator.
 struct ClientSettings {
   std::string address = "tcp://127.0.0.1:5570";
+  bool is_address_named = false;       // by flag, environment or file; else it is the default
   std::string keys_dir;                // "": no keys
   std::optional<wire::PeerKeys> keys;  // from keys_dir, for commands that talk to a coordinator
   double timeout_s = 0;                // for the whole command; 0: no limit
@@ -92,6 +93,7 @@ void AddLocalCommand(CommandLine& line);
 void AddReplayCommand(CommandLine& line);
 void AddSearchCommand(CommandLine& line);
 void AddSubmitCommand(CommandLine& line);
+void AddTuneCommand(CommandLine& line);
 void AddWatchCommands(CommandLine& line);
 void AddWorkerCommands(CommandLine& line);
 

@@ -17,6 +17,7 @@
 #include "common/looptree/text/text.h"
 #include "kernel/tensor_backend.h"
 #include "tensor/session.h"
+#include "worker/lowering/kernel_plan.h"
 #include "worker/portable_c/c_source.h"
 
 namespace loopfleet::python {
@@ -138,6 +139,14 @@ void BindKernels(nb::module_& module) {
         return *source;
       },
       "ir"_a, "The tree as one C file.");
+  module.def(
+      "kernel_scratch_bytes",
+      [](const std::string& ir) {
+        const auto plan = worker::PlanKernel(Parsed(ir), worker::PlanLimits());
+        if (!plan) Raise(plan.error());
+        return plan->scratch_bytes;
+      },
+      "ir"_a, "The scratch memory of the tree's kernel, where buffers that never meet share.");
   nb::class_<TreeFunction>(module, "TreeFunction", "A tree's code, called with arrays.")
       .def(nb::init<const std::string&, bool>(), "ir"_a, "interpreted"_a = false)
       .def_prop_ro("input_count", &TreeFunction::input_count)

@@ -7,6 +7,7 @@
 #include "client/python/frame_binding.h"
 #include "client/python/job_binding.h"
 #include "client/python/kernel_binding.h"
+#include "client/python/local_timer.h"
 #include "client/python/passes_binding.h"
 #include "client/python/search_binding.h"
 #include "client/python/tensor_binding.h"
@@ -27,4 +28,5 @@ NB_MODULE(_core, module) {
   loopfleet::python::BindPasses(module);
   loopfleet::python::BindTensors(module);
   loopfleet::python::BindKernels(module);
+  loopfleet::python::BindLocalTimer(module);
 }

@@ -443,6 +443,7 @@ void BindSession(nb::module_& module) {
     run();
   });
   Session::Of().SetWarn([](const std::string& text) {
+    const nb::gil_scoped_acquire lock;
     nb::module_::import_("warnings").attr("warn")(text, nb::borrow(PyExc_RuntimeWarning), 2);
   });
 }

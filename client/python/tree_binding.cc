@@ -139,6 +139,15 @@ bool TriviallyParallel(const LoopTree& tree, nb::handle name) {
   return true;
 }
 
+std::vector<std::pair<std::string, std::int64_t>> BufferOf(const LoopTree& tree, nb::handle ref) {
+  const NodeId node = OperationNamed(tree, ref);
+  std::vector<std::pair<std::string, std::int64_t>> extents;
+  for (const DimId dim : tree.program().nodes[node].dims) {
+    extents.emplace_back(tree.program().dims[dim].name, tree.BufferExtent(node, dim));
+  }
+  return extents;
+}
+
 // Of the text of a tree, which has a line for each loop and operation.
 std::string LineOf(const std::string& text, TreeRef ref) {
   std::size_t begin = 0;
@@ -307,6 +316,8 @@ void BindReading(nb::class_<LoopTree>& tree) {
       .def_prop_ro("program_key",
                    [](const LoopTree& t) { return looptree::ProgramKeyOf(t.program()).ToString(); })
       .def_prop_ro("scratch_bytes", &LoopTree::ScratchBytes)
+      .def("buffer", &BufferOf, "ref"_a,
+           "(dimension, elements) of the buffer between an operation and its readers.")
       .def(
           "actions_from", &ActionsFrom, "start"_a,
           "The actions, from cursor 0 under the rules `structural`, that lead from `start` to this "

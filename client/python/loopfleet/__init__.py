@@ -20,12 +20,13 @@ from .jobs import job
 from .local_cluster import LocalCluster
 from .results import FAILURE_NAMES, FAILURE_NUMBERS, GRADES, RETRYABLE, SOURCES, ResultBatch
 from .schedule_search import SearchResult, search
+from .tui import ui
 
 __all__ = ["AsyncClient", "Client", "ClientClosed", "ClusterError", "Confirmation", "Confirmed",
            "CoordinatorReplaced", "CoordinatorUnavailable", "DeadlineExceeded", "FAILURE_NAMES", "FAILURE_NUMBERS",
            "GRADES", "IR", "Job", "JobError", "LocalCluster", "Loop", "LoopTree", "LoopfleetError", "Outcome",
            "RETRYABLE", "Refused", "ResultBatch", "SOURCES", "ScheduleError", "SearchResult", "Walk", "__version__",
-           "job", "search"]
+           "job", "search", "ui"]
 
 if _importlib_util.find_spec("gymnasium") is not None:
     from . import envs

@@ -47,6 +47,21 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """How far a search is. None: there is no figure yet."""
+
+    evaluations: int             # distinct schedules
+    seconds: float
+    best_actions: Actions | None
+    best_ns: float | None
+    flop_count: int              # 0: not known yet
+
+
+# Called after each batch of figures; False ends the search.
+Watch = Callable[[Progress], bool]
+
+
+@dataclass(frozen=True)
 class SearchResult:
     """What a search found. Times are nanoseconds of one run; None: there is no figure."""
 
@@ -77,7 +92,8 @@ class SearchResult:
 def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds: float | None = None,
            evaluations: int | None = None, seed: int = 1, client: Client | None = None,
            scorer: Scorer | ScorerModel | None = None, start: Sequence[Actions] | StartModel = (), in_flight: int = 64,
-           cut_factor: float = 4.0, confirm: bool = True, ir: str | None = None, **fields: Any) -> SearchResult:
+           cut_factor: float = 4.0, confirm: bool = True, ir: str | None = None, watch: Watch | None = None,
+           **fields: Any) -> SearchResult:
     """Looks for the quickest schedule, until ``seconds`` or ``evaluations`` are over or nothing is
     left to try.
 
@@ -86,7 +102,8 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
     ``start``, or of a PolicyModel, are measured first, after the untuned one. ``fields`` are those
     of every job, such as ``threads`` or ``labels``. A schedule ``cut_factor`` times slower than the
     best so far is cut; 0: none is. Figures of other hardware classes than the first one's are not
-    used. ValueError: a bad argument, with the nearest valid one.
+    used. ``watch(progress)`` is called after each ``in_flight`` schedules; False ends the search.
+    ValueError: a bad argument, with the nearest valid one.
     """
     if (seconds is None) == (evaluations is None):
         raise ValueError("give either seconds or evaluations, and not both: one of them ends the search")
@@ -102,7 +119,7 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
     searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer, [list(actions) for actions in start])
     given = {"benchmark": benchmark} if benchmark is not None else {"ir": ir}
     run = _Run(searcher, getattr(scorer, "learn", None), {**given, **fields}, begun, seconds, evaluations, in_flight,
-               cut_factor)
+               cut_factor, watch)
     if client is not None:
         return run.result(client, confirm)
     with Client() as own:
@@ -113,10 +130,11 @@ class _Run:
     _client: Client
 
     def __init__(self, searcher: _core.Searcher, learn: Callable[[list, list], None] | None, fields: dict[str, Any],
-                 begun: float, seconds: float | None, evaluations: int | None, in_flight: int, cut_factor: float):
+                 begun: float, seconds: float | None, evaluations: int | None, in_flight: int, cut_factor: float, watch: Watch | None):
         self._searcher, self._learn, self._fields = searcher, learn, fields
         self._seconds, self._evaluations, self._in_flight = seconds, evaluations, in_flight
         self._cut_factor = cut_factor
+        self._watch = watch
         self._start = begun
         self._hardware: str | None = None
         self._flop_count = 0
@@ -125,6 +143,8 @@ class _Run:
         self._client = client
         while batch := self._ask():
             self._measure(batch)
+            if self._watch is not None and not self._watch(self._progress()):
+                break
         took = time.monotonic() - self._start
         found = self._searcher
         untuned_ns, confirmed_ns = found.untuned_ns, None
@@ -134,6 +154,11 @@ class _Run:
         return SearchResult(self._fields.get("benchmark") or self._fields["ir"], found.best_actions, found.best_ns,
                             confirmed_ns, untuned_ns, self._flop_count, found.evaluations, found.without_figure, took,
                             [CurvePoint(*point) for point in found.curve], found.best_tree)
+
+    def _progress(self) -> Progress:
+        found = self._searcher
+        return Progress(found.evaluations, time.monotonic() - self._start, found.best_actions, found.best_ns,
+                        self._flop_count)
 
     def _ask(self) -> list[tuple[int, Actions]]:
         if self._seconds is not None and time.monotonic() - self._start >= self._seconds:

@@ -30,14 +30,17 @@ def _setting(argument: str | None, key: str) -> str | None:
     return argument or os.environ.get(f"LOOPFLEET_{key.upper()}") or _from_file(key)
 
 
+def find_address_or_none(address: str | None = None) -> str | None:
+    """The endpoint that someone named, or of the newest local cluster of this process."""
+    found = _setting(address, "address")
+    if not found and _local_clusters:
+        return _local_clusters[-1].address
+    return found or None
+
+
 def find_address(address: str | None = None) -> str:
     """The endpoint that clients connect to."""
-    found = _setting(address, "address")
-    if found:
-        return found
-    if _local_clusters:
-        return _local_clusters[-1].address
-    return DEFAULT_ADDRESS
+    return find_address_or_none(address) or DEFAULT_ADDRESS
 
 
 def find_keys(keys: str | os.PathLike | None = None) -> Path | None:

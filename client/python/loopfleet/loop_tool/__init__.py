@@ -22,6 +22,7 @@ from ..tensor import (Backend, DTypeError, Expr, KernelError, ScheduleError, Sha
                       Symbol, SymbolGenerator, Tensor, TensorError, ViewError, arange, backends, compile, from_dlpack,
                       get_default_backend, load_schedules, nn, ones, rand, save_schedules, set_default_backend,
                       set_threads, set_verify, symbols, where, zeros)
+from ..tui import ui
 
 _sys.modules[__name__ + ".nn"] = nn  # import loopfleet.loop_tool.nn
 

@@ -41,6 +41,11 @@ def _apply() -> None:
         _core.use_cpu(find_worker(), _memory_file(), _settings["threads"], _settings["verify"] == "once")
 
 
+def local_timer(threads: int) -> _core.LocalTimer:
+    """Times trees in this process by kernels that are compiled, and verified, as those of tensors are."""
+    return _core.LocalTimer(find_worker(), _memory_file(), threads, _settings["verify"] == "once")
+
+
 def backends() -> list[str]:
     return list(_BACKENDS)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 import time
 from collections.abc import Callable, Iterable
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from .. import _core
 from .._core import LoopTree, Outcome, Tensor, Walk
+from ..schedule_file import read_rows, row_of, write_rows
 from .backends import find_worker
 from .errors import KernelError, ScheduleError
 
@@ -159,31 +159,14 @@ def _kept(tensor: Tensor, tuned: Tuned) -> Tuned:
 def save_schedules(path: str | os.PathLike) -> int:
     """Writes the schedules of all programs that tensors of this process had: one JSON object a line;
     ``gflops`` is that of tune(), or null. Gives their number."""
-    rows = _core.schedules()
-    with open(path, "w", encoding="utf-8") as file:
-        for program_key, ir in rows:
-            tree_key = _core.tree_key_of(ir)
-            row = {"program_key": program_key, "ir": ir, "tree_key": tree_key, "gflops": _figures.get(tree_key),
-                   "host": platform.node()}
-            file.write(json.dumps(row) + "\n")
-    return len(rows)
+    trees = [LoopTree(ir) for _, ir in _core.schedules()]
+    write_rows(path, [row_of(tree, _figures.get(tree.tree_key)) for tree in trees])
+    return len(trees)
 
 
 def load_schedules(path: str | os.PathLike) -> int:
     """Takes the schedules of a file, for tensors made before or later. ScheduleError: a line is none. Gives their number."""
-    irs = []
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-                key, ir = row["program_key"], row["ir"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise ScheduleError(f"{path}, line {number}: no schedule: {error!r}") from None
-            if _core.program_key_of(ir) != key:
-                raise ScheduleError(f"{path}, line {number}: the tree is not of program {key}")
-            irs.append(ir)
-    for ir in irs:
-        _core.set_schedule(ir)
-    return len(irs)
+    rows = read_rows(path)
+    for row in rows:
+        _core.set_schedule(row["ir"])
+    return len(rows)

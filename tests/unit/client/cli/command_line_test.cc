@@ -62,6 +62,7 @@ class CommandLineTest : public ::testing::Test {
 TEST_F(CommandLineTest, RunsTheCommandThatWasNamed) {
   EXPECT_EQ(Execute({"tool", "fly"}), 42);
   EXPECT_EQ(seen_->settings.address, "tcp://127.0.0.1:5570");
+  EXPECT_FALSE(seen_->settings.is_address_named);
 }
 
 TEST_F(CommandLineTest, TakesSettingsBeforeAndBehindTheCommand) {
@@ -86,6 +87,7 @@ TEST_F(CommandLineTest, PutsTheEnvironmentAboveTheFile) {
   ::setenv("LOOPFLEET_ADDRESS", "tcp://environment:1", 1);
   EXPECT_EQ(Execute({"tool", "fly", "--config", file.c_str()}), 42);
   EXPECT_EQ(seen_->settings.address, "tcp://environment:1");
+  EXPECT_TRUE(seen_->settings.is_address_named);
   EXPECT_EQ(seen_->settings.timeout_s, 7) << "which only the file gives";
   std::filesystem::remove(file);
 }

@@ -1,0 +1,27 @@
+"""LineProfile: which share of the time each line of a tree takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._core import LoopTree
+from ..client import Client
+from .proposal import CannotAsk
+
+# The share of each line, from 0 to 1, by its number; lines without evidence are missing. Called in a thread of its own.
+# Raises LoopfleetError.
+LineProfile = Callable[[LoopTree, int], "dict[int, float]"]
+
+
+def line_profile_of(client: Client | None) -> LineProfile:
+    """By a job, if the client can: client.profile(tree, threads=) gives (line, share) of each."""
+
+    def ask(tree: LoopTree, threads: int) -> dict[int, float]:
+        if client is None:
+            raise CannotAsk("lines are profiled by workers, and there is no cluster; --address names one")
+        profile = getattr(client, "profile", None)
+        if profile is None:
+            raise CannotAsk("this client cannot profile lines")
+        return dict(profile(tree, threads=threads))
+
+    return ask

@@ -1,0 +1,69 @@
+"""SideLines: what is legal at the cursor, what was done, and the keys, as lines of the screen."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from . import palette
+from .editor import Editor
+from .keys import KEYS
+from .number_text import change_text, rate_text
+from .palette import BRIGHT, DIM, LOOP, TEXT
+
+
+def legal_lines(editor: Editor, width: int) -> list[Text]:
+    """In columns; what is illegal is dim."""
+    cells = []
+    for choice in editor.legal:
+        is_legal = not choice.reason
+        cells.append(Text.assemble((f"{choice.key:>2} ", LOOP if is_legal else DIM),
+                                   (choice.name, TEXT if is_legal else DIM)))
+    column = max(cell.cell_len for cell in cells) + 2
+    count = max(1, (width + 2) // column)
+    height = -(-len(cells) // count)
+    lines = []
+    for row in range(height):
+        line = Text()
+        for cell in cells[row::height]:
+            cell.pad_right(column - cell.cell_len)
+            line.append_text(cell)
+        line.truncate(width)
+        lines.append(line)
+    return lines
+
+
+def history_lines(editor: Editor, width: int) -> list[Text]:
+    """The newest first, with graded figures and how much each changed."""
+    lines, before = [], None
+    for place, step in enumerate(editor.history.steps):
+        figure = editor.figures.get(step.key)
+        rate = figure.graded.gflops if figure and figure.graded else None
+        is_now = place == editor.history.position
+        label = Text(f"{place:3} {step.label}", f"bold {BRIGHT}" if is_now else DIM if place > editor.history.position else TEXT)
+        right = Text()
+        if rate is not None:
+            grade = figure.graded.grade
+            right = Text.assemble((f"{rate_text(rate):>5}", TEXT), (f" {grade}", palette.OF_GRADE.get(grade, TEXT)))
+            change = change_text(before, rate) if before else ""
+            right.append(f" {change:>7}", palette.BAD if change.startswith("-") else palette.GOOD)
+        label.truncate(max(0, width - right.cell_len - 1), overflow="ellipsis", pad=True)
+        lines.append(label.append(" ").append_text(right))
+        before = rate if rate is not None else before
+    return lines[::-1]
+
+
+def help_lines() -> list[Text]:
+    return [Text.assemble((f"{key.shown:>7}  ", f"bold {LOOP}"), (key.help, TEXT)) for key in KEYS if key.help]
+
+
+def key_line(width: int) -> Text:
+    """As many keys as there is room for; `? help` always is."""
+    line = Text(" ")
+    last = Text.assemble(("?", f"bold {LOOP}"), (" help", DIM))
+    for key in KEYS:
+        if not key.word or key.method == "toggle_help":
+            continue
+        part = Text.assemble((key.shown, f"bold {LOOP}"), (f" {key.word}  ", DIM))
+        if line.cell_len + part.cell_len + last.cell_len <= width - 1:
+            line.append_text(part)
+    return line.append_text(last)
