@@ -136,7 +136,7 @@ NARROWER = {
 }
 # Modules that may include more.
 ALSO_MAY_INCLUDE = [
-    (re.compile(r"client/python/(array_exchange|compiled_tensor|(tensor|tree|kernel)_binding)$"), "tensor kernel worker/lowering worker/portable_c"),
+    (re.compile(r"client/python/(array_exchange|compiled_tensor|local_timer|(tensor|tree|kernel)_binding)$"), "tensor kernel worker/lowering worker/portable_c"),
     (re.compile(r"client/search/store_evaluator$"), STORE),
     (re.compile(r"client/cli/commands/(export_command|forget_failures_command|prune_command|offline_database)$"), STORE),
     (re.compile(r"client/cli/commands/db_command$"), "storage"),  # checks and repairs an SQLite file

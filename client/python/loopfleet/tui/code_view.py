@@ -3,12 +3,12 @@ take longer, in a thread."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from .. import _core
 from .._core import LoopTree
 from ..errors import LoopfleetError
+from .newest import Newest
 
 VIEWS = ("c", "llvm-ir", "asm", "dot")
 TITLES = {"schedule": "schedule", "c": "C", "llvm-ir": "LLVM IR", "asm": "assembly", "dot": "Graphviz"}
@@ -31,22 +31,22 @@ def _text(tree: LoopTree, view: str) -> str:
 
 
 class CodeView:
-    """``deliver`` is called in a thread; text that is known is not made again."""
+    """``deliver`` is called in a thread. A tree that another one follows before its turn is dropped."""
 
     def __init__(self, deliver: Deliver):
         self._deliver = deliver
-        self._asked: set[tuple[str, str]] = set()
+        self._tasks = Newest("loopfleet-code", self._make)
 
     def ask(self, tree: LoopTree, view: str) -> None:
-        wanted = (tree.tree_key, view)
-        if wanted in self._asked:
-            return
-        self._asked.add(wanted)
-        threading.Thread(target=self._make, args=(tree, *wanted), name="loopfleet-code", daemon=True).start()
+        self._tasks.put((tree, view))
 
-    def _make(self, tree: LoopTree, key: str, view: str) -> None:
+    def close(self) -> None:
+        self._tasks.close()
+
+    def _make(self, task: tuple[LoopTree, str]) -> None:
+        tree, view = task
         try:
             text = _text(tree, view)
         except LoopfleetError as error:
             text = str(error)
-        self._deliver(key, view, text)
+        self._deliver(tree.tree_key, view, text)

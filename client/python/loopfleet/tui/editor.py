@@ -68,6 +68,7 @@ class Editor:
         self.figures: dict[str, Figures] = {}  # by tree key
         self._codes: dict[tuple[str, str], str] = {}  # by tree key and view
         self._choices: list[Choice] | None = None
+        self._scratch: tuple[str, int | None] | None = None  # by tree key
         self._listeners: list[Callable[[], None]] = []
         self._c_file = CFile(c_path) if os.fspath(c_path) else None
         self._schedule_path = os.fspath(schedule_path)
@@ -96,6 +97,17 @@ class Editor:
         None: actions do not suffice."""
         recording = self.history.now.recording
         return None if recording is None else recording.actions
+
+    @property
+    def scratch_bytes(self) -> int | None:
+        """Of the tree's kernel; None: the tree has no kernel."""
+        if self._scratch is None or self._scratch[0] != self.history.now.key:
+            try:
+                scratch = _core.kernel_scratch_bytes(self.tree.serialize())
+            except LoopfleetError:
+                scratch = None
+            self._scratch = (self.history.now.key, scratch)
+        return self._scratch[1]
 
     @property
     def figure(self) -> Figures:
@@ -153,7 +165,7 @@ class Editor:
 
     def close(self) -> None:
         """Ends threads and jobs. No kernel runs afterwards."""
-        for each in (self._local, self._graded, self._search):
+        for each in (self._local, self._graded, self._search, self._code_view):
             if each is not None:
                 each.close()
 
@@ -440,7 +452,8 @@ class Editor:
             self._code_view.ask(self.tree, self.view)
 
     def _on_code(self, key: str, view: str, text: str) -> None:
-        self._codes[key, view] = text
+        if key == self.history.now.key:
+            self._codes[key, view] = text
 
     # ---- each new tree
 
@@ -457,7 +470,7 @@ class Editor:
             text = code_view.c_text(self.tree)
         except LoopfleetError as error:
             text = f"/* {error} */\n"
-        self._codes = {(self.history.now.key, "c"): text} | {at: code for at, code in self._codes.items() if at[1] != "c"}
+        self._codes = {(self.history.now.key, "c"): text}
         try:
             if self._c_file is not None:
                 self._c_file.write(text)

@@ -42,6 +42,7 @@ class EditorApp(App[None]):
     def __init__(self, editor: Editor):
         super().__init__()
         self.editor = editor
+        self._will_draw = False
         self.register_theme(palette.THEME)
         self.theme = palette.THEME.name
 
@@ -63,9 +64,9 @@ class EditorApp(App[None]):
     def on_mount(self) -> None:
         self._own_loop = asyncio.get_running_loop()
         self.editor.inbox.wake = self._wake
-        self.editor.subscribe(self._draw)
+        self.editor.subscribe(self._draw_soon)
         self.editor.pump()
-        self._draw()
+        self._draw_soon()
 
     def _wake(self) -> None:
         """Called in any thread."""
@@ -76,7 +77,7 @@ class EditorApp(App[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.editor.set_narrow(event.size.width < _NARROW)
-        self._draw()
+        self._draw_soon()
 
     def on_key(self, event: events.Key) -> None:
         event.stop()
@@ -88,7 +89,14 @@ class EditorApp(App[None]):
 
     # ---- drawing
 
+    def _draw_soon(self) -> None:
+        """Once for all keys that wait."""
+        if not self._will_draw:
+            self._will_draw = True
+            self.call_later(self._draw)
+
     def _draw(self) -> None:
+        self._will_draw = False
         editor, (width, height) = self.editor, self.size
         self._arrange(width, height)
         self._lines["place"].update(place_line(editor, width))
@@ -110,10 +118,15 @@ class EditorApp(App[None]):
         panes["legal"].display = not is_low
         panes["history"].display = not is_low and width >= _VERY_NARROW
         panes["schedule"].border_title = "schedule" if editor.preview is None else editor.preview.origin
-        panes["schedule"].border_subtitle = "" if editor.preview is None else "Enter takes it, Esc leaves"
+        panes["schedule"].border_subtitle = self._schedule_subtitle()
         panes["legal"].border_title = "legal here" if editor.preview is None else ""
         panes["history"].border_title = "done"
         panes["code"].border_title, panes["code"].border_subtitle = self._code_titles()
+
+    def _schedule_subtitle(self) -> str:
+        if self.editor.preview is not None:
+            return "Enter takes it, Esc leaves"
+        return "Tab: code" if self.editor.is_narrow else ""
 
     def _code_titles(self) -> tuple[str, str]:
         editor = self.editor
@@ -165,8 +178,7 @@ class EditorApp(App[None]):
         return Content(lines, at, first_line(code, view))
 
     def _history(self, width: int, height: int) -> Content:
-        lines = history_lines(self.editor, width)
-        return Content(lines, len(lines) - 1 - self.editor.history.position)
+        return Content(history_lines(self.editor, width, height))
 
     def _click(self, row: int) -> None:
         if self.editor.preview is None and self.editor.prompt is None and row < len(self.editor.visible_lines):

@@ -32,24 +32,32 @@ def legal_lines(editor: Editor, width: int) -> list[Text]:
     return lines
 
 
-def history_lines(editor: Editor, width: int) -> list[Text]:
-    """The newest first, with graded figures and how much each changed."""
-    lines, before = [], None
-    for place, step in enumerate(editor.history.steps):
-        figure = editor.figures.get(step.key)
-        rate = figure.graded.gflops if figure and figure.graded else None
-        is_now = place == editor.history.position
-        label = Text(f"{place:3} {step.label}", f"bold {BRIGHT}" if is_now else DIM if place > editor.history.position else TEXT)
-        right = Text()
-        if rate is not None:
-            grade = figure.graded.grade
-            right = Text.assemble((f"{rate_text(rate):>5}", TEXT), (f" {grade}", palette.OF_GRADE.get(grade, TEXT)))
-            change = change_text(before, rate) if before else ""
-            right.append(f" {change:>7}", palette.BAD if change.startswith("-") else palette.GOOD)
-        label.truncate(max(0, width - right.cell_len - 1), overflow="ellipsis", pad=True)
-        lines.append(label.append(" ").append_text(right))
-        before = rate if rate is not None else before
-    return lines[::-1]
+def history_lines(editor: Editor, width: int, height: int) -> list[Text]:
+    """The newest first, the step that is shown among them, with graded figures and how much each changed."""
+    steps, position = editor.history.steps, editor.history.position
+    rates = _rates(editor)
+    newest = min(len(steps), max(position + height // 2 + 1, height))
+    return [_history_line(editor, place, rates, width) for place in range(newest - 1, max(-1, newest - 1 - height), -1)]
+
+
+def _rates(editor: Editor) -> list[float | None]:
+    """GFLOP/s of each step."""
+    figures = [editor.figures.get(step.key) for step in editor.history.steps]
+    return [figure.graded.gflops if figure and figure.graded else None for figure in figures]
+
+
+def _history_line(editor: Editor, place: int, rates: list[float | None], width: int) -> Text:
+    step, position, rate = editor.history.steps[place], editor.history.position, rates[place]
+    style = f"bold {BRIGHT}" if place == position else DIM if place > position else TEXT
+    label, right = Text(f"{place:3} {step.label}", style), Text()
+    if rate is not None:
+        grade = editor.figures[step.key].graded.grade
+        before = next((each for each in reversed(rates[:place]) if each is not None), None)
+        change = change_text(before, rate) if before else ""
+        right = Text.assemble((f"{rate_text(rate):>5}", TEXT), (f" {grade}", palette.OF_GRADE.get(grade, TEXT)),
+                              (f" {change:>7}", palette.BAD if change.startswith("-") else palette.GOOD))
+    label.truncate(max(0, width - right.cell_len - 1), overflow="ellipsis", pad=True)
+    return label.append(" ").append_text(right)
 
 
 def help_lines() -> list[Text]:

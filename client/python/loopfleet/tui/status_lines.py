@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
-from .. import _core
-from ..errors import LoopfleetError
 from . import palette
 from .editor import Editor
 from .number_text import clock_text, rate_text, sparkline, time_text
@@ -80,12 +78,9 @@ def _graded_parts(editor: Editor) -> list[Text]:
 
 
 def _scratch_part(editor: Editor) -> Text:
-    try:
-        scratch = _core.kernel_scratch_bytes(editor.tree.serialize())
-    except LoopfleetError:
-        return Text()
-    if scratch == 0:
-        return Text("no scratch", DIM)
+    scratch = editor.scratch_bytes
+    if not scratch:
+        return Text("" if scratch is None else "no scratch", DIM)
     return Text.assemble(("scratch ", DIM), (f"{scratch:,} B", TEXT), (f" = {scratch // 4:,} floats", DIM))
 
 
