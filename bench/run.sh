@@ -16,6 +16,7 @@ codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every
              search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
              [--only latency,orders,threads,strides,best,article,add] [--seconds 60]
 dispatch     the coordinator's longest events while jobs wait that none of 1,000 idle workers may run
+editor       the schedule editor: from a key to the figure of its own process, and to a worker's graded one [--keys 200]
 evaluations  fresh, verified evaluations per second of one worker over two corpora (all actions; moves, swaps and splits), beside
              cc -O3 + dlopen and Halide's JIT
              [--compiled-before [--cores 1] [--rounds 3]]: beside itself without compiling
@@ -68,7 +69,7 @@ case "$name" in
   isolation) targets=(bench_isolation) ;;
   llvm) targets=(bench_llvm) ;;
   page) targets=(bench_page loopfleet-coordinator) ;;
-  learned | python | llvm_semantics | tensor) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
+  editor | learned | python | llvm_semantics | tensor) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   security) targets=(bench_security loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;
@@ -85,13 +86,13 @@ fi
 {
   if [[ $name == learned ]]; then
     tests/python/make_environment.sh
-  elif [[ $name == python || $name == llvm_semantics || $name == tensor ]]; then
+  elif [[ $name == editor || $name == python || $name == llvm_semantics || $name == tensor ]]; then
     tests/python/make_environment.sh --without-learning
   fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2
-if [[ $name == learned || $name == python || $name == llvm_semantics || $name == tensor ]]; then
+if [[ $name == editor || $name == learned || $name == python || $name == llvm_semantics || $name == tensor ]]; then
   PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python "bench/cases/$name.py" "$@"
 fi
 exec "build/release/bin/bench_$name" "$@"

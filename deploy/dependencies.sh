@@ -55,6 +55,7 @@ test_packages=(
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
   python3-pip  # fetches test_wheels
   clang-format-19  # the test `format`
+  tmux  # one test looks at the schedule editor on a terminal
   chromium  # the page's tests look at it with a browser
   slurmctld slurmd slurm-client munge  # one test gets its workers from a real Slurm of one node
   python3-yaml  # reads deploy/kubernetes in a test

@@ -93,7 +93,7 @@ def test_a_wheel_holds_the_module_its_stub_and_the_sources(wheel):
     assert facts["License-Expression"] == "MIT" and facts.get_all("License-File") == ["LICENSE"]
     needs = facts.get_all("Requires-Dist")
     assert sorted(re.match(r"\w+", need)[0] for need in needs if "extra ==" not in need) == ["numpy", "pyzmq"]
-    assert {"gym", "dataset", "models", "sb3", "ray", "torch"} <= set(facts.get_all("Provides-Extra"))
+    assert {"gym", "dataset", "models", "sb3", "ray", "torch", "tui"} <= set(facts.get_all("Provides-Extra"))
 
 
 def examples():

@@ -8,12 +8,11 @@ from rich.text import Text
 from textual import events
 from textual.app import App, ComposeResult
 from textual.containers import Container
-from textual.widgets import Static
 
 from . import code_view, palette
 from .code_lines import code_lines, first_line, line_of_loop
 from .editor import Editor
-from .pane import Content, Pane
+from .pane import Content, Line, Pane
 from .schedule_lines import schedule_lines
 from .side_lines import help_lines, history_lines, key_line, legal_lines
 from .status_lines import figure_line, place_line
@@ -47,7 +46,7 @@ class EditorApp(App[None]):
         self.theme = palette.THEME.name
 
     def compose(self) -> ComposeResult:
-        self._lines = {name: Static(id=name) for name in ("place", "figure", "message", "keys")}
+        self._lines = {name: Line(id=name) for name in ("place", "figure", "message", "keys")}
         self._panes = {
             "schedule": Pane(self._schedule, self._click, id="schedule"),
             "code": Pane(self._code, id="code"),
@@ -99,27 +98,28 @@ class EditorApp(App[None]):
         self._will_draw = False
         editor, (width, height) = self.editor, self.size
         self._arrange(width, height)
-        self._lines["place"].update(place_line(editor, width))
-        self._lines["figure"].update(figure_line(editor, width))
-        self._lines["message"].update(self._message(width))
-        self._lines["keys"].update(key_line(width))
+        self._lines["place"].draw(place_line(editor, width))
+        self._lines["figure"].draw(figure_line(editor, width))
+        self._lines["message"].draw(self._message(width))
+        self._lines["keys"].draw(key_line(width))
         for pane in self._panes.values():
-            pane.refresh()
+            pane.draw()
 
     def _arrange(self, width: int, height: int) -> None:
         editor, panes = self.editor, self._panes
-        is_low = height < _LOW
+        is_alone = height < _LOW or editor.shows_help
+        shows_code = editor.shows_help or editor.view != "schedule"
         container = self.query_one("#panes")
-        container.set_class(width < _NARROW, "narrow")
+        container.set_class(width < _NARROW or editor.shows_help, "narrow")
         container.set_class(width < _VERY_NARROW, "very-narrow")
-        container.set_class(is_low, "low")
-        panes["schedule"].display = not editor.is_narrow or (editor.view == "schedule" and not editor.shows_help)
-        panes["code"].display = not panes["schedule"].display or not editor.is_narrow
-        panes["legal"].display = not is_low
-        panes["history"].display = not is_low and width >= _VERY_NARROW
+        container.set_class(is_alone, "low")
+        panes["schedule"].display = not shows_code or not (editor.is_narrow or editor.shows_help)
+        panes["code"].display = shows_code
+        panes["legal"].display = not is_alone
+        panes["history"].display = not is_alone and width >= _VERY_NARROW
         panes["schedule"].border_title = "schedule" if editor.preview is None else editor.preview.origin
         panes["schedule"].border_subtitle = self._schedule_subtitle()
-        panes["legal"].border_title = "legal here" if editor.preview is None else ""
+        panes["legal"].border_title = "legal here"
         panes["history"].border_title = "done"
         panes["code"].border_title, panes["code"].border_subtitle = self._code_titles()
 

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from . import palette
 from .editor import Editor
-from .keys import KEYS
+from .keys import HELP, KEYS
 from .number_text import change_text, rate_text
 from .palette import BRIGHT, DIM, LOOP, TEXT
 
@@ -61,17 +61,17 @@ def _history_line(editor: Editor, place: int, rates: list[float | None], width: 
 
 
 def help_lines() -> list[Text]:
-    return [Text.assemble((f"{key.shown:>7}  ", f"bold {LOOP}"), (key.help, TEXT)) for key in KEYS if key.help]
+    return [Text.assemble((f"{keys:>7}  ", f"bold {LOOP}"), (text, TEXT)) for keys, text in HELP]
 
 
 def key_line(width: int) -> Text:
     """As many keys as there is room for; `? help` always is."""
-    line = Text(" ")
-    last = Text.assemble(("?", f"bold {LOOP}"), (" help", DIM))
+    line, last = Text(" "), Text.assemble(("?", f"bold {LOOP}"), (" help", DIM))
     for key in KEYS:
         if not key.word or key.method == "toggle_help":
             continue
-        part = Text.assemble((key.shown, f"bold {LOOP}"), (f" {key.word}  ", DIM))
+        shown = "↑↓" if key.method == "down" else key.shown
+        part = Text.assemble((shown, f"bold {LOOP}"), (f" {key.word}  ", DIM))
         if line.cell_len + part.cell_len + last.cell_len <= width - 1:
             line.append_text(part)
     return line.append_text(last)
