@@ -17,7 +17,7 @@ from loopfleet.tui.screen import EditorApp
 from loopfleet.tui.sources import sources_of
 
 BENCHMARK = "program-v0/positive_product64_17_64"
-KEYS = ["s", "1", "6", "enter", "down", "enter", "down", "enter"]
+KEYS = ["s", "4", "enter", "s", "4", "enter", "down", "down", "down", "enter", "up", "up"]
 SIZE = (120, 30)
 CELL = 12.2  # width of a character in Textual's SVG
 

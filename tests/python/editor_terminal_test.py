@@ -10,27 +10,29 @@ import time
 from pathlib import Path
 
 import pytest
+from documents import blocks_of
 
 from loopfleet import LoopTree
+from loopfleet.schedule_file import put_schedule
 
 ARTICLE = "benchmark://program-v0/positive_product33_48_64"
 LOOPFLEET = os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet")
-GOLDEN = Path(os.environ["LOOPFLEET_SOURCE"]) / "tests/golden/editor"
+SOURCE = Path(os.environ["LOOPFLEET_SOURCE"])
+GOLDEN = SOURCE / "tests/golden/editor"
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="WITHOUT tmux: deploy/dependencies.sh --tests installs it")
 
 
 class Terminal:
-    """`loopfleet tune` in a tmux of its own. Figures of this machine would differ each time: it finds no compiler."""
+    """A command in a tmux of its own. Figures of this machine would differ each time: it finds no compiler."""
 
-    def __init__(self, folder, number, arguments, size, **environment):
+    def __init__(self, folder, number, command, size, **environment):
         self._socket = str(folder / f"tmux{number}")
-        command = " ".join(map(shlex.quote, [LOOPFLEET, "tune", *arguments]))
         settings = {"LOOPFLEET_PYTHON": sys.executable, "LOOPFLEET_BIN": "/nonexistent", "LC_ALL": "C.UTF-8",
                     "XDG_CACHE_HOME": str(folder), **environment}
         width, height = size
         self._tmux("new-session", "-d", "-x", str(width), "-y", str(height), "-c", str(folder),
-                   f"{command}; echo exit code $?; exec sleep 600", environment={name: value for name, value in os.environ.items() if name != "NO_COLOR"} | settings)
+                   f"{shlex.join(command)}; echo exit code $?; exec sleep 600", environment={name: value for name, value in os.environ.items() if name != "NO_COLOR"} | settings)
 
     def _tmux(self, *arguments, environment=None):
         done = subprocess.run(["tmux", "-S", self._socket, "-f", "/dev/null", *arguments], capture_output=True, text=True,
@@ -64,8 +66,8 @@ class Terminal:
 def terminal(tmp_path):
     started = []
 
-    def start(*arguments, size=(120, 30), **environment):
-        started.append(Terminal(tmp_path, len(started), arguments, size, **environment))
+    def start(*arguments, command=(LOOPFLEET, "tune"), size=(120, 30), **environment):
+        started.append(Terminal(tmp_path, len(started), [*command, *arguments], size, **environment))
         return started[-1]
 
     yield start
@@ -103,10 +105,18 @@ def test_it_leaves_the_terminal_and_prints_the_actions(terminal, tmp_path):
 
 
 @needs_tmux
+def test_the_documents_example_edits_a_tensor(terminal, tmp_path):
+    (block,) = blocks_of(SOURCE / "docs/EDITOR.md", "python")
+    tune = terminal(command=(sys.executable, "-c", block))
+    assert "m 64 x n 17" in tune.wait_for("for m in 64")
+    tune.send("s", "8", "Enter", "q")
+    assert "for m in 8 : L0\n for m' in 8 : L1\n" in tune.wait_for("exit code 0")
+    assert "m in 8" in (tmp_path / "kernel.c").read_text()
+
+
+@needs_tmux
 def test_it_begins_with_the_schedule_of_the_file(terminal, tmp_path):
     (tmp_path / "program.ir").write_text(LoopTree(ARTICLE).serialize())
-    from loopfleet.schedule_file import put_schedule
-
     put_schedule(tmp_path / "schedules.jsonl", LoopTree(ARTICLE).split("m", 8), None)
     tune = terminal("--ir", "program.ir", "--schedule", "schedules.jsonl")
     screen = tune.wait_for("for m in 4 r 1")

@@ -602,8 +602,8 @@ def test_ten_thousand_random_keys_leave_a_legal_tree_that_its_actions_lead_to(tm
 def test_numbers_are_short():
     assert [rate_text(value) for value in (7.314, 97.64, 203.9)] == ["7.31", "97.6", "204"]
     assert [time_text(value) for value in (4153, 12.3, 3.2e6, 2e9)] == ["4.15 us", "12.3 ns", "3.2 ms", "2 s"]
-    assert [change_text(100, value) for value in (131, 96, 320)] == ["+31 %", "-4 %", "x3.2"]
-    assert sparkline([1, 4, 8], 2) == "▅█" and sparkline([], 5) == ""
+    assert [change_text(100, value) for value in (131, 96, 99.9, 320)] == ["+31 %", "-4 %", "0 %", "x3.2"]
+    assert sparkline([1, 4.5, 8], 2) == "▅█" and sparkline([100, 101], 5) == "▄▄" and sparkline([], 5) == ""
     assert clock_text(101) == "01:41"
 
 

@@ -34,13 +34,21 @@ def run(editor: Editor) -> None:
 
 def ui(tensor: Tensor, path: str | os.PathLike = "", *, client: Client | None = None, threads: int = 1) -> None:
     """Edits a tensor's schedule on this terminal; it is the tensor's at each step. ``path``: a file that holds the C text
-    of the schedule as it is. Figures are this process's, and those of the cluster of ``client``, if there is one."""
+    of the schedule as it is. Without a ``client``, graded figures come from the coordinator of LOOPFLEET_ADDRESS, the
+    configuration file, or the newest LocalCluster of this process; without any, figures are this process's alone."""
     _need_textual()
+    from ..client import Client
+    from ..settings import find_address_or_none
     from .editor import Editor
     from .sources import sources_of
 
-    run(Editor(tensor.loop_tree, title=_title_of(tensor), threads=threads, sources=sources_of(client), c_path=path,
-               on_tree=tensor.set))
+    own = Client() if client is None and find_address_or_none() else None
+    try:
+        run(Editor(tensor.loop_tree, title=_title_of(tensor), threads=threads, sources=sources_of(client or own),
+                   c_path=path, on_tree=tensor.set))
+    finally:
+        if own is not None:
+            own.close()
 
 
 def _title_of(tensor: Tensor) -> str:

@@ -22,16 +22,19 @@ def time_text(ns: float) -> str:
 
 
 def change_text(before: float, after: float) -> str:
-    """"+31 %", "-4 %", "x3.2": the second against the first."""
+    """"+31 %", "-4 %", "0 %", "x3.2": the second against the first."""
     if after >= 2 * before:
         return f"x{after / before:.1f}"
-    return f"{(after / before - 1) * 100:+.0f} %"
+    percent = round((after / before - 1) * 100)
+    return f"{percent:+d} %" if percent else "0 %"
 
 
 def sparkline(values: Sequence[float], most: int) -> str:
-    """The last ``most``, against the highest of all."""
-    top = max(values, default=0)
-    return "".join(_BARS[min(7, int(8 * value / top))] for value in values[-most:]) if top > 0 else ""
+    """The last ``most``, between the lowest and the highest of all; level where these are within 5 %."""
+    low, high = min(values, default=0), max(values, default=0)
+    if high <= 1.05 * low:
+        return _BARS[3] * min(len(values), most)
+    return "".join(_BARS[round(7 * (value - low) / (high - low))] for value in values[-most:])
 
 
 def clock_text(seconds: float) -> str:

@@ -10,6 +10,8 @@ from .keys import HELP, KEYS
 from .number_text import change_text, rate_text
 from .palette import BRIGHT, DIM, LOOP, TEXT
 
+_COLOUR_OF_CHANGE = {"-": palette.BAD, "0": DIM}  # by how its text begins
+
 
 def legal_lines(editor: Editor, width: int) -> list[Text]:
     """In columns; what is illegal is dim."""
@@ -55,7 +57,7 @@ def _history_line(editor: Editor, place: int, rates: list[float | None], width: 
         before = next((each for each in reversed(rates[:place]) if each is not None), None)
         change = change_text(before, rate) if before else ""
         right = Text.assemble((f"{rate_text(rate):>5}", TEXT), (f" {grade}", palette.OF_GRADE.get(grade, TEXT)),
-                              (f" {change:>7}", palette.BAD if change.startswith("-") else palette.GOOD))
+                              (f" {change:>7}", _COLOUR_OF_CHANGE.get(change[:1], palette.GOOD)))
     label.truncate(max(0, width - right.cell_len - 1), overflow="ellipsis", pad=True)
     return label.append(" ").append_text(right)
 
