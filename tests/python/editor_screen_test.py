@@ -157,6 +157,17 @@ def test_a_click_moves_the_cursor():
     on_screen(play)
 
 
+def test_text_is_pasted_into_a_question_only():
+    async def play(editor, app, pilot):
+        app.post_message(events.Paste("uvx"))
+        await pilot.press(":")
+        app.post_message(events.Paste("split_8\ndown"))
+        await pilot.press("enter")
+        assert editor.actions == ["split_8"] and editor.cursor == 1
+
+    on_screen(play)
+
+
 def test_a_preview_is_shown_in_place_of_the_tree():
     best = LoopTree(ARTICLE).split("m", 8)
 
@@ -208,11 +219,18 @@ def test_figures_come_while_one_edits_and_the_editor_outlives_its_worker():
             await until(pilot, lambda: editor.figure.graded is not None and editor.figure.local_gflops is not None, 120)
             await pilot.pause()
             assert "GFLOP/s" in text_of(app)[1] and " local" in text_of(app)[1] and "worker " in text_of(app)[0]
+            await pilot.press("b")
+            await until(pilot, lambda: editor.search.best is not None, 120)
+            await pilot.press("b")
+            assert editor.preview.gflops > 0 and editor.tree == editor.start
+            await pilot.press("enter")
+            assert editor.history.now.label == "search" or "as it is" in editor.message
+            while editor.tree != editor.start:
+                await pilot.press("u")
             (worker,) = client.workers()
             os.kill(worker["pid"], signal.SIGKILL)
             await pilot.press("s", "8", "enter")
             await until(pilot, lambda: editor.figure.local_gflops is not None)
-            assert editor.figure.graded is None, "the only worker is gone"
             for service in children_of(os.getpid(), "serve"):
                 os.kill(service, signal.SIGKILL)
             await pilot.press("down", "shift+down")

@@ -382,7 +382,7 @@ def test_a_failed_kernel_shows_its_code(noted, outcome):
     assert editor.figure.local_failure == "WRONG_OUTPUT: %5" and editor.figure.local_gflops is None
 
 
-def test_a_tree_that_comes_back_is_measured_anew_if_it_was_measured(noted, outcome):
+def test_a_tree_that_comes_back_is_measured_again_if_it_was_measured(noted, outcome):
     made, sources = noted
     editor = edited("s", "8", "enter", "u", sources=sources)
     assert made["graded"].asked[-1] == (editor.history.now.key, 1, False), "it never had a figure"
@@ -612,6 +612,17 @@ def test_each_key_has_a_method_and_help():
     assert words == {key.shown for key in KEYS}
     assert all(callable(getattr(Editor, key.method)) for key in KEYS)
     assert len(METHODS) == sum(len(key.names) for key in KEYS), "no key means two things"
+
+
+def test_programs_without_loops_and_with_one_operation_can_be_edited():
+    tensor = lt.Tensor(3.0) + lt.Tensor(2.0)
+    editor = Editor(tensor.loop_tree, on_tree=tensor.set)
+    for key in (*METHODS, "1", "enter"):
+        if METHODS.get(key) not in ("quit", "ask_write", "ask_open"):
+            editor.press(key)
+            editor.press("escape")
+    assert editor.tree == editor.start and editor.cursor in editor.visible_lines
+    assert all(choice.reason for choice in editor.legal)
 
 
 def test_importing_loopfleet_imports_no_textual():

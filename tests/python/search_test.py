@@ -20,6 +20,20 @@ def test_a_search_improves_on_the_untuned_schedule(client):
     assert "multiply" in found.loop_tree
 
 
+def test_a_watcher_is_told_of_each_batch_and_may_end_the_search(client):
+    seen = []
+
+    def watch(progress):
+        seen.append(progress)
+        return len(seen) < 3
+
+    # The untuned schedule alone is the first batch.
+    found = loopfleet.search(BENCHMARK, seconds=600, in_flight=8, client=client, confirm=False, watch=watch)
+    assert [progress.evaluations for progress in seen] == [1, 9, 17] and found.evaluations == 17
+    assert seen[-1].best_ns == found.best_ns and seen[-1].best_actions == found.actions
+    assert seen[-1].flop_count == found.flop_count > 0 and 0 < seen[0].seconds <= seen[-1].seconds
+
+
 def simulate(searcher, figure, evaluations):
     """Without a fleet: what was asked for, in order."""
     asked = []

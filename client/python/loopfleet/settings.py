@@ -31,7 +31,7 @@ def _setting(argument: str | None, key: str) -> str | None:
 
 
 def find_address_or_none(address: str | None = None) -> str | None:
-    """The endpoint that someone named, or of the newest local cluster of this process."""
+    """The endpoint that was named, or that of the newest local cluster of this process; None: there is none."""
     found = _setting(address, "address")
     if not found and _local_clusters:
         return _local_clusters[-1].address

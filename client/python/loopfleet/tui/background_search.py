@@ -14,6 +14,7 @@ from .proposal import CannotAsk, Proposal
 _PRIORITY = -10  # below the jobs of the editor, which have the same client
 _IN_FLIGHT = 16  # so that it ends soon when it is stopped
 _LONGEST_S = 24 * 3600.0
+_PATIENCE_S = 5.0
 
 # deliver(trees so far, seconds, the best so far or None, whether it goes on, why it failed or "")
 Deliver = Callable[[int, float, "Proposal | None", bool, str], None]
@@ -27,20 +28,26 @@ class BackgroundSearch:
         self._client = client
         self._deliver = deliver
         self._stopped = threading.Event()  # of the search that runs
+        self._thread: threading.Thread | None = None
 
     def start(self, tree: LoopTree, threads: int) -> None:
         """CannotAsk: there is no cluster."""
         if self._client is None:
             raise CannotAsk("the search measures on workers, and there is no cluster; --address names one")
         self._stopped = threading.Event()
-        threading.Thread(target=self._run, args=(tree.serialize(), threads, self._stopped), name="loopfleet-search",
-                         daemon=True).start()
+        self._thread = threading.Thread(target=self._run, args=(tree.serialize(), threads, self._stopped),
+                                        name="loopfleet-search", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         """Its thread ends with the figures that are under way."""
         self._stopped.set()
 
-    close = stop
+    def close(self) -> None:
+        """Waits a little for that."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join(_PATIENCE_S)
 
     def _run(self, start: str, threads: int, stopped: threading.Event) -> None:
         last: list[Progress] = [Progress(0, 0, None, None, 0)]

@@ -156,6 +156,13 @@ class Editor:
             getattr(self, method)()
         self._changed()
 
+    def paste(self, text: str) -> None:
+        """Into the question that is asked, if one is."""
+        if self.prompt is not None:
+            for character in " ".join(text.split()):
+                self.prompt.type(character)
+            self._changed()
+
     def pump(self, timeout: float = 0) -> bool:
         """Takes in what other threads found; waits for it so many seconds. False: there was nothing."""
         came = self.inbox.pump(timeout)

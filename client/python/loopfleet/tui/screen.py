@@ -86,6 +86,11 @@ class EditorApp(App[None]):
         if self.editor.is_over:
             self.exit()
 
+    def on_paste(self, event: events.Paste) -> None:
+        """Into a question; elsewhere pasted text would act as keys."""
+        if self.editor.prompt is not None:
+            self.editor.paste(event.text)
+
     # ---- drawing
 
     def _draw_soon(self) -> None:
