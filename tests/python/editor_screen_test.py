@@ -181,7 +181,7 @@ def test_a_preview_is_shown_in_place_of_the_tree():
         await pilot.press("enter")
         assert editor.tree == best
 
-    on_screen(play, sources=Sources(fleet=lambda tree, threads: [Proposal(best, 203.9, "A", "fleet best, node7")]))
+    on_screen(play, sources=Sources(fleet=lambda *asked: [Proposal(best, 203.9, "A", "fleet best, node7")]))
 
 
 def test_ten_thousand_random_keys_on_a_screen(tmp_path, monkeypatch):

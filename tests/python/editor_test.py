@@ -5,6 +5,8 @@ import os
 import random
 import threading
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from loopfleet.tui.c_file import CFile
 from loopfleet.tui.editor import Editor
 from loopfleet.tui.graded_figure import GradedFigures
 from loopfleet.tui.keys import HELP, KEYS, METHODS
+from loopfleet.tui.line_profile import line_profile_of
 from loopfleet.tui.local_figure import LocalFigures
 from loopfleet.tui.number_text import change_text, clock_text, rate_text, sparkline, time_text
 from loopfleet.tui.proposal import CannotAsk, Proposal, fleet_best_of
@@ -242,6 +245,10 @@ def test_a_line_of_actions_means_what_it_means_in_a_job():
     assert editor.tree == replayed(["split_8"]) and editor.tree.loop(editor.cursor).label == "k"
     editor = edited(":", *typed("split_8 up down"), "enter")
     assert editor.prompt is not None and editor.prompt.explanation == "action 2, up: there is no loop above"
+    for word, said in (("split_0", "split_0"), ("split_1", "split_1"), ("split_34", "from 2 to 33, not 34"),
+                       ("split_" + "9" * 12, "9" * 12)):
+        editor = edited(":", *typed(word), "enter")
+        assert said in editor.prompt.explanation and editor.tree == editor.start
     editor = edited(":", *typed("down splt_8"))
     assert "unknown action 'splt_8'; nearest: split_8" in editor.prompt.explanation
     editor.press("enter")
@@ -476,8 +483,8 @@ def asked(editor):
 def test_the_fleets_best_is_previewed_and_taken_or_left():
     best = LoopTree(ARTICLE).split("m", 8)
     offer = [Proposal(best, 203.9, "A", "fleet best, node7")]
-    editor = asked(edited(sources=Sources(fleet=lambda tree, threads: offer)))
-    assert editor.preview == offer[0] and editor.shown_tree == best and editor.tree == editor.start
+    editor = asked(edited(sources=Sources(fleet=lambda *asked: offer)))
+    assert editor.preview == offer[0] and editor.tree == editor.start
     editor.press("escape")
     assert editor.preview is None and editor.tree == editor.start
     editor = asked(editor)
@@ -490,10 +497,10 @@ def test_the_fleets_best_is_previewed_and_taken_or_left():
 
 
 def test_a_fleet_that_knows_nothing_or_another_program_or_cannot_be_asked():
-    editor = asked(edited(sources=Sources(fleet=lambda tree, threads: [])))
+    editor = asked(edited(sources=Sources(fleet=lambda *asked: [])))
     assert editor.message.startswith("the fleet knows no figure")
     other = Proposal(LoopTree("benchmark://mm-v0/mm8_8_8"), 1.0, "A", "fleet best")
-    editor = asked(edited(sources=Sources(fleet=lambda tree, threads: [other])))
+    editor = asked(edited(sources=Sources(fleet=lambda *asked: [other])))
     editor.press("enter")
     assert "of another program" in editor.message and editor.tree == editor.start
     editor = asked(edited())
@@ -503,12 +510,52 @@ def test_a_fleet_that_knows_nothing_or_another_program_or_cannot_be_asked():
         pass
 
     with pytest.raises(CannotAsk, match="this client cannot ask"):
-        fleet_best_of(Old())(LoopTree(ARTICLE), 1)
+        fleet_best_of(Old())(LoopTree(ARTICLE), 1, "")
+    with pytest.raises(CannotAsk, match="this client cannot profile"):
+        line_profile_of(Old())(LoopTree(ARTICLE), 1)
 
-    def broken(tree, threads):
+    def broken(*asked):
         raise RuntimeError("no such thing")
 
     assert asked(edited(sources=Sources(fleet=broken))).message == "RuntimeError: no such thing"
+
+
+def test_a_client_that_can_is_asked_for_this_programs_best_on_this_hardware(noted, outcome):
+    made, sources = noted
+    tree, asked_for = LoopTree(ARTICLE).split("m", 8), []
+
+    class Knowing:
+        def find_best(self, tree, *, threads, hardware_class, limit):
+            asked_for.append((tree.program_key, threads, hardware_class, limit))
+            return [SimpleNamespace(tree=best, outcome=outcome[0])]
+
+    best = tree
+    sources = replace(sources, fleet=fleet_best_of(Knowing()))
+    editor = edited(sources=sources, threads=2)
+    made["graded"].deliver(editor.history.now.key, outcome[0], "")
+    editor.pump()
+    asked(editor)
+    assert asked_for == [(tree.program_key, 2, outcome[0].to_dict()["hardware"]["class"], 1)]
+    assert editor.preview.tree == tree and editor.preview.gflops == outcome[0].gflops
+    assert editor.preview.origin.startswith(f"fleet best, {outcome[0].worker}, 20")
+
+
+def test_a_client_that_can_is_asked_for_a_profile():
+    def line(ref, part, total, known=True):
+        return SimpleNamespace(ref=ref, part=part, share=0.0, total=total, known=known)
+
+    class Profiling:
+        ok, status, message = True, "ok", ""
+        lines = (line(0, "node", 1.0), line(0, "zero", 0.1), line(1, "node", 0.9), line(2, "node", 0.0, known=False))
+
+        def profile(self, *, ir, threads):
+            assert LoopTree(ir) == LoopTree(ARTICLE) and threads == 1
+            return self
+
+    assert line_profile_of(Profiling())(LoopTree(ARTICLE), 1) == {0: 1.0, 1: 0.9}
+    Profiling.ok, Profiling.status, Profiling.message = False, "UNSUPPORTED", "not here"
+    with pytest.raises(LoopfleetError, match="UNSUPPORTED: not here"):
+        line_profile_of(Profiling())(LoopTree(ARTICLE), 1)
 
 
 def test_lines_are_profiled_or_it_is_said_why_not():

@@ -79,7 +79,7 @@ def _tell(editor: Editor) -> None:
     actions = editor.actions
     if actions is None:
         print(editor.tree, end="")
-    else:
+    elif actions:
         print(",".join(actions))
 
 

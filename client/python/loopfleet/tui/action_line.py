@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .. import _core
-from .._core import LoopTree, Walk
+from .._core import JobError, LoopTree, Walk
 from ..errors import ScheduleError
 from . import edits
 from .edits import Edit, Edited
@@ -24,7 +24,11 @@ def _by_walk(action: str, reasoned: Edit) -> Edit:
     def edit(tree: LoopTree, line: int) -> Edited:
         edits.loop_at(tree, line)
         walk = Walk(ir=tree.serialize(), start_cursor=line)
-        if not walk.apply(action):
+        try:
+            is_legal = walk.apply(action)
+        except JobError as error:
+            raise ScheduleError(str(error)) from None
+        if not is_legal:
             reasoned(tree, line)
             raise ScheduleError("it is illegal here")
         return Edited(LoopTree(walk.observe("ir")), walk.cursor, line, action)

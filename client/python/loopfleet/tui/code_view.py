@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import _core
-from .._core import LoopTree
+from .._core import JobError, LoopTree
 from ..errors import LoopfleetError
 from .newest import Newest
 
@@ -18,8 +18,11 @@ Deliver = Callable[[str, str, str], None]
 
 
 def c_text(tree: LoopTree) -> str:
-    """LoopfleetError: the tree has no code."""
-    return _core.c_source_of(tree.serialize())
+    """Where the tree has no code, a comment that says why."""
+    try:
+        return _core.c_source_of(tree.serialize())
+    except JobError as error:
+        return f"/* {error} */\n"
 
 
 def _text(tree: LoopTree, view: str) -> str:
@@ -27,7 +30,10 @@ def _text(tree: LoopTree, view: str) -> str:
         return str(tree.ir)
     from ..tensor.schedules import Code
 
-    return Code(tree.serialize())(view)
+    try:
+        return Code(tree.serialize())(view)
+    except (LoopfleetError, JobError) as error:
+        return str(error)
 
 
 class CodeView:
@@ -45,8 +51,4 @@ class CodeView:
 
     def _make(self, task: tuple[LoopTree, str]) -> None:
         tree, view = task
-        try:
-            text = _text(tree, view)
-        except LoopfleetError as error:
-            text = str(error)
-        self._deliver(tree.tree_key, view, text)
+        self._deliver(tree.tree_key, view, _text(tree, view))

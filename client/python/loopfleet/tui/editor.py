@@ -7,19 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .. import _core
-from .._core import LoopTree, Outcome
-from ..errors import LoopfleetError, ScheduleError
+from .._core import JobError, LoopTree
+from ..errors import ScheduleError
 from ..schedule_file import find_schedule, put_schedule
 from . import action_line, code_view, edits
 from .c_file import CFile
 from .code_view import CodeView
 from .edits import Edit
-from .figures import Figures, graded_of
+from .figures import Figures, Graded
 from .folds import Folds
 from .history import History, Step
 from .inbox import Inbox
 from .keys import method_of
 from .legality import Choice, choices
+from .measuring import Measuring
 from .prompt import Prompt, split_text, whole_number
 from .proposal import CannotAsk, Proposal
 from .recording import Recording, recording_of
@@ -65,7 +66,6 @@ class Editor:
         self.history = History(Step("start", start, start.tree_key, 0, Recording()))
         self.sources = sources or Sources()
         self.inbox = Inbox()
-        self.figures: dict[str, Figures] = {}  # by tree key
         self._codes: dict[tuple[str, str], str] = {}  # by tree key and view
         self._choices: list[Choice] | None = None
         self._scratch: tuple[str, int | None] | None = None  # by tree key
@@ -74,10 +74,8 @@ class Editor:
         self._schedule_path = os.fspath(schedule_path)
         self._on_tree = on_tree
         self._code_view = CodeView(self.inbox.post(self._on_code))
-        post = self.inbox.post
-        self._local = self.sources.local(post(self._on_local)) if self.sources.local else None
-        self._graded = self.sources.graded(post(self._on_graded)) if self.sources.graded else None
-        self._search = self.sources.search(post(self._on_search))
+        self._measuring = Measuring(self.sources, self.inbox, start.flops(), self._refuse)
+        self._search = self.sources.search(self.inbox.post(self._on_search))
         self._show()
 
     # ---- reading
@@ -85,11 +83,6 @@ class Editor:
     @property
     def tree(self) -> LoopTree:
         return self.history.now.tree
-
-    @property
-    def shown_tree(self) -> LoopTree:
-        """The preview, if there is one."""
-        return self.preview.tree if self.preview else self.tree
 
     @property
     def actions(self) -> list[str] | None:
@@ -104,14 +97,23 @@ class Editor:
         if self._scratch is None or self._scratch[0] != self.history.now.key:
             try:
                 scratch = _core.kernel_scratch_bytes(self.tree.serialize())
-            except LoopfleetError:
+            except JobError:
                 scratch = None
             self._scratch = (self.history.now.key, scratch)
         return self._scratch[1]
 
     @property
     def figure(self) -> Figures:
-        return self.figures.setdefault(self.history.now.key, Figures())
+        return self._measuring.of(self.history.now.key)
+
+    def figure_of(self, step: Step) -> Figures:
+        return self._measuring.of(step.key)
+
+    @property
+    def newest_graded(self) -> Graded | None:
+        """Of the tree, else of any: it says where trees are measured."""
+        known = [self.figure, *reversed(self._measuring.known())]
+        return next((figure.graded for figure in known if figure.graded), None)
 
     @property
     def legal(self) -> list[Choice]:
@@ -133,8 +135,8 @@ class Editor:
     @property
     def best(self) -> Step | None:
         """The step with the highest graded figure."""
-        graded = [step for step in self.history.steps if (known := self.figures.get(step.key)) and known.graded]
-        return max(graded, key=lambda step: self.figures[step.key].graded.gflops, default=None)
+        graded = [step for step in self.history.steps if self.figure_of(step).graded]
+        return max(graded, key=lambda step: self.figure_of(step).graded.gflops, default=None)
 
     @property
     def c_path(self) -> str:
@@ -172,9 +174,8 @@ class Editor:
 
     def close(self) -> None:
         """Ends threads and jobs. No kernel runs afterwards."""
-        for each in (self._local, self._graded, self._search, self._code_view):
-            if each is not None:
-                each.close()
+        for each in (self._measuring, self._search, self._code_view):
+            each.close()
 
     def quit(self) -> None:
         self.is_over = True
@@ -351,8 +352,8 @@ class Editor:
             return f"from 1 to {_MOST_THREADS} threads, not {threads}"
         if threads != self.threads:
             self.threads = threads
-            self.figures.clear()
-            self._measure()
+            self._measuring.forget()
+            self._measuring.measure(self.tree, self.threads)
         return ""
 
     def ask_write(self) -> None:
@@ -395,8 +396,9 @@ class Editor:
 
     def ask_fleet(self) -> None:
         tree, threads = self.tree, self.threads
+        hardware_class = self.newest_graded.hardware_class if self.newest_graded else ""
         self._say("asking the fleet ...")
-        self.inbox.ask(lambda: self.sources.fleet(tree, threads), self._on_fleet, self._refuse)
+        self.inbox.ask(lambda: self.sources.fleet(tree, threads, hardware_class), self._on_fleet, self._refuse)
 
     def _on_fleet(self, found: list[Proposal]) -> None:
         if not found:
@@ -433,6 +435,7 @@ class Editor:
         tree, threads, key = self.tree, self.threads, self.history.now.key
 
         def on_shares(shares: dict[int, float]) -> None:
+            self._say("")
             if self.history.now.key == key:
                 self.shares = shares
 
@@ -470,49 +473,16 @@ class Editor:
         if self._on_tree is not None:
             self._on_tree(self.tree)
         self._ask_code()
-        self._measure()
+        self._measuring.measure(self.tree, self.threads)
 
     def _write_c(self) -> None:
-        try:
-            text = code_view.c_text(self.tree)
-        except LoopfleetError as error:
-            text = f"/* {error} */\n"
+        text = code_view.c_text(self.tree)
         self._codes = {(self.history.now.key, "c"): text}
         try:
             if self._c_file is not None:
                 self._c_file.write(text)
         except OSError as error:
             self._refuse(f"the C file: {error}")
-
-    def _measure(self) -> None:
-        figure = self.figure
-        for other in self.figures.values():
-            other.is_measured_here = other.is_measured = False
-        if self._local is not None:
-            figure.is_measured_here = True
-            self._local.measure(self.tree, self.threads)
-        if self._graded is not None:
-            was_there = figure.graded is not None or bool(figure.graded_failure)
-            figure.is_measured = True
-            self._graded.measure(self.tree, self.threads, fresh=was_there)
-
-    def _on_local(self, key: str, ns: float | None, failure: str) -> None:
-        figure = self.figures.setdefault(key, Figures())
-        figure.is_measured_here = False
-        figure.local_gflops = self.start.flops() / ns if ns else None
-        figure.local_failure = failure
-
-    def _on_graded(self, key: str, outcome: Outcome | None, problem: str) -> None:
-        figure = self.figures.setdefault(key, Figures())
-        figure.is_measured = False
-        if outcome is None:
-            figure.graded_failure = "no answer"
-            self._refuse(problem)
-        elif outcome.ok:
-            figure.graded, figure.graded_failure = graded_of(outcome), ""
-        else:
-            figure.graded_failure = outcome.status
-            self._refuse(f"{outcome.status}: {outcome.message}")
 
     # ---- telling
 

@@ -17,6 +17,7 @@ class Graded:
     elapsed_ns: float
     worker: str
     hardware: str  # "AMD EPYC 7R13 avx2"
+    hardware_class: str
 
 
 @dataclass
@@ -37,4 +38,4 @@ def graded_of(outcome: Outcome) -> Graded:
     hardware = outcome.to_dict()["hardware"]
     words = [hardware.get("model") or hardware.get("class") or "", hardware.get("isa") or ""]
     return Graded(outcome.gflops, outcome.grade, outcome.spread, outcome.elapsed_ns, outcome.worker,
-                  " ".join(word for word in words if word))
+                  " ".join(word for word in words if word), hardware["class"])

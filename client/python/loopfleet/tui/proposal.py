@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .._core import LoopTree
+from .. import _core
+from .._core import LoopTree, Outcome
 from ..client import Client
 from ..errors import LoopfleetError
 
@@ -22,22 +23,26 @@ class CannotAsk(LoopfleetError):
     """There is nothing that could answer; the message says why."""
 
 
-# The best known trees of a tree's program for so many threads, the quickest first; none: []. Called in a thread of its
-# own. Raises LoopfleetError.
-FleetBest = Callable[[LoopTree, int], "list[Proposal]"]
+# The fastest known trees of a tree's program for so many threads, on workers of a hardware class ("": any), the fastest
+# first; none: []. Called in a thread of its own. Raises LoopfleetError.
+FleetBest = Callable[[LoopTree, int, str], "list[Proposal]"]
 
 
 def fleet_best_of(client: Client | None) -> FleetBest:
-    """Asks the coordinator, if the client can: client.find_best(tree, threads=, limit=) gives (tree, GFLOP/s, grade,
-    where and when) of each."""
+    """Asks the coordinator, if this client can."""
 
-    def ask(tree: LoopTree, threads: int) -> list[Proposal]:
+    def ask(tree: LoopTree, threads: int, hardware_class: str) -> list[Proposal]:
         if client is None:
             raise CannotAsk("there is no cluster to ask for the best known schedule; --address names one")
         find_best = getattr(client, "find_best", None)
         if find_best is None:
             raise CannotAsk("this client cannot ask for the best known schedule")
-        return [Proposal(found, gflops, grade, f"fleet best, {where}")
-                for found, gflops, grade, where in find_best(tree, threads=threads, limit=5)]
+        return [_proposal(best.tree, best.outcome)
+                for best in find_best(tree, threads=threads, hardware_class=hardware_class, limit=1)]
 
     return ask
+
+
+def _proposal(tree: LoopTree, outcome: Outcome) -> Proposal:
+    day = _core.iso_time(outcome).partition("T")[0]
+    return Proposal(tree, outcome.gflops, outcome.grade, f"fleet best, {outcome.worker}, {day}")

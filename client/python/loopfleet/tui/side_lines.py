@@ -44,8 +44,8 @@ def history_lines(editor: Editor, width: int, height: int) -> list[Text]:
 
 def _rates(editor: Editor) -> list[float | None]:
     """GFLOP/s of each step."""
-    figures = [editor.figures.get(step.key) for step in editor.history.steps]
-    return [figure.graded.gflops if figure and figure.graded else None for figure in figures]
+    graded = [editor.figure_of(step).graded for step in editor.history.steps]
+    return [each.gflops if each else None for each in graded]
 
 
 def _history_line(editor: Editor, place: int, rates: list[float | None], width: int) -> Text:
@@ -53,7 +53,7 @@ def _history_line(editor: Editor, place: int, rates: list[float | None], width: 
     style = f"bold {BRIGHT}" if place == position else DIM if place > position else TEXT
     label, right = Text(f"{place:3} {step.label}", style), Text()
     if rate is not None:
-        grade = editor.figures[step.key].graded.grade
+        grade = editor.figure_of(step).graded.grade
         before = next((each for each in reversed(rates[:place]) if each is not None), None)
         change = change_text(before, rate) if before else ""
         right = Text.assemble((f"{rate_text(rate):>5}", TEXT), (f" {grade}", palette.OF_GRADE.get(grade, TEXT)),

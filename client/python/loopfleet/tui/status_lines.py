@@ -29,8 +29,7 @@ def spread_out(left: Text, right: Text, width: int) -> Text:
 
 
 def place_line(editor: Editor, width: int) -> Text:
-    graded = editor.figure.graded or next(
-        (figure.graded for figure in reversed(list(editor.figures.values())) if figure.graded), None)
+    graded = editor.newest_graded
     where = Text("no cluster: local figures only", DIM)
     if graded is not None:
         where = _joined([Text(graded.hardware, DIM), Text(f"worker {graded.worker}", DIM)])
@@ -38,7 +37,7 @@ def place_line(editor: Editor, width: int) -> Text:
         where = Text(editor.sources.cluster, DIM)
     best = []
     if (step := editor.best) is not None:
-        figure = editor.figures[step.key].graded
+        figure = editor.figure_of(step).graded
         best.append(Text.assemble(("best ", DIM), (f"{rate_text(figure.gflops)} {figure.grade}", TEXT)))
     if editor.fleet_best is not None:
         known = editor.fleet_best
@@ -50,7 +49,7 @@ def place_line(editor: Editor, width: int) -> Text:
 def figure_line(editor: Editor, width: int) -> Text:
     steps = editor.history.steps
     parts = [_local_part(editor), *_graded_parts(editor), _scratch_part(editor)]
-    graded = [figure.graded.gflops for step in steps if (figure := editor.figures.get(step.key)) and figure.graded]
+    graded = [graded.gflops for step in steps if (graded := editor.figure_of(step).graded)]
     spark = Text(sparkline(graded, _LONGEST_SPARKLINE), palette.LOOP)
     place = Text(f"{editor.history.position} of {len(steps) - 1}" if len(steps) > 1 else "", DIM)
     return spread_out(_joined(parts), _search_part(editor) or _joined([spark, place]), width)
