@@ -12,6 +12,7 @@ from textual.containers import Container
 from . import code_view, palette
 from .code_lines import code_lines, first_line, line_of_loop
 from .editor import Editor
+from .number_text import rate_text
 from .pane import Content, Line, Pane
 from .schedule_lines import schedule_lines
 from .side_lines import help_lines, history_lines, key_line, legal_lines
@@ -113,7 +114,8 @@ class EditorApp(App[None]):
     def _arrange(self, width: int, height: int) -> None:
         editor, panes = self.editor, self._panes
         is_alone = height < _LOW or editor.shows_help
-        shows_code = editor.shows_help or editor.view != "schedule"
+        is_previewed = editor.preview is not None and editor.is_narrow
+        shows_code = editor.shows_help or (editor.view != "schedule" and not is_previewed)
         container = self.query_one("#panes")
         container.set_class(width < _NARROW or editor.shows_help, "narrow")
         container.set_class(width < _VERY_NARROW, "very-narrow")
@@ -148,7 +150,9 @@ class EditorApp(App[None]):
             line = Text.assemble((f" {prompt.question} ", palette.MARK), (prompt.text, palette.BRIGHT),
                                  ("_", f"blink {palette.MARK}"), "    ", (prompt.explanation, palette.DIM))
         elif editor.preview is not None and not editor.message:
-            line = Text(f" {editor.preview.origin}: Enter takes it, Esc leaves", palette.MARK)
+            found = editor.preview
+            figure = f"{rate_text(found.gflops)} GFLOP/s {found.grade}".strip()
+            line = Text(f" {found.origin}: {figure}; Enter takes it, Esc leaves", palette.MARK)
         else:
             line = Text(f" {editor.message}", palette.BAD if editor.is_error else palette.TEXT)
         line.truncate(width, overflow="ellipsis")
@@ -158,7 +162,8 @@ class EditorApp(App[None]):
         editor = self.editor
         if editor.preview is not None:
             tree = editor.preview.tree
-            return Content(schedule_lines(tree, list(range(len(str(tree).splitlines()))), width))
+            lines = schedule_lines(tree, list(range(len(str(tree).splitlines()))), width - 2)
+            return Content([Text("  ").append_text(line) for line in lines])
         visible = editor.visible_lines
         notes = {editor.cursor: f"dragging {editor.tree.loop(editor.cursor).label}"} if editor.is_dragging else {}
         lines = schedule_lines(editor.tree, visible, width - 2, folded=editor.folds.loops, shares=editor.shares, notes=notes)
