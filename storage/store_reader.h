@@ -85,7 +85,11 @@ class StoreReader {
   virtual std::unique_ptr<UnfinishedJobs> ReadUnfinished(std::vector<StoredBatch> batches) = 0;
 
   virtual Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max) = 0;  // newest first
+  // Batches with a higher number, the lowest first, at most `max`. Damaged ones are skipped.
+  virtual Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) = 0;
   virtual Result<std::optional<StoredBatch>> FindBatch(BatchId batch) = 0;
+  // As Store::incarnation().
+  virtual Result<Uuid> Incarnation() = 0;
   // Whether FindBatch() finds none because the batch was removed when it was old.
   virtual Result<bool> WasPruned(BatchId batch) = 0;
   // The newest batch of a client. The coordinator's own batches have a nil client and do not count.

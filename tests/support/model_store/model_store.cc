@@ -523,6 +523,15 @@ Result<std::vector<StoredBatch>> ModelReader::ListBatches(std::uint32_t max) {
   return batches;
 }
 
+Result<std::vector<StoredBatch>> ModelReader::ListBatchesAfter(BatchId batch, std::uint32_t max) {
+  std::vector<StoredBatch> batches;
+  for (auto next = database_.batches.upper_bound(batch);
+       next != database_.batches.end() && batches.size() < max; ++next) {
+    batches.push_back(next->second);
+  }
+  return batches;
+}
+
 Result<std::optional<StoredBatch>> ModelReader::FindBatch(BatchId id) {
   const auto batch = database_.batches.find(id);
   if (batch == database_.batches.end()) return std::nullopt;

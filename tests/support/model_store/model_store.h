@@ -93,6 +93,8 @@ class ModelReader final : public StoreReader {
   Result<std::optional<StoredJob>> ReadJob(JobId job) override;
   std::unique_ptr<UnfinishedJobs> ReadUnfinished(std::vector<StoredBatch> batches) override;
   Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max) override;
+  Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) override;
+  Result<Uuid> Incarnation() override { return database_.incarnation; }
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch) override;
   Result<bool> WasPruned(BatchId) override { return false; }
   Result<std::optional<StoredBatch>> NewestBatch() override;

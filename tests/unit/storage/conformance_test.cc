@@ -313,6 +313,21 @@ TEST_P(Conformance, AllOutcomesArePagedByBatchAndSequence) {
   EXPECT_FALSE(reader_->ListOutcomes({}, 9, uri.substr(0, 14)).value().outcomes.empty());
 }
 
+TEST_P(Conformance, BatchesAreListedFromAnyOneOn) {
+  MustApply({SomeBatch(2, {PlainSpec(4)}), SomeBatch(5, {}), SomeBatch(7, {PlainSpec(4)})});
+  const auto after = [&](std::uint64_t batch, std::uint32_t max) {
+    std::vector<BatchId> ids;
+    for (const StoredBatch& one : reader_->ListBatchesAfter({batch}, max).value()) {
+      ids.push_back(one.batch);
+    }
+    return ids;
+  };
+  EXPECT_EQ(after(0, 9), (std::vector<BatchId>{{2}, {5}, {7}}));
+  EXPECT_EQ(after(2, 1), (std::vector<BatchId>{{5}}));
+  EXPECT_TRUE(after(7, 9).empty());
+  EXPECT_EQ(reader_->Incarnation().value(), store_->incarnation());
+}
+
 TEST_P(Conformance, AResultInDoubtAnswersNothing) {
   const Evaluation measured = SomeMeasurement(1);
   MustApply({SomeBatch(1, {PlainSpec(4)}), JobFinished{SomeOutcome({}, PlainSpec(4), measured)}});
