@@ -51,6 +51,12 @@ class StoreReader {
   };
   virtual Result<StoredAnswer> FindFailure(const FailureQuery& question) = 0;  // none: null
 
+  // The fastest schedules of the program that were measured under these conditions, the fastest
+  // first. Each tree counts by its newest figure; copied figures and those of grade D do not count.
+  // A store keeps the fastest few of each program and conditions: what came into doubt is missing
+  // from these, and is not replaced by a slower one that was measured before.
+  virtual Result<std::vector<BestSchedule>> FindBest(const BestQuery& query) = 0;
+
   // The answer to this request, if it was accepted before.
   virtual Result<std::optional<StoredRequest>> FindRequest(const Uuid& client,
                                                            const Uuid& request_id) = 0;

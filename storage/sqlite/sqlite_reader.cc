@@ -15,6 +15,7 @@
 #include "storage/sqlite/result_index/result_keys.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/batch_table.h"
+#include "storage/sqlite/tables/best_table.h"
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/job_table.h"
 #include "storage/sqlite/tables/outcome_table.h"
@@ -61,6 +62,7 @@ struct SqliteReader::Impl {
   JobTable jobs{*connection};
   OutcomeTable outcomes{*connection, conditions, results, jobs};
   ObservationTable observations{*connection, conditions};
+  BestTable bests{*connection, jobs, results};
   BatchTable batches{*connection};
   SuspicionTable suspicions{*connection};
 };
@@ -143,6 +145,10 @@ Result<StoredAnswer> SqliteReader::FindFailure(const FailureQuery& question) {
     if (Settles(code, verdicts, question.candidates, question.now)) return said.answer;
   }
   return nullptr;
+}
+
+Result<std::vector<BestSchedule>> SqliteReader::FindBest(const BestQuery& query) {
+  return impl_->bests.Find(query);
 }
 
 Result<std::optional<StoredRequest>> SqliteReader::FindRequest(const Uuid& client,

@@ -33,6 +33,7 @@ class SqliteReader final : public StoreReader {
   Result<StoredAnswer> FindObservation(const ResultKey& key) override;
   Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key) override;
   Result<StoredAnswer> FindFailure(const FailureQuery& question) override;
+  Result<std::vector<BestSchedule>> FindBest(const BestQuery& query) override;
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client,
                                                    const Uuid& request_id) override;
   Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
