@@ -81,12 +81,12 @@ std::expected<ProgramKey, Failure> ProgramOf(const JobSpec& job) {
 wire::JobInfo InfoOf(storage::BestSchedule best) {
   Outcome outcome{.job = best.job,
                   .sequence = 1,
-                  .benchmark = best.spec.source,
-                  .actions = best.spec.actions,
                   .source = OutcomeSource::kStored,
                   .worker = best.measured.worker,
                   .finished_at = best.measured.measured_at,
-                  .evaluation = std::move(best.measured.evaluation)};
+                  .evaluation = std::move(best.measured.evaluation),
+                  .benchmark = best.spec.source,
+                  .actions = best.spec.actions};
   return {.job = best.job,
           .state = wire::JobState::kFinished,
           .spec = std::move(best.spec),

@@ -61,7 +61,7 @@ std::string ScheduleText(const JobSpec& spec) {
 void PrintForPeople(const wire::JobList& found) {
   const wire::JobInfo& first = found.jobs.front();
   fmt::print("{}\n{}{}schedule: {}\n\n", SourceText(first.spec.source), TreeOf(first.spec),
-             FigureText(*first.outcome), ScheduleText(first.spec));
+             client::FigureText(*first.outcome), ScheduleText(first.spec));
   Table table({"GFLOP/S", "GRADE", "JOB", "WORKER", "HARDWARE", "MEASURED"});
   for (const wire::JobInfo& info : found.jobs) {
     const Evaluation& evaluation = info.outcome->evaluation;

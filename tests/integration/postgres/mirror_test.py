@@ -1,6 +1,7 @@
 """loopfleet-mirror: each outcome is in PostgreSQL exactly once, whatever is killed meanwhile."""
 
 import json
+import os
 import pathlib
 import random
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 import unittest
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -37,6 +39,14 @@ def places_in_sqlite(database):
 
 def places_in_postgres(server):
     return sorted(tuple(map(int, row)) for row in server.rows("SELECT batch, sequence, index FROM loopfleet.outcomes"))
+
+
+def metric(running, name):
+    with urllib.request.urlopen(f"http://{running.coordinator.ready['http']}/metrics", timeout=10) as answer:
+        for line in answer.read().decode().splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.split()[1])
+    raise AssertionError(f"no metric {name}")
 
 
 def failing_jobs(count):
@@ -89,6 +99,36 @@ class MirrorTest(unittest.TestCase):
             mirror_once(other, server)
             self.assertEqual(server.rows("SELECT count(*) FROM loopfleet.v_results GROUP BY coordinator ORDER BY 1"),
                              [["3"], ["5"]])
+
+    def test_the_coordinator_runs_it_and_tells_how_far_it_is(self):
+        with PostgresServer() as server, Fleet(workers=0, coordinator_arguments=["--results", server.url]) as running:
+            def rows():
+                return server.value("SELECT count(*) FROM loopfleet.outcomes")
+
+            def events():
+                return [event["kind"] for event in map(json.loads, running.command(
+                    "events", "--json").stdout.splitlines())]
+
+            running.submit(failing_jobs(3))
+            fleet.wait_until(lambda: server.rows("SELECT 1 FROM pg_namespace WHERE nspname = 'loopfleet'") and
+                             rows() == "3", "the first outcomes")
+            server.kill()
+            running.submit(failing_jobs(4))  # nothing waits for PostgreSQL
+            fleet.wait_until(lambda: "mirror.trouble" in events(), "trouble to be told")
+            fleet.wait_until(lambda: metric(running, "loopfleet_mirror_waiting_outcomes") == 4, "the metric")
+            self.assertGreater(metric(running, "loopfleet_mirror_behind_seconds"), 0)
+            server.start()
+            fleet.wait_until(lambda: rows() == "7", "the others")
+            fleet.wait_until(lambda: events()[-1] == "mirror.works", "the end of the trouble")
+            fleet.wait_until(lambda: metric(running, "loopfleet_mirror_behind_seconds") == 0, "the metric")
+
+            (mirror,) = [pid for pid in fleet.processes_mentioning("loopfleet-mirror")
+                         if str(running.database) in pathlib.Path(f"/proc/{pid}/cmdline").read_text()]
+            self.assertNotIn("postgresql://", pathlib.Path(f"/proc/{mirror}/cmdline").read_text())
+            os.kill(mirror, signal.SIGKILL)
+            running.submit(failing_jobs(5))
+            fleet.wait_until(lambda: rows() == "12", "another mirror")
+        self.assertFalse(fleet.alive(mirror))
 
     def test_what_cannot_work_is_said(self):
         with Fleet(workers=0) as running:

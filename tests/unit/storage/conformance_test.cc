@@ -340,15 +340,16 @@ TEST_P(Conformance, AResultInDoubtAnswersNothing) {
 
 // ---- the fastest schedules
 
+struct Wanted {
+  Grade grade = Grade::kA;
+  std::uint32_t threads = 1;
+  std::string hardware_class = "cpu/avx2";
+  bool same_code = false;
+  bool in_doubt = false;
+};
+
 class BestSchedules : public Conformance {
  protected:
-  struct Wanted {
-    Grade grade = Grade::kA;
-    std::uint32_t threads = 1;
-    std::string hardware_class = "cpu/avx2";
-    bool same_code = false;
-    bool in_doubt = false;
-  };
   // A batch of one job that measured tree `tree` of `program`.
   Outcome Measure(std::string_view program, std::uint8_t tree, double elapsed_ns,
                   const Wanted& wanted = {}) {
