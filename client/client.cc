@@ -357,6 +357,10 @@ Answer<wire::FleetInfo> Client::ShowFleet(const wire::ShowFleet& show) {
   return Ask<wire::FleetInfo>(show, Nanos{0});
 }
 
+Answer<wire::JobList> Client::FindBest(const wire::FindBest& find) {
+  return Ask<wire::JobList>(find, Nanos{0});
+}
+
 Answer<wire::OutcomeList> Client::ListOutcomes(const wire::ListOutcomes& list) {
   return Ask<wire::OutcomeList>(list, Nanos{0});
 }

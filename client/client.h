@@ -101,6 +101,8 @@ class Client {
   Answer<void> FlagResults(std::span<const JobId> jobs, const std::string& reason);
   // The fleet's counts, and its events after a given one.
   Answer<wire::FleetInfo> ShowFleet(const wire::ShowFleet& show);
+  // The fastest known schedules of a program, the fastest first; none: none is known.
+  Answer<wire::JobList> FindBest(const wire::FindBest& find);
   // Outcomes of all batches, page by page.
   Answer<wire::OutcomeList> ListOutcomes(const wire::ListOutcomes& list);
 

@@ -122,6 +122,10 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
                  "and known failures are removed, a few at a time, and its results stay "
                  "(docs/DATABASE.md). Not given: forever")
       ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{36'500}));
+  app.add_option("--results", options.results,
+                 "A PostgreSQL database that finished outcomes are copied to, as libpq reads it: "
+                 "postgresql://user@host/database (docs/POSTGRES.md). Everyone on this machine can "
+                 "read a command line: keep passwords in ~/.pgpass or in the environment");
   app.add_option("--audit-percent", audit_percent)->group("");    // removed
   app.add_option("--drift-patience", drift_patience)->group("");  // removed
   app.add_option("--keys", keys,

@@ -28,6 +28,7 @@ struct CoordinatorOptions {
   std::filesystem::path database = "loopfleet.db";
   std::uint32_t keep_samples_days = 0;  // how long raw samples are kept; 0: unlimited
   std::uint32_t keep_batches_days = 0;  // how long finished batches are kept; 0: unlimited
+  std::string results;                  // a PostgreSQL database (docs/POSTGRES.md); "": none
   std::filesystem::path keys;           // directory; empty: no keys
   Limits limits;                        // its …_per_client fields, and what `memory_bytes` decides
   // What the coordinator may take. Default: the limit of its control group, else half of the

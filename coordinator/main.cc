@@ -29,6 +29,7 @@
 #include "coordinator/page/fleet_page.h"
 #include "coordinator/shell/event_loop.h"
 #include "coordinator/shell/key_watcher.h"
+#include "coordinator/shell/mirror_process.h"
 #include "monitoring/http_server.h"
 #include "storage/open.h"
 
@@ -69,6 +70,13 @@ void LimitDescriptors(std::uint64_t connections) {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
     log::Warning("coordinator.descriptors limit={} could not be set", limit.rlim_cur);
   }
+}
+
+// A program that was installed with this one.
+std::filesystem::path ProgramBeside(const char* name) {
+  std::error_code unreadable;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", unreadable);
+  return unreadable ? std::filesystem::path(name) : self.parent_path() / name;
 }
 
 // Exports the size of the database and the free space on its disk. A figure that cannot be read
@@ -137,6 +145,14 @@ Status Serve(const CoordinatorOptions& options) {
   StorageThread storage(*store, metrics, clock, wakeup,
                         {.samples = std::chrono::days(options.keep_samples_days),
                          .batches = std::chrono::days(options.keep_batches_days)});
+  std::unique_ptr<MirrorProcess> mirror;  // none unless asked for
+  if (!options.results.empty()) {
+    mirror = std::make_unique<MirrorProcess>(
+        MirrorProcess::Options{.program = ProgramBeside("loopfleet-mirror"),
+                               .database = options.database,
+                               .results = options.results},
+        clock);
+  }
   EffectRunner runner(clients, workers, storage, answers, observer);
   EventLoop loop({.core = core,
                   .runner = runner,
@@ -153,7 +169,8 @@ Status Serve(const CoordinatorOptions& options) {
                   .board = board,
                   .max_request_bytes = memory.requests,
                   .max_undurable_job_bytes = memory.undurable_jobs,
-                  .key_watcher = key_watcher.get()});
+                  .key_watcher = key_watcher.get(),
+                  .mirror = mirror.get()});
   loop.Recover(std::move(recovery));
   LF_TRY(const auto page, FleetPage::Start({.board = board,
                                             .clock = clock,

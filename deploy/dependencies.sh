@@ -17,7 +17,7 @@ build_packages=(
   # messages
   libzmq3-dev cppzmq-dev libsodium-dev libcapnp-dev capnproto
   # storage, metrics, compiler
-  libsqlite3-dev libxxhash-dev prometheus-cpp-dev libcivetweb-dev llvm-19-dev
+  libsqlite3-dev libpqxx-dev libxxhash-dev prometheus-cpp-dev libcivetweb-dev llvm-19-dev
   # graphs of programs, compressed
   libzstd-dev
   # programs of the LLVM environment: generators, compiler, assembler
@@ -40,7 +40,7 @@ if [ "$page" != OFF ]; then
 fi
 # The libraries of those above, without what compiles.
 runtime_packages=(
-  libzmq5 libsodium23 libcapnp-0.9.2 libsqlite3-0 libxxhash0 libprometheus-cpp-core1.0 libcivetweb1 libllvm19
+  libzmq5 libsodium23 libcapnp-0.9.2 libsqlite3-0 libpqxx-6.4 libxxhash0 libprometheus-cpp-core1.0 libcivetweb1 libllvm19
   libseccomp2 libzstd1 libtomlplusplus3 libfmt9 libspdlog1.10 libmimalloc2.0
   csmith libcsmith-dev clang-19 llvm-19
 )
@@ -48,6 +48,7 @@ test_packages=(
   # one test runs kernels for AArch64 under emulation
   qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   prometheus prometheus-alertmanager  # tests let real servers watch a fleet; promtool checks our rules
+  postgresql  # tests let a real server take the outcomes
   zsh fish  # two of the shells that one test completes commands in
   faketime  # one test has the wall clock of a coordinator jump
   jq  # the examples of docs/LOOP_TREES.md, which a test runs, use it

@@ -39,7 +39,7 @@ constexpr std::array kEventSeconds = {1e-5, 1e-4, 3e-4, 1e-3, 2e-3, 5e-3, 1e-2,
 constexpr std::array kRelative = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.3, 1.0};
 constexpr std::array kCommitRows = {1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0};
 
-constexpr std::array<MetricSpec, 46> kTable = {{
+constexpr std::array<MetricSpec, 48> kTable = {{
     {Metric::kBuildInfo,
      MetricHome::kBoth,
      MetricType::kGauge,
@@ -81,6 +81,20 @@ constexpr std::array<MetricSpec, 46> kTable = {{
      MetricType::kGauge,
      "loopfleet_leased_jobs",
      "Jobs that a worker holds a lease for.",
+     {},
+     {}},
+    {Metric::kMirrorWaiting,
+     MetricHome::kCoordinator,
+     MetricType::kGauge,
+     "loopfleet_mirror_waiting_outcomes",
+     "Finished outcomes that are not in PostgreSQL yet, at least; 0 without --results.",
+     {},
+     {}},
+    {Metric::kMirrorBehind,
+     MetricHome::kCoordinator,
+     MetricType::kGauge,
+     "loopfleet_mirror_behind_seconds",
+     "Age of the oldest outcome that is not in PostgreSQL yet, about; 0 while none waits.",
      {},
      {}},
     {Metric::kWorkers,

@@ -36,6 +36,8 @@ enum class Metric {
   kOutcomes,
   kQueueJobs,
   kLeasedJobs,
+  kMirrorWaiting,
+  kMirrorBehind,
   kWorkers,
   kJobStageDuration,
   kEventDuration,

@@ -167,6 +167,8 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       outcomes_(AddLabelled(registry, Metric::kOutcomes, labels.sources)),
       queued_(AddGauges(registry, Metric::kQueueJobs, labels.devices)),
       leased_(&GaugeFamily(registry, Metric::kLeasedJobs).Add({})),
+      mirror_waiting_(&GaugeFamily(registry, Metric::kMirrorWaiting).Add({})),
+      mirror_behind_(&GaugeFamily(registry, Metric::kMirrorBehind).Add({})),
       workers_(AddGauges(registry, Metric::kWorkers, labels.worker_states)),
       attention_(AddGauges(registry, Metric::kNeedsAttention, labels.attention)),
       stages_(AddHistograms(registry, Metric::kJobStageDuration, labels.stages)),
@@ -196,6 +198,10 @@ void CoordinatorMetrics::JobsSubmitted(std::uint64_t count) {
   submitted_->Increment(static_cast<double>(count));
 }
 
+void CoordinatorMetrics::SetMirror(std::uint64_t waiting, std::chrono::nanoseconds behind) {
+  mirror_waiting_->Set(static_cast<double>(waiting));
+  mirror_behind_->Set(std::chrono::duration<double>(behind).count());
+}
 void CoordinatorMetrics::SetLeased(std::uint64_t jobs) { leased_->Set(static_cast<double>(jobs)); }
 
 void CoordinatorMetrics::Committed(std::chrono::nanoseconds duration, std::uint64_t rows) {

@@ -66,6 +66,7 @@ class CoordinatorMetrics {
     queued_.Set(device, static_cast<double>(jobs));
   }
   void SetLeased(std::uint64_t jobs);
+  void SetMirror(std::uint64_t waiting, std::chrono::nanoseconds behind);
   void SetWorkers(std::string_view state, std::uint64_t workers) {
     workers_.Set(state, static_cast<double>(workers));
   }
@@ -103,6 +104,8 @@ class CoordinatorMetrics {
   LabelledCounter outcomes_;
   LabelledGauge queued_;
   prometheus::Gauge* leased_;
+  prometheus::Gauge* mirror_waiting_;
+  prometheus::Gauge* mirror_behind_;
   LabelledGauge workers_;
   LabelledGauge attention_;
   LabelledHistogram stages_;

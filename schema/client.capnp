@@ -31,6 +31,7 @@ struct ClientRequest {
     listOutcomes @12 :ListOutcomes;
     showFleet @13 :ShowFleet;
     flagResults @14 :FlagResults;   # needs the role admin where there are roles
+    findBest @15 :FindBest;
   }
 }
 
@@ -87,6 +88,14 @@ struct FlagResults {
   reason @1 :Text;           # for people; at most 512 bytes
 }
 
+struct FindBest {
+  # Answered with `jobs`: the fastest known schedules, the fastest first, each with the job that measured
+  # it and its outcome. The batch of such a job may have been pruned.
+  job @0 :Job.JobSpec;          # only its benchmark, dialect, device, threads and cache count
+  hardwareClass @1 :Text;       # of the workers that measured them; empty: any; at most 512 bytes
+  maxJobs @2 :UInt32 = 1;       # 1 to 64; there may be fewer
+}
+
 # ---- coordinator -> client ------------------------------------------------------------------------
 
 struct CoordinatorReply {
@@ -104,6 +113,7 @@ struct CoordinatorReply {
     explanation @10 :JobExplanation;
     outcomeList @11 :OutcomeList;
     fleet @12 :FleetInfo;
+    jobs @13 :List(JobInfo);       # of findBest; at most 64
   }
 }
 

@@ -51,6 +51,8 @@ struct Witness {
 // its result.
 struct JobFinished {
   Outcome outcome;
+  // Of the schedule that was measured, which StoreReader::FindBest finds by it; none: not asked for.
+  std::optional<ProgramKey> program = std::nullopt;
   // The job's bound in nanoseconds, which the time of a CUT is known to exceed; 0: none.
   std::uint64_t cut_above_ns = 0;
   // Its worker was in quarantine: the failure answers no other job.
@@ -77,6 +79,20 @@ struct StoredResult {
 };
 // Shared by all readers and never changed.
 using StoredAnswer = std::shared_ptr<const StoredResult>;
+
+// One of the fastest schedules of a program.
+struct BestSchedule {
+  JobId job;     // that measured it; its batch may have been pruned
+  JobSpec spec;  // as that job asked, without tag and deadline
+  StoredResult measured;
+};
+struct BestQuery {
+  ProgramKey program;
+  std::string hardware_class;  // "": any
+  std::uint32_t threads = 1;
+  CacheState cache = CacheState::kWarm;
+  std::size_t max = 1;
+};
 
 // The outcomes of jobs that another job's answer finished at one time. Says the same as one
 // JobFinished for each, in less space.

@@ -51,6 +51,12 @@ class StoreReader {
   };
   virtual Result<StoredAnswer> FindFailure(const FailureQuery& question) = 0;  // none: null
 
+  // The fastest schedules of the program that were measured under these conditions, the fastest
+  // first. Each tree counts by its newest figure; copied figures and those of grade D do not count.
+  // A store keeps the fastest few of each program and conditions: what came into doubt is missing
+  // from these, and is not replaced by a slower one that was measured before.
+  virtual Result<std::vector<BestSchedule>> FindBest(const BestQuery& query) = 0;
+
   // The answer to this request, if it was accepted before.
   virtual Result<std::optional<StoredRequest>> FindRequest(const Uuid& client,
                                                            const Uuid& request_id) = 0;
@@ -85,7 +91,11 @@ class StoreReader {
   virtual std::unique_ptr<UnfinishedJobs> ReadUnfinished(std::vector<StoredBatch> batches) = 0;
 
   virtual Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max) = 0;  // newest first
+  // Batches with a higher number, the lowest first, at most `max`. Damaged ones are skipped.
+  virtual Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) = 0;
   virtual Result<std::optional<StoredBatch>> FindBatch(BatchId batch) = 0;
+  // As Store::incarnation().
+  virtual Result<Uuid> Incarnation() = 0;
   // Whether FindBatch() finds none because the batch was removed when it was old.
   virtual Result<bool> WasPruned(BatchId batch) = 0;
   // The newest batch of a client. The coordinator's own batches have a nil client and do not count.

@@ -79,6 +79,7 @@ class CommandLine {
 void AddAuditCommand(CommandLine& line);
 void AddBatchCommands(CommandLine& line);
 void AddBenchmarkCommands(CommandLine& line);
+void AddBestCommand(CommandLine& line);
 void AddCompletionCommands(CommandLine& line);
 void AddCampaignCommands(CommandLine& line);
 void AddDbCommands(CommandLine& line);

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   AddSubmitCommand(line);
   AddBatchCommands(line);
   AddSearchCommand(line);
+  AddBestCommand(line);
   AddTuneCommand(line);
   AddCampaignCommands(line);
   AddJobCommands(line);

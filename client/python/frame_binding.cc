@@ -179,6 +179,13 @@ struct ReplyParts {
   nb::object operator()(const wire::JobInfo& info) const {
     return nb::make_tuple("job", info.outcome ? nb::cast(RowOf(*info.outcome)) : nb::none());
   }
+  nb::object operator()(const wire::JobList& list) const {
+    nb::list jobs;
+    for (const wire::JobInfo& info : list.jobs) {
+      if (info.outcome) jobs.append(nb::make_tuple(Job{info.spec}, RowOf(*info.outcome)));
+    }
+    return nb::make_tuple("jobs", jobs);
+  }
   nb::object operator()(const wire::JobExplanation& explanation) const {
     nb::dict content;
     content["reason"] = explanation.reason;
@@ -285,6 +292,15 @@ void BindFrames(nb::module_& module) {
         return Encoded(number, wire::ShowBatch{.batch = BatchId{batch}});
       },
       "number"_a, "batch"_a);
+  module.def(
+      "encode_find_best",
+      [](std::uint64_t number, const Job& job, const std::string& hardware_class,
+         std::uint32_t limit) {
+        return Encoded(number, wire::FindBest{.job = job.spec,
+                                              .hardware_class = hardware_class,
+                                              .max_jobs = limit});
+      },
+      "number"_a, "job"_a, "hardware_class"_a, "limit"_a);
   module.def("decode_reply", &DecodeReply, "frame"_a,
              "(number, kind, content). JobError MALFORMED.");
   module.def("encode_page", &EncodePage, "number"_a, "batch"_a, "outcomes"_a,

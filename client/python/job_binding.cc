@@ -22,6 +22,7 @@
 #include "client/outcome_json.h"
 #include "client/python/conversion.h"
 #include "common/job/failure.h"
+#include "common/job/loop_schedule.h"
 #include "common/looptree/actions/action.h"
 
 namespace loopfleet::python {
@@ -415,6 +416,14 @@ void BindJobs(nb::module_& module) {
       .def_prop_ro("line", [](const Job& job) { return client::JobLine(job.spec); })
       .def_prop_ro("benchmark", [](const Job& job) { return TextOf(job.spec.source); })
       .def_prop_ro("actions", [](const Job& job) { return NamesOf(job.spec.actions); })
+      .def_prop_ro(
+          "tree",
+          [](const Job& job) {
+            auto replayed = ReplayJob(job.spec);
+            if (!replayed) Raise(replayed.error());
+            return std::move(replayed->tree);
+          },
+          "The LoopTree that its actions lead to. JobError: they lead to none.")
       .def_prop_ro("affinity", [](const Job& job) { return job.spec.affinity; })
       .def("__eq__", [](const Job& a, const Job& b) { return a.spec == b.spec; })
       .def("__repr__",

@@ -27,7 +27,7 @@ constexpr std::uint64_t kFewJobs = 20;
 constexpr double kManyFailures = 0.2;
 
 constexpr std::string_view kWorkerList = "loopfleet worker list";
-constexpr std::array<AttentionInfo, 12> kTable = {{
+constexpr std::array<AttentionInfo, 13> kTable = {{
     {AttentionKind::kCoordinatorStuck, "coordinator_stuck", "", "", true},
     {AttentionKind::kStorageFull, "storage_full", "df -h", "", true},
     {AttentionKind::kStorageFailing, "storage_failing", "", "", true},
@@ -35,6 +35,7 @@ constexpr std::array<AttentionInfo, 12> kTable = {{
     {AttentionKind::kCoordinatorStopping, "coordinator_stopping", "", "", false},
     {AttentionKind::kJobsUnserved, "jobs_unserved", kWorkerList, "#/workers", false},
     {AttentionKind::kManyFailures, "many_failures", "loopfleet batch list", "#/failures", false},
+    {AttentionKind::kMirrorBehind, "mirror_behind", "", "", false},
     {AttentionKind::kWorkersQuarantined, "workers_quarantined", kWorkerList, "#/workers", false},
     {AttentionKind::kWorkersLost, "workers_lost", kWorkerList, "#/workers", false},
     {AttentionKind::kWorkersImprecise, "workers_imprecise", kWorkerList, "#/workers", false},
@@ -170,6 +171,20 @@ std::optional<Attention> ManyFailures(const FleetModel& fleet) {
                           fleet.recently_finished));
 }
 
+std::optional<Attention> MirrorBehind(const FleetModel& fleet) {
+  if (!fleet.mirror || fleet.mirror->behind <= kMirrorBehindAfter) return std::nullopt;
+  const MirrorModel& mirror = *fleet.mirror;
+  const std::string since =
+      fmt::format("PostgreSQL is {} behind",
+                  Counted(static_cast<std::uint64_t>(
+                              std::chrono::duration_cast<std::chrono::seconds>(mirror.behind).count()),
+                          "second", "seconds"));
+  return Item(AttentionKind::kMirrorBehind, Severity::kWarning, std::max<std::uint64_t>(mirror.waiting, 1),
+              mirror.trouble.empty() ? fmt::format("{}: {}.", since,
+                                                   Counted(mirror.waiting, "outcome waits", "outcomes wait"))
+                                     : fmt::format("{}: {}.", since, mirror.trouble));
+}
+
 }  // namespace
 
 std::span<const AttentionInfo> AttentionTable() { return kTable; }
@@ -201,6 +216,7 @@ wire::FleetHealth HealthOf(const FleetModel& fleet, Nanos silence) {
   }
   add(UnservedJobs(fleet));
   add(ManyFailures(fleet));
+  add(MirrorBehind(fleet));
   AddWorkers(fleet, items);
   std::ranges::stable_sort(items, std::ranges::greater{}, &Attention::severity);
   if (health.level() != Severity::kNotice) {

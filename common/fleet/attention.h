@@ -23,6 +23,7 @@ enum class AttentionKind : std::uint8_t {
   kCoordinatorStopping,
   kJobsUnserved,
   kManyFailures,
+  kMirrorBehind,
   kWorkersQuarantined,
   kWorkersLost,
   kWorkersImprecise,
@@ -42,6 +43,9 @@ const AttentionInfo* FindAttention(std::string_view name);  // null: not known t
 
 // The event loop counts as stuck after this long.
 inline constexpr std::chrono::seconds kStuckAfter{5};
+
+// The mirror may be behind for so long before it needs attention.
+inline constexpr std::chrono::seconds kMirrorBehindAfter{60};
 
 // `silence`: time since the coordinator's event loop last turned.
 wire::FleetHealth HealthOf(const FleetModel& fleet, Nanos silence = {});

@@ -17,6 +17,14 @@
 
 namespace loopfleet {
 
+// How far the copy of the outcomes in PostgreSQL is (coordinator/mirror/).
+struct MirrorModel {
+  std::uint64_t mirrored = 0;  // outcomes, since the mirror's start
+  std::uint64_t waiting = 0;   // finished and not there yet, at least
+  Nanos behind{0};             // age of the oldest of these, about; 0: none waits
+  std::string trouble;         // why nothing is written there; "": it is
+};
+
 struct FleetModel {
   std::uint64_t epoch = 0;
   bool is_stopping = false;  // the coordinator is
@@ -29,6 +37,7 @@ struct FleetModel {
   std::size_t unserved_jobs = 0;
   std::vector<std::string> unserved_reasons;
   std::optional<ErrorKind> storage_trouble;  // why the database cannot be written
+  std::optional<MirrorModel> mirror;         // none: no PostgreSQL is used
   // Jobs that ended in the last five minutes.
   std::uint64_t recently_finished = 0;
   std::uint64_t recently_failed = 0;

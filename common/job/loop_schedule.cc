@@ -30,8 +30,10 @@ std::expected<ResolvedTask, Failure> ResolveLoopSchedule(const JobSpec& spec) {
   LF_TRY(const looptree::Replayed replayed, ReplayJob(spec));
   const std::uint64_t flop_count = looptree::FlopCount(replayed.tree.program());
   LF_TRY(const Placement placement, PlaceJob(spec.device, replayed.benchmark.target, flop_count));
-  return ResolvedTask{
-      .subject = looptree::KeyOf(replayed.tree), .placement = placement, .flop_count = flop_count};
+  return ResolvedTask{.subject = looptree::KeyOf(replayed.tree),
+                      .program = looptree::ProgramKeyOf(replayed.tree.program()),
+                      .placement = placement,
+                      .flop_count = flop_count};
 }
 
 }  // namespace loopfleet

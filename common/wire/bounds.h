@@ -19,6 +19,7 @@ inline constexpr std::uint32_t kMaxLeasesPerMessage =
 inline constexpr std::uint32_t kMaxBatchesPerList = 1000;
 inline constexpr std::uint32_t kMaxWorkersPerList = 10'000;
 inline constexpr std::uint32_t kMaxFlagsPerMessage = 256;  // each may cost a scan of all failures
+inline constexpr std::uint32_t kMaxBestJobs = 64;
 inline constexpr std::uint32_t kMaxExplainedWorkers = 20;  // with kMaxLabels each, they fit
 
 inline constexpr std::uint32_t kMaxEventsPerList = 1000;

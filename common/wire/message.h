@@ -137,6 +137,16 @@ struct FlagResults {
   friend bool operator==(const FlagResults&, const FlagResults&) = default;
 };
 
+// Asks for the fastest known schedules of the program that `job` is about. Answered with a JobList,
+// the fastest first: each with the job that measured it, whose batch may have been pruned, and its
+// outcome.
+struct FindBest {
+  JobSpec job;  // its benchmark, dialect, device, threads and cache count, and nothing else
+  std::string hardware_class;  // of the workers that measured them; "": any
+  std::uint32_t max_jobs = 1;  // 1 to kMaxBestJobs
+  friend bool operator==(const FindBest&, const FindBest&) = default;
+};
+
 // A union member that this version does not know. Answered with UNSUPPORTED, never ignored.
 struct UnknownMember {
   std::uint16_t member = 0;
@@ -145,7 +155,7 @@ struct UnknownMember {
 
 using ClientMessage = std::variant<ClientHello, SubmitJobs, FetchOutcomes, CancelBatch, ListBatches,
                                    ShowBatch, ShowJob, ListWorkers, ExplainJob, SetDrain,
-                                   ListOutcomes, ShowFleet, FlagResults, UnknownMember>;
+                                   ListOutcomes, ShowFleet, FlagResults, FindBest, UnknownMember>;
 
 struct ClientRequest {
   std::uint64_t number = 0;
@@ -215,6 +225,11 @@ struct JobInfo {
   std::string worker;              // the worker that holds or measured it; "": none
   std::optional<Outcome> outcome;  // if kFinished
   friend bool operator==(const JobInfo&, const JobInfo&) = default;
+};
+
+struct JobList {
+  std::vector<JobInfo> jobs;
+  friend bool operator==(const JobList&, const JobList&) = default;
 };
 
 enum class WorkerState : std::uint8_t {
@@ -391,7 +406,7 @@ struct FleetInfo {
 
 using CoordinatorMessage =
     std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList, BatchInfo, JobInfo, WorkerList,
-                 JobExplanation, OutcomeList, FleetInfo, UnknownMember>;
+                 JobExplanation, OutcomeList, FleetInfo, JobList, UnknownMember>;
 
 struct CoordinatorReply {
   std::uint64_t number = 0;  // of the request; 0: the request's number could not be read

@@ -42,7 +42,8 @@ void EffectRunner::Do(ReplyToClient effect) {
 void EffectRunner::Do(SendOutcomes effect) { AddRead(std::move(effect)); }
 
 void EffectRunner::Do(AnswerFromStorage effect) {
-  if (std::holds_alternative<wire::ListOutcomes>(effect.question)) {
+  if (std::holds_alternative<wire::ListOutcomes>(effect.question) ||
+      std::holds_alternative<wire::FindBest>(effect.question)) {
     AddRead(std::move(effect));
   } else {
     Answer(effect);

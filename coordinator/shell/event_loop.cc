@@ -370,6 +370,7 @@ void EventLoop::TickIfDue() {
   const Moment moment{.instant = now, .wall = parts_.clock.WallNow()};
   parts_.observer.status().SetStorageTrouble(parts_.storage.trouble());
   if (!parts_.board.IsDue(now)) return;
+  if (parts_.mirror != nullptr) parts_.observer.status().SetMirror(parts_.mirror->state());
   FleetSnapshot snapshot = parts_.observer.Look(parts_.core, moment);
   if (parts_.key_watcher != nullptr) snapshot.client_names = parts_.key_watcher->client_names();
   parts_.board.Show(std::move(snapshot));

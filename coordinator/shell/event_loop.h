@@ -21,6 +21,7 @@
 #include "coordinator/shell/job_resolver.h"
 #include "coordinator/shell/key_watcher.h"
 #include "coordinator/shell/log_rate_limit.h"
+#include "coordinator/shell/mirror_process.h"
 #include "coordinator/shell/request_queue.h"
 #include "coordinator/shell/storage_thread.h"
 #include "monitoring/metrics.h"
@@ -49,6 +50,7 @@ class EventLoop {
     std::size_t max_request_bytes = 0;          // of each queue of requests
     std::uint64_t max_undurable_job_bytes = 0;  // beyond, submissions wait
     KeyWatcher* key_watcher = nullptr;          // null: no keys
+    const MirrorProcess* mirror = nullptr;      // null: no PostgreSQL is used
   };
   explicit EventLoop(const Parts& parts);
 

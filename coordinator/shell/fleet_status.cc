@@ -113,11 +113,20 @@ void FleetStatus::SetStorageTrouble(std::optional<ErrorKind> trouble) {
                .text = full ? "no room on the disk of the database: nothing is accepted" : ""});
 }
 
+void FleetStatus::SetMirror(MirrorModel mirror) {
+  const bool had_trouble = mirror_ && !mirror_->trouble.empty();
+  if (had_trouble != !mirror.trouble.empty()) {
+    events_.Add({.kind = had_trouble ? "mirror.works" : "mirror.trouble", .text = mirror.trouble});
+  }
+  mirror_ = std::move(mirror);
+}
+
 void FleetStatus::Stopping() { events_.Add({.kind = "coordinator.stopping"}); }
 
 void FleetStatus::AddTo(FleetModel& fleet) const {
   const JobSteps::Step recent = steps_.Last(std::chrono::minutes(5));
   fleet.storage_trouble = storage_trouble_;
+  fleet.mirror = mirror_;
   fleet.recently_finished = recent.finished;
   fleet.recently_failed = recent.failed;
 }

@@ -37,6 +37,7 @@ class FleetStatus {
   void Disagreed(const WorkersDisagreed& disagreed);
   // Why the database cannot be written; adds an event when its disk fills or has room again.
   void SetStorageTrouble(std::optional<ErrorKind> trouble);
+  void SetMirror(MirrorModel mirror);
   void Stopping();
   void AddSteps(const Tally& tally, Moment now) { steps_.Add(tally, now); }
   const JobSteps& steps() const { return steps_; }
@@ -57,6 +58,7 @@ class FleetStatus {
   std::uint64_t shared_ = 0;
   std::map<FailureCode, std::uint64_t> failures_;
   std::optional<ErrorKind> storage_trouble_;
+  std::optional<MirrorModel> mirror_;  // none: no PostgreSQL is used
   JobSteps steps_;
 };
 

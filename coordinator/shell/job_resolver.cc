@@ -111,6 +111,7 @@ ResolvedTask ReplayMemory::Recall(const storage::ReplayResult& stored, const Job
   program.device = spec.device;
   const auto* measure = std::get_if<ResolvedTask>(&Replay(program));
   return {.subject = stored.subject,
+          .program = measure == nullptr ? std::nullopt : measure->program,
           .placement = stored.placement,
           .flop_count = measure == nullptr ? 0 : measure->flop_count};
 }

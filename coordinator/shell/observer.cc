@@ -141,6 +141,7 @@ void ShowFleet(const FleetModel& fleet, const wire::FleetHealth& health,
   for (const wire::WorkerState state : kWorkerStates) {
     metrics.SetWorkers(WorkerStateName(state), fleet.Workers(state));
   }
+  if (fleet.mirror) metrics.SetMirror(fleet.mirror->waiting, fleet.mirror->behind);
   for (const AttentionInfo& info : AttentionTable()) {
     const auto item = std::ranges::find(health.attention, info.name, &wire::Attention::kind);
     metrics.SetAttention(info.name, item == health.attention.end() ? 0 : item->count);

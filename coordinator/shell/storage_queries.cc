@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/result.h"
+#include "common/job/task.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec/codec.h"
 #include "coordinator/core/contract/limits.h"
@@ -60,6 +62,36 @@ bool MayPass(ErrorKind kind) {
     case ErrorKind::kClosed: return false;
   }
   return false;
+}
+
+// Fails if the job is about no loop schedules.
+std::expected<ProgramKey, Failure> ProgramOf(const JobSpec& job) {
+  JobSpec start{.source = job.source, .rules = job.rules};
+  start.dialect = job.dialect;
+  start.device = job.device;
+  const TaskInfo& task = TaskOf(start.source);
+  LF_TRY(const ResolvedTask resolved, task.resolve(start));
+  if (resolved.program) return *resolved.program;
+  return std::unexpected(Failure{
+      .code = FailureCode::kMalformed,
+      .message = fmt::format("a benchmark of kind {} has no schedules; one that has some is {}",
+                             EnumName(task.kind), TaskOf(TaskKind::kLoopSchedule).example)});
+}
+
+wire::JobInfo InfoOf(storage::BestSchedule best) {
+  Outcome outcome{.job = best.job,
+                  .sequence = 1,
+                  .source = OutcomeSource::kStored,
+                  .worker = best.measured.worker,
+                  .finished_at = best.measured.measured_at,
+                  .evaluation = std::move(best.measured.evaluation),
+                  .benchmark = best.spec.source,
+                  .actions = best.spec.actions};
+  return {.job = best.job,
+          .state = wire::JobState::kFinished,
+          .spec = std::move(best.spec),
+          .worker = std::move(best.measured.worker),
+          .outcome = std::move(outcome)};
 }
 
 }  // namespace
@@ -124,6 +156,27 @@ wire::CoordinatorMessage StorageQueries::Answer(const wire::ListOutcomes& list) 
     }
     room -= size;
     reply.outcomes.push_back(std::move(outcome));
+  }
+  return reply;
+}
+
+wire::CoordinatorMessage StorageQueries::Answer(const wire::FindBest& find) {
+  const auto program = ProgramOf(find.job);
+  if (!program) return wire::Refused{.failure = program.error()};
+  auto found = reader_.FindBest({.program = *program,
+                                 .hardware_class = find.hardware_class,
+                                 .threads = find.job.threads,
+                                 .cache = find.job.cache,
+                                 .max = find.max_jobs});
+  if (!found) return Unreadable(found.error());
+  wire::JobList reply;
+  std::size_t room = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
+  for (storage::BestSchedule& best : *found) {
+    wire::JobInfo info = InfoOf(std::move(best));
+    const std::size_t size = wire::EncodedSize(info.spec) + wire::EncodedSize(*info.outcome);
+    if (size > room) break;  // one always fits (common/wire/bounds.h)
+    room -= size;
+    reply.jobs.push_back(std::move(info));
   }
   return reply;
 }

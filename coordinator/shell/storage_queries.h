@@ -26,6 +26,7 @@ class StorageQueries {
   wire::CoordinatorMessage Answer(const wire::ShowBatch& show);
   wire::CoordinatorMessage Answer(const wire::ExplainJob& explain, Unknown why = Unknown::kIsOver);
   wire::CoordinatorMessage Answer(const wire::ListOutcomes& list);
+  wire::CoordinatorMessage Answer(const wire::FindBest& find);
   // Damage counts as "none found": to measure is always right.
   wire::CodeLookupAnswer Answer(const AnswerCodeLookup& question);
   wire::CoordinatorMessage Job(JobId job, const std::optional<LiveJob>& live);

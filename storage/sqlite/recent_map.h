@@ -19,17 +19,17 @@ class RecentMap {
 
   using Entry = std::pair<const Key, Value>;
   // Null: not there. Valid until the entry is dropped: not beyond the next call.
-  const Entry* Find(const Key& key) {
+  Entry* Find(const Key& key) {
     if (const auto found = newer_.find(key); found != newer_.end()) return &*found;
     auto node = older_.extract(key);
     if (node.empty()) return nullptr;
     MakeRoom();
     return &*newer_.insert(std::move(node)).position;
   }
-  // The key must not be there.
-  void Add(Key key, Value value) {
+  // The key must not be there. The entry is valid as one that is found.
+  Entry* Add(Key key, Value value) {
     MakeRoom();
-    newer_.emplace(std::move(key), std::move(value));
+    return &*newer_.emplace(std::move(key), std::move(value)).first;
   }
   void Clear() {
     newer_.clear();

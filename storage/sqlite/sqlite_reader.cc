@@ -1,10 +1,13 @@
 #include "storage/sqlite/sqlite_reader.h"
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "storage/settled_failure.h"
+#include "storage/sqlite/damage.h"
 #include "storage/sqlite/maintenance/pruning_count.h"
 #include "storage/sqlite/maintenance/thinning_count.h"
 #include "storage/sqlite/migrations.h"
@@ -12,6 +15,7 @@
 #include "storage/sqlite/result_index/result_keys.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/batch_table.h"
+#include "storage/sqlite/tables/best_table.h"
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/job_table.h"
 #include "storage/sqlite/tables/outcome_table.h"
@@ -58,6 +62,7 @@ struct SqliteReader::Impl {
   JobTable jobs{*connection};
   OutcomeTable outcomes{*connection, conditions, results, jobs};
   ObservationTable observations{*connection, conditions};
+  BestTable bests{*connection, jobs, results};
   BatchTable batches{*connection};
   SuspicionTable suspicions{*connection};
 };
@@ -142,6 +147,10 @@ Result<StoredAnswer> SqliteReader::FindFailure(const FailureQuery& question) {
   return nullptr;
 }
 
+Result<std::vector<BestSchedule>> SqliteReader::FindBest(const BestQuery& query) {
+  return impl_->bests.Find(query);
+}
+
 Result<std::optional<StoredRequest>> SqliteReader::FindRequest(const Uuid& client,
                                                                const Uuid& request_id) {
   return impl_->batches.FindRequest(client, request_id);
@@ -186,6 +195,21 @@ std::unique_ptr<UnfinishedJobs> SqliteReader::ReadUnfinished(std::vector<StoredB
 
 Result<std::vector<StoredBatch>> SqliteReader::ListBatches(std::uint32_t max) {
   return impl_->batches.List(max);
+}
+
+Result<std::vector<StoredBatch>> SqliteReader::ListBatchesAfter(BatchId batch,
+                                                                std::uint32_t max) {
+  return impl_->batches.ListAfter(batch, max);
+}
+
+Result<Uuid> SqliteReader::Incarnation() {
+  LF_TRY(Query row, impl_->connection->Start("SELECT incarnation FROM writer"));
+  LF_TRY(const bool found, row.Next());
+  Uuid incarnation;
+  const auto bytes = found ? row.Blob() : std::span<const std::uint8_t>();
+  if (bytes.size() != incarnation.bytes.size()) return Damaged("writer", 1);
+  std::ranges::copy(bytes, incarnation.bytes.begin());
+  return incarnation;
 }
 
 Result<std::optional<StoredBatch>> SqliteReader::FindBatch(BatchId batch) {

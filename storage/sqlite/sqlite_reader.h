@@ -33,6 +33,7 @@ class SqliteReader final : public StoreReader {
   Result<StoredAnswer> FindObservation(const ResultKey& key) override;
   Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key) override;
   Result<StoredAnswer> FindFailure(const FailureQuery& question) override;
+  Result<std::vector<BestSchedule>> FindBest(const BestQuery& query) override;
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client,
                                                    const Uuid& request_id) override;
   Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
@@ -43,6 +44,8 @@ class SqliteReader final : public StoreReader {
   Result<std::optional<StoredJob>> ReadJob(JobId job) override;
   std::unique_ptr<UnfinishedJobs> ReadUnfinished(std::vector<StoredBatch> batches) override;
   Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max) override;
+  Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) override;
+  Result<Uuid> Incarnation() override;
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch) override;
   Result<bool> WasPruned(BatchId batch) override;
   Result<std::optional<StoredBatch>> NewestBatch() override;

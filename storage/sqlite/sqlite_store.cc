@@ -19,6 +19,7 @@
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/sqlite_reader.h"
 #include "storage/sqlite/tables/batch_table.h"
+#include "storage/sqlite/tables/best_table.h"
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/drain_table.h"
 #include "storage/sqlite/tables/job_table.h"
@@ -189,6 +190,7 @@ struct SqliteStore::Impl {
   ResultTable results{*connection, conditions, *keys};
   JobTable jobs{*connection};
   OutcomeTable outcomes{*connection, conditions, results, jobs};
+  BestTable bests{*connection, jobs, results};
   BatchTable batches{*connection};
   DrainTable drains{*connection};
   RetentionTable retention{*connection, results};
@@ -320,6 +322,7 @@ void SqliteStore::Impl::Undo() {
   jobs.Forget();
   results.Forget();
   outcomes.Forget();
+  bests.Forget();
   keys->Forget();
   keys->failures().Forget();
 }
@@ -490,6 +493,7 @@ Status SqliteStore::Impl::On(const ResultsSuspected& suspected) {
 // Takes the next step of a suspicion, and saves what is left of it.
 Status SqliteStore::Impl::Flag(Suspicion suspicion) {
   constexpr std::int64_t kOfEach = kRowsPerStep / 2;
+  bests.Forget();
   LF_TRY_VOID(results.Suspect(suspicion.what, suspicion.results.TakeFront(kOfEach)));
   LF_TRY_VOID(
       keys->failures().Suspect(*connection, suspicion.what, suspicion.failures.TakeFront(kOfEach)));
@@ -502,6 +506,7 @@ Status SqliteStore::Impl::Flag(Suspicion suspicion) {
 
 Status SqliteStore::Impl::On(const ResultDoubted& doubted) {
   LF_TRY_VOID(Flush());
+  bests.Forget();
   LF_TRY(const auto failed, outcomes.Doubt(doubted));
   if (!failed) return {};
   return keys->failures().Doubt(*connection, doubted.job.batch, *failed);
@@ -529,7 +534,12 @@ Status SqliteStore::Impl::Finish(JobId job, std::uint64_t sequence, const Evalua
 Status SqliteStore::Impl::On(const JobFinished& finished) {
   const Outcome& outcome = finished.outcome;
   LF_TRY_VOID(Finish(outcome.job, outcome.sequence, outcome.evaluation, outcome.source));
-  LF_TRY_VOID(outcomes.Insert(outcome));
+  LF_TRY(const auto row, outcomes.Insert(outcome));
+  const Evaluation& evaluation = outcome.evaluation;
+  const bool may_be_best = finished.program && !finished.in_doubt && evaluation.is_timed() &&
+                           !evaluation.same_code && evaluation.measurement().grade != Grade::kD &&
+                           outcome.source == OutcomeSource::kMeasured;
+  if (may_be_best) LF_TRY_VOID(bests.Note(*finished.program, outcome, *row));
   return RecordKnownFailure(finished);
 }
 

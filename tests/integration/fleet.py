@@ -168,7 +168,7 @@ class Daemon:
 
 class Fleet:
     def __init__(self, workers=1, worker_program="loopfleet-worker", worker_arguments=(),
-                 transport="ipc"):
+                 transport="ipc", coordinator_arguments=()):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="lf-test-"))
         self.database = self.dir / "results.db"
         self.transport = transport
@@ -177,7 +177,7 @@ class Fleet:
         self.coordinator = None
         self.workers = []
         try:
-            self.start_coordinator()
+            self.start_coordinator(*coordinator_arguments)
             for _ in range(workers):
                 self.start_worker()
             self.await_workers(workers)

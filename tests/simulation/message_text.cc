@@ -36,6 +36,8 @@ std::string TextOf(const wire::ListOutcomes& m) {
 std::string TextOf(const wire::ShowFleet& m) {
   return fmt::format("show fleet(after {})", m.after_event);
 }
+std::string TextOf(const wire::FindBest& m) { return fmt::format("find best({})", m.max_jobs); }
+std::string TextOf(const wire::JobList& m) { return fmt::format("{} jobs", m.jobs.size()); }
 std::string TextOf(const wire::FleetInfo& m) { return fmt::format("fleet(epoch {})", m.epoch); }
 std::string TextOf(const wire::UnknownMember& m) { return fmt::format("unknown({})", m.member); }
 

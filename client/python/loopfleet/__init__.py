@@ -12,6 +12,7 @@ import importlib.util as _importlib_util
 
 from ._core import IR, Job, JobError, Loop, LoopTree, Outcome, Walk, __version__
 from .async_client import AsyncClient
+from .best_schedule import BestSchedule
 from .client import Client
 from .confirmation import Confirmation, Confirmed
 from .errors import (ClientClosed, ClusterError, CoordinatorReplaced, CoordinatorUnavailable, DeadlineExceeded,
@@ -22,7 +23,7 @@ from .results import FAILURE_NAMES, FAILURE_NUMBERS, GRADES, RETRYABLE, SOURCES,
 from .schedule_search import SearchResult, search
 from .tui import ui
 
-__all__ = ["AsyncClient", "Client", "ClientClosed", "ClusterError", "Confirmation", "Confirmed",
+__all__ = ["AsyncClient", "BestSchedule", "Client", "ClientClosed", "ClusterError", "Confirmation", "Confirmed",
            "CoordinatorReplaced", "CoordinatorUnavailable", "DeadlineExceeded", "FAILURE_NAMES", "FAILURE_NUMBERS",
            "GRADES", "IR", "Job", "JobError", "LocalCluster", "Loop", "LoopTree", "LoopfleetError", "Outcome",
            "RETRYABLE", "Refused", "ResultBatch", "SOURCES", "ScheduleError", "SearchResult", "Walk", "__version__",

@@ -10,7 +10,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, S
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ._core import Outcome, counted
+from ._core import LoopTree, Outcome, counted
+from .best_schedule import BestSchedule
 from .client import Client
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import DeadlineExceeded, of_ticket
@@ -159,6 +160,11 @@ class AsyncClient:
         rows = self._client.outcomes(batch, timeout=timeout)
         while (outcome := await asyncio.to_thread(next, rows, None)) is not None:
             yield outcome
+
+    async def find_best(self, benchmark: str | LoopTree | None = None, *, limit: int = 1, hardware_class: str = "",
+                        timeout: float | None = None, **fields: Unpack[JobFields]) -> list[BestSchedule]:
+        return await asyncio.to_thread(self._client.find_best, benchmark, limit=limit, hardware_class=hardware_class,
+                                       timeout=timeout, **fields)
 
     async def peak_gflops(self, *, timeout: float | None = None) -> float:
         return await asyncio.to_thread(self._client.peak_gflops, timeout=timeout)

@@ -15,12 +15,13 @@ from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one 
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._core import Job, Outcome, counted
+from ._core import Job, LoopTree, Outcome, counted
 from .batch import Batch
+from .best_schedule import BestSchedule
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused, of_ticket
 from .io_thread import IoThread
-from .jobs import Actions, JobFields, JobLike, make_jobs
+from .jobs import Actions, JobFields, JobLike, job, make_jobs
 from .results import ResultBatch
 from .session import Limits
 from .settings import find_address, find_keys
@@ -197,6 +198,18 @@ class Client:
             if not page:
                 return
             after = page[-1].sequence
+
+    def find_best(self, benchmark: str | LoopTree | None = None, *, limit: int = 1, hardware_class: str = "",
+                  timeout: float | None = None, **fields: Unpack[JobFields]) -> list[BestSchedule]:
+        """The fastest known schedules of a program, the fastest first; empty: none is known. The
+        program is a benchmark's, a LoopTree's (whose loops do not matter), or given as ``ir=``. Of
+        the other job fields ``threads``, ``cache``, ``dialect`` and ``device`` count.
+        ``hardware_class``: measured by workers of this class; "": of any. At most 64."""
+        if isinstance(benchmark, LoopTree):
+            fields["ir"], benchmark = benchmark.serialize(), None
+        asked = job(benchmark, **fields)
+        found = self._ask(lambda number: _core.encode_find_best(number, asked, hardware_class, limit), "jobs", timeout)
+        return [BestSchedule(*each) for each in found]
 
     def peak_gflops(self, *, timeout: float | None = None) -> float:
         """The highest measured peak of the ready workers; 0: unknown."""

@@ -120,6 +120,22 @@ ListOutcomes ReadListOutcomes(schema::ListOutcomes::Reader reader) {
           ReadText(reader.getBenchmarkPrefix(), kMaxUriBytes, "the benchmark's prefix")};
 }
 
+void WriteFindBest(const FindBest& find, schema::FindBest::Builder builder) {
+  WriteJobSpec(find.job, builder.initJob());
+  builder.setHardwareClass(TextOf(FactText(find.hardware_class)));
+  builder.setMaxJobs(find.max_jobs);
+}
+
+FindBest ReadFindBest(schema::FindBest::Reader reader) {
+  const std::uint32_t max = reader.getMaxJobs();
+  if (max == 0 || max > kMaxBestJobs) {
+    RefuseMalformed(fmt::format("max_jobs is {}; 1 to {}", max, kMaxBestJobs));
+  }
+  return {.job = ReadJobSpec(reader.getJob()),
+          .hardware_class = ReadFact(reader.getHardwareClass(), "the hardware class"),
+          .max_jobs = max};
+}
+
 ShowFleet ReadShowFleet(schema::ShowFleet::Reader reader) {
   const std::uint32_t max = reader.getMaxEvents();
   if (max > kMaxEventsPerList) {
@@ -172,6 +188,7 @@ struct RequestWriter {
     wire.setMaxEvents(show.max_events);
   }
   void operator()(const FlagResults& flag) { WriteFlagResults(flag, builder.initFlagResults()); }
+  void operator()(const FindBest& find) { WriteFindBest(find, builder.initFindBest()); }
   void operator()(const ExplainJob& explain) { WriteJobId(explain.job, builder.initExplainJob()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
@@ -193,6 +210,7 @@ ClientMessage ReadMessage(schema::ClientRequest::Reader reader) {
     case schema::ClientRequest::LIST_OUTCOMES: return ReadListOutcomes(reader.getListOutcomes());
     case schema::ClientRequest::SHOW_FLEET: return ReadShowFleet(reader.getShowFleet());
     case schema::ClientRequest::FLAG_RESULTS: return ReadFlagResults(reader.getFlagResults());
+    case schema::ClientRequest::FIND_BEST: return ReadFindBest(reader.getFindBest());
     case schema::ClientRequest::EXPLAIN_JOB:
       return ExplainJob{.job = ReadJobId(reader.getExplainJob())};
   }

@@ -154,6 +154,14 @@ JobInfo ReadJobInfo(schema::JobInfo::Reader reader) {
   return info;
 }
 
+JobList ReadJobs(capnp::List<schema::JobInfo>::Reader list) {
+  JobList jobs;
+  for (const auto info : Bounded(list, kMaxBestJobs, "the list of jobs")) {
+    jobs.jobs.push_back(ReadJobInfo(info));
+  }
+  return jobs;
+}
+
 void WriteDrain(const Drain& drain, schema::Drain::Builder builder) {
   builder.setTarget(TextOf(FactText(drain.target)));
   builder.setReason(TextOf(FactText(drain.reason)));
@@ -472,6 +480,10 @@ struct ReplyWriter {
   }
   void operator()(const BatchInfo& info) { WriteBatchInfo(info, builder.initBatch()); }
   void operator()(const JobInfo& info) { WriteJobInfo(info, builder.initJob()); }
+  void operator()(const JobList& list) {
+    auto wire = builder.initJobs(static_cast<unsigned>(list.jobs.size()));
+    for (unsigned i = 0; i < wire.size(); ++i) WriteJobInfo(list.jobs[i], wire[i]);
+  }
   void operator()(const WorkerList& list) {
     auto wire = builder.initWorkers(static_cast<unsigned>(list.workers.size()));
     for (unsigned i = 0; i < wire.size(); ++i) WriteWorker(list.workers[i], wire[i]);
@@ -494,6 +506,7 @@ CoordinatorMessage ReadMessage(schema::CoordinatorReply::Reader reader) {
     case schema::CoordinatorReply::BATCHES: return ReadBatches(reader.getBatches());
     case schema::CoordinatorReply::BATCH: return ReadBatchInfo(reader.getBatch());
     case schema::CoordinatorReply::JOB: return ReadJobInfo(reader.getJob());
+    case schema::CoordinatorReply::JOBS: return ReadJobs(reader.getJobs());
     case schema::CoordinatorReply::WORKERS: return ReadWorkers(reader.getWorkers());
     case schema::CoordinatorReply::OUTCOME_LIST: return ReadOutcomeList(reader.getOutcomeList());
     case schema::CoordinatorReply::FLEET: return ReadFleet(reader.getFleet());

@@ -49,7 +49,9 @@ struct AnswerFromStorage {
   PeerId peer;
   std::uint64_t number = 0;
   Payer payer = {};  // for a page of outcomes
-  std::variant<wire::ListBatches, wire::ShowBatch, wire::ExplainJob, wire::ListOutcomes> question;
+  std::variant<wire::ListBatches, wire::ShowBatch, wire::ExplainJob, wire::ListOutcomes,
+               wire::FindBest>
+      question;
   Unknown job = Unknown::kIsOver;  // for ExplainJob
 };
 

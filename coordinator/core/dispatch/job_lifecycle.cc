@@ -21,6 +21,7 @@ struct Concluded {
   std::uint32_t attempts = 0;
   Ending ending;
   std::optional<Question> settles;
+  std::optional<ProgramKey> program = std::nullopt;
   std::uint64_t cut_above_ns = 0;
   std::vector<storage::Witness> agreeing;
 };
@@ -62,6 +63,7 @@ void MakeOutcome(Transaction& tx, Concluded concluded) {
                                                        .worker = std::move(ending.worker),
                                                        .finished_at = tx.now.wall,
                                                        .evaluation = std::move(ending.evaluation)},
+                                           .program = concluded.program,
                                            .cut_above_ns = concluded.cut_above_ns,
                                            .in_doubt = !ending.doubt.empty(),
                                            .agreeing = std::move(concluded.agreeing)});
@@ -208,6 +210,7 @@ void EnterJob(Transaction& tx, JobId id, ResolvedJob job, Instant accepted_at) {
     EnterToMeasure(tx, {.id = id,
                         .spec = std::move(job.spec),
                         .subject = measure->subject,
+                        .program = measure->program,
                         .placement = measure->placement,
                         .flop_count = measure->flop_count,
                         .sharing = shares ? Sharing::kShares : Sharing::kAlone,
@@ -244,6 +247,7 @@ Job FinishJob(Transaction& tx, JobId id, Ending ending) {
                    .attempts = job.attempts(),
                    .ending = std::move(ending),
                    .settles = std::move(settles),
+                   .program = job.program,
                    .cut_above_ns = job.spec.cut_above_ns,
                    .agreeing = std::move(agreeing)});
   return job;

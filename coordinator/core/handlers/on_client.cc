@@ -191,11 +191,14 @@ struct QuestionVisitor {
                               .job_count = static_cast<std::uint32_t>(flag.jobs.size())});
   }
 
-  void operator()(const wire::ListOutcomes& list) const {
+  void operator()(const wire::ListOutcomes& list) const { Read(list); }
+  void operator()(const wire::FindBest& find) const { Read(find); }
+  template <class Question>
+  void Read(const Question& question) const {
     tx.effects.push_back(AnswerFromStorage{.peer = asker.peer,
                                            .number = asker.number,
                                            .payer = {.client = payer, .key = key},
-                                           .question = list});
+                                           .question = question});
   }
 
   void operator()(const wire::ShowFleet& show) const {

@@ -22,7 +22,10 @@ Question QuestionOf(const JobSpec& spec, const ResolvedTask& admission) {
 Question QuestionOf(const Job& job) { return QuestionOf(job.spec, ToMeasureOf(job)); }
 
 ResolvedTask ToMeasureOf(const Job& job) {
-  return {.subject = job.subject, .placement = job.placement, .flop_count = job.flop_count};
+  return {.subject = job.subject,
+          .program = job.program,
+          .placement = job.placement,
+          .flop_count = job.flop_count};
 }
 
 Job& JobTable::Add(Job job) {

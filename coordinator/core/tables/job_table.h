@@ -67,6 +67,7 @@ struct Job {
   JobId id;
   JobSpec spec;
   SubjectKey subject;
+  std::optional<ProgramKey> program = std::nullopt;  // as in ResolvedTask
   Placement placement = Placement::kCpu;
   std::uint64_t flop_count = 0;  // as in ResolvedTask
   Sharing sharing = Sharing::kShares;

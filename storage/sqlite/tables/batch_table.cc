@@ -87,6 +87,12 @@ Result<std::vector<StoredBatch>> BatchTable::List(std::uint32_t max) {
   return ReadBatches(query, max);
 }
 
+Result<std::vector<StoredBatch>> BatchTable::ListAfter(BatchId batch, std::uint32_t max) {
+  LF_TRY(Query query, connection_.Start("SELECT * FROM batches WHERE id > ? ORDER BY id"));
+  query.Add(batch.value);
+  return ReadBatches(query, max);
+}
+
 Result<std::optional<StoredBatch>> BatchTable::NewestOfClients() {
   LF_TRY(Query query,
          connection_.Start("SELECT * FROM batches WHERE client <> zeroblob(16) ORDER BY id DESC"));

@@ -19,6 +19,7 @@ class BatchTable {
   Result<std::optional<StoredBatch>> Find(BatchId batch);
   // These skip damaged rows, for which Find() fails with kCorrupt.
   Result<std::vector<StoredBatch>> List(std::uint32_t max);  // newest first
+  Result<std::vector<StoredBatch>> ListAfter(BatchId batch, std::uint32_t max);  // oldest first
   Result<std::optional<StoredBatch>> NewestOfClients();      // skips the coordinator's own
   Result<std::vector<StoredBatch>> ListUnfinished();         // oldest first
   Result<std::vector<BatchId>> DamagedUnfinished();

@@ -82,7 +82,7 @@ Result<std::optional<ResultId>> OutcomeTable::ObservationOf(const Outcome& outco
   return id;
 }
 
-Status OutcomeTable::Insert(const Outcome& outcome) {
+Result<std::optional<ResultId>> OutcomeTable::Insert(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   LF_TRY(const auto result, ResultOf(outcome));
   std::optional<ConditionsId> conditions;
@@ -119,12 +119,14 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
         .Add(evaluation.code_hash)
         .Add(notes);
   }
-  return rows.AddChecksum().EndRow();
+  LF_TRY_VOID(rows.AddChecksum().EndRow());
+  return result;
 }
 
 Status OutcomeTable::Insert(const JobsAnswered& answered, const JobsAnswered::One& job) {
   if (answered.source != OutcomeSource::kStored || job.answer->row == 0) {
-    return Insert(OutcomeOf(answered, job));
+    LF_TRY_VOID(Insert(OutcomeOf(answered, job)));
+    return {};
   }
   return answered_rows_.Add(job.job.batch.value)
       .Add(job.sequence)

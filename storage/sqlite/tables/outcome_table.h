@@ -28,9 +28,10 @@ class OutcomeTable {
         observations_(connection, conditions) {}
 
   // Also writes the outcome's measurement or observed values, unless that is stored already.
+  // Returns the row of these, if any.
   // kExists: the job has an outcome. The row is written by Flush(), or sooner, so kExists may also
   // come from there.
-  Status Insert(const Outcome& outcome);
+  Result<std::optional<ResultId>> Insert(const Outcome& outcome);
   // The outcome of a job that another job's answer finished.
   Status Insert(const JobsAnswered& answered, const JobsAnswered::One& job);
   Status Flush();

@@ -310,6 +310,13 @@ Result<StoredResult> ResultTable::Find(ResultId id) {
   return ReadRow(row, id);
 }
 
+Result<std::optional<StoredResult>> ResultTable::FindTrusted(ResultId id) {
+  LF_TRY(StoredResult row, Find(id));
+  LF_TRY(const Figures figures, FiguresOf(row));
+  if (figures.is_suspect) return std::nullopt;
+  return row;
+}
+
 Result<ResultTable::Figures> ResultTable::FiguresOf(const StoredResult& row) {
   LF_TRY(const bool is_suspect, IsSuspect(row));
   const Measurement& measurement = row.evaluation.measurement();
@@ -493,6 +500,10 @@ Status ResultTable::SuspectFigure(ResultId id, WallTime flagged_at, const std::s
 }
 
 Status ResultTable::Suspect(ResultId id, WallTime flagged_at, const std::string& reason) {
+  {
+    LF_TRY(Query query, connection_.Start("DELETE FROM best_schedules WHERE result = ?"));
+    LF_TRY_VOID(query.Add(id).Run());
+  }
   LF_TRY(Query query, connection_.Start("INSERT OR IGNORE INTO suspect_results VALUES (?,?,?,?)"));
   return query.Add(id).Add(flagged_at.time_since_epoch().count()).Add(reason).AddChecksum().Run();
 }

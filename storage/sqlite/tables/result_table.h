@@ -56,6 +56,8 @@ class ResultTable {
 
   // kCorrupt: the row is missing or damaged.
   Result<StoredResult> Find(ResultId id);
+  // The same; nullopt: it is in doubt.
+  Result<std::optional<StoredResult>> FindTrusted(ResultId id);
   // Results that FindLatest() considers: the newest of the tuple.
   static constexpr std::size_t kMaxCandidates = 64;
   static constexpr std::size_t kRecentCodes = 32'768;

@@ -41,6 +41,7 @@ class Disk {
   virtual wire::CoordinatorMessage Answer(const wire::ShowBatch& show) = 0;
   virtual wire::CoordinatorMessage Answer(const wire::ExplainJob& explain) = 0;
   virtual wire::CoordinatorMessage Answer(const wire::ListOutcomes& list) = 0;
+  virtual wire::CoordinatorMessage Answer(const wire::FindBest& find) = 0;
   virtual wire::CoordinatorMessage Job(JobId job,
                                        const std::optional<coordinator::LiveJob>& live) = 0;
 

@@ -84,6 +84,9 @@ wire::CoordinatorMessage StoreDisk::Job(JobId job,
 wire::CoordinatorMessage StoreDisk::Answer(const wire::ListOutcomes& list) {
   return answers_->Answer(list);
 }
+wire::CoordinatorMessage StoreDisk::Answer(const wire::FindBest& find) {
+  return answers_->Answer(find);
+}
 
 std::optional<storage::StoredJob> StoreDisk::Find(JobId job) {
   auto found = reader_->ReadJob(job);

@@ -27,6 +27,7 @@ class StoreDisk : public Disk {
   wire::CoordinatorMessage Answer(const wire::ShowBatch& show) override;
   wire::CoordinatorMessage Answer(const wire::ExplainJob& explain) override;
   wire::CoordinatorMessage Answer(const wire::ListOutcomes& list) override;
+  wire::CoordinatorMessage Answer(const wire::FindBest& find) override;
   wire::CoordinatorMessage Job(JobId job, const std::optional<coordinator::LiveJob>& live) override;
 
   std::optional<storage::StoredJob> Find(JobId job) override;

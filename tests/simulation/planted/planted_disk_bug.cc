@@ -43,6 +43,9 @@ class DiskBug : public Disk {
   wire::CoordinatorMessage Answer(const wire::ListOutcomes& list) override {
     return disk_.Answer(list);
   }
+  wire::CoordinatorMessage Answer(const wire::FindBest& find) override {
+    return disk_.Answer(find);
+  }
   wire::CoordinatorMessage Job(JobId job,
                                const std::optional<coordinator::LiveJob>& live) override {
     return disk_.Job(job, live);

@@ -164,6 +164,7 @@ struct ModelStore::Writer {
     if (evaluation.ok()) {
       LF_TRY(const std::int64_t row, RowOf(outcome));
       Set(database.row_of, outcome.job, row);
+      NoteProgram(finished, row);
     }
     const JobSpec& spec = database.jobs.at(outcome.job);
     outcome.benchmark = spec.source;
@@ -214,6 +215,18 @@ struct ModelStore::Writer {
     if (is_copy) row.original = OriginalOf(row.answer->evaluation).value_or(id);
     Set(database.results, id, std::move(row));
     return id;
+  }
+  void NoteProgram(const JobFinished& finished, std::int64_t id) const {
+    const Outcome& outcome = finished.outcome;
+    ModelDatabase::Row row = database.results.at(id);
+    const bool may_be_best = finished.program && !finished.in_doubt && outcome.evaluation.is_timed() &&
+                             row.original == 0 && !outcome.evaluation.same_code &&
+                             outcome.evaluation.measurement().grade != Grade::kD &&
+                             outcome.source == OutcomeSource::kMeasured;
+    if (!may_be_best) return;
+    row.program = finished.program;
+    row.job = outcome.job;
+    Set(database.results, id, std::move(row));
   }
   std::int64_t Newest() const {
     return database.results.empty() ? 0 : database.results.rbegin()->first;
@@ -436,6 +449,31 @@ Result<StoredAnswer> ModelReader::FindSameCode(const std::string& code_hash, con
   });
 }
 
+Result<std::vector<BestSchedule>> ModelReader::FindBest(const BestQuery& query) {
+  std::map<std::pair<std::string, SubjectKey>, const ModelDatabase::Row*> newest;  // of each tree
+  for (const auto& [id, row] : database_.results) {
+    if (!row.program || *row.program != query.program) continue;
+    const Conditions& had = *row.answer->evaluation.conditions;
+    const bool fits = (query.hardware_class.empty() ||
+                       query.hardware_class == had.hardware.hardware_class) &&
+                      query.threads == had.threads && query.cache == had.cache;
+    if (fits) newest[{had.hardware.hardware_class, *row.answer->evaluation.subject}] = &row;
+  }
+  std::vector<BestSchedule> found;
+  for (const auto& [tree, row] : newest) {
+    if (row->is_suspect) continue;
+    JobSpec spec = database_.jobs.at(row->job);
+    spec.tag.clear();
+    spec.deadline_s = 0;
+    found.push_back({.job = row->job, .spec = std::move(spec), .measured = *row->answer});
+  }
+  std::ranges::sort(found, {}, [](const BestSchedule& best) {
+    return best.measured.evaluation.measurement().elapsed_ns;
+  });
+  if (found.size() > query.max) found.resize(query.max);
+  return found;
+}
+
 Result<StoredAnswer> ModelReader::FindFailure(const FailureQuery& question) {
   std::map<FailureCode, std::map<Witness, WallTime>> verdicts;  // the newest of each
   std::map<FailureCode, StoredAnswer> answers;
@@ -519,6 +557,15 @@ Result<std::vector<StoredBatch>> ModelReader::ListBatches(std::uint32_t max) {
   for (auto batch = database_.batches.rbegin();
        batch != database_.batches.rend() && batches.size() < max; ++batch) {
     batches.push_back(batch->second);
+  }
+  return batches;
+}
+
+Result<std::vector<StoredBatch>> ModelReader::ListBatchesAfter(BatchId batch, std::uint32_t max) {
+  std::vector<StoredBatch> batches;
+  for (auto next = database_.batches.upper_bound(batch);
+       next != database_.batches.end() && batches.size() < max; ++next) {
+    batches.push_back(next->second);
   }
   return batches;
 }

@@ -23,6 +23,8 @@ struct ModelDatabase {
     StoredAnswer answer;  // its stages are zero
     bool is_suspect = false;
     std::int64_t original = 0;  // of a copied figure: the row that it copies, or its own; else 0
+    std::optional<ProgramKey> program = std::nullopt;  // of one that FindBest may find
+    JobId job = {};                                    // that measured it
   };
   struct KnownFailure {
     JobId job;
@@ -83,6 +85,7 @@ class ModelReader final : public StoreReader {
   Result<StoredAnswer> FindObservation(const ResultKey& key) override;
   Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key) override;
   Result<StoredAnswer> FindFailure(const FailureQuery& question) override;
+  Result<std::vector<BestSchedule>> FindBest(const BestQuery& query) override;
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client,
                                                    const Uuid& request_id) override;
   Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
@@ -93,6 +96,8 @@ class ModelReader final : public StoreReader {
   Result<std::optional<StoredJob>> ReadJob(JobId job) override;
   std::unique_ptr<UnfinishedJobs> ReadUnfinished(std::vector<StoredBatch> batches) override;
   Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max) override;
+  Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) override;
+  Result<Uuid> Incarnation() override { return database_.incarnation; }
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch) override;
   Result<bool> WasPruned(BatchId) override { return false; }
   Result<std::optional<StoredBatch>> NewestBatch() override;

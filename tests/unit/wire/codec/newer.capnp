@@ -77,7 +77,8 @@ struct ClientRequest {
     listOutcomes @12 :Client.ListOutcomes;
     showFleet @13 :Client.ShowFleet;
     flagResults @14 :Client.FlagResults;
-    pauseBatch @15 :UInt64;  # new
+    findBest @15 :Client.FindBest;
+    pauseBatch @16 :UInt64;  # new
   }
 }
 
@@ -96,7 +97,8 @@ struct CoordinatorReply {
     jobExplanation @10 :Client.JobExplanation;
     outcomeList @11 :Client.OutcomeList;
     fleet @12 :Client.FleetInfo;
-    explanation @13 :Text;   # new
+    jobs @13 :List(Client.JobInfo);
+    explanation @14 :Text;   # new
   }
 }
 

@@ -401,6 +401,10 @@ ClientRequest RandomMessages::Request(std::size_t kind) {
         for (std::uint64_t i = 0; i <= Below(3); ++i) flag.jobs.push_back(Job());
         return flag;
       }
+      case 13:
+        return FindBest{.job = Spec(),
+                        .hardware_class = Text(),
+                        .max_jobs = static_cast<std::uint32_t>(Below(kMaxBestJobs) + 1)};
       default: LF_CHECK(false, "no request of kind {}", kind);
     }
   }();
@@ -486,6 +490,11 @@ CoordinatorReply RandomMessages::Reply(std::size_t kind) {
         return list;
       }
       case 10: return Fleet();
+      case 11: {
+        JobList list;
+        for (std::size_t i = Below(5); i > 0; --i) list.jobs.push_back(AJobInfo());
+        return list;
+      }
       default: LF_CHECK(false, "no reply of kind {}", kind);
     }
   }();

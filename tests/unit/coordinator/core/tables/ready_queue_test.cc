@@ -132,8 +132,9 @@ TEST(ReadyQueue, DemandsThatComeAndGoWhileAWorkerIsAwayAreNotOfferedToIt) {
       places.push_back(queue.PushBack(By(1, i), {.threads = 2, .labels = {"host=x"}}));
       places.push_back(
           queue.PushBack(By(2, 500 + i), {.placement = Placement::kAny, .threads = i}));
-      if (i % 2 == 0)
+      if (i % 2 == 0) {
         EXPECT_EQ(queue.PopFor(kWorker, [](const Demand&) { return false; }), std::nullopt);
+      }
     }
     for (const auto& place : places) queue.Remove(place);
     EXPECT_EQ(PopAll(queue), (std::vector<std::uint32_t>{1000}));

@@ -1,0 +1,114 @@
+#include "coordinator/mirror/mirror.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "common/base/log.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+// Whether an error comes from PostgreSQL, and may pass.
+bool MayPass(ErrorKind kind) {
+  return kind == ErrorKind::kUnavailable || kind == ErrorKind::kExists ||
+         kind == ErrorKind::kInvalid;
+}
+
+WallTime OldestOf(const std::vector<Outcome>& outcomes) {
+  return std::ranges::min(outcomes, {}, &Outcome::finished_at).finished_at;
+}
+
+}  // namespace
+
+Mirror::Mirror(storage::StoreReader& reader, const Clock& clock, Options options,
+               OnStatus on_status)
+    : reader_(reader),
+      clock_(clock),
+      options_(std::move(options)),
+      on_status_(std::move(on_status)) {}
+
+Status Mirror::Run(const std::atomic<bool>& stop) {
+  Nanos pause = kFirstPause;
+  while (!stop) {
+    Status done;
+    bool more = true;
+    if (archive_ == nullptr) done = Connect();
+    if (done) {
+      auto stepped = Step();
+      done = stepped ? Status{} : std::unexpected(std::move(stepped).error());
+      more = stepped.value_or(false);
+    }
+    if (!done) {
+      LF_TRY_VOID(Survive(done.error()));
+      Tell();
+      Pause(pause, stop);
+      pause = std::min<Nanos>(2 * pause, kLongestPause);
+      continue;
+    }
+    pause = kFirstPause;
+    Tell();
+    if (more) continue;
+    if (options_.once) return {};
+    Pause(options_.poll_interval, stop);
+  }
+  return {};
+}
+
+Status Mirror::Connect() {
+  LF_TRY(auto archive, storage::PostgresArchive::Open(options_.archive));
+  LF_TRY(position_, archive->Position());
+  archive_ = std::move(archive);
+  was_connected_ = true;
+  log::Info("mirror.connected last_batch={} open_batches={}", position_.last, position_.open.size());
+  return {};
+}
+
+Result<bool> Mirror::Step() {
+  storage::OutcomeFeed feed(reader_, position_);
+  auto next = feed.Next(options_.most_rows);
+  if (!next) return Fail(next.error().kind == ErrorKind::kCorrupt ? ErrorKind::kCorrupt : ErrorKind::kSystem, next.error().message);
+  const storage::OutcomeFeed::Step& step = *next;
+  if (step.after == position_) {
+    status_.waiting = 0;
+    status_.behind = Nanos{0};
+    status_.trouble.clear();
+    return false;
+  }
+  const WallTime now = clock_.WallNow();
+  status_.waiting = step.waiting + step.outcomes.size();
+  if (!step.outcomes.empty()) status_.behind = now - OldestOf(step.outcomes);
+  if (!status_.trouble.empty()) Tell();
+  LF_TRY_VOID(archive_->Append(position_, step));
+  position_ = step.after;
+  status_.mirrored += step.outcomes.size();
+  status_.waiting = step.waiting;
+  if (step.waiting == 0) status_.behind = Nanos{0};
+  status_.trouble.clear();
+  return true;
+}
+
+Status Mirror::Survive(const Error& error) {
+  if (!MayPass(error.kind) || (error.kind == ErrorKind::kInvalid && !was_connected_)) {
+    return std::unexpected(error);
+  }
+  if (std::exchange(status_.trouble, error.message) != error.message) {
+    log::Warning("mirror.trouble reason={}", error.message);
+  }
+  archive_ = nullptr;  // the next one reads the position: a COMMIT without an answer may be there
+  return {};
+}
+
+void Mirror::Tell() {
+  if (on_status_) on_status_(status_);
+}
+
+void Mirror::Pause(Nanos duration, const std::atomic<bool>& stop) {
+  constexpr std::chrono::milliseconds kSlice{50};
+  const Instant until = clock_.Now() + duration;
+  while (!stop && clock_.Now() < until) {
+    std::this_thread::sleep_for(std::min<Nanos>(kSlice, until - clock_.Now()));
+  }
+}
+
+}  // namespace loopfleet::coordinator

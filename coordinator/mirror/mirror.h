@@ -1,0 +1,69 @@
+#pragma once
+// Mirror: copies the finished outcomes of one coordinator's database into PostgreSQL
+// (storage/postgres/archive.h), for as long as it runs. It reads the database as any reader does, so
+// neither the coordinator nor its clients wait for it, or for PostgreSQL. What cannot be written now
+// is tried again until it can.
+//
+// One thread.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "storage/outcome_feed.h"
+#include "storage/postgres/archive.h"
+#include "storage/store_reader.h"
+
+namespace loopfleet::coordinator {
+
+struct MirrorStatus {
+  std::uint64_t mirrored = 0;  // outcomes, since its start
+  std::uint64_t waiting = 0;   // finished and not mirrored, at least
+  Nanos behind{0};             // age of the oldest of these, about; 0: none waits
+  std::string trouble;         // why nothing is written now; "": it is
+};
+
+class Mirror {
+ public:
+  struct Options {
+    storage::PostgresArchive::Options archive;
+    std::uint32_t most_rows = 5'000;                // of one transaction
+    std::chrono::milliseconds poll_interval{200};   // while nothing waits
+    bool once = false;                              // end when nothing waits
+  };
+  using OnStatus = std::function<void(const MirrorStatus&)>;
+  Mirror(storage::StoreReader& reader, const Clock& clock, Options options, OnStatus on_status);
+
+  // Runs until `stop`. An error: the database cannot be read, or the first connection was refused
+  // (kInvalid), which trying again does not change.
+  Status Run(const std::atomic<bool>& stop);
+
+ private:
+  static constexpr std::chrono::seconds kFirstPause{1};  // after trouble, doubled each time
+  static constexpr std::chrono::seconds kLongestPause{15};
+
+  // Opens the archive and the feed where it stands.
+  Status Connect();
+  // Mirrors the next outcomes. False: there are none.
+  Result<bool> Step();
+  // What to do about an error of the archive: nothing, or to end with it.
+  Status Survive(const Error& error);
+  void Tell();
+  void Pause(Nanos duration, const std::atomic<bool>& stop);
+
+  storage::StoreReader& reader_;
+  const Clock& clock_;
+  const Options options_;
+  const OnStatus on_status_;
+  std::unique_ptr<storage::PostgresArchive> archive_;  // null: to be opened
+  storage::FeedPosition position_;                     // valid with archive_
+  bool was_connected_ = false;
+  MirrorStatus status_;
+};
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,52 @@
+#pragma once
+// MirrorProcess: runs loopfleet-mirror beside the coordinator (--results), starts it again when it
+// ends, and knows how far it is. PostgreSQL can be slow, or gone: nothing here waits for it.
+//
+// The process is started and read by a thread of its own. Public methods: any thread.
+
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/base/subprocess.h"
+#include "common/fleet/fleet_model.h"
+
+namespace loopfleet::coordinator {
+
+class MirrorProcess {
+ public:
+  struct Options {
+    std::filesystem::path program;  // loopfleet-mirror
+    std::filesystem::path database;
+    std::string results;  // of PostgreSQL, as libpq reads it
+  };
+  MirrorProcess(Options options, const Clock& clock);
+  ~MirrorProcess();  // ends the process; what it has not copied, the next one will
+  MirrorProcess(const MirrorProcess&) = delete;
+  MirrorProcess& operator=(const MirrorProcess&) = delete;
+
+  MirrorModel state() const;
+
+ private:
+  static constexpr std::chrono::seconds kRestartPause{10};
+
+  void Run();
+  // Runs the process until it ends, and says why.
+  std::string RunOnce();
+  void OnLine(const std::string& line);
+  void SetTrouble(std::string trouble);
+
+  const Options options_;
+  const Clock& clock_;
+  std::atomic<bool> stopping_{false};
+  mutable std::mutex mutex_;
+  MirrorModel state_;        // guarded by mutex_
+  Instant told_at_{};        // when state_ was told; guarded by mutex_
+  std::thread thread_;       // last: starts when everything else is there
+};
+
+}  // namespace loopfleet::coordinator

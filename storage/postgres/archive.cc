@@ -1,0 +1,267 @@
+#include "storage/postgres/archive.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <pqxx/pqxx>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "common/base/content_key.h"
+#include "common/base/enum_names.h"
+#include "common/job/outcome_json.h"
+#include "storage/postgres/migrations.h"
+#include "storage/postgres/outcome_row.h"
+
+namespace loopfleet::storage {
+namespace {
+
+// A server that vanishes is noticed within about 20 s.
+constexpr const char* kLimits =
+    " connect_timeout=10 keepalives_idle=5 keepalives_interval=5 keepalives_count=3 "
+    "tcp_user_timeout=20000 application_name=loopfleet-mirror";
+
+// libpq takes a URL and settings as one only if the URL is the value of dbname.
+std::string ConnectionText(const std::string& url) {
+  if (url.find("://") == std::string::npos) return url + kLimits;
+  std::string quoted;
+  for (const char byte : url) {
+    if (byte == '\'' || byte == '\\') quoted += '\\';
+    quoted += byte;
+  }
+  return fmt::format("dbname='{}'{}", quoted, kLimits);
+}
+
+std::string OneLine(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  for (char& byte : text) byte = byte == '\n' ? ' ' : byte;
+  return text;
+}
+
+// Runs `work`, and says what it throws as an Error. SQLSTATE class 08, 53 and 57 pass: connection,
+// resources, an operator's intervention.
+template <class Work>
+auto Guarded(const char* what, const Work& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const pqxx::broken_connection& error) {
+    return Fail(ErrorKind::kUnavailable, fmt::format("{}: {}", what, OneLine(error.what())));
+  } catch (const pqxx::sql_error& error) {
+    const std::string state = error.sqlstate().substr(0, 2);
+    const bool passes = state.empty() || state == "08" || state == "53" || state == "57" || state == "40";
+    return Fail(passes ? ErrorKind::kUnavailable : ErrorKind::kInvalid,
+                fmt::format("{}: {}", what, OneLine(error.what())));
+  } catch (const std::exception& error) {  // pqxx::in_doubt_error among them
+    return Fail(ErrorKind::kUnavailable, fmt::format("{}: {}", what, OneLine(error.what())));
+  }
+}
+
+struct Month {
+  int year = 0;
+  unsigned month = 0;
+  friend auto operator<=>(const Month&, const Month&) = default;
+};
+Month MonthOf(WallTime time) {
+  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(time));
+  return {static_cast<int>(day.year()), static_cast<unsigned>(day.month())};
+}
+Month After(Month month) {
+  return month.month == 12 ? Month{month.year + 1, 1} : Month{month.year, month.month + 1};
+}
+
+std::string PlaceText(const Conditions& conditions) {
+  return fmt::format("{} {} {}", conditions.hardware.hardware_class, conditions.threads,
+                     EnumName(conditions.cache));
+}
+
+}  // namespace
+
+struct PostgresArchive::Impl {
+  explicit Impl(const Options& options)
+      : connection(ConnectionText(options.url)), incarnation(options.incarnation) {}
+
+  void Register(const std::string& name);
+  int ConditionsId(pqxx::work& work, const Conditions& conditions);
+  void MakePartitions(pqxx::work& work, const std::vector<Outcome>& outcomes);
+  bool MovePosition(pqxx::work& work, const FeedPosition& before, const FeedPosition& after);
+  void Copy(pqxx::work& work, const std::vector<Outcome>& outcomes);
+  void NoteBest(pqxx::work& work, const std::vector<Outcome>& outcomes);
+
+  pqxx::connection connection;
+  const Uuid incarnation;
+  int coordinator = 0;        // coordinators.id
+  std::int64_t appends = 0;   // coordinators.appends, as this last saw it
+  std::map<ContentKey, int> conditions;  // conditions.id by key, as committed
+  std::set<Month> months;     // that have a partition
+};
+
+PostgresArchive::PostgresArchive(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PostgresArchive::~PostgresArchive() = default;
+
+Result<std::unique_ptr<PostgresArchive>> PostgresArchive::Open(const Options& options) {
+  using Opened = Result<std::unique_ptr<PostgresArchive>>;
+  return Guarded("PostgreSQL", [&]() -> Opened {
+    auto impl = std::make_unique<Impl>(options);
+    LF_TRY_VOID(BringToVersion(impl->connection));
+    impl->Register(options.name);
+    return std::unique_ptr<PostgresArchive>(new PostgresArchive(std::move(impl)));
+  });
+}
+
+void PostgresArchive::Impl::Register(const std::string& name) {
+  pqxx::work work(connection);
+  const auto row = work.exec_params1(
+      "INSERT INTO coordinators (incarnation, name) VALUES ($1::uuid, $2) "
+      "ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name RETURNING id",
+      incarnation.ToString(), PostgresText(name));
+  coordinator = row[0].as<int>();
+  work.commit();
+}
+
+Result<FeedPosition> PostgresArchive::Position() {
+  return Guarded("reading the position", [&]() -> Result<FeedPosition> {
+    pqxx::work work(impl_->connection);
+    FeedPosition position;
+    const auto row = work.exec_params1("SELECT last_batch, appends FROM coordinators WHERE id = $1",
+                                       impl_->coordinator);
+    position.last.value = row[0].as<std::uint64_t>();
+    impl_->appends = row[1].as<std::int64_t>();
+    for (const auto& open : work.exec_params(
+             "SELECT batch, sequence FROM open_batches WHERE coordinator = $1", impl_->coordinator)) {
+      position.open[BatchId{open[0].as<std::uint64_t>()}] = open[1].as<std::uint64_t>();
+    }
+    return position;
+  });
+}
+
+Status PostgresArchive::Append(const FeedPosition& before, const OutcomeFeed::Step& step) {
+  return Guarded("writing outcomes", [&]() -> Status {
+    pqxx::work work(impl_->connection);
+    if (!impl_->MovePosition(work, before, step.after)) {
+      return Fail(ErrorKind::kExists, "another mirror writes this coordinator's outcomes");
+    }
+    impl_->MakePartitions(work, step.outcomes);
+    impl_->Copy(work, step.outcomes);
+    impl_->NoteBest(work, step.outcomes);
+    work.commit();
+    ++impl_->appends;
+    for (const Outcome& outcome : step.outcomes) impl_->months.insert(MonthOf(outcome.finished_at));
+    return {};
+  });
+}
+
+// False: another mirror has moved it.
+bool PostgresArchive::Impl::MovePosition(pqxx::work& work, const FeedPosition& before,
+                                         const FeedPosition& after) {
+  const auto moved = work.exec_params0(
+      "UPDATE coordinators SET last_batch = $3, appends = appends + 1, mirrored_at = now() "
+      "WHERE id = $1 AND appends = $2",
+      coordinator, appends, after.last.value);
+  if (moved.affected_rows() != 1) return false;
+  for (const auto& [batch, sequence] : before.open) {
+    if (after.open.contains(batch)) continue;
+    work.exec_params0("DELETE FROM open_batches WHERE coordinator = $1 AND batch = $2", coordinator,
+                      batch.value);
+  }
+  for (const auto& [batch, sequence] : after.open) {
+    const auto known = before.open.find(batch);
+    if (known != before.open.end() && known->second == sequence) continue;
+    work.exec_params0(
+        "INSERT INTO open_batches VALUES ($1, $2, $3) "
+        "ON CONFLICT (coordinator, batch) DO UPDATE SET sequence = excluded.sequence",
+        coordinator, batch.value, sequence);
+  }
+  return true;
+}
+
+void PostgresArchive::Impl::MakePartitions(pqxx::work& work, const std::vector<Outcome>& outcomes) {
+  std::set<Month> missing;
+  for (const Outcome& outcome : outcomes) {
+    const Month month = MonthOf(outcome.finished_at);
+    if (!months.contains(month)) missing.insert(month);
+  }
+  if (missing.empty()) return;
+  work.exec0(fmt::format("SELECT pg_advisory_xact_lock({})", kSchemaLock));
+  for (const Month& month : missing) {
+    const Month next = After(month);
+    work.exec0(fmt::format("CREATE TABLE IF NOT EXISTS outcomes_{0:04}_{1:02} PARTITION OF outcomes "
+                           "FOR VALUES FROM ('{0:04}-{1:02}-01 00:00+00') TO ('{2:04}-{3:02}-01 00:00+00')",
+                           month.year, month.month, next.year, next.month));
+  }
+}
+
+int PostgresArchive::Impl::ConditionsId(pqxx::work& work, const Conditions& had) {
+  const std::string hardware = Dump(HardwareJson(had.hardware));
+  const ContentKey key = ContentKey::Of(fmt::format(
+      "{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", hardware, had.hardware.host, had.compiler.llvm,
+      had.compiler.tier, had.compiler.revision, PlaceText(had), had.policy, had.isolation));
+  if (const auto known = conditions.find(key); known != conditions.end()) return known->second;
+  const auto row = work.exec_params1(
+      "INSERT INTO conditions (key, device, hardware_class, model, isa, host, llvm, lowering, "
+      "threads, cache, policy, isolation, hardware) "
+      "VALUES (decode($1, 'hex'), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13::jsonb) "
+      "ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING id",
+      key.ToString(), std::string(EnumName(had.hardware.device)),
+      PostgresText(had.hardware.hardware_class), PostgresText(had.hardware.model),
+      PostgresText(had.hardware.isa), PostgresText(had.hardware.host),
+      PostgresText(had.compiler.llvm),
+      PostgresText(fmt::format("{} {}", had.compiler.tier, had.compiler.revision)), had.threads,
+      std::string(EnumName(had.cache)), PostgresText(had.policy), PostgresText(had.isolation),
+      PostgresText(hardware));
+  return conditions[key] = row[0].as<int>();
+}
+
+void PostgresArchive::Impl::Copy(pqxx::work& work, const std::vector<Outcome>& outcomes) {
+  std::vector<OutcomeRow> rows;  // before the COPY, during which no statement can run
+  for (const Outcome& outcome : outcomes) {
+    std::optional<int> id;
+    if (outcome.evaluation.conditions) id = ConditionsId(work, *outcome.evaluation.conditions);
+    rows.push_back(RowOf(coordinator, outcome, id));
+  }
+  pqxx::stream_to stream(work, "outcomes", OutcomeColumns());
+  std::array<const char*, kOutcomeColumns> values{};  // null: NULL
+  for (const OutcomeRow& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) values[i] = row[i] ? row[i]->c_str() : nullptr;
+    stream << values;
+  }
+  stream.complete();
+}
+
+// One statement for the fastest of each benchmark and conditions in these outcomes: few.
+void PostgresArchive::Impl::NoteBest(pqxx::work& work, const std::vector<Outcome>& outcomes) {
+  std::map<std::pair<std::string, std::string>, const Outcome*> fastest;
+  const auto high = [](const Outcome& outcome) {
+    return outcome.evaluation.measurement().elapsed_high_ns;
+  };
+  for (const Outcome& outcome : outcomes) {
+    const Evaluation& evaluation = outcome.evaluation;
+    const bool counts = outcome.source == OutcomeSource::kMeasured && evaluation.is_timed() &&
+                        !evaluation.same_code && evaluation.measurement().grade != Grade::kD;
+    if (!counts) continue;
+    std::string benchmark =
+        std::visit([](const auto& source) { return PostgresText(source.text); }, outcome.benchmark);
+    const Outcome*& best =
+        fastest[{std::move(benchmark), PlaceText(*evaluation.conditions)}];
+    if (best == nullptr || high(outcome) < high(*best)) best = &outcome;
+  }
+  for (const auto& [place, outcome] : fastest) {
+    const Conditions& had = *outcome->evaluation.conditions;
+    work.exec_params0(
+        "INSERT INTO best SELECT md5($1)::uuid, $2, $3, $4, coordinator, batch, sequence, "
+        "finished_at, elapsed_high_ns FROM outcomes "
+        "WHERE coordinator = $5 AND batch = $6 AND sequence = $7 "
+        "ON CONFLICT (benchmark_key, hardware_class, threads, cache) DO UPDATE SET "
+        "coordinator = excluded.coordinator, batch = excluded.batch, sequence = excluded.sequence, "
+        "finished_at = excluded.finished_at, elapsed_high_ns = excluded.elapsed_high_ns "
+        "WHERE excluded.elapsed_high_ns < best.elapsed_high_ns",
+        place.first, PostgresText(had.hardware.hardware_class), had.threads,
+        std::string(EnumName(had.cache)), coordinator, outcome->job.batch.value, outcome->sequence);
+  }
+}
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,26 @@
+#pragma once
+// OutcomeRow: an Outcome as a row of the table `outcomes` in PostgreSQL
+// (storage/postgres/migrations/0001_initial.sql), each value as text.
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job/outcome.h"
+
+namespace loopfleet::storage {
+
+inline constexpr std::size_t kOutcomeColumns = 39;
+// The names of the columns, in the order of OutcomeRow.
+const std::vector<std::string>& OutcomeColumns();
+
+// nullopt: NULL. `conditions`: conditions.id, if the evaluation has any.
+using OutcomeRow = std::array<std::optional<std::string>, kOutcomeColumns>;
+OutcomeRow RowOf(int coordinator, const Outcome& outcome, std::optional<int> conditions);
+
+// What PostgreSQL takes as text: bytes that are not UTF-8, and zeros, become U+FFFD.
+std::string PostgresText(const std::string& text);
+
+}  // namespace loopfleet::storage

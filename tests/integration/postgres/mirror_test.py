@@ -1,0 +1,178 @@
+"""loopfleet-mirror: each outcome is in PostgreSQL exactly once, whatever is killed meanwhile."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import unittest
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import fleet  # noqa: E402
+from fleet import Fleet, clean_environment, program, small_jobs  # noqa: E402
+from postgres_server import PostgresServer, programs  # noqa: E402
+
+KILLS = 200
+
+
+def mirror_command(database, *arguments):
+    return [program("loopfleet-mirror"), "--db", str(database), *arguments]
+
+
+def mirror_once(running, server):
+    done = fleet.run(mirror_command(running.database, "--once"), env=clean_environment(LOOPFLEET_RESULTS=server.url))
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def places_in_sqlite(database):
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+        return sorted(connection.execute("SELECT batch, sequence, idx FROM outcomes"))
+
+
+def places_in_postgres(server):
+    return sorted(tuple(map(int, row)) for row in server.rows("SELECT batch, sequence, index FROM loopfleet.outcomes"))
+
+
+def metric(running, name):
+    with urllib.request.urlopen(f"http://{running.coordinator.ready['http']}/metrics", timeout=10) as answer:
+        for line in answer.read().decode().splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.split()[1])
+    raise AssertionError(f"no metric {name}")
+
+
+def failing_jobs(count):
+    """Jobs that have their outcome at once: there is no such action."""
+    return [{"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["sideways"], "tag": i} for i in range(count)]
+
+
+@unittest.skipIf(programs() is None, "PostgreSQL is not installed (Debian: postgresql)")
+class MirrorTest(unittest.TestCase):
+    def test_rows_say_what_the_database_says(self):
+        with PostgresServer() as server, Fleet() as running:
+            jobs = [*small_jobs(6), *failing_jobs(1), {"benchmark": "probe://peaks-v0"},
+                    {"benchmark": "benchmark://mm-v0/mm4_4_4", "tag": "quote \" back \\ slash, \t tab, é, {}"},
+                    {"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["down", "split_4", "unroll"]}]
+            running.submit(jobs)
+            running.submit(jobs[:3])  # answered from the store
+            status = mirror_once(running, server)
+            self.assertEqual((status["mirrored"], status["waiting"], status["trouble"]), (13, 0, ""))
+            names = ["batch", "index", "benchmark", "actions", "status", "elapsed_ns", "elapsed_high_ns", "spread",
+                     "grade", "failure", "message", "source", "attempts", "hardware_class", "isa", "llvm", "threads",
+                     "cache", "tag", "tree_key", "action_count", "flop_count"]
+            columns = ", ".join(f'"{name}"' for name in names)
+            with sqlite3.connect(f"file:{running.database}?mode=ro", uri=True) as connection:
+                here = [["" if value is None else str(value) for value in row] for row in
+                        connection.execute(f'SELECT {columns} FROM v_results ORDER BY batch, "index"')]
+            there = server.rows(f"SELECT {columns} FROM loopfleet.v_results ORDER BY batch, index")
+            self.assertEqual(len(here), 13)
+            for mine, other in zip(here, there):
+                for name, a, b in zip(names, mine, other):
+                    same = a == b or (name in ("elapsed_ns", "elapsed_high_ns", "spread") and float(a) == float(b))
+                    self.assertTrue(same, f"{name}: {a!r} in SQLite, {b!r} in PostgreSQL")
+            self.assertEqual(server.value("SELECT count(*) FROM loopfleet.v_results WHERE observed ? 'fma_gflops' OR "
+                                          "observed IS NOT NULL"), "1")
+            self.assertEqual(server.value("SELECT count(*) FROM loopfleet.outcomes WHERE samples_ns IS NOT NULL AND "
+                                          "cardinality(samples_ns) = length(sample_flags)"),
+                             server.value("SELECT count(*) FROM loopfleet.outcomes WHERE source = 'measured' AND "
+                                          "elapsed_ns IS NOT NULL"))
+            # The fastest by the upper end of the interval; one row for each benchmark.
+            self.assertEqual(server.rows("SELECT benchmark, elapsed_ns FROM loopfleet.v_best ORDER BY benchmark"),
+                             server.rows("SELECT DISTINCT ON (benchmark) benchmark, elapsed_ns FROM loopfleet.v_results "
+                                         "WHERE source = 'measured' AND grade < 'D' ORDER BY benchmark, elapsed_high_ns"))
+
+            self.assertEqual(mirror_once(running, server)["mirrored"], 0)  # there is nothing new
+
+    def test_two_coordinators_share_a_database(self):
+        with PostgresServer() as server, Fleet(workers=0) as one, Fleet(workers=0) as other:
+            one.submit(failing_jobs(3))
+            other.submit(failing_jobs(5))
+            mirror_once(one, server)
+            mirror_once(other, server)
+            self.assertEqual(server.rows("SELECT count(*) FROM loopfleet.v_results GROUP BY coordinator ORDER BY 1"),
+                             [["3"], ["5"]])
+
+    def test_the_coordinator_runs_it_and_tells_how_far_it_is(self):
+        with PostgresServer() as server, Fleet(workers=0, coordinator_arguments=["--results", server.url]) as running:
+            def rows():
+                return server.value("SELECT count(*) FROM loopfleet.outcomes")
+
+            def events():
+                return [event["kind"] for event in map(json.loads, running.command(
+                    "events", "--json").stdout.splitlines())]
+
+            running.submit(failing_jobs(3))
+            fleet.wait_until(lambda: server.rows("SELECT 1 FROM pg_namespace WHERE nspname = 'loopfleet'") and
+                             rows() == "3", "the first outcomes")
+            server.kill()
+            running.submit(failing_jobs(4))  # nothing waits for PostgreSQL
+            fleet.wait_until(lambda: "mirror.trouble" in events(), "trouble to be told")
+            fleet.wait_until(lambda: metric(running, "loopfleet_mirror_waiting_outcomes") == 4, "the metric")
+            self.assertGreater(metric(running, "loopfleet_mirror_behind_seconds"), 0)
+            server.start()
+            fleet.wait_until(lambda: rows() == "7", "the others")
+            fleet.wait_until(lambda: events()[-1] == "mirror.works", "the end of the trouble")
+            fleet.wait_until(lambda: metric(running, "loopfleet_mirror_behind_seconds") == 0, "the metric")
+
+            (mirror,) = [pid for pid in fleet.processes_mentioning("loopfleet-mirror")
+                         if str(running.database) in pathlib.Path(f"/proc/{pid}/cmdline").read_text()]
+            self.assertNotIn("postgresql://", pathlib.Path(f"/proc/{mirror}/cmdline").read_text())
+            os.kill(mirror, signal.SIGKILL)
+            running.submit(failing_jobs(5))
+            fleet.wait_until(lambda: rows() == "12", "another mirror")
+        self.assertFalse(fleet.alive(mirror))
+
+    def test_what_cannot_work_is_said(self):
+        with Fleet(workers=0) as running:
+            done = fleet.run(mirror_command(running.database, "--once", "--results",
+                                            "postgresql://postgres@127.0.0.1:1/none"), timeout=20)
+            self.assertEqual(done.returncode, 78, done.stderr)
+
+    def test_kills_at_random_moments_lose_and_repeat_nothing(self):
+        dice = random.Random(20261127)
+        with PostgresServer() as server, Fleet(workers=0) as running:
+            environment = clean_environment(LOOPFLEET_RESULTS=server.url)
+
+            def start():
+                return subprocess.Popen(mirror_command(running.database, "--rows", "40"), env=environment,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        preexec_fn=fleet.die_with_parent)
+
+            mirror = start()
+            try:
+                for kill in range(KILLS):
+                    running.submit(failing_jobs(dice.randrange(1, 200)))
+                    time.sleep(dice.uniform(0, 0.12))
+                    victim = dice.choices(["mirror", "postgres", "coordinator", "connection"], [140, 20, 20, 20])[0]
+                    if victim == "mirror":
+                        mirror.send_signal(signal.SIGKILL)
+                        mirror.wait()
+                        mirror = start()
+                    elif victim == "postgres":
+                        server.kill()
+                        server.start()
+                    elif victim == "coordinator":
+                        running.coordinator.kill()
+                        running.start_coordinator()
+                    else:
+                        server.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                                    "WHERE application_name = 'loopfleet-mirror'")
+            finally:
+                mirror.kill()
+                mirror.wait()
+            mirror_once(running, server)
+            expected = places_in_sqlite(running.database)
+            self.assertGreater(len(expected), KILLS)
+            self.assertEqual(places_in_postgres(server), expected)
+
+
+if __name__ == "__main__":
+    fleet.main()
