@@ -140,7 +140,4 @@ inline Tensor operator/(const Tensor& a, const Tensor& b) {
 inline Tensor operator-(const Tensor& a) { return a.Unary(looptree::Op::kNegate); }
 inline Tensor operator|(const Tensor& a, const Tensor& b) { return a.concat(b); }
 
-// Called for each tensor that is made while it is set; the text tells where, for messages.
-void SetOriginOf(std::function<std::string()> origin);
-
 }  // namespace loopfleet::tensor
