@@ -11,7 +11,8 @@
 /**
  * What a kernel needs to know of itself, as `emit --format facts --isa wasm32` prints it. Modules of
  * `emit` carry it.
- * @typedef {{buffers: {role: "input" | "output" | "scratch", elements: number}[], flop_count?: number}} Facts
+ * @typedef {{buffers: {role: "input" | "output" | "scratch", elements: number}[], flop_count?: number,
+ *   tree_key?: string}} Facts
  */
 
 /**
