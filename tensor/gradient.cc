@@ -128,7 +128,10 @@ class Reverse {
   }
 
   Tensor GradientOf(const NodePtr& node) const {
-    return Ordered(Whole(node, states_.at(node.get()).adjoint.value_or(Number(0))), node->symbols);
+    const Tensor adjoint = states_.at(node.get()).adjoint.value_or(Number(0));
+    const Tensor ordered = Ordered(Whole(node, adjoint), node->symbols);
+    // It may read tensors whose sizes follow from other parts of the loss.
+    return Tensor(MakeNode(Node::Kind::kRename, {ordered.node(), node, loss_.node()}, node->symbols));
   }
 
   bool Wants(const NodePtr& input) const { return states_.at(input.get()).is_wanted; }

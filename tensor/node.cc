@@ -92,7 +92,8 @@ std::span<const NodePtr> OperandsOf(const Node& node) {
 }
 
 const Node* SizedLike(const Node& node) {
-  const bool may_be = node.kind == Node::Kind::kView || node.kind == Node::Kind::kReshape;
+  const bool may_be = node.kind == Node::Kind::kRename || node.kind == Node::Kind::kView ||
+                      node.kind == Node::Kind::kReshape;
   return may_be && node.inputs.size() > 1 ? node.inputs[1].get() : nullptr;
 }
 

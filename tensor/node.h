@@ -39,8 +39,9 @@ struct Node {
     kConcat,     // the first input along `axis`, then the second
     kReshape,    // the same elements in memory order; dims [axis, axis + count) of the input become
                  // [axis, axis + new_count)
-    // A view and a reshape may have a second input: their dims have the sizes of its dims with the
-    // same symbols. Its elements are not read.
+    // Renames, views and reshapes may have a second input: their dims have the sizes of its dims with
+    // the same symbols; and a third, so that sizes are solved together with its graph. Elements of
+    // these are not read.
   };
 
   explicit Node(Kind the_kind) : kind(the_kind) {}
@@ -88,7 +89,7 @@ void SetOriginOf(std::function<std::string()> origin);
 
 // The inputs whose elements the node reads.
 std::span<const NodePtr> OperandsOf(const Node& node);
-// The tensor that a view or a reshape has sizes of; null: none.
+// The tensor that a rename, a view or a reshape has sizes of; null: none.
 const Node* SizedLike(const Node& node);
 
 // All nodes that `root` depends on and itself, inputs before their consumers. Sets mark and place.

@@ -108,21 +108,29 @@ def slopes(seed, number, direction):
     return (again, second) if abs(first - again) <= 1e-4 * max(abs(again), 1e-3) else None
 
 
+def gradient_of(seed, maker, loss):
+    """Number, leaf and gradient of a random leaf that the loss depends on; None: it depends on none."""
+    for number in maker.random.sample(range(len(maker.leaves)), len(maker.leaves)):
+        leaf = maker.leaves[number]
+        try:
+            return number, leaf, lt.grad(loss, [leaf.tensor], allow_division=True)[0]
+        except lt.GradientError:
+            moved = {number: 1e-2 * np.ones(leaf.values.shape)}
+            assert loss_of(seed, moved)[2] == loss_of(seed)[2], f"seed {seed}: the loss does depend on leaf {number}"
+    return None
+
+
 def test_gradients_of_random_graphs():
     lt.set_verify("never")  # each result is compared here
     checked = kinks = unrelated = seconds = 0
     try:
         for seed in range(FIRST, FIRST + GRADIENTS):
             maker, loss, _ = loss_of(seed)
-            number = maker.random.randrange(len(maker.leaves))
-            leaf = maker.leaves[number]
-            try:
-                gradient, = lt.grad(loss, [leaf.tensor], allow_division=True)
-            except lt.GradientError:
+            found = gradient_of(seed, maker, loss)
+            if found is None:
                 unrelated += 1
-                moved = {number: 1e-2 * np.ones(leaf.values.shape)}
-                assert loss_of(seed, moved)[2] == loss_of(seed)[2], f"seed {seed}: the loss does depend on the leaf"
                 continue
+            number, leaf, gradient = found
             assert gradient.symbolic_shape == leaf.symbols and gradient.shape == list(leaf.values.shape), f"seed {seed}"
             if gradient.segments and seed % 3:
                 walked(gradient, maker.random)
@@ -138,15 +146,15 @@ def test_gradients_of_random_graphs():
                     kinks += 1
                     continue
                 checked += 1
-                found = float((values * direction).sum())
+                slope = float((values * direction).sum())
                 scale = max(np.abs(values * direction).sum(), abs(expected[0]), 1e-3)
-                assert abs(found - expected[0]) <= TOLERANCE * scale, f"seed {seed}, leaf {number}: {found}, not {expected[0]}"
+                assert abs(slope - expected[0]) <= TOLERANCE * scale, f"seed {seed}, leaf {number}: {slope}, not {expected[0]}"
             if seed % 5 == 0 and (expected := slopes(seed, number, directions[0])):
                 seconds += second_derivative(seed, leaf, gradient, directions[0], expected[1])
     finally:
         lt.set_verify("once")
     if GRADIENTS >= 100:
-        assert checked > 4 * GRADIENTS and kinks < checked / 20 and unrelated < GRADIENTS / 5, (checked, kinks, unrelated)
+        assert checked > 4 * GRADIENTS and kinks < checked / 20 and unrelated < GRADIENTS / 50, (checked, kinks, unrelated)
         assert seconds > GRADIENTS / 20
 
 

@@ -263,6 +263,20 @@ TEST(GradientTest, SizesMayComeLater) {
   ExpectNear(ValuesOf(gradient), {0.25F, 1.25F, 0.25F, 1.25F});
 }
 
+// A window's size may follow from the weights alone, which their own gradient does not read.
+TEST(GradientTest, SizesAreThoseOfTheLoss) {
+  const Tensor a = Vector({1, 2, 3, 4, 5, 6, 7}), taps = Vector({1, 10});
+  const Tensor made = (a.to({k})[Index(Expr(3) * o + w)] * taps.to({w})).sum({w});
+  EXPECT_EQ(SlopesOf(made.sum(), taps), (Values{5, 7}));
+}
+
+TEST(GradientTest, IsATensorOfItsOwn) {
+  const Tensor a = Vector({1, 2}), b = Vector({3, 4});
+  Tensor gradient = Grad((a.to({m}) * b.to({m})).sum(), {a})[0];
+  EXPECT_EQ(ValuesOf(gradient), (Values{3, 4}));
+  EXPECT_THROW(gradient.fill(1), TensorError);
+}
+
 TEST(GradientTest, ReadsNoElementsOfWhatItHasTheSizesOf) {
   Tensor a(std::vector<Symbol>{m, n});
   a.set_size({2, 2});
