@@ -4,7 +4,10 @@ and what calls cost beside np.add of one element and torch. Prints the lines of 
 
 import argparse
 import json
+import os
 import time
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported
 
 import numpy as np
 
