@@ -85,8 +85,8 @@ void StopQuickly(mg_context* context, const sockaddr_in& address) {
   }
 }
 
-// No foreign content, no inline scripts or styles, no framing. No header allows another origin. The page may
-// compile WebAssembly: kernels in files that its user opens.
+// No foreign content, no inline scripts or styles, no framing. No header allows another origin. The
+// page may compile WebAssembly: kernels in files that its user opens.
 constexpr std::string_view kSiteHeaders =
     "Content-Security-Policy: default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; "
     "style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "

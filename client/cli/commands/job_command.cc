@@ -145,8 +145,8 @@ Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
   if (!flags.isa.empty()) options.argv.insert(options.argv.end(), {"--isa", flags.isa});
   if (const HardwareFacts* gpu = GpuOf(info); gpu != nullptr) {
     // Code for the GPU that measured it, unless CPU code was requested.
-    const bool is_for_gpu =
-        flags.isa.empty() && format != "c" && format != "asm" && format != "object" && format != "wasm";
+    const bool is_for_gpu = flags.isa.empty() && format != "c" && format != "asm" &&
+                            format != "object" && format != "wasm";
     if (is_for_gpu) options.argv.insert(options.argv.end(), {"--gpu-arch", gpu->isa});
   } else if (info.outcome && !info.outcome->evaluation.code_hash.empty()) {
     options.argv.insert(options.argv.end(), {"--code-hash", info.outcome->evaluation.code_hash});
