@@ -86,24 +86,27 @@ def article(depth, seconds):
 
 
 def gradient():
-    """Of a layer's mean square, with respect to its weights."""
+    """Of a layer's mean square error, with respect to its weights."""
     rows, inputs, outputs = 128, 64, 32
     numbers = np.random.default_rng(0)
     x, w, y = (numbers.standard_normal(shape, dtype=np.float32)
                for shape in ((rows, inputs), (inputs, outputs), (rows, outputs)))
-    X, W, Y = lt.Tensor(x), lt.Tensor(w), lt.Tensor(y)
-    error = (X.to(m, k) * W.to(k, n)).sum(k).tanh() - Y.to(m, n)
-    f = lt.compile(lt.grad((error * error).mean(), [W])[0], inputs=[X, W, Y])
     out = np.empty_like(w)
+    for name, activation, values_of, slope_of in [
+            ("relu", lt.nn.relu, lambda z: np.maximum(z, 0), lambda h: (h > 0).astype(np.float32)),
+            ("tanh", lt.nn.tanh, np.tanh, lambda h: 1 - h * h)]:
+        X, W, Y = lt.Tensor(x), lt.Tensor(w), lt.Tensor(y)
+        error = activation((X.to(m, k) * W.to(k, n)).sum(k)) - Y.to(m, n)
+        f = lt.compile(lt.grad((error * error).mean(), [W])[0], inputs=[X, W, Y])
 
-    def by_hand():
-        hidden = np.tanh(x @ w)
-        return x.T @ (2 / hidden.size * (hidden - y) * (1 - hidden * hidden))
+        def by_hand():
+            h = values_of(x @ w)
+            return x.T @ (2 / h.size * (h - y) * slope_of(h))
 
-    np.testing.assert_allclose(f(x, w, y, out=out), by_hand(), rtol=1e-3, atol=1e-5)
-    us = contest({"f": lambda: f(x, w, y, out=out), "numpy": by_hand})
-    emit(f"gradient_of_a_layer_{rows}x{inputs}x{outputs}", 1e6 / us["f"], "1/s", "numpy by hand", 1e6 / us["numpy"],
-         us=us["f"], numpy_us=us["numpy"])
+        np.testing.assert_allclose(f(x, w, y, out=out), by_hand(), rtol=1e-3, atol=1e-5)
+        us = contest({"f": lambda: f(x, w, y, out=out), "numpy": by_hand})
+        emit(f"gradient_of_a_layer_{name}_{rows}x{inputs}x{outputs}", 1e6 / us["f"], "1/s", "numpy by hand",
+             1e6 / us["numpy"], us=us["f"], numpy_us=us["numpy"])
 
 
 def overheads():

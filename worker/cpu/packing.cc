@@ -216,7 +216,7 @@ class Packer {
 }  // namespace
 
 void PackPanels(KernelPlan& plan, const VectorShape& shape, std::uint64_t footprint_bytes) {
-  if (shape.packs) Packer(plan, shape, footprint_bytes).Run();
+  Packer(plan, shape, footprint_bytes).Run();
 }
 
 }  // namespace loopfleet::worker

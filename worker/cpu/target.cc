@@ -99,7 +99,7 @@ std::int64_t CacheBytes() {
 
 VectorShape InstructionsOf(const llvm::LLVMTargetMachine& machine) {
   if (machine.getTargetTriple().isWasm()) {
-    return {.lanes = 4, .registers = 16, .masks = false, .packs = false};
+    return {.lanes = 4, .registers = 16, .masks = false};
   }
   if (!machine.getTargetTriple().isX86()) return {.lanes = 4, .registers = 32, .masks = false};
   const llvm::MCSubtargetInfo& subtarget = *machine.getMCSubtargetInfo();
