@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -518,12 +519,12 @@ class Lowerer {
           code != looptree::RejectionCode::kUnsupported) {
         throw TensorError(TensorError::Kind::kShape, segment.error().message);
       }
-      if (!CutInTheMiddle(members)) {
+      if (!Cut(members)) {
         throw TensorError(TensorError::Kind::kShape, segment.error().message);
       }
       return false;
     }
-    if (!CutInTheMiddle(members)) {
+    if (!Cut(members)) {
       throw TensorError(TensorError::Kind::kShape,
                         fmt::format("{} has too many dims for one program", Describe(*nodes_[output])));
     }
@@ -548,6 +549,48 @@ class Lowerer {
       if (IsLoop(*nodes_[place])) ++count;
     }
     return count;
+  }
+
+  // Makes operations whole, so that its programs get smaller. False: there is nothing to cut.
+  bool Cut(const std::vector<Place>& members) {
+    return CutEvenly(members) || CutInTheMiddle(members);
+  }
+
+  // So that no operation needs more than a number of others that are not whole. A gradient reads
+  // what the loss computed in between: cut at few places, each program computes little again.
+  bool CutEvenly(const std::vector<Place>& members) {
+    const std::size_t most = limits_.tree_nodes / 2;
+    std::map<Place, std::vector<Place>> needs;  // of an operation, itself among them, ascending
+    bool is_new = false;
+    for (const Place place : members) {
+      const Node& node = *nodes_[place];
+      if (whole_[place] && place != members.back()) continue;
+      if (node.kind == Node::Kind::kReshape) continue;
+      std::vector<Place> all = NeedsOf(node, needs);
+      for (; all.size() >= most; all = NeedsOf(node, needs)) {
+        const NodePtr& largest = *std::ranges::max_element(
+            OperandsOf(node), {}, [&](const NodePtr& input) { return needs[input->place].size(); });
+        if (!MaterialiseBelow(largest->place, members.back())) break;
+        is_new = true;
+        needs[largest->place].clear();
+      }
+      if (IsLoop(node)) all.push_back(place);
+      needs[place] = std::move(all);
+    }
+    return is_new;
+  }
+
+  static std::vector<Place> NeedsOf(const Node& node,
+                                    const std::map<Place, std::vector<Place>>& needs) {
+    std::vector<Place> all;
+    for (const NodePtr& input : OperandsOf(node)) {
+      const auto found = needs.find(input->place);
+      if (found == needs.end()) continue;
+      std::vector<Place> both;
+      std::ranges::set_union(all, found->second, std::back_inserter(both));
+      all = std::move(both);
+    }
+    return all;
   }
 
   // Makes the operation in the middle whole, so that each half is smaller.
