@@ -23,32 +23,38 @@ using looptree::Op;
 }
 
 Tensor Number(double value) { return Tensor::Constant(value); }
-bool IsNumber(const Tensor& tensor) { return tensor.node()->kind == Node::Kind::kConstant; }
-bool IsOne(const Tensor& tensor) { return IsNumber(tensor) && tensor.node()->value == 1; }
+bool IsConstant(const Tensor& tensor) { return tensor.node()->kind == Node::Kind::kConstant; }
+bool IsOne(const Tensor& tensor) { return IsConstant(tensor) && tensor.node()->value == 1; }
 
-// How many elements `node` has along `dims`. Folded into kernels, as numbers are.
-Tensor CountOf(const NodePtr& node, const std::vector<Symbol>& dims) {
-  NodePtr count = MakeNode(Node::Kind::kCount, {node}, {});
-  for (const Symbol& dim : dims) count->index.emplace_back(dim);
-  return Tensor(std::move(count));
-}
-
-// `tensor`, as something that a view can read.
-Tensor Readable(const Tensor& tensor) {
-  if (!IsNumber(tensor) && tensor.node()->kind != Node::Kind::kCount) return tensor;
-  auto values = Buffer::Make(1);
-  values->data()[0] = IsNumber(tensor) ? static_cast<float>(tensor.node()->value) : 1;
-  const Tensor leaf({}, std::move(values));
-  return IsNumber(tensor) ? leaf : leaf * tensor;
+// A number with another value, folded into kernels as it is.
+Tensor WithValue(const Node& number, double value) {
+  NodePtr made = MakeNode(number.kind, number.inputs, {});
+  made->op = number.op;
+  made->index = number.index;
+  made->value = value;
+  return Tensor(std::move(made));
 }
 
 Tensor Times(const Tensor& a, const Tensor& b) {
-  if (IsNumber(a) && IsNumber(b)) return Number(a.node()->value * b.node()->value);
-  if (IsOne(a) && b.node()->kind != Node::Kind::kCount) return b;
+  if (IsOne(a)) return b;
+  for (const auto& [factor, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    if (!IsConstant(*factor) || !IsNumber(*other->node())) continue;
+    return WithValue(*other->node(), factor->node()->value * other->node()->value);
+  }
   return a * b;
 }
 
-Tensor Negated(const Tensor& a) { return IsNumber(a) ? Number(-a.node()->value) : -a; }
+// Multiplied or divided (`op`) by how many elements `node` has along `dims`.
+Tensor ByCount(Op op, const Tensor& a, const NodePtr& node, const std::vector<Symbol>& dims) {
+  NodePtr made = MakeNode(Node::Kind::kCount, {node}, {});
+  for (const Symbol& dim : dims) made->index.emplace_back(dim);
+  made->op = op;
+  made->value = IsConstant(a) ? a.node()->value : 1;
+  const Tensor count(std::move(made));
+  return IsConstant(a) ? count : a * count;
+}
+
+Tensor Negated(const Tensor& a) { return IsNumber(*a.node()) ? Times(Number(-1), a) : -a; }
 
 bool HasAllDims(const Tensor& tensor, const Node& like) {
   return tensor.ndim() == like.symbols.size();
@@ -56,7 +62,7 @@ bool HasAllDims(const Tensor& tensor, const Node& like) {
 
 // Repeated along the dims of `like` that it lacks, with the sizes of `like`.
 Tensor SpreadLike(const Tensor& tensor, const NodePtr& like) {
-  const Tensor input = Readable(tensor);
+  const Tensor input = tensor.Readable();
   NodePtr node = MakeNode(Node::Kind::kView, {input.node(), like}, like->symbols);
   for (const Symbol& symbol : input.symbolic_shape()) node->index.emplace_back(symbol);
   return Tensor(std::move(node));
@@ -123,7 +129,7 @@ class Reverse {
 
   void FindTarget(const Tensor& tensor) {
     const auto state = states_.find(tensor.node().get());
-    if (state == states_.end() || IsNumber(tensor)) Refuse(tensor);
+    if (state == states_.end() || IsNumber(*tensor.node())) Refuse(tensor);
     state->second.is_wanted = true;
   }
 
@@ -131,7 +137,8 @@ class Reverse {
     const Tensor adjoint = states_.at(node.get()).adjoint.value_or(Number(0));
     const Tensor ordered = Ordered(Whole(node, adjoint), node->symbols);
     // It may read tensors whose sizes follow from other parts of the loss.
-    return Tensor(MakeNode(Node::Kind::kRename, {ordered.node(), node, loss_.node()}, node->symbols));
+    return Tensor(
+        MakeNode(Node::Kind::kRename, {ordered.node(), node, loss_.node()}, node->symbols));
   }
 
   bool Wants(const NodePtr& input) const { return states_.at(input.get()).is_wanted; }
@@ -154,7 +161,7 @@ class Reverse {
       case Node::Kind::kPointwise: VisitPointwise(node, g); return;
       case Node::Kind::kReduce: Add(input, OfReduction(node, g)); return;
       case Node::Kind::kMean:
-        Add(input, g / CountOf(input, Without(input->symbols, node->symbols)));
+        Add(input, ByCount(Op::kDivide, g, input, Without(input->symbols, node->symbols)));
         return;
       case Node::Kind::kRename: Add(input, Renamed(g, node->symbols, input->symbols)); return;
       case Node::Kind::kTranspose: Add(input, g); return;
@@ -176,7 +183,7 @@ class Reverse {
 
   // With all dims of `node`.
   static Tensor Whole(const NodePtr& node, const Tensor& g) {
-    return HasAllDims(g, *node) ? Readable(g) : SpreadLike(g, node);
+    return HasAllDims(g, *node) ? g.Readable() : SpreadLike(g, node);
   }
 
   // Each part of the whole, at its place along the axis.
@@ -221,11 +228,15 @@ class Reverse {
     const std::vector<Symbol> missing = Without(extra, contribution.symbolic_shape());
     const std::vector<Symbol> present = Without(extra, missing);
     if (!present.empty()) contribution = contribution.sum(present);
-    if (!missing.empty()) contribution = Times(contribution, CountOf(node, missing));
+    if (!missing.empty()) contribution = ByCount(Op::kMultiply, contribution, node, missing);
     Add(input, contribution);
   }
 
   void VisitPointwise(const NodePtr& node, const Tensor& g) {
+    if (node->op == Op::kMultiply && node->inputs[0] == node->inputs[1]) {
+      Give(node, node->inputs[0], Times(Times(Number(2), g), Tensor(node->inputs[0])));
+      return;
+    }
     for (std::size_t i = 0; i < node->inputs.size(); ++i) {
       if (!Wants(node->inputs[i])) continue;
       const std::optional<Tensor> contribution = node->inputs.size() == 1 ? OfUnary(node, g)
@@ -277,7 +288,7 @@ class Reverse {
 
   // b * a ** (b - 1).
   static Tensor SlopeOfBase(const Tensor& a, const Tensor& b) {
-    if (!IsNumber(b)) return b * a.Binary(Op::kPower, b - Number(1));
+    if (!IsConstant(b)) return b * a.Binary(Op::kPower, b - Number(1));
     const double exponent = b.node()->value;
     if (exponent == 2) return Number(2) * a;
     return Number(exponent) * a.Binary(Op::kPower, Number(exponent - 1));
@@ -285,7 +296,7 @@ class Reverse {
 
   // y * log(a); 0 where a is 0, as y is for exponents around it.
   static Tensor SlopeOfExponent(const Tensor& a, const Tensor& y) {
-    if (IsNumber(a) && a.node()->value > 0) return Times(Number(std::log(a.node()->value)), y);
+    if (IsConstant(a) && a.node()->value > 0) return Times(Number(std::log(a.node()->value)), y);
     return Tensor::Where(a, y * a.log(), Number(0));
   }
 

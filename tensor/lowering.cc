@@ -256,7 +256,7 @@ class SegmentBuilder {
         inputs_.push_back(place);
         return;
       case Node::Kind::kConstant: value.node = builder_.Constant(node.value); return;
-      case Node::Kind::kCount: value.node = builder_.Constant(CountOf(node)); return;
+      case Node::Kind::kCount: value.node = builder_.Constant(NumberOf(node)); return;
       case Node::Kind::kPointwise: {
         std::vector<NodeId> operands;
         for (const NodePtr& input : node.inputs) operands.push_back(Operand(place, *input));
@@ -342,14 +342,15 @@ class SegmentBuilder {
     return true;
   }
 
-  double CountOf(const Node& node) const {
+  // Of a kCount.
+  double NumberOf(const Node& node) const {
     const Node& input = *node.inputs[0];
     double count = 1;
     for (const Expr& index : node.index) {
       const int axis = AxisOf(input.symbols, index.terms()[0].symbol);
       count *= static_cast<double>(shapes_[input.place][static_cast<std::size_t>(axis)]);
     }
-    return count;
+    return node.op == Op::kDivide ? node.value / count : node.value * count;
   }
 
   std::int64_t SizeNamed(const Node& node, const Symbol& symbol) const {

@@ -130,7 +130,7 @@ std::string Describe(const Node& node) {
   switch (node.kind) {
     case Node::Kind::kLeaf: text = fmt::format("Tensor({})", dims); break;
     case Node::Kind::kConstant: text = fmt::format("the number {}", node.value); break;
-    case Node::Kind::kCount: text = "a number of elements"; break;
+    case Node::Kind::kCount: text = "a number by sizes"; break;
     case Node::Kind::kPointwise:
       text = fmt::format("{}[{}]", looptree::OpName(node.op), dims);
       break;

@@ -29,7 +29,8 @@ struct Node {
   enum class Kind : std::uint8_t {
     kLeaf,
     kConstant,   // `value`, rank 0
-    kCount,      // rank 0: the number of elements along the dims of its input that `index` names
+    kCount,      // rank 0: `value`, multiplied or divided (`op`) by the number of elements along the
+                 // dims of its input that `index` names
     kPointwise,  // `op` of 1 to 3 inputs, broadcast by symbol
     kReduce,     // `op` over the dims of its input that `symbols` lacks
     kMean,       // the sum over them, divided by their number
@@ -86,6 +87,11 @@ NodePtr MakeNode(Node::Kind kind, std::vector<NodePtr> inputs, std::vector<Symbo
 
 // Called for each node that is made while it is set; the text tells where, for messages.
 void SetOriginOf(std::function<std::string()> origin);
+
+// Whether it is a number that is folded into kernels.
+inline bool IsNumber(const Node& node) {
+  return node.kind == Node::Kind::kConstant || node.kind == Node::Kind::kCount;
+}
 
 // The inputs whose elements the node reads.
 std::span<const NodePtr> OperandsOf(const Node& node);

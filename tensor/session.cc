@@ -70,6 +70,7 @@ void AppendStructure(const std::vector<Node*>& nodes, std::vector<std::uint64_t>
         }
         break;
       case Node::Kind::kCount:
+        put(std::bit_cast<std::uint64_t>(node->value));
         put(node->index.size());
         for (const Expr& index : node->index) put_expr(index);
         break;

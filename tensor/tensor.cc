@@ -69,14 +69,6 @@ void CheckLeaf(const Node& node, const char* what) {
         fmt::format("{} of {}: only leaves, made by Tensor(...), can be set", what, Describe(node)));
 }
 
-// `tensor`, as something that a program can read: an operation on numbers alone needs one.
-NodePtr AsLeaf(const Tensor& tensor) {
-  if (tensor.node()->kind != Node::Kind::kConstant) return tensor.node();
-  auto values = Buffer::Make(1);
-  values->data()[0] = static_cast<float>(tensor.node()->value);
-  return Tensor({}, std::move(values)).node();
-}
-
 // What an equation of a view says about one dim of its input.
 struct Solved {
   std::size_t axis = 0;
@@ -148,6 +140,15 @@ std::optional<Solved> Solve(const Tensor::Constraint& equation, const Node& inpu
 }
 
 }  // namespace
+
+Tensor Tensor::Readable() const {
+  if (!IsNumber(*node_)) return *this;
+  const bool is_count = node_->kind == Node::Kind::kCount;
+  auto values = Buffer::Make(1);
+  values->data()[0] = is_count ? 1 : static_cast<float>(node_->value);
+  const Tensor leaf({}, std::move(values));
+  return is_count ? leaf * *this : leaf;
+}
 
 const char* ErrorName(TensorError::Kind kind) {
   switch (kind) {
@@ -280,7 +281,7 @@ const Tensor& Tensor::unify() const {
 }
 
 Tensor Tensor::Unary(Op op) const {
-  NodePtr node = MakeNode(Node::Kind::kPointwise, {AsLeaf(*this)}, node_->symbols);
+  NodePtr node = MakeNode(Node::Kind::kPointwise, {Readable().node_}, node_->symbols);
   node->op = op;
   return Tensor(std::move(node));
 }
@@ -290,10 +291,8 @@ Tensor Tensor::Binary(Op op, const Tensor& other) const {
   for (const Symbol& symbol : other.node_->symbols) {
     if (AxisOf(node_->symbols, symbol) < 0) symbols.push_back(symbol);
   }
-  const bool is_all_numbers =
-      other.node_->kind == Node::Kind::kConstant || other.node_->kind == Node::Kind::kCount;
-  NodePtr node = MakeNode(Node::Kind::kPointwise,
-                      {is_all_numbers ? AsLeaf(*this) : node_, other.node_}, std::move(symbols));
+  const NodePtr first = IsNumber(*other.node_) ? Readable().node_ : node_;
+  NodePtr node = MakeNode(Node::Kind::kPointwise, {first, other.node_}, std::move(symbols));
   node->op = op;
   return Tensor(std::move(node));
 }
@@ -305,7 +304,7 @@ Tensor Tensor::Where(const Tensor& condition, const Tensor& yes, const Tensor& n
       if (AxisOf(symbols, symbol) < 0) symbols.push_back(symbol);
     }
   }
-  NodePtr node = MakeNode(Node::Kind::kPointwise, {AsLeaf(condition), yes.node_, no.node_},
+  NodePtr node = MakeNode(Node::Kind::kPointwise, {condition.Readable().node_, yes.node_, no.node_},
                       std::move(symbols));
   node->op = Op::kSelect;
   return Tensor(std::move(node));

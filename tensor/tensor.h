@@ -120,6 +120,9 @@ class Tensor {
   std::uint64_t flops() const;  // of all segments
 
   const NodePtr& node() const { return node_; }
+  // The tensor; for a number that is folded into kernels, one that they read. An operation on
+  // numbers alone needs one.
+  Tensor Readable() const;
 
  private:
   NodePtr node_;
