@@ -90,6 +90,13 @@ test("a product of matrices", async () => {
   assert.notEqual(kernel.outputs[0], c);
 });
 
+test("a job on several threads runs on one", async () => {
+  const threaded = "benchmark://loop_tool-cpu-v0/64";
+  const [one, four] = await Promise.all([1, 4].map((threads) => wasmOf({ benchmark: threaded, actions: ["toggle_thread"], threads })));
+  assert.deepEqual(four, one);
+  assert.deepEqual((await load(four))([Array(64).fill(1), Array(64).fill(2)]), new Float32Array(64).fill(3));
+});
+
 test("its figures", async () => {
   const kernel = await load(await wasmOf({ benchmark: "benchmark://mm-v0/mm64_64_64" }));
   const { ns, gflops } = kernel.measure(50);
@@ -117,7 +124,7 @@ test("what it refuses", async () => {
   await assert.rejects(load(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)), { name: "TypeError", message: /no section loopfleet.facts/ });
   const facts = { ...kernel.facts, buffers: [{ role: "input", elements: 2 ** 31 }] };
   await assert.rejects(load(wasm, facts), { name: "RangeError", message: /at most 4 GiB/ });
-  const job = JSON.stringify({ benchmark: "benchmark://mm-v0/mm4_4_4", actions: [], threads: 2 });
-  await assert.rejects(emit(job, "--format", "wasm"), /threads 2: WebAssembly kernels run on 1/);
-  await assert.rejects(emit(job, "--format", "wasm", "--isa", "avx2"), /--format wasm is for --isa wasm32/);
+  const flags = ["--format", "wasm", "--benchmark", "benchmark://mm-v0/mm4_4_4"];
+  await assert.rejects(emit("", ...flags, "--threads", "2"), /--threads 2: WebAssembly kernels run on 1/);
+  await assert.rejects(emit("", ...flags, "--isa", "avx2"), /--format wasm is for --isa wasm32/);
 });

@@ -245,16 +245,16 @@ Result<std::optional<GpuArch>> RequestedGpu(Format format, const Flags& flags) {
 }
 
 // The instruction set to compile for: that of --isa, and WebAssembly's for a module of it.
-Result<CpuIsa> RequestedIsa(Format format, const Flags& flags, std::uint32_t threads) {
+Result<CpuIsa> RequestedIsa(Format format, const Flags& flags) {
   LF_TRY(CpuIsa isa, Find("--isa", kIsas, flags.isa));
   if (format == Format::kWasm && isa == CpuIsa::kHost) isa = CpuIsa::kWasm32;
   if (format == Format::kWasm && isa != CpuIsa::kWasm32) {
     return Fail(ErrorKind::kInvalid,
                 fmt::format("--isa {}: --format wasm is for --isa wasm32", flags.isa));
   }
-  if (isa == CpuIsa::kWasm32 && threads > 1) {
+  if (isa == CpuIsa::kWasm32 && flags.threads > 1) {
     return Fail(ErrorKind::kInvalid,
-                fmt::format("threads {}: WebAssembly kernels run on 1", threads));
+                fmt::format("--threads {}: WebAssembly kernels run on 1", flags.threads));
   }
   return isa;
 }
@@ -320,7 +320,7 @@ int EmitMain(int argc, const char* const* argv) {
   if (!gpu) return PrintError(kExitUsage, gpu.error().message);
   const Result<JobSpec> spec = SpecFrom(flags);
   if (!spec) return PrintError(kExitUsage, spec.error().message);
-  const Result<CpuIsa> isa = RequestedIsa(*format, flags, spec->threads);
+  const Result<CpuIsa> isa = RequestedIsa(*format, flags);
   if (!isa) return PrintError(kExitUsage, isa.error().message);
   const auto compilers = MakeCompilers(flags, *isa, *gpu);
   if (!compilers) return PrintError(kExitFailed, compilers.error().message);
@@ -330,7 +330,8 @@ int EmitMain(int argc, const char* const* argv) {
   };
   const auto replayed = ReplayJob(*spec);
   if (!replayed) return failed(replayed.error());
-  const CompileOptions options{.threads = spec->threads};
+  // A job on several threads runs the same tree on one where there are no others.
+  const CompileOptions options{.threads = *isa == CpuIsa::kWasm32 ? 1 : spec->threads};
   const auto code = compilers->gpu != nullptr
                         ? GpuCodeOf(*format, replayed->tree, **gpu, *compilers->gpu)
                         : CodeOf(*format, replayed->tree, options, *compilers->cpu);
