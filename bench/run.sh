@@ -40,6 +40,8 @@ security     latency of a client while 50,000 hostile connections come in before
 store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
 tensor       tensors from Python: sums of positive products beside numpy, end to end, at the start schedule and tuned; what calls
              cost [--tune-seconds 10]; tests/python/make_environment.sh makes its environment
+wasm         kernels as WebAssembly in Node.js beside the native ones of the same trees [--rounds 5];
+             tests/python/make_environment.sh makes its environment
 replay       replay, legality, features, key and a cursor move of loop trees; the slowest hostile line
 timing       how far figures can be trusted: A/A over fresh processes, intervals, alone against batch, latency, peak,
              a busy neighbour, ranking
@@ -69,7 +71,7 @@ case "$name" in
   isolation) targets=(bench_isolation) ;;
   llvm) targets=(bench_llvm) ;;
   page) targets=(bench_page loopfleet-coordinator) ;;
-  editor | learned | python | llvm_semantics | tensor) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
+  editor | learned | python | llvm_semantics | tensor | wasm) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   security) targets=(bench_security loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;
@@ -86,13 +88,13 @@ fi
 {
   if [[ $name == learned ]]; then
     tests/python/make_environment.sh
-  elif [[ $name == editor || $name == python || $name == llvm_semantics || $name == tensor ]]; then
+  elif [[ $name == editor || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then
     tests/python/make_environment.sh --without-learning
   fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2
-if [[ $name == editor || $name == learned || $name == python || $name == llvm_semantics || $name == tensor ]]; then
+if [[ $name == editor || $name == learned || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then
   PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python "bench/cases/$name.py" "$@"
 fi
 exec "build/release/bin/bench_$name" "$@"

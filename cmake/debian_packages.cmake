@@ -85,6 +85,7 @@ loopfleet_debian(client FILES ${texts}/bash/loopfleet DESTINATION usr/share/bash
 loopfleet_debian(client FILES ${texts}/zsh/_loopfleet DESTINATION usr/share/zsh/vendor-completions)
 loopfleet_debian(client FILES ${texts}/fish/loopfleet.fish DESTINATION usr/share/fish/vendor_completions.d)
 loopfleet_debian(client PROGRAMS FILES ${CMAKE_SOURCE_DIR}/deploy/make_keys.sh DESTINATION usr/share/loopfleet)
+loopfleet_debian(client FILES ${CMAKE_SOURCE_DIR}/client/javascript/loopfleet.mjs DESTINATION usr/share/loopfleet/javascript)
 install(DIRECTORY deploy/slurm deploy/kubernetes DESTINATION usr/share/loopfleet COMPONENT client EXCLUDE_FROM_ALL
         USE_SOURCE_PERMISSIONS)
 install(DIRECTORY deploy/llvm DESTINATION usr/share/loopfleet COMPONENT worker EXCLUDE_FROM_ALL USE_SOURCE_PERMISSIONS)

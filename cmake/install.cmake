@@ -9,6 +9,7 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
 install(PROGRAMS deploy/make_keys.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs)
 install(DIRECTORY deploy/llvm deploy/slurm deploy/kubernetes
         DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs USE_SOURCE_PERMISSIONS)
+install(FILES client/javascript/loopfleet.mjs DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet/javascript COMPONENT programs)
 install(DIRECTORY monitoring/rules monitoring/targets monitoring/grafana
         DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet/monitoring COMPONENT programs)
 install(FILES monitoring/prometheus.yml monitoring/prometheus-file_sd.yml monitoring/prometheus-kubernetes.yml

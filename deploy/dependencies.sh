@@ -63,6 +63,8 @@ test_packages=(
   zlib1g-dev libncurses-dev  # archives inside tests/gpu's program
   dpkg-dev lintian mmdebstrap umoci skopeo  # deploy/release.sh makes packages, and tests install them
 )
+# Tests run WebAssembly kernels; the page asks for the same program.
+if [ "$page" = OFF ] && ! command -v node >/dev/null; then test_packages+=(nodejs); fi
 
 # From PyPI, unpacked into wheel_folder, where the programs look for them: NVIDIA's assembler for GPU
 # code, and the compiler that one benchmark compares with. Neither needs a GPU. Without them what

@@ -85,10 +85,11 @@ void StopQuickly(mg_context* context, const sockaddr_in& address) {
   }
 }
 
-// No foreign content, no inline scripts or styles, no framing. No header allows another origin.
+// No foreign content, no inline scripts or styles, no framing. No header allows another origin. The
+// page may compile WebAssembly: kernels in files that its user opens.
 constexpr std::string_view kSiteHeaders =
-    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "Content-Security-Policy: default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; "
+    "style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'\r\n"
     "X-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n"
     "Cross-Origin-Opener-Policy: same-origin\r\nCross-Origin-Resource-Policy: same-origin\r\n"

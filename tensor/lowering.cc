@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,45 +58,47 @@ std::string Sanitized(const std::string& name) {
 class DimClasses {
  public:
   DimClasses(const std::vector<Node*>& nodes, std::span<const Place> members)
-      : nodes_(nodes), members_(members), offsets_(nodes.size(), 0) {
-    std::uint32_t count = 0;
+      : nodes_(nodes), offsets_(nodes.size(), 0) {
     for (const Place place : members) {
-      offsets_[place] = count;
-      count += static_cast<std::uint32_t>(nodes[place]->symbols.size());
+      offsets_[place] = static_cast<std::uint32_t>(parents_.size());
+      for (std::size_t axis = 0; axis < nodes[place]->symbols.size(); ++axis) {
+        parents_.push_back(static_cast<std::uint32_t>(parents_.size()));
+        places_.push_back({place});
+      }
     }
-    parents_.resize(count);
-    for (std::uint32_t slot = 0; slot < count; ++slot) parents_[slot] = slot;
   }
 
-  std::uint32_t RootOf(Place place, std::size_t axis) const {
-    return Find(offsets_[place] + static_cast<std::uint32_t>(axis));
+  std::uint32_t RootOf(Place place, std::size_t axis) {
+    std::uint32_t slot = offsets_[place] + static_cast<std::uint32_t>(axis);
+    while (parents_[slot] != slot) slot = parents_[slot] = parents_[parents_[slot]];
+    return slot;
   }
   // False: it would make two dims of some node one.
   bool Unite(Place a, std::size_t a_axis, Place b, std::size_t b_axis) {
-    const std::uint32_t one = RootOf(a, a_axis), other = RootOf(b, b_axis);
-    if (one == other) return true;
-    for (const Place place : members_) {
-      bool has_one = false, has_other = false;
-      for (std::size_t axis = 0; axis < nodes_[place]->symbols.size(); ++axis) {
-        has_one |= RootOf(place, axis) == one;
-        has_other |= RootOf(place, axis) == other;
-      }
-      if (has_one && has_other) return false;
+    std::uint32_t kept = RootOf(a, a_axis), gone = RootOf(b, b_axis);
+    if (kept == gone) return true;
+    if (places_[kept].size() < places_[gone].size()) std::swap(kept, gone);
+    if (std::ranges::any_of(places_[gone], [&](Place place) { return Has(place, kept); })) {
+      return false;
     }
-    parents_[other] = one;
+    places_[kept].insert(places_[kept].end(), places_[gone].begin(), places_[gone].end());
+    places_[gone].clear();
+    parents_[gone] = kept;
     return true;
   }
 
  private:
-  std::uint32_t Find(std::uint32_t slot) const {
-    while (parents_[slot] != slot) slot = parents_[slot];
-    return slot;
+  bool Has(Place place, std::uint32_t root) {
+    for (std::size_t axis = 0; axis < nodes_[place]->symbols.size(); ++axis) {
+      if (RootOf(place, axis) == root) return true;
+    }
+    return false;
   }
 
   const std::vector<Node*>& nodes_;
-  const std::span<const Place> members_;
   std::vector<std::uint32_t> offsets_;
   std::vector<std::uint32_t> parents_;
+  std::vector<std::vector<Place>> places_;  // of a root: the nodes with a dim of the class
 };
 
 // Builds the program of one segment.
@@ -140,7 +143,7 @@ class SegmentBuilder {
         node.kind == Node::Kind::kConcat) {
       if (IsRead(place)) return;
       // Dims that a view keeps.
-      for (const NodePtr& input : node.inputs) {
+      for (const NodePtr& input : OperandsOf(node)) {
         for (std::size_t axis = 0; axis < input->symbols.size(); ++axis) {
           if (const auto kept = KeptAxis(node, *input, axis)) {
             classes_.Unite(place, *kept, input->place, axis);
@@ -149,7 +152,7 @@ class SegmentBuilder {
       }
       return;
     }
-    for (const NodePtr& input : node.inputs) {
+    for (const NodePtr& input : OperandsOf(node)) {
       for (std::size_t axis = 0; axis < input->symbols.size(); ++axis) {
         const int mine = node.kind == Node::Kind::kRename
                              ? static_cast<int>(axis)
@@ -253,6 +256,7 @@ class SegmentBuilder {
         inputs_.push_back(place);
         return;
       case Node::Kind::kConstant: value.node = builder_.Constant(node.value); return;
+      case Node::Kind::kCount: value.node = builder_.Constant(NumberOf(node)); return;
       case Node::Kind::kPointwise: {
         std::vector<NodeId> operands;
         for (const NodePtr& input : node.inputs) operands.push_back(Operand(place, *input));
@@ -302,6 +306,10 @@ class SegmentBuilder {
     const Value& viewed = values_[input.place];
     Value& value = values_[place];
     value.dims = DimsOf(place);
+    if (place != members_.back() && ShowsAll(place)) {
+      value.node = viewed.node;
+      return;
+    }
     std::vector<ViewIndex> index;
     for (std::size_t axis = 0; axis < node.index.size(); ++axis) {
       const Expr& expr = node.index[axis];
@@ -320,6 +328,29 @@ class SegmentBuilder {
     }
     value.node = builder_.GuardedView(viewed.node, value.dims, std::move(index), node.value);
     viewed_.push_back(input.place);
+  }
+
+  // Whether the view at `place` is its input, with its dims perhaps in another order.
+  bool ShowsAll(Place place) const {
+    const Node& node = *nodes_[place];
+    const Node& input = *node.inputs[0];
+    if (node.symbols.size() != input.symbols.size()) return false;
+    for (std::size_t axis = 0; axis < input.symbols.size(); ++axis) {
+      const auto kept = KeptAxis(node, input, axis);
+      if (!kept || values_[place].dims[*kept] != values_[input.place].dims[axis]) return false;
+    }
+    return true;
+  }
+
+  // Of a kCount.
+  double NumberOf(const Node& node) const {
+    const Node& input = *node.inputs[0];
+    double count = 1;
+    for (const Expr& index : node.index) {
+      const int axis = AxisOf(input.symbols, index.terms()[0].symbol);
+      count *= static_cast<double>(shapes_[input.place][static_cast<std::size_t>(axis)]);
+    }
+    return node.op == Op::kDivide ? node.value / count : node.value * count;
   }
 
   std::int64_t SizeNamed(const Node& node, const Symbol& symbol) const {
@@ -385,16 +416,29 @@ class SegmentBuilder {
 class Lowerer {
  public:
   Lowerer(const std::vector<Node*>& nodes, const Shapes& shapes, const looptree::Limits& limits)
-      : nodes_(nodes), shapes_(shapes), limits_(limits), whole_(nodes.size(), false) {}
+      : nodes_(nodes),
+        shapes_(shapes),
+        limits_(limits),
+        needed_(nodes.size(), false),
+        whole_(nodes.size(), false),
+        computed_(nodes.size(), 0) {
+    needed_.back() = true;
+    for (std::size_t place = nodes.size(); place-- > 0;) {
+      if (!needed_[place]) continue;
+      for (const NodePtr& input : OperandsOf(*nodes[place])) needed_[input->place] = true;
+    }
+  }
 
   Lowered Lower() {
     const auto root = static_cast<Place>(nodes_.size() - 1);
     const Place result = HolderOf(nodes_, root);
     for (Place place = 0; place < nodes_.size(); ++place) {
-      if (nodes_[place]->kind == Node::Kind::kReshape) Materialise(HolderOf(nodes_, place));
+      if (needed_[place] && nodes_[place]->kind == Node::Kind::kReshape) {
+        Materialise(HolderOf(nodes_, place));
+      }
     }
     Materialise(result);
-    while (!TryAll()) {
+    while (!TryAll() || MaterialiseCompared()) {
     }
     return {.segments = std::move(segments_), .result = result};
   }
@@ -407,10 +451,31 @@ class Lowerer {
   // False: another node has to be materialised first.
   bool TryAll() {
     segments_.clear();
+    std::ranges::fill(computed_, 0);
     for (Place place = 0; place < nodes_.size(); ++place) {
       if (whole_[place] && !TryOne(place)) return false;
     }
     return true;
+  }
+
+  // What `equal` compares is computed in one segment alone: another one may round it otherwise, and
+  // then nothing equals its own maximum. Whether another node has to be materialised for that.
+  bool MaterialiseCompared() {
+    bool is_new = false;
+    for (Place place = 0; place < nodes_.size(); ++place) {
+      const Node& node = *nodes_[place];
+      if (!needed_[place] || node.kind != Node::Kind::kPointwise || node.op != Op::kEqual) continue;
+      for (const NodePtr& input : node.inputs) {
+        Place compared = input->place;
+        while (!IsLoop(*nodes_[compared]) && !OperandsOf(*nodes_[compared]).empty()) {
+          compared = nodes_[compared]->inputs[0]->place;
+        }
+        if (computed_[compared] < 2) continue;
+        whole_[compared] = true;
+        is_new = true;
+      }
+    }
+    return is_new;
   }
 
   std::vector<Place> MembersOf(Place output) const {
@@ -420,7 +485,7 @@ class Lowerer {
       const Node& node = *nodes_[place];
       if (!is_member[place]) continue;
       if (place != output && (whole_[place] || node.kind == Node::Kind::kReshape)) continue;
-      for (const NodePtr& input : node.inputs) is_member[input->place] = true;
+      for (const NodePtr& input : OperandsOf(node)) is_member[input->place] = true;
     }
     std::vector<Place> members;
     for (Place place = 0; place <= output; ++place) {
@@ -437,6 +502,9 @@ class Lowerer {
       SegmentBuilder builder(nodes_, shapes_, members, whole_);
       auto segment = builder.Build(limits_);
       if (segment) {
+        for (const Place place : members) {
+          if (IsLoop(*nodes_[place]) && (place == output || !whole_[place])) ++computed_[place];
+        }
         segments_.push_back(*std::move(segment));
         return true;
       }
@@ -452,12 +520,12 @@ class Lowerer {
           code != looptree::RejectionCode::kUnsupported) {
         throw TensorError(TensorError::Kind::kShape, segment.error().message);
       }
-      if (!CutInTheMiddle(members)) {
+      if (!Cut(members)) {
         throw TensorError(TensorError::Kind::kShape, segment.error().message);
       }
       return false;
     }
-    if (!CutInTheMiddle(members)) {
+    if (!Cut(members)) {
       throw TensorError(TensorError::Kind::kShape,
                         fmt::format("{} has too many dims for one program", Describe(*nodes_[output])));
     }
@@ -468,7 +536,7 @@ class Lowerer {
   // there is none.
   bool MaterialiseBelow(Place place, Place output) {
     while (!IsLoop(*nodes_[place])) {
-      if (nodes_[place]->inputs.empty() || whole_[place]) return false;
+      if (OperandsOf(*nodes_[place]).empty() || whole_[place]) return false;
       place = nodes_[place]->inputs[0]->place;
     }
     if (whole_[place] || place == output) return false;
@@ -482,6 +550,48 @@ class Lowerer {
       if (IsLoop(*nodes_[place])) ++count;
     }
     return count;
+  }
+
+  // Makes operations whole, so that its programs get smaller. False: there is nothing to cut.
+  bool Cut(const std::vector<Place>& members) {
+    return CutEvenly(members) || CutInTheMiddle(members);
+  }
+
+  // So that no operation needs more than a number of others that are not whole. A gradient reads
+  // what the loss computed in between: cut at few places, each program computes little again.
+  bool CutEvenly(const std::vector<Place>& members) {
+    const std::size_t most = limits_.tree_nodes / 2;
+    std::map<Place, std::vector<Place>> needs;  // of an operation, itself among them, ascending
+    bool is_new = false;
+    for (const Place place : members) {
+      const Node& node = *nodes_[place];
+      if (whole_[place] && place != members.back()) continue;
+      if (node.kind == Node::Kind::kReshape) continue;
+      std::vector<Place> all = NeedsOf(node, needs);
+      for (; all.size() >= most; all = NeedsOf(node, needs)) {
+        const NodePtr& largest = *std::ranges::max_element(
+            OperandsOf(node), {}, [&](const NodePtr& input) { return needs[input->place].size(); });
+        if (!MaterialiseBelow(largest->place, members.back())) break;
+        is_new = true;
+        needs[largest->place].clear();
+      }
+      if (IsLoop(node)) all.push_back(place);
+      needs[place] = std::move(all);
+    }
+    return is_new;
+  }
+
+  static std::vector<Place> NeedsOf(const Node& node,
+                                    const std::map<Place, std::vector<Place>>& needs) {
+    std::vector<Place> all;
+    for (const NodePtr& input : OperandsOf(node)) {
+      const auto found = needs.find(input->place);
+      if (found == needs.end()) continue;
+      std::vector<Place> both;
+      std::ranges::set_union(all, found->second, std::back_inserter(both));
+      all = std::move(both);
+    }
+    return all;
   }
 
   // Makes the operation in the middle whole, so that each half is smaller.
@@ -500,7 +610,9 @@ class Lowerer {
   const std::vector<Node*>& nodes_;
   const Shapes& shapes_;
   const looptree::Limits limits_;
+  std::vector<bool> needed_;  // its elements, not its sizes alone
   std::vector<bool> whole_;
+  std::vector<std::uint32_t> computed_;  // in how many segments
   std::vector<LoweredSegment> segments_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string_view>
 
@@ -12,6 +13,11 @@ namespace {
 std::uint64_t NextMark() {
   static std::atomic<std::uint64_t> last = 0;
   return ++last;
+}
+
+std::function<std::string()>& OriginOf() {
+  static auto* const origin = new std::function<std::string()>;
+  return *origin;
 }
 
 // Those of the nodes of `root` that are not yet marked.
@@ -57,6 +63,40 @@ Node::~Node() {
   doomed = nullptr;
 }
 
+void SetOriginOf(std::function<std::string()> origin) { OriginOf() = std::move(origin); }
+
+NodePtr MakeNode(Node::Kind kind, std::vector<NodePtr> inputs, std::vector<Symbol> symbols) {
+  auto node = std::make_shared<Node>(kind);
+  node->inputs = std::move(inputs);
+  node->symbols = std::move(symbols);
+  node->needs_context = kind == Node::Kind::kView || kind == Node::Kind::kReshape;
+  for (const NodePtr& input : node->inputs) node->needs_context |= input->needs_context;
+  if (node->needs_context) {
+    for (const NodePtr& input : node->inputs) {
+      auto& consumers = input->consumers;
+      if (consumers.size() >= input->prune_at) {
+        std::erase_if(consumers, [](const auto& weak) { return weak.expired(); });
+        input->prune_at = std::max<std::size_t>(16, 2 * consumers.size());
+      }
+      consumers.push_back(node);
+    }
+  }
+  if (OriginOf()) node->origin = OriginOf()();
+  return node;
+}
+
+std::span<const NodePtr> OperandsOf(const Node& node) {
+  const std::span<const NodePtr> inputs = node.inputs;
+  if (node.kind == Node::Kind::kCount) return {};
+  return SizedLike(node) != nullptr ? inputs.first(1) : inputs;
+}
+
+const Node* SizedLike(const Node& node) {
+  const bool may_be = node.kind == Node::Kind::kRename || node.kind == Node::Kind::kView ||
+                      node.kind == Node::Kind::kReshape;
+  return may_be && node.inputs.size() > 1 ? node.inputs[1].get() : nullptr;
+}
+
 std::vector<Node*> InOrder(Node& root) {
   std::vector<Node*> order;
   InOrder(root, order);
@@ -90,6 +130,7 @@ std::string Describe(const Node& node) {
   switch (node.kind) {
     case Node::Kind::kLeaf: text = fmt::format("Tensor({})", dims); break;
     case Node::Kind::kConstant: text = fmt::format("the number {}", node.value); break;
+    case Node::Kind::kCount: text = "a number by sizes"; break;
     case Node::Kind::kPointwise:
       text = fmt::format("{}[{}]", looptree::OpName(node.op), dims);
       break;

@@ -3,7 +3,9 @@
 // sizes and values may. One thread at a time.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +29,8 @@ struct Node {
   enum class Kind : std::uint8_t {
     kLeaf,
     kConstant,   // `value`, rank 0
+    kCount,      // rank 0: `value`, multiplied or divided (`op`) by the number of elements along the
+                 // dims of its input that `index` names
     kPointwise,  // `op` of 1 to 3 inputs, broadcast by symbol
     kReduce,     // `op` over the dims of its input that `symbols` lacks
     kMean,       // the sum over them, divided by their number
@@ -36,6 +40,9 @@ struct Node {
     kConcat,     // the first input along `axis`, then the second
     kReshape,    // the same elements in memory order; dims [axis, axis + count) of the input become
                  // [axis, axis + new_count)
+    // Renames, views and reshapes may have a second input: their dims have the sizes of its dims with
+    // the same symbols; and a third, so that sizes are solved together with its graph. Elements of
+    // these are not read.
   };
 
   explicit Node(Kind the_kind) : kind(the_kind) {}
@@ -49,7 +56,7 @@ struct Node {
   std::vector<NodePtr> inputs;
   std::vector<Symbol> symbols;
   double value = 0;
-  std::vector<Expr> index;           // kView: per dim of the input
+  std::vector<Expr> index;           // kView: per dim of the input; kCount
   std::vector<SizeEquation> sizes;   // kView, kReshape
   std::uint32_t axis = 0;            // kConcat, kReshape
   std::uint32_t count = 0;           // kReshape
@@ -65,7 +72,7 @@ struct Node {
   std::vector<std::weak_ptr<Node>> consumers;  // of nodes that need context; may be expired
   std::size_t prune_at = 16;
 
-  // The last result, and the leaves that it was computed from.
+  // The last result, and the leaves of its graph as it was computed.
   std::shared_ptr<Buffer> result;
   std::vector<std::pair<const Node*, std::uint64_t>> result_of;
   std::vector<std::int64_t> result_shape;
@@ -74,6 +81,22 @@ struct Node {
   std::uint64_t mark = 0;
   std::uint32_t place = 0;
 };
+
+// A new node, with its consumers and origin noted.
+NodePtr MakeNode(Node::Kind kind, std::vector<NodePtr> inputs, std::vector<Symbol> symbols);
+
+// Called for each node that is made while it is set; the text tells where, for messages.
+void SetOriginOf(std::function<std::string()> origin);
+
+// Whether it is a number that is folded into kernels.
+inline bool IsNumber(const Node& node) {
+  return node.kind == Node::Kind::kConstant || node.kind == Node::Kind::kCount;
+}
+
+// The inputs whose elements the node reads.
+std::span<const NodePtr> OperandsOf(const Node& node);
+// The tensor that a rename, a view or a reshape has sizes of; null: none.
+const Node* SizedLike(const Node& node);
 
 // All nodes that `root` depends on and itself, inputs before their consumers. Sets mark and place.
 std::vector<Node*> InOrder(Node& root);

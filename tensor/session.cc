@@ -69,6 +69,11 @@ void AppendStructure(const std::vector<Node*>& nodes, std::vector<std::uint64_t>
           put_expr(equation.expr);
         }
         break;
+      case Node::Kind::kCount:
+        put(std::bit_cast<std::uint64_t>(node->value));
+        put(node->index.size());
+        for (const Expr& index : node->index) put_expr(index);
+        break;
       case Node::Kind::kConcat: put(node->axis); break;
       default: break;
     }
@@ -349,7 +354,10 @@ std::shared_ptr<Buffer> Session::Evaluate(Node& root) {
     }
     leaves.push_back(leaf.data->data());
     kept.push_back(leaf.data);
-    result_of.emplace_back(&leaf, leaf.version);
+  }
+  // Of leaves that are not read it may have the sizes.
+  for (const Node* const node : nodes) {
+    if (node->kind == Node::Kind::kLeaf) result_of.emplace_back(node, node->version);
   }
   std::shared_ptr<Buffer> result = plan->result < plan->leaves.size()
                                        ? kept[plan->result]

@@ -135,24 +135,28 @@ void ShapeSolver::ThrowUnknown(const Node& node) const {
                         Describe(node), tellers));
 }
 
+void ShapeSolver::UniteBySymbol(const Node& node, const Node& other) {
+  for (std::size_t i = 0; i < other.symbols.size(); ++i) {
+    const int axis = AxisOf(node.symbols, other.symbols[i]);
+    if (axis >= 0) Unite(SlotOf(node, static_cast<std::size_t>(axis)), SlotOf(other, i));
+  }
+}
+
 void ShapeSolver::UniteOf(const Node& node) {
+  if (const Node* const like = SizedLike(node)) UniteBySymbol(node, *like);
   switch (node.kind) {
     case Node::Kind::kLeaf:
       for (std::size_t axis = 0; axis < node.bound.size(); ++axis) {
         if (node.bound[axis] != 0) Set(SlotOf(node, axis), node.bound[axis], node);
       }
       return;
-    case Node::Kind::kConstant: return;
+    case Node::Kind::kConstant:
+    case Node::Kind::kCount: return;
     case Node::Kind::kPointwise:
     case Node::Kind::kReduce:
     case Node::Kind::kMean:
     case Node::Kind::kTranspose:
-      for (const NodePtr& input : node.inputs) {
-        for (std::size_t i = 0; i < input->symbols.size(); ++i) {
-          const int axis = AxisOf(node.symbols, input->symbols[i]);
-          if (axis >= 0) Unite(SlotOf(node, static_cast<std::size_t>(axis)), SlotOf(*input, i));
-        }
-      }
+      for (const NodePtr& input : node.inputs) UniteBySymbol(node, *input);
       return;
     case Node::Kind::kRename:
       for (std::size_t i = 0; i < node.symbols.size(); ++i) {
@@ -262,6 +266,7 @@ bool ShapeSolver::SolveSizes(const Node& node) {
 }
 
 bool ShapeSolver::SolveView(const Node& node) {
+  if (SizedLike(node) != nullptr) return false;
   const Node& input = *node.inputs[0];
   bool is_new = false;
   for (std::size_t i = 0; i < node.index.size(); ++i) {
@@ -375,7 +380,7 @@ bool ShapeSolver::SolveBySymbol() {
     }
   }
   for (const Node* const node : nodes_) {
-    if (node->kind != Node::Kind::kView) continue;
+    if (node->kind != Node::Kind::kView || SizedLike(*node) != nullptr) continue;
     for (std::size_t i = 0; i < node->symbols.size(); ++i) {
       if (SizeOf(*node, i) != 0) continue;
       const bool is_named = std::ranges::any_of(node->index, [&](const Expr& index) {

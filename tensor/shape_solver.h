@@ -40,6 +40,8 @@ class ShapeSolver {
   void Unite(Slot a, Slot b);
   void Set(Slot slot, std::int64_t size, const Node& source);
   void UniteOf(const Node& node);
+  // Dims of the same symbol.
+  void UniteBySymbol(const Node& node, const Node& other);
   bool SolveEquations(const Node& node);  // whether anything became known
   bool SolveView(const Node& node);
   bool SolveReshape(const Node& node);

@@ -17,32 +17,7 @@ namespace {
 using Kind = TensorError::Kind;
 using looptree::Op;
 
-std::function<std::string()>& OriginOf() {
-  static auto* const origin = new std::function<std::string()>;
-  return *origin;
-}
-
 [[noreturn]] void Throw(Kind kind, const std::string& message) { throw TensorError(kind, message); }
-
-NodePtr Make(Node::Kind kind, std::vector<NodePtr> inputs, std::vector<Symbol> symbols) {
-  auto node = std::make_shared<Node>(kind);
-  node->inputs = std::move(inputs);
-  node->symbols = std::move(symbols);
-  node->needs_context = kind == Node::Kind::kView || kind == Node::Kind::kReshape;
-  for (const NodePtr& input : node->inputs) node->needs_context |= input->needs_context;
-  if (node->needs_context) {
-    for (const NodePtr& input : node->inputs) {
-      auto& consumers = input->consumers;
-      if (consumers.size() >= input->prune_at) {
-        std::erase_if(consumers, [](const auto& weak) { return weak.expired(); });
-        input->prune_at = std::max<std::size_t>(16, 2 * consumers.size());
-      }
-      consumers.push_back(node);
-    }
-  }
-  if (OriginOf()) node->origin = OriginOf()();
-  return node;
-}
 
 std::string ShapeText(const Tensor::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
@@ -92,14 +67,6 @@ void CheckLeaf(const Node& node, const char* what) {
   if (node.kind == Node::Kind::kLeaf) return;
   Throw(Kind::kTensor,
         fmt::format("{} of {}: only leaves, made by Tensor(...), can be set", what, Describe(node)));
-}
-
-// `tensor`, as something that a program can read: an operation on numbers alone needs one.
-NodePtr AsLeaf(const Tensor& tensor) {
-  if (tensor.node()->kind != Node::Kind::kConstant) return tensor.node();
-  auto values = Buffer::Make(1);
-  values->data()[0] = static_cast<float>(tensor.node()->value);
-  return Tensor({}, std::move(values)).node();
 }
 
 // What an equation of a view says about one dim of its input.
@@ -174,6 +141,15 @@ std::optional<Solved> Solve(const Tensor::Constraint& equation, const Node& inpu
 
 }  // namespace
 
+Tensor Tensor::Readable() const {
+  if (!IsNumber(*node_)) return *this;
+  const bool is_count = node_->kind == Node::Kind::kCount;
+  auto values = Buffer::Make(1);
+  values->data()[0] = is_count ? 1 : static_cast<float>(node_->value);
+  const Tensor leaf({}, std::move(values));
+  return is_count ? leaf * *this : leaf;
+}
+
 const char* ErrorName(TensorError::Kind kind) {
   switch (kind) {
     case Kind::kSizeUnknown: return "SizeUnknown";
@@ -184,23 +160,22 @@ const char* ErrorName(TensorError::Kind kind) {
     case Kind::kTensor: return "TensorError";
     case Kind::kSchedule: return "ScheduleError";
     case Kind::kKernel: return "KernelError";
+    case Kind::kGradient: return "GradientError";
   }
   return "TensorError";
 }
 
-void SetOriginOf(std::function<std::string()> origin) { OriginOf() = std::move(origin); }
-
 Tensor::Tensor(std::vector<Symbol> symbols) {
   CheckDistinct(symbols, "Tensor");
   const std::size_t rank = symbols.size();
-  node_ = Make(Node::Kind::kLeaf, {}, std::move(symbols));
+  node_ = MakeNode(Node::Kind::kLeaf, {}, std::move(symbols));
   node_->bound.assign(rank, 0);
   node_->needs_context = rank > 0;
 }
 
 Tensor::Tensor(const Shape& sizes, std::shared_ptr<Buffer> values) {
   CheckedCount(sizes);
-  node_ = Make(Node::Kind::kLeaf, {}, FreshSymbols(sizes.size()));
+  node_ = MakeNode(Node::Kind::kLeaf, {}, FreshSymbols(sizes.size()));
   node_->bound = sizes;
   node_->has_fixed_sizes = true;
   node_->data = std::move(values);
@@ -210,7 +185,7 @@ Tensor::Tensor(const Shape& sizes, std::shared_ptr<Buffer> values) {
 Tensor::Tensor(const Shape& sizes) : Tensor(sizes, Buffer::Zeros(CheckedCount(sizes))) {}
 
 Tensor Tensor::Constant(double value) {
-  NodePtr node = Make(Node::Kind::kConstant, {}, {});
+  NodePtr node = MakeNode(Node::Kind::kConstant, {}, {});
   node->value = static_cast<float>(value);
   return Tensor(std::move(node));
 }
@@ -306,7 +281,7 @@ const Tensor& Tensor::unify() const {
 }
 
 Tensor Tensor::Unary(Op op) const {
-  NodePtr node = Make(Node::Kind::kPointwise, {AsLeaf(*this)}, node_->symbols);
+  NodePtr node = MakeNode(Node::Kind::kPointwise, {Readable().node_}, node_->symbols);
   node->op = op;
   return Tensor(std::move(node));
 }
@@ -316,9 +291,8 @@ Tensor Tensor::Binary(Op op, const Tensor& other) const {
   for (const Symbol& symbol : other.node_->symbols) {
     if (AxisOf(node_->symbols, symbol) < 0) symbols.push_back(symbol);
   }
-  const bool is_all_numbers = other.node_->kind == Node::Kind::kConstant;
-  NodePtr node = Make(Node::Kind::kPointwise,
-                      {is_all_numbers ? AsLeaf(*this) : node_, other.node_}, std::move(symbols));
+  const NodePtr first = IsNumber(*other.node_) ? Readable().node_ : node_;
+  NodePtr node = MakeNode(Node::Kind::kPointwise, {first, other.node_}, std::move(symbols));
   node->op = op;
   return Tensor(std::move(node));
 }
@@ -330,7 +304,7 @@ Tensor Tensor::Where(const Tensor& condition, const Tensor& yes, const Tensor& n
       if (AxisOf(symbols, symbol) < 0) symbols.push_back(symbol);
     }
   }
-  NodePtr node = Make(Node::Kind::kPointwise, {AsLeaf(condition), yes.node_, no.node_},
+  NodePtr node = MakeNode(Node::Kind::kPointwise, {condition.Readable().node_, yes.node_, no.node_},
                       std::move(symbols));
   node->op = Op::kSelect;
   return Tensor(std::move(node));
@@ -345,7 +319,7 @@ Tensor Tensor::Reduce(Op op, const std::vector<Symbol>& over) const {
     }
   }
   if (node_->symbols.empty()) return *this;  // nothing to reduce
-  NodePtr node = Make(Node::Kind::kReduce, {node_}, std::move(kept));
+  NodePtr node = MakeNode(Node::Kind::kReduce, {node_}, std::move(kept));
   node->op = op;
   return Tensor(std::move(node));
 }
@@ -358,7 +332,7 @@ Tensor Tensor::min_reduce(const std::vector<Symbol>& over) const { return Reduce
 Tensor Tensor::mean(const std::vector<Symbol>& over) const {
   const Tensor sum = Reduce(Op::kAdd, over);
   if (sum.node_ == node_) return sum;
-  return Tensor(Make(Node::Kind::kMean, {node_}, sum.node_->symbols));
+  return Tensor(MakeNode(Node::Kind::kMean, {node_}, sum.node_->symbols));
 }
 
 Tensor Tensor::to(const std::vector<Symbol>& symbols) const {
@@ -369,7 +343,7 @@ Tensor Tensor::to(const std::vector<Symbol>& symbols) const {
                       Join(symbols), symbols.size(), node_->symbols.size(), Describe(*node_)));
   }
   CheckDistinct(symbols, "to");
-  return Tensor(Make(Node::Kind::kRename, {node_}, symbols));
+  return Tensor(MakeNode(Node::Kind::kRename, {node_}, symbols));
 }
 
 Tensor Tensor::to(const std::vector<Symbol>& symbols, const std::vector<Constraint>& constraints,
@@ -404,7 +378,7 @@ Tensor Tensor::to(const std::vector<Symbol>& symbols, const std::vector<Constrai
       index[solved->axis] = solved->index;
     }
   }
-  NodePtr node = Make(Node::Kind::kView, {node_}, symbols);
+  NodePtr node = MakeNode(Node::Kind::kView, {node_}, symbols);
   for (std::size_t axis = 0; axis < index.size(); ++axis) {
     if (!index[axis]) {
       Throw(Kind::kView, fmt::format("to({}): no equation gives the index along {} of {}",
@@ -451,7 +425,7 @@ Tensor Tensor::operator[](const Index& index) const {
     }
     exprs.push_back(std::move(expr));
   }
-  NodePtr node = Make(Node::Kind::kView, {node_}, std::move(symbols));
+  NodePtr node = MakeNode(Node::Kind::kView, {node_}, std::move(symbols));
   node->index = std::move(exprs);
   return Tensor(std::move(node));
 }
@@ -489,7 +463,7 @@ Tensor Tensor::concat(const Tensor& other) const {
   }
   std::vector<Symbol> symbols = a.symbols;
   symbols[*axis] = Symbol::Named(a.symbols[*axis]);
-  NodePtr node = Make(Node::Kind::kConcat, {node_, other.node_}, std::move(symbols));
+  NodePtr node = MakeNode(Node::Kind::kConcat, {node_, other.node_}, std::move(symbols));
   node->axis = static_cast<std::uint32_t>(*axis);
   return Tensor(std::move(node));
 }
@@ -504,7 +478,7 @@ Tensor Tensor::transpose(const std::vector<Symbol>& symbols) const {
     Throw(Kind::kShape, fmt::format("transpose({}): no permutation of the dims of {}", Join(symbols),
                                     Describe(*node_)));
   }
-  return Tensor(Make(Node::Kind::kTranspose, {node_}, symbols));
+  return Tensor(MakeNode(Node::Kind::kTranspose, {node_}, symbols));
 }
 
 Tensor Tensor::flatten(const std::vector<Symbol>& symbols, std::optional<Symbol> into) const {
@@ -524,7 +498,7 @@ Tensor Tensor::flatten(const std::vector<Symbol>& symbols, std::optional<Symbol>
   made.erase(first + 1, first + static_cast<std::ptrdiff_t>(given.size()));
   made[axis] = into ? *into : Symbol(name);
   CheckDistinct(made, "flatten");
-  NodePtr node = Make(Node::Kind::kReshape, {node_}, std::move(made));
+  NodePtr node = MakeNode(Node::Kind::kReshape, {node_}, std::move(made));
   node->axis = static_cast<std::uint32_t>(axis);
   node->count = static_cast<std::uint32_t>(given.size());
   node->new_count = 1;
@@ -548,7 +522,7 @@ Tensor Tensor::unflatten(const Symbol& symbol,
     sizes.push_back({.symbol = into[i].first, .expr = Expr(into[i].second)});
   }
   CheckDistinct(made, "unflatten");
-  NodePtr node = Make(Node::Kind::kReshape, {node_}, std::move(made));
+  NodePtr node = MakeNode(Node::Kind::kReshape, {node_}, std::move(made));
   node->axis = static_cast<std::uint32_t>(axis);
   node->count = 1;
   node->new_count = static_cast<std::uint32_t>(into.size());

@@ -120,6 +120,9 @@ class Tensor {
   std::uint64_t flops() const;  // of all segments
 
   const NodePtr& node() const { return node_; }
+  // The tensor; for a number that is folded into kernels, one that they read. An operation on
+  // numbers alone needs one.
+  Tensor Readable() const;
 
  private:
   NodePtr node_;
@@ -139,8 +142,5 @@ inline Tensor operator/(const Tensor& a, const Tensor& b) {
 }
 inline Tensor operator-(const Tensor& a) { return a.Unary(looptree::Op::kNegate); }
 inline Tensor operator|(const Tensor& a, const Tensor& b) { return a.concat(b); }
-
-// Called for each tensor that is made while it is set; the text tells where, for messages.
-void SetOriginOf(std::function<std::string()> origin);
 
 }  // namespace loopfleet::tensor

@@ -22,6 +22,7 @@ class TensorError : public std::runtime_error {
     kTensor,        // the tensor is not of the right sort, such as no leaf
     kSchedule,      // a schedule does not fit the tensor
     kKernel,        // a kernel cannot be compiled, is wrong, or failed
+    kGradient,      // an operation or a loss has no gradient
   };
   TensorError(Kind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
   Kind kind() const { return kind_; }

@@ -4,7 +4,10 @@ and what calls cost beside np.add of one element and torch. Prints the lines of 
 
 import argparse
 import json
+import os
 import time
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported
 
 import numpy as np
 
@@ -85,6 +88,30 @@ def article(depth, seconds):
              kernel_alone_us=kernel_us)
 
 
+def gradient():
+    """Of a layer's mean square error, with respect to its weights."""
+    rows, inputs, outputs = 128, 64, 32
+    numbers = np.random.default_rng(0)
+    x, w, y = (numbers.standard_normal(shape, dtype=np.float32)
+               for shape in ((rows, inputs), (inputs, outputs), (rows, outputs)))
+    out = np.empty_like(w)
+    for name, activation, values_of, slope_of in [
+            ("relu", lt.nn.relu, lambda z: np.maximum(z, 0), lambda h: (h > 0).astype(np.float32)),
+            ("tanh", lt.nn.tanh, np.tanh, lambda h: 1 - h * h)]:
+        X, W, Y = lt.Tensor(x), lt.Tensor(w), lt.Tensor(y)
+        error = activation((X.to(m, k) * W.to(k, n)).sum(k)) - Y.to(m, n)
+        f = lt.compile(lt.grad((error * error).mean(), [W])[0], inputs=[X, W, Y])
+
+        def by_hand():
+            h = values_of(x @ w)
+            return x.T @ (2 / h.size * (h - y) * slope_of(h))
+
+        np.testing.assert_allclose(f(x, w, y, out=out), by_hand(), rtol=1e-3, atol=1e-5)
+        us = contest({"f": lambda: f(x, w, y, out=out), "numpy": by_hand})
+        emit(f"gradient_of_a_layer_{name}_{rows}x{inputs}x{outputs}", 1e6 / us["f"], "1/s", "numpy by hand",
+             1e6 / us["numpy"], us=us["f"], numpy_us=us["numpy"])
+
+
 def overheads():
     one = np.ones(1, np.float32)
     out = np.empty(1, np.float32)
@@ -124,5 +151,6 @@ if __name__ == "__main__":
     options = parser.parse_args()
     overheads()
     first_calls()
+    gradient()
     for depth in GOALS_F:
         article(depth, options.tune_seconds)

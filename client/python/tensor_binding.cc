@@ -26,6 +26,7 @@
 #include "client/python/schedule_error.h"
 #include "common/looptree/text/text.h"
 #include "common/looptree/tree/key.h"
+#include "tensor/gradient.h"
 #include "tensor/tensor.h"
 
 namespace loopfleet::python {
@@ -664,6 +665,16 @@ void BindTensors(nb::module_& module) {
         return Tensor::Where(OperandOf(condition), OperandOf(yes), OperandOf(no));
       },
       "condition"_a, "yes"_a, "no"_a, "`yes` where the condition is not 0, else `no`.");
+  module.def(
+      "grad",
+      [](const Tensor& loss, const std::vector<Tensor>& of, std::optional<Tensor> seed,
+         bool allow_division) {
+        return tensor::Grad(loss, of, {.seed = std::move(seed), .allow_division = allow_division});
+      },
+      "loss"_a, "of"_a, "seed"_a = nb::none(), "allow_division"_a = false,
+      "The gradient of ``loss`` with respect to each tensor of the list ``of``: lazy tensors with "
+      "their dims. ``seed`` is the adjoint of a loss that has dims; ``allow_division`` lets prod() "
+      "divide by its factors. GradientError: there is no such gradient.");
   BindCompiledTensor(module);
   BindSession(module);
 }

@@ -104,6 +104,7 @@ class Install(unittest.TestCase):
         for name in ("bash-completion/completions/loopfleet", "zsh/site-functions/_loopfleet",
                      "fish/vendor_completions.d/loopfleet.fish", "loopfleet/monitoring/prometheus.yml",
                      "loopfleet/monitoring/rules/loopfleet.yml", "doc/loopfleet/LICENSE",
+                     "loopfleet/javascript/loopfleet.mjs",
                      "loopfleet/monitoring/grafana/dashboards/fleet.json"):
             self.assertGreater((self.prefix / "share" / name).stat().st_size, 100, name)
 

@@ -7,7 +7,9 @@
 
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const { chromium } = createRequire(join(process.argv[2], "package.json"))("playwright-core");
@@ -136,6 +138,18 @@ const figures = (selector) =>
     assert.ok(execFileSync("bash", ["-c", command], { encoding: "utf8" }).length > 0);
   }
   say("the commands that it shows print its C, LLVM IR and assembly");
+
+  const folder = mkdtempSync(join(tmpdir(), "lf-test-"));
+  const command = commands.find((one) => one.startsWith(`loopfleet job code ${good.job} --format wasm`));
+  execFileSync("bash", ["-c", command], { cwd: folder });
+  await page.setInputFiles(".run-here", join(folder, "kernel.wasm"));
+  await page.waitForSelector(".ran-here .facts");
+  assert.ok((await figures(".ran-here .facts")).every((figure) => figure > 0));
+  writeFileSync(join(folder, "other.wasm"), "no module");
+  await page.setInputFiles(".run-here", join(folder, "other.wasm"));
+  await page.waitForSelector(".ran-here .empty");
+  rmSync(folder, { recursive: true });
+  say("its kernel runs in the browser");
 }
 {
   await go(page, `#/job/${bad.job}`, ".health-bad");

@@ -58,11 +58,12 @@ class PageBundleTest(unittest.TestCase):
             self.skipTest(f"there is no {compiler}: run deploy/dependencies.sh --tests")
         # The compiler looks for the packages beside the sources.
         with tempfile.TemporaryDirectory(prefix="lf-test-") as folder:
-            place = pathlib.Path(folder)
+            place = pathlib.Path(folder) / "monitoring/page"
             shutil.copytree(SOURCES / "src", place / "src")
+            shutil.copytree(SOURCES.parent.parent / "client/javascript", pathlib.Path(folder) / "client/javascript")
             shutil.copy(SOURCES / "tsconfig.json", place)
             (place / "node_modules").symlink_to(pathlib.Path(PACKAGES) / "node_modules")
-            done = subprocess.run(["node", str(compiler), "-p", folder], text=True, capture_output=True, check=False)
+            done = subprocess.run(["node", str(compiler), "-p", str(place)], text=True, capture_output=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 

@@ -435,6 +435,7 @@ def test_schedules_are_found_by_structure_and_kept_in_files(tmp_path):
 def test_code():
     c = product(lt.rand(7, 8), lt.rand(8, 9))
     assert isinstance(c.code, str) and "loopfleet_kernel" in c.code and c.code("c") == c.code
+    assert c.code("wasm").startswith(b"\0asm")
     assert "ret" in c.code("asm") and "define" in c.code("llvm-ir") and "sm_80" in c.code("ptx")
     with pytest.raises(ValueError, match="llvm-ir"):
         c.code("fortran")

@@ -40,7 +40,7 @@ std::optional<std::uint32_t> FusedProduct(const Body& body) {
   const Statement& last = body.statements.back();
   if (last.reduced.empty() || last.op != Op::kAdd || last.operands.size() != 1) return std::nullopt;
   const ValueOf* value = std::get_if<ValueOf>(&last.operands[0]);
-  if (value == nullptr) return std::nullopt;
+  if (value == nullptr || !value->guards.empty()) return std::nullopt;
   const Statement& product = body.statements[value->statement];
   if (product.op != Op::kMultiply || product.operands.size() != 2 || product.target.has_value()) {
     return std::nullopt;
@@ -259,11 +259,10 @@ Value* BodyEmitter::LoadGuarded(const Access& access, const Displacement& displa
   return vector;
 }
 
-Value* BodyEmitter::GuardedLiteral(const Literal& literal, const Displacement& displacement,
-                                   const Lanes& lanes) {
-  Value* value = Splat(literal.value, lanes.width);
-  for (std::size_t i = literal.guards.size(); i-- > 0;) {
-    const AccessGuard& guard = literal.guards[i];
+Value* BodyEmitter::Guarded(Value* value, const std::vector<AccessGuard>& guards,
+                            const Displacement& displacement, const Lanes& lanes) {
+  for (std::size_t i = guards.size(); i-- > 0;) {
+    const AccessGuard& guard = guards[i];
     Value* holds = lanes.width == 1 ? Holds(guard, displacement, lanes, 0)
                                     : HoldsInLanes(guard, displacement, lanes);
     value = builder_.CreateSelect(holds, value, Splat(guard.outside, lanes.width));
@@ -310,9 +309,10 @@ BodyEmitter::Values BodyEmitter::OperandsOf(const Statement& statement, const Va
   Values operands;
   for (const Operand& operand : statement.operands) {
     if (const auto* literal = std::get_if<Literal>(&operand)) {
-      operands.push_back(GuardedLiteral(*literal, displacement, lanes));
+      Value* number = Splat(literal->value, lanes.width);
+      operands.push_back(Guarded(number, literal->guards, displacement, lanes));
     } else if (const auto* value = std::get_if<ValueOf>(&operand)) {
-      operands.push_back(earlier[value->statement]);
+      operands.push_back(Guarded(earlier[value->statement], value->guards, displacement, lanes));
     } else {
       const Access& access = std::get<Access>(operand);
       Value*& loaded = cache.At(access, displacement, lanes);

@@ -86,8 +86,9 @@ class BodyEmitter {
   // The element of one lane. Reads the first element of the buffer in place of one outside.
   llvm::Value* LoadLane(const Access& access, const Displacement& displacement, const Lanes& lanes,
                         unsigned lane);
-  llvm::Value* GuardedLiteral(const Literal& literal, const Displacement& displacement,
-                              const Lanes& lanes);
+  // `value` where the guards hold.
+  llvm::Value* Guarded(llvm::Value* value, const std::vector<AccessGuard>& guards,
+                       const Displacement& displacement, const Lanes& lanes);
   // Whether the guard holds, for one lane or, as a vector, for all.
   llvm::Value* Holds(const AccessGuard& guard, const Displacement& displacement, const Lanes& lanes,
                      unsigned lane);

@@ -10,6 +10,7 @@
 #include <llvm/TargetParser/Host.h>
 
 #include <fstream>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -46,6 +47,7 @@ Processor ProcessorOf(CpuIsa isa) {
     case CpuIsa::kAvx2: return {llvm::sys::getProcessTriple(), "x86-64-v3", ""};
     case CpuIsa::kBaseline: return {llvm::sys::getProcessTriple(), "generic", ""};
     case CpuIsa::kAArch64: return {"aarch64-unknown-linux-gnu", "generic", ""};
+    case CpuIsa::kWasm32: return {"wasm32-unknown-unknown", "generic", "+simd128,+bulk-memory"};
   }
   return HostProcessor();
 }
@@ -53,7 +55,8 @@ Processor ProcessorOf(CpuIsa isa) {
 }  // namespace
 
 Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
-  if (isa == CpuIsa::kAArch64) {
+  const bool is_wasm = isa == CpuIsa::kWasm32;
+  if (is_wasm || isa == CpuIsa::kAArch64) {
     llvm::InitializeAllTargetInfos();
     llvm::InitializeAllTargets();
     llvm::InitializeAllTargetMCs();
@@ -71,8 +74,9 @@ Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
                 fmt::format("LLVM has no code generator for {}: {}", triple, problem));
   }
   llvm::TargetMachine* machine = target->createTargetMachine(
-      triple, processor.name, processor.features, llvm::TargetOptions(), llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true);
+      triple, processor.name, processor.features, llvm::TargetOptions(),
+      is_wasm ? llvm::Reloc::Static : llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      llvm::CodeGenOptLevel::Default, /*JIT=*/true);
   if (machine == nullptr) {
     return Fail(ErrorKind::kUnavailable,
                 fmt::format("LLVM makes no machine code for {} on {}", processor.name, triple));
@@ -94,6 +98,9 @@ std::int64_t CacheBytes() {
 }
 
 VectorShape InstructionsOf(const llvm::LLVMTargetMachine& machine) {
+  if (machine.getTargetTriple().isWasm()) {
+    return {.lanes = 4, .registers = 16, .masks = false};
+  }
   if (!machine.getTargetTriple().isX86()) return {.lanes = 4, .registers = 32, .masks = false};
   const llvm::MCSubtargetInfo& subtarget = *machine.getMCSubtargetInfo();
   if (subtarget.checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw")) {
@@ -107,7 +114,9 @@ VectorShape InstructionsOf(const llvm::LLVMTargetMachine& machine) {
 
 VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
   VectorShape shape = InstructionsOf(machine);
-  shape.cache_bytes = CacheBytes();
+  // WebAssembly has no stores past the caches, and runs on other hosts than this one.
+  const bool is_wasm = machine.getTargetTriple().isWasm();
+  shape.cache_bytes = is_wasm ? std::numeric_limits<std::int64_t>::max() : CacheBytes();
   return shape;
 }
 

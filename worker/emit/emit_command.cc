@@ -22,6 +22,7 @@
 #include "common/looptree/tree/key.h"
 #include "worker/backend/code_hash.h"
 #include "worker/cpu/cpu_compiler.h"
+#include "worker/cpu/wasm_module.h"
 #include "worker/emit/code_request.h"
 #include "worker/gpu/codegen/gpu_compiler.h"
 #include "worker/gpu/codegen/ptx_assembler.h"
@@ -34,7 +35,7 @@ constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-enum class Format { kC, kLlvmIr, kAssembly, kObject, kFacts, kPtx, kCubin };
+enum class Format { kC, kLlvmIr, kAssembly, kObject, kFacts, kWasm, kPtx, kCubin };
 
 template <class T>
 struct Named {
@@ -43,11 +44,12 @@ struct Named {
 };
 constexpr std::array kFormats = {Named{"c", Format::kC},          Named{"llvm-ir", Format::kLlvmIr},
                                  Named{"asm", Format::kAssembly}, Named{"object", Format::kObject},
-                                 Named{"facts", Format::kFacts},  Named{"ptx", Format::kPtx},
-                                 Named{"cubin", Format::kCubin}};
-constexpr std::array kIsas = {Named{"host", CpuIsa::kHost}, Named{"avx512", CpuIsa::kAvx512},
-                              Named{"avx2", CpuIsa::kAvx2}, Named{"baseline", CpuIsa::kBaseline},
-                              Named{"aarch64", CpuIsa::kAArch64}};
+                                 Named{"facts", Format::kFacts},  Named{"wasm", Format::kWasm},
+                                 Named{"ptx", Format::kPtx},      Named{"cubin", Format::kCubin}};
+constexpr std::array kIsas = {
+    Named{"host", CpuIsa::kHost},       Named{"avx512", CpuIsa::kAvx512},
+    Named{"avx2", CpuIsa::kAvx2},       Named{"baseline", CpuIsa::kBaseline},
+    Named{"aarch64", CpuIsa::kAArch64}, Named{"wasm32", CpuIsa::kWasm32}};
 
 template <class T, std::size_t N>
 Result<T> Find(std::string_view flag, const std::array<Named<T>, N>& known,
@@ -81,9 +83,9 @@ int PrintError(int code, std::string_view text) {
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--format", flags.format, "What to write")
       ->required()
-      ->type_name("c|llvm-ir|asm|object|facts|ptx|cubin");
+      ->type_name("c|llvm-ir|asm|object|facts|wasm|ptx|cubin");
   app.add_option("--isa", flags.isa, "Instructions that the code may use; without it the host's")
-      ->type_name("host|avx512|avx2|baseline|aarch64");
+      ->type_name("host|avx512|avx2|baseline|aarch64|wasm32");
   app.add_option(
          "--gpu-arch", flags.gpu_arch,
          "GPU that the code is for, sm_80 or newer ones; with ptx, cubin, llvm-ir and facts")
@@ -142,6 +144,7 @@ std::string FactsText(const looptree::LoopTree& tree, const Kernel& kernel) {
   facts["compiler"] = {
       {"llvm", compiler.llvm}, {"tier", compiler.tier}, {"revision", compiler.revision}};
   facts["threads"] = kernel.threads;
+  facts["flop_count"] = looptree::FlopCount(tree.program());
   facts["scratch_bytes"] = kernel.scratch_bytes;
   facts["buffers"] = nlohmann::ordered_json::array();
   for (const BufferSpec& buffer : kernel.buffers) {
@@ -160,10 +163,19 @@ std::expected<std::string, Failure> CodeOf(Format format, const looptree::LoopTr
     case Format::kAssembly: return compiler.CompileToAssembly(tree, options);
     case Format::kObject:
     case Format::kFacts:
+    case Format::kWasm:
     case Format::kPtx:
     case Format::kCubin: break;
   }
   LF_TRY(const Kernel kernel, compiler.Compile(tree, options));
+  if (format == Format::kWasm) {
+    const auto failed = [](const Error& error) {
+      return std::unexpected(Failure{.code = FailureCode::kCompileError, .message = error.message});
+    };
+    auto module = WasmModuleOf(kernel.object, FactsText(tree, kernel));
+    if (!module) return failed(module.error());
+    return *std::move(module);
+  }
   return format == Format::kFacts ? FactsText(tree, kernel) : kernel.object;
 }
 
@@ -232,6 +244,21 @@ Result<std::optional<GpuArch>> RequestedGpu(Format format, const Flags& flags) {
   return arch;
 }
 
+// The instruction set to compile for: that of --isa, and WebAssembly's for a module of it.
+Result<CpuIsa> RequestedIsa(Format format, const Flags& flags) {
+  LF_TRY(CpuIsa isa, Find("--isa", kIsas, flags.isa));
+  if (format == Format::kWasm && isa == CpuIsa::kHost) isa = CpuIsa::kWasm32;
+  if (format == Format::kWasm && isa != CpuIsa::kWasm32) {
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("--isa {}: --format wasm is for --isa wasm32", flags.isa));
+  }
+  if (isa == CpuIsa::kWasm32 && flags.threads > 1) {
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("--threads {}: WebAssembly kernels run on 1", flags.threads));
+  }
+  return isa;
+}
+
 struct Compilers {
   std::unique_ptr<CpuCompiler> cpu;
   std::unique_ptr<CpuCompiler> host;  // for the comparison with a row; null: no row was given
@@ -289,12 +316,12 @@ int EmitMain(int argc, const char* const* argv) {
   }
   const Result<Format> format = Find("--format", kFormats, flags.format);
   if (!format) return PrintError(kExitUsage, format.error().message);
-  const Result<CpuIsa> isa = Find("--isa", kIsas, flags.isa);
-  if (!isa) return PrintError(kExitUsage, isa.error().message);
   const auto gpu = RequestedGpu(*format, flags);
   if (!gpu) return PrintError(kExitUsage, gpu.error().message);
   const Result<JobSpec> spec = SpecFrom(flags);
   if (!spec) return PrintError(kExitUsage, spec.error().message);
+  const Result<CpuIsa> isa = RequestedIsa(*format, flags);
+  if (!isa) return PrintError(kExitUsage, isa.error().message);
   const auto compilers = MakeCompilers(flags, *isa, *gpu);
   if (!compilers) return PrintError(kExitFailed, compilers.error().message);
   const auto failed = [](const Failure& failure) {
@@ -303,7 +330,8 @@ int EmitMain(int argc, const char* const* argv) {
   };
   const auto replayed = ReplayJob(*spec);
   if (!replayed) return failed(replayed.error());
-  const CompileOptions options{.threads = spec->threads};
+  // A job on several threads runs the same tree on one where there are no others.
+  const CompileOptions options{.threads = *isa == CpuIsa::kWasm32 ? 1 : spec->threads};
   const auto code = compilers->gpu != nullptr
                         ? GpuCodeOf(*format, replayed->tree, **gpu, *compilers->gpu)
                         : CodeOf(*format, replayed->tree, options, *compilers->cpu);

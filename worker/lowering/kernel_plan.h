@@ -103,6 +103,7 @@ struct Literal {
 };
 struct ValueOf {
   std::uint32_t statement = 0;  // an earlier one of the same body
+  std::vector<AccessGuard> guards;
 };
 using Operand = std::variant<Literal, ValueOf, Access>;
 

@@ -196,6 +196,7 @@ std::vector<const PlanIndex*> IndicesOf(const Body& body) {
   for (const Statement& statement : body.statements) {
     for (const Operand& operand : statement.operands) {
       if (const auto* literal = std::get_if<Literal>(&operand)) add_guards(literal->guards);
+      if (const auto* value = std::get_if<ValueOf>(&operand)) add_guards(value->guards);
       const auto* access = std::get_if<Access>(&operand);
       if (access == nullptr) continue;
       for (const AccessQuotient& quotient : access->quotients) indices.push_back(&quotient.index);

@@ -362,8 +362,10 @@ Operand Planner::OperandOf(const Leaf& leaf, const OperandSource& source) const 
     return AccessTo(leaf, tensors_.at(map.stored), std::nullopt, map);
   }
   // The two run at the same point of the same loops; LoopTree::Build refuses a view that would read
-  // another point.
-  if (producer->second.body == leaf.body) return ValueOf{index_in_body_.at(map.stored)};
+  // another point. Its guards may be over dims that the producer lacks.
+  if (producer->second.body == leaf.body) {
+    return ValueOf{index_in_body_.at(map.stored), GuardsOf(leaf, map.guards)};
+  }
   const Held& held = held_.at(map.stored);
   return AccessTo(leaf, *held.buffer, held.scope, map);
 }

@@ -425,7 +425,7 @@ std::string Writer::OperandText(const Body& body, const Operand& operand) {
     return GuardedText(NumberText(literal->value), literal->guards);
   }
   if (const auto* value = std::get_if<ValueOf>(&operand)) {
-    return fmt::format("v{}", body.statements[value->statement].node);
+    return GuardedText(fmt::format("v{}", body.statements[value->statement].node), value->guards);
   }
   const Access& access = std::get<Access>(operand);
   return GuardedText(Element(access), access.guards);

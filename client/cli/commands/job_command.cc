@@ -118,8 +118,8 @@ void AddExplain(CommandLine& line, CLI::App& noun) {
 }
 
 constexpr std::string_view kIrFormat = "llvm-ir";
-constexpr std::array<std::string_view, 6> kCodeFormats = {"c",      "llvm-ir", "asm",
-                                                          "object", "facts",   "ptx"};
+constexpr std::array<std::string_view, 7> kCodeFormats = {"c",     "llvm-ir", "asm", "object",
+                                                          "facts", "wasm",    "ptx"};
 constexpr Nanos kEmitLimit = std::chrono::minutes(2);  // far above a worker's compile limit
 
 struct CodeFlags {
@@ -145,8 +145,8 @@ Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
   if (!flags.isa.empty()) options.argv.insert(options.argv.end(), {"--isa", flags.isa});
   if (const HardwareFacts* gpu = GpuOf(info); gpu != nullptr) {
     // Code for the GPU that measured it, unless CPU code was requested.
-    const bool is_for_gpu =
-        flags.isa.empty() && format != "c" && format != "asm" && format != "object";
+    const bool is_for_gpu = flags.isa.empty() && format != "c" && format != "asm" &&
+                            format != "object" && format != "wasm";
     if (is_for_gpu) options.argv.insert(options.argv.end(), {"--gpu-arch", gpu->isa});
   } else if (info.outcome && !info.outcome->evaluation.code_hash.empty()) {
     options.argv.insert(options.argv.end(), {"--code-hash", info.outcome->evaluation.code_hash});
@@ -224,11 +224,11 @@ void AddCode(CommandLine& line, CLI::App& noun) {
       [flags](const CommandRun& run) { return RunCode(*flags, run); });
   code.add_option("job", flags->job, "BATCH.INDEX")->type_name("JOB")->required();
   code.add_option("--format", flags->format,
-                  "c (default), llvm-ir, asm, object, facts about the code as JSON, or ptx where "
-                  "a GPU measured the job; of a job of passes llvm-ir, as the passes left it")
+                  "c (default), llvm-ir, asm, object, facts about the code as JSON, wasm, or ptx "
+                  "where a GPU measured the job; of a job of passes llvm-ir, as the passes left it")
       ->type_name(fmt::format("FORMAT:{{{}}}", fmt::join(kCodeFormats, ",")));
   code.add_option("--isa", flags->isa,
-                  "host, avx512, avx2, baseline or aarch64; without it the host's");
+                  "host, avx512, avx2, baseline, aarch64 or wasm32; without it the host's");
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 import { useMemo, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { Chart } from "./chart";
+import { Command } from "./command";
 import type { Job, Outcome } from "./facts";
 import { benchmarkName, duration, Figure, Grade, percent, State } from "./figure";
 import { useAnswer } from "./live";
 import { ObservedFacts } from "./observed";
+import { RunHere } from "./run_here";
 import { Facts } from "./table";
 
 function Stages({ outcome }: { outcome: Outcome }) {
@@ -158,28 +160,6 @@ function Trail({ job }: { job: Job }) {
   );
 }
 
-function Command({ what, command }: { what: string; command: string }) {
-  const [copied, setCopied] = useState(false);
-  const copy = async () => {
-    // A page that did not come over a secure channel may not write to the clipboard.
-    if (!navigator.clipboard) return;
-    await navigator.clipboard.writeText(command);
-    setCopied(true);
-    window.setTimeout(() => setCopied(false), 2000);
-  };
-  return (
-    <li>
-      <span class="command-what">{what}</span>
-      <span class="command">
-        <code tabIndex={0}>{command}</code>
-        <button onClick={copy} aria-label={`Copy: ${what}`}>
-          {copied ? "copied" : "copy"}
-        </button>
-      </span>
-    </li>
-  );
-}
-
 export function JobPage({ id, turn }: { id: string; turn: unknown }) {
   const [finished, setFinished] = useState("");
   // What is finished never changes: it is asked for once.
@@ -206,6 +186,7 @@ export function JobPage({ id, turn }: { id: string; turn: unknown }) {
           ))}
         </ul>
       </section>
+      {job.kind === "loop_schedule" ? <RunHere job={job} /> : null}
     </>
   );
 }

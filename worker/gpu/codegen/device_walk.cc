@@ -30,7 +30,7 @@ std::optional<std::uint32_t> FusedProduct(const Body& body) {
   const Statement& sum = body.statements.back();
   if (sum.reduced.empty() || sum.op != Op::kAdd || sum.operands.size() != 1) return std::nullopt;
   const auto* product = std::get_if<ValueOf>(&sum.operands[0]);
-  if (product == nullptr) return std::nullopt;
+  if (product == nullptr || !product->guards.empty()) return std::nullopt;
   const Statement& multiply = body.statements[product->statement];
   if (multiply.op != Op::kMultiply || multiply.operands.size() != 2 || multiply.target) {
     return std::nullopt;
@@ -446,7 +446,7 @@ DeviceWalk::BodyValues DeviceWalk::Evaluate(const Body& body, const LoadOperand&
                                        llvm::APFloat(static_cast<float>(literal->value)));
         }));
       } else if (const auto* value = std::get_if<ValueOf>(&operand)) {
-        operands.push_back(result.values[value->statement]);
+        operands.push_back(Guarded(value->guards, [&] { return result.values[value->statement]; }));
       } else {
         operands.push_back(load(std::get<Access>(operand)));
       }

@@ -18,9 +18,9 @@ import numpy as _numpy
 from .. import _core
 from .._core import IR as _IR
 from .._core import Loop, LoopTree
-from ..tensor import (Backend, DTypeError, Expr, KernelError, ScheduleError, ShapeError, Size, SizeConflict, SizeUnknown,
-                      Symbol, SymbolGenerator, Tensor, TensorError, ViewError, arange, backends, compile, from_dlpack,
-                      get_default_backend, load_schedules, nn, ones, rand, save_schedules, set_default_backend,
+from ..tensor import (Backend, DTypeError, Expr, GradientError, KernelError, ScheduleError, ShapeError, Size,
+                      SizeConflict, SizeUnknown, Symbol, SymbolGenerator, Tensor, TensorError, ViewError, arange, backends,
+                      compile, from_dlpack, get_default_backend, grad, load_schedules, nn, ones, rand, save_schedules, set_default_backend,
                       set_threads, set_verify, symbols, where, zeros)
 from ..tui import ui
 

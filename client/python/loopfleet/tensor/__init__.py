@@ -17,18 +17,18 @@ import sys as _sys
 import numpy as _numpy
 
 from .. import _core
-from .._core import IR, CompiledTensor, Expr, Loop, LoopTree, Size, Symbol, Tensor, where
+from .._core import IR, CompiledTensor, Expr, Loop, LoopTree, Size, Symbol, Tensor, grad, where
 from . import nn
 from .backends import Backend, backends, get_default_backend, set_default_backend, set_threads, set_verify
-from .errors import (DTypeError, KernelError, ScheduleError, ShapeError, SizeConflict, SizeUnknown, TensorError,
-                     ViewError)
+from .errors import (DTypeError, GradientError, KernelError, ScheduleError, ShapeError, SizeConflict, SizeUnknown,
+                     TensorError, ViewError)
 from .schedules import Code, Tuned, load_schedules, save_schedules
 from .schedules import benchmark as _benchmark
 from .schedules import tune as _tune
 
-__all__ = ["Backend", "Code", "CompiledTensor", "DTypeError", "Expr", "IR", "KernelError", "Loop", "LoopTree", "ScheduleError", "ShapeError", "Size",
+__all__ = ["Backend", "Code", "CompiledTensor", "DTypeError", "Expr", "GradientError", "IR", "KernelError", "Loop", "LoopTree", "ScheduleError", "ShapeError", "Size",
            "SizeConflict", "SizeUnknown", "Symbol", "SymbolGenerator", "Tensor", "TensorError", "Tuned", "ViewError",
-           "arange", "backends", "compile", "from_dlpack", "get_default_backend", "load_schedules", "nn", "ones", "rand",
+           "arange", "backends", "compile", "from_dlpack", "get_default_backend", "grad", "load_schedules", "nn", "ones", "rand",
            "save_schedules", "set_default_backend", "set_threads", "set_verify", "symbols", "where", "zeros"]
 
 

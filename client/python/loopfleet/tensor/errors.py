@@ -5,7 +5,7 @@ from .. import _core
 from ..errors import LoopfleetError, ScheduleError
 
 __all__ = ["TensorError", "SizeUnknown", "SizeConflict", "ShapeError", "ViewError", "DTypeError", "ScheduleError",
-           "KernelError"]
+           "KernelError", "GradientError"]
 
 
 class TensorError(LoopfleetError, ValueError):
@@ -36,6 +36,10 @@ class KernelError(TensorError):
     """A kernel cannot be compiled, gives wrong results, or failed. The message begins with the failure's code."""
 
 
+class GradientError(TensorError):
+    """A gradient that there is none of: the loss has dims, or does not depend on the tensor, or a product divides by 0."""
+
+
 _core.set_tensor_errors({kind.__name__: kind for kind in
                          (TensorError, SizeUnknown, SizeConflict, ShapeError, ViewError, DTypeError, ScheduleError,
-                          KernelError)})
+                          KernelError, GradientError)})

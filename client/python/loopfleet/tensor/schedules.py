@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Code", "Tuned", "benchmark", "load_schedules", "save_schedules", "tune"]
 
 _figures: dict[str, float] = {}  # GFLOP/s by tree key, of trees that tune() kept
-_FORMATS = ("c", "llvm-ir", "asm", "facts", "ptx")
+_FORMATS = ("c", "llvm-ir", "asm", "facts", "wasm", "ptx")
 
 
 class Code(str):
@@ -35,9 +35,9 @@ class Code(str):
         code._ir = ir
         return code
 
-    def __call__(self, format: str = "c", gpu_arch: str = "sm_80") -> str:
-        """``format``: c, llvm-ir, asm or facts for this host's processor, ptx for a GPU. KernelError: there is no such
-        code."""
+    def __call__(self, format: str = "c", gpu_arch: str = "sm_80") -> str | bytes:
+        """``format``: c, llvm-ir, asm or facts for this host's processor, wasm (bytes) for browsers, ptx for a GPU.
+        KernelError: there is no such code."""
         if format not in _FORMATS:
             raise ValueError(f"code('{format}'): the format is one of {', '.join(_FORMATS)}")
         if format == "c":
@@ -47,12 +47,12 @@ class Code(str):
             command += ["--gpu-arch", gpu_arch]
         job = json.dumps({"ir": self._ir, "actions": []})
         try:
-            done = subprocess.run(command, input=job, capture_output=True, text=True)
+            done = subprocess.run(command, input=job.encode(), capture_output=True)
         except OSError as error:
             raise KernelError(f"{command[0]}: {error.strerror}; put its folder into LOOPFLEET_BIN") from error
         if done.returncode != 0:
-            raise KernelError(done.stderr.strip())
-        return done.stdout
+            raise KernelError(done.stderr.decode().strip())
+        return done.stdout if format == "wasm" else done.stdout.decode()
 
 
 @dataclass(frozen=True)

@@ -316,6 +316,32 @@ class Author {
     return b_.program();
   }
 
+  // A result at one index of a dim that it lacks: a guard over a dim of its reader alone, which may
+  // run in the same body, after an operation with that dim.
+  Program Placed() {
+    const DimId i = b_.Dim("i", Size(20));
+    const DimId r = b_.Dim("r", Size(9));
+    const DimId one = b_.Dim("one", 1);
+    const NodeId x = b_.Read({i, r});
+    const NodeId y = b_.Read({i});
+    const auto at = static_cast<std::int64_t>(random_.Below(5));
+    const NodeId other = b_.Compute(Op::kNegate, {x}, {i, r});
+    const NodeId value = b_.Compute(OneOf({Op::kAbs, Op::kNegate}), {y}, {i});
+    const NodeId unit = b_.GuardedView(value, {i, one}, {{.input_dim = i, .terms = {{i, 1}}}}, 0);
+    const NodeId placed = b_.GuardedView(unit, {i, r},
+                                         {{.input_dim = i, .terms = {{i, 1}}},
+                                          {.input_dim = one, .terms = {{r, 1}}, .constant = -at}},
+                                         -2);
+    const Op op = OneOf({Op::kMultiply, Op::kAdd});
+    const NodeId both = b_.Compute(op, {placed, other}, {i, r});
+    switch (random_.Below(3)) {
+      case 0: b_.Write(both, {i, r}); break;
+      case 1: b_.Write(b_.Compute(Op::kAdd, {both}, {r}), {r}); break;
+      default: b_.Write(b_.Compute(Op::kAdd, {placed}, {i}), {i}); b_.Write(both, {r, i});
+    }
+    return b_.program();
+  }
+
   Program Waves() {
     const DimId m = b_.Dim("m", Size(7));
     const DimId n = b_.Dim("n", Size(22));
@@ -359,7 +385,8 @@ Program RandomProgram(std::uint64_t kind, SplitMix64& random) {
     case 12: return author.Spread();
     case 13: return author.Concatenation();
     case 14: return author.Choices();
-    default: return author.Waves();
+    case 15: return author.Waves();
+    default: return author.Placed();
   }
 }
 

@@ -8,11 +8,12 @@
 
 namespace loopfleet::worker {
 
-inline constexpr std::uint64_t kProgramKinds = 16;
+inline constexpr std::uint64_t kProgramKinds = 17;
 
 // A program of the kind `kind` % kProgramKinds: matrix product, two in a row, sums of positive
 // products, point-wise expressions, reductions, transposition, convolutions in one and two
-// dimensions, views of intermediates, unrelated parts, functions that round.
+// dimensions, views of intermediates, unrelated parts, functions that round, guarded views of all
+// sorts, comparisons, functions of the C library.
 looptree::Program RandomProgram(std::uint64_t kind, SplitMix64& random);
 
 }  // namespace loopfleet::worker
