@@ -107,7 +107,8 @@ int Main(int argc, const char* const* argv) {
   MirrorOptions options;
   CLI::App app("Copies the outcomes of a loopfleet coordinator's database into PostgreSQL",
                "loopfleet-mirror");
-  app.footer("Exit codes: 0 ended as asked, 1 failed while running, 2 usage, 78 PostgreSQL refuses.");
+  app.footer("Exit codes: 0 ended as asked, 1 failed while running, 2 usage, 78 PostgreSQL refuses: no "
+             "permission, or a schema of a newer version.");
   AddOptions(app, options);
   try {
     app.parse(argc, argv);

@@ -67,7 +67,7 @@ Status Mirror::Connect() {
 Result<bool> Mirror::Step() {
   storage::OutcomeFeed feed(reader_, position_);
   auto next = feed.Next(options_.most_rows);
-  if (!next) return Fail(next.error().kind == ErrorKind::kCorrupt ? ErrorKind::kCorrupt : ErrorKind::kSystem, next.error().message);
+  if (!next) return Fail(ErrorKind::kSystem, std::move(next).error().message);  // of SQLite
   const storage::OutcomeFeed::Step& step = *next;
   if (step.after == position_) {
     status_.waiting = 0;
@@ -89,9 +89,8 @@ Result<bool> Mirror::Step() {
 }
 
 Status Mirror::Survive(const Error& error) {
-  if (!MayPass(error.kind) || (error.kind == ErrorKind::kInvalid && !was_connected_)) {
-    return std::unexpected(error);
-  }
+  const bool was_refused = error.kind == ErrorKind::kInvalid && !was_connected_;
+  if (!MayPass(error.kind) || was_refused || options_.once) return std::unexpected(error);
   if (std::exchange(status_.trouble, error.message) != error.message) {
     log::Warning("mirror.trouble reason={}", error.message);
   }

@@ -34,13 +34,13 @@ class Mirror {
     storage::PostgresArchive::Options archive;
     std::uint32_t most_rows = 5'000;                // of one transaction
     std::chrono::milliseconds poll_interval{200};   // while nothing waits
-    bool once = false;                              // end when nothing waits
+    bool once = false;  // end when nothing waits, and at the first trouble
   };
   using OnStatus = std::function<void(const MirrorStatus&)>;
   Mirror(storage::StoreReader& reader, const Clock& clock, Options options, OnStatus on_status);
 
-  // Runs until `stop`. An error: the database cannot be read, or the first connection was refused
-  // (kInvalid), which trying again does not change.
+  // Runs until `stop`. An error: the database cannot be read, PostgreSQL refuses (kInvalid) from the
+  // start, or `once` and it cannot be written to.
   Status Run(const std::atomic<bool>& stop);
 
  private:

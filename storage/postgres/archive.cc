@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <chrono>
@@ -22,19 +23,17 @@ namespace loopfleet::storage {
 namespace {
 
 // A server that vanishes is noticed within about 20 s.
-constexpr const char* kLimits =
-    " connect_timeout=10 keepalives_idle=5 keepalives_interval=5 keepalives_count=3 "
-    "tcp_user_timeout=20000 application_name=loopfleet-mirror";
+constexpr std::array kLimits = {"connect_timeout=10",      "keepalives_idle=5",
+                                "keepalives_interval=5",   "keepalives_count=3",
+                                "tcp_user_timeout=20000", "application_name=loopfleet-mirror"};
 
-// libpq takes a URL and settings as one only if the URL is the value of dbname.
-std::string ConnectionText(const std::string& url) {
-  if (url.find("://") == std::string::npos) return url + kLimits;
-  std::string quoted;
-  for (const char byte : url) {
-    if (byte == '\'' || byte == '\\') quoted += '\\';
-    quoted += byte;
+// A URL and a list of settings each take more settings in their own way.
+std::string ConnectionText(const std::string& address) {
+  if (address.find("://") == std::string::npos) {
+    return fmt::format("{} {}", address, fmt::join(kLimits, " "));
   }
-  return fmt::format("dbname='{}'{}", quoted, kLimits);
+  const char first = address.find('?') == std::string::npos ? '?' : '&';
+  return fmt::format("{}{}{}", address, first, fmt::join(kLimits, "&"));
 }
 
 std::string OneLine(std::string text) {

@@ -50,15 +50,15 @@ def metric(running, name):
 
 
 def failing_jobs(count):
-    """Jobs that have their outcome at once: there is no such action."""
-    return [{"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["sideways"], "tag": i} for i in range(count)]
+    """Jobs that have their outcome at once: the cursor is at the top already."""
+    return [{"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["up"], "tag": i} for i in range(count)]
 
 
 @unittest.skipIf(programs() is None, "PostgreSQL is not installed (Debian: postgresql)")
 class MirrorTest(unittest.TestCase):
     def test_rows_say_what_the_database_says(self):
         with PostgresServer() as server, Fleet() as running:
-            jobs = [*small_jobs(6), *failing_jobs(1), {"benchmark": "probe://peaks-v0"},
+            jobs = [*small_jobs(6), {"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["up"]}, {"benchmark": "probe://peaks-v0"},
                     {"benchmark": "benchmark://mm-v0/mm4_4_4", "tag": "quote \" back \\ slash, \t tab, é, {}"},
                     {"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["down", "split_4", "unroll"]}]
             running.submit(jobs)
@@ -131,10 +131,17 @@ class MirrorTest(unittest.TestCase):
         self.assertFalse(fleet.alive(mirror))
 
     def test_what_cannot_work_is_said(self):
-        with Fleet(workers=0) as running:
-            done = fleet.run(mirror_command(running.database, "--once", "--results",
-                                            "postgresql://postgres@127.0.0.1:1/none"), timeout=20)
+        with PostgresServer() as server, Fleet(workers=0) as running:
+            for address, said in ((server.url + "none", 'database "postgresnone" does not exist'),
+                                  ("host=127.0.0.1 port=1", "127.0.0.1")):
+                done = fleet.run(mirror_command(running.database, "--once", "--results", address), timeout=20)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(said, done.stderr)
+            mirror_once(running, server)
+            server.rows("UPDATE loopfleet.schema_version SET version = 999")
+            done = fleet.run(mirror_command(running.database, "--results", server.url), timeout=20)
             self.assertEqual(done.returncode, 78, done.stderr)
+            self.assertIn("has version 999", done.stderr)
 
     def test_kills_at_random_moments_lose_and_repeat_nothing(self):
         dice = random.Random(20261127)

@@ -38,6 +38,7 @@ class PostgresServer:
         if self.account:
             os.chown(self.folder, self.account.pw_uid, self.account.pw_gid)
         self.process = None
+        self.log = open(self.folder / "log", "ab")  # noqa: SIM115
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self._run("initdb", "-D", str(self.folder / "data"), "-U", "postgres", "-A", "trust", "--no-sync")
@@ -48,6 +49,7 @@ class PostgresServer:
 
     def __exit__(self, *_):
         self.stop()
+        self.log.close()
         shutil.rmtree(self.folder)
 
     @property
@@ -58,8 +60,8 @@ class PostgresServer:
         self.process = subprocess.Popen(
             self._as_account([str(programs() / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port),
                               "-c", "listen_addresses=127.0.0.1", "-k", str(self.folder)]),
-            cwd=self.folder, stdout=subprocess.DEVNULL, stderr=open(self.folder / "log", "ab"),  # noqa: SIM115
-            preexec_fn=fleet.die_with_parent, start_new_session=True)
+            cwd=self.folder, stdout=subprocess.DEVNULL, stderr=self.log, preexec_fn=fleet.die_with_parent,
+            start_new_session=True)
         end = time.monotonic() + STARTS_WITHIN_S
         while self._psql("SELECT 1").returncode != 0:
             if time.monotonic() > end:
@@ -98,5 +100,5 @@ class PostgresServer:
     def _as_account(self, command):
         if self.account is None:
             return command
-        return ["setpriv", f"--reuid={self.account.pw_uid}", f"--regid={self.account.pw_gid}", "--clear-groups",
+        return ["setpriv", "--pdeathsig=KILL", f"--reuid={self.account.pw_uid}", f"--regid={self.account.pw_gid}", "--clear-groups",
                 *command]
