@@ -151,7 +151,7 @@ void AddReplayCommand(Json& commands, const JobSpec& spec) {
 
 Json CommandsJson(JobId id, const storage::StoredJob& job) {
   Json commands = Json::array();
-  if (TaskOf(job.spec.source).kind == TaskKind::kLoopSchedule) {
+  if (TaskOf(job.spec).kind == TaskKind::kLoopSchedule) {
     AddReplayCommand(commands, job.spec);
     AddCodeCommands(commands, id, job);
   }
@@ -174,7 +174,7 @@ Json JobViewJson(JobId id, const storage::StoredJob& job) {
   Json json;
   json["job"] = fmt::format("{}", id);
   json["state"] = job.outcome ? "finished" : "unfinished";
-  json["kind"] = EnumName(TaskOf(spec.source).kind);
+  json["kind"] = EnumName(TaskOf(spec).kind);
   const auto* uri = std::get_if<looptree::BenchmarkUri>(&spec.source);
   json["benchmark"] = uri != nullptr ? Json(uri->text) : Json(nullptr);
   json["actions"] = ActionNames(spec.actions);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/cpu/source_lines.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -34,8 +35,8 @@ std::int64_t Away(const PlanIndex& index, const Displacement& displacement) {
   return away;
 }
 
-// The multiplication whose product is used only by the sum that ends the body: the two become one
-// fused operation. nullopt: the body has none.
+}  // namespace
+
 std::optional<std::uint32_t> FusedProduct(const Body& body) {
   const Statement& last = body.statements.back();
   if (last.reduced.empty() || last.op != Op::kAdd || last.operands.size() != 1) return std::nullopt;
@@ -53,8 +54,6 @@ std::optional<std::uint32_t> FusedProduct(const Body& body) {
   }
   return value->statement;
 }
-
-}  // namespace
 
 Value*& LoadCache::At(const Access& access, const Displacement& displacement, const Lanes& lanes) {
   const std::int64_t elements = ElementsAway(access, displacement);
@@ -330,6 +329,7 @@ void BodyEmitter::Emit(const Body& body, const Displacement& displacement, const
   Values values;
   for (std::uint32_t i = 0; i < body.statements.size(); ++i) {
     const Statement& statement = body.statements[i];
+    const SourceLines::Scope scope(state_.lines(), builder_, statement);
     const Values operands = OperandsOf(statement, values, displacement, lanes, cache);
     if (i == fused) {
       product.emplace(operands[0], operands[1]);

@@ -18,7 +18,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 16;
+constexpr int kVersion = 17;
 
 class MigrationsTest : public ScratchDatabase {
  protected:
