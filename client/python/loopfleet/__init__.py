@@ -18,13 +18,14 @@ from .errors import (ClientClosed, ClusterError, CoordinatorReplaced, Coordinato
                      LoopfleetError, Refused, ScheduleError)
 from .jobs import job
 from .local_cluster import LocalCluster
+from .profile import Profile, ProfileLine
 from .results import FAILURE_NAMES, FAILURE_NUMBERS, GRADES, RETRYABLE, SOURCES, ResultBatch
 from .schedule_search import SearchResult, search
 
 __all__ = ["AsyncClient", "Client", "ClientClosed", "ClusterError", "Confirmation", "Confirmed",
            "CoordinatorReplaced", "CoordinatorUnavailable", "DeadlineExceeded", "FAILURE_NAMES", "FAILURE_NUMBERS",
            "GRADES", "IR", "Job", "JobError", "LocalCluster", "Loop", "LoopTree", "LoopfleetError", "Outcome",
-           "RETRYABLE", "Refused", "ResultBatch", "SOURCES", "ScheduleError", "SearchResult", "Walk", "__version__",
+           "Profile", "ProfileLine", "RETRYABLE", "Refused", "ResultBatch", "SOURCES", "ScheduleError", "SearchResult", "Walk", "__version__",
            "job", "search"]
 
 if _importlib_util.find_spec("gymnasium") is not None:
