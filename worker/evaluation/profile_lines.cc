@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "worker/timing/statistics.h"
+
 namespace loopfleet::worker {
 namespace {
 
@@ -38,13 +40,14 @@ double Ratio(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Median, least and greatest.
+// The median and its interval.
 void SetShare(std::vector<double> shares, ProfileLine& line) {
   std::ranges::sort(shares);
   const std::size_t middle = shares.size() / 2;
+  const RankInterval ranks = MedianInterval(shares.size());
   line.share = shares.size() % 2 == 1 ? shares[middle] : (shares[middle - 1] + shares[middle]) / 2;
-  line.low = shares.front();
-  line.high = shares.back();
+  line.low = shares[ranks.low];
+  line.high = shares[ranks.high];
 }
 
 }  // namespace

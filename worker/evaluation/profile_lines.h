@@ -24,7 +24,7 @@ using ProbeReading = std::vector<ProbeCount>;
 double TicksOfEntry(std::span<const ProbeReading> readings, std::size_t site);
 
 // Of the roots and the loops `loops`, with the rest of the kernel as kOutside. Shares are the median
-// over the readings, the interval is their range. At least one reading, each with the same sites.
+// over the readings, with the interval that holds it with 95 %. At least one reading, each with the same sites.
 std::vector<ProfileLine> LinesOfReadings(std::span<const ProbeSite> sites,
                                          const std::set<looptree::TreeRef>& loops,
                                          std::span<const ProbeReading> readings);

@@ -13,6 +13,22 @@ namespace {
 
 using looptree::TreeRef;
 
+// Counts turns until there were enough.
+class Turns {
+ public:
+  explicit Turns(const Profiler::Rules& rules) : rules_(rules) {}
+  bool Next() {
+    constexpr std::size_t kLeast = 3;
+    const bool is_late = std::chrono::steady_clock::now() - begun_ > rules_.longest;
+    return taken_++ < (is_late ? kLeast : rules_.turns);
+  }
+
+ private:
+  const Profiler::Rules rules_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::size_t taken_ = 0;
+};
+
 // The cells of a copy, in the shared memory that it writes to: at the end of scratch, which is the
 // last buffer.
 std::span<std::byte> CellsOf(const PlacedKernel& copy, const ProbeCells& probes) {
@@ -70,7 +86,8 @@ std::expected<Profiler::Counted, Failure> Profiler::Count(const PlacedKernel& pl
     return {};
   };
   LF_TRY_VOID(parts_.on_slot([&](ExecutorProcess& profiler) {
-    for (std::size_t turn = 0; turn < rules_.turns && ran; ++turn) {
+    Turns turns(rules_);
+    while (ran && turns.Next()) {
       ran = run(profiler, plain, counted.run_ns);
       std::ranges::fill(cells, std::byte{0});
       if (ran) ran = run(profiler, copy, copy_ns);
@@ -129,11 +146,11 @@ std::expected<Profile, Failure> Profiler::RunLines() {
   CodeSamples samples;
   std::expected<void, Failure> ran;
   const auto sample = [&](ExecutorProcess& profiler) -> std::expected<void, Failure> {
-    for (std::size_t turn = 0; turn < rules_.turns; ++turn) {
+    for (Turns turns(rules_); turns.Next();) {
       LF_TRY(const double run_ns, profiler.Repeat(plain.call, rules_.turn));
       if (profile.run_ns == 0 || run_ns < profile.run_ns) profile.run_ns = run_ns;
     }
-    constexpr double kLookEveryNs = 20'000;
+    constexpr double kLookEveryNs = 500'000;  // a look takes a system call
     const auto nanoseconds = [](auto duration) {
       return static_cast<std::uint64_t>(Nanos(duration).count());
     };
@@ -151,7 +168,7 @@ std::expected<Profile, Failure> Profiler::RunLines() {
   if (!ran) return std::unexpected(std::move(ran).error());
   LF_TRY_VOID(plain.call.arena->Check(plain.call.workload->expected));
   const double sampled_ns =
-      static_cast<double>(samples.elapsed_ns) / static_cast<double>(samples.runs);
+      static_cast<double>(samples.processor_ns) / static_cast<double>(samples.runs);
   profile.overhead = sampled_ns / profile.run_ns - 1;
   profile.lines = LinesOfSamples(tree_.nodes().size(), plain.compiled.kernel.profile,
                                  samples.offsets);

@@ -31,9 +31,11 @@ class Profiler {
   struct Rules {
     double least_ticks = 4'000;  // of an entry of a loop that is counted
     double most_overhead = 0.05;
-    // The plain kernel and the copy run in turns, so many times each, for at least so long.
-    std::size_t turns = 7;
-    std::chrono::milliseconds turn{5};
+    // The plain kernel and the copy run in turns, so many times each, for at least so long. Short
+    // turns: of many, some are not interrupted.
+    std::size_t turns = 41;
+    std::chrono::microseconds turn{500};
+    std::chrono::milliseconds longest{200};  // no further turns after that, once there were three
     std::chrono::milliseconds sampling{200};
     std::chrono::microseconds between_samples{1000};
   };

@@ -244,7 +244,7 @@ std::string Encode(const ExecutorReply& reply) {
     writer.Put(ReplyTag::kSampled);
     writer.Put(sampled->number);
     writer.Put(sampled->samples.runs);
-    writer.Put(sampled->samples.elapsed_ns);
+    writer.Put(sampled->samples.processor_ns);
     writer.Put(std::uint64_t{sampled->samples.offsets.size()});
     for (const std::uint32_t offset : sampled->samples.offsets) writer.Put(offset);
   } else if (const auto* crashed = std::get_if<Crashed>(&reply)) {
@@ -311,7 +311,7 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
       Sampled sampled;
       sampled.number = reader.Get<std::uint64_t>();
       sampled.samples.runs = reader.Get<std::uint64_t>();
-      sampled.samples.elapsed_ns = reader.Get<std::uint64_t>();
+      sampled.samples.processor_ns = reader.Get<std::uint64_t>();
       sampled.samples.offsets.resize(reader.GetCount(kMostCodeSamples));
       for (std::uint32_t& offset : sampled.samples.offsets) offset = reader.Get<std::uint32_t>();
       if (sampled.samples.runs == 0) return std::nullopt;

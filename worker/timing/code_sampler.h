@@ -18,7 +18,7 @@ struct CodeSamples {
   // that the kernel had called, of the call. kElsewhere: neither.
   std::vector<std::uint32_t> offsets;
   std::uint64_t runs = 0;
-  std::uint64_t elapsed_ns = 0;
+  std::uint64_t processor_ns = 0;  // of this thread, the signals included
   static constexpr std::uint32_t kElsewhere = UINT32_MAX;
 };
 inline constexpr std::size_t kMostCodeSamples = 16'384;
@@ -28,7 +28,7 @@ class CodeSampler {
   struct Plan {
     std::uint64_t code_address = 0;
     std::uint64_t code_bytes = 0;
-    std::uint64_t duration_ns = 0;       // at least one run
+    std::uint64_t duration_ns = 0;  // of processor time; at least one run
     std::uint64_t interval_ns = 0;       // between signals, on average
     std::uint64_t runs_between_looks = 1;  // at the clock
   };
@@ -38,7 +38,8 @@ class CodeSampler {
   // Once those are started: installs the signal's handler, for this thread.
   static Status Install();
 
-  // Calls `run` until the time is over or kMostCodeSamples are taken.
+  // Calls `run` until the time is over, or ten times the time on the wall, or kMostCodeSamples are
+  // taken.
   static CodeSamples Take(const Plan& plan, const std::function<void()>& run);
 };
 

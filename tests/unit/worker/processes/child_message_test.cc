@@ -144,17 +144,17 @@ TEST(ChildMessageTest, WhatProfilesNeedComesBack) {
         Encode(ExecutorReply(Sampled{.number = 4, .samples = std::move(samples)})));
   };
   const auto sampled = reply_of(
-      {.offsets = {1, CodeSamples::kElsewhere}, .runs = 12, .elapsed_ns = 13});
+      {.offsets = {1, CodeSamples::kElsewhere}, .runs = 12, .processor_ns = 13});
   ASSERT_TRUE(sampled);
   EXPECT_EQ(std::get<Sampled>(*sampled).number, 4U);
   EXPECT_EQ(std::get<Sampled>(*sampled).samples.offsets,
             (std::vector<std::uint32_t>{1, CodeSamples::kElsewhere}));
   EXPECT_EQ(std::get<Sampled>(*sampled).samples.runs, 12U);
-  EXPECT_EQ(std::get<Sampled>(*sampled).samples.elapsed_ns, 13U);
-  EXPECT_FALSE(reply_of({.offsets = {}, .runs = 0, .elapsed_ns = 13}));
+  EXPECT_EQ(std::get<Sampled>(*sampled).samples.processor_ns, 13U);
+  EXPECT_FALSE(reply_of({.offsets = {}, .runs = 0, .processor_ns = 13}));
   EXPECT_FALSE(reply_of({.offsets = std::vector<std::uint32_t>(kMostCodeSamples + 1),
                          .runs = 1,
-                         .elapsed_ns = 13}));
+                         .processor_ns = 13}));
 }
 
 TEST(ChildMessageTest, ACrashIsASignal) {
