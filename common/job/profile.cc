@@ -98,6 +98,7 @@ Observed ToObserved(const Profile& profile) {
   observed.values["overhead"] = profile.overhead;
   observed.values["run_ns"] = profile.run_ns;
   observed.values["note"] = profile.note;
+  observed.values["code_hash"] = profile.code_hash;
   for (const Column& column : Columns()) {
     Numbers numbers;
     for (const ProfileLine& line : profile.lines) numbers.push_back(column.get(line));
@@ -111,14 +112,19 @@ std::optional<Profile> ProfileOf(const Observed& observed) {
   const auto* overhead = ValueOf<double>(observed, "overhead");
   const auto* run_ns = ValueOf<double>(observed, "run_ns");
   const auto* note = ValueOf<std::string>(observed, "note");
+  const auto* code_hash = ValueOf<std::string>(observed, "code_hash");
   const auto* refs = ValueOf<Numbers>(observed, "ref");
   if (level == nullptr || overhead == nullptr || run_ns == nullptr || note == nullptr ||
-      refs == nullptr || refs->size() > kMostProfileLines) {
+      code_hash == nullptr || refs == nullptr || refs->size() > kMostProfileLines) {
     return std::nullopt;
   }
   const auto named = ValueNamed<ProfileLevel>(*level);
   if (!named || *named == ProfileLevel::kNone) return std::nullopt;
-  Profile profile{.level = *named, .overhead = *overhead, .run_ns = *run_ns, .note = *note};
+  Profile profile{.level = *named,
+                  .overhead = *overhead,
+                  .run_ns = *run_ns,
+                  .note = *note,
+                  .code_hash = *code_hash};
   profile.lines.resize(refs->size());
   for (const Column& column : Columns()) {
     const auto* numbers = ValueOf<Numbers>(observed, column.name);

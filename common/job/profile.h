@@ -65,13 +65,14 @@ struct Profile {
   double overhead = 0;
   double run_ns = 0;  // of one run of the plain kernel beside it; no figure
   std::string note;   // what is not shown and why; "": all is
+  std::string code_hash;  // of the plain kernel, as Evaluation::code_hash
   std::vector<ProfileLine> lines;  // in the order of the tree
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 
 inline constexpr std::size_t kMostProfileLines = 1024;
 
-// "level", "overhead", "run_ns", "note", and lists of equal length, an element for each line: "ref",
+// "level", "overhead", "run_ns", "note", "code_hash", and lists of equal length, an element for each line: "ref",
 // "part" (the number of a ProfilePart), "share", "low", "high", "cycles", "entries", "samples" and
 // "fused_into" (-1: not fused).
 Observed ToObserved(const Profile& profile);

@@ -158,6 +158,7 @@ std::expected<Profile, Failure> Pipeline::ProfileTree(Preparer& preparer, Alone&
   Evaluation of_tree{.conditions = evaluation.conditions};  // whose subject is the tree
   LF_TRY(const looptree::Replayed replayed, RebuildJob(spec, limits, of_tree));
   evaluation.stages[Stage::kReplay] = parts_.clock.Now() - start;
+  std::string code_hash;  // of the plain kernel
   const auto prepare =
       [&](const Instrumentation& instrumentation) -> std::expected<PlacedKernel, Failure> {
     const Preparations::UnderWay under_way(preparations_);
@@ -170,9 +171,7 @@ std::expected<Profile, Failure> Pipeline::ProfileTree(Preparer& preparer, Alone&
     const Instant compiled_at = parts_.clock.Now();
     evaluation.stages[Stage::kCompile] += compiled_at - begun;
     if (instrumentation.kind != Instrumentation::Kind::kCounters) {
-      evaluation.scratch_bytes = compiled.kernel.scratch_bytes;
-      evaluation.notes = compiled.kernel.notes;
-      evaluation.code_hash = CodeHash(compiled.kernel.object);
+      code_hash = CodeHash(compiled.kernel.object);
     }
     LF_TRY(KernelCall call, CallFor(preparer, replayed.tree, compiled, code));
     LF_TRY_VOID(Verify(preparer, call));
@@ -190,8 +189,11 @@ std::expected<Profile, Failure> Pipeline::ProfileTree(Preparer& preparer, Alone&
     return std::unexpected(Failure{.code = FailureCode::kUnstableTiming,
                                    .message = "other workers of this host kept the timing core"});
   };
-  return Profiler(replayed.tree, options_.profiles, {.prepare = prepare, .on_slot = on_slot})
-      .Run(spec.profile);
+  auto profile =
+      Profiler(replayed.tree, options_.profiles, {.prepare = prepare, .on_slot = on_slot})
+          .Run(spec.profile);
+  if (profile) profile->code_hash = std::move(code_hash);
+  return profile;
 }
 
 std::expected<KernelCall, Failure> Pipeline::CallFor(Preparer& preparer,

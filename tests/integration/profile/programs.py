@@ -31,21 +31,21 @@ class Program:
         return "\n".join(lines) + "\n"
 
 
-def add_product(program, name, rows, columns, depth):
-    """A product in loops m, k, n, all its own."""
+def add_product(program, name, rows, columns, depth, priority):
+    """A product in loops m, k, n, all its own. What has the higher priority comes first."""
     m, k, n = (program.dim(f"{name}{axis}") for axis in "mkn")
     a, b = program.read(m, k), program.read(k, n)
     loops = [(m, rows), (k, depth), (n, columns)]
-    product = program.node(7, [a, b], [m, k, n], loops)
-    total = program.node(5, [product], [m, n], loops)
-    program.write(total, [m, n], [(m, rows), (n, columns)])
+    product = program.node(7, [a, b], [m, k, n], loops, priority)
+    total = program.node(5, [product], [m, n], loops, priority)
+    program.write(total, [m, n], [(m, rows), (n, columns)], priority)
 
 
 def products(*rows):
     """A root for each product; their work is as their rows."""
     program = Program()
     for index, each in enumerate(rows):
-        add_product(program, f"p{index}", each, 64, 64)
+        add_product(program, f"p{index}", each, 64, 64, priority=len(rows) - index)
     return program.text()
 
 
@@ -56,7 +56,8 @@ def exponentials(rows, *columns):
     for index, each in enumerate(columns):
         n = program.dim(f"n{index}")
         loops = [(m, rows), (n, each)]
-        # The priority keeps a body's operations together.
-        value = program.node(12, [program.read(m, n)], [m, n], loops, priority=index)
-        program.write(value, [m, n], loops, priority=index)
+        # The priority keeps a body's operations together, and the bodies in their order.
+        priority = len(columns) - index
+        value = program.node(12, [program.read(m, n)], [m, n], loops, priority)
+        program.write(value, [m, n], loops, priority)
     return program.text()

@@ -22,6 +22,7 @@ Profile SomeProfile() {
           .overhead = -0.01,
           .run_ns = 4150,
           .note = "L7 is not shown",
+          .code_hash = "1c48",
           .lines = {{.place = {.ref = 0, .part = ProfilePart::kPack},
                      .share = 0.25,
                      .low = 0.2,
