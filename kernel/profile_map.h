@@ -18,7 +18,8 @@ struct Instrumentation {
   enum class Kind : std::uint8_t {
     kNone,
     kCounters,  // a copy that reads the clock around its roots and around `loops`
-    kLines,     // the same code, with the place of each instruction
+    kLines,     // the plain kernel, with the place of each instruction. UNSUPPORTED: noting them
+                // would change its code
   };
   Kind kind = Kind::kNone;
   std::set<looptree::TreeRef> loops;  // kCounters: beside the roots

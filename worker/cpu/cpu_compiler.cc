@@ -63,13 +63,7 @@ class CpuCompiler::Impl {
                   .notes = AnnotationNotes(tree, emitted.effects),
                   .profile = std::move(emitted.profile)};
     if (options.instrumentation.kind != Instrumentation::Kind::kLines) return kernel;
-    auto spans = SpansOf(kernel.object);
-    if (!spans) {
-      return std::unexpected(Failure{.code = FailureCode::kCompileError,
-                                     .message = std::move(spans).error().message});
-    }
-    kernel.profile.spans = *std::move(spans);
-    return kernel;
+    return WithLines(std::move(kernel), tree, options);
   }
 
   std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,
@@ -88,6 +82,28 @@ class CpuCompiler::Impl {
   }
 
  private:
+  // The plain kernel, with the spans of the code that `noted` was made with.
+  std::expected<Kernel, Failure> WithLines(Kernel noted, const looptree::LoopTree& tree,
+                                           const CompileOptions& options) {
+    LF_TRY(Kernel plain, Compile(tree, {.threads = options.threads}));
+    const auto unreadable = [](Error error) {
+      return std::unexpected(Failure{.code = FailureCode::kCompileError,
+                                     .message = std::move(error).message});
+    };
+    const Result<bool> is_same = HaveSameCode(plain.object, noted.object);
+    if (!is_same) return unreadable(is_same.error());
+    if (!*is_same) {
+      return std::unexpected(Failure{.code = FailureCode::kUnsupported,
+                                     .message = "the kernel's lines are not known: noting them "
+                                                "changes its code; profile loops or roots"});
+    }
+    auto spans = SpansOf(noted.object);
+    if (!spans) return unreadable(std::move(spans).error());
+    plain.profile = std::move(noted.profile);
+    plain.profile.spans = *std::move(spans);
+    return plain;
+  }
+
   struct Emitted {
     KernelPlan plan;
     std::unique_ptr<llvm::Module> module;

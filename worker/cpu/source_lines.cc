@@ -1,12 +1,14 @@
 #include "worker/cpu/source_lines.h"
 
 #include <llvm/BinaryFormat/Dwarf.h>
+#include <llvm/BinaryFormat/ELF.h>
 #include <llvm/DebugInfo/DWARF/DWARFContext.h>
 #include <llvm/DebugInfo/DWARF/DWARFDebugLine.h>
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Object/ObjectFile.h>
 
 #include <algorithm>
@@ -20,6 +22,75 @@ namespace {
 
 std::unexpected<Error> Unreadable(std::string why) {
   return Fail(ErrorKind::kCorrupt, "the kernel's line numbers cannot be read: " + std::move(why));
+}
+
+Result<std::unique_ptr<llvm::object::ObjectFile>> Open(std::string_view object) {
+  const llvm::MemoryBufferRef buffer(llvm::StringRef(object.data(), object.size()), "kernel");
+  auto file = llvm::object::ObjectFile::createObjectFile(buffer);
+  if (!file) return Unreadable(llvm::toString(file.takeError()));
+  return std::move(*file);
+}
+
+// A section that is in memory when the code runs.
+struct LoadedSection {
+  // A place that the linker fills in.
+  struct Hole {
+    std::uint64_t offset = 0;
+    std::uint64_t type = 0;
+    std::string symbol;
+    std::int64_t addend = 0;
+    friend bool operator==(const Hole&, const Hole&) = default;
+  };
+  std::string name;
+  std::string bytes;
+  std::vector<Hole> holes;
+  friend bool operator==(const LoadedSection&, const LoadedSection&) = default;
+};
+
+bool IsLoaded(const llvm::object::SectionRef& section) {
+  return (llvm::object::ELFSectionRef(section).getFlags() & llvm::ELF::SHF_ALLOC) != 0;
+}
+
+std::vector<LoadedSection::Hole> HolesOf(const llvm::object::SectionRef& relocations) {
+  std::vector<LoadedSection::Hole> holes;
+  for (const llvm::object::ELFRelocationRef each : relocations.relocations()) {
+    LoadedSection::Hole hole{.offset = each.getOffset(), .type = each.getType()};
+    if (auto addend = each.getAddend()) {
+      hole.addend = *addend;
+    } else {
+      llvm::consumeError(addend.takeError());
+    }
+    if (auto name = each.getSymbol()->getName()) {
+      hole.symbol = name->str();
+    } else {
+      llvm::consumeError(name.takeError());
+    }
+    holes.push_back(std::move(hole));
+  }
+  return holes;
+}
+
+Result<std::vector<LoadedSection>> LoadedSectionsOf(std::string_view object) {
+  LF_TRY(const auto file, Open(object));
+  if (!file->isELF()) return Unreadable("the object is no ELF file");
+  std::vector<LoadedSection> sections;
+  for (const llvm::object::SectionRef& section : file->sections()) {
+    auto relocated = section.getRelocatedSection();
+    if (!relocated) return Unreadable(llvm::toString(relocated.takeError()));
+    const bool fills = *relocated != file->section_end() && IsLoaded(**relocated);
+    if (!fills && !IsLoaded(section)) continue;
+    auto name = fills ? (*relocated)->getName() : section.getName();
+    auto bytes = section.getContents();
+    if (!name || !bytes) {
+      std::string why = name ? "" : llvm::toString(name.takeError());
+      if (!bytes) why += llvm::toString(bytes.takeError());
+      return Unreadable(std::move(why));
+    }
+    LoadedSection loaded{.name = name->str(), .bytes = fills ? "" : bytes->str(), .holes = {}};
+    if (fills) loaded.holes = HolesOf(section);
+    sections.push_back(std::move(loaded));
+  }
+  return sections;
 }
 
 std::optional<ProfilePlace> PlaceAt(std::uint32_t line, std::uint32_t column) {
@@ -109,12 +180,16 @@ SourceLines::Scope::~Scope() {
   if (lines_ != nullptr) builder_.SetCurrentDebugLocation(before_->location);
 }
 
+Result<bool> HaveSameCode(std::string_view a, std::string_view b) {
+  LF_TRY(const std::vector<LoadedSection> of_a, LoadedSectionsOf(a));
+  LF_TRY(const std::vector<LoadedSection> of_b, LoadedSectionsOf(b));
+  return of_a == of_b;
+}
+
 Result<std::vector<CodeSpan>> SpansOf(std::string_view object) {
-  const llvm::MemoryBufferRef buffer(llvm::StringRef(object.data(), object.size()), "kernel");
-  auto file = llvm::object::ObjectFile::createObjectFile(buffer);
-  if (!file) return Unreadable(llvm::toString(file.takeError()));
+  LF_TRY(const auto file, Open(object));
   std::optional<std::uint64_t> entry;
-  for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
+  for (const llvm::object::SymbolRef& symbol : file->symbols()) {
     auto name = symbol.getName();
     auto address = symbol.getAddress();
     if (name && address && *name == kKernelSymbol) entry = *address;
@@ -122,7 +197,7 @@ Result<std::vector<CodeSpan>> SpansOf(std::string_view object) {
     if (!address) llvm::consumeError(address.takeError());
   }
   if (!entry) return Unreadable("there is no kernel");
-  const auto context = llvm::DWARFContext::create(**file);
+  const auto context = llvm::DWARFContext::create(*file);
   std::vector<CodeSpan> spans;
   for (const auto& unit : context->compile_units()) {
     if (const auto* table = context->getLineTableForUnit(unit.get())) {

@@ -58,6 +58,11 @@ class SourceLines {
   std::unique_ptr<Info> info_;
 };
 
+// Whether two objects are the same code: what is loaded of them is equal, and so is what the linker
+// is to fill in. Neither debug information nor the order of symbols counts. kCorrupt: one of them
+// cannot be read.
+Result<bool> HaveSameCode(std::string_view a, std::string_view b);
+
 // The spans of the code in an object that was made with SourceLines, in bytes from the kernel's
 // entry, ascending. kCorrupt: it has no such information.
 Result<std::vector<CodeSpan>> SpansOf(std::string_view object);
