@@ -52,8 +52,7 @@ ChildPrograms ChildProgramsOf(const WorkerConfig& config, const Backend& backend
   reference.limits = {.private_bytes = config.reference_private_bytes,
                       .address_space_bytes = 2 * config.reference_private_bytes};
   reference.run = [isolation](Channel& channel) { return RunReferenceChild(channel, isolation); };
-  for (const ChildRole role :
-       {ChildRole::kVerifier, ChildRole::kExecutor, ChildRole::kProfiler}) {
+  for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor, ChildRole::kProfiler}) {
     programs.by_role[role].limits.private_bytes = config.executor_private_bytes;
     programs.by_role[role].run =
         [options = ExecutorChildOptions{.role = role,

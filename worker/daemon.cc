@@ -44,8 +44,9 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier,
-                                  ChildRole::kExecutor, ChildRole::kPasses, ChildRole::kProfiler};
+constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference,
+                                  ChildRole::kVerifier, ChildRole::kExecutor,
+                                  ChildRole::kPasses,   ChildRole::kProfiler};
 
 // Keeps the rest of this process and its children off the timing core.
 Status LeaveTimingCore(const monitoring::CorePlan& cores) {
@@ -141,9 +142,8 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend, const
   ExecutorProcess executor(*fork_server, {.run_limit = config.run_limit}, on_restart);
   LF_TRY_VOID(executor.EnsureChild());
   ExecutorProcess canaries(*fork_server, {.run_limit = config.run_limit}, on_restart);
-  ExecutorProcess profiler(*fork_server,
-                           {.role = ChildRole::kProfiler, .run_limit = config.run_limit},
-                           on_restart);
+  ExecutorProcess profiler(
+      *fork_server, {.role = ChildRole::kProfiler, .run_limit = config.run_limit}, on_restart);
   const TimingSlot::Options slot_options;
   const Result<DeviceReading> metered = MeasureDeviceAlone(
       canaries, slot_lock, hardware,

@@ -43,10 +43,11 @@ void ForEachField(Visitor&& visit, Specs&... specs) {
                                   cut_above_ns, deadline_s, max_age_s, min_grade, profile] = spec;
   };
   visit(JobField{"rules", 3, "which actions are legal", FieldScope::kLoops}, specs.rules...);
-  visit(JobField{"on_illegal", 4, "what an illegal action does", FieldScope::kLoops}, specs.on_illegal...);
-  visit(JobField{"merge_all_first", 5, "merge all loops before the first action",
-                 FieldScope::kLoops},
-        specs.merge_all_first...);
+  visit(JobField{"on_illegal", 4, "what an illegal action does", FieldScope::kLoops},
+        specs.on_illegal...);
+  visit(
+      JobField{"merge_all_first", 5, "merge all loops before the first action", FieldScope::kLoops},
+      specs.merge_all_first...);
   visit(JobField{"dialect", 6, "must be the benchmark's", FieldScope::kLoops}, specs.dialect...);
   visit(JobField{"device", 7, "device to measure on", FieldScope::kAll}, specs.device...);
   visit(JobField{"fresh", 8, "measure even if the store knows the answer", FieldScope::kAll},
@@ -54,7 +55,8 @@ void ForEachField(Visitor&& visit, Specs&... specs) {
   visit(JobField{kTagField, 9, "JSON, returned unchanged", FieldScope::kAll}, specs.tag...);
   visit(JobField{"priority", 10, "higher first, among your own jobs", FieldScope::kAll},
         specs.priority...);
-  visit(JobField{"threads", 11, "threads that the kernel may use", FieldScope::kLoops}, specs.threads...);
+  visit(JobField{"threads", 11, "threads that the kernel may use", FieldScope::kLoops},
+        specs.threads...);
   visit(JobField{"cache", 12, "what the caches hold when a timed run starts"}, specs.cache...);
   visit(JobField{"labels", 13, "labels that the worker must carry", FieldScope::kAll},
         specs.labels...);

@@ -19,8 +19,8 @@ using Numbers = std::vector<double>;
 
 constexpr double kNotFused = -1;
 
-// The columns of a profile's lines, each with how a line gives and takes its value. Set refuses what
-// no worker of this version says.
+// The columns of a profile's lines, each with how a line gives and takes its value. Set refuses
+// what no worker of this version says.
 struct Column {
   std::string_view name;
   double (*get)(const ProfileLine& line);

@@ -28,11 +28,10 @@ enum class ProfilePart : std::uint8_t {
 };
 template <>
 struct EnumNames<ProfilePart> {
-  static constexpr std::array kAll = {NamedValue{ProfilePart::kNode, "node"},
-                                      NamedValue{ProfilePart::kPack, "pack"},
-                                      NamedValue{ProfilePart::kZero, "zero"},
-                                      NamedValue{ProfilePart::kCombine, "combine"},
-                                      NamedValue{ProfilePart::kOutside, "outside"}};
+  static constexpr std::array kAll = {
+      NamedValue{ProfilePart::kNode, "node"}, NamedValue{ProfilePart::kPack, "pack"},
+      NamedValue{ProfilePart::kZero, "zero"}, NamedValue{ProfilePart::kCombine, "combine"},
+      NamedValue{ProfilePart::kOutside, "outside"}};
 };
 
 // A node of the tree, or a part of what runs for it.
@@ -63,24 +62,24 @@ struct Profile {
   // The time of the instrumented copy, or of the kernel while it was sampled, over the plain
   // kernel's, minus 1. Below 0: within what the host's noise hides.
   double overhead = 0;
-  double run_ns = 0;  // of one run of the plain kernel beside it; no figure
-  std::string note;   // what is not shown and why; "": all is
-  std::string code_hash;  // of the plain kernel, as Evaluation::code_hash
+  double run_ns = 0;               // of one run of the plain kernel beside it; no figure
+  std::string note;                // what is not shown and why; "": all is
+  std::string code_hash;           // of the plain kernel, as Evaluation::code_hash
   std::vector<ProfileLine> lines;  // in the order of the tree
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 
 inline constexpr std::size_t kMostProfileLines = 1024;
 
-// "level", "overhead", "run_ns", "note", "code_hash", and lists of equal length, an element for each line: "ref",
-// "part" (the number of a ProfilePart), "share", "low", "high", "cycles", "entries", "samples" and
-// "fused_into" (-1: not fused).
+// "level", "overhead", "run_ns", "note", "code_hash", and lists of equal length, an element for
+// each line: "ref", "part" (the number of a ProfilePart), "share", "low", "high", "cycles",
+// "entries", "samples" and "fused_into" (-1: not fused).
 Observed ToObserved(const Profile& profile);
 // nullopt: they are no profile.
 std::optional<Profile> ProfileOf(const Observed& observed);
 
-// The job that profiles the tree of a loop schedule: `spec` without the fields that mean nothing for
-// a profile.
+// The job that profiles the tree of a loop schedule: `spec` without the fields that mean nothing
+// for a profile.
 JobSpec AsProfile(JobSpec spec, ProfileLevel level);
 
 // What a profile of this level of the tree is stored under.

@@ -12,7 +12,8 @@ namespace loopfleet {
 
 struct ProfileRow {
   ProfileLine line;
-  std::string text;  // the node as it is printed, indented by one blank a level, or what the part is
+  std::string
+      text;  // the node as it is printed, indented by one blank a level, or what the part is
   bool is_known = false;  // false: the profile does not say, and the line's figures are 0
   double total = 0;       // the share of the node with all inside it; of another part its own share
 };

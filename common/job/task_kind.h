@@ -11,10 +11,9 @@ namespace loopfleet {
 enum class TaskKind : std::uint8_t { kLoopSchedule, kProbe, kPasses, kProfile };
 template <>
 struct EnumNames<TaskKind> {
-  static constexpr std::array kAll = {NamedValue{TaskKind::kLoopSchedule, "loop_schedule"},
-                                      NamedValue{TaskKind::kProbe, "probe"},
-                                      NamedValue{TaskKind::kPasses, "passes"},
-                                      NamedValue{TaskKind::kProfile, "profile"}};
+  static constexpr std::array kAll = {
+      NamedValue{TaskKind::kLoopSchedule, "loop_schedule"}, NamedValue{TaskKind::kProbe, "probe"},
+      NamedValue{TaskKind::kPasses, "passes"}, NamedValue{TaskKind::kProfile, "profile"}};
 };
 
 }  // namespace loopfleet

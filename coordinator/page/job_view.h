@@ -19,8 +19,8 @@ inline constexpr std::size_t kMaxStepBytes = std::size_t{256} << 10;
 // `profile`: of the job's tree, on the hardware that measured it; null: none is stored.
 Json JobViewJson(JobId id, const storage::StoredJob& job, const Profile* profile = nullptr);
 
-// The finest stored profile of the tree of a measured job, under the job's conditions; of a job that
-// is a profile, its own. nullopt: there is none, or it cannot be read.
+// The finest stored profile of the tree of a measured job, under the job's conditions; of a job
+// that is a profile, its own. nullopt: there is none, or it cannot be read.
 std::optional<Profile> FindProfile(const storage::StoredJob& job, storage::StoreReader& reader);
 
 // An outcome as a row of a table.

@@ -37,24 +37,6 @@ std::int64_t Away(const PlanIndex& index, const Displacement& displacement) {
 
 }  // namespace
 
-std::optional<std::uint32_t> FusedProduct(const Body& body) {
-  const Statement& last = body.statements.back();
-  if (last.reduced.empty() || last.op != Op::kAdd || last.operands.size() != 1) return std::nullopt;
-  const ValueOf* value = std::get_if<ValueOf>(&last.operands[0]);
-  if (value == nullptr) return std::nullopt;
-  const Statement& product = body.statements[value->statement];
-  if (product.op != Op::kMultiply || product.operands.size() != 2 || product.target.has_value()) {
-    return std::nullopt;
-  }
-  for (std::size_t i = value->statement + 1; i + 1 < body.statements.size(); ++i) {
-    for (const Operand& operand : body.statements[i].operands) {
-      const ValueOf* other = std::get_if<ValueOf>(&operand);
-      if (other != nullptr && other->statement == value->statement) return std::nullopt;
-    }
-  }
-  return value->statement;
-}
-
 Value*& LoadCache::At(const Access& access, const Displacement& displacement, const Lanes& lanes) {
   const std::int64_t elements = ElementsAway(access, displacement);
   if (access.IsAffine()) return loaded_[{&access, elements, lanes.width, lanes.mask}];

@@ -44,10 +44,6 @@ class LoadCache {
       guarded_;
 };
 
-// The multiplication whose product is used only by the sum that ends the body: the two become one
-// fused operation. nullopt: the body has none.
-std::optional<std::uint32_t> FusedProduct(const Body& body);
-
 class BodyEmitter {
  public:
   BodyEmitter(llvm::IRBuilderBase& builder, const VectorShape& shape, const LoopState& state)

@@ -87,8 +87,8 @@ class CpuCompiler::Impl {
                                            const CompileOptions& options) {
     LF_TRY(Kernel plain, Compile(tree, {.threads = options.threads}));
     const auto unreadable = [](Error error) {
-      return std::unexpected(Failure{.code = FailureCode::kCompileError,
-                                     .message = std::move(error).message});
+      return std::unexpected(
+          Failure{.code = FailureCode::kCompileError, .message = std::move(error).message});
     };
     const Result<bool> is_same = HaveSameCode(plain.object, noted.object);
     if (!is_same) return unreadable(is_same.error());
@@ -204,8 +204,7 @@ class CpuCompiler::Impl {
     if (wanted.kind == Instrumentation::Kind::kCounters) {
       probes.cells_offset =
           (plan.scratch_bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
-      plan.scratch_bytes =
-          probes.cells_offset + places.sites.size() * 2 * sizeof(std::uint64_t);
+      plan.scratch_bytes = probes.cells_offset + places.sites.size() * 2 * sizeof(std::uint64_t);
       profile.probes = {.offset = probes.cells_offset, .sites = places.sites};
     }
     return EmitKernel(plan, shape_, module, &probes);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/cpu/body_emitter.h"
 #include "worker/lowering/loop_nest.h"
 
 namespace loopfleet::worker {
@@ -164,9 +163,10 @@ class Walker {
     if (ref == kNoParent || ref == around.ref) return around;
     const TreeRef parent = origins_.tree.nodes()[ref].parent;
     if (parent == kNoParent || origins_.outermost[parent] != around.ref) return around;
-    const std::size_t site = AddSite({.place = {.ref = ref},
-                                      .parent = static_cast<std::uint32_t>(around.site),
-                                      .entries = places_.sites[around.site].entries * around.iterations});
+    const std::size_t site =
+        AddSite({.place = {.ref = ref},
+                 .parent = static_cast<std::uint32_t>(around.site),
+                 .entries = places_.sites[around.site].entries * around.iterations});
     places_.loop_sites[step.loop] = site;
     return {.site = site, .ref = ref};
   }

@@ -1,7 +1,7 @@
 #pragma once
 // PlanPlaces: which node of the tree that a job asked for each loop and operation of a plan belongs
-// to, and where an instrumented copy can read the clock. The plan may be of another tree: loops were
-// joined and cut into strips.
+// to, and where an instrumented copy can read the clock. The plan may be of another tree: loops
+// were joined and cut into strips.
 
 #include <cstddef>
 #include <map>
@@ -22,7 +22,7 @@ struct LoopOrigins {
 };
 
 struct PlanPlaces {
-  std::vector<ProfilePlace> loops;                    // by LoopId
+  std::vector<ProfilePlace> loops;                      // by LoopId
   std::map<const Statement*, ProfilePlace> statements;  // never iterated
   // By step of the plan, then by loop: the site around it. Loops of register blocks, loops split
   // over threads from the inside, and loops that strips moved have none.

@@ -106,8 +106,8 @@ void AddRows(const llvm::DWARFDebugLine::LineTable& table, std::uint64_t entry,
   for (const llvm::DWARFDebugLine::Row& row : table.Rows) {
     const std::int64_t begin =
         static_cast<std::int64_t>(row.Address.Address) - static_cast<std::int64_t>(entry);
-    const auto place =
-        row.EndSequence ? ProfilePlace{.part = ProfilePart::kOutside} : PlaceAt(row.Line, row.Column);
+    const auto place = row.EndSequence ? ProfilePlace{.part = ProfilePart::kOutside}
+                                       : PlaceAt(row.Line, row.Column);
     if (place) {
       spans.push_back({.begin = open.value_or(begin), .place = *place});
       open.reset();

@@ -5,8 +5,8 @@
 // measured before is not measured again: the worker remembers (measured_code.h), or the
 // coordinator's store does (code_lookups.h), which is asked while the kernel is verified. A kernel
 // is measured in several rounds (worker/timing/measurement_rounds.h), and other kernels use the
-// slot between them. Probes, profiles (worker/evaluation/profiler.h) and canaries run while the slot
-// is empty.
+// slot between them. Probes, profiles (worker/evaluation/profiler.h) and canaries run while the
+// slot is empty.
 
 #include <chrono>
 #include <deque>
@@ -150,7 +150,8 @@ class Pipeline final : public LeaseRunner {
   };
   // The kernel in its place, with the program's inputs and memory for what it writes.
   std::expected<KernelCall, Failure> CallFor(Preparer& preparer, const looptree::LoopTree& tree,
-                                             const CompiledKernel& compiled, CodeArena::Place& code);
+                                             const CompiledKernel& compiled,
+                                             CodeArena::Place& code);
   static ReferenceMaker MakerFor(Preparer& preparer);
   // Runs the kernel once, off the slot, and verifies its output.
   std::expected<Verified, Failure> Verify(Preparer& preparer, const KernelCall& call);

@@ -110,8 +110,8 @@ std::vector<ProfileLine> LinesOfSamples(std::size_t nodes, const ProfileMap& map
   std::map<ProfilePlace, std::uint64_t> seen;
   for (TreeRef ref = 0; ref < nodes; ++ref) seen[{.ref = ref}] = 0;
   for (const std::uint32_t offset : offsets) {
-    const auto after = std::ranges::upper_bound(map.spans, std::int64_t{offset}, {},
-                                                &CodeSpan::begin);
+    const auto after =
+        std::ranges::upper_bound(map.spans, std::int64_t{offset}, {}, &CodeSpan::begin);
     const bool is_outside = after == map.spans.begin();
     ++seen[is_outside ? ProfilePlace{.part = ProfilePart::kOutside} : std::prev(after)->place];
   }

@@ -23,8 +23,9 @@ using ProbeReading = std::vector<ProbeCount>;
 // Ticks of one entry, on average over the readings; 0: it was not entered.
 double TicksOfEntry(std::span<const ProbeReading> readings, std::size_t site);
 
-// Of the roots and the loops `loops`, with the rest of the kernel as kOutside. Shares are the median
-// over the readings, with the interval that holds it with 95 %. At least one reading, each with the same sites.
+// Of the roots and the loops `loops`, with the rest of the kernel as kOutside. Shares are the
+// median over the readings, with the interval that holds it with 95 %. At least one reading, each
+// with the same sites.
 std::vector<ProfileLine> LinesOfReadings(std::span<const ProbeSite> sites,
                                          const std::set<looptree::TreeRef>& loops,
                                          std::span<const ProbeReading> readings);

@@ -50,8 +50,8 @@ std::optional<Failure> WhyNoProbes(const PlacedKernel& copy) {
   const bool fits = probes && !probes->sites.empty() && probes->offset <= scratch &&
                     probes->sites.size() * sizeof(ProbeCount) <= scratch - probes->offset;
   const bool is_tree = fits && std::ranges::all_of(probes->sites, [&](const ProbeSite& site) {
-    return site.parent < probes->sites.size() && site.entries >= 1;
-  });
+                         return site.parent < probes->sites.size() && site.entries >= 1;
+                       });
   if (is_tree) return std::nullopt;
   return Failure{.code = FailureCode::kCompileError,
                  .message = "the instrumented copy of the kernel does not say where it counts"};
@@ -71,8 +71,8 @@ std::expected<Profile, Failure> Profiler::Run(ProfileLevel level) {
 
 std::expected<Profiler::Counted, Failure> Profiler::Count(const PlacedKernel& plain,
                                                           const std::set<TreeRef>& loops) {
-  LF_TRY(const PlacedKernel copy, parts_.prepare({.kind = Instrumentation::Kind::kCounters,
-                                                  .loops = loops}));
+  LF_TRY(const PlacedKernel copy,
+         parts_.prepare({.kind = Instrumentation::Kind::kCounters, .loops = loops}));
   if (auto failure = WhyNoProbes(copy)) return std::unexpected(*std::move(failure));
   const ProbeCells& probes = *copy.compiled.kernel.profile.probes;
   const std::span<std::byte> cells = CellsOf(copy, probes);
@@ -155,13 +155,12 @@ std::expected<Profile, Failure> Profiler::RunLines() {
       return static_cast<std::uint64_t>(Nanos(duration).count());
     };
     LF_TRY(samples,
-           profiler.Sample(plain.call,
-                           {.code_address = plain.code.address(),
-                            .code_bytes = plain.compiled.code.bytes.size(),
-                            .duration_ns = nanoseconds(rules_.sampling),
-                            .interval_ns = nanoseconds(rules_.between_samples),
-                            .runs_between_looks = static_cast<std::uint64_t>(
-                                std::max(1.0, kLookEveryNs / std::max(1.0, profile.run_ns)))}));
+           profiler.Sample(plain.call, {.code_address = plain.code.address(),
+                                        .code_bytes = plain.compiled.code.bytes.size(),
+                                        .duration_ns = nanoseconds(rules_.sampling),
+                                        .interval_ns = nanoseconds(rules_.between_samples),
+                                        .runs_between_looks = static_cast<std::uint64_t>(std::max(
+                                            1.0, kLookEveryNs / std::max(1.0, profile.run_ns)))}));
     return {};
   };
   LF_TRY_VOID(parts_.on_slot([&](ExecutorProcess& profiler) { ran = sample(profiler); }));
@@ -170,8 +169,8 @@ std::expected<Profile, Failure> Profiler::RunLines() {
   const double sampled_ns =
       static_cast<double>(samples.processor_ns) / static_cast<double>(samples.runs);
   profile.overhead = sampled_ns / profile.run_ns - 1;
-  profile.lines = LinesOfSamples(tree_.nodes().size(), plain.compiled.kernel.profile,
-                                 samples.offsets);
+  profile.lines =
+      LinesOfSamples(tree_.nodes().size(), plain.compiled.kernel.profile, samples.offsets);
   return profile;
 }
 

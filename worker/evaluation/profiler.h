@@ -1,7 +1,7 @@
 #pragma once
-// Profiler: makes the profile of one tree: has copies of its kernel compiled and verified, runs them
-// on the timing slot beside the plain kernel, and reads what they counted, or samples the plain one.
-// What runs here gives no figure. Used by one thread.
+// Profiler: makes the profile of one tree: has copies of its kernel compiled and verified, runs
+// them on the timing slot beside the plain kernel, and reads what they counted, or samples the
+// plain one. What runs here gives no figure. Used by one thread.
 
 #include <chrono>
 #include <expected>

@@ -103,16 +103,16 @@ struct CanaryRequest {
   std::uint64_t last_cache_bytes = 0;
   std::uint64_t time_limit_s = 0;
 };
-// Notes where a kernel is while it runs again and again. For a child of the role kProfiler. Answered
-// by Sampled.
+// Notes where a kernel is while it runs again and again. For a child of the role kProfiler.
+// Answered by Sampled.
 struct SampleRequest {
   std::uint64_t number = 0;
   CallSlots call;
   CodeSampler::Plan plan;
   std::uint64_t time_limit_s = 0;
 };
-using ExecutorRequest = std::variant<MapRequest, RunRequest, TimeRequest, MeterRequest,
-                                     CanaryRequest, SampleRequest>;
+using ExecutorRequest =
+    std::variant<MapRequest, RunRequest, TimeRequest, MeterRequest, CanaryRequest, SampleRequest>;
 
 struct RunDone {
   std::uint64_t number = 0;

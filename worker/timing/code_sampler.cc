@@ -50,8 +50,7 @@ bool IsInCode(std::uint64_t address) { return watch.begin <= address && address 
 // numbers and pointers to data, and those of functions are return addresses.
 std::uint32_t CallerOffset(std::uint64_t stack) {
   constexpr std::uint64_t kMostWords = 4096;
-  const std::uint64_t end =
-      std::min(watch.stack_end, stack + kMostWords * sizeof(std::uint64_t));
+  const std::uint64_t end = std::min(watch.stack_end, stack + kMostWords * sizeof(std::uint64_t));
   for (std::uint64_t at = stack; at + sizeof(std::uint64_t) <= end; at += sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
     std::memcpy(&word, reinterpret_cast<const void*>(at), sizeof word);

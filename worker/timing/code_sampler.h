@@ -1,8 +1,8 @@
 #pragma once
-// CodeSampler: where in its code a kernel spends its time. A timer signal interrupts it about once a
-// millisecond, at random distances, so that no loop of the kernel keeps step with it, and notes the
-// instruction. Needs no rights but that of setting the process's own timer. One in a process; used
-// by its first thread, which has to be the only one that does not block SIGALRM.
+// CodeSampler: where in its code a kernel spends its time. A timer signal interrupts it about once
+// a millisecond, at random distances, so that no loop of the kernel keeps step with it, and notes
+// the instruction. Needs no rights but that of setting the process's own timer. One in a process;
+// used by its first thread, which has to be the only one that does not block SIGALRM.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,8 +28,8 @@ class CodeSampler {
   struct Plan {
     std::uint64_t code_address = 0;
     std::uint64_t code_bytes = 0;
-    std::uint64_t duration_ns = 0;  // of processor time; at least one run
-    std::uint64_t interval_ns = 0;       // between signals, on average
+    std::uint64_t duration_ns = 0;         // of processor time; at least one run
+    std::uint64_t interval_ns = 0;         // between signals, on average
     std::uint64_t runs_between_looks = 1;  // at the clock
   };
 

@@ -283,9 +283,10 @@ void AddProfile(CommandLine& line, CLI::App& noun) {
       [flags](const CommandRun& run) { return RunProfile(*flags, run); });
   profile.add_option("job", flags->job, "BATCH.INDEX")->type_name("JOB")->required();
   profile
-      .add_option("--level", flags->level,
-                  "roots: by a clock between them; loops: by counters in a copy of the kernel; lines "
-                  "(default): by samples of the kernel itself")
+      .add_option(
+          "--level", flags->level,
+          "roots: by a clock between them; loops: by counters in a copy of the kernel; lines "
+          "(default): by samples of the kernel itself")
       ->check(CLI::IsMember({"roots", "loops", "lines"}));
   profile.add_flag("--fresh", flags->fresh, "profile it again even if the store has a profile");
   profile.add_flag("--json", flags->json, "print the outcome as one JSON value");

@@ -91,7 +91,8 @@ Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
 Status JobTable::RaiseOldestProgram(int version) {
   if (oldest_program_ >= version) return {};
   oldest_program_ = version;
-  LF_TRY(Query query, connection_.Start("UPDATE writer SET oldest_program = max(oldest_program, ?)"));
+  LF_TRY(Query query,
+         connection_.Start("UPDATE writer SET oldest_program = max(oldest_program, ?)"));
   return query.Add(version).Run();
 }
 

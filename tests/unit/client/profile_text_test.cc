@@ -9,7 +9,8 @@
 namespace loopfleet::client {
 namespace {
 
-// for m : L0, for n : L1, for k : L2, %2 multiply : L3, %3 add : L4, then %4 write in loops of its own.
+// for m : L0, for n : L1, for k : L2, %2 multiply : L3, %3 add : L4, then %4 write in loops of its
+// own.
 JobSpec SomeJob(ProfileLevel level) {
   JobSpec spec{.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm4_8_16"}};
   spec.profile = level;

@@ -55,8 +55,7 @@ TEST(Task, AProbeRefusesWhatMeansNothingForIt) {
       {FailureCode::kMalformed, "'merge_all_first'", [](JobSpec& s) { s.merge_all_first = true; }},
       {FailureCode::kMalformed, "'precision'", [](JobSpec& s) { s.precision = 0.01; }},
       {FailureCode::kMalformed, "'passes'", [](JobSpec& s) { s.passes = {"gvn"}; }},
-      {FailureCode::kMalformed, "'profile'",
-       [](JobSpec& s) { s.profile = ProfileLevel::kRoots; }},
+      {FailureCode::kMalformed, "'profile'", [](JobSpec& s) { s.profile = ProfileLevel::kRoots; }},
       {FailureCode::kMalformed, "'device'", [](JobSpec& s) { s.device = DeviceRequest::kCuda; }},
   };
   for (const Case& c : cases) {

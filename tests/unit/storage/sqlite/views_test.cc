@@ -267,8 +267,8 @@ TEST_F(DocumentedTest, EveryQueryGivesTheColumnsThatAreShown) {
 // Every view can be read to its end, and the page describes it.
 TEST_F(DocumentedTest, EveryViewIsReadToItsEnd) {
   const auto views = Names("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name");
-  EXPECT_EQ(views,
-            (std::vector<std::string>{"v_best", "v_observations", "v_profiles", "v_results", "v_samples"}));
+  EXPECT_EQ(views, (std::vector<std::string>{"v_best", "v_observations", "v_profiles", "v_results",
+                                             "v_samples"}));
   for (const std::string& view : views) {
     const Answer answer = Ask("SELECT * FROM " + view);
     EXPECT_GT(answer.rows, 0) << view;

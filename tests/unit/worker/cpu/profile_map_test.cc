@@ -43,8 +43,8 @@ std::set<TreeRef> AllLoops(const LoopTree& tree) {
 class ProfileMapTest : public ::testing::Test {
  protected:
   Kernel Compile(const LoopTree& tree, Instrumentation::Kind kind, std::set<TreeRef> loops = {}) {
-    auto kernel = runner_.TryCompile(
-        tree, {.instrumentation = {.kind = kind, .loops = std::move(loops)}});
+    auto kernel =
+        runner_.TryCompile(tree, {.instrumentation = {.kind = kind, .loops = std::move(loops)}});
     EXPECT_TRUE(kernel) << (kernel ? "" : kernel.error().message);
     return *std::move(kernel);
   }
@@ -70,8 +70,7 @@ class ProfileMapTest : public ::testing::Test {
     for (int i = 0; i < runs; ++i) linked->function()(pointers.data());
     const ProbeCells& probes = *kernel.profile.probes;
     std::vector<Cells> counts(probes.sites.size());
-    std::memcpy(counts.data(),
-                reinterpret_cast<const std::byte*>(pointers.back()) + probes.offset,
+    std::memcpy(counts.data(), reinterpret_cast<const std::byte*>(pointers.back()) + probes.offset,
                 counts.size() * sizeof counts[0]);
     return counts;
   }
@@ -85,13 +84,14 @@ TEST_F(ProfileMapTest, NotingLinesChangesNoCode) {
   for (const ZooProgram& program : ProgramZoo()) {
     SplitMix64 random(7);
     for (int i = 0; i < 4; ++i) {
-      const LoopTree tree = i == 0 ? PlainTree(program.program) : RandomTree(program.program, random);
+      const LoopTree tree =
+          i == 0 ? PlainTree(program.program) : RandomTree(program.program, random);
       for (const std::uint32_t threads : {1U, 4U}) {
         SCOPED_TRACE(program.name);
         const auto plain = runner_.TryCompile(tree, {.threads = threads});
         const auto noted = runner_.TryCompile(
-            tree, {.threads = threads, .instrumentation = {.kind = Instrumentation::Kind::kLines,
-                                                           .loops = {}}});
+            tree, {.threads = threads,
+                   .instrumentation = {.kind = Instrumentation::Kind::kLines, .loops = {}}});
         ASSERT_TRUE(plain && noted) << noted.error().message;
         EXPECT_EQ(noted->object, plain->object);
         EXPECT_TRUE(plain->profile == ProfileMap{});
@@ -169,9 +169,7 @@ TEST_F(ProfileMapTest, AProductThatOnlyASumUsesIsFusedWithIt) {
   const Kernel noted = Compile(tree, Instrumentation::Kind::kLines);
   ASSERT_EQ(noted.profile.fused.size(), 1U);
   const auto [product, sum] = noted.profile.fused[0];
-  const auto op_of = [&](TreeRef ref) {
-    return tree.program().nodes[tree.nodes()[ref].node].op;
-  };
+  const auto op_of = [&](TreeRef ref) { return tree.program().nodes[tree.nodes()[ref].node].op; };
   EXPECT_EQ(op_of(product), looptree::Op::kMultiply);
   EXPECT_EQ(op_of(sum), looptree::Op::kAdd);
   std::set<ProfilePlace> places;

@@ -60,7 +60,8 @@ class PipelineTest : public ChildrenFixture {
     slot_ = std::make_unique<TimingSlot>(
         TimingSlot::Options{},
         SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(),
-        TimingSlot::Children{.kernels = *executor_, .canaries = *executor_, .profiler = *executor_}, clock_);
+        TimingSlot::Children{.kernels = *executor_, .canaries = *executor_, .profiler = *executor_},
+        clock_);
     pipeline_ = std::make_unique<Pipeline>(
         options,
         Pipeline::Parts{.preparers = std::move(preparers),

@@ -70,13 +70,12 @@ TEST(ProfileLines, OneLevelDeeperWhereEntriesAreLong) {
 }
 
 TEST(ProfileLines, SamplesBelongToTheSpanTheyLieIn) {
-  const ProfileMap map{
-      .probes = std::nullopt,
-      .spans = {{.begin = 10, .place = {.part = ProfilePart::kOutside}},
-                {.begin = 20, .place = {.ref = 1}},
-                {.begin = 30, .place = {.ref = 2, .part = ProfilePart::kZero}},
-                {.begin = 40, .place = {.part = ProfilePart::kOutside}}},
-      .fused = {{2, 3}}};
+  const ProfileMap map{.probes = std::nullopt,
+                       .spans = {{.begin = 10, .place = {.part = ProfilePart::kOutside}},
+                                 {.begin = 20, .place = {.ref = 1}},
+                                 {.begin = 30, .place = {.ref = 2, .part = ProfilePart::kZero}},
+                                 {.begin = 40, .place = {.part = ProfilePart::kOutside}}},
+                       .fused = {{2, 3}}};
   const std::vector<std::uint32_t> offsets = {5, 10, 20, 29, 30, 41, UINT32_MAX, 25};
   const auto lines = LinesOfSamples(4, map, offsets);
   ASSERT_EQ(lines.size(), 6U);

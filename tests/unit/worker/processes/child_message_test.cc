@@ -111,9 +111,10 @@ TEST(ChildMessageTest, WhatProfilesNeedComesBack) {
 
   CompiledKernel kernel = SomeKernel();
   kernel.kernel.profile = {
-      .probes = ProbeCells{.offset = 64,
-                           .sites = {{.place = {.part = ProfilePart::kOutside}},
-                                     {.place = {.ref = 4}, .parent = 0, .entries = 7, .is_root = true}}},
+      .probes =
+          ProbeCells{.offset = 64,
+                     .sites = {{.place = {.part = ProfilePart::kOutside}},
+                               {.place = {.ref = 4}, .parent = 0, .entries = 7, .is_root = true}}},
       .spans = {{.begin = -3, .place = {.ref = 2, .part = ProfilePart::kZero}}},
       .fused = {{1, 2}}};
   const auto made = DecodeCompileReply(EncodeCompileReply(kernel));
@@ -143,8 +144,8 @@ TEST(ChildMessageTest, WhatProfilesNeedComesBack) {
     return DecodeExecutorReply(
         Encode(ExecutorReply(Sampled{.number = 4, .samples = std::move(samples)})));
   };
-  const auto sampled = reply_of(
-      {.offsets = {1, CodeSamples::kElsewhere}, .runs = 12, .processor_ns = 13});
+  const auto sampled =
+      reply_of({.offsets = {1, CodeSamples::kElsewhere}, .runs = 12, .processor_ns = 13});
   ASSERT_TRUE(sampled);
   EXPECT_EQ(std::get<Sampled>(*sampled).number, 4U);
   EXPECT_EQ(std::get<Sampled>(*sampled).samples.offsets,
