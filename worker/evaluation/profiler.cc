@@ -97,6 +97,7 @@ std::expected<Profiler::Counted, Failure> Profiler::Count(const PlacedKernel& pl
   if (!ran) return std::unexpected(std::move(ran).error());
   counted.overhead = copy_ns / counted.run_ns - 1;
   LF_TRY_VOID(copy.call.arena->Check(copy.call.workload->expected));
+  LF_TRY_VOID(plain.call.arena->Check(plain.call.workload->expected));
   return counted;
 }
 

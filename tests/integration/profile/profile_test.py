@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import sqlite3
 import sys
 import unittest
@@ -104,6 +105,22 @@ class ProfileTest(unittest.TestCase):
         self.assertIn("'profile'", error("eval", "probe://peaks-v0", "--profile", "lines"))
         self.assertIn("roots", error("job", "profile", self.job, "--level", "line"))
         self.assertIn("not a job", error("job", "profile", "12"))
+
+    def test_the_example_of_the_page(self):
+        page = (pathlib.Path(__file__).resolve().parents[3] / "docs" / "PROFILE.md").read_text()
+        (command,) = re.findall(r"^```console\n\$ loopfleet (.*?)\n```$", page, re.MULTILINE)
+        (shown,) = re.findall(r"^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        done = self.cluster.command(*command.split())
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+        def nodes(text):
+            """The lines of the tree without their figures; which parts were seen differs from run to run."""
+            return [re.split(r"  +(?=[\d(])", line.rstrip(" █"))[0] for line in text.splitlines()
+                    if line.lstrip().startswith(("for ", "%"))]
+        self.assertGreater(len(nodes(shown)), 5)
+        self.assertEqual(nodes(done.stdout), nodes(shown))
+        self.assertIn("(packs inputs for L0)", shown)
+        self.assertRegex(shown, r"(?m)^by lines: \d+ samples of the kernel, [+-][\d.]+ % of its time; no figure$")
 
     def test_threads(self):
         (outcome,) = self.cluster.json("eval", "benchmark://mm-v0/mm256_256_256", "--profile", "roots", "--threads", "2")
