@@ -69,7 +69,7 @@ std::string ProfileText(const JobSpec& spec, const Profile& profile) {
   std::string text = WithoutTrailingBlanks(
       profile.level == ProfileLevel::kLines
           ? fmt::format("{:<{}}  {:>6}  {:>6}  {:>14}", "", width, "total %", "self %", "95 %")
-          : fmt::format("{:<{}}  {:>6}  {:>14}  {:>12}  {:>9}", "", width, "%", "range", "cycles",
+          : fmt::format("{:<{}}  {:>6}  {:>14}  {:>12}  {:>9}", "", width, "%", "95 %", "cycles",
                         "entries"));
   for (const ProfileRow& row : rows) text += WithoutTrailingBlanks(RowText(profile, row, width));
   text += fmt::format("by {}: {}; no figure\n", EnumName(profile.level), EvidenceText(profile));

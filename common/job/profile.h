@@ -43,8 +43,8 @@ struct ProfilePlace {
 
 struct ProfileLine {
   ProfilePlace place;
-  // Of the kernel's time, 0 to 1. Roots and loops: with all inside; the interval is the range over
-  // repetitions. Lines: of this line alone; the interval holds the true share with 95 %.
+  // Of the kernel's time, 0 to 1, with a 95 % interval. Roots and loops: with all inside, the
+  // median over repetitions. Lines: of this line alone, by samples.
   double share = 0;
   double low = 0;
   double high = 0;

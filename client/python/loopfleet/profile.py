@@ -22,7 +22,7 @@ class ProfileLine:
     part: str               # "node", "pack", "zero", "combine", or "outside" of all nodes
     text: str               # as printed in the tree, or what the part is
     share: float            # roots and loops: with all inside; lines: of this line alone
-    low: float              # 95 % interval of a share by samples; the range over repetitions of another one
+    low: float              # the 95 % interval: of the true share by samples, of the median over repetitions
     high: float
     total: float            # with all inside
     cycles: float           # of one run, in ticks of the clock that is read; 0 of lines

@@ -108,8 +108,9 @@ class ProfileTest(unittest.TestCase):
 
     def test_the_example_of_the_page(self):
         page = (pathlib.Path(__file__).resolve().parents[3] / "docs" / "PROFILE.md").read_text()
-        (command,) = re.findall(r"^```console\n\$ loopfleet (.*?)\n```$", page, re.MULTILINE)
-        (shown,) = re.findall(r"^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        (command,) = [text.removeprefix("$ loopfleet ") for kind, text in blocks if kind == "console"]
+        (shown,) = [text for kind, text in blocks if not kind]
         done = self.cluster.command(*command.split())
         self.assertEqual(done.returncode, 0, done.stderr)
 

@@ -42,17 +42,18 @@ std::set<TreeRef> AllLoops(const LoopTree& tree) {
 
 class ProfileMapTest : public ::testing::Test {
  protected:
-  Kernel Compile(const LoopTree& tree, Instrumentation::Kind kind, std::set<TreeRef> loops = {}) {
-    auto kernel =
-        runner_.TryCompile(tree, {.instrumentation = {.kind = kind, .loops = std::move(loops)}});
+  Kernel Compile(const LoopTree& tree, Instrumentation::Kind kind, std::set<TreeRef> loops = {},
+                 std::uint32_t threads = 1) {
+    auto kernel = runner_.TryCompile(
+        tree, {.threads = threads, .instrumentation = {.kind = kind, .loops = std::move(loops)}});
     EXPECT_TRUE(kernel) << (kernel ? "" : kernel.error().message);
     return *std::move(kernel);
   }
-  // What the copy of the tree counts in `runs` runs, by site, and that its result is right.
   struct Cells {
     std::uint64_t ticks = 0;
     std::uint64_t entries = 0;
   };
+  // What a copy counts in `runs` runs, by site.
   std::vector<Cells> Count(const Kernel& kernel, const LoopTree& tree, int runs) {
     const auto inputs = SmallIntegers(tree.program(), 1);
     constexpr std::size_t kAlignment = 64;
@@ -114,24 +115,26 @@ TEST_F(ProfileMapTest, NotingLinesChangesNoCode) {
 
 TEST_F(ProfileMapTest, ACopyWithProbesIsRightAndUsesTheCellsOnly) {
   for (const ZooProgram& program : ProgramZoo()) {
-    SCOPED_TRACE(program.name);
     SplitMix64 random(9);
-    const LoopTree tree = RandomTree(program.program, random);
-    const Kernel plain = Compile(tree, Instrumentation::Kind::kNone);
-    const Kernel copy = Compile(tree, Instrumentation::Kind::kCounters, AllLoops(tree));
-    ASSERT_TRUE(copy.profile.probes);
-    EXPECT_GE(copy.profile.probes->offset, plain.scratch_bytes);
-    EXPECT_EQ(copy.scratch_bytes,
-              copy.profile.probes->offset + 16 * copy.profile.probes->sites.size());
-    const auto inputs = SmallIntegers(tree.program(), 3);
-    std::string problems;
-    const auto right = runner_.Run(plain, inputs, problems);
-    const auto counted = runner_.Run(copy, inputs, problems);
-    EXPECT_EQ(problems, "");
-    ASSERT_EQ(right.size(), counted.size());
-    for (std::size_t i = 0; i < right.size(); ++i) {
-      EXPECT_EQ(std::memcmp(right[i].data(), counted[i].data(), right[i].size() * sizeof(float)),
-                0);
+    for (const std::uint32_t threads : {1U, 4U}) {
+      SCOPED_TRACE(program.name);
+      const LoopTree tree = RandomTree(program.program, random);
+      const Kernel plain = Compile(tree, Instrumentation::Kind::kNone, {}, threads);
+      const Kernel copy = Compile(tree, Instrumentation::Kind::kCounters, AllLoops(tree), threads);
+      ASSERT_TRUE(copy.profile.probes);
+      EXPECT_GE(copy.profile.probes->offset, plain.scratch_bytes);
+      EXPECT_EQ(copy.scratch_bytes,
+                copy.profile.probes->offset + 16 * copy.profile.probes->sites.size());
+      const auto inputs = SmallIntegers(tree.program(), 3);
+      std::string problems;
+      const auto right = runner_.Run(plain, inputs, problems);
+      const auto counted = runner_.Run(copy, inputs, problems);
+      EXPECT_EQ(problems, "");
+      ASSERT_EQ(right.size(), counted.size());
+      for (std::size_t i = 0; i < right.size(); ++i) {
+        EXPECT_EQ(std::memcmp(right[i].data(), counted[i].data(), right[i].size() * sizeof(float)),
+                  0);
+      }
     }
   }
 }
