@@ -79,6 +79,13 @@ def test_what_has_no_profile(client):
         client.profile(loopfleet.job(MM), ["down"])
 
 
+def test_an_older_coordinator_gives_a_figure(client):
+    figure = client.evaluate(MM, ACTIONS)
+    asked = loopfleet.job(MM, ACTIONS, profile="lines")
+    with pytest.raises(loopfleet.LoopfleetError, match="upgrade it"):
+        Profile.of(asked, figure)
+
+
 def test_the_example():
     (block,) = blocks_of(DOCUMENT, "python")
     done = subprocess.run([sys.executable, "-c", block], env=os.environ, capture_output=True, text=True)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from . import _core
 from ._core import Job, Outcome
+from .errors import LoopfleetError
 from .jobs import Actions, JobLike, job, make_job
 
 Level = Literal["roots", "loops", "lines"]
@@ -51,6 +52,9 @@ class Profile:
         if not outcome.ok:
             return cls(asked, outcome, level, (), 0.0, 0.0, "")
         values = outcome.observed
+        if values is None:
+            raise LoopfleetError("the coordinator passed over the field 'profile' and gave a figure: it is older than "
+                                 "this client; upgrade it")
         lines = tuple(ProfileLine(**row) for row in _core.profile_rows(asked, outcome))
         return cls(asked, outcome, level, lines, values["overhead"], values["run_ns"], values["note"])
 
