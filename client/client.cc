@@ -98,6 +98,7 @@ Answer<void> Client::Meet(const wire::Welcome& welcome) {
   if (was_replaced_) return std::unexpected(Replaced());
   coordinator_ = welcome.coordinator;
   epoch_ = welcome.epoch;
+  version_ = welcome.version;
   return {};
 }
 
@@ -274,6 +275,16 @@ Answer<void> Client::Pause(Nanos duration) {
 }
 
 Answer<wire::Accepted> Client::SubmitMessage(wire::SubmitJobs message) {
+  // It would pass over a field that it does not know, and answer another question.
+  for (const JobSpec& job : message.jobs) {
+    const std::uint16_t needed = wire::MinorVersionFor(job);
+    if (needed <= version_.minor) continue;
+    return std::unexpected(Refusal(
+        {.failure = {.code = FailureCode::kUnsupported,
+                     .message = fmt::format("a field of the job needs protocol 1.{}, and the "
+                                            "coordinator at {} speaks 1.{}: upgrade it",
+                                            needed, options_.address, version_.minor)}}));
+  }
   return Ask<wire::Accepted>(std::move(message), Nanos{0});
 }
 

@@ -144,6 +144,7 @@ class Client {
   std::uint64_t last_number_ = 0;
   std::string coordinator_;
   std::uint64_t epoch_ = 0;
+  wire::ProtocolVersion version_;  // the coordinator's
   Uuid incarnation_;               // of its database; nil: not told yet
   bool was_replaced_ = false;      // another incarnation has answered
   bool handshake_failed_ = false;  // since the last answer

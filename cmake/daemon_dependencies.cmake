@@ -18,7 +18,7 @@ target_compile_definitions(lf_llvm INTERFACE ${LLVM_DEFINITIONS_LIST})
 if(TARGET LLVM)
   target_link_libraries(lf_llvm INTERFACE LLVM)  # the shared libLLVM
 else()
-  llvm_map_components_to_libnames(LLVM_LIBS core orcjit native passes irreader AllTargetsCodeGens
+  llvm_map_components_to_libnames(LLVM_LIBS core orcjit native passes irreader debuginfodwarf AllTargetsCodeGens
                                   AllTargetsDescs AllTargetsInfos)
   target_link_libraries(lf_llvm INTERFACE ${LLVM_LIBS})
 endif()

@@ -14,6 +14,82 @@ constexpr std::size_t kMaxFailureTextBytes = 4096;
 
 enum class CompileTag : std::uint8_t { kKernel, kFailure };
 
+constexpr std::size_t kMostFused = 1024;
+
+void Put(ByteWriter& writer, const Instrumentation& instrumentation) {
+  writer.Put(instrumentation.kind);
+  writer.Put(std::uint64_t{instrumentation.loops.size()});
+  for (const looptree::TreeRef loop : instrumentation.loops) writer.Put(loop);
+}
+
+Instrumentation GetInstrumentation(ByteReader& reader) {
+  Instrumentation instrumentation{.kind = reader.GetEnum(Instrumentation::Kind::kLines),
+                                  .loops = {}};
+  for (std::size_t left = reader.GetCount(kMostProbeSites); left > 0; --left) {
+    instrumentation.loops.insert(reader.Get<looptree::TreeRef>());
+  }
+  return instrumentation;
+}
+
+void Put(ByteWriter& writer, const ProfilePlace& place) {
+  writer.Put(place.ref);
+  writer.Put(place.part);
+}
+
+ProfilePlace GetPlace(ByteReader& reader) {
+  const auto ref = reader.Get<looptree::TreeRef>();
+  return {.ref = ref, .part = reader.GetEnum(ProfilePart::kOutside)};
+}
+
+void Put(ByteWriter& writer, const ProfileMap& map) {
+  writer.Put(static_cast<std::uint8_t>(map.probes.has_value()));
+  if (map.probes) {
+    writer.Put(map.probes->offset);
+    writer.Put(std::uint64_t{map.probes->sites.size()});
+    for (const ProbeSite& site : map.probes->sites) {
+      Put(writer, site.place);
+      writer.Put(site.parent);
+      writer.Put(site.entries);
+      writer.Put(static_cast<std::uint8_t>(site.is_root));
+    }
+  }
+  writer.Put(std::uint64_t{map.spans.size()});
+  for (const CodeSpan& span : map.spans) {
+    writer.Put(span.begin);
+    Put(writer, span.place);
+  }
+  writer.Put(std::uint64_t{map.fused.size()});
+  for (const auto& [ref, into] : map.fused) {
+    writer.Put(ref);
+    writer.Put(into);
+  }
+}
+
+ProfileMap GetProfileMap(ByteReader& reader) {
+  ProfileMap map;
+  if (reader.Get<std::uint8_t>() != 0) {
+    map.probes.emplace().offset = reader.Get<std::uint64_t>();
+    map.probes->sites.resize(reader.GetCount(kMostProbeSites));
+    for (ProbeSite& site : map.probes->sites) {
+      site.place = GetPlace(reader);
+      site.parent = reader.Get<std::uint32_t>();
+      site.entries = reader.Get<double>();
+      site.is_root = reader.Get<std::uint8_t>() != 0;
+    }
+  }
+  map.spans.resize(reader.GetCount(kMostCodeSpans));
+  for (CodeSpan& span : map.spans) {
+    span.begin = reader.Get<std::int64_t>();
+    span.place = GetPlace(reader);
+  }
+  map.fused.resize(reader.GetCount(kMostFused));
+  for (auto& [ref, into] : map.fused) {
+    ref = reader.Get<looptree::TreeRef>();
+    into = reader.Get<looptree::TreeRef>();
+  }
+  return map;
+}
+
 std::vector<BufferSpec> TensorsOf(const looptree::Program& program) {
   std::vector<BufferSpec> specs;
   const auto add = [&](const std::vector<looptree::NodeId>& nodes, BufferSpec::Role role) {
@@ -37,6 +113,7 @@ void Put(ByteWriter& writer, const CompileRequest& request) {
   if (request.outside) {
     for (const std::uint64_t address : request.outside->addresses) writer.Put(address);
   }
+  Put(writer, request.instrumentation);
   writer.PutText(request.ir);
 }
 
@@ -50,6 +127,7 @@ CompileRequest GetCompileRequest(ByteReader& reader) {
       address = reader.Get<std::uint64_t>();
     }
   }
+  request.instrumentation = GetInstrumentation(reader);
   request.ir = reader.GetText();
   return request;
 }
@@ -81,6 +159,7 @@ void Put(ByteWriter& writer, const CompiledKernel& compiled) {
   writer.Put(kernel.threads);
   writer.Put(std::uint64_t{kernel.notes.size()});
   for (const std::string& annotation : kernel.notes) writer.PutText(annotation);
+  Put(writer, kernel.profile);
 }
 
 CompiledKernel GetCompiledKernel(ByteReader& reader) {
@@ -100,6 +179,7 @@ CompiledKernel GetCompiledKernel(ByteReader& reader) {
   for (std::string& annotation : kernel.notes) {
     annotation = reader.GetText().substr(0, kMaxNoteBytes);
   }
+  kernel.profile = GetProfileMap(reader);
   return compiled;
 }
 

@@ -26,6 +26,7 @@ struct CompileRequest {
   std::uint64_t code_address = 0;  // the address that the code is linked for
   std::uint64_t max_code_bytes = 0;
   std::uint32_t threads = 1;  // the most that the kernel may use
+  Instrumentation instrumentation = {};
   // Of the process that will run the code. None: those of the compiler, as for its siblings.
   std::optional<OutsideFunctions> outside = std::nullopt;
   std::string ir;  // the tree's IR text

@@ -21,6 +21,7 @@
 #include "common/job/failure.h"
 #include "common/looptree/tree/loop_tree.h"
 #include "kernel/outside_functions.h"
+#include "kernel/profile_map.h"
 
 namespace loopfleet {
 
@@ -40,11 +41,13 @@ struct Kernel {
   std::uint64_t scratch_bytes = 0;
   std::uint32_t threads = 1;       // that share its parallel loops; 1: it has none
   std::vector<std::string> notes;  // see Evaluation::notes
+  ProfileMap profile;              // of what CompileOptions::instrumentation asked for
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
 struct CompileOptions {
   std::uint32_t threads = 1;  // that loops annotated `thread` may be split over
+  Instrumentation instrumentation = {};
 };
 
 // The machine code of a kernel, linked for one address: copied there unchanged and called at its

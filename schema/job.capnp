@@ -83,6 +83,13 @@ enum CacheState {
   cold @1;
 }
 
+enum ProfileLevel {
+  none @0;   # a figure
+  roots @1;  # where the time goes, instead of a figure (docs/PROFILE.md)
+  loops @2;
+  lines @3;
+}
+
 struct JobSpec {
   # One question: how fast is this benchmark after these actions, under these conditions? At most
   # 384 KiB encoded, so that an outcome, which repeats the question, always fits one message.
@@ -112,5 +119,7 @@ struct JobSpec {
   # Of a program (docs/LLVM.md); any other job that has some fails: MALFORMED.
   passes @20 :List(Text);      # in order; at most 1,024 of 512 bytes, else LIMIT_ACTIONS or MALFORMED
   observe @21 :List(Text);     # names of observations; at most 32 of 64 bytes; none: IrInstructionCount
+  # Since 1.2. Of a loop schedule; any other job that has one fails: MALFORMED.
+  profile @22 :ProfileLevel;
   # Float64 fields: not-a-number and infinities are refused.
 }

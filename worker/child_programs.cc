@@ -52,7 +52,7 @@ ChildPrograms ChildProgramsOf(const WorkerConfig& config, const Backend& backend
   reference.limits = {.private_bytes = config.reference_private_bytes,
                       .address_space_bytes = 2 * config.reference_private_bytes};
   reference.run = [isolation](Channel& channel) { return RunReferenceChild(channel, isolation); };
-  for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
+  for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor, ChildRole::kProfiler}) {
     programs.by_role[role].limits.private_bytes = config.executor_private_bytes;
     programs.by_role[role].run =
         [options = ExecutorChildOptions{.role = role,
@@ -61,8 +61,11 @@ ChildPrograms ChildProgramsOf(const WorkerConfig& config, const Backend& backend
           return RunExecutorChild(channel, options);
         };
   }
-  if (!cores.others.empty())
-    programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
+  if (!cores.others.empty()) {
+    for (const ChildRole role : {ChildRole::kExecutor, ChildRole::kProfiler}) {
+      programs.by_role[role].limits.cpu_core = cores.slot_core;
+    }
+  }
   return programs;
 }
 

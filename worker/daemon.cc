@@ -44,8 +44,9 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier,
-                                  ChildRole::kExecutor, ChildRole::kPasses};
+constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference,
+                                  ChildRole::kVerifier, ChildRole::kExecutor,
+                                  ChildRole::kPasses,   ChildRole::kProfiler};
 
 // Keeps the rest of this process and its children off the timing core.
 Status LeaveTimingCore(const monitoring::CorePlan& cores) {
@@ -141,6 +142,8 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend, const
   ExecutorProcess executor(*fork_server, {.run_limit = config.run_limit}, on_restart);
   LF_TRY_VOID(executor.EnsureChild());
   ExecutorProcess canaries(*fork_server, {.run_limit = config.run_limit}, on_restart);
+  ExecutorProcess profiler(
+      *fork_server, {.role = ChildRole::kProfiler, .run_limit = config.run_limit}, on_restart);
   const TimingSlot::Options slot_options;
   const Result<DeviceReading> metered = MeasureDeviceAlone(
       canaries, slot_lock, hardware,
@@ -158,8 +161,8 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend, const
   }
   metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
                    hardware.peaks.triad_bytes_per_second);
-  TimingSlot slot(slot_options, std::move(slot_lock), {.kernels = executor, .canaries = canaries},
-                  clock);
+  TimingSlot slot(slot_options, std::move(slot_lock),
+                  {.kernels = executor, .canaries = canaries, .profiler = profiler}, clock);
 
   const Conditions conditions{.hardware = hardware,
                               .compiler = backend.compiler,
@@ -213,7 +216,9 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend, const
 
   wire::WorkerHello hello = MakeHello(config, conditions, max_threads);
   hello.hindrances = FindHindrances(findings, isolation);
-  hello.capabilities.emplace_back(TaskOf(TaskKind::kProbe).label);
+  for (const TaskKind kind : {TaskKind::kProbe, TaskKind::kProfile}) {
+    hello.capabilities.emplace_back(TaskOf(kind).label);
+  }
   for (const JobKind& kind : kinds) hello.capabilities.emplace_back(TaskOf(kind.kind).label);
   log::Info("worker.timing_core core={}", cores.slot_core);
   return Serve(config,

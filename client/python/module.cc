@@ -9,6 +9,7 @@
 #include "client/python/kernel_binding.h"
 #include "client/python/local_timer.h"
 #include "client/python/passes_binding.h"
+#include "client/python/profile_binding.h"
 #include "client/python/search_binding.h"
 #include "client/python/tensor_binding.h"
 #include "client/python/tree_binding.h"
@@ -26,6 +27,7 @@ NB_MODULE(_core, module) {
   loopfleet::python::BindTrees(module);
   loopfleet::python::BindSearch(module);
   loopfleet::python::BindPasses(module);
+  loopfleet::python::BindProfiles(module);
   loopfleet::python::BindTensors(module);
   loopfleet::python::BindKernels(module);
   loopfleet::python::BindLocalTimer(module);

@@ -49,8 +49,16 @@ class BoundedQueue {
   template <class Duration>
   std::optional<T> PopWithin(Duration wait) {
     std::unique_lock lock(mutex_);
-    not_empty_.wait_for(lock, wait, [&] { return closed_ || !items_.empty(); });
+    not_empty_.wait_for(lock, wait, [&] { return closed_ || woken_ || !items_.empty(); });
+    woken_ = false;
     return TakeFront();
+  }
+
+  // Ends the current PopWithin, or the next one at once, if it finds no value.
+  void Wake() {
+    std::lock_guard lock(mutex_);
+    woken_ = true;
+    not_empty_.notify_all();
   }
 
   bool is_empty() const {
@@ -120,6 +128,7 @@ class BoundedQueue {
   std::condition_variable not_empty_;
   std::deque<T> items_;  // guarded by mutex_
   bool closed_ = false;  // guarded by mutex_
+  bool woken_ = false;   // guarded by mutex_
 };
 
 }  // namespace loopfleet

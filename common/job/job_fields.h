@@ -14,7 +14,7 @@ namespace loopfleet {
 inline constexpr std::string_view kTagField = "tag";
 
 // The kinds of job that a field means something for.
-enum class FieldScope : std::uint8_t { kAll, kTimed, kPasses };
+enum class FieldScope : std::uint8_t { kAll, kLoops, kTimed, kPasses };
 
 struct JobField {
   std::string_view name;
@@ -24,6 +24,8 @@ struct JobField {
 
   constexpr bool IsFor(TaskKind kind) const {
     return scope == FieldScope::kAll ||
+           (scope == FieldScope::kLoops &&
+            (kind == TaskKind::kLoopSchedule || kind == TaskKind::kProfile)) ||
            (scope == FieldScope::kTimed && kind == TaskKind::kLoopSchedule) ||
            (scope == FieldScope::kPasses && kind == TaskKind::kPasses);
   }
@@ -38,20 +40,23 @@ void ForEachField(Visitor&& visit, Specs&... specs) {
     [[maybe_unused]] const auto& [source, actions, passes, observe, rules, on_illegal,
                                   merge_all_first, dialect, device, freshness, tag, priority,
                                   threads, cache, labels, affinity, precision, budget_ms,
-                                  cut_above_ns, deadline_s, max_age_s, min_grade] = spec;
+                                  cut_above_ns, deadline_s, max_age_s, min_grade, profile] = spec;
   };
-  visit(JobField{"rules", 3, "which actions are legal"}, specs.rules...);
-  visit(JobField{"on_illegal", 4, "what an illegal action does"}, specs.on_illegal...);
-  visit(JobField{"merge_all_first", 5, "merge all loops before the first action"},
-        specs.merge_all_first...);
-  visit(JobField{"dialect", 6, "must be the benchmark's"}, specs.dialect...);
+  visit(JobField{"rules", 3, "which actions are legal", FieldScope::kLoops}, specs.rules...);
+  visit(JobField{"on_illegal", 4, "what an illegal action does", FieldScope::kLoops},
+        specs.on_illegal...);
+  visit(
+      JobField{"merge_all_first", 5, "merge all loops before the first action", FieldScope::kLoops},
+      specs.merge_all_first...);
+  visit(JobField{"dialect", 6, "must be the benchmark's", FieldScope::kLoops}, specs.dialect...);
   visit(JobField{"device", 7, "device to measure on", FieldScope::kAll}, specs.device...);
   visit(JobField{"fresh", 8, "measure even if the store knows the answer", FieldScope::kAll},
         specs.freshness...);
   visit(JobField{kTagField, 9, "JSON, returned unchanged", FieldScope::kAll}, specs.tag...);
   visit(JobField{"priority", 10, "higher first, among your own jobs", FieldScope::kAll},
         specs.priority...);
-  visit(JobField{"threads", 11, "threads that the kernel may use"}, specs.threads...);
+  visit(JobField{"threads", 11, "threads that the kernel may use", FieldScope::kLoops},
+        specs.threads...);
   visit(JobField{"cache", 12, "what the caches hold when a timed run starts"}, specs.cache...);
   visit(JobField{"labels", 13, "labels that the worker must carry", FieldScope::kAll},
         specs.labels...);
@@ -75,6 +80,10 @@ void ForEachField(Visitor&& visit, Specs&... specs) {
   visit(JobField{"observe", 22, "what to observe of the program after its passes",
                  FieldScope::kPasses},
         specs.observe...);
+  visit(JobField{"profile", 23,
+                 "say where the time goes, by roots, loops or lines, instead of a figure",
+                 FieldScope::kLoops},
+        specs.profile...);
 }
 
 }  // namespace loopfleet

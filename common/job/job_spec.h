@@ -22,6 +22,8 @@ enum class DeviceKind : std::uint8_t { kCpu, kCuda };
 // The device that a job asks for. kByBenchmark, the default: the benchmark's own target.
 enum class DeviceRequest : std::uint8_t { kByBenchmark, kCpu, kCuda, kAny };
 enum class CacheState : std::uint8_t { kWarm, kCold };
+// How finely a job says where the time goes (common/job/profile.h); kNone: it gives a figure.
+enum class ProfileLevel : std::uint8_t { kNone, kRoots, kLoops, kLines };
 // Whether a stored result may answer the job.
 enum class Freshness : std::uint8_t { kAllowStored, kMeasureAgain };
 
@@ -42,6 +44,13 @@ template <>
 struct EnumNames<CacheState> {
   static constexpr std::array kAll = {NamedValue{CacheState::kWarm, "warm"},
                                       NamedValue{CacheState::kCold, "cold"}};
+};
+
+template <>
+struct EnumNames<ProfileLevel> {
+  static constexpr std::array kAll = {
+      NamedValue{ProfileLevel::kNone, "none"}, NamedValue{ProfileLevel::kRoots, "roots"},
+      NamedValue{ProfileLevel::kLoops, "loops"}, NamedValue{ProfileLevel::kLines, "lines"}};
 };
 
 struct JobSpec {
@@ -69,6 +78,7 @@ struct JobSpec {
   double deadline_s = 0;           // from acceptance until EXPIRED; 0: none
   double max_age_s = 0;            // limit for a stored result that answers; 0: any age
   Grade min_grade = Grade::kD;     // a worse figure is UNSTABLE_TIMING
+  ProfileLevel profile = ProfileLevel::kNone;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

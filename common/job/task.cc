@@ -11,6 +11,7 @@
 #include "common/job/loop_schedule.h"
 #include "common/job/pass_job.h"
 #include "common/job/probe.h"
+#include "common/job/profile.h"
 #include "common/llvm_passes/program_uri.h"
 
 namespace loopfleet {
@@ -48,6 +49,15 @@ constexpr std::array kTasks = {
              .answers_equal_jobs = true,
              .resolve = ResolvePassJob,
              .why_no_answer = WhyNoAnswer},
+    TaskInfo{.kind = TaskKind::kProfile,
+             .prefixes = {},
+             .example = "benchmark://mm-v0/mm64_64_64",
+             .example_profile = ProfileLevel::kLines,
+             .label = "kind=profile",
+             .is_timed = false,
+             .answers_equal_jobs = true,
+             .resolve = ResolveProfile,
+             .why_no_answer = WhyNoProfile},
 };
 static_assert(kTasks.size() == EnumNames<TaskKind>::kAll.size());
 
@@ -59,6 +69,13 @@ const TaskInfo& TaskOf(TaskKind kind) {
   const auto& info = kTasks[static_cast<std::size_t>(kind)];
   LF_CHECK(info.kind == kind, "the tasks are not in the order of their kinds");
   return info;
+}
+
+const TaskInfo& TaskOf(const JobSpec& spec) {
+  const TaskInfo& task = TaskOf(spec.source);
+  const bool is_profile =
+      spec.profile != ProfileLevel::kNone && task.kind == TaskKind::kLoopSchedule;
+  return is_profile ? TaskOf(TaskKind::kProfile) : task;
 }
 
 const TaskInfo& TaskOf(const looptree::Source& benchmark) {
@@ -75,7 +92,7 @@ const TaskInfo& TaskOf(const looptree::Source& benchmark) {
 
 std::optional<Failure> ValidateJob(const JobSpec& spec) {
   if (auto failure = ValidateSpec(spec)) return failure;
-  const TaskInfo& task = TaskOf(spec.source);
+  const TaskInfo& task = TaskOf(spec);
   static const JobSpec kDefaults;
   std::optional<Failure> first;
   ForEachField(

@@ -1,9 +1,9 @@
 #pragma once
-// TaskInfo: what a job's benchmark asks for. The benchmark decides the kind, by its scheme, so a
-// job of any kind is a benchmark, what to do with it, and conditions. One table holds all that
-// coordinator, store and clients need to know of a kind; a worker that runs it says so in its
-// hello. A new kind: an enumerator and a name in task_kind.h, a row in task.cc, and a part of the
-// worker.
+// TaskInfo: what a job asks for. The benchmark decides the kind, by its scheme, so a job of any
+// kind is a benchmark, what to do with it, and conditions; a loop schedule with the field `profile`
+// is a profile. One table holds all that coordinator, store and clients need to know of a kind; a
+// worker that runs it says so in its hello. A new kind: an enumerator and a name in task_kind.h, a
+// row in task.cc, and a part of the worker.
 
 #include <cstdint>
 #include <expected>
@@ -25,8 +25,9 @@ struct TaskInfo {
   TaskKind kind;
   // What its benchmarks start with: "probe://". None: all others are of this kind.
   std::span<const std::string_view> prefixes;
-  std::string_view example;  // a benchmark
-  std::string_view label;    // that its workers carry; "": all workers run it
+  std::string_view example;                            // a benchmark
+  ProfileLevel example_profile = ProfileLevel::kNone;  // of a job of this kind
+  std::string_view label;  // that its workers carry; "": all workers run it
   // Whether its verdict is a Measurement; otherwise it is Observed.
   bool is_timed;
   // Whether a verdict answers equal jobs; otherwise every job is run.
@@ -40,6 +41,8 @@ struct TaskInfo {
 };
 
 std::span<const TaskInfo> TaskTable();
+const TaskInfo& TaskOf(const JobSpec& spec);
+// What the benchmark decides: never the kind profile.
 const TaskInfo& TaskOf(const looptree::Source& benchmark);
 const TaskInfo& TaskOf(TaskKind kind);
 

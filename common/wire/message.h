@@ -34,13 +34,14 @@ struct ProtocolVersion {
   std::uint16_t minor = 0;
   friend auto operator<=>(const ProtocolVersion&, const ProtocolVersion&) = default;
 };
-// 1.1: JobSpec::min_grade.
-inline constexpr ProtocolVersion kProtocolVersion{.major = 1, .minor = 1};
+// 1.1: JobSpec::min_grade. 1.2: JobSpec::profile.
+inline constexpr ProtocolVersion kProtocolVersion{.major = 1, .minor = 2};
 
 // The lowest minor version whose workers understand everything that this job uses. A worker of an
 // older one would pass over the field, and measure something else. A new field or action that
 // changes what a job means is added here.
 constexpr std::uint16_t MinorVersionFor(const JobSpec& spec) {
+  if (spec.profile != ProfileLevel::kNone) return 2;
   return spec.min_grade == Grade::kD ? 0 : 1;
 }
 

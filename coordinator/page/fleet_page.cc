@@ -302,7 +302,8 @@ SiteReply FleetPage::JobOf(std::string_view text) {
   const auto stored = readers_.questions->ReadJob(id);
   if (!stored) return Unanswered(stored.error());
   if (!*stored) return NotFound(fmt::format("there is no job {}", id));
-  return JsonReply(JobViewJson(id, **stored));
+  const auto profile = FindProfile(**stored, *readers_.questions);
+  return JsonReply(JobViewJson(id, **stored, profile ? &*profile : nullptr));
 }
 
 }  // namespace loopfleet::coordinator

@@ -10,6 +10,7 @@
 
 #include "common/base/enum_names.h"
 #include "common/job/loop_schedule.h"
+#include "common/job/profile_rows.h"
 #include "common/job/task.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/text/text.h"
@@ -151,14 +152,37 @@ void AddReplayCommand(Json& commands, const JobSpec& spec) {
 
 Json CommandsJson(JobId id, const storage::StoredJob& job) {
   Json commands = Json::array();
-  if (TaskOf(job.spec.source).kind == TaskKind::kLoopSchedule) {
+  if (TaskOf(job.spec).kind == TaskKind::kLoopSchedule) {
     AddReplayCommand(commands, job.spec);
     AddCodeCommands(commands, id, job);
+    const HardwareFacts* hardware = HardwareOf(job);
+    if (hardware == nullptr || hardware->device == DeviceKind::kCpu) {
+      commands.push_back(
+          Command("where its time goes", fmt::format("loopfleet job profile {}", id)));
+    }
   }
   commands.push_back(Command("where it is and why", fmt::format("loopfleet job explain {}", id)));
   commands.push_back(
       Command("all that is known of it", fmt::format("loopfleet job show {} --json", id)));
   return commands;
+}
+
+Json ProfileJson(const JobSpec& spec, const Profile& profile) {
+  Json json = {{"level", EnumName(profile.level)},
+               {"overhead", profile.overhead},
+               {"note", profile.note},
+               {"rows", Json::array()}};
+  for (const ProfileRow& row : ProfileRows(spec, profile)) {
+    json["rows"].push_back({{"ref", row.line.place.ref},
+                            {"part", EnumName(row.line.place.part)},
+                            {"text", row.text},
+                            {"known", row.is_known},
+                            {"share", row.line.share},
+                            {"low", row.line.low},
+                            {"high", row.line.high},
+                            {"total", row.total}});
+  }
+  return json;
 }
 
 Json ActionNames(const std::vector<looptree::Action>& actions) {
@@ -169,12 +193,32 @@ Json ActionNames(const std::vector<looptree::Action>& actions) {
 
 }  // namespace
 
-Json JobViewJson(JobId id, const storage::StoredJob& job) {
+std::optional<Profile> FindProfile(const storage::StoredJob& job, storage::StoreReader& reader) {
+  if (!job.outcome || !job.outcome->evaluation.ok()) return std::nullopt;
+  const Evaluation& evaluation = job.outcome->evaluation;
+  if (!evaluation.is_timed()) return ProfileOf(evaluation.observed());
+  if (!evaluation.subject || !evaluation.conditions) return std::nullopt;
+  const Conditions& conditions = *evaluation.conditions;
+  for (const ProfileLevel level :
+       {ProfileLevel::kLines, ProfileLevel::kLoops, ProfileLevel::kRoots}) {
+    const auto found =
+        reader.FindObservation({.subject = ProfileSubject(*evaluation.subject, level),
+                                .hardware_class = conditions.hardware.hardware_class,
+                                .compiler = conditions.compiler,
+                                .threads = conditions.threads,
+                                .cache = CacheState::kWarm,
+                                .policy = conditions.policy});
+    if (found && *found) return ProfileOf((*found)->evaluation.observed());
+  }
+  return std::nullopt;
+}
+
+Json JobViewJson(JobId id, const storage::StoredJob& job, const Profile* profile) {
   const JobSpec& spec = job.spec;
   Json json;
   json["job"] = fmt::format("{}", id);
   json["state"] = job.outcome ? "finished" : "unfinished";
-  json["kind"] = EnumName(TaskOf(spec.source).kind);
+  json["kind"] = EnumName(TaskOf(spec).kind);
   const auto* uri = std::get_if<looptree::BenchmarkUri>(&spec.source);
   json["benchmark"] = uri != nullptr ? Json(uri->text) : Json(nullptr);
   json["actions"] = ActionNames(spec.actions);
@@ -183,6 +227,7 @@ Json JobViewJson(JobId id, const storage::StoredJob& job) {
       {"cache", EnumName(spec.cache)}, {"labels", spec.labels},
       {"priority", spec.priority},     {"fresh", spec.freshness == Freshness::kMeasureAgain}};
   json["loop_tree"] = TreeJson(spec);
+  json["profile"] = profile == nullptr ? Json(nullptr) : ProfileJson(spec, *profile);
   json["trail"] = TrailJson(spec);
   json["commands"] = CommandsJson(id, job);
   json["outcome"] = job.outcome ? OutcomeJson(*job.outcome) : Json(nullptr);

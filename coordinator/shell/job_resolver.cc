@@ -26,6 +26,7 @@ std::string ContentOf(const JobSpec& spec) {
   byte(spec.merge_all_first);
   byte(spec.dialect ? 1 + static_cast<int>(*spec.dialect) : 0);
   byte(spec.device);
+  byte(spec.profile);
   for (const looptree::Action& action : spec.actions) {
     byte(action.index());
     if (const auto* split = std::get_if<looptree::Split>(&action)) {
@@ -100,7 +101,7 @@ const ReplayMemory::Replayed& ReplayMemory::Replay(const JobSpec& spec) {
   if (auto node = previous_.extract(content); !node.empty()) {
     return Remember(std::move(node.key()), std::move(node.mapped()));
   }
-  auto resolved = TaskOf(spec.source).resolve(spec);
+  auto resolved = TaskOf(spec).resolve(spec);
   return Remember(std::move(content),
                   resolved ? Replayed(*resolved) : Replayed(std::move(resolved).error()));
 }
@@ -109,6 +110,7 @@ ResolvedTask ReplayMemory::Recall(const storage::ReplayResult& stored, const Job
   JobSpec program{.source = spec.source, .rules = spec.rules};
   program.dialect = spec.dialect;
   program.device = spec.device;
+  program.profile = spec.profile;
   const auto* measure = std::get_if<ResolvedTask>(&Replay(program));
   return {.subject = stored.subject,
           .program = measure == nullptr ? std::nullopt : measure->program,
@@ -135,7 +137,7 @@ ResolvedJob JobResolver::Resolve(JobSpec spec, const StoredConditions& condition
     return {.spec = std::move(spec), .resolution = *failure};
   }
   const ResolvedTask measure = std::get<ResolvedTask>(replayed);
-  if (!TaskOf(spec.source).answers_equal_jobs) spec.freshness = Freshness::kMeasureAgain;
+  if (!TaskOf(spec).answers_equal_jobs) spec.freshness = Freshness::kMeasureAgain;
   if (spec.freshness == Freshness::kAllowStored) {
     if (auto stored = Lookup(spec, measure, conditions)) {
       return {.spec = std::move(spec), .resolution = std::move(stored)};
@@ -154,7 +156,7 @@ ResolvedJob JobResolver::ResolveRecovered(JobSpec spec,
 storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ResolvedTask& measure,
                                           const StoredConditions& conditions) {
   const WallTime measured_since = MeasuredSince(clock_.WallNow(), spec.max_age_s);
-  const bool is_timed = TaskOf(spec.source).is_timed;
+  const bool is_timed = TaskOf(spec).is_timed;
   for (const WorkerKind& kind : conditions.KindsFor(spec, measure.placement)) {
     const storage::ResultKey key{.subject = measure.subject,
                                  .hardware_class = kind.hardware_class,

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "worker/cpu/source_lines.h"
+
 namespace loopfleet::worker {
 namespace {
 
@@ -112,6 +114,7 @@ void BlockEmitter::LoadInvariants(Work& work) {
                        [&](const LoopStep* step) { return MovesWith(access, step->loop); });
   };
   for (const Statement& statement : work.nest.body->statements) {
+    const SourceLines::Scope scope(state_.lines(), builder_, statement);
     for (const Operand& operand : statement.operands) {
       const Access* access = std::get_if<Access>(&operand);
       if (access == nullptr || moves(*access)) continue;
@@ -124,6 +127,7 @@ void BlockEmitter::LoadInvariants(Work& work) {
 }
 
 BlockEmitter::Values BlockEmitter::InitialValues(const Work& work) {
+  const SourceLines::Scope scope(state_.lines(), builder_, work.reduction, ProfilePart::kZero);
   const double identity = ReductionIdentity(work.reduction.op);
   Values values;
   for (const Slot& slot : work.slots) {
@@ -197,6 +201,7 @@ BlockEmitter::Values BlockEmitter::EmitInterleaved(const Work& work, std::int64_
   };
   all = run(all, state_.Constant(0), interleaved, copies);
   for (std::int64_t live = copies; live > 1; live /= 2) {  // pairwise, to keep the chains short
+    const SourceLines::Scope scope(state_.lines(), builder_, work.reduction, ProfilePart::kCombine);
     const std::size_t half = static_cast<std::size_t>(live / 2) * slots;
     for (std::size_t i = 0; i < half; ++i) {
       all[i] = bodies_.Combine(work.reduction.op, all[i], all[i + half]);
@@ -266,6 +271,7 @@ BlockEmitter::Values BlockEmitter::EmitTile(const Work& work, const Displacement
 }
 
 void BlockEmitter::StoreResults(const Work& work, const Values& accumulators) {
+  const SourceLines::Scope scope(state_.lines(), builder_, work.reduction, ProfilePart::kCombine);
   const looptree::Op op = work.reduction.op;
   for (std::size_t i = 0; i < work.slots.size(); ++i) {
     const Slot& slot = work.slots[i];

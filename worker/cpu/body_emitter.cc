@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/cpu/source_lines.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -32,26 +33,6 @@ std::int64_t Away(const PlanIndex& index, const Displacement& displacement) {
   std::int64_t away = 0;
   for (const auto& [loop, offset] : displacement) away += StrideOf(index, loop) * offset;
   return away;
-}
-
-// The multiplication whose product is used only by the sum that ends the body: the two become one
-// fused operation. nullopt: the body has none.
-std::optional<std::uint32_t> FusedProduct(const Body& body) {
-  const Statement& last = body.statements.back();
-  if (last.reduced.empty() || last.op != Op::kAdd || last.operands.size() != 1) return std::nullopt;
-  const ValueOf* value = std::get_if<ValueOf>(&last.operands[0]);
-  if (value == nullptr || !value->guards.empty()) return std::nullopt;
-  const Statement& product = body.statements[value->statement];
-  if (product.op != Op::kMultiply || product.operands.size() != 2 || product.target.has_value()) {
-    return std::nullopt;
-  }
-  for (std::size_t i = value->statement + 1; i + 1 < body.statements.size(); ++i) {
-    for (const Operand& operand : body.statements[i].operands) {
-      const ValueOf* other = std::get_if<ValueOf>(&operand);
-      if (other != nullptr && other->statement == value->statement) return std::nullopt;
-    }
-  }
-  return value->statement;
 }
 
 }  // namespace
@@ -330,6 +311,7 @@ void BodyEmitter::Emit(const Body& body, const Displacement& displacement, const
   Values values;
   for (std::uint32_t i = 0; i < body.statements.size(); ++i) {
     const Statement& statement = body.statements[i];
+    const SourceLines::Scope scope(state_.lines(), builder_, statement);
     const Values operands = OperandsOf(statement, values, displacement, lanes, cache);
     if (i == fused) {
       product.emplace(operands[0], operands[1]);

@@ -9,19 +9,24 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "worker/cpu/kernel_emitter.h"
 #include "worker/cpu/object_cache.h"
 #include "worker/cpu/object_writer.h"
 #include "worker/cpu/packing.h"
+#include "worker/cpu/plan_places.h"
+#include "worker/cpu/source_lines.h"
 #include "worker/cpu/strip_mining.h"
 #include "worker/cpu/target.h"
 #include "worker/lowering/annotation_effects.h"
 #include "worker/lowering/direct_writes.h"
 #include "worker/lowering/join_splits.h"
+#include "worker/lowering/scratch_layout.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -44,12 +49,21 @@ class CpuCompiler::Impl {
 
   std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                          const CompileOptions& options) {
-    LF_TRY(const Emitted emitted, Emit(tree, options));
-    return Kernel{.object = ObjectOf(*emitted.module),
+    if (options.instrumentation.kind == Instrumentation::Kind::kCounters &&
+        !machine_->getTargetTriple().isX86()) {
+      return std::unexpected(Failure{.code = FailureCode::kUnsupported,
+                                     .message = "programs cannot read a clock of this processor "
+                                                "without the system: profile lines"});
+    }
+    LF_TRY(Emitted emitted, Emit(tree, options));
+    Kernel kernel{.object = ObjectOf(*emitted.module),
                   .buffers = BufferSpecsOf(emitted.plan),
                   .scratch_bytes = emitted.plan.scratch_bytes,
                   .threads = emitted.plan.threads,
-                  .notes = AnnotationNotes(tree, emitted.effects)};
+                  .notes = AnnotationNotes(tree, emitted.effects),
+                  .profile = std::move(emitted.profile)};
+    if (options.instrumentation.kind != Instrumentation::Kind::kLines) return kernel;
+    return WithLines(std::move(kernel), tree, options);
   }
 
   std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,
@@ -68,24 +82,54 @@ class CpuCompiler::Impl {
   }
 
  private:
+  // The plain kernel, with the spans of the code that `noted` was made with.
+  std::expected<Kernel, Failure> WithLines(Kernel noted, const looptree::LoopTree& tree,
+                                           const CompileOptions& options) {
+    LF_TRY(Kernel plain, Compile(tree, {.threads = options.threads}));
+    const auto unreadable = [](Error error) {
+      return std::unexpected(
+          Failure{.code = FailureCode::kCompileError, .message = std::move(error).message});
+    };
+    const Result<bool> is_same = HaveSameCode(plain.object, noted.object);
+    if (!is_same) return unreadable(is_same.error());
+    if (!*is_same) {
+      return std::unexpected(Failure{.code = FailureCode::kUnsupported,
+                                     .message = "the kernel's lines are not known: noting them "
+                                                "changes its code; profile loops or roots"});
+    }
+    auto spans = SpansOf(noted.object);
+    if (!spans) return unreadable(std::move(spans).error());
+    plain.profile = std::move(noted.profile);
+    plain.profile.spans = *std::move(spans);
+    return plain;
+  }
+
   struct Emitted {
     KernelPlan plan;
     std::unique_ptr<llvm::Module> module;
     AnnotationEffects effects;  // on the loops of the tree
+    ProfileMap profile = {};
   };
 
   std::expected<Emitted, Failure> Emit(const looptree::LoopTree& tree,
                                        const CompileOptions& options) {
     const std::optional<JoinedTree> joined = JoinSplits(tree, options.threads);
-    if (!joined) return EmitJoined(tree, options);
-    LF_TRY(Emitted emitted, EmitJoined(joined->tree, options));
+    LoopOrigins origins{.tree = tree, .of = {}, .outermost = {}};
+    origins.of.resize(tree.nodes().size());
+    std::iota(origins.of.begin(), origins.of.end(), looptree::TreeRef{0});
+    origins.outermost = origins.of;
+    if (!joined) return EmitJoined(tree, options, origins);
+    origins.of = joined->origins;
+    origins.outermost = joined->outermost;
+    LF_TRY(Emitted emitted, EmitJoined(joined->tree, options, origins));
     emitted.effects = WithOriginalLoops(emitted.effects, joined->origins);
     ShareEffects(joined->outermost, emitted.effects);
     return emitted;
   }
 
   std::expected<Emitted, Failure> EmitJoined(const looptree::LoopTree& tree,
-                                             const CompileOptions& options) {
+                                             const CompileOptions& options,
+                                             const LoopOrigins& origins) {
     PlanLimits limits = limits_;
     limits.threads = options.threads;
     LF_TRY(KernelPlan plan, PlanKernel(tree, limits));
@@ -95,7 +139,9 @@ class CpuCompiler::Impl {
       // tree stays uncut.
       auto cut_plan = PlanKernel(cut->tree, limits);
       if (cut_plan.has_value() && cut_plan->threads == plan.threads) {
-        Emitted emitted = EmitPlan(*std::move(cut_plan));
+        LoopOrigins of_strips{.tree = origins.tree, .of = {}, .outermost = origins.outermost};
+        for (const looptree::TreeRef loop : cut->origins) of_strips.of.push_back(origins.of[loop]);
+        Emitted emitted = EmitPlan(*std::move(cut_plan), options.instrumentation, of_strips);
         AnnotationEffects effects = WithOriginalLoops(emitted.effects, cut->origins);
         effects.effective.insert(cut->effective.begin(), cut->effective.end());
         effects.reasons.insert(not_parallel.begin(), not_parallel.end());
@@ -103,7 +149,7 @@ class CpuCompiler::Impl {
         return emitted;
       }
     }
-    Emitted emitted = EmitPlan(std::move(plan));
+    Emitted emitted = EmitPlan(std::move(plan), options.instrumentation, origins);
     emitted.effects.reasons.insert(not_parallel.begin(), not_parallel.end());
     return emitted;
   }
@@ -127,20 +173,41 @@ class CpuCompiler::Impl {
     return {key_.data(), key_.size()};
   }
 
-  Emitted EmitPlan(KernelPlan plan) {
+  Emitted EmitPlan(KernelPlan plan, const Instrumentation& wanted, const LoopOrigins& origins) {
     if (compiles_++ % kCompilesPerContext == 0) context_ = std::make_unique<llvm::LLVMContext>();
     auto module = std::make_unique<llvm::Module>("loopfleet", *context_);
     module->setDataLayout(machine_->createDataLayout());
     module->setTargetTriple(machine_->getTargetTriple().str());
     WriteDirectly(plan);
     PackPanels(plan, shape_, limits_.footprint_bytes);
-    AnnotationEffects effects = EmitKernel(plan, shape_, *module);
+    ProfileMap profile;
+    AnnotationEffects effects;
+    if (wanted.kind == Instrumentation::Kind::kNone) {
+      effects = EmitKernel(plan, shape_, *module);
+    } else {
+      effects = EmitProfiled(plan, wanted, origins, *module, profile);
+    }
 #ifndef NDEBUG
     std::string problem;
     llvm::raw_string_ostream stream(problem);
     LF_CHECK(!llvm::verifyModule(*module, &stream), "bad IR: {}", problem);
 #endif
-    return {std::move(plan), std::move(module), std::move(effects)};
+    return {std::move(plan), std::move(module), std::move(effects), std::move(profile)};
+  }
+
+  AnnotationEffects EmitProfiled(KernelPlan& plan, const Instrumentation& wanted,
+                                 const LoopOrigins& origins, llvm::Module& module,
+                                 ProfileMap& profile) {
+    const PlanPlaces places = PlacesOf(plan, origins, shape_);
+    profile.fused = places.fused;
+    EmittedProbes probes{.wanted = wanted, .places = places};
+    if (wanted.kind == Instrumentation::Kind::kCounters) {
+      probes.cells_offset =
+          (plan.scratch_bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+      plan.scratch_bytes = probes.cells_offset + places.sites.size() * 2 * sizeof(std::uint64_t);
+      profile.probes = {.offset = probes.cells_offset, .sites = places.sites};
+    }
+    return EmitKernel(plan, shape_, module, &probes);
   }
 
   const PlanLimits limits_;

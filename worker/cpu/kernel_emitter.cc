@@ -14,6 +14,8 @@
 #include "worker/cpu/body_emitter.h"
 #include "worker/cpu/loop_state.h"
 #include "worker/cpu/parallel_emitter.h"
+#include "worker/cpu/probe_emitter.h"
+#include "worker/cpu/source_lines.h"
 #include "worker/cpu/vector_loop_emitter.h"
 #include "worker/lowering/loop_nest.h"
 
@@ -34,19 +36,26 @@ constexpr UnrollLimits kUnrollLimits{.loop = 64, .kernel = 512};
 
 class Emitter {
  public:
+  // What a profiled kernel has beside a plain one; null in that.
+  struct Watch {
+    SourceLines* lines = nullptr;
+    ProbeEmitter* probes = nullptr;
+    const PlanPlaces* places = nullptr;  // with probes
+  };
   // `parallel_for`: null in a kernel for one thread.
   Emitter(llvm::IRBuilderBase& builder, const KernelPlan& plan, const VectorShape& shape,
-          const Values& buffers, Value* parallel_for, Unroller& unroller)
+          const Values& buffers, Value* parallel_for, Unroller& unroller, const Watch& watch)
       : builder_(builder),
         plan_(plan),
         shape_(shape),
-        state_(builder, plan, buffers, unroller),
+        watch_(watch),
+        state_(builder, plan, buffers, unroller, watch.lines),
         bodies_(builder, shape, state_),
         blocks_(builder, plan, shape, state_),
         vectors_(builder, plan, shape, state_, effects_.effective),
         parallel_(builder, plan, state_, parallel_for) {}
 
-  void EmitSteps(const std::vector<Step>& steps);
+  void EmitKernel();
   // Without the loops that were unrolled, which the unroller knows.
   const AnnotationEffects& effects() const { return effects_; }
   bool streamed() const { return vectors_.streamed(); }
@@ -54,6 +63,10 @@ class Emitter {
  private:
   using Tile = std::vector<TileDim>;
 
+  void EmitSteps(const std::vector<Step>& steps);
+  void EmitStep(const Step& step);
+  // Emits what `emit` does for a loop inside a root, counted if the loop is.
+  void Counted(LoopId loop, const std::function<void()>& emit);
   void EmitBody(const Body& body);  // outside any nest
   void EmitLoop(const LoopStep& step);
   void EmitSerialLoop(const LoopStep& step);
@@ -69,6 +82,7 @@ class Emitter {
   llvm::IRBuilderBase& builder_;
   const KernelPlan& plan_;
   const VectorShape& shape_;
+  const Watch watch_;
   LoopState state_;
   BodyEmitter bodies_;
   AnnotationEffects effects_;
@@ -85,14 +99,38 @@ bool HoldsParallelLoop(const KernelPlan& plan, const std::vector<Step>& steps) {
          });
 }
 
+void Emitter::EmitKernel() {
+  if (watch_.probes == nullptr) return EmitSteps(plan_.steps);
+  watch_.probes->Around(0, [&] {
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      watch_.probes->Around(watch_.places->root_sites[i], [&] { EmitStep(plan_.steps[i]); });
+    }
+  });
+}
+
 void Emitter::EmitSteps(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     if (const auto* loop = std::get_if<LoopStep>(&step.what)) {
-      EmitLoop(*loop);
+      Counted(loop->loop, [&] { EmitLoop(*loop); });
     } else {
-      EmitBody(std::get<Body>(step.what));
+      EmitStep(step);
     }
   }
+}
+
+void Emitter::EmitStep(const Step& step) {
+  if (const auto* loop = std::get_if<LoopStep>(&step.what)) {
+    EmitLoop(*loop);
+  } else {
+    EmitBody(std::get<Body>(step.what));
+  }
+}
+
+void Emitter::Counted(LoopId loop, const std::function<void()>& emit) {
+  if (watch_.probes == nullptr) return emit();
+  const auto site = watch_.places->loop_sites.find(loop);
+  if (site == watch_.places->loop_sites.end()) return emit();
+  watch_.probes->Around(site->second, emit);
 }
 
 void Emitter::EmitBody(const Body& body) {
@@ -154,7 +192,9 @@ void Emitter::EmitNest(const Nest& nest, std::size_t level,
     vectors_.Emit(nest);
     return;
   }
-  EmitEachIteration(nest.loops[level]->loop, [&] { EmitNest(nest, level + 1, block_level); });
+  EmitEachIteration(nest.loops[level]->loop, [&] {
+    Counted(nest.loops[level + 1]->loop, [&] { EmitNest(nest, level + 1, block_level); });
+  });
 }
 
 // Every combination of extents that the dims of the block can have here, the full one first.
@@ -286,10 +326,30 @@ Value* ParallelForOf(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value
   return builder.CreateLoad(pointer, slot);
 }
 
+// The address of the first cell of an instrumented copy: in scratch, the last buffer.
+Value* CellsOf(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value* passed,
+               std::uint64_t offset) {
+  llvm::Type* pointer = builder.getPtrTy();
+  const std::size_t last = BufferSpecsOf(plan).size() - 1;
+  Value* scratch =
+      builder.CreateLoad(pointer, builder.CreateGEP(pointer, passed, builder.getInt64(last)));
+  return builder.CreateGEP(builder.getInt8Ty(), scratch, builder.getInt64(offset));
+}
+
+// By site: the whole kernel, its roots and the loops asked for.
+std::vector<bool> CountingSites(const EmittedProbes& probes) {
+  std::vector<bool> counts;
+  for (const ProbeSite& site : probes.places.sites) {
+    counts.push_back(counts.empty() || site.is_root ||
+                     probes.wanted.loops.contains(site.place.ref));
+  }
+  return counts;
+}
+
 // Emits the kernel once, into an empty module. Returns what became of its annotations, without what
 // `unroller` knows.
 AnnotationEffects EmitOnce(const KernelPlan& plan, const VectorShape& shape, Unroller& unroller,
-                           llvm::Module& module) {
+                           llvm::Module& module, const EmittedProbes* probes) {
   llvm::LLVMContext& context = module.getContext();
   llvm::IRBuilder<llvm::ConstantFolder, llvm::IRBuilderCallbackInserter> builder(
       context, llvm::ConstantFolder(),
@@ -298,30 +358,47 @@ AnnotationEffects EmitOnce(const KernelPlan& plan, const VectorShape& shape, Unr
   auto* function =
       llvm::Function::Create(type, llvm::Function::ExternalLinkage, kKernelSymbol, module);
   SetAttributes(shape, *function);
+  const bool notes_lines =
+      probes != nullptr && probes->wanted.kind == Instrumentation::Kind::kLines;
+  std::optional<SourceLines> lines;
+  if (notes_lines) lines.emplace(module, probes->places).AddFunction(*function);
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+  const SourceLines::Scope outside(lines ? &*lines : nullptr, builder,
+                                   ProfilePlace{.part = ProfilePart::kOutside});
   const Values buffers = BufferStarts(builder, plan, function->getArg(0));
   Value* parallel_for =
       plan.threads > 1 ? ParallelForOf(builder, plan, function->getArg(0)) : nullptr;
-  Emitter emitter(builder, plan, shape, buffers, parallel_for, unroller);
-  emitter.EmitSteps(plan.steps);
+  std::optional<ProbeEmitter> clock;
+  Emitter::Watch watch{.lines = lines ? &*lines : nullptr};
+  if (probes != nullptr && probes->wanted.kind == Instrumentation::Kind::kCounters) {
+    // Not counted as the kernel's instructions: the copy is unrolled as far as the kernel.
+    llvm::IRBuilder<> uncounted(builder.GetInsertBlock());
+    clock.emplace(builder, CellsOf(uncounted, plan, function->getArg(0), probes->cells_offset),
+                  CountingSites(*probes));
+    watch.probes = &*clock;
+    watch.places = &probes->places;
+  }
+  Emitter emitter(builder, plan, shape, buffers, parallel_for, unroller, watch);
+  emitter.EmitKernel();
   // Non-temporal stores are not ordered with other stores.
   if (emitter.streamed()) builder.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
   builder.CreateRetVoid();
+  if (lines) lines->Finish();
   return emitter.effects();
 }
 
 }  // namespace
 
-AnnotationEffects EmitKernel(const KernelPlan& plan, const VectorShape& shape,
-                             llvm::Module& module) {
+AnnotationEffects EmitKernel(const KernelPlan& plan, const VectorShape& shape, llvm::Module& module,
+                             const EmittedProbes* probes) {
   Unroller unroller(plan);
   if (unroller.IsNeeded()) {
     llvm::Module measured("measured", module.getContext());
     measured.setDataLayout(module.getDataLayout());
-    EmitOnce(plan, shape, unroller, measured);
+    EmitOnce(plan, shape, unroller, measured, probes);
     unroller.Choose(kUnrollLimits);
   }
-  AnnotationEffects effects = EmitOnce(plan, shape, unroller, module);
+  AnnotationEffects effects = EmitOnce(plan, shape, unroller, module, probes);
   for (const PlanLoop& loop : plan.loops) {
     if (loop.parallel && loop.ref.has_value()) effects.effective.insert(*loop.ref);
   }

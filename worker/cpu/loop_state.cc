@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "worker/cpu/source_lines.h"
 #include "worker/lowering/loop_nest.h"
 
 namespace loopfleet::worker {
@@ -28,10 +29,11 @@ std::int64_t Iterations(std::int64_t extent, std::int64_t step) {
 }  // namespace
 
 LoopState::LoopState(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Values& buffers,
-                     Unroller& unroller)
+                     Unroller& unroller, SourceLines* lines)
     : builder_(builder),
       plan_(plan),
       unroller_(unroller),
+      lines_(lines),
       offsets_(plan.loops.size()),
       users_(plan.loops.size()) {
   for (std::int64_t size : plan.dim_sizes) extents_.push_back(Constant(size));
@@ -117,6 +119,7 @@ LoopState::Values LoopState::MovedAddresses(LoopId loop, const Values& addresses
 
 LoopState::Values LoopState::Run(const Range& range, const Values& carried,
                                  const Iteration& iteration) {
+  const SourceLines::Scope scope(lines_, builder_, range.loop);
   const std::optional<std::int64_t> start = ConstantOf(range.start);
   const std::optional<std::int64_t> limit = ConstantOf(range.limit);
   if (start.has_value() && limit.has_value()) {
@@ -294,6 +297,7 @@ void LoopState::RunPart(LoopId id, const Bounds& bounds,
 }
 
 void LoopState::Within(LoopId id, const Bounds& bounds, const std::function<void()>& emit) {
+  const SourceLines::Scope scope(lines_, builder_, id);
   llvm::Function* function = builder_.GetInsertBlock()->getParent();
   BasicBlock* part = BasicBlock::Create(builder_.getContext(), "part", function);
   BasicBlock* done = BasicBlock::Create(builder_.getContext(), "done");

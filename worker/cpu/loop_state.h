@@ -20,6 +20,8 @@ class Value;
 
 namespace loopfleet::worker {
 
+class SourceLines;
+
 class LoopState {
  public:
   using Values = std::vector<llvm::Value*>;
@@ -27,9 +29,11 @@ class LoopState {
   // the values carried out of it.
   using Iteration = std::function<Values(llvm::Value* offset, const Values& carried)>;
 
-  // `buffers`: the start of each plan buffer.
+  // `buffers`: the start of each plan buffer. `lines`: null if nothing is noted.
   LoopState(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Values& buffers,
-            Unroller& unroller);
+            Unroller& unroller, SourceLines* lines = nullptr);
+
+  SourceLines* lines() const { return lines_; }
 
   // The elements left to the next loop over `dim`: a constant unless an enclosing loop has a tail.
   llvm::Value* extent(looptree::DimId dim) const { return extents_[dim]; }
@@ -112,6 +116,7 @@ class LoopState {
   llvm::IRBuilderBase& builder_;
   const KernelPlan& plan_;
   Unroller& unroller_;
+  SourceLines* const lines_;
   Values extents_;  // by DimId
   Values offsets_;  // by LoopId
   // Addresses of accesses, in the order of the plan, and for bodies with guards starts of buffers

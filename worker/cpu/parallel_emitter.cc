@@ -7,6 +7,7 @@
 #include <llvm/IR/Module.h>
 
 #include "common/base/check.h"
+#include "worker/cpu/source_lines.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -46,6 +47,7 @@ Value* ParallelEmitter::Smaller(Value* a, Value* b) {
 }
 
 void ParallelEmitter::Emit(const LoopStep& outermost, const EmitLoop& emit) {
+  const SourceLines::Scope scope(state_.lines(), builder_, outermost.loop);
   const Group group = GroupAt(outermost);
   llvm::LLVMContext& context = builder_.getContext();
   llvm::Function* kernel = builder_.GetInsertBlock()->getParent();
@@ -56,6 +58,7 @@ void ParallelEmitter::Emit(const LoopStep& outermost, const EmitLoop& emit) {
   auto* task = llvm::Function::Create(task_type, llvm::Function::InternalLinkage, kTaskName,
                                       *kernel->getParent());
   task->setAttributes(kernel->getAttributes());
+  if (state_.lines() != nullptr) state_.lines()->AddFunction(*task);
 
   // A frame passes the task the values that the loop needs from its surroundings.
   const std::vector<LoopState::Place> places = state_.PlacesIn(outermost);
@@ -86,6 +89,7 @@ void ParallelEmitter::Emit(const LoopStep& outermost, const EmitLoop& emit) {
 
   llvm::IRBuilderBase::InsertPointGuard guard(builder_);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", task));
+  const SourceLines::Scope inside(state_.lines(), builder_, outermost.loop);
   Value* thread_start = builder_.CreateMul(
       task->getArg(3), state_.Constant(static_cast<std::int64_t>(plan_.thread_bytes)));
   for (unsigned i = 0; i < places.size(); ++i) {

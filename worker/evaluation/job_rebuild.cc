@@ -50,7 +50,7 @@ std::expected<void, Failure> CheckConditions(const JobSpec& spec, const JobLimit
 std::expected<void, Failure> ResolveJob(const JobSpec& spec, const JobLimits& limits,
                                         Evaluation& evaluation) {
   LF_TRY_VOID(CheckConditions(spec, limits, *evaluation.conditions));
-  LF_TRY(const ResolvedTask resolved, TaskOf(spec.source).resolve(spec));
+  LF_TRY(const ResolvedTask resolved, TaskOf(spec).resolve(spec));
   evaluation.subject = resolved.subject;
   if (auto failure = WrongDevice(resolved.placement, limits.device)) {
     return std::unexpected(*std::move(failure));

@@ -18,7 +18,7 @@ std::vector<T> KindRouter::Gather(Take take) const {
 }
 
 bool KindRouter::Accept(wire::Lease lease) {
-  const TaskKind kind = TaskOf(lease.spec.source).kind;
+  const TaskKind kind = TaskOf(lease.spec).kind;
   for (const Route& route : routes_) {
     if (route.kind == kind) return route.runner->Accept(std::move(lease));
   }

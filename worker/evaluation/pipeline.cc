@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/result.h"
 #include "common/job/plausibility.h"
 #include "common/job/task.h"
 #include "worker/backend/code_hash.h"
 #include "worker/evaluation/job_rebuild.h"
-#include "worker/evaluation/peaks_probe.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -30,7 +30,7 @@ Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions condit
       arenas_(options.arenas),
       account_(leases_, parts.metrics, parts.clock),
       prepared_(options.max_prepared),
-      probes_(options.max_held),
+      turns_(options.max_held),
       time_thread_([this] { TimeLoop(); }) {
   for (Preparer& preparer : parts_.preparers) {
     prepare_threads_.emplace_back([this, &preparer] { PrepareLoop(preparer); });
@@ -40,8 +40,8 @@ Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions condit
 Pipeline::~Pipeline() {
   leases_.Stop();
   parts_.slot.Stop();
+  turns_.Close();  // first: once the timing thread has seen the end, no turn may come
   prepared_.Close();
-  probes_.Close();
   for (std::thread& thread : prepare_threads_) thread.join();
   time_thread_.join();
 }
@@ -75,8 +75,11 @@ void Pipeline::PrepareLoop(Preparer& preparer) {
     evaluation.conditions->hardware =
         parts_.device.hardware();  // the reference clock may have been set since
     evaluation.stages[Stage::kQueue] = parts_.clock.Now() - next->accepted_at;
-    if (TaskOf(next->lease.spec.source).kind == TaskKind::kProbe) {
-      PrepareProbe(next->lease, std::move(evaluation));
+    const TaskKind kind = TaskOf(next->lease.spec).kind;
+    if (kind == TaskKind::kProbe || kind == TaskKind::kProfile) {
+      Alone job{.lease = next->lease, .evaluation = std::move(evaluation)};
+      kind == TaskKind::kProbe ? PrepareProbe(std::move(job))
+                               : PrepareProfile(preparer, std::move(job));
       continue;
     }
     std::optional<Prepared> prepared = Prepare(preparer, next->lease, evaluation);
@@ -88,17 +91,25 @@ void Pipeline::PrepareLoop(Preparer& preparer) {
   }
 }
 
-void Pipeline::PrepareProbe(const wire::Lease& lease, Evaluation evaluation) {
-  const auto resolved = ResolveJob(lease.spec, {.device = DeviceKind::kCpu}, evaluation);
-  if (resolved) {
-    probes_.Push({.lease = lease.lease,
-                  .job = lease.job,
-                  .evaluation = std::move(evaluation),
-                  .waits_since = parts_.clock.Now()});
-  } else {
-    evaluation.verdict = resolved.error();
-    Finish(lease.lease, lease.job, std::move(evaluation));
+std::expected<KernelCall, Failure> Pipeline::CallFor(Preparer& preparer,
+                                                     const looptree::LoopTree& tree,
+                                                     const CompiledKernel& compiled,
+                                                     CodeArena::Place& code) {
+  const Result<std::uint64_t> entry = code.Write(compiled.code);
+  if (!entry) {
+    return std::unexpected(
+        Failure{.code = FailureCode::kCompileError, .message = entry.error().message});
   }
+  LF_TRY(auto workload, workloads_.Get(tree, MakerFor(preparer)));
+  LF_TRY(auto arena, GuardedBuffersFor(compiled.kernel, *workload));
+  return KernelCall{.entry = *entry, .workload = std::move(workload), .arena = std::move(arena)};
+}
+
+ReferenceMaker Pipeline::MakerFor(Preparer& preparer) {
+  return [&preparer](const looptree::LoopTree& tree, InputSeed seed, const SharedMemory& inputs,
+                     const SharedMemory& reference) {
+    return preparer.reference.Compute(tree, seed, inputs, reference);
+  };
 }
 
 std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wire::Lease& lease,
@@ -149,17 +160,9 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
     }
   }
 
-  const Result<std::uint64_t> entry = code.Write(compiled->code);
-  if (!entry) return fail({.code = FailureCode::kCompileError, .message = entry.error().message});
-  const ReferenceMaker maker = [&](const auto& tree, InputSeed seed, const SharedMemory& inputs,
-                                   const SharedMemory& reference) {
-    return preparer.reference.Compute(tree, seed, inputs, reference);
-  };
-  auto workload = workloads_.Get(replayed->tree, maker);
-  if (!workload) return fail(std::move(workload).error());
-  auto arena = GuardedBuffersFor(kernel, **workload);
-  if (!arena) return fail(std::move(arena).error());
-  KernelCall call{.entry = *entry, .workload = *std::move(workload), .arena = *std::move(arena)};
+  std::expected<KernelCall, Failure> made = CallFor(preparer, replayed->tree, *compiled, code);
+  if (!made) return fail(std::move(made).error());
+  KernelCall call = *std::move(made);
   const std::expected<Verified, Failure> verified = Verify(preparer, call);
   const Instant done = parts_.clock.Now();
   evaluation.stages[Stage::kVerify] = done - compiled_at;
@@ -170,7 +173,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
     return std::nullopt;
   }
   // It was right on whole numbers; it is timed on fractions, and has to be right on them, too.
-  if (auto fractions = workloads_.GetFractions(replayed->tree, maker)) {
+  if (auto fractions = workloads_.GetFractions(replayed->tree, MakerFor(preparer))) {
     call.workload = std::move(fractions);
   }
   const Instant ready = parts_.clock.Now();
@@ -253,7 +256,7 @@ std::optional<Pipeline::Prepared> Pipeline::NextForSlot(Patience patience) {
   for (;;) {
     if (patience == Patience::kWait) {
       RunCanariesIfDue();
-      RunProbes();
+      RunTurns();
     }
     const Instant now = parts_.clock.Now();
     Nanos wait = options_.idle_wait;
@@ -300,29 +303,10 @@ void Pipeline::RunCanariesIfDue() {
   parts_.metrics.SetCanaryRatio(device.health().ratio);
 }
 
-void Pipeline::RunProbes() {
-  while (std::optional<Probe> probe = probes_.TryPop()) {
-    if (!leases_.Start(probe->lease)) continue;
-    Evaluation& evaluation = probe->evaluation;
-    const Instant begun = parts_.clock.Now();
-    evaluation.stages[Stage::kQueue] += begun - probe->waits_since;
-    account_.duty().SlotDoes(Activity::kWait);
-    auto observed = ObservePeaks(parts_.slot, evaluation.conditions->hardware);
-    account_.duty().SlotDoes(std::nullopt);
-    evaluation.stages[Stage::kMeasure] = parts_.clock.Now() - begun;
-    if (observed) {
-      evaluation.verdict = *std::move(observed);
-    } else {
-      evaluation.verdict = std::move(observed).error();
-    }
-    Finish(probe->lease, probe->job, std::move(evaluation));
-  }
-}
-
 void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
   while (parts_.slot.HasRoom()) {
-    // Canaries and probes need the slot to themselves: until they have run, no new kernel starts.
-    const bool is_reserved = parts_.device.CanaryIsDue(parts_.clock.Now()) || !probes_.is_empty();
+    // Canaries and turns need the slot to themselves: until they have run, no new kernel starts.
+    const bool is_reserved = parts_.device.CanaryIsDue(parts_.clock.Now()) || !turns_.is_empty();
     if (!on_slot.empty() && is_reserved) return;
     std::optional<Prepared> next = NextForSlot(on_slot.empty() ? Patience::kWait : Patience::kNow);
     if (!next) return;
@@ -422,6 +406,7 @@ void Pipeline::TimeLoop() {
   again_.clear();
   while (prepared_.TryPop()) {
   }
+  while (std::optional<Turn> turn = turns_.TryPop()) turn->drop();
 }
 
 void Pipeline::Finish(LeaseId lease, JobId job, Evaluation evaluation) {

@@ -5,7 +5,8 @@
 // measured before is not measured again: the worker remembers (measured_code.h), or the
 // coordinator's store does (code_lookups.h), which is asked while the kernel is verified. A kernel
 // is measured in several rounds (worker/timing/measurement_rounds.h), and other kernels use the
-// slot between them. Probes and canaries run while the slot is empty.
+// slot between them. Probes, profiles (worker/evaluation/profiler.h) and canaries run while the
+// slot is empty.
 
 #include <chrono>
 #include <deque>
@@ -27,6 +28,7 @@
 #include "worker/coordinator_link/lease_runner.h"
 #include "worker/evaluation/measured_code.h"
 #include "worker/evaluation/preparations.h"
+#include "worker/evaluation/profiler.h"
 #include "worker/evaluation/slot_account.h"
 #include "worker/processes/compiler_process.h"
 #include "worker/processes/reference_process.h"
@@ -53,6 +55,7 @@ class Pipeline final : public LeaseRunner {
     std::uint64_t max_written_bytes = std::uint64_t{2} << 30;  // outputs and scratch of a job
     WorkloadCache::Options workloads;
     GuardedBufferPool::Options arenas;
+    Profiler::Rules profiles;
   };
   // The child processes of one preparing thread.
   struct Preparer {
@@ -104,23 +107,31 @@ class Pipeline final : public LeaseRunner {
     bool had_all_cores = true;    // nothing was prepared on its other cores during its rounds
   };
 
-  // A job that measures the core itself, and so needs the slot to itself.
-  struct Probe {
+  // What a job does with the slot to itself.
+  struct Turn {
     LeaseId lease;
-    JobId job;
+    std::function<void()> run;   // on the timing thread, while nothing else is on the slot
+    std::function<void()> drop;  // called instead if the lease was dropped or the pipeline stops
+  };
+  // A job that has such turns.
+  struct Alone {
+    const wire::Lease& lease;
     Evaluation evaluation;  // complete but for the verdict
-    Instant waits_since;
   };
 
   void PrepareLoop(Preparer& preparer);
-  void PrepareProbe(const wire::Lease& lease, Evaluation evaluation);
+  void PrepareProbe(Alone job);
+  void PrepareProfile(Preparer& preparer, Alone job);
+  std::expected<Profile, Failure> ProfileTree(Preparer& preparer, Alone& job);
+  // Waits until `use` was called on the timing thread, while it alone has the slot.
+  std::expected<void, Failure> TakeTurn(Alone& job, const std::function<void()>& use);
   void TimeLoop();
   enum class Patience { kNow, kWait };
   // Returns the kernel due for another round, else one newly prepared. kWait: waits for one,
   // running canaries while it waits; nullopt: the pipeline is stopping.
   std::optional<Prepared> NextForSlot(Patience patience);
   void RunCanariesIfDue();
-  void RunProbes();
+  void RunTurns();
   // The time to wait before the next round; nullopt: enough rounds were measured.
   std::expected<std::optional<Nanos>, Failure> AddRound(Prepared& done, Timed timed);
   std::expected<Measurement, Failure> Judge(const Prepared& done) const;
@@ -137,6 +148,11 @@ class Pipeline final : public LeaseRunner {
     Nanos run_took;     // of the verified run, including the request
     double run_ns = 0;  // ExecutorProcess::FindRunNs; 0: unknown
   };
+  // The kernel in its place, with the program's inputs and memory for what it writes.
+  std::expected<KernelCall, Failure> CallFor(Preparer& preparer, const looptree::LoopTree& tree,
+                                             const CompiledKernel& compiled,
+                                             CodeArena::Place& code);
+  static ReferenceMaker MakerFor(Preparer& preparer);
   // Runs the kernel once, off the slot, and verifies its output.
   std::expected<Verified, Failure> Verify(Preparer& preparer, const KernelCall& call);
   std::expected<std::shared_ptr<GuardedBuffers>, Failure> GuardedBuffersFor(
@@ -158,7 +174,7 @@ class Pipeline final : public LeaseRunner {
 
   std::multimap<Instant, Prepared> again_;  // by due time; the timing thread's
   BoundedQueue<Prepared> prepared_;
-  BoundedQueue<Probe> probes_;
+  BoundedQueue<Turn> turns_;
   std::vector<std::thread> prepare_threads_;
   std::thread time_thread_;
 };

@@ -226,6 +226,26 @@ std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape) {
   return pieces;
 }
 
+std::optional<std::uint32_t> FusedProduct(const Body& body) {
+  const Statement& last = body.statements.back();
+  if (last.reduced.empty() || last.op != looptree::Op::kAdd || last.operands.size() != 1)
+    return std::nullopt;
+  const ValueOf* value = std::get_if<ValueOf>(&last.operands[0]);
+  if (value == nullptr || !value->guards.empty()) return std::nullopt;
+  const Statement& product = body.statements[value->statement];
+  if (product.op != looptree::Op::kMultiply || product.operands.size() != 2 ||
+      product.target.has_value()) {
+    return std::nullopt;
+  }
+  for (std::size_t i = value->statement + 1; i + 1 < body.statements.size(); ++i) {
+    for (const Operand& operand : body.statements[i].operands) {
+      const ValueOf* other = std::get_if<ValueOf>(&operand);
+      if (other != nullptr && other->statement == value->statement) return std::nullopt;
+    }
+  }
+  return value->statement;
+}
+
 std::size_t CallsIn(const Body& body) {
   return static_cast<std::size_t>(std::ranges::count_if(body.statements, [](const Statement& s) {
     switch (s.op) {

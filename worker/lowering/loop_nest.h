@@ -58,6 +58,10 @@ struct Piece {
 // Covers [0, extent) with whole registers, then the rest under a mask or in ever smaller registers.
 std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape);
 
+// The multiplication whose product is used only by the sum that ends the body: the two become one
+// fused operation. nullopt: the body has none.
+std::optional<std::uint32_t> FusedProduct(const Body& body);
+
 // The number of operations in the body that are function calls for each element.
 std::size_t CallsIn(const Body& body);
 

@@ -10,13 +10,14 @@
 namespace loopfleet::worker {
 namespace {
 
-enum class RequestTag : std::uint8_t { kMap, kRun, kTime, kMeter, kCanary };
+enum class RequestTag : std::uint8_t { kMap, kRun, kTime, kMeter, kCanary, kSample };
 enum class ReplyTag : std::uint8_t {
   kRunDone,
   kTimed,
   kDevice,
   kCanary,
   kCrashed = static_cast<std::uint8_t>(LastWordTag::kCrashed),
+  kSampled,
   kForbiddenCall = static_cast<std::uint8_t>(LastWordTag::kForbiddenCall),
 };
 
@@ -125,6 +126,16 @@ std::string Encode(const ExecutorRequest& request) {
     writer.Put(canary->second_cache_bytes);
     writer.Put(canary->last_cache_bytes);
     writer.Put(canary->time_limit_s);
+  } else if (const auto* sample = std::get_if<SampleRequest>(&request)) {
+    writer.Put(RequestTag::kSample);
+    writer.Put(sample->number);
+    PutCall(writer, sample->call);
+    writer.Put(sample->plan.code_address);
+    writer.Put(sample->plan.code_bytes);
+    writer.Put(sample->plan.duration_ns);
+    writer.Put(sample->plan.interval_ns);
+    writer.Put(sample->plan.runs_between_looks);
+    writer.Put(sample->time_limit_s);
   } else {
     const auto& time = std::get<TimeRequest>(request);
     writer.Put(RequestTag::kTime);
@@ -139,7 +150,7 @@ std::string Encode(const ExecutorRequest& request) {
 std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
   ByteReader reader(bytes);
   ExecutorRequest request;
-  switch (reader.GetEnum(RequestTag::kCanary)) {
+  switch (reader.GetEnum(RequestTag::kSample)) {
     case RequestTag::kMap: {
       MapRequest map;
       map.kind = reader.GetEnum(MapRequest::Kind::kArena);
@@ -191,6 +202,19 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
       request = canary;
       break;
     }
+    case RequestTag::kSample: {
+      SampleRequest sample;
+      sample.number = reader.Get<std::uint64_t>();
+      sample.call = GetCall(reader);
+      sample.plan.code_address = reader.Get<std::uint64_t>();
+      sample.plan.code_bytes = reader.Get<std::uint64_t>();
+      sample.plan.duration_ns = reader.Get<std::uint64_t>();
+      sample.plan.interval_ns = reader.Get<std::uint64_t>();
+      sample.plan.runs_between_looks = reader.Get<std::uint64_t>();
+      sample.time_limit_s = reader.Get<std::uint64_t>();
+      request = sample;
+      break;
+    }
   }
   if (!reader.AtEnd()) return std::nullopt;
   return request;
@@ -216,6 +240,13 @@ std::string Encode(const ExecutorReply& reply) {
     writer.Put(timed->number);
     for (const std::uint64_t ns : timed->outside.ns) writer.Put(ns);
     Put(writer, timed->samples);
+  } else if (const auto* sampled = std::get_if<Sampled>(&reply)) {
+    writer.Put(ReplyTag::kSampled);
+    writer.Put(sampled->number);
+    writer.Put(sampled->samples.runs);
+    writer.Put(sampled->samples.processor_ns);
+    writer.Put(std::uint64_t{sampled->samples.offsets.size()});
+    for (const std::uint32_t offset : sampled->samples.offsets) writer.Put(offset);
   } else if (const auto* crashed = std::get_if<Crashed>(&reply)) {
     writer.Put(ReplyTag::kCrashed);
     writer.Put(crashed->signal);
@@ -230,7 +261,7 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   ByteReader reader(bytes);
   ExecutorReply reply;
   if (const auto forbidden = DecodeForbiddenCall(bytes)) return *forbidden;
-  switch (reader.GetEnum(ReplyTag::kCrashed)) {
+  switch (reader.GetEnum(ReplyTag::kSampled)) {
     case ReplyTag::kRunDone: {
       RunDone done;
       done.number = reader.Get<std::uint64_t>();
@@ -274,6 +305,17 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
         if (!canary.reading) return std::nullopt;
       }
       reply = canary;
+      break;
+    }
+    case ReplyTag::kSampled: {
+      Sampled sampled;
+      sampled.number = reader.Get<std::uint64_t>();
+      sampled.samples.runs = reader.Get<std::uint64_t>();
+      sampled.samples.processor_ns = reader.Get<std::uint64_t>();
+      sampled.samples.offsets.resize(reader.GetCount(kMostCodeSamples));
+      for (std::uint32_t& offset : sampled.samples.offsets) offset = reader.Get<std::uint32_t>();
+      if (sampled.samples.runs == 0) return std::nullopt;
+      reply = std::move(sampled);
       break;
     }
   }

@@ -15,6 +15,7 @@
 #include "kernel/compile_message.h"
 #include "worker/sandbox/last_words.h"
 #include "worker/timing/canary.h"
+#include "worker/timing/code_sampler.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/sampler.h"
 #include "worker/timing/slot_time.h"
@@ -102,8 +103,16 @@ struct CanaryRequest {
   std::uint64_t last_cache_bytes = 0;
   std::uint64_t time_limit_s = 0;
 };
+// Notes where a kernel is while it runs again and again. For a child of the role kProfiler.
+// Answered by Sampled.
+struct SampleRequest {
+  std::uint64_t number = 0;
+  CallSlots call;
+  CodeSampler::Plan plan;
+  std::uint64_t time_limit_s = 0;
+};
 using ExecutorRequest =
-    std::variant<MapRequest, RunRequest, TimeRequest, MeterRequest, CanaryRequest>;
+    std::variant<MapRequest, RunRequest, TimeRequest, MeterRequest, CanaryRequest, SampleRequest>;
 
 struct RunDone {
   std::uint64_t number = 0;
@@ -122,8 +131,12 @@ struct CanaryReply {
   std::uint64_t number = 0;
   std::optional<CanaryReading> reading;  // nullopt: not enough memory to run them
 };
+struct Sampled {
+  std::uint64_t number = 0;
+  CodeSamples samples;
+};
 using ExecutorReply =
-    std::variant<RunDone, Timed, DeviceReply, CanaryReply, Crashed, ForbiddenCall>;
+    std::variant<RunDone, Timed, DeviceReply, CanaryReply, Crashed, ForbiddenCall, Sampled>;
 
 std::string Encode(const ExecutorRequest& request);
 std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes);

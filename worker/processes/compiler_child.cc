@@ -13,14 +13,18 @@ namespace {
 
 CompileReply Answer(const CompileRequest& request, const looptree::LoopTree& tree,
                     Compiler& compiler, CodeLinker& linker) {
-  LF_TRY(Kernel kernel, compiler.Compile(tree, {.threads = request.threads}));
+  LF_TRY(Kernel kernel, compiler.Compile(tree, {.threads = request.threads,
+                                                .instrumentation = request.instrumentation}));
   Result<CodeImage> code =
       linker.LinkAt(kernel.object, {.address = request.code_address,
                                     .max_bytes = request.max_code_bytes,
                                     .outside = request.outside ? &*request.outside : nullptr});
-  if (code) return CompiledKernel{.kernel = std::move(kernel), .code = *std::move(code)};
-  return std::unexpected(
-      Failure{.code = FailureCode::kCompileError, .message = std::move(code).error().message});
+  if (!code) {
+    return std::unexpected(
+        Failure{.code = FailureCode::kCompileError, .message = std::move(code).error().message});
+  }
+  for (CodeSpan& span : kernel.profile.spans) span.begin += static_cast<std::int64_t>(code->entry);
+  return CompiledKernel{.kernel = std::move(kernel), .code = *std::move(code)};
 }
 
 }  // namespace

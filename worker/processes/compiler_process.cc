@@ -22,6 +22,7 @@ std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::
   return Ask(tree, {.code_address = place.address(),
                     .max_code_bytes = place.size(),
                     .threads = options.threads,
+                    .instrumentation = options.instrumentation,
                     .ir = looptree::IrTextOf(tree)});
 }
 

@@ -156,7 +156,8 @@ class KernelRunner final : public IterationRunner {
 
 class Executor {
  public:
-  Executor(Channel& channel, ThreadPool& pool) : channel_(channel), pool_(pool) {}
+  Executor(Channel& channel, ThreadPool& pool, ChildRole role)
+      : channel_(channel), pool_(pool), role_(role) {}
 
   int Run() {
     free_since_ns_ = stopwatch_.NowNs();
@@ -256,6 +257,13 @@ class Executor {
                        .reading = canaries_->Run(stopwatch_, ProbeOf(request.probe_steps))};
   }
 
+  std::optional<ExecutorReply> Answer(const SampleRequest& request, Fds&) {
+    if (role_ != ChildRole::kProfiler) std::_Exit(kExitBadRequest);
+    const KernelFunction function = Prepare(request.call, request.time_limit_s);
+    return Sampled{.number = request.number,
+                   .samples = CodeSampler::Take(request.plan, [&] { function(pointers_.data()); })};
+  }
+
   // The probe with this many steps; 0: the probe chooses the number.
   CoreProbe& ProbeOf(std::uint64_t steps) {
     if (!probe_ || (steps != 0 && probe_->steps() != steps)) {
@@ -303,6 +311,7 @@ class Executor {
 
   Channel& channel_;
   ThreadPool& pool_;
+  const ChildRole role_;
   const SystemStopwatch stopwatch_;
   const CoreKernels& kernels_ = CoreKernelsFor(HostIsa());
   std::unique_ptr<HostCoreProbe> probe_;
@@ -322,9 +331,12 @@ class Executor {
 
 int RunExecutorChild(Channel& channel, const ExecutorChildOptions& options) {
   std::set_new_handler(ExitOutOfMemory);
+  const bool samples = options.role == ChildRole::kProfiler;
+  if (samples) CodeSampler::ShieldThreads();
   ThreadPool pool(options.cores);
+  if (samples && !CodeSampler::Install()) return kExitNotConfined;
   if (!SealProcess(options.role, options.isolation, channel.fd())) return kExitNotConfined;
-  return Executor(channel, pool).Run();
+  return Executor(channel, pool, options.role).Run();
 }
 
 }  // namespace loopfleet::worker

@@ -166,6 +166,18 @@ std::optional<double> ExecutorProcess::FindRunNs(const KernelCall& call) {
 
 std::expected<std::optional<ExecutorProcess::Ran>, Failure> ExecutorProcess::TryRun(
     const KernelCall& call, std::uint64_t batch_ns) {
+  const Instant start = Now();
+  LF_TRY(const std::optional<RunDone> done,
+         TryCall<RunDone>(call, RunRequest{.batch_ns = batch_ns}));
+  if (!done) return std::nullopt;
+  const Ran ran{.passed = Now() - start, .run_ns = done->run_ns};
+  ReleaseBigMemory();  // the child may idle from now on
+  return ran;
+}
+
+template <class Reply, class Request>
+std::expected<std::optional<Reply>, Failure> ExecutorProcess::TryCall(const KernelCall& call,
+                                                                      Request request) {
   if (const Status started = EnsureChild(); !started) {
     return std::unexpected(NoChild(started.error()));
   }
@@ -173,18 +185,32 @@ std::expected<std::optional<ExecutorProcess::Ran>, Failure> ExecutorProcess::Try
   const Instant start = Now();
   const Result<CallSlots> places = Attach(call);
   if (!places) return std::unexpected(Replaced(EndChild(*child_, places.error().kind)));
-  const std::uint64_t number = NewRequest();
-  const Status sent = Send(RunRequest{.number = number,
-                                      .call = *places,
-                                      .batch_ns = batch_ns,
-                                      .time_limit_s = WholeSeconds(options_.run_limit)},
-                           {});
-  if (!sent) return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
-  LF_TRY(const std::optional<RunDone> done, Await<RunDone>(number, start + options_.run_limit));
-  if (!done) return std::nullopt;
-  const Ran ran{.passed = Now() - start, .run_ns = done->run_ns};
-  ReleaseBigMemory();  // the child may idle from now on
-  return ran;
+  request.number = NewRequest();
+  request.call = *places;
+  request.time_limit_s = WholeSeconds(options_.run_limit);
+  if (const Status sent = Send(request, {}); !sent) {
+    return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
+  }
+  return Await<Reply>(request.number, start + options_.run_limit);
+}
+
+std::expected<double, Failure> ExecutorProcess::Repeat(const KernelCall& call, Nanos batch) {
+  LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
+  if (IsWornOut()) Renew();
+  for (;;) {  // twice at most: a new child has no old answers
+    LF_TRY(const std::optional<Ran> ran, TryRun(call, static_cast<std::uint64_t>(batch.count())));
+    if (ran) return ran->run_ns;
+  }
+}
+
+std::expected<CodeSamples, Failure> ExecutorProcess::Sample(const KernelCall& call,
+                                                            const CodeSampler::Plan& plan) {
+  LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
+  if (IsWornOut()) Renew();
+  for (;;) {  // twice at most: a new child has no old answers
+    LF_TRY(std::optional<Sampled> sampled, TryCall<Sampled>(call, SampleRequest{.plan = plan}));
+    if (sampled) return std::move(sampled->samples);
+  }
 }
 
 template <class Reply, class Request>

@@ -59,6 +59,11 @@ class ExecutorProcess {
   // Estimates the duration of one run with warm caches, in nanoseconds, from further runs. The
   // child reports it, so the caller has to check it. nullopt: something went wrong.
   std::optional<double> FindRunNs(const KernelCall& call);
+  // For a profiler. Runs the kernel in batches of 1, 2, 4 ... runs until one lasts `batch`; the
+  // duration of one run in that one, in nanoseconds.
+  std::expected<double, Failure> Repeat(const KernelCall& call, Nanos batch);
+  // For a profiler. `plan.duration_ns` is well below the limit of a run.
+  std::expected<CodeSamples, Failure> Sample(const KernelCall& call, const CodeSampler::Plan& plan);
   // The last Run went to a child that had run no other kernel, so any fault was that kernel's own.
   bool ran_in_new_child() const { return ran_in_new_child_; }
   // The next call gets a new child.
@@ -110,6 +115,9 @@ class ExecutorProcess {
   std::uint64_t NewRequest();
   template <class Reply, class Request>
   std::expected<Reply, Failure> RequestWhenIdle(Request request);
+  // Sends the request, with the memory of the call, and waits for the reply. nullopt as above.
+  template <class Reply, class Request>
+  std::expected<std::optional<Reply>, Failure> TryCall(const KernelCall& call, Request request);
   // Makes the child map the memory of the call; returns the places.
   Result<CallSlots> Attach(const KernelCall& call);
   Status Send(const ExecutorRequest& request, std::span<const int> fds);

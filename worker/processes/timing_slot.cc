@@ -85,6 +85,13 @@ std::expected<DeviceReading, Failure> TimingSlot::MeasureDevice(
   return reading;
 }
 
+void TimingSlot::Profile(const std::function<void(ExecutorProcess& profiler)>& use) {
+  LF_CHECK(locked_ && is_empty(), "{} kernels still in flight", begun_at_.size());
+  children_.kernels.ReleaseBigMemory();
+  use(children_.profiler);
+  ReleaseCore();
+}
+
 std::expected<void, Failure> TimingSlot::Check(const KernelCall& call,
                                                StageDurations& stages) const {
   const Instant start = clock_.Now();

@@ -32,11 +32,12 @@ class TimingSlot {
     // compiler that lasts 2 ms in one case of ten, while a round takes 0.3 ms.
     std::size_t max_in_flight = 12;
   };
-  // Both on the timing core. The canaries have a child of their own: that of the kernels is
+  // All on the timing core. The canaries have a child of their own: that of the kernels is
   // replaced often, and the canaries' memory is costly to make. No kernel can damage it.
   struct Children {
     ExecutorProcess& kernels;
     ExecutorProcess& canaries;
+    ExecutorProcess& profiler;  // of the role kProfiler: copies of kernels, and none for a figure
   };
   TimingSlot(const Options& options, SlotLock lock, const Children& children, const Clock& clock);
 
@@ -64,6 +65,8 @@ class TimingSlot {
   // releases the core. Call after TakeCore, with nothing begun.
   std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware,
                                                       std::vector<std::uint64_t> load_blocks);
+  // Gives the profiler to `use`, and releases the core. Call after TakeCore, with nothing begun.
+  void Profile(const std::function<void(ExecutorProcess& profiler)>& use);
   // Ends the current wait for the core and any later one.
   void Stop() { stop_ = true; }
 

@@ -114,6 +114,7 @@ std::string_view ChildRoleName(ChildRole role) {
     case ChildRole::kExecutor: return "executor";
     case ChildRole::kDevice: return "device";
     case ChildRole::kPasses: return "passes";
+    case ChildRole::kProfiler: return "profiler";
   }
   LF_CHECK(false, "role {}", static_cast<int>(role));
 }

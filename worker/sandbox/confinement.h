@@ -29,10 +29,12 @@ enum class ChildRole : std::uint8_t {
   kExecutor,   // times kernels, on the timing slot
   kDevice,     // holds a GPU; kernels run there and cannot reach this process
   kPasses,     // runs LLVM passes on programs from elsewhere
+  kProfiler,   // runs kernels on the timing slot, and interrupts them to see where they are
 };
-inline constexpr ChildRole kLastChildRole = ChildRole::kPasses;
+inline constexpr ChildRole kLastChildRole = ChildRole::kProfiler;
 inline constexpr bool RunsKernels(ChildRole role) {
-  return role == ChildRole::kVerifier || role == ChildRole::kExecutor;
+  return role == ChildRole::kVerifier || role == ChildRole::kExecutor ||
+         role == ChildRole::kProfiler;
 }
 // It may fork. The forks cannot be told from other processes, so it may signal none of them.
 inline constexpr bool MayFork(ChildRole role) { return role == ChildRole::kPasses; }

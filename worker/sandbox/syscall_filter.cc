@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -154,6 +155,10 @@ void AddRules(ChildRole role, int channel_fd, Rules& rules) {
   rules.AllowIf(SCMP_SYS(write), {SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO)});
   if (!RunsKernels(role)) {
     rules.Allow({SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(uname)});
+  }
+  if (role == ChildRole::kProfiler) {
+    // The timer whose signal samples the kernel (worker/timing/code_sampler.h).
+    rules.AllowIf(SCMP_SYS(setitimer), {SCMP_A0(SCMP_CMP_EQ, ITIMER_REAL)});
   }
   if (MayFork(role)) {
     // fork() as the C library does it, with no flag that makes a thread or a namespace.

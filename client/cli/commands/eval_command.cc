@@ -192,7 +192,7 @@ Answer<bool> Refine(const ClientSettings& settings, const EvalFlags& flags,
         next.push_back(std::move(entry));
         continue;
       }
-      if (asked != nullptr && TaskOf(asked->spec.source).is_timed) {
+      if (asked != nullptr && TaskOf(asked->spec).is_timed) {
         asked->spec.budget_ms = step.budget_ms;
         asked->spec.precision = step.precision;
       }
@@ -221,7 +221,12 @@ Answer<bool> Refine(const ClientSettings& settings, const EvalFlags& flags,
 
 int RunEval(EvalFlags flags, const CommandRun& run) {
   if (!flags.kind.empty() && flags.benchmarks.empty() && flags.ir_file.empty()) {
-    flags.benchmarks.emplace_back(TaskOf(*ValueNamed<TaskKind>(flags.kind)).example);
+    const TaskInfo& task = TaskOf(*ValueNamed<TaskKind>(flags.kind));
+    flags.benchmarks.emplace_back(task.example);
+    const bool is_profile = task.example_profile != ProfileLevel::kNone;
+    if (is_profile && !flags.fields.contains("profile")) {
+      flags.fields["profile"] = EnumName(task.example_profile);
+    }
   }
   if (flags.benchmarks.empty() == flags.ir_file.empty()) {
     fmt::print(stderr, "loopfleet: give either a BENCHMARK or --ir FILE, and not both\n");

@@ -22,6 +22,7 @@
 #include "common/base/enum_names.h"
 #include "common/base/subprocess.h"
 #include "common/base/suggestion.h"
+#include "common/job/profile.h"
 #include "common/job/task.h"
 #include "common/llvm_passes/observation.h"
 
@@ -193,7 +194,7 @@ int RunCode(const CodeFlags& flags, const CommandRun& run) {
   if (!client) return Report(client.error());
   const auto info = client->ShowJob(*job);
   if (!info) return Report(info.error());
-  const TaskKind kind = TaskOf(info->spec.source).kind;
+  const TaskKind kind = TaskOf(info->spec).kind;
   if (kind == TaskKind::kPasses) return PrintPassIr(flags, *client, *info);
   if (kind != TaskKind::kLoopSchedule) {
     fmt::print(stderr, "loopfleet: job {} is of kind {}, which has no code\n", info->job,
@@ -231,6 +232,66 @@ void AddCode(CommandLine& line, CLI::App& noun) {
                   "host, avx512, avx2, baseline, aarch64 or wasm32; without it the host's");
 }
 
+struct ProfileFlags {
+  std::string job;
+  std::string level{EnumName(ProfileLevel::kLines)};
+  bool fresh = false;
+  bool json = false;
+};
+
+int RunProfile(const ProfileFlags& flags, const CommandRun& run) {
+  const auto job = ParseJobId(flags.job);
+  if (!job) return NoJob(flags.job);
+  auto client = Connect(run.settings);
+  if (!client) return Report(client.error());
+  const auto info = client->ShowJob(*job);
+  if (!info) return Report(info.error());
+  const TaskKind kind = TaskOf(info->spec.source).kind;
+  if (kind != TaskKind::kLoopSchedule) {
+    fmt::print(stderr, "loopfleet: job {} is of kind {}: only loop schedules have a profile\n",
+               info->job, EnumName(kind));
+    return kExitFailed;
+  }
+  JobSpec spec = AsProfile(info->spec, *ValueNamed<ProfileLevel>(flags.level));
+  spec.freshness = flags.fresh ? Freshness::kMeasureAgain : Freshness::kAllowStored;
+  std::optional<Outcome> outcome;
+  const auto asked =
+      client->Evaluate(std::span(&spec, 1), [&](const Outcome& one) { outcome = one; });
+  if (!asked) return Report(asked.error());
+  LF_CHECK(outcome, "a batch ended without the outcome of its job");
+  const bool is_ok = outcome->evaluation.ok();
+  if (flags.json) {
+    fmt::print("{}\n", Dump(OutcomeJson(*outcome)));
+  } else if (is_ok) {
+    fmt::print("{}", AnswerText(spec, *outcome));
+  } else {
+    fmt::print(stderr, "loopfleet: {}\n", FailureText(outcome->evaluation.failure()));
+  }
+  return is_ok ? kExitOk : kExitFailed;
+}
+
+void AddProfile(CommandLine& line, CLI::App& noun) {
+  const auto flags = std::make_shared<ProfileFlags>();
+  CLI::App& profile = line.AddCommand(
+      noun,
+      {.name = "profile",
+       .description = "Where the time of a job's kernel goes, beside its loop tree: a job of its "
+                      "own, which a worker runs now if no equal one is stored",
+       .examples = "loopfleet job profile 12.3\n"
+                   "loopfleet job profile 12.3 --level loops"},
+      CommandLine::Talks::kToCoordinator,
+      [flags](const CommandRun& run) { return RunProfile(*flags, run); });
+  profile.add_option("job", flags->job, "BATCH.INDEX")->type_name("JOB")->required();
+  profile
+      .add_option(
+          "--level", flags->level,
+          "roots: by a clock between them; loops: by counters in a copy of the kernel; lines "
+          "(default): by samples of the kernel itself")
+      ->check(CLI::IsMember({"roots", "loops", "lines"}));
+  profile.add_flag("--fresh", flags->fresh, "profile it again even if the store has a profile");
+  profile.add_flag("--json", flags->json, "print the outcome as one JSON value");
+}
+
 }  // namespace
 
 void AddJobCommands(CommandLine& line) {
@@ -245,6 +306,7 @@ void AddJobCommands(CommandLine& line) {
   show.add_flag("--json", flags->json, "print one JSON value");
   AddExplain(line, noun);
   AddCode(line, noun);
+  AddProfile(line, noun);
 }
 
 }  // namespace loopfleet::client

@@ -3,12 +3,16 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <vector>
 
 #include "client/cli/text/fleet_text.h"
+#include "client/profile_text.h"
 #include "common/base/counted.h"
 #include "common/job/loop_schedule.h"
+#include "common/job/profile.h"
 #include "common/looptree/actions/action.h"
 #include "common/looptree/text/text.h"
 
@@ -56,16 +60,25 @@ struct ValueText {
   }
 };
 
+std::string ValuesText(const Observed& observed) {
+  std::string text;
+  std::size_t width = 0;
+  for (const auto& [name, value] : observed.values) width = std::max(width, name.size());
+  for (const auto& [name, value] : observed.values) {
+    text += fmt::format("  {:<{}}  {}\n", Printable(name), width,
+                        Printable(std::visit(ValueText{}, value)));
+  }
+  return text;
+}
+
 std::string ObservedText(const JobSpec& spec, const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   std::string text = fmt::format("{}\n", SourceText(spec.source));
-  std::size_t width = 0;
-  for (const auto& [name, value] : evaluation.observed().values) {
-    width = std::max(width, name.size());
-  }
-  for (const auto& [name, value] : evaluation.observed().values) {
-    text += fmt::format("  {:<{}}  {}\n", Printable(name), width,
-                        Printable(std::visit(ValueText{}, value)));
+  const std::optional<Profile> profile = ProfileOf(evaluation.observed());
+  if (profile && spec.profile != ProfileLevel::kNone) {
+    text += ProfileText(spec, *profile);
+  } else {
+    text += ValuesText(evaluation.observed());
   }
   text += fmt::format("job {}: {}\n", outcome.job, OriginText(outcome));
   if (evaluation.conditions) {

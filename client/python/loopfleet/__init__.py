@@ -19,6 +19,7 @@ from .errors import (ClientClosed, ClusterError, CoordinatorReplaced, Coordinato
                      LoopfleetError, Refused, ScheduleError)
 from .jobs import job
 from .local_cluster import LocalCluster
+from .profile import Profile, ProfileLine
 from .results import FAILURE_NAMES, FAILURE_NUMBERS, GRADES, RETRYABLE, SOURCES, ResultBatch
 from .schedule_search import SearchResult, search
 from .tui import ui
@@ -26,8 +27,8 @@ from .tui import ui
 __all__ = ["AsyncClient", "BestSchedule", "Client", "ClientClosed", "ClusterError", "Confirmation", "Confirmed",
            "CoordinatorReplaced", "CoordinatorUnavailable", "DeadlineExceeded", "FAILURE_NAMES", "FAILURE_NUMBERS",
            "GRADES", "IR", "Job", "JobError", "LocalCluster", "Loop", "LoopTree", "LoopfleetError", "Outcome",
-           "RETRYABLE", "Refused", "ResultBatch", "SOURCES", "ScheduleError", "SearchResult", "Walk", "__version__",
-           "job", "search", "ui"]
+           "Profile", "ProfileLine", "RETRYABLE", "Refused", "ResultBatch", "SOURCES", "ScheduleError",
+           "SearchResult", "Walk", "__version__", "job", "search", "ui"]
 
 if _importlib_util.find_spec("gymnasium") is not None:
     from . import envs

@@ -16,6 +16,7 @@ from .client import Client
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import DeadlineExceeded, of_ticket
 from .jobs import Actions, JobFields, JobLike, make_jobs
+from .profile import Level, Profile, profile_job
 from .results import ResultBatch
 
 if TYPE_CHECKING:
@@ -110,6 +111,11 @@ class AsyncClient:
                       repeats: int = REPEATS, timeout: float | None = None) -> Confirmation:
         winners = Winners(jobs, results, most)
         return winners.confirmed(await self.evaluate_many(winners.jobs(repeats), timeout=timeout))
+
+    async def profile(self, benchmark: JobLike | None = None, actions: Actions = (), *, level: Level = "lines",
+                      timeout: float | None = None, **fields: Unpack[JobFields]) -> Profile:
+        asked = profile_job(benchmark, actions, level, fields)
+        return Profile.of(asked, (await self.evaluate_many([asked], timeout=timeout)).outcomes[0])
 
     async def send(self, jobs: Iterable[JobLike]) -> list[int]:
         """Starts jobs whose outcomes recv() returns; returns their tickets."""

@@ -22,6 +22,7 @@ from .confirmation import REPEATS, Confirmation, Winners
 from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused, of_ticket
 from .io_thread import IoThread
 from .jobs import Actions, JobFields, JobLike, job, make_jobs
+from .profile import Level, Profile, profile_job
 from .results import ResultBatch
 from .session import Limits
 from .settings import find_address, find_keys
@@ -101,6 +102,15 @@ class Client:
         with the same machine code are one kernel; a figure of grade D does not win."""
         winners = Winners(jobs, results, most)
         return winners.confirmed(self.evaluate_many(winners.jobs(repeats), timeout=timeout))
+
+    def profile(self, benchmark: JobLike | None = None, actions: Actions = (), *, level: Level = "lines",
+                timeout: float | None = None, **fields: Unpack[JobFields]) -> Profile:
+        """Where the time of a kernel goes: by roots of its tree, loops, or lines. Waits for it.
+
+        ``benchmark``: a URI, or a job, whose tree is profiled; `fresh=True` for a new profile where one is
+        stored. Check ``profile.ok``: a failed job does not raise. print() shows it beside the tree."""
+        asked = profile_job(benchmark, actions, level, fields)
+        return Profile.of(asked, self.evaluate_many([asked], timeout=timeout).outcomes[0])
 
     def submit(self, benchmark: str | None = None, actions: Actions = (), **fields: Unpack[JobFields]
                ) -> Future[Outcome]:

@@ -36,6 +36,7 @@ class JobFields(TypedDict, total=False):
     fresh: bool
     max_age_s: float
     min_grade: Literal["A", "B", "C", "D"]
+    profile: Literal["none", "roots", "loops", "lines"]  # Client.profile() reads the answer
     passes: list[str]   # of a program (docs/LLVM.md)
     observe: list[str]  # of a program
     tag: Any

@@ -29,6 +29,12 @@ constexpr EnumTable kFreshnesses{
     std::array{std::pair{schema::Freshness::STORED_MAY_ANSWER, Freshness::kAllowStored},
                std::pair{schema::Freshness::MEASURE_ANEW, Freshness::kMeasureAgain}}};
 
+constexpr EnumTable kProfileLevels{
+    "profile", std::array{std::pair{schema::ProfileLevel::NONE, ProfileLevel::kNone},
+                          std::pair{schema::ProfileLevel::ROOTS, ProfileLevel::kRoots},
+                          std::pair{schema::ProfileLevel::LOOPS, ProfileLevel::kLoops},
+                          std::pair{schema::ProfileLevel::LINES, ProfileLevel::kLines}}};
+
 using OptionalDialect = std::optional<looptree::Dialect>;
 constexpr EnumTable kDialects{
     "dialect",
@@ -84,6 +90,7 @@ void WriteLaterFields(const JobSpec& spec, schema::JobSpec::Builder builder) {
   if (!spec.observe.empty()) {
     WriteTexts(spec.observe, builder.initObserve(static_cast<unsigned>(spec.observe.size())));
   }
+  builder.setProfile(kProfileLevels.ToWire(spec.profile));
 }
 
 void ReadLaterFields(schema::JobSpec::Reader reader, JobSpec& spec) {
@@ -102,6 +109,7 @@ void ReadLaterFields(schema::JobSpec::Reader reader, JobSpec& spec) {
   spec.min_grade = grade == 0 ? Grade::kD : kAllGrades[grade - 1];
   for (const auto pass : reader.getPasses()) spec.passes.push_back(StringOf(pass));
   for (const auto name : reader.getObserve()) spec.observe.push_back(StringOf(name));
+  spec.profile = kProfileLevels.FromWire(reader.getProfile());
 }
 
 // The actions without a parameter, by union member. A table, because a page has tens of thousands.

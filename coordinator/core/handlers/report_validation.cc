@@ -180,7 +180,7 @@ std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Jo
   if (!evaluation.ok()) return std::nullopt;
   if (!evaluation.subject) return "a verdict without its subject";
   if (!evaluation.conditions) return "a verdict without its conditions";
-  const TaskInfo& task = TaskOf(job.spec.source);
+  const TaskInfo& task = TaskOf(job.spec);
   if (evaluation.is_timed() != task.is_timed) {
     return fmt::format("a verdict of another kind than a job of kind {} has", EnumName(task.kind));
   }

@@ -38,7 +38,7 @@ Demand DemandOf(const JobSpec& spec, Placement placement) {
                 .threads = spec.threads,
                 .protocol_minor = wire::MinorVersionFor(spec),
                 .labels = spec.labels};
-  if (const auto label = TaskOf(spec.source).label; !label.empty()) {
+  if (const auto label = TaskOf(spec).label; !label.empty()) {
     demand.labels.emplace_back(label);
   }
   std::ranges::sort(demand.labels);

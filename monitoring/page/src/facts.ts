@@ -203,14 +203,33 @@ export interface Outcome {
   tag: unknown;
 }
 
+export interface ProfileRow {
+  ref: number;
+  part: "node" | "pack" | "zero" | "combine" | "outside";
+  text: string; // of the tree, or what the part is
+  known: boolean; // false: the profile does not say
+  share: number; // of the kernel's time; of a profile by lines without what is inside
+  low: number;
+  high: number;
+  total: number; // with all inside
+}
+
+export interface Profile {
+  level: "roots" | "loops" | "lines";
+  overhead: number;
+  note: string;
+  rows: ProfileRow[];
+}
+
 export interface Job {
   job: string;
   state: "finished" | "unfinished";
-  kind: string; // "loop_schedule", "probe"
+  kind: string; // "loop_schedule", "profile", "probe"
   benchmark: string | null;
   actions: string[];
   asked: { rules: string; threads: number; cache: string; labels: string[]; priority: number; fresh: boolean };
   loop_tree: string | null;
+  profile: Profile | null; // of the tree, where one is stored
   trail: { action: string; legal: boolean; loop_tree: string | null }[];
   commands: { what: string; command: string }[];
   outcome: Outcome | null;

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { Chart } from "./chart";
 import { Command } from "./command";
-import type { Job, Outcome } from "./facts";
+import type { Job, Outcome, Profile } from "./facts";
 import { benchmarkName, duration, Figure, Grade, percent, State } from "./figure";
 import { useAnswer } from "./live";
 import { ObservedFacts } from "./observed";
@@ -95,9 +95,10 @@ function Result({ outcome }: { outcome: Outcome }) {
     );
   }
   if (outcome.observed) {
+    // A profile's values stand beside the tree.
     return (
       <>
-        <ObservedFacts values={outcome.observed} />
+        {"overhead" in outcome.observed ? null : <ObservedFacts values={outcome.observed} />}
         <Facts facts={[["Source", outcome.source ?? "–"], ["Worker", outcome.worker ?? "–"]]} />
       </>
     );
@@ -128,6 +129,37 @@ function Result({ outcome }: { outcome: Outcome }) {
   );
 }
 
+const EVIDENCE = {
+  roots: "by a clock between its roots",
+  loops: "by counters at its loops",
+  lines: "by samples of the kernel",
+};
+
+// The tree with a bar beside each line. A loop's bar is what it takes with all inside.
+function ProfiledTree({ profile }: { profile: Profile }) {
+  return (
+    <>
+      <p class="note">
+        Where the time of a run goes, {EVIDENCE[profile.level]}, which took {percent(profile.overhead)} more time.
+        {profile.note && ` ${profile.note}.`}
+      </p>
+      <div class="tree profile" role="table" aria-label="Shares of the time, by line of the tree" tabIndex={0}>
+        {profile.rows.map((row) => (
+          <div key={`${row.ref} ${row.part}`} role="row" title={row.known ? `${percent(row.low)} to ${percent(row.high)}` : ""}>
+            <code role="cell">{row.text}</code>
+            <span role="cell" class="profile-share">
+              {row.known ? percent(row.total) : ""}
+            </span>
+            <span class="profile-bar" aria-hidden="true">
+              <span style={{ width: `${100 * Math.min(1, row.total)}%` }} />
+            </span>
+          </div>
+        ))}
+      </div>
+    </>
+  );
+}
+
 function Trail({ job }: { job: Job }) {
   const [chosen, setChosen] = useState<number | null>(null);
   const step = chosen === null ? undefined : job.trail[chosen];
@@ -153,9 +185,13 @@ function Trail({ job }: { job: Job }) {
         </button>
       </div>
       <p class="note">The tree {what}.</p>
-      <pre class="tree" tabIndex={0}>
-        {tree ?? "No tree: the actions do not lead to one."}
-      </pre>
+      {job.profile && chosen === null ? (
+        <ProfiledTree profile={job.profile} />
+      ) : (
+        <pre class="tree" tabIndex={0}>
+          {tree ?? "No tree: the actions do not lead to one."}
+        </pre>
+      )}
     </section>
   );
 }
@@ -175,7 +211,7 @@ export function JobPage({ id, turn }: { id: string; turn: unknown }) {
         <code>{benchmarkName(job.benchmark)}</code> of <a href={`#/batch/${id.split(".")[0]}`}>batch {id.split(".")[0]}</a>
       </p>
       {job.outcome ? <Result outcome={job.outcome} /> : <p class="empty">It has no outcome yet.</p>}
-      {job.kind === "loop_schedule" ? <Trail job={job} /> : null}
+      {job.kind === "loop_schedule" || job.kind === "profile" ? <Trail job={job} /> : null}
       {job.outcome ? <Stages outcome={job.outcome} /> : null}
       {job.outcome ? <Samples outcome={job.outcome} /> : null}
       <section aria-labelledby="commands-title">

@@ -69,7 +69,8 @@ Result<UnfinishedJob> ReadRow(Query& row, JobId id) {
 
 Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
                         const std::optional<ReplayResult>& replayed) {
-  if (!spec.passes.empty() || !spec.observe.empty()) LF_TRY_VOID(RaiseOldestProgram());
+  if (!spec.passes.empty() || !spec.observe.empty()) LF_TRY_VOID(RaiseOldestProgram(14));
+  if (spec.profile != ProfileLevel::kNone) LF_TRY_VOID(RaiseOldestProgram(17));
   const auto* uri = std::get_if<looptree::BenchmarkUri>(&spec.source);
   const auto* ir = std::get_if<looptree::IrText>(&spec.source);
   LF_TRY(const auto options, OptionsText(spec, accepted_at));
@@ -87,10 +88,12 @@ Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
   return rows_.EndRow();
 }
 
-Status JobTable::RaiseOldestProgram() {
-  if (is_raised_) return {};
-  is_raised_ = true;
-  return connection_.Run("UPDATE writer SET oldest_program = max(oldest_program, 14)");
+Status JobTable::RaiseOldestProgram(int version) {
+  if (oldest_program_ >= version) return {};
+  oldest_program_ = version;
+  LF_TRY(Query query,
+         connection_.Start("UPDATE writer SET oldest_program = max(oldest_program, ?)"));
+  return query.Add(version).Run();
 }
 
 Result<std::optional<JobSpec>> JobTable::Find(JobId job) {

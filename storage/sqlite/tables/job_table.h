@@ -24,7 +24,7 @@ class JobTable {
   Status Flush() { return rows_.Flush(); }
   void Forget() {  // the transaction was rolled back
     rows_.Forget();
-    is_raised_ = false;
+    oldest_program_ = 0;
   }
 
   // kCorrupt: the row is damaged.
@@ -48,11 +48,12 @@ class JobTable {
   Result<Removed> RemoveFirst(BatchId batch, std::uint32_t most_rows, std::size_t most_bytes);
 
  private:
-  // Programs of version 13 cannot read jobs with passes: they may write the database no more.
-  Status RaiseOldestProgram();
+  // Programs of version 13 cannot read jobs with passes, those of version 16 no profiles: they may
+  // write the database no more.
+  Status RaiseOldestProgram(int version);
 
   Connection& connection_;
-  bool is_raised_ = false;  // RaiseOldestProgram was called, or need not be
+  int oldest_program_ = 0;  // as RaiseOldestProgram left it; 0: unknown
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO jobs SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10 "
                 "FROM row_feed"};

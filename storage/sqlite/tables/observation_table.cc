@@ -75,7 +75,7 @@ Result<ResultId> ObservationTable::Insert(const Outcome& outcome, const JobSpec&
   }
   LF_TRY(Query query, connection_.Start("INSERT INTO observations VALUES (?,?,?,?,?,?,?,?,?,?)"));
   LF_TRY_VOID(query.Add(id)
-                  .Add(EnumName(TaskOf(job.source).kind))
+                  .Add(EnumName(TaskOf(job).kind))
                   .Add(std::visit([](const auto& source) { return source.text; }, job.source))
                   .Add(job.passes.empty() ? ActionsText(job.actions)
                                           : fmt::format("{}", fmt::join(job.passes, ",")))

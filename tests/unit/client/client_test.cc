@@ -56,6 +56,31 @@ TEST(ClientTest, ConnectsAndKnowsWhoWelcomedIt) {
   EXPECT_EQ(client->epoch(), 7u);
 }
 
+// An older coordinator would pass over the field, and answer with a figure.
+TEST(ClientTest, SendsNoFieldThatTheCoordinatorDoesNotKnow) {
+  std::atomic<int> submissions = 0;
+  FakeCoordinator coordinator(kAnyPort, [&](const wire::ClientRequest& request) -> Reply {
+    if (std::holds_alternative<wire::ClientHello>(request.message)) {
+      return wire::Welcome{.version = {.major = 1, .minor = 1}, .coordinator = "old"};
+    }
+    ++submissions;
+    return wire::Accepted{.batch = {1}};
+  });
+  auto client = Client::Connect(Patient(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value());
+  JobSpec profile = SomeJob();
+  profile.profile = ProfileLevel::kRoots;
+  const auto refused = client->Submit(std::vector{SomeJob(), profile});
+  ASSERT_FALSE(refused.has_value());
+  ASSERT_TRUE(refused.error().refusal.has_value());
+  EXPECT_EQ(refused.error().refusal->code, FailureCode::kUnsupported);
+  EXPECT_NE(refused.error().message.find("1.2"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(submissions, 0);
+  JobSpec graded = SomeJob();
+  graded.min_grade = Grade::kB;
+  EXPECT_TRUE(client->Submit(std::vector{graded}).has_value());
+}
+
 TEST(ClientTest, SaysUnavailableWhenNobodyAnswers) {
   FakeCoordinator coordinator(kAnyPort, [](const auto&) { return Reply(); });
   ClientOptions options = Repeating(coordinator.endpoint());

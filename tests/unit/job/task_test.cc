@@ -12,6 +12,12 @@ namespace {
 
 JobSpec Spec(std::string_view uri) { return {.source = looptree::BenchmarkUri{std::string(uri)}}; }
 
+JobSpec ExampleOf(const TaskInfo& task) {
+  JobSpec spec = Spec(task.example);
+  spec.profile = task.example_profile;
+  return spec;
+}
+
 TEST(Task, TheBenchmarkDecidesTheKind) {
   EXPECT_EQ(TaskOf(Spec("benchmark://mm-v0/mm8_8_8").source).kind, TaskKind::kLoopSchedule);
   EXPECT_EQ(TaskOf(Spec("probe://peaks-v0").source).kind, TaskKind::kProbe);
@@ -25,9 +31,9 @@ TEST(Task, EveryExampleIsOfItsKindAndResolves) {
   for (const TaskInfo& task : TaskTable()) {
     SCOPED_TRACE(EnumName(task.kind));
     EXPECT_EQ(&TaskOf(task.kind), &task);
-    EXPECT_FALSE(ValidateJob(Spec(task.example)));
-    EXPECT_EQ(&TaskOf(Spec(task.example).source), &task);
-    const auto resolved = task.resolve(Spec(task.example));
+    EXPECT_FALSE(ValidateJob(ExampleOf(task)));
+    EXPECT_EQ(&TaskOf(ExampleOf(task)), &task);
+    const auto resolved = task.resolve(ExampleOf(task));
     ASSERT_TRUE(resolved) << resolved.error().message;
     EXPECT_TRUE(subjects.insert(resolved->subject).second);
     EXPECT_EQ(resolved->flop_count > 0, task.is_timed);
@@ -49,6 +55,7 @@ TEST(Task, AProbeRefusesWhatMeansNothingForIt) {
       {FailureCode::kMalformed, "'merge_all_first'", [](JobSpec& s) { s.merge_all_first = true; }},
       {FailureCode::kMalformed, "'precision'", [](JobSpec& s) { s.precision = 0.01; }},
       {FailureCode::kMalformed, "'passes'", [](JobSpec& s) { s.passes = {"gvn"}; }},
+      {FailureCode::kMalformed, "'profile'", [](JobSpec& s) { s.profile = ProfileLevel::kRoots; }},
       {FailureCode::kMalformed, "'device'", [](JobSpec& s) { s.device = DeviceRequest::kCuda; }},
   };
   for (const Case& c : cases) {

@@ -105,7 +105,7 @@ TEST_F(ObservationTest, ItOutlivesItsBatch) {
             1);
 }
 
-TEST_F(ObservationTest, EarlierProgramsMayWriteUntilThereIsOneOrAJobWithPasses) {
+TEST_F(ObservationTest, EarlierProgramsMayWriteUntilThereIsOneOrAJobThatTheyCannotRead) {
   const char* const oldest = "SELECT oldest_program FROM writer";
   auto store = OpenStore();
   Apply(*store, {SomeBatch(1, {ProbeSpec(), PlainSpec(2)})});
@@ -119,6 +119,10 @@ TEST_F(ObservationTest, EarlierProgramsMayWriteUntilThereIsOneOrAJobWithPasses) 
   passes.passes = {"-gvn"};
   Apply(*store, {SomeBatch(2, {passes})});
   EXPECT_EQ(NumberByHand(oldest), 14);
+  JobSpec profile = PlainSpec(2);
+  profile.profile = ProfileLevel::kRoots;
+  Apply(*store, {SomeBatch(3, {profile})});
+  EXPECT_EQ(NumberByHand(oldest), 17);
 }
 
 TEST_F(ObservationTest, ValuesThatJsonCannotSayAreRefused) {

@@ -244,6 +244,7 @@ TEST_F(DaemonTest, MeasuresWhatItIsGiven) {
 TEST_F(DaemonTest, ProbesItsCoreBetweenKernels) {
   const wire::WorkerHello hello = Welcome();
   EXPECT_EQ(std::ranges::count(hello.capabilities, "kind=probe"), 1);
+  EXPECT_EQ(std::ranges::count(hello.capabilities, "kind=profile"), 1);
   GrantMatrixProduct(1, 16);
   Grant(2, "probe://peaks-v0");
   GrantMatrixProduct(3, 24);

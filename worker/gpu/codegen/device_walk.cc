@@ -25,26 +25,6 @@ std::optional<std::int64_t> ConstantOf(const Value* value) {
   return constant == nullptr ? std::nullopt : std::optional(constant->getSExtValue());
 }
 
-// The product that only the body's sum uses: the two are fused, and the product is not rounded.
-std::optional<std::uint32_t> FusedProduct(const Body& body) {
-  const Statement& sum = body.statements.back();
-  if (sum.reduced.empty() || sum.op != Op::kAdd || sum.operands.size() != 1) return std::nullopt;
-  const auto* product = std::get_if<ValueOf>(&sum.operands[0]);
-  if (product == nullptr || !product->guards.empty()) return std::nullopt;
-  const Statement& multiply = body.statements[product->statement];
-  if (multiply.op != Op::kMultiply || multiply.operands.size() != 2 || multiply.target) {
-    return std::nullopt;
-  }
-  int readers = 0;
-  for (const Statement& statement : body.statements) {
-    for (const Operand& operand : statement.operands) {
-      const auto* value = std::get_if<ValueOf>(&operand);
-      if (value != nullptr && value->statement == product->statement) ++readers;
-    }
-  }
-  return readers == 1 ? std::optional(product->statement) : std::nullopt;
-}
-
 Value* Combine(llvm::IRBuilderBase& builder, Op op, Value* a, Value* b) {
   switch (op) {
     case Op::kAdd: return builder.CreateFAdd(a, b);

@@ -56,6 +56,21 @@ TEST(JobView, ShowsSoManyTreesAndEveryAction) {
   EXPECT_LT(view.dump().size(), 2 * kMaxStepBytes);
 }
 
+TEST(JobView, AProfileHasARowForEachLineOfTheTree) {
+  EXPECT_TRUE(JobViewJson({{1}, 2}, Asked({}))["profile"].is_null());
+  const Profile profile{.level = ProfileLevel::kLoops,
+                        .overhead = 0.02,
+                        .lines = {{.place = {.ref = 0}, .share = 0.75, .low = 0.7, .high = 0.8}}};
+  const Json shown = JobViewJson({{1}, 2}, Asked({}), &profile)["profile"];
+  EXPECT_EQ(shown["level"], "loops");
+  EXPECT_EQ(shown["overhead"], 0.02);
+  ASSERT_GT(shown["rows"].size(), 3U);
+  EXPECT_EQ(shown["rows"][0]["total"], 0.75);
+  EXPECT_EQ(shown["rows"][0]["known"], true);
+  EXPECT_EQ(shown["rows"][0]["part"], "node");
+  EXPECT_EQ(shown["rows"][1]["known"], false);
+}
+
 TEST(JobView, CommandsSurviveAShell) {
   storage::StoredJob job{.spec = {.source = looptree::IrText{"it's $(not) `run`"}}};
   const Json view = JobViewJson({{1}, 0}, job);

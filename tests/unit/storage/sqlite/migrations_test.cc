@@ -18,7 +18,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 17;
+constexpr int kVersion = 18;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

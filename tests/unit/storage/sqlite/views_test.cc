@@ -14,6 +14,7 @@
 #include <set>
 #include <sstream>
 
+#include "common/job/profile.h"
 #include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
@@ -182,8 +183,18 @@ class DocumentedTest : public ScratchDatabase {
     Evaluation observing = SomeMeasurement(1);
     observing.verdict = Observed{.values = {{"clock_mhz", 3700.0}}};
     const JobSpec probe{.source = looptree::BenchmarkUri{"probe://peaks-v0"}};
+    JobSpec profile = PlainSpec(4);
+    profile.profile = ProfileLevel::kLines;
+    Evaluation profiled = SomeMeasurement(1);
+    profiled.verdict = ToObserved(
+        {.level = ProfileLevel::kLines,
+         .overhead = 0.25,
+         .lines = {{.place = {.ref = 0, .part = ProfilePart::kPack}, .share = 0.5, .samples = 2},
+                   {.place = {.ref = 3}, .share = 0.25, .low = 0.125, .high = 0.5, .samples = 1}}});
     ASSERT_TRUE(store->Apply(std::vector<Write>{
-        SomeBatch(kNext, {probe}), JobFinished{SomeOutcome({.batch = kNext}, probe, observing)}}));
+        SomeBatch(kNext, {probe, profile}),
+        JobFinished{SomeOutcome({.batch = kNext}, probe, observing)},
+        JobFinished{SomeOutcome({.batch = kNext, .index = 1, .sequence = 2}, profile, profiled)}}));
     std::ifstream file(LOOPFLEET_SOURCE_DIR "/docs/DATABASE.md");
     page_.assign(std::istreambuf_iterator<char>(file), {});
     ASSERT_FALSE(page_.empty());
@@ -256,14 +267,26 @@ TEST_F(DocumentedTest, EveryQueryGivesTheColumnsThatAreShown) {
 // Every view can be read to its end, and the page describes it.
 TEST_F(DocumentedTest, EveryViewIsReadToItsEnd) {
   const auto views = Names("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name");
-  EXPECT_EQ(views,
-            (std::vector<std::string>{"v_best", "v_observations", "v_results", "v_samples"}));
+  EXPECT_EQ(views, (std::vector<std::string>{"v_best", "v_observations", "v_profiles", "v_results",
+                                             "v_samples"}));
   for (const std::string& view : views) {
     const Answer answer = Ask("SELECT * FROM " + view);
     EXPECT_GT(answer.rows, 0) << view;
     EXPECT_NE(page_.find(view), std::string::npos);
   }
-  EXPECT_EQ(Ask("SELECT * FROM v_results").rows, 4);
+  EXPECT_EQ(Ask("SELECT * FROM v_results").rows, 5);
+}
+
+TEST_F(DocumentedTest, AProfileHasARowForEachLine) {
+  EXPECT_EQ(Ask("SELECT * FROM v_profiles").rows, 2);
+  EXPECT_EQ(Ask("SELECT * FROM v_profiles WHERE ref = 'L0' AND part = 'pack' AND share = 0.5 AND "
+                "samples = 2 AND level = 'lines' AND overhead = 0.25")
+                .rows,
+            1);
+  EXPECT_EQ(Ask("SELECT * FROM v_profiles WHERE ref = 'L3' AND part = 'node' AND low = 0.125 AND "
+                "high = 0.5 AND idx = 1")
+                .rows,
+            1);
 }
 
 TEST_F(DocumentedTest, TheTableOfVResultsIsTheView) {

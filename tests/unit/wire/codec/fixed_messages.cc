@@ -361,6 +361,16 @@ Named<WorkerMessage> FixedWorkerMessages() {
   };
 }
 
+Named<ClientRequest> FixedRequestsOf12() {
+  SubmitJobs submit = FixedSubmit();
+  for (const ProfileLevel level :
+       {ProfileLevel::kRoots, ProfileLevel::kLoops, ProfileLevel::kLines}) {
+    submit.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"}});
+    submit.jobs.back().profile = level;
+  }
+  return {{"request_submit_profiles", {.number = 2, .message = std::move(submit)}}};
+}
+
 Named<WorkerMessage> FixedLaterReports() {
   const JobId job{.batch = kBatch, .index = 3};
   return {

@@ -14,6 +14,7 @@ template <class Message>
 using Named = std::vector<std::pair<std::string, Message>>;
 
 Named<ClientRequest> FixedRequests();
+Named<ClientRequest> FixedRequestsOf12();  // with what 1.2 added
 Named<CoordinatorReply> FixedReplies();
 Named<WorkerMessage> FixedWorkerMessages();
 Named<WorkerMessage> FixedLaterReports();  // with what was added since

@@ -26,7 +26,7 @@ namespace loopfleet::wire {
 namespace {
 
 const std::filesystem::path kDirectory =
-    std::filesystem::path(LOOPFLEET_SOURCE_DIR) / "tests/golden/wire/1.0";
+    std::filesystem::path(LOOPFLEET_SOURCE_DIR) / "tests/golden/wire";
 
 bool Updating() {
   const char* value = std::getenv("LOOPFLEET_UPDATE_GOLDEN");
@@ -34,8 +34,8 @@ bool Updating() {
 }
 
 // Empty if the file does not exist.
-std::string GoldenBytes(const std::string& name, const std::string& encoded) {
-  const auto path = kDirectory / (name + ".bin");
+std::string GoldenBytes(const std::filesystem::path& name, const std::string& encoded) {
+  const auto path = kDirectory / name;
   if (!std::filesystem::exists(path) && Updating()) {
     std::ofstream(path, std::ios::binary) << encoded;
   }
@@ -44,10 +44,11 @@ std::string GoldenBytes(const std::string& name, const std::string& encoded) {
 }
 
 template <class Message, class Decode>
-void Check(const Named<Message>& messages, Decode decode) {
+void Check(const Named<Message>& messages, Decode decode, const std::string& version = "1.0") {
   for (const auto& [name, message] : messages) {
     SCOPED_TRACE(name);
-    const std::string golden = GoldenBytes(name, Encode(message));
+    const std::string golden =
+        GoldenBytes(std::filesystem::path(version) / (name + ".bin"), Encode(message));
     ASSERT_FALSE(golden.empty()) << "no golden bytes; LOOPFLEET_UPDATE_GOLDEN=1 writes them";
     const auto of_golden = decode(golden);
     ASSERT_TRUE(of_golden.has_value());
@@ -59,6 +60,7 @@ void Check(const Named<Message>& messages, Decode decode) {
 }
 
 TEST(Golden, Requests) { Check(FixedRequests(), DecodeClientRequest); }
+TEST(Golden, RequestsOf12) { Check(FixedRequestsOf12(), DecodeClientRequest, "1.2"); }
 TEST(Golden, Replies) { Check(FixedReplies(), DecodeCoordinatorReply); }
 TEST(Golden, WorkerMessages) { Check(FixedWorkerMessages(), DecodeWorkerMessage); }
 TEST(Golden, LaterReports) { Check(FixedLaterReports(), DecodeWorkerMessage); }

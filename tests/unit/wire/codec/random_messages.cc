@@ -88,6 +88,7 @@ JobSpec RandomMessages::Spec() {
   spec.deadline_s = Real();
   spec.max_age_s = Real();
   spec.min_grade = kAllGrades[Below(kAllGrades.size())];
+  spec.profile = Pick<ProfileLevel>(4);
   return spec;
 }
 

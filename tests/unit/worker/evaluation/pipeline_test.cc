@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "common/job/profile.h"
 #include "common/looptree/tree/key.h"
 #include "monitoring/host/core_plan.h"
 #include "monitoring/registry.h"
@@ -48,6 +49,9 @@ class PipelineTest : public ChildrenFixture {
         ignore);
     executor_ = std::make_unique<ExecutorProcess>(
         *fork_server_, ExecutorProcess::Options{.run_limit = kHangLimit}, ignore);
+    profiler_ = std::make_unique<ExecutorProcess>(
+        *fork_server_,
+        ExecutorProcess::Options{.role = ChildRole::kProfiler, .run_limit = kHangLimit}, ignore);
     Start({});
   }
   void TearDown() override { pipeline_.reset(); }
@@ -60,7 +64,8 @@ class PipelineTest : public ChildrenFixture {
     slot_ = std::make_unique<TimingSlot>(
         TimingSlot::Options{},
         SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(),
-        TimingSlot::Children{.kernels = *executor_, .canaries = *executor_}, clock_);
+        TimingSlot::Children{.kernels = *executor_, .canaries = *executor_, .profiler = *profiler_},
+        clock_);
     pipeline_ = std::make_unique<Pipeline>(
         options,
         Pipeline::Parts{.preparers = std::move(preparers),
@@ -135,6 +140,7 @@ class PipelineTest : public ChildrenFixture {
   std::unique_ptr<ReferenceProcess> reference_;
   std::unique_ptr<ExecutorProcess> verifier_;
   std::unique_ptr<ExecutorProcess> executor_;
+  std::unique_ptr<ExecutorProcess> profiler_;
   std::unique_ptr<TimingSlot> slot_;
   // A device without known facts: no peaks, no contention baseline, no clock.
   DeviceHealth device_{{}, DeviceReading{.probe_steps = 1'000}, HardwareFacts{}};
@@ -168,6 +174,41 @@ TEST_F(PipelineTest, NoGradeIsBetterThanTheHostAllows) {
   const auto evaluations = Evaluate({LeaseOf(1, 4096)});
   ASSERT_TRUE(evaluations.at(1).ok()) << evaluations.at(1).failure().message;
   EXPECT_EQ(evaluations.at(1).measurement().grade, Grade::kC);
+}
+
+// The fake compiler knows no lines, and makes no copies that count.
+TEST_F(PipelineTest, AProfileIsOfAVerifiedKernelAndIsNoFigure) {
+  const auto profile_of = [](wire::Lease lease, ProfileLevel level) {
+    lease.spec.profile = level;
+    return lease;
+  };
+  const wire::Lease lines = profile_of(LeaseOf(1, 1024), ProfileLevel::kLines);
+  const auto evaluations = Evaluate(
+      {lines, profile_of(LeaseOf(2, 1024), ProfileLevel::kRoots), LeaseOf(3, 1024),
+       profile_of(LeaseOf(4, static_cast<std::int64_t>(Fault::kWrongOutput)), ProfileLevel::kLines),
+       profile_of(LeaseOf(5, static_cast<std::int64_t>(Fault::kRightOnce)), ProfileLevel::kLines),
+       profile_of(LeaseOf(6, static_cast<std::int64_t>(Fault::kHang)), ProfileLevel::kRoots)});
+  const Evaluation& evaluation = evaluations.at(1);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.failure().message;
+  ASSERT_FALSE(evaluation.is_timed());
+  EXPECT_EQ(evaluation.subject, ResolveProfile(lines.spec)->subject);
+  EXPECT_EQ(evaluation.flop_count, 0U);
+  const auto profile = ProfileOf(evaluation.observed());
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(profile->code_hash.size(), 32U);
+  EXPECT_GT(profile->run_ns, 0);
+  EXPECT_EQ(profile->lines.back().place.part, ProfilePart::kOutside);
+  EXPECT_GT(profile->lines.back().samples, 0);
+  EXPECT_DOUBLE_EQ(profile->lines.back().share, 1);
+  for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
+    EXPECT_GT(evaluation.stages[stage], Nanos{0}) << StageName(stage);
+  }
+  EXPECT_EQ(evaluations.at(2).failure().code, FailureCode::kCompileError);
+  EXPECT_NE(evaluations.at(2).failure().message.find("where it counts"), std::string::npos);
+  EXPECT_TRUE(evaluations.at(3).is_timed());
+  EXPECT_EQ(evaluations.at(4).failure().code, FailureCode::kWrongOutput);
+  EXPECT_EQ(evaluations.at(5).failure().code, FailureCode::kWrongOutput);
+  EXPECT_EQ(evaluations.at(6).failure().code, FailureCode::kRunTimeout);
 }
 
 TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {

@@ -101,6 +101,63 @@ TEST(ChildMessageTest, TheDevicesRequestsAndRepliesRoundTrip) {
   EXPECT_EQ(std::get<CanaryReply>(*some).reading->took[2], 3);
 }
 
+TEST(ChildMessageTest, WhatProfilesNeedComesBack) {
+  const CompileRequest request{
+      .instrumentation = {.kind = Instrumentation::Kind::kCounters, .loops = {3, 5}}, .ir = "text"};
+  const auto asked = DecodeCompileRequest(Encode(request));
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->instrumentation, request.instrumentation);
+  EXPECT_EQ(asked->ir, "text");
+
+  CompiledKernel kernel = SomeKernel();
+  kernel.kernel.profile = {
+      .probes =
+          ProbeCells{.offset = 64,
+                     .sites = {{.place = {.part = ProfilePart::kOutside}},
+                               {.place = {.ref = 4}, .parent = 0, .entries = 7, .is_root = true}}},
+      .spans = {{.begin = -3, .place = {.ref = 2, .part = ProfilePart::kZero}}},
+      .fused = {{1, 2}}};
+  const auto made = DecodeCompileReply(EncodeCompileReply(kernel));
+  ASSERT_TRUE(made && made->has_value());
+  EXPECT_EQ((*made)->kernel, kernel.kernel);
+
+  const SampleRequest sample{.number = 3,
+                             .call = {.entry = 5},
+                             .plan = {.code_address = 6,
+                                      .code_bytes = 7,
+                                      .duration_ns = 8,
+                                      .interval_ns = 9,
+                                      .runs_between_looks = 10},
+                             .time_limit_s = 11};
+  const auto decoded = DecodeExecutorRequest(Encode(ExecutorRequest(sample)));
+  ASSERT_TRUE(decoded);
+  const auto& back = std::get<SampleRequest>(*decoded);
+  EXPECT_EQ(back.call.entry, 5U);
+  EXPECT_EQ(back.plan.code_address, 6U);
+  EXPECT_EQ(back.plan.code_bytes, 7U);
+  EXPECT_EQ(back.plan.duration_ns, 8U);
+  EXPECT_EQ(back.plan.interval_ns, 9U);
+  EXPECT_EQ(back.plan.runs_between_looks, 10U);
+  EXPECT_EQ(back.time_limit_s, 11U);
+
+  const auto reply_of = [](CodeSamples samples) {
+    return DecodeExecutorReply(
+        Encode(ExecutorReply(Sampled{.number = 4, .samples = std::move(samples)})));
+  };
+  const auto sampled =
+      reply_of({.offsets = {1, CodeSamples::kElsewhere}, .runs = 12, .processor_ns = 13});
+  ASSERT_TRUE(sampled);
+  EXPECT_EQ(std::get<Sampled>(*sampled).number, 4U);
+  EXPECT_EQ(std::get<Sampled>(*sampled).samples.offsets,
+            (std::vector<std::uint32_t>{1, CodeSamples::kElsewhere}));
+  EXPECT_EQ(std::get<Sampled>(*sampled).samples.runs, 12U);
+  EXPECT_EQ(std::get<Sampled>(*sampled).samples.processor_ns, 13U);
+  EXPECT_FALSE(reply_of({.offsets = {}, .runs = 0, .processor_ns = 13}));
+  EXPECT_FALSE(reply_of({.offsets = std::vector<std::uint32_t>(kMostCodeSamples + 1),
+                         .runs = 1,
+                         .processor_ns = 13}));
+}
+
 TEST(ChildMessageTest, ACrashIsASignal) {
   const auto decode = [](std::int32_t signal) {
     char bytes[kLastWordBytes];

@@ -54,7 +54,8 @@ class ChildrenFixture : public testing::Test {
     programs_.by_role[ChildRole::kReference].run = [isolation](Channel& channel) {
       return RunReferenceChild(channel, isolation);
     };
-    for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
+    for (const ChildRole role :
+         {ChildRole::kVerifier, ChildRole::kExecutor, ChildRole::kProfiler}) {
       programs_.by_role[role].run = [role, isolation](Channel& channel) {
         return RunExecutorChild(channel, {.role = role, .isolation = isolation, .cores = {}});
       };

@@ -48,7 +48,8 @@ TEST_F(TimingSlotTest, TheDeviceIsMeasuredAloneOrNotAtAll) {
 TEST_F(TimingSlotTest, CanariesHaveTheirTurnBesideANeighbourThatAlwaysWantsTheCore) {
   ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
   const SystemClock clock;
-  TimingSlot slot({}, Lock(), {.kernels = executor, .canaries = executor}, clock);
+  TimingSlot slot({}, Lock(), {.kernels = executor, .canaries = executor, .profiler = executor},
+                  clock);
   std::atomic<bool> stop{false};
   std::atomic<bool> is_busy{false};
   std::jthread neighbour([&] {
@@ -73,7 +74,8 @@ TEST_F(TimingSlotTest, WhoIsToldToStopWaitsForTheCoreNoLonger) {
   ASSERT_TRUE(other.Acquire(kPatience, never_));
   ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
   const SystemClock clock;
-  TimingSlot slot({}, Lock(), {.kernels = executor, .canaries = executor}, clock);
+  TimingSlot slot({}, Lock(), {.kernels = executor, .canaries = executor, .profiler = executor},
+                  clock);
   slot.Stop();
   EXPECT_FALSE(slot.TakeCore());
 }
@@ -91,7 +93,8 @@ TEST_F(TimingSlotTest, WhatIsFetchedLateWasNotMeasuredForLonger) {
       .arena = arenas.Take(LayOut({&count, 1}, workload->layout.buffers.size())).value()};
   ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
   const SystemClock clock;
-  TimingSlot slot({}, Lock(), {.kernels = executor, .canaries = executor}, clock);
+  TimingSlot slot({}, Lock(), {.kernels = executor, .canaries = executor, .profiler = executor},
+                  clock);
   const Instant begun = clock.Now();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(slot.Begin(call, {}, std::chrono::milliseconds(1)));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 #include "worker/processes/child_message.h"
 #include "worker/sandbox/fork_server.h"
@@ -40,6 +42,10 @@ int DoAsTold(Channel& channel, ChildRole role) {
   if (*word == "map to execute") {
     ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   }
+  if (word->starts_with("set a timer")) {
+    const itimerval none{};
+    ::setitimer(word->ends_with("of work") ? ITIMER_PROF : ITIMER_REAL, &none, nullptr);
+  }
   if (*word == "lack memory") {
     while (::mmap(nullptr, 1 << 24, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
            MAP_FAILED) {
@@ -54,7 +60,8 @@ class IsolationTest : public testing::Test {
  protected:
   void SetUp() override {
     if (ProbeIsolation() != Isolation::kSeccomp) GTEST_SKIP() << "this host filters no calls";
-    for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kExecutor, ChildRole::kPasses}) {
+    for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kVerifier, ChildRole::kExecutor,
+                                 ChildRole::kPasses, ChildRole::kProfiler}) {
       programs_.by_role[role] = {
           .run = [role](Channel& channel) { return DoAsTold(channel, role); },
           .limits = {.private_bytes = std::uint64_t{256} << 20}};
@@ -115,6 +122,20 @@ TEST_F(IsolationTest, CrashesKeepTheirSignalsAndThoseOfKernelsAreReported) {
   ASSERT_TRUE(std::holds_alternative<Crashed>(*reply));
   EXPECT_EQ(std::get<Crashed>(*reply).signal, SIGSEGV);
   EXPECT_EQ(WTERMSIG(Tell(ChildRole::kCompiler, "abort").status), SIGABRT);
+}
+
+TEST_F(IsolationTest, OnlyAProfilerSetsATimerAndOnlyThatOfTheClock) {
+  EXPECT_EQ(Tell(ChildRole::kProfiler, "set a timer").answer.value(), "went on");
+  for (const auto& [role, word] : {std::pair{ChildRole::kProfiler, "set a timer of work"},
+                                   std::pair{ChildRole::kExecutor, "set a timer"},
+                                   std::pair{ChildRole::kVerifier, "set a timer"},
+                                   std::pair{ChildRole::kCompiler, "set a timer"}}) {
+    const End end = Tell(role, word);
+    ASSERT_TRUE(end.answer) << word;
+    const auto call = DecodeForbiddenCall(*end.answer);
+    ASSERT_TRUE(call) << word;
+    EXPECT_EQ(SystemCallName(call->system_call), "setitimer");
+  }
 }
 
 TEST_F(IsolationTest, ACrashForWantOfMemoryIsThat) {
