@@ -37,6 +37,12 @@ std::span<std::byte> CellsOf(const PlacedKernel& copy, const ProbeCells& probes)
                                                    probes.sites.size() * sizeof(ProbeCount));
 }
 
+// How many buffers the kernel gets behind its inputs.
+std::uint32_t WrittenBuffers(const Kernel& kernel) {
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      kernel.buffers, [](const auto& buffer) { return buffer.role != BufferSpec::Role::kInput; }));
+}
+
 ProbeReading Read(std::span<const std::byte> cells) {
   ProbeReading reading(cells.size() / sizeof(ProbeCount));
   std::memcpy(reading.data(), cells.data(), cells.size());
@@ -79,35 +85,35 @@ std::expected<Profiler::Counted, Failure> Profiler::Count(const PlacedKernel& pl
   Counted counted{.sites = probes.sites, .readings = {}};
   double copy_ns = 0;
   std::expected<void, Failure> ran;
-  const auto run = [&](ExecutorProcess& profiler, const PlacedKernel& kernel,
+  KernelCall beside = plain.call;
+  beside.arena = copy.call.arena;
+  beside.arena_buffers = WrittenBuffers(plain.compiled.kernel);
+  const auto run = [&](ExecutorProcess& profiler, const KernelCall& call,
                        double& quickest) -> std::expected<void, Failure> {
-    LF_TRY(const double run_ns, profiler.Repeat(kernel.call, rules_.turn));
+    LF_TRY(const double run_ns, profiler.Repeat(call, rules_.turn));
     if (quickest == 0 || run_ns < quickest) quickest = run_ns;
     return {};
   };
   LF_TRY_VOID(parts_.on_slot([&](ExecutorProcess& profiler) {
     Turns turns(rules_);
     while (ran && turns.Next()) {
-      // What they wrote in the first turn must not pass for what they write later.
-      if (counted.readings.size() == 1) {
-        plain.call.arena->Poison();
-        copy.call.arena->Poison();
-      }
-      ran = run(profiler, plain, counted.run_ns);
+      ran = run(profiler, beside, counted.run_ns);
+      // What was written in the first turn must not pass for what the copy writes later.
+      if (counted.readings.size() == 1) copy.call.arena->Poison();
       std::ranges::fill(cells, std::byte{0});
-      if (ran) ran = run(profiler, copy, copy_ns);
+      if (ran) ran = run(profiler, copy.call, copy_ns);
       if (ran) counted.readings.push_back(Read(cells));
     }
   }));
   if (!ran) return std::unexpected(std::move(ran).error());
   counted.overhead = copy_ns / counted.run_ns - 1;
   LF_TRY_VOID(copy.call.arena->Check(copy.call.workload->expected));
-  LF_TRY_VOID(plain.call.arena->Check(plain.call.workload->expected));
   return counted;
 }
 
 std::expected<Profile, Failure> Profiler::RunLoops(ProfileLevel level) {
-  LF_TRY(const PlacedKernel plain, parts_.prepare({}));
+  LF_TRY(PlacedKernel plain, parts_.prepare({}));
+  plain.call.arena.reset();
   std::set<TreeRef> loops;
   LF_TRY(Counted counted, Count(plain, loops));
   Profile profile{.level = level, .overhead = counted.overhead, .run_ns = counted.run_ns};

@@ -42,6 +42,7 @@ void PutCall(ByteWriter& writer, const CallSlots& call) {
   writer.Put(call.entry);
   writer.Put(call.inputs);
   writer.Put(call.arena);
+  writer.Put(call.arena_buffers);
 }
 
 CallSlots GetCall(ByteReader& reader) {
@@ -49,6 +50,7 @@ CallSlots GetCall(ByteReader& reader) {
   call.entry = reader.Get<std::uint64_t>();
   call.inputs = reader.Get<std::uint32_t>();
   call.arena = reader.Get<std::uint32_t>();
+  call.arena_buffers = reader.Get<std::uint32_t>();
   return call;
 }
 

@@ -67,11 +67,13 @@ struct MapRequest {
   std::uint64_t size = 0;  // of the memory, in bytes
   std::vector<PlacedBuffer> buffers;
 };
-// What to call: the code at `entry` with pointers to the inputs and then to the arena's buffers.
+// What to call: the code at `entry` with pointers to the inputs and then to the arena's first
+// `arena_buffers` buffers.
 struct CallSlots {
   std::uint64_t entry = 0;
   std::uint32_t inputs = 0;
   std::uint32_t arena = 0;
+  std::uint32_t arena_buffers = UINT32_MAX;
 };
 // Runs a kernel in batches of 1, 2, 4, ... runs until one batch lasts at least `batch_ns`. Answered
 // by RunDone.

@@ -296,7 +296,10 @@ class Executor {
     }
     pointers_.clear();
     memory_.clear();
-    for (const auto& mapped : {inputs_[call.inputs].buffers(), arenas_[call.arena].buffers()}) {
+    const auto written = arenas_[call.arena].buffers();
+    for (const auto& mapped :
+         {inputs_[call.inputs].buffers(),
+          written.first(std::min<std::size_t>(written.size(), call.arena_buffers))}) {
       for (const std::span<std::byte> buffer : mapped) {
         pointers_.push_back(reinterpret_cast<float*>(buffer.data()));
         memory_.push_back(buffer);

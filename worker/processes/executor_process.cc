@@ -95,7 +95,7 @@ Result<CallSlots> ExecutorProcess::Attach(const KernelCall& call) {
     place.last_used = ++call_count_;
     return number;
   };
-  CallSlots places{.entry = call.entry};
+  CallSlots places{.entry = call.entry, .arena_buffers = call.arena_buffers};
   LF_TRY(places.inputs, map(MapRequest::Kind::kInputs, inputs_places_, call.workload->inputs.id(),
                             call.workload->inputs, call.workload->layout));
   LF_TRY(places.arena,

@@ -32,6 +32,8 @@ struct KernelCall {
   std::uint64_t entry = 0;  // the address in the children
   std::shared_ptr<const Workload> workload;
   std::shared_ptr<GuardedBuffers> arena;
+  // Of the arena's buffers, those that the kernel gets: the first ones.
+  std::uint32_t arena_buffers = UINT32_MAX;
 };
 
 class ExecutorProcess {

@@ -61,12 +61,14 @@ TEST(ChildMessageTest, ExecutorRequestsComeBack) {
   EXPECT_EQ(back.size, 8192U);
   EXPECT_EQ(back.buffers, map.buffers);
 
-  const RunRequest run{.call = {.entry = 5, .inputs = 6, .arena = 7}, .time_limit_s = 11};
+  const RunRequest run{.call = {.entry = 5, .inputs = 6, .arena = 7, .arena_buffers = 8},
+                       .time_limit_s = 11};
   const auto ran = DecodeExecutorRequest(Encode(ExecutorRequest(run)));
   ASSERT_TRUE(ran);
   EXPECT_EQ(std::get<RunRequest>(*ran).call.entry, 5U);
   EXPECT_EQ(std::get<RunRequest>(*ran).call.inputs, 6U);
   EXPECT_EQ(std::get<RunRequest>(*ran).call.arena, 7U);
+  EXPECT_EQ(std::get<RunRequest>(*ran).call.arena_buffers, 8U);
   EXPECT_EQ(std::get<RunRequest>(*ran).time_limit_s, 11U);
 
   const TimeRequest time{.policy = {.min_samples = 3, .min_repetition_ns = 4}, .time_limit_s = 5};
