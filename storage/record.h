@@ -51,7 +51,8 @@ struct Witness {
 // its result.
 struct JobFinished {
   Outcome outcome;
-  // Of the schedule that was measured, which StoreReader::FindBest finds by it; none: not asked for.
+  // Of the schedule that was measured, which StoreReader::FindBest finds by it; none: not asked
+  // for.
   std::optional<ProgramKey> program = std::nullopt;
   // The job's bound in nanoseconds, which the time of a CUT is known to exceed; 0: none.
   std::uint64_t cut_above_ns = 0;

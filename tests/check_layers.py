@@ -79,6 +79,9 @@ ROOMS = {
         "sqlite/sqlite_reader": "*",
         "sqlite/sqlite_store": "*",
         "open": "*",
+        "outcome_feed": "store_reader",
+        # A copy of the outcomes elsewhere.
+        "postgres": "outcome_feed",
     },
     "coordinator": {
         "core/contract": "",
@@ -90,6 +93,7 @@ ROOMS = {
         "core": "*",
         "shell": "*",
         "page": "shell",
+        "mirror": "",
         ".": "*",
     },
     "worker": {
@@ -136,6 +140,7 @@ NARROWER = {
 }
 # Modules that may include more.
 ALSO_MAY_INCLUDE = [
+    (re.compile(r"coordinator/mirror/"), "storage/outcome_feed storage/postgres"),
     (re.compile(r"client/python/(array_exchange|compiled_tensor|local_timer|(tensor|tree|kernel)_binding)$"), "tensor kernel worker/lowering worker/portable_c"),
     (re.compile(r"client/search/store_evaluator$"), STORE),
     (re.compile(r"client/cli/commands/(export_command|forget_failures_command|prune_command|offline_database)$"), STORE),
@@ -152,6 +157,7 @@ HOMES = [
     (re.compile(r"zmq(_addon)?\.hp?p?$"), re.compile(r"common/wire/(transport|keys)/")),
     (re.compile(r"(capnp|kj)/|\.capnp\.h$"), re.compile(r"common/wire/codec/")),
     (re.compile(r"sqlite3\.h$"), re.compile(r"storage/sqlite/")),
+    (re.compile(r"pqxx/"), re.compile(r"storage/postgres/")),
     (re.compile(r"llvm(-c)?/"), re.compile(r"worker/(cpu|gpu/codegen|llvm_env)/.*\.cc$")),
     (re.compile(r"cuda(_runtime)?\.h$|nvml\.h$|nvJitLink\.h$"), re.compile(r"worker/gpu/")),
     (re.compile(r"seccomp\.h$"), re.compile(r"worker/sandbox/syscall_filter\.cc$")),

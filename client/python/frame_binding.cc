@@ -296,9 +296,9 @@ void BindFrames(nb::module_& module) {
       "encode_find_best",
       [](std::uint64_t number, const Job& job, const std::string& hardware_class,
          std::uint32_t limit) {
-        return Encoded(number, wire::FindBest{.job = job.spec,
-                                              .hardware_class = hardware_class,
-                                              .max_jobs = limit});
+        return Encoded(
+            number,
+            wire::FindBest{.job = job.spec, .hardware_class = hardware_class, .max_jobs = limit});
       },
       "number"_a, "job"_a, "hardware_class"_a, "limit"_a);
   module.def("decode_reply", &DecodeReply, "frame"_a,

@@ -174,15 +174,16 @@ std::optional<Attention> ManyFailures(const FleetModel& fleet) {
 std::optional<Attention> MirrorBehind(const FleetModel& fleet) {
   if (!fleet.mirror || fleet.mirror->behind <= kMirrorBehindAfter) return std::nullopt;
   const MirrorModel& mirror = *fleet.mirror;
-  const std::string since =
-      fmt::format("PostgreSQL is {} behind",
-                  Counted(static_cast<std::uint64_t>(
-                              std::chrono::duration_cast<std::chrono::seconds>(mirror.behind).count()),
-                          "second", "seconds"));
-  return Item(AttentionKind::kMirrorBehind, Severity::kWarning, std::max<std::uint64_t>(mirror.waiting, 1),
-              mirror.trouble.empty() ? fmt::format("{}: {}.", since,
-                                                   Counted(mirror.waiting, "outcome waits", "outcomes wait"))
-                                     : fmt::format("{}: {}.", since, mirror.trouble));
+  const std::string since = fmt::format(
+      "PostgreSQL is {} behind",
+      Counted(static_cast<std::uint64_t>(
+                  std::chrono::duration_cast<std::chrono::seconds>(mirror.behind).count()),
+              "second", "seconds"));
+  return Item(
+      AttentionKind::kMirrorBehind, Severity::kWarning, std::max<std::uint64_t>(mirror.waiting, 1),
+      mirror.trouble.empty()
+          ? fmt::format("{}: {}.", since, Counted(mirror.waiting, "outcome waits", "outcomes wait"))
+          : fmt::format("{}: {}.", since, mirror.trouble));
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ Status Mirror::Connect() {
   LF_TRY(position_, archive->Position());
   archive_ = std::move(archive);
   was_connected_ = true;
-  log::Info("mirror.connected last_batch={} open_batches={}", position_.last, position_.open.size());
+  log::Info("mirror.connected last_batch={} open_batches={}", position_.last,
+            position_.open.size());
   return {};
 }
 

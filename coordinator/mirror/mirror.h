@@ -1,8 +1,8 @@
 #pragma once
 // Mirror: copies the finished outcomes of one coordinator's database into PostgreSQL
-// (storage/postgres/archive.h), for as long as it runs. It reads the database as any reader does, so
-// neither the coordinator nor its clients wait for it, or for PostgreSQL. What cannot be written now
-// is tried again until it can.
+// (storage/postgres/archive.h), for as long as it runs. It reads the database as any reader does,
+// so neither the coordinator nor its clients wait for it, or for PostgreSQL. What cannot be written
+// now is tried again until it can.
 //
 // One thread.
 
@@ -32,15 +32,15 @@ class Mirror {
  public:
   struct Options {
     storage::PostgresArchive::Options archive;
-    std::uint32_t most_rows = 5'000;                // of one transaction
-    std::chrono::milliseconds poll_interval{200};   // while nothing waits
+    std::uint32_t most_rows = 5'000;               // of one transaction
+    std::chrono::milliseconds poll_interval{200};  // while nothing waits
     bool once = false;  // end when nothing waits, and at the first trouble
   };
   using OnStatus = std::function<void(const MirrorStatus&)>;
   Mirror(storage::StoreReader& reader, const Clock& clock, Options options, OnStatus on_status);
 
-  // Runs until `stop`. An error: the database cannot be read, PostgreSQL refuses (kInvalid) from the
-  // start, or `once` and it cannot be written to.
+  // Runs until `stop`. An error: the database cannot be read, PostgreSQL refuses (kInvalid) from
+  // the start, or `once` and it cannot be written to.
   Status Run(const std::atomic<bool>& stop);
 
  private:

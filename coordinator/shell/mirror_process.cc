@@ -1,11 +1,11 @@
 #include "coordinator/shell/mirror_process.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 

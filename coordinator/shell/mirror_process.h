@@ -44,9 +44,9 @@ class MirrorProcess {
   const Clock& clock_;
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;
-  MirrorModel state_;        // guarded by mutex_
-  Instant told_at_{};        // when state_ was told; guarded by mutex_
-  std::thread thread_;       // last: starts when everything else is there
+  MirrorModel state_;   // guarded by mutex_
+  Instant told_at_{};   // when state_ was told; guarded by mutex_
+  std::thread thread_;  // last: starts when everything else is there
 };
 
 }  // namespace loopfleet::coordinator

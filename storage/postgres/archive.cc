@@ -16,15 +16,15 @@
 #include "common/base/content_key.h"
 #include "common/base/enum_names.h"
 #include "common/job/outcome_json.h"
-#include "storage/postgres/migrations.h"
 #include "storage/postgres/outcome_row.h"
+#include "storage/postgres/postgres_schema.h"
 
 namespace loopfleet::storage {
 namespace {
 
 // A server that vanishes is noticed within about 20 s.
-constexpr std::array kLimits = {"connect_timeout=10",      "keepalives_idle=5",
-                                "keepalives_interval=5",   "keepalives_count=3",
+constexpr std::array kLimits = {"connect_timeout=10",     "keepalives_idle=5",
+                                "keepalives_interval=5",  "keepalives_count=3",
                                 "tcp_user_timeout=20000", "application_name=loopfleet-mirror"};
 
 // A URL and a list of settings each take more settings in their own way.
@@ -52,7 +52,8 @@ auto Guarded(const char* what, const Work& work) -> decltype(work()) {
     return Fail(ErrorKind::kUnavailable, fmt::format("{}: {}", what, OneLine(error.what())));
   } catch (const pqxx::sql_error& error) {
     const std::string state = error.sqlstate().substr(0, 2);
-    const bool passes = state.empty() || state == "08" || state == "53" || state == "57" || state == "40";
+    const bool passes =
+        state.empty() || state == "08" || state == "53" || state == "57" || state == "40";
     return Fail(passes ? ErrorKind::kUnavailable : ErrorKind::kInvalid,
                 fmt::format("{}: {}", what, OneLine(error.what())));
   } catch (const std::exception& error) {  // pqxx::in_doubt_error among them
@@ -93,10 +94,10 @@ struct PostgresArchive::Impl {
 
   pqxx::connection connection;
   const Uuid incarnation;
-  int coordinator = 0;        // coordinators.id
-  std::int64_t appends = 0;   // coordinators.appends, as this last saw it
+  int coordinator = 0;                   // coordinators.id
+  std::int64_t appends = 0;              // coordinators.appends, as this last saw it
   std::map<ContentKey, int> conditions;  // conditions.id by key, as committed
-  std::set<Month> months;     // that have a partition
+  std::set<Month> months;                // that have a partition
 };
 
 PostgresArchive::PostgresArchive(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -130,8 +131,9 @@ Result<FeedPosition> PostgresArchive::Position() {
                                        impl_->coordinator);
     position.last.value = row[0].as<std::uint64_t>();
     impl_->appends = row[1].as<std::int64_t>();
-    for (const auto& open : work.exec_params(
-             "SELECT batch, sequence FROM open_batches WHERE coordinator = $1", impl_->coordinator)) {
+    for (const auto& open :
+         work.exec_params("SELECT batch, sequence FROM open_batches WHERE coordinator = $1",
+                          impl_->coordinator)) {
       position.open[BatchId{open[0].as<std::uint64_t>()}] = open[1].as<std::uint64_t>();
     }
     return position;
@@ -188,9 +190,10 @@ void PostgresArchive::Impl::MakePartitions(pqxx::work& work, const std::vector<O
   work.exec0(fmt::format("SELECT pg_advisory_xact_lock({})", kSchemaLock));
   for (const Month& month : missing) {
     const Month next = After(month);
-    work.exec0(fmt::format("CREATE TABLE IF NOT EXISTS outcomes_{0:04}_{1:02} PARTITION OF outcomes "
-                           "FOR VALUES FROM ('{0:04}-{1:02}-01 00:00+00') TO ('{2:04}-{3:02}-01 00:00+00')",
-                           month.year, month.month, next.year, next.month));
+    work.exec0(fmt::format(
+        "CREATE TABLE IF NOT EXISTS outcomes_{0:04}_{1:02} PARTITION OF outcomes "
+        "FOR VALUES FROM ('{0:04}-{1:02}-01 00:00+00') TO ('{2:04}-{3:02}-01 00:00+00')",
+        month.year, month.month, next.year, next.month));
   }
 }
 
@@ -244,8 +247,7 @@ void PostgresArchive::Impl::NoteBest(pqxx::work& work, const std::vector<Outcome
     if (!counts) continue;
     std::string benchmark =
         std::visit([](const auto& source) { return PostgresText(source.text); }, outcome.benchmark);
-    const Outcome*& best =
-        fastest[{std::move(benchmark), PlaceText(*evaluation.conditions)}];
+    const Outcome*& best = fastest[{std::move(benchmark), PlaceText(*evaluation.conditions)}];
     if (best == nullptr || high(outcome) < high(*best)) best = &outcome;
   }
   for (const auto& [place, outcome] : fastest) {

@@ -3,8 +3,8 @@
 // `loopfleet` (storage/postgres/migrations/). One of these writes those of one coordinator; several
 // may write into one database at a time.
 //
-// Guarantee: Append() writes its outcomes and moves the position in one transaction, so each outcome
-// is there exactly once, whatever fails and whenever.
+// Guarantee: Append() writes its outcomes and moves the position in one transaction, so each
+// outcome is there exactly once, whatever fails and whenever.
 //
 // One thread. After an error that is not kExists, open another one.
 
@@ -20,15 +20,16 @@ namespace loopfleet::storage {
 class PostgresArchive {
  public:
   struct Options {
-    // As libpq reads it: "postgresql://user@host/database", or "host=... dbname=...". Passwords come
-    // from it, from PGPASSWORD or from ~/.pgpass.
+    // As libpq reads it: "postgresql://user@host/database", or "host=... dbname=...". Passwords
+    // come from it, from PGPASSWORD or from ~/.pgpass.
     std::string url;
     Uuid incarnation;  // of the coordinator's database
     std::string name;  // of it, for people
   };
   // Connects, brings the schema to this version, and enters the coordinator if it is new.
   //   kUnavailable  the server cannot be reached, or the connection was lost
-  //   kInvalid      it refuses: no such database or role, no permission, a schema of a newer version
+  //   kInvalid      it refuses: no such database or role, no permission, a schema of a newer
+  //   version
   static Result<std::unique_ptr<PostgresArchive>> Open(const Options& options);
   ~PostgresArchive();
 

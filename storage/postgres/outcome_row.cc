@@ -113,8 +113,8 @@ std::vector<Column> ColumnsOf(int coordinator, const Outcome& outcome,
       {"batch", Text(outcome.job.batch.value)},
       {"index", Text(outcome.job.index)},
       {"sequence", Text(outcome.sequence)},
-      {"benchmark", std::visit([](const auto& source) { return PostgresText(source.text); },
-                               outcome.benchmark)},
+      {"benchmark",
+       std::visit([](const auto& source) { return PostgresText(source.text); }, outcome.benchmark)},
       {"actions", ActionsText(outcome.actions)},
       {"tag", PostgresText(outcome.tag)},
       {"source", std::string(SourceText(outcome))},
@@ -125,11 +125,12 @@ std::vector<Column> ColumnsOf(int coordinator, const Outcome& outcome,
                                            "verify_ns", "measure_ns", "store_ns"};
   static_assert(std::size(kStageColumns) == kStages.size());
   for (const Stage stage : kStages) {
-    row.push_back({kStageColumns[static_cast<std::size_t>(stage)],
-                   Text(evaluation.stages[stage].count())});
+    row.push_back(
+        {kStageColumns[static_cast<std::size_t>(stage)], Text(evaluation.stages[stage].count())});
   }
-  row.push_back({"tree_key", evaluation.subject ? std::optional(BytesText(evaluation.subject->bytes))
-                                                : std::nullopt});
+  row.push_back({"tree_key", evaluation.subject
+                                 ? std::optional(BytesText(evaluation.subject->bytes))
+                                 : std::nullopt});
   row.push_back({"conditions", conditions ? std::optional(Text(*conditions)) : std::nullopt});
   row.push_back({"flop_count", Text(evaluation.flop_count)});
   row.push_back({"scratch_bytes", Text(evaluation.scratch_bytes)});
@@ -139,9 +140,9 @@ std::vector<Column> ColumnsOf(int coordinator, const Outcome& outcome,
   AddMeasurement(evaluation.is_timed() ? &evaluation.measurement() : nullptr,
                  outcome.source == OutcomeSource::kMeasured, row);
   const bool is_observed = evaluation.ok() && !evaluation.is_timed();
-  row.push_back({"observed", is_observed
-                                 ? std::optional(PostgresText(Dump(ObservedJson(evaluation.observed()))))
-                                 : std::nullopt});
+  row.push_back({"observed", is_observed ? std::optional(PostgresText(
+                                               Dump(ObservedJson(evaluation.observed()))))
+                                         : std::nullopt});
   return row;
 }
 

@@ -197,8 +197,7 @@ Result<std::vector<StoredBatch>> SqliteReader::ListBatches(std::uint32_t max) {
   return impl_->batches.List(max);
 }
 
-Result<std::vector<StoredBatch>> SqliteReader::ListBatchesAfter(BatchId batch,
-                                                                std::uint32_t max) {
+Result<std::vector<StoredBatch>> SqliteReader::ListBatchesAfter(BatchId batch, std::uint32_t max) {
   return impl_->batches.ListAfter(batch, max);
 }
 

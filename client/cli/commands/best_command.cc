@@ -95,9 +95,8 @@ int RunBest(const BestFlags& flags, const CommandRun& run) {
   }
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
-  const auto found = client->FindBest({.job = *std::move(job),
-                                       .hardware_class = flags.hardware_class,
-                                       .max_jobs = flags.limit});
+  const auto found = client->FindBest(
+      {.job = *std::move(job), .hardware_class = flags.hardware_class, .max_jobs = flags.limit});
   if (!found) return Report(found.error());
   if (flags.json) {
     PrintJson(*found);

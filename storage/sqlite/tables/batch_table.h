@@ -18,10 +18,10 @@ class BatchTable {
   Status Save(const StoredBatch& batch);  // inserts or replaces it
   Result<std::optional<StoredBatch>> Find(BatchId batch);
   // These skip damaged rows, for which Find() fails with kCorrupt.
-  Result<std::vector<StoredBatch>> List(std::uint32_t max);  // newest first
+  Result<std::vector<StoredBatch>> List(std::uint32_t max);                      // newest first
   Result<std::vector<StoredBatch>> ListAfter(BatchId batch, std::uint32_t max);  // oldest first
-  Result<std::optional<StoredBatch>> NewestOfClients();      // skips the coordinator's own
-  Result<std::vector<StoredBatch>> ListUnfinished();         // oldest first
+  Result<std::optional<StoredBatch>> NewestOfClients();  // skips the coordinator's own
+  Result<std::vector<StoredBatch>> ListUnfinished();     // oldest first
   Result<std::vector<BatchId>> DamagedUnfinished();
   // The batch as its requests, jobs and outcomes describe it, for when its own row is damaged.
   // It comes back closed, and cancelled if one of its jobs was: a cancellation that no job's

@@ -219,8 +219,9 @@ struct ModelStore::Writer {
   void NoteProgram(const JobFinished& finished, std::int64_t id) const {
     const Outcome& outcome = finished.outcome;
     ModelDatabase::Row row = database.results.at(id);
-    const bool may_be_best = finished.program && !finished.in_doubt && outcome.evaluation.is_timed() &&
-                             row.original == 0 && !outcome.evaluation.same_code &&
+    const bool may_be_best = finished.program && !finished.in_doubt &&
+                             outcome.evaluation.is_timed() && row.original == 0 &&
+                             !outcome.evaluation.same_code &&
                              outcome.evaluation.measurement().grade != Grade::kD &&
                              outcome.source == OutcomeSource::kMeasured;
     if (!may_be_best) return;
@@ -454,9 +455,9 @@ Result<std::vector<BestSchedule>> ModelReader::FindBest(const BestQuery& query) 
   for (const auto& [id, row] : database_.results) {
     if (!row.program || *row.program != query.program) continue;
     const Conditions& had = *row.answer->evaluation.conditions;
-    const bool fits = (query.hardware_class.empty() ||
-                       query.hardware_class == had.hardware.hardware_class) &&
-                      query.threads == had.threads && query.cache == had.cache;
+    const bool fits =
+        (query.hardware_class.empty() || query.hardware_class == had.hardware.hardware_class) &&
+        query.threads == had.threads && query.cache == had.cache;
     if (fits) newest[{had.hardware.hardware_class, *row.answer->evaluation.subject}] = &row;
   }
   std::vector<BestSchedule> found;

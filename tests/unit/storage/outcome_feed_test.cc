@@ -113,7 +113,9 @@ TEST_F(Feed, ABatchThatIsGoneIsLetGo) {
 // However steps and jobs interleave, and wherever another feed goes on.
 TEST_F(Feed, NothingIsLostOrRepeatedInAnyOrder) {
   std::mt19937 random(7);
-  const auto below = [&](std::uint32_t n) { return std::uniform_int_distribution<std::uint32_t>(0, n - 1)(random); };
+  const auto below = [&](std::uint32_t n) {
+    return std::uniform_int_distribution<std::uint32_t>(0, n - 1)(random);
+  };
   std::vector<JobId> unfinished;
   std::vector<JobId> finished;
   std::vector<JobId> seen;
@@ -125,7 +127,8 @@ TEST_F(Feed, NothingIsLostOrRepeatedInAnyOrder) {
       Accept(++batches, jobs);
       for (std::uint32_t job = 0; job < jobs; ++job) unfinished.push_back({{batches}, job});
     } else if (what < 7 && !unfinished.empty()) {
-      std::swap(unfinished[below(static_cast<std::uint32_t>(unfinished.size()))], unfinished.back());
+      std::swap(unfinished[below(static_cast<std::uint32_t>(unfinished.size()))],
+                unfinished.back());
       Finish(unfinished.back().batch.value, unfinished.back().index);
       finished.push_back(unfinished.back());
       unfinished.pop_back();

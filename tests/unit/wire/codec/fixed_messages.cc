@@ -216,10 +216,11 @@ Named<ClientRequest> FixedRequests() {
                                .reason = "an audit"}}},
       {"request_find_best",
        {.number = 14,
-        .message = FindBest{.job = {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"},
-                                    .threads = 2},
-                            .hardware_class = "cpu/avx2",
-                            .max_jobs = 3}}},
+        .message =
+            FindBest{.job = {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"},
+                             .threads = 2},
+                     .hardware_class = "cpu/avx2",
+                     .max_jobs = 3}}},
   };
 }
 

@@ -1,12 +1,13 @@
-// loopfleet-mirror: copies the outcomes of a coordinator's database into PostgreSQL until it is told
-// to stop. The coordinator starts it (--results); run by hand with --once, it copies what is there.
+// loopfleet-mirror: copies the outcomes of a coordinator's database into PostgreSQL until it is
+// told to stop. The coordinator starts it (--results); run by hand with --once, it copies what is
+// there.
 //
 // Prints its status as a JSON object a line: at most one a second, and one at the end.
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -68,10 +69,11 @@ class StatusLines {
   }
   void Print() {
     printed_ = newest_;
-    fmt::print("{}\n", Dump(Json{{"mirrored", newest_.mirrored},
-                                 {"waiting", newest_.waiting},
-                                 {"behind_seconds", std::chrono::duration<double>(newest_.behind).count()},
-                                 {"trouble", newest_.trouble}}));
+    fmt::print("{}\n",
+               Dump(Json{{"mirrored", newest_.mirrored},
+                         {"waiting", newest_.waiting},
+                         {"behind_seconds", std::chrono::duration<double>(newest_.behind).count()},
+                         {"trouble", newest_.trouble}}));
     std::fflush(stdout);
   }
 
@@ -107,8 +109,9 @@ int Main(int argc, const char* const* argv) {
   MirrorOptions options;
   CLI::App app("Copies the outcomes of a loopfleet coordinator's database into PostgreSQL",
                "loopfleet-mirror");
-  app.footer("Exit codes: 0 ended as asked, 1 failed while running, 2 usage, 78 PostgreSQL refuses: no "
-             "permission, or a schema of a newer version.");
+  app.footer(
+      "Exit codes: 0 ended as asked, 1 failed while running, 2 usage, 78 PostgreSQL refuses: no "
+      "permission, or a schema of a newer version.");
   AddOptions(app, options);
   try {
     app.parse(argc, argv);
