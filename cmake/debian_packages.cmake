@@ -53,6 +53,10 @@ foreach(component client coordinator worker)
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name})
 endforeach()
 
+install(TARGETS loopfleet-mirror DESTINATION usr/bin COMPONENT coordinator EXCLUDE_FROM_ALL)
+loopfleet_gzip(${texts}/man/loopfleet-mirror.1 ${debian}/man/loopfleet-mirror.1.gz)
+loopfleet_debian(coordinator FILES ${debian}/man/loopfleet-mirror.1.gz DESTINATION usr/share/man/man1)
+
 # The daemons: units with /usr/bin, settings and keys in /etc/loopfleet, maintainer scripts.
 set(bindir_of_cmake_install ${CMAKE_INSTALL_FULL_BINDIR})
 set(CMAKE_INSTALL_FULL_BINDIR /usr/bin)
@@ -97,7 +101,7 @@ loopfleet_debian(coordinator
   DESTINATION usr/share/loopfleet/monitoring)
 
 add_custom_target(debian_texts ALL DEPENDS texts ${debian_files})
-add_custom_target(debian DEPENDS debian_texts loopfleet loopfleet-coordinator loopfleet-worker)
+add_custom_target(debian DEPENDS debian_texts loopfleet loopfleet-coordinator loopfleet-mirror loopfleet-worker)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_OUTPUT_FILE_PREFIX ${debian}/packages)

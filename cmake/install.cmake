@@ -4,7 +4,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS loopfleet loopfleet-coordinator loopfleet-worker COMPONENT programs)
+install(TARGETS loopfleet loopfleet-coordinator loopfleet-mirror loopfleet-worker COMPONENT programs)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
 install(PROGRAMS deploy/make_keys.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs)
 install(DIRECTORY deploy/llvm deploy/slurm deploy/kubernetes
@@ -45,7 +45,7 @@ set(texts ${CMAKE_BINARY_DIR}/texts)
 set(text_files)
 find_package(Python3 3.9 COMPONENTS Interpreter)
 if(Python3_Interpreter_FOUND)
-  foreach(program loopfleet loopfleet-coordinator loopfleet-worker)
+  foreach(program loopfleet loopfleet-coordinator loopfleet-mirror loopfleet-worker)
     set(page ${texts}/man/${program}.1)
     add_custom_command(OUTPUT ${page}
       COMMAND Python3::Interpreter -B ${CMAKE_SOURCE_DIR}/cmake/write_man_pages.py

@@ -73,10 +73,12 @@ void LimitDescriptors(std::uint64_t connections) {
 }
 
 // A program that was installed with this one.
-std::filesystem::path ProgramBeside(const char* name) {
+Result<std::filesystem::path> ProgramBeside(const char* name) {
   std::error_code unreadable;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", unreadable);
-  return unreadable ? std::filesystem::path(name) : self.parent_path() / name;
+  const auto program = self.parent_path() / name;
+  if (!unreadable && std::filesystem::exists(program, unreadable)) return program;
+  return Fail(ErrorKind::kInvalid, fmt::format("--results needs the program {}", program.native()));
 }
 
 // Exports the size of the database and the free space on its disk. A figure that cannot be read
@@ -147,8 +149,9 @@ Status Serve(const CoordinatorOptions& options) {
                          .batches = std::chrono::days(options.keep_batches_days)});
   std::unique_ptr<MirrorProcess> mirror;  // none unless asked for
   if (!options.results.empty()) {
+    LF_TRY(const auto program, ProgramBeside("loopfleet-mirror"));
     mirror = std::make_unique<MirrorProcess>(
-        MirrorProcess::Options{.program = ProgramBeside("loopfleet-mirror"),
+        MirrorProcess::Options{.program = program,
                                .database = options.database,
                                .results = options.results},
         clock);
