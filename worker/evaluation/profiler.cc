@@ -49,7 +49,7 @@ ProbeReading Read(std::span<const std::byte> cells) {
   return reading;
 }
 
-// A compiler child is trusted with less than that: it could be made to say anything.
+// The compiler's answer says where this process reads and writes, so it is checked.
 std::optional<Failure> WhyNoProbes(const PlacedKernel& copy) {
   const auto& probes = copy.compiled.kernel.profile.probes;
   const std::uint64_t scratch = copy.call.arena->layout().buffers.back().size;
@@ -142,7 +142,7 @@ std::expected<Profile, Failure> Profiler::RunLoops(ProfileLevel level) {
   }
 }
 
-// Those of `loops` whose entries turned out to be as long as had to be expected.
+// Those of `loops` whose entries turned out to be long enough.
 std::set<TreeRef> Profiler::LongLoops(const Counted& counted, std::set<TreeRef> loops) const {
   for (std::size_t site = 1; site < counted.sites.size(); ++site) {
     if (TicksOfEntry(counted.readings, site) < rules_.least_ticks) {
