@@ -317,9 +317,8 @@ TEST_P(Conformance, BatchesAreListedFromAnyOneOn) {
   MustApply({SomeBatch(2, {PlainSpec(4)}), SomeBatch(5, {}), SomeBatch(7, {PlainSpec(4)})});
   const auto after = [&](std::uint64_t batch, std::uint32_t max) {
     std::vector<BatchId> ids;
-    for (const StoredBatch& one : reader_->ListBatchesAfter({batch}, max).value()) {
-      ids.push_back(one.batch);
-    }
+    const auto batches = reader_->ListBatchesAfter({batch}, max).value();
+    for (const StoredBatch& one : batches) ids.push_back(one.batch);
     return ids;
   };
   EXPECT_EQ(after(0, 9), (std::vector<BatchId>{{2}, {5}, {7}}));
@@ -357,6 +356,7 @@ class BestSchedules : public Conformance {
     std::get<Measurement>(evaluation.verdict).elapsed_ns = elapsed_ns;
     std::get<Measurement>(evaluation.verdict).grade = wanted.grade;
     evaluation.conditions->threads = wanted.threads;
+    evaluation.conditions->cache = CacheState::kWarm;
     evaluation.conditions->hardware.hardware_class = wanted.hardware_class;
     evaluation.same_code = wanted.same_code;
     const JobSpec spec = PlainSpec(tree);
@@ -368,7 +368,8 @@ class BestSchedules : public Conformance {
   }
   std::vector<JobId> Best(const BestQuery& query) {
     std::vector<JobId> jobs;
-    for (const BestSchedule& best : reader_->FindBest(query).value()) jobs.push_back(best.job);
+    const auto found = reader_->FindBest(query).value();
+    for (const BestSchedule& best : found) jobs.push_back(best.job);
     return jobs;
   }
   static BestQuery Of(std::string_view program, std::size_t max = 64) {
