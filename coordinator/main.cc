@@ -151,9 +151,8 @@ Status Serve(const CoordinatorOptions& options) {
   if (!options.results.empty()) {
     LF_TRY(const auto program, ProgramBeside("loopfleet-mirror"));
     mirror = std::make_unique<MirrorProcess>(
-        MirrorProcess::Options{.program = program,
-                               .database = options.database,
-                               .results = options.results},
+        MirrorProcess::Options{
+            .program = program, .database = options.database, .results = options.results},
         clock);
   }
   EffectRunner runner(clients, workers, storage, answers, observer);

@@ -187,7 +187,7 @@ void PostgresArchive::Impl::MakePartitions(pqxx::work& work, const std::vector<O
     if (!months.contains(month)) missing.insert(month);
   }
   if (missing.empty()) return;
-  work.exec0(fmt::format("SELECT pg_advisory_xact_lock({})", kSchemaLock));
+  work.exec(fmt::format("SELECT pg_advisory_xact_lock({})", kSchemaLock));
   for (const Month& month : missing) {
     const Month next = After(month);
     work.exec0(fmt::format(

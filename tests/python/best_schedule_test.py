@@ -54,7 +54,7 @@ def test_other_conditions_have_their_own(client, measured):
     assert client.find_best(MM, threads=2) == []
     assert client.find_best(MM, cache="cold") == []
     assert client.find_best(MM, hardware_class="none such") == []
-    hardware_class = client.find_best(MM)[0].outcome.to_dict()["conditions"]["hardware"]["class"]
+    hardware_class = client.workers()[0]["hardware"]["class"]
     assert len(client.find_best(MM, hardware_class=hardware_class)) == 1
 
 

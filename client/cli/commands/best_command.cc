@@ -37,7 +37,7 @@ struct BestFlags {
 
 // The job whose program is meant. Uses the reader of `submit`, so that both read a benchmark alike.
 std::expected<JobSpec, RejectedJob> JobOf(const BestFlags& flags) {
-  Json line = {{"threads", flags.threads}, {"cache", flags.cache}};
+  Json line = {{"actions", Json::array()}, {"threads", flags.threads}, {"cache", flags.cache}};
   if (flags.ir_file.empty()) {
     line["benchmark"] = flags.benchmark;
   } else {
