@@ -31,6 +31,7 @@ llvm         steps of LLVM passes per second of processor time beside a process 
              [--batches 2] [--debian FOLDER]
 llvm_semantics  csmith programs before and after random passes, random passes over llvm-stress programs, mutated bitcode
              [--csmith 20] [--stress 100] [--mutations 100] [--passes 40] [--first 0]
+mirror       outcomes copied to PostgreSQL beside a COPY of the same rows into a plain table [--rows 1000000]
 page         /metrics and the queue while 100 pages are watched live and 64 connections are half open [ROUNDS [JOBS]]
 python       messages, environments over a null backend, async against sync, fork, in Python
              [--seconds 3]; tests/python/make_environment.sh makes its environment
@@ -70,6 +71,7 @@ case "$name" in
   gpu_compile) targets=(bench_gpu_compile) ;;
   isolation) targets=(bench_isolation) ;;
   llvm) targets=(bench_llvm) ;;
+  mirror) targets=(bench_store loopfleet-mirror) ;;
   page) targets=(bench_page loopfleet-coordinator) ;;
   editor | learned | python | llvm_semantics | tensor | wasm) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
@@ -94,6 +96,9 @@ fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2
+if [[ $name == mirror ]]; then
+  LOOPFLEET_BIN=build/release/bin exec python3 -B "bench/cases/$name.py" "$@"
+fi
 if [[ $name == editor || $name == learned || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then
   PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python "bench/cases/$name.py" "$@"
 fi

@@ -15,6 +15,7 @@
 #include "common/wire/keys/key_directory.h"
 #include "common/wire/transport/endpoint.h"
 #include "coordinator/memory_budget.h"
+#include "storage/postgres/postgres_address.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -166,6 +167,11 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
   }
   if (options.memory_bytes == 0) options.memory_bytes = DefaultMemoryBytes();
   MemoryBudget(options.memory_bytes).Apply(options.limits);
+  if (app.count("--results") > 0 || !options.results.empty()) {
+    if (const Status usable = storage::CheckPostgresAddress(options.results); !usable) {
+      return BadConfig(fmt::format("--results: {}", usable.error().message));
+    }
+  }
   options.keys = keys;
   if (!keys.empty()) {
     if (const auto own = wire::LoadCoordinatorKeys(options.keys); !own) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <variant>
 
 namespace loopfleet::storage {
 namespace {
@@ -13,6 +14,7 @@ bool IsOver(const StoredBatch& batch) { return batch.closed && batch.finished ==
 
 Result<OutcomeFeed::Step> OutcomeFeed::Next(std::uint32_t most) {
   Step step{.outcomes = {}, .after = at_};
+  text_bytes_ = 0;
   for (const auto& [id, sequence] : at_.open) {
     LF_TRY(const std::optional<StoredBatch> batch, reader_.FindBatch(id));
     if (batch) {
@@ -23,7 +25,7 @@ Result<OutcomeFeed::Step> OutcomeFeed::Next(std::uint32_t most) {
   }
   LF_TRY(const auto batches, reader_.ListBatchesAfter(at_.last, kBatchesPerStep));
   for (const StoredBatch& batch : batches) {
-    if (step.outcomes.size() >= most) {
+    if (IsFull(most, step)) {
       step.waiting += batch.finished;
       continue;
     }
@@ -36,11 +38,17 @@ Result<OutcomeFeed::Step> OutcomeFeed::Next(std::uint32_t most) {
 
 Status OutcomeFeed::ReadBatch(const StoredBatch& batch, std::uint32_t most, Step& step) {
   std::uint64_t& sequence = step.after.open.at(batch.batch);
-  while (sequence < batch.finished && step.outcomes.size() < most) {
+  while (sequence < batch.finished && !IsFull(most, step)) {
     const auto room = most - static_cast<std::uint32_t>(step.outcomes.size());
-    LF_TRY(auto outcomes, reader_.ReadOutcomes(batch.batch, sequence, room));
+    LF_TRY(auto outcomes,
+           reader_.ReadOutcomes(batch.batch, sequence, std::min(room, kOutcomesPerRead)));
     if (outcomes.empty()) break;  // a pruning is removing it
     sequence = outcomes.back().sequence;
+    for (const Outcome& outcome : outcomes) {
+      text_bytes_ +=
+          outcome.tag.size() +
+          std::visit([](const auto& source) { return source.text.size(); }, outcome.benchmark);
+    }
     std::ranges::move(outcomes, std::back_inserter(step.outcomes));
   }
   step.waiting += batch.finished - std::min<std::uint64_t>(sequence, batch.finished);

@@ -5,6 +5,7 @@
 //
 // One thread. The reader must outlive it.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -36,6 +37,8 @@ class OutcomeFeed {
     // more batches wait to be begun than one step looks at.
     std::uint64_t waiting = 0;
   };
+  // A step ends once its outcomes have so many bytes of program text, or a little more.
+  static constexpr std::size_t kTextBytesPerStep = std::size_t{32} << 20;
   // The next outcomes, at most `most`, or none. The same again until Advance().
   // Errors: those of StoreReader.
   Result<Step> Next(std::uint32_t most);
@@ -44,11 +47,16 @@ class OutcomeFeed {
 
  private:
   static constexpr std::uint32_t kBatchesPerStep = 1'000;
+  static constexpr std::uint32_t kOutcomesPerRead = 64;
 
   Status ReadBatch(const StoredBatch& batch, std::uint32_t most, Step& step);
+  bool IsFull(std::uint32_t most, const Step& step) const {
+    return step.outcomes.size() >= most || text_bytes_ >= kTextBytesPerStep;
+  }
 
   StoreReader& reader_;
   FeedPosition at_;
+  std::size_t text_bytes_ = 0;  // of the step that is being read
 };
 
 }  // namespace loopfleet::storage

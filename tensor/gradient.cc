@@ -288,8 +288,10 @@ class Reverse {
 
   // b * a ** (b - 1).
   static Tensor SlopeOfBase(const Tensor& a, const Tensor& b) {
-    if (!IsConstant(b)) return b * a.Binary(Op::kPower, b - Number(1));
+    if (!IsConstant(b)) return Tensor::Where(b, b * a.Binary(Op::kPower, b - Number(1)), Number(0));
     const double exponent = b.node()->value;
+    if (exponent == 0) return Number(0);  // 0 * a ** -1 is none where a is 0
+    if (exponent == 1) return Number(1);
     if (exponent == 2) return Number(2) * a;
     return Number(exponent) * a.Binary(Op::kPower, Number(exponent - 1));
   }

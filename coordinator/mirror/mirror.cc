@@ -95,7 +95,16 @@ Status Mirror::Survive(const Error& error) {
   if (std::exchange(status_.trouble, error.message) != error.message) {
     log::Warning("mirror.trouble reason={}", error.message);
   }
+  if (was_connected_) LF_TRY_VOID(LookAtWhatWaits());
   archive_ = nullptr;  // the next one reads the position: a COMMIT without an answer may be there
+  return {};
+}
+
+Status Mirror::LookAtWhatWaits() {
+  auto next = storage::OutcomeFeed(reader_, position_).Next(1);
+  if (!next) return Fail(ErrorKind::kSystem, std::move(next).error().message);  // of SQLite
+  status_.waiting = next->waiting + next->outcomes.size();
+  status_.behind = next->outcomes.empty() ? Nanos{0} : clock_.WallNow() - OldestOf(next->outcomes);
   return {};
 }
 

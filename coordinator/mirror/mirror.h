@@ -51,6 +51,7 @@ class Mirror {
   Status Connect();
   // Mirrors the next outcomes. False: there are none.
   Result<bool> Step();
+  Status LookAtWhatWaits();
   // What to do about an error of the archive: nothing, or to end with it.
   Status Survive(const Error& error);
   void Tell();
@@ -61,7 +62,7 @@ class Mirror {
   const Options options_;
   const OnStatus on_status_;
   std::unique_ptr<storage::PostgresArchive> archive_;  // null: to be opened
-  storage::FeedPosition position_;                     // valid with archive_
+  storage::FeedPosition position_;                     // as last known
   bool was_connected_ = false;
   MirrorStatus status_;
 };

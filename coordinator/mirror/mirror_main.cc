@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "common/base/log.h"
@@ -92,15 +93,17 @@ Status Run(const MirrorOptions& options) {
   LF_TRY(const auto reader, storage::OpenReader(options.database));
   LF_TRY(const Uuid incarnation, reader->Incarnation());
   StatusLines lines(clock);
-  Mirror mirror(*reader, clock,
-                {.archive = {.url = options.results,
-                             .incarnation = incarnation,
-                             .name = fmt::format("{}:{}", HostName(), options.database)},
-                 .most_rows = options.rows,
-                 .once = options.once},
-                [&](const MirrorStatus& status) { lines.Show(status); });
+  Mirror mirror(
+      *reader, clock,
+      {.archive = {.url = options.results,
+                   .incarnation = incarnation,
+                   .name = fmt::format("{}:{}", HostName(),
+                                       std::filesystem::absolute(options.database).native())},
+       .most_rows = options.rows,
+       .once = options.once},
+      [&](const MirrorStatus& status) { lines.Show(status); });
   const Status ran = mirror.Run(stop);
-  lines.Print();
+  if (ran) lines.Print();
   signals->Forget();
   return ran;
 }

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <utility>
@@ -24,8 +25,9 @@ MirrorProcess::~MirrorProcess() {
 MirrorModel MirrorProcess::state() const {
   const std::lock_guard lock(mutex_);
   MirrorModel state = state_;
-  // What waited then waits still, unless it has said otherwise.
-  if (state.waiting > 0 || !state.trouble.empty()) state.behind += clock_.Now() - told_at_;
+  const Instant now = clock_.Now();
+  if (state.waiting > 0) state.behind += now - told_at_;
+  if (trouble_since_) state.behind = std::max<Nanos>(state.behind, now - *trouble_since_);
   return state;
 }
 
@@ -77,18 +79,22 @@ std::string MirrorProcess::RunOnce() {
 void MirrorProcess::OnLine(const std::string& line) {
   const auto status = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object()) return;
+  SetTrouble(status.value("trouble", std::string()));
   const std::lock_guard lock(mutex_);
   state_.mirrored = status.value("mirrored", std::uint64_t{0});
   state_.waiting = status.value("waiting", std::uint64_t{0});
   state_.behind = std::chrono::duration_cast<Nanos>(
       std::chrono::duration<double>(status.value("behind_seconds", 0.0)));
-  state_.trouble = status.value("trouble", std::string());
   told_at_ = clock_.Now();
 }
 
 void MirrorProcess::SetTrouble(std::string trouble) {
   const std::lock_guard lock(mutex_);
-  if (state_.trouble.empty()) told_at_ = clock_.Now();
+  if (trouble.empty()) {
+    trouble_since_.reset();
+  } else if (!trouble_since_) {
+    trouble_since_ = clock_.Now();
+  }
   state_.trouble = std::move(trouble);
 }
 

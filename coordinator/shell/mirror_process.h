@@ -7,6 +7,7 @@
 #include <atomic>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -29,6 +30,7 @@ class MirrorProcess {
   MirrorProcess(const MirrorProcess&) = delete;
   MirrorProcess& operator=(const MirrorProcess&) = delete;
 
+  // Its last figures. While it is in trouble it counts as behind, whatever waits.
   MirrorModel state() const;
 
  private:
@@ -44,9 +46,10 @@ class MirrorProcess {
   const Clock& clock_;
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;
-  MirrorModel state_;   // guarded by mutex_
-  Instant told_at_{};   // when state_ was told; guarded by mutex_
-  std::thread thread_;  // last: starts when everything else is there
+  MirrorModel state_;                     // guarded by mutex_
+  Instant told_at_{};                     // when its figures were told; guarded by mutex_
+  std::optional<Instant> trouble_since_;  // guarded by mutex_
+  std::thread thread_;                    // last: starts when everything else is there
 };
 
 }  // namespace loopfleet::coordinator

@@ -10,6 +10,7 @@
 #include <optional>
 #include <pqxx/pqxx>
 #include <set>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "common/base/enum_names.h"
 #include "common/job/outcome_json.h"
 #include "storage/postgres/outcome_row.h"
+#include "storage/postgres/postgres_address.h"
 #include "storage/postgres/postgres_schema.h"
 
 namespace loopfleet::storage {
@@ -38,23 +40,41 @@ std::string ConnectionText(const std::string& address) {
 
 std::string OneLine(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  for (char& byte : text) byte = byte == '\n' ? ' ' : byte;
+  for (char& byte : text) byte = byte == '\n' || byte == '\t' ? ' ' : byte;
   return text;
 }
 
-// Runs `work`, and says what it throws as an Error. SQLSTATE class 08, 53 and 57 pass: connection,
-// resources, an operator's intervention.
+// Whether trying again can help. pqxx gives its more special errors no SQLSTATE. Classes 08, 40, 53
+// and 57 pass: connection, a transaction that another one stopped, resources, an operator's order.
+bool MayPass(const pqxx::sql_error& error) {
+  const auto is = [&]<class... Special>(std::type_identity<Special>...) {
+    return (... || (dynamic_cast<const Special*>(&error) != nullptr));
+  };
+  if (is(std::type_identity<pqxx::insufficient_privilege>(),
+         std::type_identity<pqxx::data_exception>(),
+         std::type_identity<pqxx::integrity_constraint_violation>(),
+         std::type_identity<pqxx::syntax_error>(), std::type_identity<pqxx::undefined_table>(),
+         std::type_identity<pqxx::undefined_column>(),
+         std::type_identity<pqxx::feature_not_supported>())) {
+    return false;
+  }
+  const std::string state = error.sqlstate().substr(0, 2);
+  return state.empty() || state == "08" || state == "40" || state == "53" || state == "57";
+}
+
+// Runs `work`, and says what it throws as an Error.
 template <class Work>
 auto Guarded(const char* what, const Work& work) -> decltype(work()) {
   try {
     return work();
   } catch (const pqxx::broken_connection& error) {
-    return Fail(ErrorKind::kUnavailable, fmt::format("{}: {}", what, OneLine(error.what())));
+    const std::string text = OneLine(error.what());
+    const bool is_missing = text.find("FATAL:  database") != std::string::npos ||
+                            text.find("FATAL:  role") != std::string::npos;
+    return Fail(is_missing ? ErrorKind::kInvalid : ErrorKind::kUnavailable,
+                fmt::format("{}: {}", what, text));
   } catch (const pqxx::sql_error& error) {
-    const std::string state = error.sqlstate().substr(0, 2);
-    const bool passes =
-        state.empty() || state == "08" || state == "53" || state == "57" || state == "40";
-    return Fail(passes ? ErrorKind::kUnavailable : ErrorKind::kInvalid,
+    return Fail(MayPass(error) ? ErrorKind::kUnavailable : ErrorKind::kInvalid,
                 fmt::format("{}: {}", what, OneLine(error.what())));
   } catch (const std::exception& error) {  // pqxx::in_doubt_error among them
     return Fail(ErrorKind::kUnavailable, fmt::format("{}: {}", what, OneLine(error.what())));
@@ -105,6 +125,7 @@ PostgresArchive::~PostgresArchive() = default;
 
 Result<std::unique_ptr<PostgresArchive>> PostgresArchive::Open(const Options& options) {
   using Opened = Result<std::unique_ptr<PostgresArchive>>;
+  LF_TRY_VOID(CheckPostgresAddress(options.url));
   return Guarded("PostgreSQL", [&]() -> Opened {
     auto impl = std::make_unique<Impl>(options);
     LF_TRY_VOID(BringToVersion(impl->connection));
@@ -198,7 +219,7 @@ void PostgresArchive::Impl::MakePartitions(pqxx::work& work, const std::vector<O
 }
 
 int PostgresArchive::Impl::ConditionsId(pqxx::work& work, const Conditions& had) {
-  const std::string hardware = Dump(HardwareJson(had.hardware));
+  const std::string hardware = PostgresJson(HardwareJson(had.hardware));
   const ContentKey key = ContentKey::Of(fmt::format(
       "{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", hardware, had.hardware.host, had.compiler.llvm,
       had.compiler.tier, had.compiler.revision, PlaceText(had), had.policy, had.isolation));
@@ -214,7 +235,7 @@ int PostgresArchive::Impl::ConditionsId(pqxx::work& work, const Conditions& had)
       PostgresText(had.compiler.llvm),
       PostgresText(fmt::format("{} {}", had.compiler.tier, had.compiler.revision)), had.threads,
       std::string(EnumName(had.cache)), PostgresText(had.policy), PostgresText(had.isolation),
-      PostgresText(hardware));
+      hardware);
   return conditions[key] = row[0].as<int>();
 }
 

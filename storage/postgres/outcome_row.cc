@@ -12,7 +12,6 @@
 
 #include "common/base/check.h"
 #include "common/base/enum_names.h"
-#include "common/job/outcome_json.h"
 #include "common/looptree/actions/action.h"
 
 namespace loopfleet::storage {
@@ -168,6 +167,16 @@ OutcomeRow RowOf(int coordinator, const Outcome& outcome, std::optional<int> con
   OutcomeRow row;
   for (std::size_t i = 0; i < row.size(); ++i) row[i] = std::move(columns[i].value);
   return row;
+}
+
+std::string PostgresJson(const Json& json) {
+  // A zero is the escape \u0000, which jsonb refuses; before it stands an even number of
+  // backslashes.
+  std::string text = Dump(json);
+  for (std::size_t at = 0; (at = text.find('\\', at)) != std::string::npos; at += 2) {
+    if (text.compare(at, 6, "\\u0000") == 0) text.replace(at, 6, "\\ufffd");
+  }
+  return text;
 }
 
 std::string PostgresText(const std::string& text) {

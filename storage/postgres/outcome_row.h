@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/job/outcome.h"
+#include "common/job/outcome_json.h"
 
 namespace loopfleet::storage {
 
@@ -20,6 +21,8 @@ const std::vector<std::string>& OutcomeColumns();
 using OutcomeRow = std::array<std::optional<std::string>, kOutcomeColumns>;
 OutcomeRow RowOf(int coordinator, const Outcome& outcome, std::optional<int> conditions);
 
+// What PostgreSQL takes as jsonb: the same for the texts in it.
+std::string PostgresJson(const Json& json);
 // What PostgreSQL takes as text: bytes that are not UTF-8, and zeros, become U+FFFD.
 std::string PostgresText(const std::string& text);
 

@@ -90,7 +90,8 @@ class Install(unittest.TestCase):
 
     def test_manual_pages_know_every_command_and_are_well_formed(self):
         pages = {page.name: page for page in (self.prefix / "share" / "man" / "man1").iterdir()}
-        self.assertEqual(sorted(pages), ["loopfleet-coordinator.1", "loopfleet-worker.1", "loopfleet.1"])
+        self.assertEqual(sorted(pages), ["loopfleet-coordinator.1", "loopfleet-mirror.1", "loopfleet-worker.1",
+                                         "loopfleet.1"])
         text = pages["loopfleet.1"].read_text(encoding="utf-8")
         for command in ("worker drain", "doctor", "events", "completion zsh"):
             self.assertIn(f".SS {command}\n", text)

@@ -78,6 +78,20 @@ def test_pools_and_activations_beside_torch():
         agree((made(X.to(s.b, s.c, s.y, s.x)) ** 2).sum(), [X], (expected(tx) ** 2).sum(), [tx], 2e-4)
 
 
+@pytest.mark.parametrize("exponent, first, second", [(0, 0, None), (1, 1, None), (2, 0, 2), (3, 0, 0)])
+def test_whole_powers_have_slopes_at_zero(exponent, first, second):
+    x = lt.Tensor(np.zeros(3, np.float32))
+    slope, = lt.grad((x ** exponent).sum(), [x])
+    close(slope, np.full(3, first, np.float32))
+    if second is None:  # the slope is a number
+        with pytest.raises(lt.GradientError, match="does not depend"):
+            lt.grad(slope.sum(), [x])
+    else:
+        close(lt.grad(slope.sum(), [x])[0], np.full(3, second, np.float32))
+    exponents = lt.Tensor(np.full(3, exponent, np.float32)).to(*x.symbolic_shape)
+    close(lt.grad((x ** exponents).sum(), [x])[0], np.full(3, first, np.float32))
+
+
 def two_layers(x, y, w1, b1, w2):
     s = lt.SymbolGenerator()
     hidden = lt.nn.tanh(lt.nn.linear(x.to(s.n, s.i), w1.to(s.i, s.h), b1.to(s.h)))

@@ -103,10 +103,12 @@ int RunBest(const BestFlags& flags, const CommandRun& run) {
   } else if (!found->jobs.empty()) {
     PrintForPeople(*found);
   } else {
-    fmt::print(stderr,
-               "loopfleet: no schedule of it is known here, measured with {} and a {} cache; "
-               "`loopfleet search` looks for one\n",
-               Counted(flags.threads, "thread", "threads"), flags.cache);
+    fmt::print(
+        stderr,
+        "loopfleet: no schedule of it is known here, measured with {} and a {} cache{}; "
+        "`loopfleet search` looks for one\n",
+        Counted(flags.threads, "thread", "threads"), flags.cache,
+        flags.hardware_class.empty() ? "" : fmt::format(" by class '{}'", flags.hardware_class));
   }
   return found->jobs.empty() ? kExitFailed : kExitOk;
 }
@@ -132,7 +134,7 @@ void AddBestCommand(CommandLine& line) {
       ->excludes(benchmark);
   best.add_option("--threads", flags->threads, "measured with so many threads (default 1)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1024));
   best.add_option("--cache", flags->cache, "measured with this cache: warm (default) or cold")
       ->type_name("STATE");
   best.add_option("--hardware-class", flags->hardware_class,

@@ -120,7 +120,9 @@ class MirrorTest(unittest.TestCase):
             running.submit(failing_jobs(4))  # nothing waits for PostgreSQL
             fleet.wait_until(lambda: "mirror.trouble" in events(), "trouble to be told")
             fleet.wait_until(lambda: metric(running, "loopfleet_mirror_waiting_outcomes") == 4, "the metric")
-            self.assertGreater(metric(running, "loopfleet_mirror_behind_seconds"), 0)
+            behind = metric(running, "loopfleet_mirror_behind_seconds")
+            fleet.wait_until(lambda: metric(running, "loopfleet_mirror_behind_seconds") > behind + 3,
+                             "an outage to count from its beginning")
             server.start()
             fleet.wait_until(lambda: rows() == "7", "the others")
             fleet.wait_until(lambda: events()[-1] == "mirror.works", "the end of the trouble")
@@ -136,11 +138,16 @@ class MirrorTest(unittest.TestCase):
 
     def test_what_cannot_work_is_said(self):
         with PostgresServer() as server, Fleet(workers=0) as running:
-            for address, said in ((server.url + "none", 'database "postgresnone" does not exist'),
-                                  ("host=127.0.0.1 port=1", "127.0.0.1")):
+            server.rows("CREATE ROLE nothing LOGIN")
+            for address, said, code in (
+                    (server.url + "none", 'database "postgresnone" does not exist', 78),
+                    (server.url.replace("postgres@", "nothing@"), "permission denied", 78),
+                    ("mysql://me:secret@host/x", "postgresql://user@host/database", 78),
+                    ("host=127.0.0.1 port=1", "127.0.0.1", 1)):
                 done = fleet.run(mirror_command(running.database, "--once", "--results", address), timeout=20)
-                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertEqual(done.returncode, code, done.stderr)
                 self.assertIn(said, done.stderr)
+                self.assertNotIn("secret", done.stderr)
             mirror_once(running, server)
             server.rows("UPDATE loopfleet.schema_version SET version = 999")
             done = fleet.run(mirror_command(running.database, "--results", server.url), timeout=20)

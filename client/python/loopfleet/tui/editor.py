@@ -352,6 +352,7 @@ class Editor:
             return f"from 1 to {_MOST_THREADS} threads, not {threads}"
         if threads != self.threads:
             self.threads = threads
+            self.fleet_best, self.shares = None, {}  # of the others
             self._measuring.forget()
             self._measuring.measure(self.tree, self.threads)
         return ""
@@ -398,7 +399,13 @@ class Editor:
         tree, threads = self.tree, self.threads
         hardware_class = self.newest_graded.hardware_class if self.newest_graded else ""
         self._say("asking the fleet ...")
-        self.inbox.ask(lambda: self.sources.fleet(tree, threads, hardware_class), self._on_fleet, self._refuse)
+        key = self.history.now.key
+
+        def on_fleet(found: list[Proposal]) -> None:
+            if (self.history.now.key, self.threads) == (key, threads):  # else it answers an older question
+                self._on_fleet(found)
+
+        self.inbox.ask(lambda: self.sources.fleet(tree, threads, hardware_class), on_fleet, self._refuse)
 
     def _on_fleet(self, found: list[Proposal]) -> None:
         if not found:

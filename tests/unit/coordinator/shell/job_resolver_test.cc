@@ -82,7 +82,8 @@ TEST(ReplayMemory, ResolvesJobsOfEveryKind) {
   ReplayMemory memory(1 << 20);
   std::set<SubjectKey> subjects;
   for (const TaskInfo& task : TaskTable()) {
-    const JobSpec spec = {.source = looptree::BenchmarkUri{std::string(task.example)}};
+    JobSpec spec = {.source = looptree::BenchmarkUri{std::string(task.example)}};
+    if (task.kind == TaskKind::kProfile) spec.profile = ProfileLevel::kRoots;
     for (int i = 0; i < 2; ++i) {
       const auto& resolved = std::get<ResolvedTask>(memory.Replay(spec));
       EXPECT_EQ(resolved.subject, task.resolve(spec)->subject);

@@ -25,7 +25,7 @@ TEST(NewerPeer, UnknownRequest) {
   const auto decoded = DecodeClientRequest(FrameOf(builder));
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(decoded->number, 12u);
-  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 14u);
+  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 15u);
 }
 
 TEST(NewerPeer, UnknownReply) {
@@ -36,7 +36,7 @@ TEST(NewerPeer, UnknownReply) {
   const auto decoded = DecodeCoordinatorReply(FrameOf(builder));
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(decoded->number, 13u);
-  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 12u);
+  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 13u);
 }
 
 TEST(NewerPeer, UnknownWorkerMessage) {

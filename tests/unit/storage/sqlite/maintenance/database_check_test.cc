@@ -57,6 +57,7 @@ class DatabaseCheckTest : public ScratchDatabase {
       accepted.replayed.assign(4, ReplayResult{.subject = SomeKey(n)});
       JobFinished first{
           SomeOutcome({.batch = id, .index = 0, .sequence = 1}, PlainSpec(2), SomeMeasurement(n))};
+      first.program = ContentKey::Of("a program");
       if (IsThinned(id)) first.outcome.finished_at = WallTime(std::chrono::days(1));
       const Status applied = store->Apply(std::vector<Write>{
           accepted, first,
@@ -145,7 +146,8 @@ class DatabaseCheckTest : public ScratchDatabase {
       {"result_key_chunks", 3}, {"suspect_results", 4}, {"retention", 11},
       {"known_failures", 11},   {"drains", 5},          {"device_states", 6},
       {"suspicions", 10},       {"copied_results", 3},  {"prunings", 12},
-      {"observations", 10},     {"merged_runs", 3},     {"retired_runs", 2}};
+      {"observations", 10},     {"merged_runs", 3},     {"retired_runs", 2},
+      {"best_schedules", 14}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
