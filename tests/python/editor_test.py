@@ -244,7 +244,8 @@ def test_a_line_of_actions_means_what_it_means_in_a_job():
     editor = edited(":", *typed("split_8 swap_down down"), "enter")
     assert editor.tree == replayed(["split_8"]) and editor.tree.loop(editor.cursor).label == "k"
     editor = edited(":", *typed("split_8 up down"), "enter")
-    assert editor.prompt is not None and editor.prompt.explanation == "action 2, up: there is no loop above"
+    assert editor.prompt is not None and editor.prompt.explanation == "up: there is no loop above"
+    assert editor.prompt.text == "up down", "what was done is not done again"
     for word, said in (("split_0", "split_0"), ("split_1", "split_1"), ("split_34", "from 2 to 33, not 34"),
                        ("split_" + "9" * 12, "9" * 12)):
         editor = edited(":", *typed(word), "enter")
@@ -312,6 +313,8 @@ def test_schedules_are_written_and_opened(tmp_path):
     again.press("o")
     again.press("enter")
     assert again.message == "open: that is the schedule as it is"
+    without = edited("o", "enter", start="benchmark://mm-v0/mm64_64_64", schedule_path=path)
+    assert without.prompt.explanation.endswith("schedules.jsonl has no schedule of this program")
     path.write_text("nonsense\n")
     again.press("o")
     again.press("enter")

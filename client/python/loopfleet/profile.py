@@ -87,12 +87,12 @@ class Profile:
 
 
 def profile_job(given: JobLike | None, actions: Actions, level: Level, fields: Mapping[str, Any]) -> Job:
-    """The job that profiles the tree of another one, of a benchmark after some actions, or of ``ir=``. JobError: it
-    is no loop schedule, or there is no such level."""
+    """The job that profiles the tree of another one, whose fields about figures are left out, or of a benchmark
+    after some actions, or of ``ir=``, whose fields stay: those about figures are MALFORMED. JobError: it is no loop
+    schedule, or there is no such level."""
     if given is None or isinstance(given, str):
-        made = job(given, actions, **fields)
-    elif actions or fields:
+        _core.profiled_job(job(given, actions, **fields), level)  # it has a profile, and of this level
+        return job(given, actions, **fields, profile=level)
+    if actions or fields:
         raise TypeError("a job has its own actions and fields")
-    else:
-        made = make_job(given)
-    return _core.profiled_job(made, level)
+    return _core.profiled_job(make_job(given), level)

@@ -55,10 +55,9 @@ def put_schedule(path: str | os.PathLike, tree: LoopTree, gflops: float | None) 
     write_rows(path, [*others, row_of(tree, gflops)])
 
 
-def find_schedule(path: str | os.PathLike, program_key: str) -> LoopTree:
-    """The tree of this program. ScheduleError: there is none."""
-    rows = read_rows(path)
-    for row in rows:
+def find_schedule(path: str | os.PathLike, program_key: str) -> LoopTree | None:
+    """The tree of this program; None: there is none."""
+    for row in read_rows(path):
         if row["program_key"] == program_key:
             return LoopTree(row["ir"])
-    raise ScheduleError(f"{path}: none of its {len(rows)} schedules is of this program, whose key is {program_key}")
+    return None

@@ -73,7 +73,8 @@ def explain(text: str) -> str:
 
 
 def run(editor: Editor, text: str) -> str:
-    """Each action is a step. The first that is illegal ends it; gives why, or ""."""
+    """Each action is a step. The first that is illegal ends it, and is left in the prompt with what follows; gives why,
+    or ""."""
     try:
         words = words_of(text)
     except ScheduleError as error:
@@ -82,7 +83,9 @@ def run(editor: Editor, text: str) -> str:
         try:
             _run_one(editor, word)
         except ScheduleError as error:
-            return f"action {number}, {word}: {error}"
+            if editor.prompt is not None:
+                editor.prompt.text = " ".join(words[number - 1:])
+            return f"{word}: {error}"
     return ""
 
 

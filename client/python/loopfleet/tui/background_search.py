@@ -40,7 +40,7 @@ class BackgroundSearch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Its thread ends with the figures that are under way."""
+        """Its thread ends once the figures under way are there."""
         self._stopped.set()
 
     def close(self) -> None:

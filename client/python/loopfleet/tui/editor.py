@@ -376,6 +376,8 @@ class Editor:
     def _open(self, path: str) -> str:
         try:
             tree = find_schedule(path, self.start.program_key)
+            if tree is None:
+                raise ScheduleError(f"{path} has no schedule of this program")
         except (OSError, ScheduleError, ValueError) as error:
             return f"cannot open: {error}"
         self._schedule_path = path

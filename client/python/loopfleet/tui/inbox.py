@@ -1,4 +1,4 @@
-"""Inbox: what other threads have for the editor, which one thread owns."""
+"""Inbox: answers of other threads, which the editor's own thread takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposal: a tree that others found, shown before it is taken; and who gives them."""
+"""Proposal: a tree from the fleet or from a search, shown before it is taken."""
 
 from __future__ import annotations
 

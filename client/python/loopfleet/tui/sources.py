@@ -17,7 +17,7 @@ from .proposal import FleetBest, fleet_best_of
 
 @dataclass(frozen=True)
 class Sources:
-    """What threads of these give is passed to a `deliver` of the editor's. None: there are no such figures."""
+    """Their threads pass each figure to the editor's `deliver`. None: there are no such figures."""
 
     local: Callable[[local_figure.Deliver], LocalFigures] | None = None
     graded: Callable[[graded_figure.Deliver], GradedFigures] | None = None
