@@ -88,8 +88,8 @@ class Profile:
 
 def profile_job(given: JobLike | None, actions: Actions, level: Level, fields: Mapping[str, Any]) -> Job:
     """The job that profiles the tree of another one, whose fields about figures are left out, or of a benchmark
-    after some actions, or of ``ir=``, whose fields stay: those about figures are MALFORMED. JobError: it is no loop
-    schedule, or there is no such level."""
+    after some actions, or of ``ir=``. JobError: it is no loop schedule, there is no such level, or a field about
+    figures was given."""
     if given is None or isinstance(given, str):
         _core.profiled_job(job(given, actions, **fields), level)  # it has a profile, and of this level
         return job(given, actions, **fields, profile=level)

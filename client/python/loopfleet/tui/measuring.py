@@ -52,8 +52,6 @@ class Measuring:
         figure.is_measured_here = False
         figure.local_gflops = self._flop_count / ns if ns else None
         figure.local_failure = failure
-        if failure:
-            self._on_problem(failure)
 
     def _on_graded(self, key: str, outcome: Outcome | None, problem: str) -> None:
         figure = self.of(key)
