@@ -51,7 +51,7 @@ Result<BestSchedule> ReadRow(Query& row) {
 
 }  // namespace
 
-Status BestTable::Note(const ProgramKey& program, const Outcome& outcome, ResultId result) {
+Result<bool> BestTable::Note(const ProgramKey& program, const Outcome& outcome, ResultId result) {
   const Evaluation& evaluation = outcome.evaluation;
   const Conditions& conditions = *evaluation.conditions;
   const std::string place = PlaceOf(program, conditions);
@@ -67,13 +67,14 @@ Status BestTable::Note(const ProgramKey& program, const Outcome& outcome, Result
   if (same != entries.end()) {
     entries.erase(same);
   } else if (entries.size() == kMostOfPlace) {
-    if (entered.elapsed_ns >= entries.back().elapsed_ns) return {};
+    if (entered.elapsed_ns >= entries.back().elapsed_ns) return false;
     LF_TRY_VOID(Remove(program, conditions, entries.back().subject));
     entries.pop_back();
   }
   const auto slower = std::ranges::upper_bound(entries, entered.elapsed_ns, {}, &Entry::elapsed_ns);
   entries.insert(slower, entered);
-  return Save(program, outcome, result);
+  LF_TRY_VOID(Save(program, outcome, result));
+  return true;
 }
 
 Result<BestTable::Entries> BestTable::EntriesOf(const ProgramKey& program,

@@ -28,9 +28,9 @@ class BestTable {
   BestTable(Connection& connection, JobTable& jobs, ResultTable& results)
       : connection_(connection), jobs_(jobs), results_(results) {}
 
-  // Enters the outcome's measurement, which is row `result`, if it is among the fastest. Its job
-  // may be of the same transaction.
-  Status Note(const ProgramKey& program, const Outcome& outcome, ResultId result);
+  // Enters the outcome's measurement, which is row `result`, if it is among the fastest: true. Its
+  // job may be of the same transaction.
+  Result<bool> Note(const ProgramKey& program, const Outcome& outcome, ResultId result);
   // Call when a result came into doubt, and after a rollback.
   void Forget() { places_.Clear(); }
 
