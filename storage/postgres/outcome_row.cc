@@ -139,9 +139,9 @@ std::vector<Column> ColumnsOf(int coordinator, const Outcome& outcome,
   AddMeasurement(evaluation.is_timed() ? &evaluation.measurement() : nullptr,
                  outcome.source == OutcomeSource::kMeasured, row);
   const bool is_observed = evaluation.ok() && !evaluation.is_timed();
-  row.push_back({"observed", is_observed ? std::optional(PostgresText(
-                                               Dump(ObservedJson(evaluation.observed()))))
-                                         : std::nullopt});
+  row.push_back({"observed", is_observed
+                                 ? std::optional(PostgresJson(ObservedJson(evaluation.observed())))
+                                 : std::nullopt});
   return row;
 }
 
