@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "common/base/failpoint.h"
+#include "common/base/host_name.h"
 #include "common/base/log.h"
 #include "common/base/service_manager.h"
 #include "common/base/signal_watcher.h"
@@ -41,9 +42,8 @@ namespace {
 #endif
 
 std::string NameOfThisProcess() {
-  char host[256] = "";
-  if (::gethostname(host, sizeof host - 1) != 0) return fmt::format("pid {}", ::getpid());
-  return fmt::format("{} pid {}", host, ::getpid());
+  const std::string host = HostName();
+  return fmt::format("{}{}pid {}", host, host.empty() ? "" : " ", ::getpid());
 }
 
 // Each live page holds a server thread (LiveFeed::Options::max_watchers). 64 more serve the page's
@@ -54,8 +54,7 @@ constexpr int kHttpThreads = kSiteThreads + 64;
 // The host names accepted in requests for the page, besides addresses and localhost.
 std::vector<std::string> PageNames(const CoordinatorOptions& options) {
   std::vector<std::string> names = options.page_hosts;
-  char host[256] = "";
-  if (::gethostname(host, sizeof host - 1) == 0) names.emplace_back(host);
+  if (std::string host = HostName(); !host.empty()) names.push_back(std::move(host));
   names.push_back(options.http.substr(0, options.http.rfind(':')));
   return names;
 }

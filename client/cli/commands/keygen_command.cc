@@ -15,6 +15,7 @@
 #include "client/cli/command_line.h"
 #include "client/cli/exit_code.h"
 #include "client/outcome_json.h"
+#include "common/base/host_name.h"
 #include "common/wire/keys/key_directory.h"
 #include "common/wire/keys/key_file.h"
 
@@ -47,8 +48,7 @@ struct Made {
 // The default name: the host for a worker, the login for clients and admins.
 std::string DefaultName(Role role) {
   if (role == Role::kCoordinator) return "coordinator";
-  char host[256] = "";
-  if (role == Role::kWorker) return ::gethostname(host, sizeof host - 1) == 0 ? host : "";
+  if (role == Role::kWorker) return HostName();
   const passwd* user = ::getpwuid(::geteuid());
   return user == nullptr ? "" : user->pw_name;
 }

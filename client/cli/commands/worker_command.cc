@@ -13,6 +13,7 @@
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
 #include "common/base/counted.h"
+#include "common/base/host_name.h"
 #include "common/fleet/attention.h"
 #include "common/fleet/fleet_json.h"
 
@@ -136,10 +137,9 @@ std::string TargetOf(const wire::WorkerList& list, const std::string& name) {
 
 // "ada@build-7"
 std::string Myself() {
-  char host[256] = "";
-  (void)::gethostname(host, sizeof host - 1);
   const struct passwd* user = ::getpwuid(::getuid());
-  return fmt::format("{}@{}", user != nullptr ? user->pw_name : std::to_string(::getuid()), host);
+  return fmt::format("{}@{}", user != nullptr ? user->pw_name : std::to_string(::getuid()),
+                     HostName());
 }
 
 int RunSetDrain(const WorkerFlags& flags, const CommandRun& run, wire::DrainAction wish) {
