@@ -8,52 +8,66 @@
 namespace loopfleet::storage {
 namespace {
 
+constexpr std::uint32_t kBatchesPerStep = 1'000;
+constexpr std::uint32_t kOutcomesPerRead = 64;
+
 bool IsOver(const StoredBatch& batch) { return batch.closed && batch.finished == batch.job_count; }
 
-}  // namespace
+// What a step may still take.
+struct Room {
+  std::size_t outcomes = 0;
+  std::size_t text_bytes = kMostFeedTextBytes;
 
-Result<OutcomeFeed::Step> OutcomeFeed::Next(std::uint32_t most) {
-  Step step{.outcomes = {}, .after = at_};
-  text_bytes_ = 0;
-  for (const auto& [id, sequence] : at_.open) {
-    LF_TRY(const std::optional<StoredBatch> batch, reader_.FindBatch(id));
-    if (batch) {
-      LF_TRY_VOID(ReadBatch(*batch, most, step));
-    } else {
-      step.after.open.erase(id);  // pruned
-    }
+  bool is_empty() const { return outcomes == 0 || text_bytes == 0; }
+  void Take(const Outcome& outcome) {
+    const std::size_t text =
+        outcome.tag.size() +
+        std::visit([](const auto& source) { return source.text.size(); }, outcome.benchmark);
+    --outcomes;
+    text_bytes -= std::min(text_bytes, text);
   }
-  LF_TRY(const auto batches, reader_.ListBatchesAfter(at_.last, kBatchesPerStep));
-  for (const StoredBatch& batch : batches) {
-    if (IsFull(most, step)) {
-      step.waiting += batch.finished;
-      continue;
-    }
-    step.after.last = batch.batch;
-    step.after.open[batch.batch] = 0;
-    LF_TRY_VOID(ReadBatch(batch, most, step));
-  }
-  return step;
-}
+};
 
-Status OutcomeFeed::ReadBatch(const StoredBatch& batch, std::uint32_t most, Step& step) {
+Status ReadBatch(StoreReader& reader, const StoredBatch& batch, Room& room, FeedStep& step) {
   std::uint64_t& sequence = step.after.open.at(batch.batch);
-  while (sequence < batch.finished && !IsFull(most, step)) {
-    const auto room = most - static_cast<std::uint32_t>(step.outcomes.size());
-    LF_TRY(auto outcomes,
-           reader_.ReadOutcomes(batch.batch, sequence, std::min(room, kOutcomesPerRead)));
+  while (sequence < batch.finished && !room.is_empty()) {
+    const auto most =
+        static_cast<std::uint32_t>(std::min<std::size_t>(room.outcomes, kOutcomesPerRead));
+    LF_TRY(auto outcomes, reader.ReadOutcomes(batch.batch, sequence, most));
     if (outcomes.empty()) break;  // a pruning is removing it
     sequence = outcomes.back().sequence;
-    for (const Outcome& outcome : outcomes) {
-      text_bytes_ +=
-          outcome.tag.size() +
-          std::visit([](const auto& source) { return source.text.size(); }, outcome.benchmark);
-    }
+    for (const Outcome& outcome : outcomes) room.Take(outcome);
     std::ranges::move(outcomes, std::back_inserter(step.outcomes));
   }
   step.waiting += batch.finished - std::min<std::uint64_t>(sequence, batch.finished);
   if (sequence >= batch.finished && IsOver(batch)) step.after.open.erase(batch.batch);
   return {};
+}
+
+}  // namespace
+
+Result<FeedStep> NextOutcomes(StoreReader& reader, const FeedPosition& from, std::uint32_t most) {
+  FeedStep step{.outcomes = {}, .after = from};
+  Room room{.outcomes = most};
+  for (const auto& [id, sequence] : from.open) {
+    LF_TRY(const std::optional<StoredBatch> batch, reader.FindBatch(id));
+    if (batch) {
+      LF_TRY_VOID(ReadBatch(reader, *batch, room, step));
+    } else {
+      step.after.open.erase(id);  // pruned
+    }
+  }
+  LF_TRY(const auto batches, reader.ListBatchesAfter(from.last, kBatchesPerStep));
+  for (const StoredBatch& batch : batches) {
+    if (room.is_empty()) {
+      step.waiting += batch.finished;
+      continue;
+    }
+    step.after.last = batch.batch;
+    step.after.open[batch.batch] = 0;
+    LF_TRY_VOID(ReadBatch(reader, batch, room, step));
+  }
+  return step;
 }
 
 }  // namespace loopfleet::storage

@@ -66,27 +66,21 @@ Status Mirror::Connect() {
 }
 
 Result<bool> Mirror::Step() {
-  storage::OutcomeFeed feed(reader_, position_);
-  auto next = feed.Next(options_.most_rows);
+  auto next = storage::NextOutcomes(reader_, position_, options_.most_rows);
   if (!next) return Fail(ErrorKind::kSystem, std::move(next).error().message);  // of SQLite
-  const storage::OutcomeFeed::Step& step = *next;
-  if (step.after == position_) {
-    status_.waiting = 0;
-    status_.behind = Nanos{0};
-    status_.trouble.clear();
-    return false;
-  }
-  const WallTime now = clock_.WallNow();
-  status_.waiting = step.waiting + step.outcomes.size();
-  if (!step.outcomes.empty()) status_.behind = now - OldestOf(step.outcomes);
-  if (!status_.trouble.empty()) Tell();
-  LF_TRY_VOID(archive_->Append(position_, step));
+  const storage::FeedStep& step = *next;
+  const bool moves = step.after != position_;
+  if (moves) LF_TRY_VOID(archive_->Append(position_, step));
   position_ = step.after;
   status_.mirrored += step.outcomes.size();
   status_.waiting = step.waiting;
-  if (step.waiting == 0) status_.behind = Nanos{0};
+  if (step.waiting == 0) {
+    status_.behind = Nanos{0};
+  } else if (!step.outcomes.empty()) {
+    status_.behind = clock_.WallNow() - OldestOf(step.outcomes);
+  }
   status_.trouble.clear();
-  return true;
+  return moves;
 }
 
 Status Mirror::Survive(const Error& error) {
@@ -101,7 +95,7 @@ Status Mirror::Survive(const Error& error) {
 }
 
 Status Mirror::LookAtWhatWaits() {
-  auto next = storage::OutcomeFeed(reader_, position_).Next(1);
+  auto next = storage::NextOutcomes(reader_, position_, 1);
   if (!next) return Fail(ErrorKind::kSystem, std::move(next).error().message);  // of SQLite
   status_.waiting = next->waiting + next->outcomes.size();
   status_.behind = next->outcomes.empty() ? Nanos{0} : clock_.WallNow() - OldestOf(next->outcomes);

@@ -161,7 +161,7 @@ Result<FeedPosition> PostgresArchive::Position() {
   });
 }
 
-Status PostgresArchive::Append(const FeedPosition& before, const OutcomeFeed::Step& step) {
+Status PostgresArchive::Append(const FeedPosition& before, const FeedStep& step) {
   return Guarded("writing outcomes", [&]() -> Status {
     pqxx::work work(impl_->connection);
     if (!impl_->MovePosition(work, before, step.after)) {

@@ -37,7 +37,7 @@ class PostgresArchive {
   Result<FeedPosition> Position();
   // Writes the outcomes of a step that began at `before`, Position() or the last step's end.
   //   kExists  another mirror has moved the position: read it again
-  Status Append(const FeedPosition& before, const OutcomeFeed::Step& step);
+  Status Append(const FeedPosition& before, const FeedStep& step);
 
  private:
   struct Impl;

@@ -33,22 +33,20 @@ class Feed : public ::testing::Test {
                                   PlainSpec(4), BareFailure(FailureCode::kExpired));
     MustApply({JobFinished{.outcome = outcome}});
   }
+  FeedStep Next(std::uint32_t most) { return NextOutcomes(*reader_, last_.after, most).value(); }
   // The jobs of the next step, which is taken over.
   std::vector<JobId> Take(std::uint32_t most = 100) {
-    const auto step = feed_.Next(most).value();
-    EXPECT_LE(step.outcomes.size(), most);
-    feed_.Advance(step);
-    last_ = step;
+    last_ = Next(most);
+    EXPECT_LE(last_.outcomes.size(), most);
     std::vector<JobId> jobs;
-    for (const Outcome& outcome : step.outcomes) jobs.push_back(outcome.job);
+    for (const Outcome& outcome : last_.outcomes) jobs.push_back(outcome.job);
     return jobs;
   }
 
   ModelDatabase database_;
   std::unique_ptr<Store> store_ = ModelStore::Open(database_).value();
   std::unique_ptr<StoreReader> reader_ = store_->OpenReader().value();
-  OutcomeFeed feed_{*reader_, {}};
-  OutcomeFeed::Step last_;
+  FeedStep last_;
   std::map<std::uint64_t, std::uint64_t> sequence_;
 };
 
@@ -69,7 +67,7 @@ TEST_F(Feed, GivesEachOutcomeOnceAsJobsFinish) {
 TEST_F(Feed, AStepIsTheSameUntilItIsTakenOver) {
   Accept(1, 1);
   Finish(1, 0);
-  EXPECT_EQ(feed_.Next(10).value().outcomes, feed_.Next(10).value().outcomes);
+  EXPECT_EQ(Next(10).outcomes, Next(10).outcomes);
   EXPECT_EQ(Take().size(), 1U);
 }
 
@@ -110,7 +108,7 @@ TEST_F(Feed, ABatchThatIsGoneIsLetGo) {
   EXPECT_TRUE(last_.after.open.empty());
 }
 
-// However steps and jobs interleave, and wherever another feed goes on.
+// However steps and jobs interleave, and wherever another reader goes on.
 TEST_F(Feed, NothingIsLostOrRepeatedInAnyOrder) {
   std::mt19937 random(7);
   const auto below = [&](std::uint32_t n) {
@@ -134,11 +132,7 @@ TEST_F(Feed, NothingIsLostOrRepeatedInAnyOrder) {
       unfinished.pop_back();
     } else {
       std::ranges::copy(Take(1 + below(6)), std::back_inserter(seen));
-      if (below(3) == 0) {
-        reader_ = store_->OpenReader().value();
-        std::destroy_at(&feed_);
-        std::construct_at(&feed_, *reader_, last_.after);
-      }
+      if (below(3) == 0) reader_ = store_->OpenReader().value();
     }
   }
   for (std::vector<JobId> more = Take(); !more.empty(); more = Take()) {
