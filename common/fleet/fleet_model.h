@@ -12,18 +12,11 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/fleet/mirror_model.h"
 #include "common/job/job_spec.h"
 #include "common/wire/message.h"
 
 namespace loopfleet {
-
-// How far the copy of the outcomes in PostgreSQL is (coordinator/mirror/).
-struct MirrorModel {
-  std::uint64_t mirrored = 0;  // outcomes, since the mirror's start
-  std::uint64_t waiting = 0;   // finished and not there yet, at least
-  Nanos behind{0};             // age of the oldest of these, about; 0: none waits
-  std::string trouble;         // why nothing is written there; "": it is
-};
 
 struct FleetModel {
   std::uint64_t epoch = 0;

@@ -15,18 +15,12 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/fleet/mirror_model.h"
 #include "storage/outcome_feed.h"
 #include "storage/postgres/archive.h"
 #include "storage/store_reader.h"
 
 namespace loopfleet::coordinator {
-
-struct MirrorStatus {
-  std::uint64_t mirrored = 0;  // outcomes, since its start
-  std::uint64_t waiting = 0;   // finished and not mirrored, at least
-  Nanos behind{0};             // age of the oldest of these, about; 0: none waits
-  std::string trouble;         // why nothing is written now; "": it is
-};
 
 class Mirror {
  public:
@@ -36,7 +30,7 @@ class Mirror {
     std::chrono::milliseconds poll_interval{200};  // while nothing waits
     bool once = false;  // end when nothing waits, and at the first trouble
   };
-  using OnStatus = std::function<void(const MirrorStatus&)>;
+  using OnStatus = std::function<void(const MirrorModel&)>;
   Mirror(storage::StoreReader& reader, const Clock& clock, Options options, OnStatus on_status);
 
   // Runs until `stop`. An error: the database cannot be read, PostgreSQL refuses (kInvalid) from
@@ -47,7 +41,7 @@ class Mirror {
   static constexpr std::chrono::seconds kFirstPause{1};  // after trouble, doubled each time
   static constexpr std::chrono::seconds kLongestPause{15};
 
-  // Opens the archive and the feed where it stands.
+  // Opens the archive and reads its position.
   Status Connect();
   // Mirrors the next outcomes. False: there are none.
   Result<bool> Step();
@@ -64,7 +58,7 @@ class Mirror {
   std::unique_ptr<storage::PostgresArchive> archive_;  // null: to be opened
   storage::FeedPosition position_;                     // as last known
   bool was_connected_ = false;
-  MirrorStatus status_;
+  MirrorModel status_;
 };
 
 }  // namespace loopfleet::coordinator

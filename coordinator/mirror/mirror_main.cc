@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -16,8 +15,11 @@
 #include <filesystem>
 #include <string>
 
+#include "common/base/host_name.h"
 #include "common/base/log.h"
+#include "common/base/settings.h"
 #include "common/base/signal_watcher.h"
+#include "common/fleet/mirror_model.h"
 #include "common/job/outcome_json.h"
 #include "coordinator/mirror/mirror.h"
 #include "storage/open.h"
@@ -32,7 +34,7 @@ constexpr int kExitBadConfig = 78;  // EX_CONFIG
 struct MirrorOptions {
   std::string database;
   std::string results;
-  std::uint32_t rows = 5'000;
+  std::uint32_t rows = Mirror::Options{}.most_rows;
   bool once = false;
 };
 
@@ -52,16 +54,11 @@ void AddOptions(CLI::App& app, MirrorOptions& options) {
   app.add_flag("--once", options.once, "Copy what is there, and end");
 }
 
-std::string HostName() {
-  char host[256] = "";
-  return ::gethostname(host, sizeof host - 1) == 0 ? host : "";
-}
-
 // Prints a status, but not more than one a second while only its figures change.
 class StatusLines {
  public:
   explicit StatusLines(const Clock& clock) : clock_(clock) {}
-  void Show(const MirrorStatus& status) {
+  void Show(const MirrorModel& status) {
     newest_ = status;
     const Instant now = clock_.Now();
     if (status.trouble == printed_.trouble && now < due_) return;
@@ -70,19 +67,15 @@ class StatusLines {
   }
   void Print() {
     printed_ = newest_;
-    fmt::print("{}\n",
-               Dump(Json{{"mirrored", newest_.mirrored},
-                         {"waiting", newest_.waiting},
-                         {"behind_seconds", std::chrono::duration<double>(newest_.behind).count()},
-                         {"trouble", newest_.trouble}}));
+    fmt::print("{}\n", Dump(MirrorJson(newest_)));
     std::fflush(stdout);
   }
 
  private:
   const Clock& clock_;
   Instant due_{};
-  MirrorStatus newest_;
-  MirrorStatus printed_;
+  MirrorModel newest_;
+  MirrorModel printed_;
 };
 
 Status Run(const MirrorOptions& options) {
@@ -101,7 +94,7 @@ Status Run(const MirrorOptions& options) {
                                        std::filesystem::absolute(options.database).native())},
        .most_rows = options.rows,
        .once = options.once},
-      [&](const MirrorStatus& status) { lines.Show(status); });
+      [&](const MirrorModel& status) { lines.Show(status); });
   const Status ran = mirror.Run(stop);
   if (ran) lines.Print();
   signals->Forget();
@@ -122,7 +115,7 @@ int Main(int argc, const char* const* argv) {
     fmt::print("{}", app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "loopfleet-mirror: {}\n", error.what());
+    fmt::print(stderr, "{}", UsageText(app, error));
     return kExitUsage;
   }
   log::Init("loopfleet-mirror", log::Level::kInfo);

@@ -1,7 +1,6 @@
 #include "coordinator/shell/mirror_process.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <unistd.h>
 
@@ -77,14 +76,11 @@ std::string MirrorProcess::RunOnce() {
 }
 
 void MirrorProcess::OnLine(const std::string& line) {
-  const auto status = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!status.is_object()) return;
-  SetTrouble(status.value("trouble", std::string()));
+  std::optional<MirrorModel> told = ParseMirror(line);
+  if (!told) return;
+  SetTrouble(told->trouble);
   const std::lock_guard lock(mutex_);
-  state_.mirrored = status.value("mirrored", std::uint64_t{0});
-  state_.waiting = status.value("waiting", std::uint64_t{0});
-  state_.behind = std::chrono::duration_cast<Nanos>(
-      std::chrono::duration<double>(status.value("behind_seconds", 0.0)));
+  state_ = *std::move(told);
   told_at_ = clock_.Now();
 }
 

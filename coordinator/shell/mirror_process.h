@@ -14,7 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/base/subprocess.h"
-#include "common/fleet/fleet_model.h"
+#include "common/fleet/mirror_model.h"
 
 namespace loopfleet::coordinator {
 
