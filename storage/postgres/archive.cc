@@ -10,7 +10,6 @@
 #include <optional>
 #include <pqxx/pqxx>
 #include <set>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -44,18 +43,17 @@ std::string OneLine(std::string text) {
   return text;
 }
 
+template <class... Kinds>
+bool IsOneOf(const pqxx::sql_error& error) {
+  return (... || (dynamic_cast<const Kinds*>(&error) != nullptr));
+}
+
 // Whether trying again can help. pqxx gives its more special errors no SQLSTATE. Classes 08, 40, 53
 // and 57 pass: connection, a transaction that another one stopped, resources, an operator's order.
 bool MayPass(const pqxx::sql_error& error) {
-  const auto is = [&]<class... Special>(std::type_identity<Special>...) {
-    return (... || (dynamic_cast<const Special*>(&error) != nullptr));
-  };
-  if (is(std::type_identity<pqxx::insufficient_privilege>(),
-         std::type_identity<pqxx::data_exception>(),
-         std::type_identity<pqxx::integrity_constraint_violation>(),
-         std::type_identity<pqxx::syntax_error>(), std::type_identity<pqxx::undefined_table>(),
-         std::type_identity<pqxx::undefined_column>(),
-         std::type_identity<pqxx::feature_not_supported>())) {
+  if (IsOneOf<pqxx::insufficient_privilege, pqxx::data_exception,
+              pqxx::integrity_constraint_violation, pqxx::syntax_error, pqxx::undefined_table,
+              pqxx::undefined_column, pqxx::feature_not_supported>(error)) {
     return false;
   }
   const std::string state = error.sqlstate().substr(0, 2);
@@ -116,7 +114,7 @@ struct PostgresArchive::Impl {
   const Uuid incarnation;
   int coordinator = 0;                   // coordinators.id
   std::int64_t appends = 0;              // coordinators.appends, as this last saw it
-  std::map<ContentKey, int> conditions;  // conditions.id by key, as committed
+  std::map<ContentKey, int> conditions;  // conditions.id by key
   std::set<Month> months;                // that have a partition
 };
 
@@ -255,7 +253,9 @@ void PostgresArchive::Impl::Copy(pqxx::work& work, const std::vector<Outcome>& o
   stream.complete();
 }
 
-// One statement for the fastest of each benchmark and conditions in these outcomes: few.
+// The fastest of each benchmark and conditions in these outcomes: one statement, however many
+// benchmarks they have. It reads no outcome back: a plan that scans them would get slower with
+// each.
 void PostgresArchive::Impl::NoteBest(pqxx::work& work, const std::vector<Outcome>& outcomes) {
   std::map<std::pair<std::string, std::string>, const Outcome*> fastest;
   const auto high = [](const Outcome& outcome) {
@@ -268,22 +268,38 @@ void PostgresArchive::Impl::NoteBest(pqxx::work& work, const std::vector<Outcome
     if (!counts) continue;
     std::string benchmark =
         std::visit([](const auto& source) { return PostgresText(source.text); }, outcome.benchmark);
-    const Outcome*& best = fastest[{std::move(benchmark), PlaceText(*evaluation.conditions)}];
+    std::string place = PostgresText(PlaceText(*evaluation.conditions));
+    const Outcome*& best = fastest[{std::move(benchmark), std::move(place)}];
     if (best == nullptr || high(outcome) < high(*best)) best = &outcome;
   }
+  if (fastest.empty()) return;
+  Json found = Json::array();
   for (const auto& [place, outcome] : fastest) {
     const Conditions& had = *outcome->evaluation.conditions;
-    work.exec_params0(
-        "INSERT INTO best SELECT md5($1)::uuid, $2, $3, $4, coordinator, batch, sequence, "
-        "finished_at, elapsed_high_ns FROM outcomes "
-        "WHERE coordinator = $5 AND batch = $6 AND sequence = $7 "
-        "ON CONFLICT (benchmark_key, hardware_class, threads, cache) DO UPDATE SET "
-        "coordinator = excluded.coordinator, batch = excluded.batch, sequence = excluded.sequence, "
-        "finished_at = excluded.finished_at, elapsed_high_ns = excluded.elapsed_high_ns "
-        "WHERE excluded.elapsed_high_ns < best.elapsed_high_ns",
-        place.first, PostgresText(had.hardware.hardware_class), had.threads,
-        std::string(EnumName(had.cache)), coordinator, outcome->job.batch.value, outcome->sequence);
+    found.push_back({{"benchmark", place.first},
+                     {"hardware_class", had.hardware.hardware_class},
+                     {"threads", had.threads},
+                     {"cache", EnumName(had.cache)},
+                     {"batch", outcome->job.batch.value},
+                     {"sequence", outcome->sequence},
+                     {"finished_at", PostgresTime(outcome->finished_at)},
+                     {"elapsed_high_ns", high(*outcome)}});
   }
+  work.exec_params0(
+      "WITH found AS (SELECT md5(benchmark)::uuid AS benchmark_key, f.* "
+      "FROM jsonb_to_recordset($2::jsonb) AS f (benchmark text, hardware_class text, "
+      "threads integer, cache text, batch bigint, sequence bigint, finished_at timestamptz, "
+      "elapsed_high_ns double precision)) "
+      "INSERT INTO best SELECT benchmark_key, hardware_class, threads, cache, $1, batch, sequence, "
+      "finished_at, elapsed_high_ns FROM found WHERE NOT EXISTS (SELECT FROM best b WHERE "
+      "(b.benchmark_key, b.hardware_class, b.threads, b.cache) = (found.benchmark_key, "
+      "found.hardware_class, found.threads, found.cache) AND "
+      "b.elapsed_high_ns <= found.elapsed_high_ns) "
+      "ON CONFLICT (benchmark_key, hardware_class, threads, cache) DO UPDATE SET "
+      "coordinator = excluded.coordinator, batch = excluded.batch, sequence = excluded.sequence, "
+      "finished_at = excluded.finished_at, elapsed_high_ns = excluded.elapsed_high_ns "
+      "WHERE excluded.elapsed_high_ns < best.elapsed_high_ns",
+      coordinator, PostgresJson(found));
 }
 
 }  // namespace loopfleet::storage

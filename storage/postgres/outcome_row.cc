@@ -23,14 +23,6 @@ std::string BytesText(std::span<const std::uint8_t> bytes) {
   return fmt::format("\\x{:02x}", fmt::join(bytes, ""));
 }
 
-std::string TimeText(WallTime time) {
-  const auto us = std::chrono::floor<std::chrono::microseconds>(time);
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(us);
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06}+00",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
-                     (us - seconds).count());
-}
-
 std::string ListText(const std::vector<std::string>& texts) {
   std::string list = "{";
   for (const std::string& text : texts) {
@@ -119,7 +111,7 @@ std::vector<Column> ColumnsOf(int coordinator, const Outcome& outcome,
       {"source", std::string(SourceText(outcome))},
       {"attempts", Text(outcome.attempts)},
       {"worker", PostgresText(outcome.worker)},
-      {"finished_at", TimeText(outcome.finished_at)}};
+      {"finished_at", PostgresTime(outcome.finished_at)}};
   constexpr const char* kStageColumns[] = {"queue_ns",  "replay_ns",  "compile_ns",
                                            "verify_ns", "measure_ns", "store_ns"};
   static_assert(std::size(kStageColumns) == kStages.size());
@@ -187,6 +179,14 @@ std::string PostgresText(const std::string& text) {
     valid.replace(zero, 1, kReplacement);
   }
   return valid;
+}
+
+std::string PostgresTime(WallTime time) {
+  const auto us = std::chrono::floor<std::chrono::microseconds>(time);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(us);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06}+00",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
+                     (us - seconds).count());
 }
 
 }  // namespace loopfleet::storage

@@ -25,5 +25,7 @@ OutcomeRow RowOf(int coordinator, const Outcome& outcome, std::optional<int> con
 std::string PostgresJson(const Json& json);
 // What PostgreSQL takes as text: bytes that are not UTF-8, and zeros, become U+FFFD.
 std::string PostgresText(const std::string& text);
+// What it takes as timestamptz, in microseconds: "2026-11-28 01:02:03.000004+00".
+std::string PostgresTime(WallTime time);
 
 }  // namespace loopfleet::storage
