@@ -32,6 +32,7 @@ llvm         steps of LLVM passes per second of processor time beside a process 
 llvm_semantics  csmith programs before and after random passes, random passes over llvm-stress programs, mutated bitcode
              [--csmith 20] [--stress 100] [--mutations 100] [--passes 40] [--first 0]
 mirror       outcomes copied to PostgreSQL beside a COPY of the same rows into a plain table [--rows 1000000]
+             [--benchmarks 1 10000]
 page         /metrics and the queue while 100 pages are watched live and 64 connections are half open [ROUNDS [JOBS]]
 python       messages, environments over a null backend, async against sync, fork, in Python
              [--seconds 3]; tests/python/make_environment.sh makes its environment

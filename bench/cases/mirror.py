@@ -39,11 +39,11 @@ def mirror(database, server):
                    stderr=subprocess.DEVNULL)
 
 
-def measure(rows):
+def measure(rows, benchmarks):
     with tempfile.TemporaryDirectory(prefix="lf-bench-") as folder, PostgresServer() as server:
         os.chmod(folder, 0o777)  # PostgreSQL's account copies to and from it
         database, copy = pathlib.Path(folder) / "store.db", pathlib.Path(folder) / "rows"
-        subprocess.run([str(BIN / "bench_store"), str(rows), "into", str(database)], check=True,
+        subprocess.run([str(BIN / "bench_store"), str(rows), "into", str(database), str(benchmarks)], check=True,
                        stdout=subprocess.DEVNULL)
         took = seconds(lambda: mirror(database, server))
         there = int(server.value("SELECT count(*) FROM loopfleet.outcomes"))
@@ -51,7 +51,7 @@ def measure(rows):
         server.rows(PLAIN)
         plain = seconds(lambda: server.rows(f"COPY plain FROM '{copy}'"))
         peer = "COPY of the same rows into a plain table with the same indices, by psql"
-        emit(f"outcomes copied, {there} rows", there / took, "1/s", peer, there / plain)
+        emit(f"outcomes copied, {there} rows, {benchmarks} benchmark{"s"[benchmarks == 1:]}", there / took, "1/s", peer, there / plain)
         size = int(server.value("SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits "
                                 "WHERE inhparent = 'loopfleet.outcomes'::regclass"))
         emit("bytes a row with indices", size / there, "B", "SQLite: the whole database",
@@ -67,8 +67,10 @@ def measure(rows):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--benchmarks", type=int, nargs="+", default=[1, 10_000], help="distinct ones, one run each")
     options = parser.parse_args()
     if programs() is None:
         print(json.dumps({"bench": "mirror", "skipped": "PostgreSQL is not installed"}))
     else:
-        measure(options.rows)
+        for benchmarks in options.benchmarks:
+            measure(options.rows, benchmarks)

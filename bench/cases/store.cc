@@ -67,8 +67,9 @@ class Stopwatch {
   CpuSeconds cpu_ = CpuSecondsNow();
 };
 
-JobSpec NullJob(std::uint64_t row) {
-  JobSpec job{.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"}};
+JobSpec NullJob(std::uint64_t row, std::uint64_t benchmarks = 1) {
+  JobSpec job{.source = looptree::BenchmarkUri{
+                  fmt::format("benchmark://mm-v0/mm64_64_{}", 64 + row % benchmarks)}};
   SplitMix64 random(row);
   while (job.actions.size() < kActions) {
     switch (random.Below(4)) {
@@ -127,9 +128,14 @@ Outcome MeasuredOutcome(std::uint64_t row, std::uint64_t tree) {
 class Ingest {
  public:
   // `batches`: batches already stored, of kGroup rows each. `trees`: how many distinct trees the
-  // rows have; 0: each row has its own.
-  explicit Ingest(Store& store, std::uint64_t batches, std::uint64_t trees = 0)
-      : store_(store), batch_(batches), row_(batches * kGroup), trees_(trees) {}
+  // rows have; 0: each row has its own. `benchmarks`: the same of benchmarks.
+  explicit Ingest(Store& store, std::uint64_t batches, std::uint64_t trees = 0,
+                  std::uint64_t benchmarks = 1)
+      : store_(store),
+        batch_(batches),
+        row_(batches * kGroup),
+        trees_(trees),
+        benchmarks_(benchmarks) {}
 
   struct Cost {
     double wall = 0;
@@ -161,7 +167,7 @@ class Ingest {
                           .request_digest = std::string(16, 'd'),
                           .accepted_at = WallTime(Nanos(1'700'000'000'000'000'000))};
     for (std::uint32_t i = 0; i < kGroup; ++i) {
-      accepted.jobs.push_back(NullJob(row_ + i));
+      accepted.jobs.push_back(NullJob(row_ + i, benchmarks_));
       accepted.replayed.push_back(storage::ReplayResult{.subject = UniqueTree(TreeOf(row_ + i))});
     }
     return accepted;
@@ -185,6 +191,7 @@ class Ingest {
   std::uint64_t batch_ = 0;
   std::uint64_t row_ = 0;
   const std::uint64_t trees_;
+  const std::uint64_t benchmarks_;
 };
 
 std::string SizeName(std::uint64_t rows) {
@@ -440,13 +447,14 @@ Status MeasureRecovery() {
   return {};
 }
 
-// How the cost of a job changes while `rows` rows are added, without a peer and without lookups. An
-// existing file is extended; the file is kept.
-Status MeasureGrowth(std::uint64_t rows, const std::filesystem::path& file) {
+// How the cost of a job changes while `rows` rows of so many benchmarks are added, without a peer
+// and without lookups. An existing file is extended; the file is kept.
+Status MeasureGrowth(std::uint64_t rows, const std::filesystem::path& file,
+                     std::uint64_t benchmarks) {
   LF_TRY(auto store, storage::SqliteStore::Open(file));
   LF_TRY(const auto recovery, store->RecoverBatches());
   const std::uint64_t batches = recovery.next_batch - 1;
-  Ingest ingest(*store, batches);
+  Ingest ingest(*store, batches, /*trees=*/0, benchmarks);
   for (std::uint64_t row = 0; row < rows; row += kMeasured) {
     LF_TRY(const auto cost, ingest.Add(kMeasured));
     const auto jobs = static_cast<double>(cost.jobs);
@@ -481,18 +489,21 @@ int main(int argc, char** argv) {
   const std::uint64_t rows = std::strtoull(first.data(), nullptr, 10);
   const bool one_tree = argc == 3 && what == "of-one-tree";
   const bool suspected = argc == 3 && what == "suspected";
-  const bool growth = argc == 4 && what == "into";
-  if ((rows == 0 && !repeats) || !(argc <= 2 || one_tree || suspected || growth)) {
+  const bool growth = (argc == 4 || argc == 5) && what == "into";
+  const std::uint64_t benchmarks = argc == 5 ? std::strtoull(argv[4], nullptr, 10) : 1;
+  if ((rows == 0 && !repeats) || benchmarks == 0 ||
+      !(argc <= 2 || one_tree || suspected || growth)) {
     fmt::print(
         stderr,
         "usage: bench_store [ROWS]            (1000000; the long run is 10000000)\n"
-        "       bench_store ROWS into FILE    the cost of a job every 200000 rows; FILE is "
-        "made, or gone on with, and stays\n"
+        "       bench_store ROWS into FILE [BENCHMARKS]\n"
+        "                              the cost of a job every 200000 rows; FILE is made, or gone "
+        "on with, and stays\n"
         "       bench_store ROWS of-one-tree  lookups that the newest result does not answer\n"
         "       bench_store repeats           what the store answers alone\n");
     return 2;
   }
-  const auto status = growth      ? MeasureGrowth(rows, argv[3])
+  const auto status = growth      ? MeasureGrowth(rows, argv[3], benchmarks)
                       : one_tree  ? MeasureOneTree(rows)
                       : suspected ? MeasureSuspicion(rows)
                       : repeats   ? MeasureRepeats()
