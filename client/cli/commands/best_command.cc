@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <expected>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <variant>
@@ -14,6 +12,7 @@
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/program_file.h"
 #include "client/cli/text/outcome_text.h"
 #include "client/cli/text/table.h"
 #include "client/job_line.h"
@@ -36,21 +35,14 @@ struct BestFlags {
 };
 
 // The job whose program is meant. Uses the reader of `submit`, so that both read a benchmark alike.
-std::expected<JobSpec, RejectedJob> JobOf(const BestFlags& flags) {
+std::expected<JobSpec, RejectedJob> JobOf(const BestFlags& flags, const std::string& program) {
   Json line = {{"actions", Json::array()}, {"threads", flags.threads}, {"cache", flags.cache}};
   if (flags.ir_file.empty()) {
     line["benchmark"] = flags.benchmark;
   } else {
-    std::ostringstream text;
-    text << std::ifstream(flags.ir_file).rdbuf();
-    line["ir"] = text.str();
+    line["ir"] = program;
   }
   return ParseJobLine(Dump(line));
-}
-
-double GflopsOf(const Outcome& outcome) {
-  return static_cast<double>(outcome.evaluation.flop_count) /
-         outcome.evaluation.measurement().elapsed_ns;
 }
 
 std::string ScheduleText(const JobSpec& spec) {
@@ -65,9 +57,10 @@ void PrintForPeople(const wire::JobList& found) {
   Table table({"GFLOP/S", "GRADE", "JOB", "WORKER", "HARDWARE", "MEASURED"});
   for (const wire::JobInfo& info : found.jobs) {
     const Evaluation& evaluation = info.outcome->evaluation;
-    table.Add({fmt::format("{:.4g}", GflopsOf(*info.outcome)),
-               std::string(EnumName(evaluation.measurement().grade)), fmt::format("{}", info.job),
-               info.worker, evaluation.conditions->hardware.hardware_class,
+    const Measurement& measurement = evaluation.measurement();
+    table.Add({fmt::format("{:.4g}", GflopPerSecond(evaluation.flop_count, measurement)),
+               std::string(EnumName(measurement.grade)), fmt::format("{}", info.job), info.worker,
+               evaluation.conditions->hardware.hardware_class,
                TimeText(info.outcome->finished_at)});
   }
   fmt::print("{}", table.Text());
@@ -88,7 +81,13 @@ int RunBest(const BestFlags& flags, const CommandRun& run) {
     fmt::print(stderr, "loopfleet: name a BENCHMARK, or give --ir FILE\n");
     return kExitUsage;
   }
-  auto job = JobOf(flags);
+  Result<std::string> program;
+  if (!flags.ir_file.empty()) program = ReadProgram(flags.ir_file);
+  if (!program) {
+    fmt::print(stderr, "loopfleet: {}\n", program.error().message);
+    return kExitUsage;
+  }
+  auto job = JobOf(flags, *program);
   if (!job) {
     fmt::print(stderr, "loopfleet: {}\n", FailureText(job.error().failure));
     return kExitFailed;

@@ -1,10 +1,6 @@
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <iostream>
 #include <iterator>
 #include <optional>
 #include <ranges>
@@ -16,6 +12,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/job_options.h"
+#include "client/cli/program_file.h"
 #include "client/cli/text/outcome_text.h"
 #include "client/job_line.h"
 #include "client/outcome_json.h"
@@ -41,26 +38,6 @@ struct Asked {
   std::optional<Outcome> outcome;
 };
 using Entry = std::variant<Asked, RejectedJob>;
-
-Result<std::string> ReadProgram(const std::string& file) {
-  std::ifstream opened;
-  if (file != "-") {
-    opened.open(file);
-    if (!opened) {
-      return Fail(ErrorKind::kNotFound,
-                  fmt::format("cannot read '{}': {}", file, std::strerror(errno)));
-    }
-  }
-  std::istream& stream = file == "-" ? std::cin : opened;
-  std::string text;
-  for (char byte = 0; text.size() <= kMaxLineBytes && stream.get(byte);) text += byte;
-  // `file` may be a directory. Standard input, which stdio reads, only ends on an error.
-  if (stream.bad() || (file == "-" && std::ferror(stdin) != 0)) {
-    return Fail(ErrorKind::kInvalid,
-                fmt::format("cannot read '{}': {}", file, std::strerror(errno != 0 ? errno : EIO)));
-  }
-  return text;
-}
 
 std::string_view Trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(' ');
