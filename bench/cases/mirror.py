@@ -51,7 +51,7 @@ def measure(rows, benchmarks):
         server.rows(PLAIN)
         plain = seconds(lambda: server.rows(f"COPY plain FROM '{copy}'"))
         peer = "COPY of the same rows into a plain table with the same indices, by psql"
-        emit(f"outcomes copied, {there} rows, {benchmarks} benchmark{"s"[benchmarks == 1:]}", there / took, "1/s", peer, there / plain)
+        emit(f"outcomes copied, {there} rows, {benchmarks} benchmarks", there / took, "1/s", peer, there / plain)
         size = int(server.value("SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits "
                                 "WHERE inhparent = 'loopfleet.outcomes'::regclass"))
         emit("bytes a row with indices", size / there, "B", "SQLite: the whole database",
