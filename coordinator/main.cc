@@ -30,7 +30,9 @@
 #include "coordinator/page/fleet_page.h"
 #include "coordinator/shell/event_loop.h"
 #include "coordinator/shell/key_watcher.h"
-#include "coordinator/shell/mirror_process.h"
+#include "coordinator/shell/postgres/mirror_process.h"
+#include "coordinator/shell/postgres/shared_answers.h"
+#include "coordinator/shell/postgres/shared_lookups.h"
 #include "monitoring/http_server.h"
 #include "storage/open.h"
 
@@ -146,13 +148,19 @@ Status Serve(const CoordinatorOptions& options) {
   StorageThread storage(*store, metrics, clock, wakeup,
                         {.samples = std::chrono::days(options.keep_samples_days),
                          .batches = std::chrono::days(options.keep_batches_days)});
-  std::unique_ptr<MirrorProcess> mirror;  // none unless asked for
+  std::unique_ptr<MirrorProcess> mirror;  // none unless asked for, like what follows
+  std::unique_ptr<SharedLookups> lookups;
+  std::unique_ptr<SharedAnswers> shared;
   if (!options.results.empty()) {
     LF_TRY(const auto program, ProgramBeside("loopfleet-mirror"));
     mirror = std::make_unique<MirrorProcess>(
         MirrorProcess::Options{
             .program = program, .database = options.database, .results = options.results},
         clock);
+    lookups = std::make_unique<SharedLookups>(
+        SharedLookups::Options{.results = options.results, .incarnation = store->incarnation()},
+        clock, wakeup);
+    shared = std::make_unique<SharedAnswers>(*lookups, metrics, clock);
   }
   EffectRunner runner(clients, workers, storage, answers, observer);
   EventLoop loop({.core = core,
@@ -171,7 +179,8 @@ Status Serve(const CoordinatorOptions& options) {
                   .max_request_bytes = memory.requests,
                   .max_undurable_job_bytes = memory.undurable_jobs,
                   .key_watcher = key_watcher.get(),
-                  .mirror = mirror.get()});
+                  .mirror = mirror.get(),
+                  .shared = shared.get()});
   loop.Recover(std::move(recovery));
   LF_TRY(const auto page, FleetPage::Start({.board = board,
                                             .clock = clock,

@@ -111,7 +111,12 @@ prometheus::Gauge* AddUnknown(Registry& registry, Metric metric) {
 }  // namespace
 
 std::string_view NameOf(LookupResult result) {
-  return result == LookupResult::kHit ? "hit" : "miss";
+  switch (result) {
+    case LookupResult::kHit: return "hit";
+    case LookupResult::kMiss: return "miss";
+    case LookupResult::kShared: return "shared";
+  }
+  return "";
 }
 
 void RegisterBuildInfo(Registry& registry, const BuildInfo& info) {
@@ -187,7 +192,8 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       database_{AddUnknown(registry, Metric::kDatabaseBytes),
                 AddUnknown(registry, Metric::kDatabaseFreeBytes),
                 AddUnknown(registry, Metric::kDatabaseDiskBytes)} {
-  for (const LookupResult result : {LookupResult::kHit, LookupResult::kMiss}) {
+  for (const LookupResult result :
+       {LookupResult::kHit, LookupResult::kMiss, LookupResult::kShared}) {
     lookups_[static_cast<std::size_t>(result)] =
         &CounterFamily(registry, Metric::kStoreLookups)
              .Add(LabelsOf(Metric::kStoreLookups, {NameOf(result)}));

@@ -26,7 +26,7 @@ class Histogram;
 
 namespace loopfleet::monitoring {
 
-enum class LookupResult { kHit, kMiss };
+enum class LookupResult { kHit, kMiss, kShared };
 
 std::string_view NameOf(LookupResult result);
 

@@ -70,6 +70,13 @@ struct FailureFilter {
   WallTime failed_before = WallTime::max();
 };
 
+// The job of another coordinator that measured a result (storage/postgres/shared_results.h).
+struct Elsewhere {
+  Uuid coordinator;  // the incarnation of its database
+  JobId job;
+  friend bool operator==(const Elsewhere&, const Elsewhere&) = default;
+};
+
 // A measurement made earlier, or a known failure (storage/sqlite/result_index/known_failures.h).
 struct StoredResult {
   Evaluation evaluation;  // stages are zero if it was read from the store
@@ -77,6 +84,7 @@ struct StoredResult {
   WallTime measured_at{};
   // results.id, or below 0 minus observations.id; never deleted. 0: neither.
   std::int64_t row = 0;
+  std::optional<Elsewhere> elsewhere = std::nullopt;  // then `row` is 0
 };
 // Shared by all readers and never changed.
 using StoredAnswer = std::shared_ptr<const StoredResult>;
@@ -146,6 +154,16 @@ struct ResultsSuspected {
 // quarantine. It no longer answers requests. A job without an outcome is skipped.
 struct ResultDoubted {
   JobId job;
+  WallTime flagged_at{};
+  std::string reason;
+};
+
+// A figure that came into doubt, by ResultsSuspected or ResultDoubted.
+struct Doubt {
+  std::int64_t number = 0;  // ascends in the order in which they came
+  SubjectKey subject;
+  std::string worker;  // that measured it, maybe for another coordinator
+  WallTime measured_at{};
   WallTime flagged_at{};
   std::string reason;
 };

@@ -80,6 +80,9 @@ class StoreReader {
   virtual Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max,
                                            const std::string& benchmark_prefix) = 0;
 
+  // The figures that came into doubt after that number, at most `max`, in order.
+  virtual Result<std::vector<Doubt>> ListDoubts(std::int64_t after, std::uint32_t max) = 0;
+
   // Damaged rows that ReadOutcomes, ListOutcomes and ReadJob met since the last call.
   virtual std::uint64_t TakeDamagedCount() = 0;
 

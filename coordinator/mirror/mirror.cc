@@ -60,18 +60,22 @@ Status Mirror::Connect() {
   LF_TRY(position_, archive->Position());
   archive_ = std::move(archive);
   was_connected_ = true;
-  log::Info("mirror.connected last_batch={} open_batches={}", position_.last,
-            position_.open.size());
+  log::Info("mirror.connected last_batch={} open_batches={}", position_.outcomes.last,
+            position_.outcomes.open.size());
   return {};
 }
 
 Result<bool> Mirror::Step() {
-  auto next = storage::NextOutcomes(reader_, position_, options_.most_rows);
+  auto next = storage::NextOutcomes(reader_, position_.outcomes, options_.most_rows);
   if (!next) return Fail(ErrorKind::kSystem, std::move(next).error().message);  // of SQLite
+  // After the outcomes: one that was in doubt from the start must not be seen without its doubt.
+  const auto doubts = reader_.ListDoubts(position_.doubt, options_.most_rows);
+  if (!doubts) return Fail(ErrorKind::kSystem, doubts.error().message);
   const storage::FeedStep& step = *next;
-  const bool moves = step.after != position_;
-  if (moves) LF_TRY_VOID(archive_->Append(position_, step));
-  position_ = step.after;
+  const bool moves = step.after != position_.outcomes || !doubts->empty();
+  if (moves) LF_TRY_VOID(archive_->Append(position_.outcomes, step, *doubts));
+  position_.outcomes = step.after;
+  if (!doubts->empty()) position_.doubt = doubts->back().number;
   status_.mirrored += step.outcomes.size();
   status_.waiting = step.waiting;
   if (step.waiting == 0) {
@@ -95,7 +99,7 @@ Status Mirror::Survive(const Error& error) {
 }
 
 Status Mirror::LookAtWhatWaits() {
-  auto next = storage::NextOutcomes(reader_, position_, 1);
+  auto next = storage::NextOutcomes(reader_, position_.outcomes, 1);
   if (!next) return Fail(ErrorKind::kSystem, std::move(next).error().message);  // of SQLite
   status_.waiting = next->waiting + next->outcomes.size();
   status_.behind = next->outcomes.empty() ? Nanos{0} : clock_.WallNow() - OldestOf(next->outcomes);

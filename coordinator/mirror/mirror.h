@@ -56,7 +56,7 @@ class Mirror {
   const Options options_;
   const OnStatus on_status_;
   std::unique_ptr<storage::PostgresArchive> archive_;  // null: to be opened
-  storage::FeedPosition position_;                     // as last known
+  storage::ArchivePosition position_;                  // as last known
   bool was_connected_ = false;
   MirrorModel status_;
 };

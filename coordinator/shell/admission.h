@@ -24,6 +24,7 @@ class Admission {
   // Memory that it takes, approximately.
   std::size_t bytes() const { return bytes_; }
   bool is_over() const { return submission_.jobs.size() == jobs_.size(); }
+  const StoredConditions& conditions() const { return conditions_; }
   Submission Take() { return std::move(submission_); }  // once it is over
 
  private:

@@ -108,6 +108,7 @@ Status EventLoop::Run() {
     wire::Received no_message;
     ApplyKeyChanges(no_message);  // even without a message: revoked peers are sent nothing more
     GiveStorageEvents();
+    GiveShared();
     ReceiveFromClients();
     ServeClients();
     ReceiveFromWorkers();
@@ -117,7 +118,8 @@ Status EventLoop::Run() {
     parts_.health.LoopTurned(parts_.clock.Now());
     if (auto fatal = parts_.storage.fatal()) return std::unexpected(*std::move(fatal));
     const bool is_idle = !parts_.core.HasWritesUnderWay() && !parts_.runner.HasReads() &&
-                         requests_.empty() && submissions_.empty();
+                         requests_.empty() && submissions_.empty() &&
+                         (parts_.shared == nullptr || parts_.shared->empty());
     if (stopping && is_idle) return {};
     if (stopping && parts_.clock.Now() > stop_by) {
       log::Warning("coordinator.stopped_early what is not written is measured again");
@@ -209,10 +211,7 @@ void EventLoop::Serve(RequestQueue& requests, Instant until) {
       request.admission->Continue(parts_.resolver, parts_.clock, until);
       parts_.metrics.EventTook(kAdmissionSlice, parts_.clock.Now() - begun);
       if (request.admission->is_over()) {
-        LF_FAILPOINT("coordinator.submission_admitted");
-        Submission submission = request.admission->Take();
-        LookForRepeat(submission);
-        Give(std::move(submission));
+        OnAdmitted(*request.admission);
       } else {
         requests.PutBack(payer, std::move(request));
       }
@@ -331,12 +330,27 @@ std::unique_ptr<Admission> EventLoop::OnSubmit(const wire::Received& received, s
   return nullptr;
 }
 
-void EventLoop::LookForRepeat(Submission& submission) {
-  const auto client = parts_.core.ClientOf(submission.peer, submission.key);
-  if (!client) return;
-  if (auto seen = parts_.reader.FindRequest(*client, submission.request_id)) {
-    submission.seen = *std::move(seen);
+void EventLoop::OnAdmitted(Admission& admission) {
+  LF_FAILPOINT("coordinator.submission_admitted");
+  if (parts_.shared == nullptr) return GiveSubmission(admission.Take());
+  parts_.shared->Add(admission.Take(), admission.conditions());
+  GiveShared();
+}
+
+void EventLoop::GiveShared() {
+  if (parts_.shared == nullptr) return;
+  while (auto submission = parts_.shared->TakeNext()) GiveSubmission(*std::move(submission));
+}
+
+// An earlier copy of the request may have reached the disk while the jobs of this one were
+// resolved.
+void EventLoop::GiveSubmission(Submission submission) {
+  if (const auto client = parts_.core.ClientOf(submission.peer, submission.key)) {
+    if (auto seen = parts_.reader.FindRequest(*client, submission.request_id)) {
+      submission.seen = *std::move(seen);
+    }
   }
+  Give(std::move(submission));
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {

@@ -21,7 +21,8 @@
 #include "coordinator/shell/job_resolver.h"
 #include "coordinator/shell/key_watcher.h"
 #include "coordinator/shell/log_rate_limit.h"
-#include "coordinator/shell/mirror_process.h"
+#include "coordinator/shell/postgres/mirror_process.h"
+#include "coordinator/shell/postgres/shared_answers.h"
 #include "coordinator/shell/request_queue.h"
 #include "coordinator/shell/storage_thread.h"
 #include "monitoring/metrics.h"
@@ -51,6 +52,7 @@ class EventLoop {
     std::uint64_t max_undurable_job_bytes = 0;  // beyond, submissions wait
     KeyWatcher* key_watcher = nullptr;          // null: no keys
     const MirrorProcess* mirror = nullptr;      // null: no PostgreSQL is used
+    SharedAnswers* shared = nullptr;            // likewise
   };
   explicit EventLoop(const Parts& parts);
 
@@ -92,7 +94,8 @@ class EventLoop {
   void ServeClients();
   bool MaySubmit() const {
     const State& state = parts_.core.state();
-    return !submissions_.empty() && state.arriving_jobs < kMaxJobsOnTheirWay &&
+    const std::size_t asking = parts_.shared == nullptr ? 0 : parts_.shared->job_count();
+    return !submissions_.empty() && state.arriving_jobs + asking < kMaxJobsOnTheirWay &&
            state.commits.undurable_job_bytes() < parts_.max_undurable_job_bytes;
   }
   void Serve(RequestQueue& requests, Instant until);  // the next one, or a slice of it
@@ -107,9 +110,11 @@ class EventLoop {
   void OnWorkerFrame(const wire::Received& received);
   std::unique_ptr<Admission> OnSubmit(const wire::Received& received, std::uint64_t number,
                                       wire::SubmitJobs submit);
-  // An earlier copy of the request may have reached the disk while the jobs of this one were
-  // resolved.
-  void LookForRepeat(Submission& submission);
+  // A submission whose jobs are resolved.
+  void OnAdmitted(Admission& admission);
+  // Gives the submissions to the core for which PostgreSQL has been asked.
+  void GiveShared();
+  void GiveSubmission(Submission submission);
   void RefuseWorker(const PeerId& peer, Failure failure);
   void RefuseClient(const PeerId& peer, std::uint64_t number, wire::Refused refused);
   void RefuseRevoked(const PeerId& client);

@@ -153,20 +153,28 @@ ResolvedJob JobResolver::ResolveRecovered(JobSpec spec,
   return {.spec = std::move(spec), .resolution = measure};
 }
 
+std::vector<storage::ResultKey> KeysFor(const JobSpec& spec, const ResolvedTask& measure,
+                                        const StoredConditions& conditions, WallTime now) {
+  std::vector<storage::ResultKey> keys;
+  for (const WorkerKind& kind : conditions.KindsFor(spec, measure.placement)) {
+    keys.push_back({.subject = measure.subject,
+                    .hardware_class = kind.hardware_class,
+                    .compiler = kind.compiler,
+                    .threads = spec.threads,
+                    .cache = spec.cache,
+                    .policy = kind.policy,
+                    .precision = spec.precision,
+                    .min_grade = spec.min_grade,
+                    .measured_since = MeasuredSince(now, spec.max_age_s)});
+  }
+  return keys;
+}
+
 storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ResolvedTask& measure,
                                           const StoredConditions& conditions) {
-  const WallTime measured_since = MeasuredSince(clock_.WallNow(), spec.max_age_s);
   const bool is_timed = TaskOf(spec).is_timed;
-  for (const WorkerKind& kind : conditions.KindsFor(spec, measure.placement)) {
-    const storage::ResultKey key{.subject = measure.subject,
-                                 .hardware_class = kind.hardware_class,
-                                 .compiler = kind.compiler,
-                                 .threads = spec.threads,
-                                 .cache = spec.cache,
-                                 .policy = kind.policy,
-                                 .precision = spec.precision,
-                                 .min_grade = spec.min_grade,
-                                 .measured_since = measured_since};
+  const std::vector<storage::ResultKey> keys = KeysFor(spec, measure, conditions, clock_.WallNow());
+  for (const storage::ResultKey& key : keys) {
     auto found = is_timed ? reader_.FindResult(key) : reader_.FindObservation(key);
     if (!found) {
       metrics_.DamagedRows(found.error().kind == ErrorKind::kCorrupt ? 1 : 0);
@@ -182,15 +190,10 @@ storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ResolvedTas
       return *std::move(found);
     }
   }
+  std::size_t next = 0;
   for (const WorkerKind& kind : conditions.KindsFor(spec, measure.placement)) {
     auto known = reader_.FindFailure(
-        {.key = {.subject = measure.subject,
-                 .hardware_class = kind.hardware_class,
-                 .compiler = kind.compiler,
-                 .threads = spec.threads,
-                 .cache = spec.cache,
-                 .policy = kind.policy,
-                 .measured_since = measured_since},
+        {.key = keys[next++],
          .cut_above_ns = spec.cut_above_ns,
          .now = clock_.WallNow(),
          .candidates = [&] { return conditions.CandidatesFor(spec, measure.placement, kind); }});

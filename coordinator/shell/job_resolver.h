@@ -45,6 +45,11 @@ class StoredConditions {
   mutable std::map<std::string, std::string> answered_by_;   // affinities bound by this message
 };
 
+// What stored results have to match to answer the job: a key for each kind of worker that may run
+// it.
+std::vector<storage::ResultKey> KeysFor(const JobSpec& spec, const ResolvedTask& measure,
+                                        const StoredConditions& conditions, WallTime now);
+
 // Cache from a request's content to its replay result. Bounded: when a generation is full, the
 // previous one is dropped. Content is compared in full, not by its hash.
 class ReplayMemory {

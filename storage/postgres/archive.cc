@@ -16,68 +16,14 @@
 #include "common/base/content_key.h"
 #include "common/base/enum_names.h"
 #include "common/job/outcome_json.h"
+#include "storage/postgres/conditions_row.h"
+#include "storage/postgres/connection.h"
 #include "storage/postgres/outcome_row.h"
 #include "storage/postgres/postgres_address.h"
 #include "storage/postgres/postgres_schema.h"
 
 namespace loopfleet::storage {
 namespace {
-
-// A server that vanishes is noticed within about 20 s.
-constexpr std::array kLimits = {"connect_timeout=10",     "keepalives_idle=5",
-                                "keepalives_interval=5",  "keepalives_count=3",
-                                "tcp_user_timeout=20000", "application_name=loopfleet-mirror"};
-
-// A URL and a list of settings each take more settings in their own way.
-std::string ConnectionText(const std::string& address) {
-  if (address.find("://") == std::string::npos) {
-    return fmt::format("{} {}", address, fmt::join(kLimits, " "));
-  }
-  const char first = address.find('?') == std::string::npos ? '?' : '&';
-  return fmt::format("{}{}{}", address, first, fmt::join(kLimits, "&"));
-}
-
-std::string OneLine(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  for (char& byte : text) byte = byte == '\n' || byte == '\t' ? ' ' : byte;
-  return text;
-}
-
-template <class... Kinds>
-bool IsOneOf(const pqxx::sql_error& error) {
-  return (... || (dynamic_cast<const Kinds*>(&error) != nullptr));
-}
-
-// Whether trying again can help. pqxx gives its more special errors no SQLSTATE. Classes 08, 40, 53
-// and 57 pass: connection, a transaction that another one stopped, resources, an operator's order.
-bool MayPass(const pqxx::sql_error& error) {
-  if (IsOneOf<pqxx::insufficient_privilege, pqxx::data_exception,
-              pqxx::integrity_constraint_violation, pqxx::syntax_error, pqxx::undefined_table,
-              pqxx::undefined_column, pqxx::feature_not_supported>(error)) {
-    return false;
-  }
-  const std::string state = error.sqlstate().substr(0, 2);
-  return state.empty() || state == "08" || state == "40" || state == "53" || state == "57";
-}
-
-// Runs `work`, and says what it throws as an Error.
-template <class Work>
-auto Guarded(const char* what, const Work& work) -> decltype(work()) {
-  try {
-    return work();
-  } catch (const pqxx::broken_connection& error) {
-    const std::string text = OneLine(error.what());
-    const bool is_missing = text.find("FATAL:  database") != std::string::npos ||
-                            text.find("FATAL:  role") != std::string::npos;
-    return Fail(is_missing ? ErrorKind::kInvalid : ErrorKind::kUnavailable,
-                fmt::format("{}: {}", what, text));
-  } catch (const pqxx::sql_error& error) {
-    return Fail(MayPass(error) ? ErrorKind::kUnavailable : ErrorKind::kInvalid,
-                fmt::format("{}: {}", what, OneLine(error.what())));
-  } catch (const std::exception& error) {  // pqxx::in_doubt_error among them
-    return Fail(ErrorKind::kUnavailable, fmt::format("{}: {}", what, OneLine(error.what())));
-  }
-}
 
 struct Month {
   int year = 0;
@@ -101,13 +47,15 @@ std::string PlaceText(const Conditions& conditions) {
 
 struct PostgresArchive::Impl {
   explicit Impl(const Options& options)
-      : connection(ConnectionText(options.url)), incarnation(options.incarnation) {}
+      : connection(ConnectionText(options.url, "loopfleet-mirror")),
+        incarnation(options.incarnation) {}
 
   void Register(const std::string& name);
   int ConditionsId(pqxx::work& work, const Conditions& conditions);
   void MakePartitions(pqxx::work& work, const std::vector<Outcome>& outcomes);
   bool MovePosition(pqxx::work& work, const FeedPosition& before, const FeedPosition& after);
   void Copy(pqxx::work& work, const std::vector<Outcome>& outcomes);
+  void NoteDoubts(pqxx::work& work, const std::vector<Doubt>& doubts);
   void NoteBest(pqxx::work& work, const std::vector<Outcome>& outcomes);
 
   pqxx::connection connection;
@@ -142,24 +90,27 @@ void PostgresArchive::Impl::Register(const std::string& name) {
   work.commit();
 }
 
-Result<FeedPosition> PostgresArchive::Position() {
-  return Guarded("reading the position", [&]() -> Result<FeedPosition> {
+Result<ArchivePosition> PostgresArchive::Position() {
+  return Guarded("reading the position", [&]() -> Result<ArchivePosition> {
     pqxx::work work(impl_->connection);
-    FeedPosition position;
-    const auto row = work.exec_params1("SELECT last_batch, appends FROM coordinators WHERE id = $1",
-                                       impl_->coordinator);
-    position.last.value = row[0].as<std::uint64_t>();
+    ArchivePosition position;
+    const auto row =
+        work.exec_params1("SELECT last_batch, appends, last_doubt FROM coordinators WHERE id = $1",
+                          impl_->coordinator);
+    position.outcomes.last.value = row[0].as<std::uint64_t>();
     impl_->appends = row[1].as<std::int64_t>();
+    position.doubt = row[2].as<std::int64_t>();
     for (const auto& open :
          work.exec_params("SELECT batch, sequence FROM open_batches WHERE coordinator = $1",
                           impl_->coordinator)) {
-      position.open[BatchId{open[0].as<std::uint64_t>()}] = open[1].as<std::uint64_t>();
+      position.outcomes.open[BatchId{open[0].as<std::uint64_t>()}] = open[1].as<std::uint64_t>();
     }
     return position;
   });
 }
 
-Status PostgresArchive::Append(const FeedPosition& before, const FeedStep& step) {
+Status PostgresArchive::Append(const FeedPosition& before, const FeedStep& step,
+                               const std::vector<Doubt>& doubts) {
   return Guarded("writing outcomes", [&]() -> Status {
     pqxx::work work(impl_->connection);
     if (!impl_->MovePosition(work, before, step.after)) {
@@ -167,6 +118,7 @@ Status PostgresArchive::Append(const FeedPosition& before, const FeedStep& step)
     }
     impl_->MakePartitions(work, step.outcomes);
     impl_->Copy(work, step.outcomes);
+    impl_->NoteDoubts(work, doubts);
     impl_->NoteBest(work, step.outcomes);
     work.commit();
     ++impl_->appends;
@@ -217,7 +169,7 @@ void PostgresArchive::Impl::MakePartitions(pqxx::work& work, const std::vector<O
 }
 
 int PostgresArchive::Impl::ConditionsId(pqxx::work& work, const Conditions& had) {
-  const std::string hardware = PostgresJson(HardwareJson(had.hardware));
+  const std::string hardware = PostgresJson(FactsJson(had.hardware));
   const ContentKey key = ContentKey::Of(fmt::format(
       "{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", hardware, had.hardware.host, had.compiler.llvm,
       had.compiler.tier, had.compiler.revision, PlaceText(had), had.policy, had.isolation));
@@ -230,8 +182,7 @@ int PostgresArchive::Impl::ConditionsId(pqxx::work& work, const Conditions& had)
       key.ToString(), std::string(EnumName(had.hardware.device)),
       PostgresText(had.hardware.hardware_class), PostgresText(had.hardware.model),
       PostgresText(had.hardware.isa), PostgresText(had.hardware.host),
-      PostgresText(had.compiler.llvm),
-      PostgresText(fmt::format("{} {}", had.compiler.tier, had.compiler.revision)), had.threads,
+      PostgresText(had.compiler.llvm), PostgresText(LoweringText(had.compiler)), had.threads,
       std::string(EnumName(had.cache)), PostgresText(had.policy), PostgresText(had.isolation),
       hardware);
   return conditions[key] = row[0].as<int>();
@@ -251,6 +202,29 @@ void PostgresArchive::Impl::Copy(pqxx::work& work, const std::vector<Outcome>& o
     stream << values;
   }
   stream.complete();
+}
+
+// A figure in doubt leaves `best`, which gets the next one that comes.
+void PostgresArchive::Impl::NoteDoubts(pqxx::work& work, const std::vector<Doubt>& doubts) {
+  if (doubts.empty()) return;
+  Json found = Json::array();
+  for (const Doubt& doubt : doubts) {
+    found.push_back({{"tree_key", PostgresBytes(doubt.subject.bytes)},
+                     {"measured_at", PostgresTime(doubt.measured_at)},
+                     {"worker", PostgresText(doubt.worker)},
+                     {"flagged_at", PostgresTime(doubt.flagged_at)},
+                     {"reason", PostgresText(doubt.reason)}});
+  }
+  work.exec_params0(
+      "WITH found AS (INSERT INTO doubts SELECT * FROM jsonb_to_recordset($1::jsonb) AS f "
+      "(tree_key bytea, measured_at timestamptz, worker text, flagged_at timestamptz, reason text) "
+      "ON CONFLICT DO NOTHING RETURNING *) "
+      "DELETE FROM best b USING found d, outcomes o WHERE o.tree_key = d.tree_key AND "
+      "o.elapsed_ns IS NOT NULL AND o.finished_at = d.measured_at AND o.worker = d.worker AND "
+      "(b.coordinator, b.batch, b.sequence) = (o.coordinator, o.batch, o.sequence)",
+      PostgresJson(found));
+  work.exec_params0("UPDATE coordinators SET last_doubt = $2 WHERE id = $1", coordinator,
+                    doubts.back().number);
 }
 
 // The fastest of each benchmark and conditions in these outcomes: one statement, however many
@@ -283,18 +257,21 @@ void PostgresArchive::Impl::NoteBest(pqxx::work& work, const std::vector<Outcome
                      {"batch", outcome->job.batch.value},
                      {"sequence", outcome->sequence},
                      {"finished_at", PostgresTime(outcome->finished_at)},
-                     {"elapsed_high_ns", high(*outcome)}});
+                     {"elapsed_high_ns", high(*outcome)},
+                     {"tree_key", PostgresBytes(outcome->evaluation.subject->bytes)},
+                     {"worker", PostgresText(outcome->worker)}});
   }
   work.exec_params0(
       "WITH found AS (SELECT md5(benchmark)::uuid AS benchmark_key, f.* "
       "FROM jsonb_to_recordset($2::jsonb) AS f (benchmark text, hardware_class text, "
       "threads integer, cache text, batch bigint, sequence bigint, finished_at timestamptz, "
-      "elapsed_high_ns double precision)) "
+      "elapsed_high_ns double precision, tree_key bytea, worker text)) "
       "INSERT INTO best SELECT benchmark_key, hardware_class, threads, cache, $1, batch, sequence, "
       "finished_at, elapsed_high_ns FROM found WHERE NOT EXISTS (SELECT FROM best b WHERE "
       "(b.benchmark_key, b.hardware_class, b.threads, b.cache) = (found.benchmark_key, "
       "found.hardware_class, found.threads, found.cache) AND "
-      "b.elapsed_high_ns <= found.elapsed_high_ns) "
+      "b.elapsed_high_ns <= found.elapsed_high_ns) AND NOT EXISTS (SELECT FROM doubts d WHERE "
+      "(d.tree_key, d.measured_at, d.worker) = (found.tree_key, finished_at, found.worker)) "
       "ON CONFLICT (benchmark_key, hardware_class, threads, cache) DO UPDATE SET "
       "coordinator = excluded.coordinator, batch = excluded.batch, sequence = excluded.sequence, "
       "finished_at = excluded.finished_at, elapsed_high_ns = excluded.elapsed_high_ns "

@@ -8,14 +8,23 @@
 //
 // One thread. After an error that is not kExists, open another one.
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/result.h"
 #include "common/base/uuid.h"
 #include "storage/outcome_feed.h"
+#include "storage/record.h"
 
 namespace loopfleet::storage {
+
+// How far a coordinator's outcomes, and its doubts about figures, are there.
+struct ArchivePosition {
+  FeedPosition outcomes;
+  std::int64_t doubt = 0;  // Doubt::number
+};
 
 class PostgresArchive {
  public:
@@ -33,11 +42,11 @@ class PostgresArchive {
   static Result<std::unique_ptr<PostgresArchive>> Open(const Options& options);
   ~PostgresArchive();
 
-  // Up to where the coordinator's outcomes are there.
-  Result<FeedPosition> Position();
-  // Writes the outcomes of a step that began at `before`, Position() or the last step's end.
+  Result<ArchivePosition> Position();
+  // Writes the outcomes of a step that began at `before`, Position() or the last step's end, and
+  // the doubts that follow those which are there.
   //   kExists  another mirror has moved the position: read it again
-  Status Append(const FeedPosition& before, const FeedStep& step);
+  Status Append(const FeedPosition& before, const FeedStep& step, const std::vector<Doubt>& doubts);
 
  private:
   struct Impl;

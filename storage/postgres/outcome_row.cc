@@ -19,24 +19,6 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-std::string BytesText(std::span<const std::uint8_t> bytes) {
-  return fmt::format("\\x{:02x}", fmt::join(bytes, ""));
-}
-
-std::string ListText(const std::vector<std::string>& texts) {
-  std::string list = "{";
-  for (const std::string& text : texts) {
-    if (list.size() > 1) list += ',';
-    list += '"';
-    for (const char byte : PostgresText(text)) {
-      if (byte == '"' || byte == '\\') list += '\\';
-      list += byte;
-    }
-    list += '"';
-  }
-  return list + "}";
-}
-
 std::string ActionsText(const std::vector<looptree::Action>& actions) {
   std::string text;
   for (const looptree::Action& action : actions) {
@@ -89,11 +71,15 @@ void AddMeasurement(const Measurement* timed, bool has_samples, std::vector<Colu
   row.push_back({"samples_ns", when(samples, [&] {
                    return fmt::format("{{{}}}", fmt::join(timed->samples_ns, ","));
                  })});
-  row.push_back({"sample_flags", when(samples, [&] { return BytesText(timed->sample_flags); })});
+  row.push_back(
+      {"sample_flags", when(samples, [&] { return PostgresBytes(timed->sample_flags); })});
   const bool has_clock = timed != nullptr && timed->clock_before_mhz + timed->clock_after_mhz > 0;
   row.push_back({"clock_mhz", when(has_clock, [&] {
                    return Text((timed->clock_before_mhz + timed->clock_after_mhz) / 2);
                  })});
+  row.push_back(
+      {"clock_before_mhz", when(has_clock, [&] { return Text(timed->clock_before_mhz); })});
+  row.push_back({"clock_after_mhz", when(has_clock, [&] { return Text(timed->clock_after_mhz); })});
 }
 
 std::vector<Column> ColumnsOf(int coordinator, const Outcome& outcome,
@@ -120,13 +106,13 @@ std::vector<Column> ColumnsOf(int coordinator, const Outcome& outcome,
         {kStageColumns[static_cast<std::size_t>(stage)], Text(evaluation.stages[stage].count())});
   }
   row.push_back({"tree_key", evaluation.subject
-                                 ? std::optional(BytesText(evaluation.subject->bytes))
+                                 ? std::optional(PostgresBytes(evaluation.subject->bytes))
                                  : std::nullopt});
   row.push_back({"conditions", conditions ? std::optional(Text(*conditions)) : std::nullopt});
   row.push_back({"flop_count", Text(evaluation.flop_count)});
   row.push_back({"scratch_bytes", Text(evaluation.scratch_bytes)});
   row.push_back({"code_hash", PostgresText(evaluation.code_hash)});
-  row.push_back({"notes", ListText(evaluation.notes)});
+  row.push_back({"notes", PostgresList(evaluation.notes)});
   AddFailure(evaluation.ok() ? nullptr : &evaluation.failure(), row);
   AddMeasurement(evaluation.is_timed() ? &evaluation.measurement() : nullptr,
                  outcome.source == OutcomeSource::kMeasured, row);
@@ -179,6 +165,24 @@ std::string PostgresText(const std::string& text) {
     valid.replace(zero, 1, kReplacement);
   }
   return valid;
+}
+
+std::string PostgresBytes(std::span<const std::uint8_t> bytes) {
+  return fmt::format("\\x{:02x}", fmt::join(bytes, ""));
+}
+
+std::string PostgresList(const std::vector<std::string>& texts) {
+  std::string list = "{";
+  for (const std::string& text : texts) {
+    if (list.size() > 1) list += ',';
+    list += '"';
+    for (const char byte : PostgresText(text)) {
+      if (byte == '"' || byte == '\\') list += '\\';
+      list += byte;
+    }
+    list += '"';
+  }
+  return list + "}";
 }
 
 std::string PostgresTime(WallTime time) {

@@ -1,10 +1,11 @@
 #pragma once
 // OutcomeRow: an Outcome as a row of the table `outcomes` in PostgreSQL
-// (storage/postgres/migrations/0001_initial.sql), each value as text.
+// (storage/postgres/migrations/), each value as text.
 
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 
 namespace loopfleet::storage {
 
-inline constexpr std::size_t kOutcomeColumns = 39;
+inline constexpr std::size_t kOutcomeColumns = 41;
 // The names of the columns, in the order of OutcomeRow.
 const std::vector<std::string>& OutcomeColumns();
 
@@ -25,6 +26,10 @@ OutcomeRow RowOf(int coordinator, const Outcome& outcome, std::optional<int> con
 std::string PostgresJson(const Json& json);
 // What PostgreSQL takes as text: bytes that are not UTF-8, and zeros, become U+FFFD.
 std::string PostgresText(const std::string& text);
+// What it takes as bytea: "\x00ff".
+std::string PostgresBytes(std::span<const std::uint8_t> bytes);
+// What it takes as an array of these texts.
+std::string PostgresList(const std::vector<std::string>& texts);
 // What it takes as timestamptz, in microseconds: "2026-11-28 01:02:03.000004+00".
 std::string PostgresTime(WallTime time);
 

@@ -175,6 +175,10 @@ Result<SqliteReader::OutcomeRows> SqliteReader::ListOutcomes(OutcomePlace after,
   return rows;
 }
 
+Result<std::vector<Doubt>> SqliteReader::ListDoubts(std::int64_t after, std::uint32_t max) {
+  return impl_->results.DoubtsAfter(after, max);
+}
+
 std::uint64_t SqliteReader::TakeDamagedCount() { return impl_->outcomes.TakeDamagedCount(); }
 
 Result<std::optional<StoredJob>> SqliteReader::ReadJob(JobId job) {

@@ -57,7 +57,8 @@ std::string NameOf(const Outcome& outcome) {
 
 }  // namespace
 
-Result<std::optional<ResultId>> OutcomeTable::ResultOf(const Outcome& outcome) {
+Result<std::optional<ResultId>> OutcomeTable::ResultOf(const Outcome& outcome,
+                                                       const StoredResult* answer) {
   if (!outcome.evaluation.ok()) return std::nullopt;
   if (!outcome.evaluation.is_timed()) return ObservationOf(outcome);
   if (outcome.source != OutcomeSource::kMeasured) {
@@ -65,6 +66,9 @@ Result<std::optional<ResultId>> OutcomeTable::ResultOf(const Outcome& outcome) {
     if (same) return same;
   }
   LF_TRY(const ResultId id, results_.Insert(outcome));
+  if (answer != nullptr && answer->elsewhere) {
+    LF_TRY_VOID(foreign_.Insert(id, *answer->elsewhere, answer->measured_at));
+  }
   return id;
 }
 
@@ -82,9 +86,10 @@ Result<std::optional<ResultId>> OutcomeTable::ObservationOf(const Outcome& outco
   return id;
 }
 
-Result<std::optional<ResultId>> OutcomeTable::Insert(const Outcome& outcome) {
+Result<std::optional<ResultId>> OutcomeTable::Insert(const Outcome& outcome,
+                                                     const StoredResult* answer) {
   const Evaluation& evaluation = outcome.evaluation;
-  LF_TRY(const auto result, ResultOf(outcome));
+  LF_TRY(const auto result, ResultOf(outcome, answer));
   std::optional<ConditionsId> conditions;
   std::optional<std::string> notes;
   if (!result && evaluation.conditions) {
@@ -125,7 +130,7 @@ Result<std::optional<ResultId>> OutcomeTable::Insert(const Outcome& outcome) {
 
 Status OutcomeTable::Insert(const JobsAnswered& answered, const JobsAnswered::One& job) {
   if (answered.source != OutcomeSource::kStored || job.answer->row == 0) {
-    LF_TRY_VOID(Insert(OutcomeOf(answered, job)));
+    LF_TRY_VOID(Insert(OutcomeOf(answered, job), job.answer.get()));
     return {};
   }
   return answered_rows_.Add(job.job.batch.value)

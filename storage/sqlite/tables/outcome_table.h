@@ -11,6 +11,7 @@
 #include "storage/sqlite/bulk_insert.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/conditions_table.h"
+#include "storage/sqlite/tables/foreign_table.h"
 #include "storage/sqlite/tables/job_table.h"
 #include "storage/sqlite/tables/observation_table.h"
 #include "storage/sqlite/tables/result_table.h"
@@ -25,13 +26,16 @@ class OutcomeTable {
         conditions_(conditions),
         results_(results),
         jobs_(jobs),
-        observations_(connection, conditions) {}
+        observations_(connection, conditions),
+        foreign_(connection) {}
 
   // Also writes the outcome's measurement or observed values, unless that is stored already.
   // Returns the row of these, if any.
   // kExists: the job has an outcome. The row is written by Flush(), or sooner, so kExists may also
   // come from there.
-  Result<std::optional<ResultId>> Insert(const Outcome& outcome);
+  // `answer`: that the outcome repeats; null: it is new, or of another job under way.
+  Result<std::optional<ResultId>> Insert(const Outcome& outcome,
+                                         const StoredResult* answer = nullptr);
   // The outcome of a job that another job's answer finished.
   Status Insert(const JobsAnswered& answered, const JobsAnswered::One& job);
   Status Flush();
@@ -74,7 +78,7 @@ class OutcomeTable {
   static Result<Row> Read(Query& query);
 
   // The outcome's row of `results` or `observations`, written if it is new; none for a failure.
-  Result<std::optional<ResultId>> ResultOf(const Outcome& outcome);
+  Result<std::optional<ResultId>> ResultOf(const Outcome& outcome, const StoredResult* answer);
   Result<std::optional<ResultId>> ObservationOf(const Outcome& outcome);
   // The job's index, read from the table's index and not from the row.
   Result<std::uint32_t> IndexOf(BatchId batch, std::uint64_t sequence);
@@ -90,6 +94,7 @@ class OutcomeTable {
   ResultTable& results_;
   JobTable& jobs_;
   ObservationTable observations_;
+  ForeignTable foreign_;
   std::uint64_t damaged_ = 0;
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"

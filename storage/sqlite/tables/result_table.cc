@@ -324,6 +324,7 @@ Result<ResultTable::Figures> ResultTable::FiguresOf(const StoredResult& row) {
                   .grade = measurement.grade,
                   .spread = measurement.spread,
                   .measured_at = row.measured_at};
+  LF_TRY(figures.is_foreign, foreign_.Has(row.row));
   LF_TRY(const auto original, copies_.OriginalOf(row.row));
   if (!original) return figures;
   LF_TRY(const StoredResult measured, Find(*original));
@@ -335,9 +336,8 @@ Result<ResultTable::Figures> ResultTable::FiguresOf(const StoredResult& row) {
 }
 
 bool ResultTable::Satisfies(const Figures& figures, const ResultKey& key) {
-  if (figures.is_suspect || figures.grade == Grade::kD || figures.grade > key.min_grade) {
-    return false;
-  }
+  if (figures.is_suspect || figures.is_foreign) return false;
+  if (figures.grade == Grade::kD || figures.grade > key.min_grade) return false;
   if (key.precision == 0) return true;
   // A grade C within 5 % comes from contended samples only: its small spread is chance.
   constexpr double kWidestGradeB = 0.05;
@@ -491,6 +491,29 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected, IdRange range) {
     LF_TRY_VOID(Suspect(id, suspected.flagged_at, suspected.reason));
   }
   return {};
+}
+
+Result<std::vector<Doubt>> ResultTable::DoubtsAfter(std::int64_t number, std::uint32_t max) {
+  LF_TRY(Query row, connection_.Start(R"sql(
+    SELECT d.id, r.tree_key, r.worker, coalesce(f.measured_at, r.measured_at), s.flagged_at, s.reason
+    FROM doubts d JOIN suspect_results s ON s.result = d.result JOIN results r ON r.id = d.result
+    LEFT JOIN foreign_results f ON f.result = d.result
+    WHERE d.id > ? ORDER BY d.id LIMIT ?)sql"));
+  row.Add(number).Add(max);
+  std::vector<Doubt> doubts;
+  while (true) {
+    LF_TRY(const bool more, row.Next());
+    if (!more) return doubts;
+    Doubt doubt{.number = row.Int64()};
+    const auto key = row.Blob();
+    if (key.size() != sizeof(SubjectKey::bytes)) return Damaged("results", doubt.number);
+    std::memcpy(doubt.subject.bytes.data(), key.data(), key.size());
+    doubt.worker = row.Text();
+    doubt.measured_at = WallTime(Nanos(row.Int64()));
+    doubt.flagged_at = WallTime(Nanos(row.Int64()));
+    doubt.reason = row.Text();
+    doubts.push_back(std::move(doubt));
+  }
 }
 
 Status ResultTable::SuspectFigure(ResultId id, WallTime flagged_at, const std::string& reason) {

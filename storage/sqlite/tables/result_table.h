@@ -21,6 +21,7 @@
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/copy_table.h"
 #include "storage/sqlite/tables/device_state_table.h"
+#include "storage/sqlite/tables/foreign_table.h"
 #include "storage/sqlite/tables/suspicion_table.h"
 #include "storage/thinning.h"
 
@@ -41,6 +42,7 @@ class ResultTable {
         conditions_(conditions),
         states_(connection),
         copies_(connection),
+        foreign_(connection),
         suspicions_(connection),
         keys_(keys) {}
 
@@ -78,6 +80,9 @@ class ResultTable {
   // Flags the result, and what it is a copy of.
   Status SuspectFigure(ResultId id, WallTime flagged_at, const std::string& reason);
 
+  // As StoreReader::ListDoubts.
+  Result<std::vector<Doubt>> DoubtsAfter(std::int64_t number, std::uint32_t max);
+
   // Removes the samples that the rule does not keep from the current row of `row` (a SELECT *).
   // Written by Flush(), or sooner. kCorrupt: the row is damaged, and stays as it is.
   struct ThinnedRow {
@@ -108,6 +113,7 @@ class ResultTable {
   // The figures that decide whether a result satisfies a request.
   struct Figures {
     bool is_suspect = false;
+    bool is_foreign = false;  // of another coordinator
     bool is_copy = false;
     Grade grade = Grade::kD;
     double spread = 0;
@@ -155,6 +161,7 @@ class ResultTable {
   ConditionsTable& conditions_;
   DeviceStateTable states_;
   CopyTable copies_;
+  ForeignTable foreign_;
   SuspicionTable suspicions_;
   const ResultKeys& keys_;
   RowFeed rows_{connection_,

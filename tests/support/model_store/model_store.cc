@@ -269,14 +269,34 @@ struct ModelStore::Writer {
 
   Status operator()(const JobsAnswered& answered) const {
     for (const JobsAnswered::One& job : answered.jobs) {
+      const std::int64_t newest = Newest();
       LF_TRY_VOID((*this)(JobFinished{.outcome = OutcomeOf(answered, job)}));
+      if (!job.answer->elsewhere || Newest() == newest) continue;
+      ModelDatabase::Row row = database.results.at(Newest());
+      row.measured_elsewhere_at = job.answer->measured_at;
+      Set(database.results, Newest(), std::move(row));
     }
     return {};
   }
 
-  void Flag(std::int64_t id) const {
+  struct Why {
+    WallTime flagged_at{};
+    std::string reason;
+  };
+  void Flag(std::int64_t id, const Why& why) const {
     ModelDatabase::Row row = database.results.at(id);
-    row.is_suspect = true;
+    if (!std::exchange(row.is_suspect, true)) {
+      const StoredResult& result = *row.answer;
+      const bool is_foreign = row.measured_elsewhere_at != WallTime{};
+      undo.push_back([&doubts = database.doubts] { doubts.pop_back(); });
+      database.doubts.push_back(
+          {.number = static_cast<std::int64_t>(database.doubts.size()) + 1,
+           .subject = *result.evaluation.subject,
+           .worker = result.worker,
+           .measured_at = is_foreign ? row.measured_elsewhere_at : result.measured_at,
+           .flagged_at = why.flagged_at,
+           .reason = why.reason});
+    }
     Set(database.results, id, std::move(row));
   }
   template <class IsMeant>
@@ -294,7 +314,7 @@ struct ModelStore::Writer {
         meant.push_back(id);
       }
     }
-    for (const std::int64_t id : meant) Flag(id);
+    for (const std::int64_t id : meant) Flag(id, {suspected.flagged_at, suspected.reason});
     FlagFailures([&](const ModelDatabase::KnownFailure& failure) {
       return failure.witness.worker == suspected.worker &&
              database.outcomes.at(failure.job).finished_at >= suspected.since;
@@ -312,9 +332,10 @@ struct ModelStore::Writer {
     }
     const std::int64_t row = database.row_of.at(doubted.job);
     if (row < 0) return {};
-    Flag(row);
+    const Why why{doubted.flagged_at, doubted.reason};
+    Flag(row, why);
     if (const std::int64_t original = database.results.at(row).original; original != 0) {
-      Flag(original);
+      Flag(original, why);
     }
     return {};
   }
@@ -424,6 +445,7 @@ StoredAnswer ModelReader::NewestOf(std::size_t most, const ResultKey& key,
         row->original == 0 ? *row : database_.results.at(row->original);
     if (measured.answer->measured_at < key.measured_since) continue;
     if (row->is_suspect || measured.is_suspect) continue;
+    if (row->measured_elsewhere_at != WallTime{}) continue;
     if (IsGoodEnough(row->answer->evaluation.measurement(), key)) return row->answer;
   }
   return nullptr;
@@ -473,6 +495,14 @@ Result<std::vector<BestSchedule>> ModelReader::FindBest(const BestQuery& query) 
   });
   if (found.size() > query.max) found.resize(query.max);
   return found;
+}
+
+Result<std::vector<Doubt>> ModelReader::ListDoubts(std::int64_t after, std::uint32_t max) {
+  std::vector<Doubt> listed;
+  for (const Doubt& doubt : database_.doubts) {
+    if (doubt.number > after && listed.size() < max) listed.push_back(doubt);
+  }
+  return listed;
 }
 
 Result<StoredAnswer> ModelReader::FindFailure(const FailureQuery& question) {

@@ -25,6 +25,7 @@ struct ModelDatabase {
     std::int64_t original = 0;  // of a copied figure: the row that it copies, or its own; else 0
     std::optional<ProgramKey> program = std::nullopt;  // of one that FindBest may find
     JobId job = {};                                    // that measured it
+    WallTime measured_elsewhere_at{};                  // the epoch: it was measured here
   };
   struct KnownFailure {
     JobId job;
@@ -45,6 +46,7 @@ struct ModelDatabase {
   std::map<std::pair<BatchId, std::uint64_t>, JobId> sequences;
   std::map<std::int64_t, Row> results;  // by row: above 0 timed, below 0 observed
   std::vector<KnownFailure> failures;   // oldest first
+  std::vector<Doubt> doubts;
   std::map<std::string, WorkersDrained> drains;
 
   bool is_full = false;  // nothing can be written
@@ -92,6 +94,7 @@ class ModelReader final : public StoreReader {
                                             std::uint32_t max) override;
   Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max,
                                    const std::string& benchmark_prefix) override;
+  Result<std::vector<Doubt>> ListDoubts(std::int64_t after, std::uint32_t max) override;
   std::uint64_t TakeDamagedCount() override { return 0; }
   Result<std::optional<StoredJob>> ReadJob(JobId job) override;
   std::unique_ptr<UnfinishedJobs> ReadUnfinished(std::vector<StoredBatch> batches) override;

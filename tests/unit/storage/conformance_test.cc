@@ -337,6 +337,74 @@ TEST_P(Conformance, AResultInDoubtAnswersNothing) {
   EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, 1).value().at(0).evaluation.ok());  // still readable
 }
 
+// ---- figures of other coordinators
+
+TEST_P(Conformance, AFigureOfAnotherCoordinatorIsKeptAndAnswersNobodyElse) {
+  const Evaluation measured = SomeMeasurement(1);
+  const auto foreign = std::make_shared<const StoredResult>(
+      StoredResult{.evaluation = measured,
+                   .worker = "far away",
+                   .measured_at = kThen - std::chrono::hours(1),
+                   .elsewhere = Elsewhere{.coordinator = Uuid::Random(), .job = {{7}, 8}}});
+  JobsAnswered answered{.finished_at = kThen};
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    answered.jobs.push_back({.job = {{1}, i}, .sequence = i + std::uint64_t{1}, .answer = foreign});
+  }
+  MustApply({SomeBatch(1, {PlainSpec(4), PlainSpec(4)}), answered});
+
+  const auto outcomes = reader_->ReadOutcomes({1}, 0, 9).value();
+  ASSERT_EQ(outcomes.size(), 2u);
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.source, OutcomeSource::kStored);
+    EXPECT_EQ(outcome.worker, "far away");
+    EXPECT_EQ(outcome.evaluation.measurement(), measured.measurement());
+  }
+  EXPECT_EQ(reader_->FindBatch({1}).value()->from_store, 2u);
+  EXPECT_FALSE(Find(measured));
+  EXPECT_FALSE(reader_->FindSameCode(measured.code_hash, KeyFor(measured)).value());
+  Restart();
+  EXPECT_FALSE(Find(measured)) << "nor does it after a restart";
+
+  End(measured, kThen + std::chrono::hours(1));  // one that is measured here does
+  ASSERT_TRUE(Find(measured));
+  EXPECT_EQ(Find(measured)->worker, "worker-1");
+}
+
+TEST_P(Conformance, DoubtsAreListedInTheOrderInWhichTheyCame) {
+  const Outcome first = End(SomeMeasurement(1), kThen);
+  const Outcome second = End(SomeMeasurement(2), kThen + std::chrono::hours(1), "worker-2");
+  const auto foreign = std::make_shared<const StoredResult>(
+      StoredResult{.evaluation = SomeMeasurement(3),
+                   .worker = "far away",
+                   .measured_at = kThen - std::chrono::hours(1),
+                   .elsewhere = Elsewhere{.coordinator = Uuid::Random(), .job = {{7}, 8}}});
+  MustApply({SomeBatch(1, {PlainSpec(4)}),
+             JobsAnswered{.finished_at = kThen,
+                          .jobs = {{.job = {{1}, 0}, .sequence = 1, .answer = foreign}}}});
+  EXPECT_TRUE(reader_->ListDoubts(0, 9).value().empty());
+  MustApply({ResultDoubted{.job = {{1}, 0}, .flagged_at = kThen, .reason = "an audit"}});
+  MustApply({ResultsSuspected{.worker = "worker-2", .since = kThen, .reason = "drift"}});
+  MustApply({ResultDoubted{.job = first.job, .flagged_at = kThen, .reason = "late"},
+             ResultDoubted{.job = first.job, .flagged_at = kThen, .reason = "once more"}});
+
+  const auto doubts = reader_->ListDoubts(0, 9).value();
+  ASSERT_EQ(doubts.size(), 3u);
+  EXPECT_EQ(doubts[0].worker, "far away");
+  EXPECT_EQ(doubts[0].measured_at, kThen - std::chrono::hours(1)) << "when it was measured there";
+  EXPECT_EQ(doubts[0].subject, *SomeMeasurement(3).subject);
+  EXPECT_EQ(doubts[1].worker, "worker-2");
+  EXPECT_EQ(doubts[1].measured_at, second.finished_at);
+  EXPECT_EQ(doubts[1].reason, "drift");
+  EXPECT_EQ(doubts[2].subject, *first.evaluation.subject);
+  EXPECT_EQ(doubts[2].flagged_at, kThen);
+  EXPECT_EQ(doubts[2].reason, "late");
+
+  const auto later = reader_->ListDoubts(doubts[0].number, 1).value();
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_EQ(later[0].number, doubts[1].number);
+  EXPECT_TRUE(reader_->ListDoubts(doubts[2].number, 9).value().empty());
+}
+
 // ---- the fastest schedules
 
 struct Wanted {

@@ -1,4 +1,4 @@
-#include "coordinator/shell/mirror_process.h"
+#include "coordinator/shell/postgres/mirror_process.h"
 
 #include <fmt/format.h>
 #include <poll.h>
