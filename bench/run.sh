@@ -12,6 +12,7 @@ alone        one evaluation at a time: how long until its figure is there, and w
 bounds       the longest event and transaction of the coordinator, and how long another client waits, under the heaviest loads
              that clients and workers may put on it [--only old-results,labels,drift,queued,stored] [--stored 1000000]
              [--queued 1000000]
+clock_ramp   how figures stand a clock that rises or falls while they are taken, on a scripted core: any host
 codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every loop order beside cc -O3, the best of a
              search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
              [--only latency,orders,threads,strides,best,article,add] [--seconds 60]

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tests/unit/worker/timing/scripted_core.h"
+#include "tests/support/scripted_core/scripted_core.h"
 #include "worker/timing/measurement_rounds.h"
 
 namespace loopfleet::worker {
