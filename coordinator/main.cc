@@ -145,9 +145,6 @@ Status Serve(const CoordinatorOptions& options) {
   StorageQueries answers(*reader);
   ReplayMemory replayed;
   JobResolver resolver(*reader, replayed, metrics, clock);
-  StorageThread storage(*store, metrics, clock, wakeup,
-                        {.samples = std::chrono::days(options.keep_samples_days),
-                         .batches = std::chrono::days(options.keep_batches_days)});
   std::unique_ptr<MirrorProcess> mirror;  // none unless asked for, like what follows
   std::unique_ptr<SharedLookups> lookups;
   std::unique_ptr<SharedAnswers> shared;
@@ -162,6 +159,10 @@ Status Serve(const CoordinatorOptions& options) {
         clock, wakeup);
     shared = std::make_unique<SharedAnswers>(*lookups, metrics, clock);
   }
+  StorageThread storage(*store, metrics, clock, wakeup,
+                        {.samples = std::chrono::days(options.keep_samples_days),
+                         .batches = std::chrono::days(options.keep_batches_days),
+                         .may_delete_batches = [&] { return !mirror || mirror->has_caught_up(); }});
   EffectRunner runner(clients, workers, storage, answers, observer);
   EventLoop loop({.core = core,
                   .runner = runner,

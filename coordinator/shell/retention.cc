@@ -18,7 +18,8 @@ void Retention::Begin() {
                               .asked_by = "loopfleet-coordinator --keep-samples-days"},
         storage::Thinning::Scope::kNew);
   }
-  if (keep_.batches.count() > 0) {
+  const bool may_delete = !keep_.may_delete_batches || keep_.may_delete_batches();
+  if (keep_.batches.count() > 0 && may_delete) {
     pruning_.emplace(storage::PruningRule{.finished_before = now - keep_.batches,
                                           .asked_by = "loopfleet-coordinator --keep-batches-days"});
   }
@@ -26,6 +27,10 @@ void Retention::Begin() {
 
 Status Retention::Step() {
   if (!thinning_ && !pruning_) Begin();
+  if (!thinning_ && !pruning_) {
+    due_ = clock_.Now() + kHeldPause;
+    return {};
+  }
   Status done = thinning_ ? store_.Thin(*thinning_, clock_.WallNow())
                           : store_.Prune(*pruning_, clock_.WallNow());
   last_step_ = clock_.Now();

@@ -6,6 +6,7 @@
 // at once. Belongs to the storage thread.
 
 #include <chrono>
+#include <functional>
 #include <optional>
 
 #include "common/base/clock.h"
@@ -20,6 +21,9 @@ namespace loopfleet::coordinator {
 struct Keep {
   std::chrono::days samples{0};
   std::chrono::days batches{0};
+  // Whether old batches may be deleted now: they are copied elsewhere, as far as they have to be.
+  // Any thread; null: always.
+  std::function<bool()> may_delete_batches;
 };
 
 class Retention {
@@ -29,6 +33,7 @@ class Retention {
   // Between steps while it is busy. A slower pace would remove less than a busy fleet adds.
   static constexpr auto kBusyPause = std::chrono::milliseconds(100);
   static constexpr auto kPassPause = std::chrono::minutes(10);  // from one round to the next
+  static constexpr auto kHeldPause = std::chrono::seconds(5);   // while nothing may be deleted
 
   Retention(storage::Store& store, const Clock& clock, const Keep& keep)
       : store_(store), clock_(clock), keep_(keep) {}

@@ -32,9 +32,12 @@ class MirrorProcess {
 
   // Its last figures. While it is in trouble it counts as behind, whatever waits.
   MirrorModel state() const;
+  // Whether it said a moment ago that all outcomes are copied.
+  bool has_caught_up() const;
 
  private:
   static constexpr std::chrono::seconds kRestartPause{10};
+  static constexpr std::chrono::seconds kMoment{10};  // it tells its figures each second
 
   void Run();
   // Runs the process until it ends, and says why.
@@ -47,7 +50,7 @@ class MirrorProcess {
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;
   MirrorModel state_;                     // guarded by mutex_
-  Instant told_at_{};                     // when its figures were told; guarded by mutex_
+  Instant told_at_ = Instant::min();      // when its figures were told; guarded by mutex_
   std::optional<Instant> trouble_since_;  // guarded by mutex_
   std::thread thread_;                    // last: starts when everything else is there
 };

@@ -196,6 +196,26 @@ TEST_F(StorageThreadTest, OldBatchesGoWhileItIdles) {
   put(4, now);
 }
 
+TEST_F(StorageThreadTest, OldBatchesStayUntilTheyMayBeDeleted) {
+  store = storage::SqliteStore::Open(dir.path() / "test.db").value();
+  const WallTime old = clock.WallNow() - std::chrono::days(50);
+  storage::JobsAccepted accepted = Acceptance(1, 10);
+  accepted.accepted_at = old;
+  accepted.jobs.resize(1);
+  ASSERT_TRUE(
+      store->Apply(std::vector<storage::Write>{accepted, Measured(1, old), Acceptance(2, 10)}));
+  const auto reader = store->OpenReader().value();
+  bool is_copied = false;
+  Retention retention(*store, clock, {.batches = std::chrono::days(40), .may_delete_batches = [&] {
+                                        return is_copied;
+                                      }});
+  for (int step = 0; step < 20; ++step) ASSERT_TRUE(retention.Step());
+  EXPECT_TRUE(reader->FindBatch({1}).value());
+  is_copied = true;
+  for (int step = 0; step < 20; ++step) ASSERT_TRUE(retention.Step());
+  EXPECT_FALSE(reader->FindBatch({1}).value());
+}
+
 // Overwrites the page of the file that contains `bytes`.
 void DamagePageWith(const std::filesystem::path& file, std::string_view bytes) {
   constexpr std::size_t kPage = 4096;
