@@ -6,10 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/python_process.h"
 #include "client/outcome_json.h"
 #include "common/base/counted.h"
 #include "common/wire/bounds.h"
@@ -21,7 +24,21 @@ struct ExportFlags {
   std::string format = "jsonl";
   std::string benchmark;
   std::string after;
+  std::string folder;
+  std::string database;
+  bool follow = false;
+  bool once = false;
 };
+
+// Follows into a folder: loopfleet.followed_export of the Python package.
+int Follow(const ExportFlags& flags) {
+  std::vector<std::string> arguments = {flags.folder, "--follow", "--format",
+                                        flags.format, "--db",     flags.database};
+  if (flags.once) arguments.emplace_back("--once");
+  return BecomePython(
+      {.subject = "exports that follow", .module = "loopfleet.export", .extra = "dataset"},
+      std::move(arguments));
+}
 
 // Parses "12.3": after sequence 3 of batch 12.
 std::optional<wire::OutcomePlace> ParsePlace(const std::string& text) {
@@ -75,6 +92,13 @@ Answer<BatchId> FirstUnfinished(Client& client, BatchId first) {
 }
 
 int RunExport(const ExportFlags& flags, const CommandRun& run) {
+  if (flags.follow) return Follow(flags);
+  if (flags.format != "jsonl" || !flags.folder.empty() || !flags.database.empty() || flags.once) {
+    fmt::print(stderr,
+               "loopfleet: a folder, --db, --once, parquet and csv go with --follow; without it, "
+               "lines of JSON go to standard output\n");
+    return kExitUsage;
+  }
   wire::ListOutcomes list{.benchmark_prefix = flags.benchmark};
   if (!flags.after.empty()) {
     const auto place = ParsePlace(flags.after);
@@ -121,11 +145,14 @@ void AddExportCommand(CommandLine& line) {
            "Every stored outcome, of all clients, as lines of JSON (datasets with splits: "
            "loopfleet-export of the Python package)",
        .examples = "loopfleet export > outcomes.jsonl\n"
-                   "loopfleet export --benchmark benchmark://mm-v0/ --after 12.400"},
+                   "loopfleet export --benchmark benchmark://mm-v0/ --after 12.400\n"
+                   "loopfleet export --follow --format parquet --db loopfleet.db outcomes/"},
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunExport(*flags, run); });
-  command.add_option("--format", flags->format, "jsonl: the fields of eval, and index, sequence")
-      ->check(CLI::IsMember({"jsonl"}))
+  command
+      .add_option("--format", flags->format,
+                  "jsonl: the fields of eval, and index, sequence; with --follow also parquet, csv")
+      ->check(CLI::IsMember({"jsonl", "parquet", "csv"}))
       ->capture_default_str();
   command.add_option("--benchmark", flags->benchmark, "only benchmarks whose URI begins so")
       ->type_name("PREFIX");
@@ -133,6 +160,18 @@ void AddExportCommand(CommandLine& line) {
       .add_option("--after", flags->after,
                   "only what stands after this, in the order of batch and sequence")
       ->type_name("BATCH.SEQUENCE");
+  CLI::Option* follow = command.add_flag(
+      "--follow", flags->follow,
+      "write into FOLDER, go on where it ends, and follow what comes until interrupted");
+  CLI::Option* folder =
+      command.add_option("FOLDER", flags->folder, "of --follow: files partitioned by day");
+  CLI::Option* database =
+      command
+          .add_option("--db", flags->database,
+                      "of --follow: what it reads, a database file or postgresql://...")
+          ->type_name("FILE|URL");
+  command.add_flag("--once", flags->once, "of --follow: end when everything is there");
+  follow->needs(folder)->needs(database);
 }
 
 }  // namespace loopfleet::client

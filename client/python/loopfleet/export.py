@@ -4,30 +4,36 @@ card, checksums and the provenance. `python -m loopfleet.export --help`."""
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
 import itertools
 import json
 import shutil
-import sys
+import signal
 import statistics
+import sys
 import tempfile
+import threading
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from . import _core
 from .campaign import Spec, read_spec
 from .client import Client
 from .errors import LoopfleetError
+from .export_file import WRITERS, Writer, arrow_schema
+from .followed_export import FollowedExport, follow
+from .outcome_feed import is_postgres, open_feed, rows_of_feed
 from .rows import FIELDS, SUSPECT, Row, rows_of_batches, rows_of_file
 from .splits import PARTS, Split
 
-FORMATS = ("parquet", "jsonl", "csv")
+__all__ = ["FORMATS", "Summary", "arrow_schema", "card", "check", "export", "main"]
+
+FORMATS = tuple(WRITERS)
 _GROUP_ROWS = 20_000  # rows per part held in memory
 
 
@@ -132,71 +138,6 @@ def check(folder: str | Path) -> list[str]:
     return problems
 
 
-class _Writer(Protocol):
-    def write(self, rows: list[Row]) -> None: ...
-    def close(self) -> None: ...
-
-
-class _JsonLines:
-    def __init__(self, path: Path, columns: list[str]):
-        self._file = path.open("w", encoding="utf-8")
-
-    def write(self, rows: list[Row]) -> None:
-        self._file.writelines(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class _Csv:
-    """Writes lists as JSON text."""
-
-    def __init__(self, path: Path, columns: list[str]):
-        self._file = path.open("w", encoding="utf-8", newline="")
-        self._writer = csv.DictWriter(self._file, columns, lineterminator="\n")
-        self._writer.writeheader()
-
-    def write(self, rows: list[Row]) -> None:
-        for row in rows:
-            self._writer.writerow({key: json.dumps(value, separators=(",", ":")) if isinstance(value, list) else value
-                                   for key, value in row.items()})
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class _Parquet:
-    def __init__(self, path: Path, columns: list[str]):
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-        self._pa = pa
-        self._schema = arrow_schema(columns)
-        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
-
-    def write(self, rows: list[Row]) -> None:
-        self._writer.write_table(self._pa.Table.from_pylist(rows, self._schema))
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-def arrow_schema(columns: Iterable[str] = tuple(FIELDS)) -> Any:
-    """The pyarrow schema of the columns."""
-    import pyarrow as pa
-    whole = {"flop_count", "scratch_bytes", "iterations_per_sample", "batch"}
-    small = {"action_index", "threads", "attempts", "index", "samples_before_thinning"}
-    figures = {"spread"} | {name for name in FIELDS if name.endswith(("_ns", "_mhz", "gflops"))} - {"samples_ns"}
-    types = {"actions": pa.list_(pa.string()), "samples_ns": pa.list_(pa.float64()),
-             "sample_flags": pa.list_(pa.uint8())}
-    types.update({name: pa.int64() for name in whole}, **{name: pa.int32() for name in small},
-                 **{name: pa.float64() for name in figures})
-    return pa.schema([pa.field(name, types.get(name, pa.string()), metadata={"doc": FIELDS[name]})
-                      for name in columns])
-
-
-_WRITERS = {"parquet": _Parquet, "jsonl": _JsonLines, "csv": _Csv}
-
-
 def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, dedup: bool) -> Summary:
     folder.mkdir()
     rows = iter(rows)
@@ -207,7 +148,7 @@ def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, d
     seen: set[bytes] = set()
     doubted: dict[bytes, Row] = {}  # held back, because a later row may have a trusted figure
     held: dict[str, list[Row]] = {part: [] for part in PARTS}
-    writers: dict[str, _Writer] = {part: _WRITERS[format](folder / f"{part}.{format}", summary.columns)
+    writers: dict[str, Writer] = {part: WRITERS[format](folder / f"{part}.{format}", summary.columns)
                                   for part in PARTS}
 
     def keep(row: Row) -> None:
@@ -318,8 +259,8 @@ evenly between `min_length` and `max_length`. The same file gives the same point
                         for llvm, tier, lowering in facts["compilers"])
     columns = "".join(f"| `{name}` | {FIELDS[name]} |\n" for name in facts["columns"])
     doubts = "" if SUSPECT in facts["columns"] else f"""
-A coordinator does not tell which figures were doubted after they were measured, so there is no column `{SUSPECT}`: an
-export of its database file has it.
+Which figures were doubted after they were measured stands in the coordinator's database file alone, so
+there is no column `{SUSPECT}`: an export of that file has it.
 """
     total = sum(facts["rows"].values())
     return f"""---
@@ -379,8 +320,13 @@ Rows are split by the hash of their **{facts["split"]}** (seed {facts["seed"]}, 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="loopfleet-export", description=__doc__.split("\n\n")[0])
-    parser.add_argument("folder", help="what to make; must not be there yet, but with --replace")
-    parser.add_argument("--db", metavar="FILE", help="a database file (else a coordinator is asked)")
+    parser.add_argument("folder", help="what to make; must not be there yet, but with --replace or --follow")
+    parser.add_argument("--db", metavar="FILE|postgresql://...", help="a database file, or PostgreSQL (else a coordinator is asked)")
+    parser.add_argument("--follow", action="store_true",
+                        help="go on where FOLDER ends, in files partitioned by day, until it is interrupted; needs --db")
+    parser.add_argument("--once", action="store_true", help="with --follow: end when everything is there")
+    parser.add_argument("--every", type=float, default=60.0, metavar="SECONDS", help="with --follow: between looks (60)")
+    parser.add_argument("--rows", type=int, default=50_000, help="with --follow: at most in one file (50000)")
     parser.add_argument("--unchecked", action="store_true", help="do not compare the file's rows with their checksums")
     parser.add_argument("--address", help="the coordinator's")
     parser.add_argument("--batch", type=int, action="append", help="of the coordinator; default: its newest 1,000")
@@ -393,12 +339,26 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--licence", default="", metavar="SPDX", help="for the card, such as CC-BY-4.0")
     parser.add_argument("--replace", action="store_true", help="put it in the place of an earlier export")
     given = parser.parse_args(arguments)
+    if given.follow:
+        for flag, is_given in (("--address", given.address), ("--batch", given.batch), ("--replace", given.replace),
+                               ("--campaign", given.campaign), ("--name", given.name), ("--licence", given.licence)):
+            if is_given:
+                parser.error(f"{flag} does not go with --follow")
+        if not given.db:
+            parser.error("--follow needs --db: a database file, or postgresql://...")
+        if given.every <= 0 or given.rows <= 0:
+            parser.error("--every and --rows must be above 0")
+        return _follow(given)
+    if given.once:
+        parser.error("--once goes with --follow")
     try:
         spec = read_spec(given.campaign) if given.campaign else None
         options = {"format": given.format, "split": Split(given.split, seed=given.seed),
                    "dedup": not given.keep_duplicates, "replace": given.replace, "campaign": spec,
                    "name": given.name or (spec.name if spec else "loop schedules"), "licence": given.licence}
-        if given.db:
+        if given.db and is_postgres(given.db):
+            summary = export(rows_of_feed(open_feed(given.db)), given.folder, source="PostgreSQL", **options)
+        elif given.db:
             summary = export(rows_of_file(given.db, checked=not given.unchecked), given.folder,
                              source=f"the database {Path(given.db).name}",
                              **options)
@@ -411,6 +371,22 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     rows = ", ".join(f"{part} {summary.rows[part]:,}" for part in PARTS)
     print(f"{given.folder}: {rows}; {summary.statuses['ok']:,} measured, {_core.counted(summary.duplicates, 'duplicate', 'duplicates')} left out")
+    return 0
+
+
+def _follow(given: argparse.Namespace) -> int:
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        with FollowedExport(given.folder, format=given.format, split=Split(given.split, seed=given.seed),
+                            has_suspect=not is_postgres(given.db)) as exported:
+            rows = follow(lambda: open_feed(given.db, checked=not given.unchecked), exported, stop, most_rows=given.rows,
+                          interval_s=given.every, once=given.once)
+    except LoopfleetError as error:
+        print(f"loopfleet-export: {error}", file=sys.stderr)
+        return 1
+    print(f"{given.folder}: {_core.counted(rows, 'new row', 'new rows')}")
     return 0
 
 

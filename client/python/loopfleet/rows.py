@@ -113,20 +113,22 @@ def rows_of_file(path: str | Path, *, checked: bool = True) -> Iterator[Row]:
     """
     if not Path(path).is_file():
         raise LoopfleetError(f"there is no file {path}")
-    damaged = _damaged_rows(path) if checked else {}
+    damaged = damaged_rows(path) if checked else {}
     database = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
     try:
         database.row_factory = sqlite3.Row
         (version,) = database.execute("PRAGMA user_version").fetchone()
-        for found in database.execute(_SQL if version >= 6 else _SQL.replace("r.samples_before", "NULL")):
-            yield _corrupt(found, damaged) if _is_damaged(found, damaged) else _from_sql(found)
+        select = outcome_select("TRUE ORDER BY o.batch, o.sequence")
+        for found in database.execute(select if version >= 6 else select.replace("r.samples_before", "NULL")):
+            if (row := row_of_sql(found, damaged)) is not None:
+                yield row
     except sqlite3.DatabaseError as error:
         raise LoopfleetError(f"{path}: {error}") from error
     finally:
         database.close()
 
 
-def _damaged_rows(path: str | Path) -> dict[str, set[str]]:
+def damaged_rows(path: str | Path) -> dict[str, set[str]]:
     """Table -> primary keys ("12.3" is batch 12, job 3)."""
     done = subprocess.run([find_program(), "db", "check", "--json", str(path)], capture_output=True, text=True,
                           check=False)
@@ -162,7 +164,7 @@ def _corrupt(found: sqlite3.Row, damaged: dict[str, set[str]]) -> Row:
                 "samples_ns": [], "sample_flags": [], "message": "its row in the database is damaged"}
     if f"{found['batch']}.{found['index']}" not in damaged.get("jobs", ()):
         row.update(benchmark=found["benchmark"], ir=found["ir"], tag=found["tag"], actions=_names(found["actions"]))
-    return _finished(row)
+    return finished_row(row)
 
 
 def _names(actions: str | None) -> list[str]:
@@ -181,7 +183,10 @@ SELECT r.id AS result_id, c.id AS conditions_id, h.id AS hardware_id, k.id AS co
        coalesce(r.code_hash, o.failed_code_hash) AS code_hash, r.clock_before_mhz, r.clock_after_mhz,
        c.threads, c.cache, c.policy, c.isolation, h.class AS hardware_class, h.model AS hardware_model,
        h.isa, h.microcode, h.clock_mhz AS reference_clock_mhz, h.peak_flop_per_second / 1e9 AS peak_gflops,
-       k.llvm, k.tier, k.revision AS lowering, v.source AS source_name, v.suspect
+       k.llvm, k.tier, k.revision AS lowering, v.source AS source_name, v.suspect,
+       coalesce(o.result, 1) < 0  -- observed, not timed
+       OR CASE WHEN json_valid(j.options) THEN json_type(j.options, '$.observe') END IS NOT NULL  -- the same, failed
+         AS untimed
 FROM outcomes o
 JOIN v_results v ON v.batch = o.batch AND v."index" = o.idx
 JOIN jobs j ON j.batch = o.batch AND j.idx = o.idx
@@ -189,10 +194,19 @@ LEFT JOIN results r ON r.id = o.result
 LEFT JOIN conditions c ON c.id = coalesce(r.conditions, o.failed_conditions)
 LEFT JOIN hardware h ON h.id = c.hardware
 LEFT JOIN compilers k ON k.id = c.compiler
-WHERE coalesce(o.result, 1) > 0  -- below 0: observed, not timed
-  AND CASE WHEN json_valid(j.options) THEN json_type(j.options, '$.observe') END IS NULL  -- the same, failed
-ORDER BY o.batch, o.sequence
 """
+
+
+def outcome_select(condition: str) -> str:
+    """SQL for a database file's outcomes (o), for `row_of_sql`."""
+    return f"{_SQL}WHERE {condition}"
+
+
+def row_of_sql(found: sqlite3.Row, damaged: dict[str, set[str]]) -> Row | None:
+    """The row; without figures if it is damaged. None: the job is not timed, and has no row in a data set."""
+    if found["untimed"]:
+        return None
+    return _corrupt(found, damaged) if _is_damaged(found, damaged) else _from_sql(found)
 
 
 def _from_sql(found: sqlite3.Row) -> Row:
@@ -210,7 +224,7 @@ def _from_sql(found: sqlite3.Row) -> Row:
     samples = found["samples_ns"] or b""
     row["samples_ns"] = np.frombuffer(samples, "<f8").tolist()
     row["sample_flags"] = list(found["sample_flags"] or b"")
-    return _finished(row)
+    return finished_row(row)
 
 
 def _iso_time(nanoseconds: int) -> str:
@@ -242,12 +256,13 @@ def row_of(outcome: _core.Outcome) -> Row:
         tag=None if said["tag"] is None else json.dumps(said["tag"], separators=(",", ":")),
         batch=outcome.batch, index=outcome.index,
         finished_at=_core.iso_time(outcome), worker=said["worker"])
-    row = _finished(row)
+    row = finished_row(row)
     del row[SUSPECT]
     return row
 
 
-def _finished(row: Row) -> Row:
+def finished_row(row: Row) -> Row:
+    """The row with every field, those that follow from others included."""
     for name in ("tag", "message", "worker", "code_hash"):
         row[name] = row.get(name) or None
     for name in ("clock_before_mhz", "clock_after_mhz", "peak_gflops", "flop_count"):

@@ -1,0 +1,283 @@
+"""Feeds of finished outcomes, each once, in steps that can be resumed: from a database file that a
+coordinator may be writing to, or from PostgreSQL, where `loopfleet-mirror` copies outcomes to."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from .errors import LoopfleetError
+from .rows import Row, damaged_rows, finished_row, outcome_select, row_of_sql
+
+
+@dataclass
+class Position:
+    """How far a feed has come in one coordinator's outcomes."""
+
+    last: int = 0                                        # the newest batch that was begun
+    open: dict[int, int] = field(default_factory=dict)   # batches up to it that may grow: the sequence read last
+
+
+Positions = dict[str, Position]  # by coordinator: the incarnation of its database
+
+
+@dataclass
+class Step:
+    """Rows that follow a position, with their coordinators."""
+
+    rows: list[tuple[str, Row]]
+    after: Positions
+    is_end: bool  # nothing more was there
+
+
+class Feed(Protocol):
+    def step(self, positions: Positions, most: int) -> Step:
+        """At most about ``most`` rows that follow ``positions``, of one moment of the database."""
+
+    def close(self) -> None: ...
+
+
+class FeedUnavailable(LoopfleetError):
+    """The server cannot be reached now."""
+
+
+@dataclass
+class _Found:
+    batch: int
+    sequence: int
+    row: Row | None  # None: of a job that is not timed
+
+
+class _Reading(Protocol):
+    """One coordinator at one moment."""
+
+    last: int       # its newest batch
+    open: set[int]  # batches that may grow
+
+    def after(self, batch: int, sequence: int, most: int) -> list[_Found]:
+        """Outcomes of a batch that follow a sequence, in order."""
+
+    def beyond(self, batch: int, most: int) -> list[_Found]:
+        """Outcomes of the batches after ``batch``, in the order of batch and sequence."""
+
+
+def _advance(reading: _Reading, position: Position, most: int) -> tuple[list[Row], Position, bool]:
+    """The rows after a position, the position after them, and whether those were all."""
+    rows: list[Row] = []
+    after = Position(position.last, dict(position.open))
+    room = most
+    for batch, sequence in position.open.items():
+        if room == 0:
+            return rows, after, False
+        found = reading.after(batch, sequence, room)
+        room -= len(found)
+        rows += [each.row for each in found if each.row is not None]
+        if found:
+            after.open[batch] = found[-1].sequence
+        if room > 0 and batch not in reading.open:
+            del after.open[batch]
+    if room == 0:
+        return rows, after, False
+    found = reading.beyond(position.last, room)
+    rows += [each.row for each in found if each.row is not None]
+    is_cut = len(found) == room
+    after.last = found[-1].batch if is_cut else max(reading.last, position.last)
+    new = {batch: 0 for batch in reading.open if position.last < batch <= after.last}
+    new.update({each.batch: each.sequence for each in found
+                if each.batch in reading.open or is_cut and each.batch == after.last})
+    after.open.update(new)
+    return rows, after, not is_cut
+
+
+class FileFeed:
+    """Of a database file. `loopfleet db check` reads the file first, as for `rows_of_file`, and once:
+    ``checked=False`` skips this check."""
+
+    def __init__(self, path: str | Path, *, checked: bool = True):
+        if not Path(path).is_file():
+            raise LoopfleetError(f"there is no file {path}")
+        self._damaged = damaged_rows(path) if checked else {}
+        self._path = path
+        self._database = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)
+        self._database.row_factory = sqlite3.Row
+
+    def step(self, positions: Positions, most: int) -> Step:
+        try:
+            self._database.execute("BEGIN")
+            try:
+                reading = _FileReading(self._database, self._damaged)
+                rows, position, is_end = _advance(reading, positions.get(reading.coordinator, Position()), most)
+            finally:
+                self._database.execute("ROLLBACK")
+        except sqlite3.DatabaseError as error:
+            raise LoopfleetError(f"{self._path}: {error}") from error
+        return Step([(reading.coordinator, row) for row in rows], {**positions, reading.coordinator: position}, is_end)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+class _FileReading:
+    def __init__(self, database: sqlite3.Connection, damaged: dict[str, set[str]]):
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version < 14:
+            raise LoopfleetError(f"the file has schema version {version}, and following needs 14: start this version's "
+                                 "coordinator on it once")
+        (incarnation,) = database.execute("SELECT incarnation FROM writer").fetchone()
+        self.coordinator = str(uuid.UUID(bytes=incarnation))
+        self.last = database.execute("SELECT coalesce(max(id), 0) FROM batches").fetchone()[0]
+        self.open = {batch for batch, in
+                     database.execute("SELECT id FROM batches WHERE closed = 0 OR finished < job_count")}
+        self._database = database
+        self._damaged = damaged
+
+    def after(self, batch: int, sequence: int, most: int) -> list[_Found]:
+        return self._read("o.batch = ? AND o.sequence > ?", batch, sequence, most)
+
+    def beyond(self, batch: int, most: int) -> list[_Found]:
+        return self._read("o.batch > ?", batch, most)
+
+    def _read(self, condition: str, *values: int) -> list[_Found]:
+        found = self._database.execute(outcome_select(f"{condition} ORDER BY o.batch, o.sequence LIMIT ?"), values)
+        return [_Found(each["batch"], each["sequence"], row_of_sql(each, self._damaged)) for each in found]
+
+
+class PostgresFeed:
+    """Of a PostgreSQL database, at an address as libpq takes it. `psycopg` is needed."""
+
+    def __init__(self, address: str):
+        try:
+            import psycopg
+        except ImportError:
+            raise LoopfleetError("reading PostgreSQL needs the Python package 'psycopg': pip install 'loopfleet[postgres]' "
+                                 "or 'psycopg[binary]', or Debian's python3-psycopg") from None
+        self._psycopg = psycopg
+        try:
+            self._connection = psycopg.connect(address, autocommit=True, row_factory=psycopg.rows.dict_row,
+                                               application_name="loopfleet-export")
+            self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            self._connection.read_only = True
+        except psycopg.OperationalError as error:
+            raise FeedUnavailable(f"PostgreSQL: {_first_line(error)}") from None
+        except psycopg.Error as error:
+            raise LoopfleetError(f"PostgreSQL: {_first_line(error)}") from None
+
+    def step(self, positions: Positions, most: int) -> Step:
+        try:
+            with self._connection.transaction():
+                return self._step(positions, most)
+        except self._psycopg.errors.UndefinedTable:
+            raise LoopfleetError("PostgreSQL: the database has no outcomes of loopfleet; a coordinator with --results, or "
+                                 "loopfleet-mirror, brings them there") from None
+        except self._psycopg.OperationalError as error:
+            raise FeedUnavailable(f"PostgreSQL: {_first_line(error)}") from None
+        except self._psycopg.Error as error:
+            raise LoopfleetError(f"PostgreSQL: {_first_line(error)}") from None
+
+    def _step(self, positions: Positions, most: int) -> Step:
+        step = Step([], dict(positions), True)
+        for each in self._connection.execute("SELECT id, incarnation::text AS incarnation, last_batch FROM "
+                                             "loopfleet.coordinators ORDER BY id").fetchall():
+            room = most - len(step.rows)
+            if room <= 0:
+                step.is_end = False
+                break
+            name = each["incarnation"]
+            reading = _PostgresReading(self._connection, each["id"], each["last_batch"])
+            rows, step.after[name], is_end = _advance(reading, positions.get(name, Position()), room)
+            step.rows += [(name, row) for row in rows]
+            step.is_end = step.is_end and is_end
+        return step
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class _PostgresReading:
+    def __init__(self, connection: Any, coordinator: int, last: int):
+        self.last = last
+        self.open = {each["batch"] for each in connection.execute(
+            "SELECT batch FROM loopfleet.open_batches WHERE coordinator = %s", (coordinator,))}
+        self._connection = connection
+        self._coordinator = coordinator
+
+    def after(self, batch: int, sequence: int, most: int) -> list[_Found]:
+        return self._read("o.batch = %s AND o.sequence > %s", batch, sequence, most)
+
+    def beyond(self, batch: int, most: int) -> list[_Found]:
+        return self._read("o.batch > %s", batch, most)
+
+    def _read(self, condition: str, *values: int) -> list[_Found]:
+        found = self._connection.execute(
+            f"{_POSTGRES_SELECT} WHERE o.coordinator = %s AND {condition} ORDER BY o.batch, o.sequence LIMIT %s",
+            (self._coordinator, *values))
+        return [_Found(each["batch"], each["sequence"], _row_of_postgres(each) if each.pop("timed") else None)
+                for each in found]
+
+
+_POSTGRES_SELECT = """
+SELECT o.batch, o.index, o.sequence, o.benchmark, o.actions, o.tag, o.source, o.attempts, o.worker,
+       o.finished_at AT TIME ZONE 'UTC' AS finished_at, encode(o.tree_key, 'hex') AS tree_key, coalesce(o.failure, 'ok') AS status, o.message, o.action_index,
+       o.elapsed_ns, o.elapsed_low_ns, o.elapsed_high_ns, o.elapsed_min_ns, o.elapsed_mean_ns, o.spread, o.grade,
+       o.iterations AS iterations_per_sample, o.samples_ns, o.sample_flags, o.flop_count, o.scratch_bytes, o.code_hash,
+       c.threads, c.cache, c.policy, c.isolation, c.hardware_class, c.model AS hardware_model, c.isa, c.llvm, c.lowering,
+       c.hardware, o.observed IS NULL AS timed
+FROM loopfleet.outcomes o
+LEFT JOIN loopfleet.conditions c ON c.id = o.conditions
+"""
+
+
+def _row_of_postgres(found: dict[str, Any]) -> Row:
+    row: Row = dict(found)
+    hardware = found["hardware"] or {}
+    is_uri = "://" in found["benchmark"].split("\n", 1)[0]
+    row["benchmark"], row["ir"] = (found["benchmark"], None) if is_uri else (None, found["benchmark"])
+    row["finished_at"] = f"{found['finished_at']:%Y-%m-%dT%H:%M:%S}.{found['finished_at'].microsecond // 1000:03}Z"
+    row["actions"] = [name for name in found["actions"].split(",") if name]
+    if found["status"] != "ok" and found["source"] == "measured" and not found["attempts"]:
+        row["source"] = None  # no worker had it
+    if found["hardware_class"] is None:
+        row["scratch_bytes"] = None
+    row["tier"], _, row["lowering"] = (found["lowering"] or "").partition(" ")
+    row["tier"], row["lowering"] = row["tier"] or None, row["lowering"] or None
+    row["microcode"] = hardware.get("microcode")
+    row["reference_clock_mhz"] = hardware.get("clock_mhz")
+    row["peak_gflops"] = hardware.get("peak_gflop_per_second")
+    row["gflops"] = found["flop_count"] / found["elapsed_ns"] if found["elapsed_ns"] else None
+    row["samples_ns"] = found["samples_ns"] or []
+    row["sample_flags"] = list(found["sample_flags"] or b"")
+    row = finished_row(row)
+    del row["suspect"]
+    return row
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n", 1)[0]
+
+
+def is_postgres(database: str | Path) -> bool:
+    return str(database).startswith(("postgresql://", "postgres://"))
+
+
+def open_feed(database: str | Path, *, checked: bool = True) -> Feed:
+    """``database``: a file, or a postgresql:// address. ``checked`` is of files."""
+    return PostgresFeed(str(database)) if is_postgres(database) else FileFeed(database, checked=checked)
+
+
+def rows_of_feed(feed: Feed, most: int = 20_000) -> Iterator[Row]:
+    """Every row that is there now. Closes the feed."""
+    try:
+        positions: Positions = {}
+        while True:
+            step = feed.step(positions, most)
+            yield from (row for _, row in step.rows)
+            if step.is_end:
+                return
+            positions = step.after
+    finally:
+        feed.close()

@@ -1,0 +1,292 @@
+"""Exports that follow: each row once, whole files, whatever is killed; from a file and from PostgreSQL."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import loopfleet
+from loopfleet import export as export_command
+from loopfleet import followed_export
+from loopfleet.followed_export import FollowedExport, follow
+from loopfleet.outcome_feed import FileFeed, PostgresFeed, open_feed
+from loopfleet.rows import rows_of_file
+from loopfleet.splits import Split
+
+ROOT = Path(os.environ["LOOPFLEET_SOURCE"])
+sys.path[:0] = [str(ROOT / "tests/integration"), str(ROOT / "tests/integration/postgres")]
+from postgres_server import PostgresServer, programs  # noqa: E402
+
+GOOD = [("benchmark://mm-v0/mm4_4_4", []), ("benchmark://mm-v0/mm8_8_8", ["down"]),
+        ("benchmark://mm-v0/mm4_8_8", ["split_4"])]
+AT_ONCE = [("benchmark://mm-v0/mm8_8_8", ["up"])]  # fails without a worker
+KILLS = 8
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with loopfleet.LocalCluster(workers=1, database=tmp_path_factory.mktemp("db") / "results.db") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def outcomes(client):
+    """Three batches; one of them has a job that is not timed, and one an answer from the store."""
+    client.evaluate_many([*GOOD, *AT_ONCE * 40])
+    client.evaluate_many(GOOD)
+    client.evaluate_many([("probe://peaks-v0", []), *AT_ONCE * 5])
+
+
+def places(folder):
+    """Every row's (coordinator, batch, index), as DuckDB reads the folder."""
+    if not list(Path(folder).glob("day=*/*.parquet")):
+        return []
+    return duckdb.sql(f"SELECT coordinator, batch, index FROM '{folder}/day=*/*.parquet' ORDER BY ALL").fetchall()
+
+
+def expected(database):
+    rows = [(row["batch"], row["index"]) for row in rows_of_file(database) if row["status"] != "CANCELLED"]
+    return sorted(rows)
+
+
+def once(database, folder, most_rows=50_000):
+    with FollowedExport(folder) as exported:
+        return follow(lambda: open_feed(database), exported, threading.Event(), most_rows=most_rows, once=True)
+
+
+def test_duckdb_reads_partitions_types_and_counts(cluster, outcomes, tmp_path):
+    folder = tmp_path / "out"
+    count = once(cluster.database, folder, most_rows=10)
+    assert [place[1:] for place in places(folder)] == expected(cluster.database) and count == len(places(folder))
+    assert once(cluster.database, folder) == 0  # nothing new
+    rows = duckdb.sql(f"SELECT * FROM read_parquet('{folder}/*/*.parquet', hive_partitioning = true)")
+    types = dict(zip(rows.columns, map(str, rows.types)))
+    assert {name: types[name] for name in ("coordinator", "batch", "index", "actions", "elapsed_ns", "samples_ns", "part",
+                                           "day")} == {
+        "coordinator": "VARCHAR", "batch": "BIGINT", "index": "INTEGER", "actions": "VARCHAR[]", "elapsed_ns": "DOUBLE",
+        "samples_ns": "DOUBLE[]", "part": "VARCHAR", "day": "DATE"}
+    wrong = duckdb.sql(f"SELECT count(*) FROM read_parquet('{folder}/*/*.parquet', hive_partitioning = true) "
+                       "WHERE day <> finished_at[:10]::DATE").fetchall()
+    assert wrong == [(0,)]
+    ours = {(row["batch"], row["index"]): row for row in rows_of_file(cluster.database)}
+    for row in rows.fetchall():
+        told = dict(zip(rows.columns, row))
+        mine = ours[told["batch"], told["index"]]
+        assert told["part"] == Split().part(mine)
+        assert {name: told[name] for name in mine} == mine
+
+
+def test_a_round_that_ends_anywhere_is_finished_or_done_again(cluster, outcomes, tmp_path, monkeypatch):
+    """The process dies before its n-th step on the file system, for each n."""
+    class Died(Exception):
+        pass
+
+    steps = {"rename": followed_export.Path.rename, "unlink": followed_export.Path.unlink, "mkdir": followed_export.Path.mkdir}
+    whole = expected(cluster.database)
+    reached = 0
+    for dies_at in range(1, 200):
+        folder = tmp_path / str(dies_at)
+        left = [dies_at]
+
+        def dying(name):
+            def step(*arguments, **options):
+                left[0] -= 1
+                if left[0] == 0:
+                    raise Died
+                return steps[name](*arguments, **options)
+            return step
+
+        with monkeypatch.context() as patched:
+            for name in steps:
+                patched.setattr(followed_export.Path, name, dying(name))
+            try:
+                once(cluster.database, folder, most_rows=20)
+                break
+            except Died:
+                reached += 1
+        before = places(folder)
+        assert len(before) == len(set(before))
+        once(cluster.database, folder, most_rows=20)
+        assert [place[1:] for place in places(folder)] == whole, f"died before step {dies_at}"
+        assert list((folder / ".new").iterdir()) == []
+    assert left[0] > 0 and reached > 8
+
+
+def test_kills_while_the_data_set_grows_lose_and_repeat_nothing(cluster, client, outcomes, tmp_path):
+    folder = tmp_path / "out"
+    dice = random.Random(20261128)
+
+    def start():
+        return subprocess.Popen([sys.executable, "-m", "loopfleet.export", str(folder), "--follow", "--every", "0.05",
+                                 "--rows", "7", "--unchecked", "--db", str(cluster.database)], stderr=subprocess.PIPE,
+                                text=True)
+
+    for _ in range(KILLS):
+        follower = start()
+        try:
+            client.evaluate_many(AT_ONCE * dice.randrange(1, 60))
+            known = len(places(folder))
+            end = time.monotonic() + 60
+            while len(places(folder)) == known and follower.poll() is None and time.monotonic() < end:
+                time.sleep(0.05)
+            time.sleep(dice.uniform(0, 0.1))
+        finally:
+            follower.send_signal(signal.SIGKILL)
+            _, said = follower.communicate()
+        assert follower.returncode == -signal.SIGKILL, said
+        seen = places(folder)
+        assert len(seen) == len(set(seen)) > known
+    client.evaluate_many(AT_ONCE)
+    once(cluster.database, folder)
+    assert [place[1:] for place in places(folder)] == expected(cluster.database)
+
+
+def test_it_ends_when_told_and_a_second_one_is_refused(cluster, client, outcomes, tmp_path):
+    folder = tmp_path / "out"
+    command = [os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "export", "--follow", "--format", "parquet", "--db",
+               str(cluster.database), str(folder)]
+    environment = {**os.environ, "LOOPFLEET_PYTHON": sys.executable}
+    follower = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not places(folder) and time.monotonic() < end:
+        time.sleep(0.05)
+    second = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert second.returncode == 1 and f"another process follows into {folder}" in second.stderr
+    follower.send_signal(signal.SIGTERM)
+    said, _ = follower.communicate(timeout=60)
+    assert follower.returncode == 0 and said == f"{folder}: {len(expected(cluster.database))} new rows\n"
+    done = subprocess.run([*command, "--once"], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"{folder}: 0 new rows\n")
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["--format", "parquet"], "go with --follow"), (["out"], "go with --follow"), (["--once"], "go with --follow"),
+    (["--follow"], "--follow requires FOLDER"), (["--follow", "out"], "--follow requires --db")])
+def test_flags_that_do_not_go_together(arguments, said):
+    done = subprocess.run([os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "export", *arguments], text=True,
+                          capture_output=True)
+    assert done.returncode == 2 and said in done.stderr
+
+
+def test_a_folder_that_was_made_otherwise_is_left_alone(cluster, outcomes, tmp_path, capsys):
+    folder = tmp_path / "out"
+    once(cluster.database, folder)
+    before = sorted(folder.rglob("*"))
+
+    def refused(*arguments):
+        assert export_command.main([*map(str, arguments), "--follow", "--once", "--db", str(cluster.database)]) == 1
+        return capsys.readouterr().err
+
+    assert "was made with format 'parquet', and not 'jsonl'" in refused(folder, "--format", "jsonl")
+    assert "was made with split 'program', and not 'region'" in refused(folder, "--split", "region")
+    assert sorted(folder.rglob("*")) == before
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").touch()
+    assert "is no followed export" in refused(tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_other_formats(cluster, outcomes, tmp_path, format):
+    assert export_command.main([str(tmp_path / "out"), "--follow", "--once", "--format", format, "--db",
+                                str(cluster.database)]) == 0
+    assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/out/*/*.{format}'").fetchall() == [(len(expected(cluster.database)),)]
+
+
+# PostgreSQL ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server(cluster):
+    if programs() is None:
+        pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+    with PostgresServer() as running:
+        yield running
+
+
+def mirror(database, server):
+    done = subprocess.run([os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet-mirror"), "--db", str(database), "--once",
+                           "--results", server.url], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_postgres_gives_the_rows_of_the_file(cluster, outcomes, server, tmp_path, capsys):
+    mirror(cluster.database, server)
+    feed = PostgresFeed(server.url)
+    step = feed.step({}, 1_000_000)
+    feed.close()
+    theirs = {(row["batch"], row["index"]): row for _, row in step.rows}
+    ours = list(rows_of_file(cluster.database))
+    assert step.is_end and len(step.rows) == len(theirs) == len(ours)
+    elsewhere = {"suspect", "clock_before_mhz", "clock_after_mhz"}
+    for mine in ours:
+        told = theirs[mine["batch"], mine["index"]]
+        samples = {"samples_ns", "sample_flags"} if mine["source"] != "measured" else set()
+        for name in mine.keys() - elsewhere - samples:
+            assert told[name] == mine[name], name
+    assert export_command.main([str(tmp_path / "parts"), "--db", server.url]) == 0
+    assert "left out" in capsys.readouterr().out
+
+
+def test_it_follows_postgres_through_a_restart(cluster, client, outcomes, server, tmp_path):
+    folder = tmp_path / "out"
+    follower = subprocess.Popen([sys.executable, "-m", "loopfleet.export", str(folder), "--follow", "--every", "0.1",
+                                 "--rows", "11", "--db", server.url], stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(3):
+            end = time.monotonic() + 60
+            while not places(folder) and time.monotonic() < end:  # it has to reach the server once
+                time.sleep(0.1)
+            client.evaluate_many(AT_ONCE * 30)
+            mirror(cluster.database, server)
+            server.kill()
+            time.sleep(0.3)
+            server.start()
+            end = time.monotonic() + 60
+            while [place[1:] for place in places(folder)] != expected(cluster.database):
+                assert follower.poll() is None and time.monotonic() < end
+                time.sleep(0.1)
+    finally:
+        follower.terminate()
+        _, said = follower.communicate(timeout=60)
+    assert follower.returncode == 0 and "it is tried again" in said, said
+
+
+def test_two_coordinators_in_one_database_are_told_apart(cluster, outcomes, server, tmp_path):
+    with loopfleet.LocalCluster(workers=0, database=tmp_path / "other.db") as other:
+        with loopfleet.Client(other.address) as asking:
+            asking.evaluate_many(AT_ONCE * 9)
+    mirror(cluster.database, server)
+    mirror(tmp_path / "other.db", server)
+    once_from = tmp_path / "out"
+    assert export_command.main([str(once_from), "--follow", "--once", "--rows", "13", "--db", server.url]) == 0
+    counts = duckdb.sql(f"SELECT count(*) FROM '{once_from}/*/*.parquet' GROUP BY coordinator ORDER BY 1").fetchall()
+    assert counts == sorted([(9,), (len(expected(cluster.database)),)])
+
+
+def test_what_is_wrong_is_said(server, tmp_path, capsys, monkeypatch):
+    def refused(address):
+        assert export_command.main([str(tmp_path / "x"), "--follow", "--once", "--db", address]) == 1
+        return capsys.readouterr().err
+
+    server.rows("CREATE DATABASE empty")
+    assert "has no outcomes of loopfleet" in refused(server.url.replace("/postgres", "/empty").replace("://empty@", "://postgres@"))
+    assert "secret" not in refused("postgresql://me:secret@127.0.0.1:1/x")
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    assert "pip install 'loopfleet[postgres]'" in refused(server.url)
+
+
+def test_the_position_is_readable(cluster, outcomes, tmp_path):
+    once(cluster.database, tmp_path / "out")
+    said = json.loads((tmp_path / "out" / "_position.json").read_text())
+    feed = FileFeed(cluster.database)
+    assert list(said["positions"]) == list(feed.step({}, 1).after)
+    feed.close()
