@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the Grafana dashboards: each query parses, uses only existing metrics, labels and recorded
-series, and no data source of its own; panels and dashboards have unique ids; panels do not overlap.
+"""Checks the Grafana dashboards: each query of Prometheus parses, uses only existing metrics, labels and
+recorded series, and no data source of its own; panels and dashboards have unique ids; panels do not overlap.
+Queries in SQL run in integration.results_dashboard.
 
     check_dashboards.py SOURCE_DIR WRITE_METRICS    needs promtool; exit status 77 without it
     check_dashboards.py --self-test                 plants each kind of mistake and expects a report of it
@@ -21,8 +22,15 @@ BUILT_IN = {"ALERTS"}
 TARGET_LABELS = {"instance", "job", "le", "alertname", "alertstate"}
 
 
+def asks_sql(dashboard):
+    return any(variable["type"] == "datasource" and variable["query"] == "postgres"
+               for variable in dashboard["templating"]["list"])
+
+
 def queries(dashboard):
-    """Yields (where, expression) for every query of a dashboard."""
+    """Yields (where, expression) for every query of Prometheus in a dashboard."""
+    if asks_sql(dashboard):
+        return
     for panel in dashboard["panels"]:
         for target in panel["targets"]:
             yield f"panel '{panel['title']}'", target["expr"]
@@ -57,6 +65,9 @@ def check_shape(dashboard):
         sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
         if any(source["uid"] != "${datasource}" for source in sources):
             yield f"panel '{panel['title']}' names a data source of its own"
+        kind = "postgres" if asks_sql(dashboard) else "prometheus"
+        if any(source["type"] != kind for source in sources):
+            yield f"panel '{panel['title']}' asks no {kind}"
         if not panel["targets"]:
             yield f"panel '{panel['title']}' asks nothing"
     variables = {variable["name"] for variable in dashboard["templating"]["list"]}
@@ -119,7 +130,7 @@ def check(dashboards, names, labels):
 
 
 def small_dashboard(expression="sum(loopfleet_workers)", **changes):
-    source = {"type": "prometheus", "uid": changes.get("uid", "${datasource}")}
+    source = {"type": changes.get("kind", "prometheus"), "uid": changes.get("uid", "${datasource}")}
     panel = {"id": 1, "title": "t", "datasource": source, "gridPos": {"x": 0, "y": 0, "w": 4, "h": 4},
              "targets": [{"expr": expression, "datasource": source}]}
     return {"uid": "u", "panels": [panel] * changes.get("panels", 1), "annotations": {"list": []},
@@ -133,6 +144,7 @@ PLANTED = [
     (small_dashboard("rate(loopfleet_workers[$__interval])"), "no variable"),
     (small_dashboard("loopfleet_workers{instance=~\"$instance\"}"), "no variable"),
     (small_dashboard(uid="abc"), "data source"),
+    (small_dashboard(kind="postgres"), "asks no prometheus"),
     (small_dashboard(panels=2), "one id"),
     (small_dashboard("job:loopfleet_nothing:rate5m"), "there is no job:loopfleet_nothing:rate5m"),
 ]
