@@ -59,7 +59,8 @@ test_packages=(
   tmux  # one test looks at the schedule editor on a terminal
   chromium  # the page's tests look at it with a browser
   slurmctld slurmd slurm-client munge  # one test gets its workers from a real Slurm of one node
-  python3-yaml  # reads deploy/kubernetes in a test
+  python3-yaml  # reads deploy/kubernetes and deploy/compose in tests
+  docker-compose  # checks deploy/compose; no container is started
   zlib1g-dev libncurses-dev  # archives inside tests/gpu's program
   dpkg-dev lintian mmdebstrap umoci skopeo  # deploy/release.sh makes packages, and tests install them
 )

@@ -29,6 +29,16 @@ def texts(value):
         isinstance(k, str) and isinstance(v, str) for k, v in value.items())
 
 
+def value_source(value):
+    """Whether `value` is one source of an environment variable: a field of the pod or a key of a secret."""
+    try:
+        check_shape(value, {"fieldRef": {"fieldPath!": TEXT},
+                            "secretKeyRef": {"name!": TEXT, "key!": TEXT, "optional": FLAG}}, "valueFrom")
+    except Wrong:
+        return False
+    return len(value) == 1
+
+
 METADATA = {"name": TEXT, "labels": texts, "annotations": texts}
 SELECTOR = {"matchLabels": texts}
 RESOURCES = {"requests": {"cpu": quantity, "memory": quantity, "storage": quantity},
@@ -39,7 +49,7 @@ PROBE = {"httpGet": {"path": TEXT, "port": port}, "periodSeconds": NUMBER, "time
 PROBE_PATHS = {"livenessProbe": "/livez", "readinessProbe": "/readyz"}
 CONTAINER = {
     "name!": TEXT, "image!": TEXT, "command": [TEXT], "args": [TEXT],
-    "env": [{"name!": TEXT, "value": TEXT, "valueFrom": {"fieldRef!": {"fieldPath!": TEXT}}}],
+    "env": [{"name!": TEXT, "value": TEXT, "valueFrom": value_source}],
     "ports": [{"name": TEXT, "containerPort!": port}],
     "startupProbe": PROBE, "livenessProbe": PROBE, "readinessProbe": PROBE, "resources": RESOURCES,
     "securityContext!": {"allowPrivilegeEscalation!": FLAG, "readOnlyRootFilesystem!": FLAG,
