@@ -552,16 +552,3 @@ class LlvmVectorEnv(VectorEnv):
     def _observations(self) -> Any:
         each = [env._observation() for env in self.envs]
         return np.stack(each) if isinstance(each[0], np.ndarray) else tuple(each)
-
-
-# Gymnasium id -> what it fixes, as in CompilerGym.
-LLVM_ENVIRONMENTS: dict[str, dict[str, Any]] = {
-    "LLVM-v0": {},
-    "LLVM-ic-v0": {"reward_space": "IrInstructionCountOz"},
-    "LLVM-codesize-v0": {"reward_space": "ObjectTextSizeOz"},
-    "LLVM-autophase-ic-v0": {"observation_space": "Autophase", "reward_space": "IrInstructionCountOz"},
-    "LLVM-autophase-codesize-v0": {"observation_space": "Autophase", "reward_space": "ObjectTextSizeOz"},
-    "LLVM-ir-ic-v0": {"observation_space": "Ir", "reward_space": "IrInstructionCountOz"},
-    "LLVM-ir-codesize-v0": {"observation_space": "Ir", "reward_space": "ObjectTextSizeOz"},
-    "LLVM-programl-ic-v0": {"observation_space": "Programl", "reward_space": "IrInstructionCountOz"},
-}
