@@ -26,6 +26,15 @@ DimId IrBuilder::CreateVar(std::string name, std::int64_t size) {
   return static_cast<DimId>(program_.dims.size() - 1);
 }
 
+void IrBuilder::SetSize(DimId id, std::int64_t size) {
+  const looptree::Dim& dim = var(id);
+  if (size < 1) RaiseSchedule(fmt::format("{} cannot have {} elements", dim.name, size));
+  if (dim.size != 0 && dim.size != size) {
+    RaiseSchedule(fmt::format("{} has {} elements, not {}", dim.name, dim.size, size));
+  }
+  program_.dims[id].size = size;
+}
+
 NodeId IrBuilder::CreateNode(Node node) {
   program_.nodes.push_back(std::move(node));
   schedule_.emplace_back();

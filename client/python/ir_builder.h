@@ -25,6 +25,8 @@ class IrBuilder {
 
   // `size` 0: what the loops over it cover.
   looptree::DimId CreateVar(std::string name, std::int64_t size);
+  // Raises ScheduleError if the var has another size already, or none can be this one.
+  void SetSize(looptree::DimId var, std::int64_t size);
   looptree::NodeId CreateNode(looptree::Node node);
   void SetInputs(std::vector<looptree::NodeId> nodes) { program_.inputs = std::move(nodes); }
   void SetOutputs(std::vector<looptree::NodeId> nodes) { program_.outputs = std::move(nodes); }

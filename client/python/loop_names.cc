@@ -122,6 +122,11 @@ LoopView LoopAt(const LoopTree& tree, TreeRef ref) {
           .annotation = std::string(looptree::AnnotationText(node.annotation))};
 }
 
+bool NamesOperation(const LoopTree& tree, nb::handle name) {
+  if (const auto number = NumberOf(name)) return !IsLoop(tree, CheckedRef(tree, *number));
+  return nb::isinstance<nb::str>(name) && nb::cast<std::string>(name).starts_with('%');
+}
+
 TreeRef LoopNamed(const LoopTree& tree, nb::handle name) {
   const std::vector<TreeRef> meant = Meant(tree, name);
   if (meant.size() > 1) {

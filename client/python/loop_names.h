@@ -31,6 +31,8 @@ struct LoopView {
 
 LoopView LoopAt(const looptree::LoopTree& tree, looptree::TreeRef ref);
 
+// Whether the name is that of an operation: the number of its line, or "%5".
+bool NamesOperation(const looptree::LoopTree& tree, nanobind::handle name);
 // Raise ScheduleError for a name that means nothing here, or more than one thing.
 looptree::TreeRef LoopNamed(const looptree::LoopTree& tree, nanobind::handle name);
 // Loops inside each other: of several with one label, those are meant that are in one nest with the

@@ -19,6 +19,7 @@
 #include "client/python/ir_builder.h"
 #include "client/python/loop_names.h"
 #include "client/python/schedule_error.h"
+#include "client/python/view_equations.h"
 #include "common/base/suggestion.h"
 #include "common/looptree/actions/action_path.h"
 #include "common/looptree/datasets/benchmark.h"
@@ -176,6 +177,7 @@ LoopTree SwapLoops(const LoopTree& tree, const nb::object& one, const nb::object
 }
 
 LoopTree TrySwap(const LoopTree& tree, const nb::object& one, const nb::object& other) {
+  if (NamesOperation(tree, one) || NamesOperation(tree, other)) return tree;
   const auto loops = LoopsNamed(tree, {one, other});
   return looptree::Swap(tree, loops[0], loops[1]).value_or(tree);
 }
@@ -238,6 +240,12 @@ LoopTree ChangeReuse(const LoopTree& tree, nb::handle name, bool reusable) {
                                   : looptree::DisableReuse(tree, *chosen, node));
 }
 
+// loop_tool numbers the operation as the program does where it numbers loops, too.
+NodeId ProgramNode(const LoopTree& tree, nb::handle node) {
+  if (!nb::isinstance<nb::int_>(node)) return OperationNamed(tree, node);
+  return OperationNamed(tree, nb::str(("%" + nb::cast<std::string>(nb::str(node))).c_str()));
+}
+
 std::optional<std::vector<std::string>> ActionsFrom(const LoopTree& tree, const LoopTree& start) {
   const auto actions = looptree::ActionPath(start, tree);
   if (!actions) return std::nullopt;
@@ -297,10 +305,10 @@ void BindReading(nb::class_<LoopTree>& tree) {
           },
           "loop"_a)
       .def("flops", [](const LoopTree& t) { return looptree::FlopCount(t.program()); })
-      .def("dump", &DumpTree, "what"_a = nb::none(),
+      .def("dump", &DumpTree, "callback"_a = nb::none(),
            "The text, one line of it, or the text with what a callable gives for each ref.")
       .def("__str__", [](const LoopTree& t) { return looptree::TreeText(t, {}); })
-      .def("__repr__", [](const LoopTree& t) { return looptree::TreeText(t, {}); })
+      .def("__repr__", &DumpTree, "callback"_a = nb::none())
       .def("__eq__",
            [](const LoopTree& t, nb::handle other) {
              return nb::isinstance<LoopTree>(other) &&
@@ -393,14 +401,15 @@ void BindTransformations(nb::class_<LoopTree>& tree) {
           "disable_reuse",
           [](const LoopTree& t, nb::handle loop, nb::handle node) {
             return OrRaiseSchedule(
-                looptree::DisableReuse(t, LoopNamed(t, loop), OperationNamed(t, node)));
+                looptree::DisableReuse(t, LoopNamed(t, loop), ProgramNode(t, node)));
           },
-          "loop"_a, "node"_a, "The operation does not share the loop with what follows.")
+          "loop"_a, "node"_a,
+          "The operation does not share the loop with what follows. `node`: 5 or \"%5\" for %5.")
       .def(
           "enable_reuse",
           [](const LoopTree& t, nb::handle loop, nb::handle node) {
             return OrRaiseSchedule(
-                looptree::EnableReuse(t, LoopNamed(t, loop), OperationNamed(t, node)));
+                looptree::EnableReuse(t, LoopNamed(t, loop), ProgramNode(t, node)));
           },
           "loop"_a, "node"_a)
       .def(
@@ -429,6 +438,15 @@ void BindTransformations(nb::class_<LoopTree>& tree) {
                 looptree::SwapNodes(t, OperationNamed(t, one), OperationNamed(t, other)));
           },
           "one"_a, "other"_a, "Exchanges two operations in the order in which they run.")
+      .def(
+          "swap_vars",
+          [](const LoopTree& t, nb::handle node, nb::handle one, nb::handle other) {
+            return OrRaiseSchedule(
+                looptree::SwapVars(t, ProgramNode(t, node), DimNamed(t, one), DimNamed(t, other)));
+          },
+          "node"_a, "one"_a, "other"_a,
+          "Exchanges two dimensions in the memory of a result. `node`: 5 or \"%5\" for %5; "
+          "dimensions by number or name. Of a write it transposes the output.")
       .def(
           "rfactor",
           [](const LoopTree& t, nb::handle node, nb::handle loop) {
@@ -525,11 +543,23 @@ void BindIr(nb::module_& module) {
            "A dimension. Without a size it has that of the loops over it.")
       .def(
           "create_node",
-          [](IrBuilder& ir, nb::handle op, std::vector<NodeId> inputs, std::vector<DimId> vars) {
+          [](IrBuilder& ir, nb::handle op, std::vector<NodeId> inputs, std::vector<DimId> vars,
+             const nb::iterable& constraints, const nb::dict& symbols) {
+            const Op known = OpNamed(op);
+            if (known == Op::kView && inputs.size() == 1) {
+              return CreateViewOf(ir, inputs[0], std::move(vars), constraints, symbols);
+            }
+            if (nb::len(nb::tuple(constraints)) > 0) {
+              RaiseSchedule(fmt::format("only a view of one node has constraints, no {}",
+                                        looptree::OpName(known)));
+            }
             return ir.CreateNode(
-                {.op = OpNamed(op), .inputs = std::move(inputs), .dims = std::move(vars)});
+                {.op = known, .inputs = std::move(inputs), .dims = std::move(vars)});
           },
-          "op"_a, "inputs"_a, "vars"_a)
+          "op"_a, "inputs"_a, "vars"_a, "constraints"_a = nb::tuple(), "sym_var_map"_a = nb::dict(),
+          "`constraints`, of a view: pairs of equal expressions, as for Tensor.to; what lies "
+          "outside of the input reads 0. `sym_var_map`: which var each of their symbols stands "
+          "for, by the Symbol or its hash.")
       .def(
           "create_constant",
           [](IrBuilder& ir, double value, std::vector<DimId> vars) {

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+import loopfleet
 import loopfleet.loop_tool as lt
 
 
@@ -373,3 +374,151 @@ def test_what_only_the_facade_has():
         lt.cpu(tree)([raw])
     with pytest.raises(lt.ShapeError, match="72"):
         lt.cpu(tree)([raw, raw, raw])
+
+
+# ---- its names, as the wheel 0.1.0 lists them -----------------------------------------------------------------------
+
+NAMES = {
+    "": "Backend Compiled Compiler CompilerAllocation Expr IR Loop LoopTree Operation RawTensor Size Symbol SymbolGenerator "
+        "Tensor backends cpp cpu_interpreted deserialize get_default_backend load_lib nn set_default_backend "
+        "set_default_hardware symbols ui constant write read view copy add subtract multiply divide min max log exp sqrt abs "
+        "negate reciprocal name",
+    "Compiled": "__call__", "Compiler": "__init__", "Expr": "__add__ __mul__ __repr__",
+    "IR": "create_node create_var disable_reuse dump dump_var enable_reuse inputs loop_vars nodes op orders output_vars "
+          "outputs pointwise_vars priorities serialize set_inputs set_order set_outputs set_priority vars",
+    "Loop": "size tail var __eq__ __hash__",
+    "LoopTree": "__call__ annotate children copy_input decrease_reuse delete_copy disable_reuse dump enable_reuse flops "
+                "increase_reuse ir ir_node is_loop leaves loop loops map_ref merge next_ref parent previous_ref remove_loop "
+                "roots split swap_loops swap_nodes swap_vars trivially_parallel try_swap walk",
+    "RawTensor": "dump numel randn set to_numpy", "Symbol": "name __add__ __mul__ __eq__ __hash__",
+    "SymbolGenerator": "__enter__ __exit__ __getattr__",
+    "Tensor": "__add__ __getitem__ __mul__ __or__ __sub__ __truediv__ __neg__ clear_cache code compile compiled exp flatten "
+              "force_recompute ir loop_tree max max_reduce numpy pad reciprocal resolve set set_size shape sqrt sum "
+              "symbolic_shape to transpose unify",
+    "nn": "fill mean sigmoid swish relu relu6 hardswish tanh linear pad conv batch_norm"}
+
+
+@pytest.mark.parametrize("owner", NAMES)
+def test_each_name_is_there(owner):
+    missing = [name for name in NAMES[owner].split() if not hasattr(getattr(lt, owner) if owner else lt, name)]
+    assert missing == []
+
+
+def view_tree(size, length, constraints, others=()):
+    """A read of `size` elements, a view of them, and a write. `constraints`: of the symbols of the input and the view."""
+    ir = lt.IR()
+    x, y = ir.create_var("x"), ir.create_var("y")
+    rest = [ir.create_var(f"z{place}") for place, _ in enumerate(others)]
+    symbols = lt.symbols(" ".join(["X", "Y", *(f"Z{place}" for place, _ in enumerate(others))]))
+    read = ir.create_node(lt.read, [], [x])
+    view = ir.create_node(lt.view, [read], [y, *rest], constraints(*symbols), dict(zip(symbols, [x, y, *rest])))
+    write = ir.create_node(lt.write, [view], [y, *rest])
+    ir.set_inputs([read])
+    ir.set_outputs([write])
+    ir.set_order(read, [(x, (size, 0))])
+    for node in (view, write):
+        ir.set_order(node, [(y, (length, 0)), *((var, (other, 0)) for var, other in zip(rest, others))])
+    return lt.LoopTree(ir)
+
+
+def called(tree, values, size):
+    results = []
+    for function in (lt.cpp(tree), lt.cpu_interpreted(tree), lt.cpu(tree), tree):
+        out = lt.RawTensor(size).set(1337.0)
+        function([lt.RawTensor(len(values)).set(values), out])
+        results.append(out.to_numpy())
+    assert all(np.array_equal(result, results[0]) for result in results)
+    return results[0]
+
+
+def test_a_view_of_an_ir_by_equations():
+    values = np.arange(1, 9)
+    padded = view_tree(8, 10, lambda X, Y: [(Y, X + lt.Expr(1)), (lt.Size(Y), lt.Size(X) + lt.Expr(2))])
+    assert np.array_equal(called(padded, values, 10), np.pad(values, 1))
+    cut = view_tree(8, 6, lambda X, Y: [(X + lt.Expr(0), Y + lt.Expr(2))])
+    assert np.array_equal(called(cut, values, 6), values[2:])
+    strided = view_tree(8, 4, lambda X, Y: [(X, Y * lt.Expr(2) + lt.Expr(1))])
+    assert np.array_equal(called(strided, values, 4), values[1::2])
+    windows = view_tree(8, 6, lambda X, Y, Z: [(X, Y + Z), (lt.Size(Z), lt.Expr(3))], others=[3])
+    assert np.array_equal(called(windows, values, 18).reshape(6, 3), np.lib.stride_tricks.sliding_window_view(values, 3))
+
+
+def test_symbols_of_a_view_may_be_named_by_their_hash():
+    ir = lt.IR()
+    x, y = ir.create_var("x", 8), ir.create_var("y")
+    X, Y = lt.symbols("X Y")
+    read = ir.create_node("read", [], [x])
+    view = ir.create_node("view", [read], [y], constraints=[(Y, lt.Size(X) - 1 - X), (lt.Size(Y), lt.Size(X))],
+                          sym_var_map={hash(X): x, hash(Y): y})
+    write = ir.create_node("write", [view], [y])
+    ir.set_inputs([read])
+    ir.set_outputs([write])
+    for node in (view, write):
+        ir.set_order(node, [(y, (8, 0))])
+    assert np.array_equal(called(lt.LoopTree(ir), np.arange(8), 8), np.arange(8)[::-1])
+
+
+def test_a_view_of_an_ir_that_cannot_be_says_why():
+    ir = lt.IR()
+    x, y = ir.create_var("x", 8), ir.create_var("y", 4)
+    X, Y = lt.symbols("X Y")
+    both = {X: x, Y: y}
+    read = ir.create_node("read", [], [x])
+    nodes = list(ir.nodes)
+    for error, said, op, constraints, symbols in [
+            (lt.ScheduleError, "symbol Y stands for no var", "view", [(X, Y)], {X: x}),
+            (lt.ScheduleError, "there is no var 7", "view", [(X, Y)], {X: x, Y: 7}),
+            (lt.ScheduleError, "two symbols, X and Y, stand for var 0", "view", [(X, Y)], {X: x, Y: x}),
+            (lt.ScheduleError, "y has 4 elements, not 10", "view", [(Y, X + 1), (lt.Size(Y), lt.Size(X) + 2)], both),
+            (lt.ScheduleError, "y cannot have -1 elements", "view", [(Y, X), (lt.Size(Y), lt.Expr(-1))], both),
+            (lt.ScheduleError, "more than 2\\^63", "view", [(Y, X), (lt.Size(Y), (1 << 62) * lt.Size(X))], both),
+            (lt.ScheduleError, "only a view of one node has constraints, no add", "add", [(X, Y)], both),
+            (lt.ViewError, "product of symbols", "view", [(X, Y * Y)], both),
+            (lt.ViewError, "no equation gives the index along x", "view", [], both),
+            (TypeError, "a pair of expressions", "view", [(X, Y, X)], both),
+            (TypeError, "a Symbol, an Expr or a whole number", "view", [(X, "y")], both)]:
+        with pytest.raises(error, match=said):
+            ir.create_node(op, [read], [y], constraints, symbols)
+    assert ir.nodes == nodes
+
+
+def test_vars_are_swapped_in_memory():
+    a, b = np.random.randn(3, 4), np.random.randn(4, 5)
+    tree = mm(lt.Tensor(a), lt.Tensor(b)).loop_tree
+    inner, outer = tree.swap_vars(2, 0, 2), tree.swap_vars(4, "m", "n")
+    assert "%2[n, k, m] <- multiply" in str(inner) and "%4[n, m] <- write" in str(outer)
+    assert lt.swap_vars(outer, "%4", "n", "m") == tree
+    for swapped, expected in ((inner, a @ b), (outer, (a @ b).T)):
+        for function in (lt.cpp(swapped), lt.cpu_interpreted(swapped)):
+            out = lt.RawTensor(15)
+            function([lt.RawTensor(12).set(a), lt.RawTensor(20).set(b), out])
+            assert np.allclose(out.to_numpy(), expected.reshape(-1), atol=1e-3)
+    for arguments, said in (((0, 0, 1), "caller's memory"), ((3, 0, 1), "has no dimension k"), ((9, 0, 1), "no operation '%9'")):
+        with pytest.raises(lt.ScheduleError, match=said):
+            tree.swap_vars(*arguments)
+
+
+def test_numbers_and_callbacks_mean_what_they_meant():
+    tree = mm(lt.rand(3, 4), lt.rand(4, 5)).loop_tree
+    assert tree.disable_reuse(0, 2) == tree.disable_reuse(0, "%2") != tree  # the node of the program, not a line
+    assert tree.disable_reuse(0, 2).enable_reuse(0, 2) == tree
+    line = tree.leaves(-1)[0]
+    assert "copy(%0)" in str(tree.copy_input(line, 0))                      # a line
+    assert tree.try_swap(2, line) == tree                                   # the editor's step onto an operation
+    assert tree.dump(callback=lambda ref: "x").count(" x\n") == len(tree.loops) + len(tree.leaves(-1))
+    assert tree.__repr__(lambda ref: "x") == tree.dump(lambda ref: "x")
+    seen = []
+    tree.walk(lambda ref, depth: seen.append((ref, depth)), root=tree.loops[1])
+    assert seen[0] == (1, 0)
+
+
+def test_operations_are_numbers_and_names():
+    ir = mm(lt.rand(3, 4), lt.rand(4, 5)).ir
+    (product,) = (node for node in ir.nodes if ir.op(node) == lt.multiply)
+    assert product == 2 and ir.op(product) in (lt.add, lt.multiply) and ir.op(product) != lt.add
+    assert not ir.op(product) != lt.multiply and not lt.view != 3
+    assert lt.view == 3 and {lt.view: "v"}[3] == "v" and lt.Operation("exp") is lt.exp and lt.Operation(12) is lt.exp
+    with pytest.raises(ValueError, match="expp"):
+        lt.Operation("expp")
+    with pytest.raises(loopfleet.LoopfleetError, match="backends are built in: cpu"):
+        lt.load_lib("libloop_tool_cuda.so")

@@ -105,6 +105,24 @@ Checked<LoopTree> SwapNodes(const LoopTree& tree, NodeId one, NodeId other, cons
   return LoopTree::Build(tree.shared_program(), std::move(schedule), limits);
 }
 
+Checked<LoopTree> SwapVars(const LoopTree& tree, NodeId node, DimId one, DimId other,
+                           const Limits& limits) {
+  LF_TRY_VOID(CheckNode(tree, node));
+  Program program = tree.program();
+  std::vector<DimId>& dims = program.nodes[node].dims;
+  if (program.nodes[node].op == Op::kRead) {
+    return Illegal(fmt::format("{} is in its caller's memory", NodeText(tree, node)));
+  }
+  for (const DimId dim : {one, other}) {
+    if (std::ranges::find(dims, dim) != dims.end()) continue;
+    return Illegal(
+        fmt::format("the result of {} has no dimension {}", NodeText(tree, node),
+                    dim < program.dims.size() ? program.dims[dim].name : std::to_string(dim)));
+  }
+  std::iter_swap(std::ranges::find(dims, one), std::ranges::find(dims, other));
+  return Built(std::move(program), tree.schedule(), limits);
+}
+
 namespace {
 
 class Factorer {

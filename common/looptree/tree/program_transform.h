@@ -25,6 +25,12 @@ Checked<LoopTree> DeleteCopy(const LoopTree& tree, NodeId copy, const Limits& li
 Checked<LoopTree> SwapNodes(const LoopTree& tree, NodeId one, NodeId other,
                             const Limits& limits = {});
 
+// Exchanges two dimensions in the memory of the node's result. Of a write it transposes the output:
+// the program computes the same numbers in another order. Rejected for a read, whose memory is the
+// caller's, and for dimensions that the result lacks.
+Checked<LoopTree> SwapVars(const LoopTree& tree, NodeId node, DimId one, DimId other,
+                           const Limits& limits = {});
+
 // Reduces in two steps. `loop` is a loop that the node reduces over: its dimension becomes up to
 // three, what is outside of the loop, the loop's iterations and what is inside. A new operation
 // reduces over all but the iterations, one result for each of them; the node combines these. What

@@ -18,6 +18,7 @@ import numpy as _numpy
 from .. import _core
 from .._core import IR as _IR
 from .._core import Loop, LoopTree
+from ..errors import LoopfleetError
 from ..tensor import (Backend, DTypeError, Expr, GradientError, KernelError, ScheduleError, ShapeError, Size,
                       SizeConflict, SizeUnknown, Symbol, SymbolGenerator, Tensor, TensorError, ViewError, arange, backends,
                       compile, from_dlpack, get_default_backend, grad, load_schedules, nn, ones, rand, save_schedules, set_default_backend,
@@ -28,7 +29,7 @@ _sys.modules[__name__ + ".nn"] = nn  # import loopfleet.loop_tool.nn
 
 
 class Operation(_enum.IntEnum):
-    """The operations of an IR, by loop_tool's numbers; ours begin at 32."""
+    """The operations of an IR, by loop_tool's numbers; ours begin at 32. Equal to their names, which ``IR.op`` gives."""
 
     constant = 0
     write = 1
@@ -62,11 +63,25 @@ class Operation(_enum.IntEnum):
     sign = 43
     power = 44
 
+    @classmethod
+    def _missing_(cls, value: object) -> Operation | None:
+        return cls.__members__.get(value) if isinstance(value, str) else None
+
+    def __eq__(self, other: object) -> bool:
+        return self.name == other if isinstance(other, str) else int(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = _enum.IntEnum.__hash__
+
 
 add, mul, sub, div = Operation.add, Operation.multiply, Operation.subtract, Operation.divide
 read, write, view, copy, constant = Operation.read, Operation.write, Operation.view, Operation.copy, Operation.constant
 subtract, multiply, divide, negate, reciprocal = (Operation.subtract, Operation.multiply, Operation.divide, Operation.negate,
                                                   Operation.reciprocal)
+min, max, log, exp, sqrt, abs, name = (Operation.min, Operation.max, Operation.log, Operation.exp, Operation.sqrt, Operation.abs,
+                                       Operation.name_op)
 
 
 _SHORT_NAMES = {"mul": "multiply", "sub": "subtract", "div": "divide", "neg": "negate", "recip": "reciprocal"}
@@ -75,8 +90,13 @@ _SHORT_NAMES = {"mul": "multiply", "sub": "subtract", "div": "divide", "neg": "n
 class IR(_IR):
     """A program and its loops, made node by node; also takes loop_tool's short names of operations, such as "mul"."""
 
-    def create_node(self, op: Any, inputs: list[int], vars: list[int]) -> int:
-        return super().create_node(_SHORT_NAMES.get(op, op) if isinstance(op, str) else op, inputs, vars)
+    def create_node(self, op: Any, inputs: list[int], vars: list[int],
+                    constraints: Iterable[tuple[Expr | Symbol | int, Expr | Symbol | int]] = (),
+                    sym_var_map: dict[Symbol | int, int] = {}) -> int:  # noqa: B006 (never changed)
+        """``constraints``, of a view: pairs of equal expressions, as for Tensor.to. ``sym_var_map``: which var each of their
+        symbols stands for, by the Symbol or its hash. ViewError: an equation that is no view; ScheduleError: a symbol that
+        stands for no var."""
+        return super().create_node(_SHORT_NAMES.get(op, op) if isinstance(op, str) else op, inputs, vars, constraints, sym_var_map)
 
 
 class RawTensor:
@@ -156,19 +176,35 @@ def cpu(loop_tree: LoopTree, parallel: Iterable[int] = (), root: int = -1) -> Co
     return Compiled(loop_tree)
 
 
-class _Allocation:
+def cpp(loop_tree: LoopTree) -> Compiled:
+    return Compiled(loop_tree)
+
+
+def cpu_interpreted(loop_tree: LoopTree) -> Compiled:
+    """The tree's loops, walked without a compiler."""
+    return Compiled(loop_tree, interpreted=True)
+
+
+def load_lib(path: str) -> None:
+    """loop_tool's way to add a backend. LoopfleetError, always: the backends are those of ``backends()``."""
+    raise LoopfleetError(f"load_lib('{path}'): backends are built in: {', '.join(backends())}")
+
+
+class CompilerAllocation:
+    """``size`` elements of a buffer."""
+
     def __init__(self, size: int):
         self.size = size
 
     def __repr__(self) -> str:
-        return f"<Allocation size={self.size}>"
+        return f"<CompilerAllocation size={self.size}>"
 
 
 class Compiler:
     """``allocations``: for each operation of the tree, the elements of the buffer for its result."""
 
     def __init__(self, loop_tree: LoopTree):
-        self.allocations = {node: _Allocation(size) for node, size in _core.allocations_of(loop_tree.serialize())}
+        self.allocations = {node: CompilerAllocation(size) for node, size in _core.allocations_of(loop_tree.serialize())}
 
 
 def set_default_hardware(hardware: str) -> None:
@@ -197,7 +233,7 @@ def _by_method(name: str) -> Callable[..., Any]:
 
 # loop_tool's functions of trees are methods here.
 split, merge, swap, try_swap = map(_by_method, ("split", "merge", "swap", "try_swap"))
-annotate, add_loop, remove_loop = map(_by_method, ("annotate", "add_loop", "remove_loop"))
+annotate, add_loop, remove_loop, swap_loops, swap_vars = map(_by_method, ("annotate", "add_loop", "remove_loop", "swap_loops", "swap_vars"))
 decrease_reuse, increase_reuse = map(_by_method, ("decrease_reuse", "increase_reuse"))
 disable_reuse, enable_reuse = map(_by_method, ("disable_reuse", "enable_reuse"))
 copy_input, delete_copy, swap_nodes, map_ref = map(_by_method, ("copy_input", "delete_copy", "swap_nodes", "map_ref"))

@@ -77,6 +77,23 @@ TEST(ProgramTransform, SwapNodesChangesTheOrderOfIndependentOperations) {
             "%1 (exp) and %3 (add) cannot be exchanged: %3 (add) reads %1 (exp)");
 }
 
+TEST(ProgramTransform, SwapVarsChangesTheMemoryOfAResult) {
+  const LoopTree start = Opened("benchmark://mm-v0/mm6_8_4").start;
+  const auto inner = SwapVars(start, 2, 0, 2);
+  EXPECT_EQ(TextOf(inner),
+            "for m in 6 : L0\n"
+            " for k in 4 : L1\n"
+            "  for n in 8 : L2\n"
+            "   %2[n, k, m] <- multiply(%0, %1)\n"
+            "   %3[m, n] <- add(%2)\n"
+            " for n in 8 : L5\n"
+            "  %4[m, n] <- write(%3)\n");
+  EXPECT_EQ(KeyOf(*SwapVars(*inner, 2, 0, 2)), KeyOf(start));
+  EXPECT_EQ(TextOf(SwapVars(start, 3, 0, 1)), "the result of %3 (add) has no dimension k");
+  EXPECT_EQ(TextOf(SwapVars(start, 3, 0, 9)), "the result of %3 (add) has no dimension 9");
+  EXPECT_EQ(TextOf(SwapVars(start, 0, 0, 1)), "%0 (read) is in its caller's memory");
+}
+
 TEST(ProgramTransform, RfactorSumsPartsFirst) {
   const LoopTree start = Opened("benchmark://program-v0/reduce_add4_64").start;
   EXPECT_EQ(TextOf(Rfactor(start, 1, 1)), "L1 is all of k: split it first");

@@ -23,7 +23,7 @@ std::vector<TreeRef> LoopsOf(const LoopTree& tree) {
   return loops;
 }
 
-constexpr std::uint64_t kTransformations = 17;
+constexpr std::uint64_t kTransformations = 18;
 
 // Some of the loops around a loop, and itself, in any order.
 std::vector<TreeRef> SomeOfOneNest(const LoopTree& tree, TreeRef loop, SplitMix64& random) {
@@ -83,6 +83,16 @@ Checked<LoopTree> RandomTransformation(const LoopTree& tree, std::uint64_t which
       return DeleteCopy(tree, copy.value_or(node));
     }
     case 15: return SwapNodes(tree, node, any_node());
+    case 16: {
+      const auto inner = PickNode(tree, random, [&](NodeId id) {
+        const Node& candidate = tree.program().nodes[id];
+        return candidate.op != Op::kWrite && candidate.dims.size() > 1;
+      });
+      if (!inner) return SwapVars(tree, node, 0, 0);
+      const auto& dims = tree.program().nodes[*inner].dims;
+      return SwapVars(tree, *inner, dims[random.Below(dims.size())],
+                      dims[random.Below(dims.size())]);
+    }
     default: {
       const auto sum = PickNode(tree, random, [&](NodeId id) {
         return tree.program().IsReduction(id) && !tree.LoopsOf(id).empty();
