@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "common/base/enum_names.h"
+#include "common/job/job_spec.h"
 
 namespace loopfleet {
 

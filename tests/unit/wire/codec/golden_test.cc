@@ -3,8 +3,10 @@
 //
 // Only decoding is tested against the bytes: fields added later make the structures wider, so a
 // later version may write other bytes for the same meaning. LOOPFLEET_UPDATE_GOLDEN=1 writes
-// missing files and never overwrites one.
+// missing files and never overwrites one. A structure without the zeros at its end is the same in
+// all versions, so RandomJobs and RandomWorkers compare what is written, too.
 
+#include <capnp/message.h>
 #include <capnp/schema.h>
 #include <gtest/gtest.h>
 
@@ -16,11 +18,18 @@
 #include <string>
 #include <variant>
 
+#include "common/base/content_key.h"
+#include "common/job/field_json.h"
+#include "common/job/job_fields.h"
+#include "common/job/outcome_json.h"
 #include "common/wire/codec/codec.h"
+#include "common/wire/codec/frame.h"
+#include "common/wire/codec/submission_digest.h"
 #include "schema/client.capnp.h"
 #include "schema/worker.capnp.h"
 #include "tests/support/paths.h"
 #include "tests/unit/wire/codec/fixed_messages.h"
+#include "tests/unit/wire/codec/random_messages.h"
 
 namespace loopfleet::wire {
 namespace {
@@ -107,6 +116,66 @@ TEST(Golden, ContentDigest) {
   const auto request = FixedRequests()[1].second;
   EXPECT_EQ(ContentDigest(std::get<SubmitJobs>(request.message)),
             "4f467900a7f48c6910b276e676c23763");
+}
+
+// The frame as canonical Cap'n Proto: zeros at the end of a structure are left out.
+template <class Root>
+std::string Canonical(std::string_view frame) {
+  const auto canonical = DecodeFrame<Root>(frame, [](typename Root::Reader root) {
+    const kj::Array<capnp::word> words = capnp::canonicalize(root);
+    return std::string(words.asChars().begin(), words.asChars().size());
+  });
+  EXPECT_TRUE(canonical.has_value());
+  return canonical.value_or("");
+}
+
+std::string HashOf(const Json& json) { return ContentKey::Of(json.dump()).ToString(); }
+
+// The optional fields that differ from their defaults, by name and as job lines have them.
+Json FieldsOf(const JobSpec& spec) {
+  static const JobSpec kDefaults;
+  Json fields = Json::object();
+  ForEachField(
+      [&](const JobField& field, const auto& value, const auto& when_unset) {
+        if (value != when_unset) fields[field.name] = FieldJson<Json>(value);
+      },
+      spec, kDefaults);
+  return fields;
+}
+
+TEST(Golden, RandomJobs) {
+  RandomMessages random(12);
+  SubmitJobs made{.request_id = random.AnUuid()};
+  for (int i = 0; i < 40; ++i) made.jobs.push_back(random.Spec());
+  const std::string golden =
+      GoldenBytes("1.2/random_jobs.bin", Encode(ClientRequest{.message = made}));
+  const auto decoded = DecodeClientRequest(golden);
+  ASSERT_TRUE(decoded.has_value());
+  const auto& submit = std::get<SubmitJobs>(decoded->message);
+  ASSERT_EQ(submit.jobs.size(), 40u);
+  Json fields;
+  for (const JobSpec& spec : submit.jobs) fields.push_back(FieldsOf(spec));
+  EXPECT_EQ(HashOf(fields), "c7516dac3c0229c1ef17b89133021138");
+  EXPECT_EQ(SubmissionDigest(submit), "fb17e0ed9d03c6a31438656101695be49");
+  EXPECT_EQ(Canonical<schema::ClientRequest>(Encode(*decoded)),
+            Canonical<schema::ClientRequest>(golden));
+}
+
+TEST(Golden, RandomWorkers) {
+  RandomMessages random(12);
+  WorkerList made;
+  for (int i = 0; i < 20; ++i) made.workers.push_back(random.Worker());
+  const std::string golden =
+      GoldenBytes("1.2/random_workers.bin", Encode(CoordinatorReply{.message = made}));
+  const auto decoded = DecodeCoordinatorReply(golden);
+  ASSERT_TRUE(decoded.has_value());
+  const auto& workers = std::get<WorkerList>(decoded->message).workers;
+  ASSERT_EQ(workers.size(), 20u);
+  Json hardware;
+  for (const WorkerInfo& worker : workers) hardware.push_back(HardwareJson(worker.hardware));
+  EXPECT_EQ(HashOf(hardware), "42e37ae66d42d23f59b9828fafe83139");
+  EXPECT_EQ(Canonical<schema::CoordinatorReply>(Encode(*decoded)),
+            Canonical<schema::CoordinatorReply>(golden));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ class RandomMessages {
   WorkerMessage Message(std::size_t kind);
   WorkerCommand Command(std::size_t kind);
 
+  Uuid AnUuid();
   JobSpec Spec();
   Observed AnObserved();
   Evaluation AnEvaluation();
@@ -43,7 +44,6 @@ class RandomMessages {
   double Real() { return static_cast<double>(Below(1'000'000'000) + 1) / 1024.0; }
   std::string Text(std::size_t max_characters = 24);
   std::vector<std::string> Texts(std::size_t max_count);
-  Uuid AnUuid();
   ProtocolVersion Version();
   WallTime Time() { return WallTime(Nanos(static_cast<std::int64_t>(random_.Next() >> 1))); }
   looptree::Action AnAction();
