@@ -27,7 +27,7 @@ struct HardwareFacts {
   model @2 :Text;
   isa @3 :Text;              # "avx512", "avx2", "baseline", "neon"
   microcode @4 :Text;
-  clockMhz @5 :Float64;      # finite; the reference clock that times are stated at
+  clockMhz @5 :Float64;      # finite, not below 0; the reference clock that times are stated at
   physicalCores @6 :UInt32;
   logicalCores @7 :UInt32;
   l1dBytes @8 :UInt64;       # of one core

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "common/job/job_spec.h"
 
@@ -40,6 +41,56 @@ struct HardwareFacts {
   std::string kernel;  // operating system and its release
   friend bool operator==(const HardwareFacts&, const HardwareFacts&) = default;
 };
+
+struct HardwareFact {
+  std::string_view name;  // its column in the store
+  std::string_view json;  // "": JSON does not have it
+  bool is_rate = false;   // JSON has it in 1e9 per second, or null
+};
+// The fact that this member of HardwareFacts, or of DevicePeaks, holds.
+template <auto kMember>
+struct FactOf : HardwareFact {};
+
+// visit(fact, value of each of `facts`), where the fact is a FactOf, in the order of the store's
+// columns. Messages, the store and JSON go through it, and Python and the page through JSON.
+template <class Visitor, class... Facts>
+void ForEachFact(Visitor&& visit, Facts&... facts) {
+  // By position, so that this does not compile when HardwareFacts or DevicePeaks grow.
+  [[maybe_unused]] const auto complete = [](const HardwareFacts& all, const DevicePeaks& peaks) {
+    [[maybe_unused]] const auto& [device, hardware_class, model, isa, microcode, clock_mhz,
+                                  physical_cores, logical_cores, l1d_bytes, l2_bytes, l3_bytes,
+                                  memory_bytes, its_peaks, host, kernel] = all;
+    [[maybe_unused]] const auto& [flop_per_second, read_bytes_per_second, triad_bytes_per_second] =
+        peaks;
+  };
+  const auto row = [&]<auto kMember>(const FactOf<kMember>& fact) {
+    visit(fact, (facts.*kMember)...);
+  };
+  const auto peak = [&]<auto kMember>(const FactOf<kMember>& fact) {
+    visit(fact, (facts.peaks.*kMember)...);
+  };
+  using All = HardwareFacts;
+  row(FactOf<&All::device>{{"device", ""}});
+  row(FactOf<&All::hardware_class>{{"class", "class"}});
+  row(FactOf<&All::model>{{"model", "model"}});
+  row(FactOf<&All::isa>{{"isa", "isa"}});
+  row(FactOf<&All::microcode>{{"microcode", "microcode"}});
+  row(FactOf<&All::clock_mhz>{{"clock_mhz", "clock_mhz"}});
+  row(FactOf<&All::physical_cores>{{"physical_cores", ""}});
+  row(FactOf<&All::logical_cores>{{"logical_cores", ""}});
+  row(FactOf<&All::l1d_bytes>{{"l1d_bytes", ""}});
+  row(FactOf<&All::l2_bytes>{{"l2_bytes", ""}});
+  row(FactOf<&All::l3_bytes>{{"l3_bytes", ""}});
+  row(FactOf<&All::memory_bytes>{{"memory_bytes", ""}});
+  row(FactOf<&All::host>{{"host", "host"}});
+  row(FactOf<&All::kernel>{{"kernel", "kernel"}});
+  using Peaks = DevicePeaks;
+  peak(FactOf<&Peaks::flop_per_second>{{"peak_flop_per_second", "peak_gflop_per_second", true}});
+  peak(
+      FactOf<&Peaks::read_bytes_per_second>{{"read_bytes_per_second", "read_gb_per_second", true}});
+  peak(FactOf<&Peaks::triad_bytes_per_second>{
+      {"triad_bytes_per_second", "triad_gb_per_second", true}});
+}
 
 // The compiler that built the kernel. Another one may build a different kernel from the same tree.
 struct CompilerFacts {

@@ -47,6 +47,12 @@ struct EnumNames<CacheState> {
 };
 
 template <>
+struct EnumNames<Freshness> {
+  static constexpr std::array kAll = {NamedValue{Freshness::kAllowStored, "allow_stored"},
+                                      NamedValue{Freshness::kMeasureAgain, "measure_again"}};
+};
+
+template <>
 struct EnumNames<ProfileLevel> {
   static constexpr std::array kAll = {
       NamedValue{ProfileLevel::kNone, "none"}, NamedValue{ProfileLevel::kRoots, "roots"},
@@ -89,6 +95,7 @@ inline constexpr double kMinPrecision = 0.001;
 inline constexpr double kMaxPrecision = 0.5;
 inline constexpr double kLeastBudgetMs = 0.1;
 inline constexpr double kMostBudgetMs = 10'000;
+inline constexpr std::size_t kMostTagBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kMostPasses = 1024;
 inline constexpr std::size_t kMostPassBytes = 512;  // of each
 inline constexpr std::size_t kMostObserved = 32;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "common/looptree/actions/action.h"
 
@@ -116,19 +117,22 @@ Json ObservedJson(const Observed& observed) {
 }
 
 Json HardwareJson(const HardwareFacts& facts) {
-  const auto rate = [](double per_second) {
-    return per_second > 0 ? Json(per_second / 1e9) : Json(nullptr);
-  };
-  return Json{{"class", facts.hardware_class},
-              {"model", facts.model},
-              {"isa", facts.isa},
-              {"clock_mhz", facts.clock_mhz},
-              {"microcode", facts.microcode},
-              {"host", facts.host},
-              {"kernel", facts.kernel},
-              {"peak_gflop_per_second", rate(facts.peaks.flop_per_second)},
-              {"read_gb_per_second", rate(facts.peaks.read_bytes_per_second)},
-              {"triad_gb_per_second", rate(facts.peaks.triad_bytes_per_second)}};
+  // A mirror's keys hash this text, so the order stays.
+  Json json{{"class", nullptr}, {"model", nullptr}, {"isa", nullptr}, {"clock_mhz", nullptr}};
+  ForEachFact(
+      [&]<class T>(const HardwareFact& fact, const T& value) {
+        if constexpr (std::is_same_v<T, double>) {
+          if (fact.is_rate) {
+            json[fact.json] = value > 0 ? Json(value / 1e9) : Json(nullptr);
+            return;
+          }
+        }
+        if constexpr (!std::is_enum_v<T>) {
+          if (!fact.json.empty()) json[fact.json] = value;
+        }
+      },
+      facts);
+  return json;
 }
 
 void AddNotes(const std::vector<std::string>& notes, Json& json) {

@@ -32,7 +32,7 @@ inline constexpr std::size_t kMaxHindranceBytes = 256;
 // One encoded job, and its texts.
 inline constexpr std::size_t kMaxJobBytes = std::size_t{384} << 10;
 inline constexpr std::size_t kMaxUriBytes = 4096;
-inline constexpr std::size_t kMaxTagBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kMaxTagBytes = kMostTagBytes;
 inline constexpr std::size_t kMaxLabels = kMostLabels;
 inline constexpr std::size_t kMaxLabelBytes =
     kMostLabelBytes;  // also of an affinity and a capability

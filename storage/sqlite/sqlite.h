@@ -122,8 +122,8 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   // Prepares the statement on its first use. Statements are cached by the address of their text:
-  // pass literals only. A statement cannot run twice at a time, and two cannot be bound at a time:
-  // bind all parameters of one, and run it, before the next.
+  // pass literals and statics only. A statement cannot run twice at a time, and two cannot be bound
+  // at a time: bind all parameters of one, and run it, before the next.
   Result<Query> Start(const char* sql);
   // The same for a text that is not a literal; prepared for this run only.
   Result<Query> StartOnce(const std::string& sql);

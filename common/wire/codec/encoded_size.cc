@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
+#include "common/job/job_fields.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec/codec.h"
 
@@ -36,9 +38,13 @@ std::size_t SourceBytes(const looptree::Source& source) {
 }
 
 std::size_t HardwareBytes(const HardwareFacts& facts) {
-  return kHardwareBytes + FactBytes(facts.hardware_class) + FactBytes(facts.model) +
-         FactBytes(facts.isa) + FactBytes(facts.microcode) + FactBytes(facts.host) +
-         FactBytes(facts.kernel);
+  std::size_t bytes = kHardwareBytes;
+  ForEachFact(
+      [&]<class T>(const HardwareFact& /*fact*/, const T& value) {
+        if constexpr (std::is_same_v<T, std::string>) bytes += FactBytes(value);
+      },
+      facts);
+  return bytes;
 }
 
 std::size_t CompilerBytes(const CompilerFacts& facts) {
@@ -74,11 +80,16 @@ std::size_t VerdictBytes(const Evaluation& evaluation) {
 }  // namespace
 
 std::size_t EncodedSize(const JobSpec& spec) {
-  std::size_t bytes = kJobBytes + SourceBytes(spec.source) + spec.actions.size() * kActionBytes +
-                      TextBytes(spec.tag) + TextBytes(spec.affinity);
-  for (const auto* texts : {&spec.labels, &spec.passes, &spec.observe}) {
-    for (const std::string& text : *texts) bytes += kPointerBytes + TextBytes(text);
-  }
+  std::size_t bytes = kJobBytes + SourceBytes(spec.source) + spec.actions.size() * kActionBytes;
+  ForEachField(
+      [&]<class T>(const JobField&, const T& value) {
+        if constexpr (std::is_same_v<T, std::string>) {
+          bytes += TextBytes(value);
+        } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+          for (const std::string& text : value) bytes += kPointerBytes + TextBytes(text);
+        }
+      },
+      spec);
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 #include "common/wire/codec/facts_codec.h"
 
 #include <limits>
+#include <type_traits>
 
 #include "common/wire/codec/job_codec.h"
 #include "common/wire/codec/utf8.h"
@@ -10,9 +11,28 @@ namespace {
 
 constexpr std::int64_t kNoAction = -1;
 
-constexpr EnumTable kDeviceKinds{
-    "device kind", std::array{std::pair{schema::DeviceKind::CPU, DeviceKind::kCpu},
-                              std::pair{schema::DeviceKind::CUDA, DeviceKind::kCuda}}};
+using In = schema::HardwareFacts::Reader;
+using Out = schema::HardwareFacts::Builder;
+struct HardwarePlaces
+    : Place<&HardwareFacts::device, &In::getDevice, &Out::setDevice>,
+      Place<&HardwareFacts::hardware_class, &In::getHardwareClass, &Out::setHardwareClass>,
+      Place<&HardwareFacts::model, &In::getModel, &Out::setModel>,
+      Place<&HardwareFacts::isa, &In::getIsa, &Out::setIsa>,
+      Place<&HardwareFacts::microcode, &In::getMicrocode, &Out::setMicrocode>,
+      Place<&HardwareFacts::clock_mhz, &In::getClockMhz, &Out::setClockMhz>,
+      Place<&HardwareFacts::physical_cores, &In::getPhysicalCores, &Out::setPhysicalCores>,
+      Place<&HardwareFacts::logical_cores, &In::getLogicalCores, &Out::setLogicalCores>,
+      Place<&HardwareFacts::l1d_bytes, &In::getL1dBytes, &Out::setL1dBytes>,
+      Place<&HardwareFacts::l2_bytes, &In::getL2Bytes, &Out::setL2Bytes>,
+      Place<&HardwareFacts::l3_bytes, &In::getL3Bytes, &Out::setL3Bytes>,
+      Place<&HardwareFacts::memory_bytes, &In::getMemoryBytes, &Out::setMemoryBytes>,
+      Place<&HardwareFacts::host, &In::getHost, &Out::setHost>,
+      Place<&HardwareFacts::kernel, &In::getKernel, &Out::setKernel>,
+      Place<&DevicePeaks::flop_per_second, &In::getPeakFlopPerSecond, &Out::setPeakFlopPerSecond>,
+      Place<&DevicePeaks::read_bytes_per_second, &In::getReadBytesPerSecond,
+            &Out::setReadBytesPerSecond>,
+      Place<&DevicePeaks::triad_bytes_per_second, &In::getTriadBytesPerSecond,
+            &Out::setTriadBytesPerSecond> {};
 
 std::optional<std::uint32_t> ReadActionIndex(std::int64_t index) {
   if (index == kNoAction) return std::nullopt;
@@ -51,45 +71,36 @@ Failure ReadFailure(schema::Failure::Reader reader) {
 }
 
 void WriteHardware(const HardwareFacts& facts, schema::HardwareFacts::Builder builder) {
-  builder.setDevice(kDeviceKinds.ToWire(facts.device));
-  builder.setHardwareClass(TextOf(FactText(facts.hardware_class)));
-  builder.setModel(TextOf(FactText(facts.model)));
-  builder.setIsa(TextOf(FactText(facts.isa)));
-  builder.setMicrocode(TextOf(FactText(facts.microcode)));
-  builder.setClockMhz(facts.clock_mhz);
-  builder.setPhysicalCores(facts.physical_cores);
-  builder.setLogicalCores(facts.logical_cores);
-  builder.setL1dBytes(facts.l1d_bytes);
-  builder.setL2Bytes(facts.l2_bytes);
-  builder.setL3Bytes(facts.l3_bytes);
-  builder.setMemoryBytes(facts.memory_bytes);
-  builder.setHost(TextOf(FactText(facts.host)));
-  builder.setKernel(TextOf(FactText(facts.kernel)));
-  builder.setPeakFlopPerSecond(facts.peaks.flop_per_second);
-  builder.setReadBytesPerSecond(facts.peaks.read_bytes_per_second);
-  builder.setTriadBytesPerSecond(facts.peaks.triad_bytes_per_second);
+  ForEachFact(
+      [&]<auto kMember, class T>(const FactOf<kMember>& /*fact*/, const T& value) {
+        constexpr auto kSet = PlaceIn<HardwarePlaces, kMember>::kSet;
+        if constexpr (std::is_same_v<T, std::string>) {
+          (builder.*kSet)(TextOf(FactText(value)));
+        } else if constexpr (std::is_same_v<T, DeviceKind>) {
+          (builder.*kSet)(static_cast<schema::DeviceKind>(value));
+        } else {
+          (builder.*kSet)(value);
+        }
+      },
+      facts);
 }
 
 HardwareFacts ReadHardware(schema::HardwareFacts::Reader reader) {
   HardwareFacts facts;
-  facts.device = kDeviceKinds.FromWire(reader.getDevice());
-  facts.hardware_class = ReadFact(reader.getHardwareClass(), "hardware class");
-  facts.model = ReadFact(reader.getModel(), "hardware model");
-  facts.isa = ReadFact(reader.getIsa(), "instruction set");
-  facts.microcode = ReadFact(reader.getMicrocode(), "microcode");
-  facts.clock_mhz = ReadFinite(reader.getClockMhz(), "clock");
-  facts.physical_cores = reader.getPhysicalCores();
-  facts.logical_cores = reader.getLogicalCores();
-  facts.l1d_bytes = reader.getL1dBytes();
-  facts.l2_bytes = reader.getL2Bytes();
-  facts.l3_bytes = reader.getL3Bytes();
-  facts.memory_bytes = reader.getMemoryBytes();
-  facts.host = ReadFact(reader.getHost(), "host name");
-  facts.kernel = ReadFact(reader.getKernel(), "kernel");
-  facts.peaks = {
-      .flop_per_second = ReadAmount(reader.getPeakFlopPerSecond(), "peak flop/s"),
-      .read_bytes_per_second = ReadAmount(reader.getReadBytesPerSecond(), "peak read"),
-      .triad_bytes_per_second = ReadAmount(reader.getTriadBytesPerSecond(), "peak triad")};
+  ForEachFact(
+      [&]<auto kMember, class T>(const FactOf<kMember>& fact, T& place) {
+        const auto value = (reader.*PlaceIn<HardwarePlaces, kMember>::kGet)();
+        if constexpr (std::is_same_v<T, std::string>) {
+          place = ReadFact(value, fact.name);
+        } else if constexpr (std::is_same_v<T, DeviceKind>) {
+          place = ReadEnum<DeviceKind>(static_cast<std::uint16_t>(value), fact.name);
+        } else if constexpr (std::is_same_v<T, double>) {
+          place = ReadAmount(value, fact.name);
+        } else {
+          place = value;
+        }
+      },
+      facts);
   return facts;
 }
 
@@ -109,7 +120,7 @@ void WriteConditions(const Conditions& conditions, schema::Conditions::Builder b
   WriteHardware(conditions.hardware, builder.initHardware());
   WriteCompiler(conditions.compiler, builder.initCompiler());
   builder.setThreads(conditions.threads);
-  builder.setCache(kCacheStates.ToWire(conditions.cache));
+  builder.setCache(static_cast<schema::CacheState>(conditions.cache));
   builder.setPolicy(TextOf(FactText(conditions.policy)));
   builder.setIsolation(TextOf(FactText(conditions.isolation)));
 }
@@ -119,7 +130,8 @@ Conditions ReadConditions(schema::Conditions::Reader reader) {
   conditions.hardware = ReadHardware(reader.getHardware());
   conditions.compiler = ReadCompiler(reader.getCompiler());
   conditions.threads = reader.getThreads();
-  conditions.cache = kCacheStates.FromWire(reader.getCache());
+  conditions.cache =
+      ReadEnum<CacheState>(static_cast<std::uint16_t>(reader.getCache()), "cache state");
   conditions.policy = ReadFact(reader.getPolicy(), "measuring policy");
   conditions.isolation = ReadFact(reader.getIsolation(), "isolation");
   return conditions;

@@ -18,6 +18,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/enum_names.h"
 #include "common/base/uuid.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec/frame.h"
@@ -79,6 +80,35 @@ std::vector<Id> ReadIds(capnp::List<std::uint64_t>::Reader list, std::uint32_t m
 template <class Id>
 void WriteIds(std::span<const Id> ids, capnp::List<std::uint64_t>::Builder list) {
   for (unsigned i = 0; i < ids.size(); ++i) list.set(i, ids[i].value);
+}
+
+// A member of a struct, and the field of the schema that it travels in. A list's kSetter makes one.
+template <auto kMember, auto kGetter, auto kSetter>
+struct Place {
+  static constexpr auto kGet = kGetter;
+  static constexpr auto kSet = kSetter;
+};
+template <auto kMember, auto kGetter, auto kSetter>
+Place<kMember, kGetter, kSetter> PlaceOf(const Place<kMember, kGetter, kSetter>& place);
+// The one of `Places`, which derives from a Place for each member. A member that has none does not
+// compile.
+template <class Places, auto kMember>
+using PlaceIn = decltype(PlaceOf<kMember>(Places{}));
+
+// An enumeration whose values have the numbers of the schema's enumerants.
+template <class E>
+E ReadEnum(std::uint16_t number, std::string_view what) {
+  constexpr auto& kAll = EnumNames<E>::kAll;
+  static_assert([] {
+    for (std::size_t i = 0; i < kAll.size(); ++i) {
+      if (static_cast<std::size_t>(kAll[i].value) != i) return false;
+    }
+    return true;
+  }());
+  if (number >= kAll.size()) {
+    RefuseUnsupported(fmt::format("{} {} is not known to this version", what, number));
+  }
+  return static_cast<E>(number);
 }
 
 // Maps an enumeration of the schema to its counterpart in the domain.

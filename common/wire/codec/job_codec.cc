@@ -1,46 +1,36 @@
 #include "common/wire/codec/job_codec.h"
 
+#include "common/job/job_fields.h"
 #include "common/wire/codec/codec.h"
 
 namespace loopfleet::wire {
 namespace {
 
-using looptree::OnIllegal;
-using looptree::RuleSet;
+using Reader = schema::JobSpec::Reader;
+using Builder = schema::JobSpec::Builder;
 
-constexpr EnumTable kRuleSets{
-    "rule set", std::array{std::pair{schema::RuleSet::STRUCTURAL, RuleSet::kStructural},
-                           std::pair{schema::RuleSet::LOOP_NEST, RuleSet::kLoopNest},
-                           std::pair{schema::RuleSet::LOOP_NEST58, RuleSet::kLoopNest58}}};
-
-constexpr EnumTable kOnIllegals{"on_illegal",
-                                std::array{std::pair{schema::OnIllegal::REJECT, OnIllegal::kReject},
-                                           std::pair{schema::OnIllegal::SKIP, OnIllegal::kSkip}}};
-
-constexpr EnumTable kDeviceWishes{
-    "device",
-    std::array{std::pair{schema::DeviceRequest::BY_BENCHMARK, DeviceRequest::kByBenchmark},
-               std::pair{schema::DeviceRequest::CPU, DeviceRequest::kCpu},
-               std::pair{schema::DeviceRequest::CUDA, DeviceRequest::kCuda},
-               std::pair{schema::DeviceRequest::ANY, DeviceRequest::kAny}}};
-
-constexpr EnumTable kFreshnesses{
-    "freshness",
-    std::array{std::pair{schema::Freshness::STORED_MAY_ANSWER, Freshness::kAllowStored},
-               std::pair{schema::Freshness::MEASURE_ANEW, Freshness::kMeasureAgain}}};
-
-constexpr EnumTable kProfileLevels{
-    "profile", std::array{std::pair{schema::ProfileLevel::NONE, ProfileLevel::kNone},
-                          std::pair{schema::ProfileLevel::ROOTS, ProfileLevel::kRoots},
-                          std::pair{schema::ProfileLevel::LOOPS, ProfileLevel::kLoops},
-                          std::pair{schema::ProfileLevel::LINES, ProfileLevel::kLines}}};
-
-using OptionalDialect = std::optional<looptree::Dialect>;
-constexpr EnumTable kDialects{
-    "dialect",
-    std::array{std::pair{schema::Dialect::OF_BENCHMARK, OptionalDialect{}},
-               std::pair{schema::Dialect::SIMPLE, OptionalDialect{looptree::Dialect::kSimple}},
-               std::pair{schema::Dialect::AGENT, OptionalDialect{looptree::Dialect::kAgent}}}};
+struct Places
+    : Place<&JobSpec::rules, &Reader::getRules, &Builder::setRules>,
+      Place<&JobSpec::on_illegal, &Reader::getOnIllegal, &Builder::setOnIllegal>,
+      Place<&JobSpec::merge_all_first, &Reader::getMergeAllFirst, &Builder::setMergeAllFirst>,
+      Place<&JobSpec::dialect, &Reader::getDialect, &Builder::setDialect>,
+      Place<&JobSpec::device, &Reader::getDevice, &Builder::setDevice>,
+      Place<&JobSpec::freshness, &Reader::getFreshness, &Builder::setFreshness>,
+      Place<&JobSpec::tag, &Reader::getTag, &Builder::setTag>,
+      Place<&JobSpec::priority, &Reader::getPriority, &Builder::setPriority>,
+      Place<&JobSpec::threads, &Reader::getThreads, &Builder::setThreads>,
+      Place<&JobSpec::cache, &Reader::getCache, &Builder::setCache>,
+      Place<&JobSpec::labels, &Reader::getLabels, &Builder::initLabels>,
+      Place<&JobSpec::affinity, &Reader::getAffinity, &Builder::setAffinity>,
+      Place<&JobSpec::precision, &Reader::getPrecision, &Builder::setPrecision>,
+      Place<&JobSpec::budget_ms, &Reader::getBudgetMs, &Builder::setBudgetMs>,
+      Place<&JobSpec::cut_above_ns, &Reader::getCutAboveNs, &Builder::setCutAboveNs>,
+      Place<&JobSpec::deadline_s, &Reader::getDeadlineS, &Builder::setDeadlineS>,
+      Place<&JobSpec::max_age_s, &Reader::getMaxAgeS, &Builder::setMaxAgeS>,
+      Place<&JobSpec::min_grade, &Reader::getMinGrade, &Builder::setMinGrade>,
+      Place<&JobSpec::passes, &Reader::getPasses, &Builder::initPasses>,
+      Place<&JobSpec::observe, &Reader::getObserve, &Builder::initObserve>,
+      Place<&JobSpec::profile, &Reader::getProfile, &Builder::setProfile> {};
 
 // One overload for each action: a new action does not compile until it has a union member.
 struct ActionWriter {
@@ -69,48 +59,63 @@ struct SourceWriter {
 
 std::string StringOf(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
 
-void WriteLaterFields(const JobSpec& spec, schema::JobSpec::Builder builder) {
-  builder.setPriority(spec.priority);
-  builder.setThreads(spec.threads);
-  builder.setCache(kCacheStates.ToWire(spec.cache));
-  if (!spec.labels.empty()) {
-    WriteTexts(spec.labels, builder.initLabels(static_cast<unsigned>(spec.labels.size())));
+// What travels for a value.
+template <class T>
+auto WireValue(const T& value) {
+  if constexpr (std::is_same_v<T, Grade>) {
+    return static_cast<std::uint8_t>(value == Grade::kD ? 0 : static_cast<int>(value) + 1);
+  } else if constexpr (std::is_same_v<T, std::optional<looptree::Dialect>>) {
+    return static_cast<std::uint16_t>(value ? static_cast<int>(*value) + 1 : 0);
+  } else if constexpr (std::is_enum_v<T>) {
+    return static_cast<std::uint16_t>(value);
+  } else {
+    return value;
   }
-  if (!spec.affinity.empty()) builder.setAffinity(TextOf(spec.affinity));
-  builder.setPrecision(spec.precision);
-  builder.setBudgetMs(spec.budget_ms);
-  builder.setCutAboveNs(spec.cut_above_ns);
-  builder.setDeadlineS(spec.deadline_s);
-  builder.setMaxAgeS(spec.max_age_s);
-  const bool any_grade = spec.min_grade == Grade::kD;
-  builder.setMinGrade(any_grade ? 0 : static_cast<std::uint8_t>(spec.min_grade) + 1);
-  if (!spec.passes.empty()) {
-    WriteTexts(spec.passes, builder.initPasses(static_cast<unsigned>(spec.passes.size())));
-  }
-  if (!spec.observe.empty()) {
-    WriteTexts(spec.observe, builder.initObserve(static_cast<unsigned>(spec.observe.size())));
-  }
-  builder.setProfile(kProfileLevels.ToWire(spec.profile));
 }
 
-void ReadLaterFields(schema::JobSpec::Reader reader, JobSpec& spec) {
-  spec.priority = reader.getPriority();
-  spec.threads = reader.getThreads();
-  spec.cache = kCacheStates.FromWire(reader.getCache());
-  for (const auto label : reader.getLabels()) spec.labels.push_back(StringOf(label));
-  spec.affinity = StringOf(reader.getAffinity());
-  spec.precision = reader.getPrecision();
-  spec.budget_ms = reader.getBudgetMs();
-  spec.cut_above_ns = reader.getCutAboveNs();
-  spec.deadline_s = reader.getDeadlineS();
-  spec.max_age_s = reader.getMaxAgeS();
-  const std::uint8_t grade = reader.getMinGrade();
-  if (grade > kAllGrades.size()) RefuseMalformed(fmt::format("minGrade is {}", grade));
-  spec.min_grade = grade == 0 ? Grade::kD : kAllGrades[grade - 1];
-  for (const auto pass : reader.getPasses()) spec.passes.push_back(StringOf(pass));
-  for (const auto name : reader.getObserve()) spec.observe.push_back(StringOf(name));
-  spec.profile = kProfileLevels.FromWire(reader.getProfile());
-}
+struct FieldWriter {
+  Builder builder;
+
+  template <auto kMember, class T>
+  void operator()(const FieldOf<kMember>& /*field*/, const T& value) {
+    using At = PlaceIn<Places, kMember>;
+    if constexpr (std::is_same_v<T, std::string>) {
+      if (!value.empty()) (builder.*At::kSet)(TextOf(value));
+    } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+      if (!value.empty()) {
+        WriteTexts(value, (builder.*At::kSet)(static_cast<unsigned>(value.size())));
+      }
+    } else {
+      using Wire = decltype((std::declval<Reader>().*At::kGet)());
+      (builder.*At::kSet)(static_cast<Wire>(WireValue(value)));
+    }
+  }
+};
+
+struct FieldReader {
+  Reader reader;
+
+  template <auto kMember, class T>
+  void operator()(const FieldOf<kMember>& field, T& place) {
+    const auto value = (reader.*PlaceIn<Places, kMember>::kGet)();
+    if constexpr (std::is_same_v<T, std::string>) {
+      place = StringOf(value);
+    } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+      place.reserve(value.size());
+      for (const auto text : value) place.push_back(StringOf(text));
+    } else if constexpr (std::is_same_v<T, Grade>) {
+      if (value > kAllGrades.size()) RefuseMalformed(fmt::format("{} is {}", field.name, value));
+      place = value == 0 ? Grade::kD : kAllGrades[value - 1];
+    } else if constexpr (std::is_same_v<T, std::optional<looptree::Dialect>>) {
+      const auto number = static_cast<std::uint16_t>(value);
+      if (number > 0) place = ReadEnum<looptree::Dialect>(number - 1, field.name);
+    } else if constexpr (std::is_enum_v<T>) {
+      place = ReadEnum<T>(static_cast<std::uint16_t>(value), field.name);
+    } else {
+      place = value;
+    }
+  }
+};
 
 // The actions without a parameter, by union member. A table, because a page has tens of thousands.
 constexpr auto kPlainActions = [] {
@@ -175,35 +180,21 @@ looptree::Source ReadSource(schema::Source::Reader reader) {
                                 static_cast<std::uint16_t>(reader.which())));
 }
 
-void WriteJobSpec(const JobSpec& spec, schema::JobSpec::Builder builder) {
+void WriteJobSpec(const JobSpec& spec, Builder builder) {
   WriteSource(spec.source, builder.initSource());
   if (!spec.actions.empty()) {
     WriteActions(spec.actions, builder.initActions(static_cast<unsigned>(spec.actions.size())), 0);
   }
-  builder.setRules(kRuleSets.ToWire(spec.rules));
-  builder.setOnIllegal(kOnIllegals.ToWire(spec.on_illegal));
-  builder.setMergeAllFirst(spec.merge_all_first);
-  builder.setDialect(kDialects.ToWire(spec.dialect));
-  builder.setDevice(kDeviceWishes.ToWire(spec.device));
-  builder.setFreshness(kFreshnesses.ToWire(spec.freshness));
-  if (!spec.tag.empty()) builder.setTag(TextOf(spec.tag));
-  WriteLaterFields(spec, builder);
+  ForEachField(FieldWriter{builder}, spec);
 }
 
-JobSpec ReadJobSpec(schema::JobSpec::Reader reader) {
+JobSpec ReadJobSpec(Reader reader) {
   JobSpec spec;
   spec.source = ReadSource(reader.getSource());
   const auto actions = reader.getActions();
   spec.actions.reserve(actions.size());
   ReadActions(actions, 0, actions.size(), spec.actions);
-  spec.rules = kRuleSets.FromWire(reader.getRules());
-  spec.on_illegal = kOnIllegals.FromWire(reader.getOnIllegal());
-  spec.merge_all_first = reader.getMergeAllFirst();
-  spec.dialect = kDialects.FromWire(reader.getDialect());
-  spec.device = kDeviceWishes.FromWire(reader.getDevice());
-  spec.freshness = kFreshnesses.FromWire(reader.getFreshness());
-  spec.tag = StringOf(reader.getTag());
-  ReadLaterFields(reader, spec);
+  ForEachField(FieldReader{reader}, spec);
   if (auto refusal = OutOfBounds(spec)) throw Refusal{*std::move(refusal)};
   return spec;
 }

@@ -30,8 +30,4 @@ JobSpec ReadJobSpec(schema::JobSpec::Reader reader);
 void WriteJobId(const JobId& id, schema::JobId::Builder builder);
 JobId ReadJobId(schema::JobId::Reader reader);
 
-inline constexpr EnumTable kCacheStates{
-    "cache state", std::array{std::pair{schema::CacheState::WARM, CacheState::kWarm},
-                              std::pair{schema::CacheState::COLD, CacheState::kCold}}};
-
 }  // namespace loopfleet::wire

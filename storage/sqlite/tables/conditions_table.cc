@@ -1,5 +1,8 @@
 #include "storage/sqlite/tables/conditions_table.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -9,28 +12,40 @@
 namespace loopfleet::storage {
 namespace {
 
-// Columns of version 2, after the first checksum.
-void AddPeaks(Query& query, const HardwareFacts& facts) {
-  query.Add(facts.peaks.flop_per_second)
-      .Add(facts.peaks.read_bytes_per_second)
-      .Add(facts.peaks.triad_bytes_per_second);
+// The peaks are columns of version 2, after the first checksum.
+enum class Columns : std::uint8_t { kVersion1, kVersion2 };
+bool IsAmong(Columns columns, const HardwareFact& fact) {
+  return fact.is_rate == (columns == Columns::kVersion2);
 }
 
-void AddFacts(Query& query, const HardwareFacts& facts) {
-  query.Add(EnumName(facts.device))
-      .Add(facts.hardware_class)
-      .Add(facts.model)
-      .Add(facts.isa)
-      .Add(facts.microcode)
-      .Add(facts.clock_mhz)
-      .Add(facts.physical_cores)
-      .Add(facts.logical_cores)
-      .Add(facts.l1d_bytes)
-      .Add(facts.l2_bytes)
-      .Add(facts.l3_bytes)
-      .Add(facts.memory_bytes)
-      .Add(facts.host)
-      .Add(facts.kernel);
+void AddFacts(Query& query, const HardwareFacts& facts, Columns columns) {
+  ForEachFact(
+      [&]<class T>(const HardwareFact& fact, const T& value) {
+        if (!IsAmong(columns, fact)) return;
+        if constexpr (std::is_enum_v<T>) {
+          query.Add(EnumName(value));
+        } else {
+          query.Add(value);
+        }
+      },
+      facts);
+}
+
+void ReadFacts(Query& row, HardwareFacts& facts, Columns columns) {
+  ForEachFact(
+      [&]<class T>(const HardwareFact& fact, T& place) {
+        if (!IsAmong(columns, fact)) return;
+        if constexpr (std::is_same_v<T, DeviceKind>) {
+          place = row.Text() == EnumName(DeviceKind::kCpu) ? DeviceKind::kCpu : DeviceKind::kCuda;
+        } else if constexpr (std::is_same_v<T, std::string>) {
+          place = row.Text();
+        } else if constexpr (std::is_same_v<T, double>) {
+          place = row.Double();
+        } else {
+          place = row.Int<T>();
+        }
+      },
+      facts);
 }
 
 void AddFacts(Query& query, const CompilerFacts& facts) {
@@ -68,15 +83,16 @@ std::size_t ConditionsHash::operator()(const Conditions& conditions) const {
 }
 
 Result<std::int64_t> ConditionsTable::InternHardware(const HardwareFacts& facts) {
-  LF_TRY(Query query, connection_.Start(R"sql(
-    SELECT id FROM hardware
-    WHERE device = ? AND class = ? AND model = ? AND isa = ? AND microcode = ? AND clock_mhz = ?
-      AND physical_cores = ? AND logical_cores = ? AND l1d_bytes = ? AND l2_bytes = ?
-      AND l3_bytes = ? AND memory_bytes = ? AND host = ? AND kernel = ?
-      AND peak_flop_per_second = ? AND read_bytes_per_second = ?
-      AND triad_bytes_per_second = ?)sql"));
-  AddFacts(query, facts);
-  AddPeaks(query, facts);
+  static const std::string kFind = [&] {
+    std::vector<std::string> wanted;
+    ForEachFact([&](const HardwareFact& fact,
+                    const auto&) { wanted.push_back(fmt::format("{} = ?", fact.name)); },
+                facts);
+    return fmt::format("SELECT id FROM hardware WHERE {}", fmt::join(wanted, " AND "));
+  }();
+  LF_TRY(Query query, connection_.Start(kFind.c_str()));
+  AddFacts(query, facts, Columns::kVersion1);
+  AddFacts(query, facts, Columns::kVersion2);
   LF_TRY(const auto known, FindId(query));
   if (known) return *known;
   LF_TRY(const std::int64_t id,
@@ -85,9 +101,9 @@ Result<std::int64_t> ConditionsTable::InternHardware(const HardwareFacts& facts)
       Query insert,
       connection_.Start("INSERT INTO hardware VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?)"));
   insert.Add(id);
-  AddFacts(insert, facts);
+  AddFacts(insert, facts, Columns::kVersion1);
   insert.AddChecksum();
-  AddPeaks(insert, facts);
+  AddFacts(insert, facts, Columns::kVersion2);
   LF_TRY_VOID(insert.AddChecksum().Run());
   return id;
 }
@@ -144,24 +160,9 @@ Result<HardwareFacts> ConditionsTable::FindHardware(std::int64_t id) {
   if (!found) return Damaged("hardware", id);
   row.Skip();  // id
   HardwareFacts facts;
-  facts.device = row.Text() == EnumName(DeviceKind::kCpu) ? DeviceKind::kCpu : DeviceKind::kCuda;
-  facts.hardware_class = row.Text();
-  facts.model = row.Text();
-  facts.isa = row.Text();
-  facts.microcode = row.Text();
-  facts.clock_mhz = row.Double();
-  facts.physical_cores = row.Int<std::uint32_t>();
-  facts.logical_cores = row.Int<std::uint32_t>();
-  facts.l1d_bytes = row.Int<std::uint64_t>();
-  facts.l2_bytes = row.Int<std::uint64_t>();
-  facts.l3_bytes = row.Int<std::uint64_t>();
-  facts.memory_bytes = row.Int<std::uint64_t>();
-  facts.host = row.Text();
-  facts.kernel = row.Text();
+  ReadFacts(row, facts, Columns::kVersion1);
   if (!row.ChecksumMatches()) return Damaged("hardware", id);
-  facts.peaks.flop_per_second = row.Double();
-  facts.peaks.read_bytes_per_second = row.Double();
-  facts.peaks.triad_bytes_per_second = row.Double();
+  ReadFacts(row, facts, Columns::kVersion2);
   const bool is_version_1 = row.IsNull() && facts.peaks == DevicePeaks{};
   if (!is_version_1 && !row.ChecksumMatches()) return Damaged("hardware", id);
   return facts;

@@ -131,7 +131,7 @@ TEST(NewerPeer, UnknownEnumerant) {
   const auto decoded = Submit([](newer_schema::JobSpec::Builder job) { job.setRules(99); });
   ASSERT_FALSE(decoded.has_value());
   EXPECT_EQ(decoded.error().failure.code, FailureCode::kUnsupported);
-  EXPECT_EQ(decoded.error().failure.message, "job 1: rule set 99 is not known to this version");
+  EXPECT_EQ(decoded.error().failure.message, "job 1: rules 99 is not known to this version");
 }
 
 TEST(NewerPeer, NothingFilledIn) {
