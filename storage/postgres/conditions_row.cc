@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace loopfleet::storage {
@@ -9,55 +11,37 @@ namespace {
 
 constexpr double kGiga = 1e9;
 
-// The facts that outcomes leave out, by name.
-template <class Facts, class Visit>
-void ForEachOtherFact(Facts& facts, const Visit& visit) {
-  visit("physical_cores", facts.physical_cores);
-  visit("logical_cores", facts.logical_cores);
-  visit("l1d_bytes", facts.l1d_bytes);
-  visit("l2_bytes", facts.l2_bytes);
-  visit("l3_bytes", facts.l3_bytes);
-  visit("memory_bytes", facts.memory_bytes);
-}
-
-template <class Value>
-void ReadInto(const Json& json, const char* name, Value& value) {
-  const auto found = json.find(name);
-  if (found == json.end()) return;
-  if constexpr (std::is_arithmetic_v<Value>) {
-    if (found->is_number()) value = found->template get<Value>();
-  } else {
-    if (found->is_string()) value = found->template get<Value>();
-  }
-}
-
-double ReadRate(const Json& json, const char* name) {
-  double giga = 0;
-  ReadInto(json, name, giga);
-  return giga * kGiga;
+std::string NameOf(const HardwareFact& fact) {
+  return std::string(fact.json.empty() ? fact.name : fact.json);
 }
 
 }  // namespace
 
 Json FactsJson(const HardwareFacts& facts) {
   Json json = HardwareJson(facts);
-  ForEachOtherFact(facts, [&](const char* name, const auto& value) { json[name] = value; });
+  const auto add = [&](const HardwareFact& fact, const auto& value) {
+    if constexpr (!std::is_enum_v<std::decay_t<decltype(value)>>) {  // the device has a column
+      if (fact.json.empty()) json[NameOf(fact)] = value;
+    }
+  };
+  ForEachFact(add, facts);
   return json;
 }
 
 HardwareFacts FactsOf(DeviceKind device, const Json& json) {
   HardwareFacts facts{.device = device};
-  ReadInto(json, "class", facts.hardware_class);
-  ReadInto(json, "model", facts.model);
-  ReadInto(json, "isa", facts.isa);
-  ReadInto(json, "clock_mhz", facts.clock_mhz);
-  ReadInto(json, "microcode", facts.microcode);
-  ReadInto(json, "host", facts.host);
-  ReadInto(json, "kernel", facts.kernel);
-  facts.peaks = {.flop_per_second = ReadRate(json, "peak_gflop_per_second"),
-                 .read_bytes_per_second = ReadRate(json, "read_gb_per_second"),
-                 .triad_bytes_per_second = ReadRate(json, "triad_gb_per_second")};
-  ForEachOtherFact(facts, [&](const char* name, auto& value) { ReadInto(json, name, value); });
+  const auto read = [&](const HardwareFact& fact, auto& value) {
+    using Value = std::decay_t<decltype(value)>;
+    const auto found = json.find(NameOf(fact));
+    if (found == json.end()) return;
+    if constexpr (std::is_same_v<Value, std::string>) {
+      if (found->is_string()) value = found->template get<Value>();
+    } else if constexpr (!std::is_enum_v<Value>) {
+      if (found->is_number()) value = found->template get<Value>();
+      if (fact.is_rate) value = static_cast<Value>(value * kGiga);
+    }
+  };
+  ForEachFact(read, facts);
   return facts;
 }
 
