@@ -379,8 +379,7 @@ def _follow(given: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     try:
-        with FollowedExport(given.folder, format=given.format, split=Split(given.split, seed=given.seed),
-                            has_suspect=not is_postgres(given.db)) as exported:
+        with FollowedExport(given.folder, format=given.format, split=Split(given.split, seed=given.seed)) as exported:
             rows = follow(lambda: open_feed(given.db, checked=not given.unchecked), exported, stop, most_rows=given.rows,
                           interval_s=given.every, once=given.once)
     except LoopfleetError as error:

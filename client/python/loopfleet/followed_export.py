@@ -22,7 +22,7 @@ from pathlib import Path
 from .errors import LoopfleetError
 from .export_file import WRITERS
 from .outcome_feed import Feed, FeedUnavailable, Position, Positions, Step
-from .rows import FIELDS, SUSPECT, Row
+from .rows import FIELDS, Row
 from .splits import Split
 
 _POSITION = "_position.json"
@@ -31,17 +31,16 @@ _NO_DAY = "__HIVE_DEFAULT_PARTITION__"  # of a damaged row
 
 
 class FollowedExport:
-    """``has_suspect``: whether the rows have that field. One process at a time has a folder.
+    """Files of rows, by day. One process at a time has a folder.
 
     Errors: the folder has other files, was made otherwise, or belongs to another process.
     """
 
-    def __init__(self, folder: str | Path, *, format: str = "parquet", split: Split | None = None,
-                 has_suspect: bool = True):
+    def __init__(self, folder: str | Path, *, format: str = "parquet", split: Split | None = None):
         self.folder = Path(folder)
         self._format = format
         self._split = split or Split()
-        self._columns = ["coordinator", *(name for name in FIELDS if has_suspect or name != SUSPECT), "part"]
+        self._columns = ["coordinator", *FIELDS, "part"]
         self._made = {"version": 1, "format": format, "split": self._split.kind, "seed": self._split.seed,
                       "columns": self._columns}
         path = self.folder / _POSITION

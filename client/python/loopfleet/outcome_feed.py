@@ -226,9 +226,10 @@ SELECT o.batch, o.index, o.sequence, o.benchmark, o.actions, o.tag, o.source, o.
        o.elapsed_ns, o.elapsed_low_ns, o.elapsed_high_ns, o.elapsed_min_ns, o.elapsed_mean_ns, o.spread, o.grade,
        o.iterations AS iterations_per_sample, o.samples_ns, o.sample_flags, o.flop_count, o.scratch_bytes, o.code_hash,
        c.threads, c.cache, c.policy, c.isolation, c.hardware_class, c.model AS hardware_model, c.isa, c.llvm, c.lowering,
-       c.hardware, o.observed IS NULL AS timed
+       c.hardware, o.clock_before_mhz, o.clock_after_mhz, d.reason AS suspect, o.observed IS NULL AS timed
 FROM loopfleet.outcomes o
 LEFT JOIN loopfleet.conditions c ON c.id = o.conditions
+LEFT JOIN loopfleet.doubts d ON d.tree_key = o.tree_key AND d.measured_at = o.finished_at AND d.worker = o.worker
 """
 
 
@@ -251,9 +252,7 @@ def _row_of_postgres(found: dict[str, Any]) -> Row:
     row["gflops"] = found["flop_count"] / found["elapsed_ns"] if found["elapsed_ns"] else None
     row["samples_ns"] = found["samples_ns"] or []
     row["sample_flags"] = list(found["sample_flags"] or b"")
-    row = finished_row(row)
-    del row["suspect"]
-    return row
+    return finished_row(row)
 
 
 def _first_line(error: Exception) -> str:
