@@ -12,83 +12,7 @@ constexpr std::size_t kMaxNotes = 256;
 constexpr std::size_t kMaxNoteBytes = 64;
 constexpr std::size_t kMaxFailureTextBytes = 4096;
 
-enum class CompileTag : std::uint8_t { kKernel, kFailure };
-
 constexpr std::size_t kMostFused = 1024;
-
-void Put(ByteWriter& writer, const Instrumentation& instrumentation) {
-  writer.Put(instrumentation.kind);
-  writer.Put(std::uint64_t{instrumentation.loops.size()});
-  for (const looptree::TreeRef loop : instrumentation.loops) writer.Put(loop);
-}
-
-Instrumentation GetInstrumentation(ByteReader& reader) {
-  Instrumentation instrumentation{.kind = reader.GetEnum(Instrumentation::Kind::kLines),
-                                  .loops = {}};
-  for (std::size_t left = reader.GetCount(kMostProbeSites); left > 0; --left) {
-    instrumentation.loops.insert(reader.Get<looptree::TreeRef>());
-  }
-  return instrumentation;
-}
-
-void Put(ByteWriter& writer, const ProfilePlace& place) {
-  writer.Put(place.ref);
-  writer.Put(place.part);
-}
-
-ProfilePlace GetPlace(ByteReader& reader) {
-  const auto ref = reader.Get<looptree::TreeRef>();
-  return {.ref = ref, .part = reader.GetEnum(ProfilePart::kOutside)};
-}
-
-void Put(ByteWriter& writer, const ProfileMap& map) {
-  writer.Put(static_cast<std::uint8_t>(map.probes.has_value()));
-  if (map.probes) {
-    writer.Put(map.probes->offset);
-    writer.Put(std::uint64_t{map.probes->sites.size()});
-    for (const ProbeSite& site : map.probes->sites) {
-      Put(writer, site.place);
-      writer.Put(site.parent);
-      writer.Put(site.entries);
-      writer.Put(static_cast<std::uint8_t>(site.is_root));
-    }
-  }
-  writer.Put(std::uint64_t{map.spans.size()});
-  for (const CodeSpan& span : map.spans) {
-    writer.Put(span.begin);
-    Put(writer, span.place);
-  }
-  writer.Put(std::uint64_t{map.fused.size()});
-  for (const auto& [ref, into] : map.fused) {
-    writer.Put(ref);
-    writer.Put(into);
-  }
-}
-
-ProfileMap GetProfileMap(ByteReader& reader) {
-  ProfileMap map;
-  if (reader.Get<std::uint8_t>() != 0) {
-    map.probes.emplace().offset = reader.Get<std::uint64_t>();
-    map.probes->sites.resize(reader.GetCount(kMostProbeSites));
-    for (ProbeSite& site : map.probes->sites) {
-      site.place = GetPlace(reader);
-      site.parent = reader.Get<std::uint32_t>();
-      site.entries = reader.Get<double>();
-      site.is_root = reader.Get<std::uint8_t>() != 0;
-    }
-  }
-  map.spans.resize(reader.GetCount(kMostCodeSpans));
-  for (CodeSpan& span : map.spans) {
-    span.begin = reader.Get<std::int64_t>();
-    span.place = GetPlace(reader);
-  }
-  map.fused.resize(reader.GetCount(kMostFused));
-  for (auto& [ref, into] : map.fused) {
-    ref = reader.Get<looptree::TreeRef>();
-    into = reader.Get<looptree::TreeRef>();
-  }
-  return map;
-}
 
 std::vector<BufferSpec> TensorsOf(const looptree::Program& program) {
   std::vector<BufferSpec> specs;
@@ -105,120 +29,99 @@ std::vector<BufferSpec> TensorsOf(const looptree::Program& program) {
 
 }  // namespace
 
-void Put(ByteWriter& writer, const CompileRequest& request) {
-  writer.Put(request.code_address);
-  writer.Put(request.max_code_bytes);
-  writer.Put(request.threads);
-  writer.Put(static_cast<std::uint8_t>(request.outside.has_value()));
-  if (request.outside) {
-    for (const std::uint64_t address : request.outside->addresses) writer.Put(address);
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, OutsideFunctions>& outside) {
+  archive(outside.addresses);
+}
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, Instrumentation>& instrumentation) {
+  archive.Enum(instrumentation.kind, Instrumentation::Kind::kLines);
+  archive.List(instrumentation.loops, kMostProbeSites);
+}
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, CompileRequest>& request) {
+  archive(request.code_address, request.max_code_bytes, request.threads, request.outside,
+          request.instrumentation, request.ir);
+}
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, ProfilePlace>& place) {
+  archive(place.ref);
+  archive.Enum(place.part, ProfilePart::kOutside);
+}
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, ProbeSite>& site) {
+  archive(site.place, site.parent, site.entries, site.is_root);
+}
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, ProbeCells>& cells) {
+  archive(cells.offset);
+  archive.List(cells.sites, kMostProbeSites);
+}
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, CodeSpan>& span) {
+  archive(span.begin, span.place);
+}
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, ProfileMap>& map) {
+  archive(map.probes);
+  archive.List(map.spans, kMostCodeSpans);
+  archive.List(map.fused, kMostFused);
+}
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, BufferSpec>& buffer) {
+  archive.Enum(buffer.role, BufferSpec::Role::kScratch);
+  archive(buffer.element_count);
+}
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, CompiledKernel>& compiled) {
+  auto& kernel = compiled.kernel;
+  archive(compiled.code.bytes, compiled.code.entry, kernel.object);
+  archive.List(kernel.buffers, kMaxKernelBuffers);
+  archive(kernel.scratch_bytes, kernel.threads);
+  archive.List(kernel.notes, kMaxNotes);
+  if constexpr (Archive::kReads) {
+    for (std::string& note : kernel.notes) note.resize(std::min(note.size(), kMaxNoteBytes));
   }
-  Put(writer, request.instrumentation);
-  writer.PutText(request.ir);
+  archive(kernel.profile);
 }
 
-CompileRequest GetCompileRequest(ByteReader& reader) {
-  CompileRequest request;
-  request.code_address = reader.Get<std::uint64_t>();
-  request.max_code_bytes = reader.Get<std::uint64_t>();
-  request.threads = reader.Get<std::uint32_t>();
-  if (reader.Get<std::uint8_t>() != 0) {
-    for (std::uint64_t& address : request.outside.emplace().addresses) {
-      address = reader.Get<std::uint64_t>();
-    }
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, Failure>& failure) {
+  auto number = static_cast<std::uint16_t>(failure.code);
+  archive(number);
+  archive.Text(failure.message, kMaxFailureTextBytes);
+  if constexpr (Archive::kReads) {
+    const std::optional<FailureCode> code = FailureCodeOf(number);
+    archive.Require([&] { return code.has_value(); });
+    failure.code = code.value_or(FailureCode{});
   }
-  request.instrumentation = GetInstrumentation(reader);
-  request.ir = reader.GetText();
-  return request;
 }
 
-std::string Encode(const CompileRequest& request) {
-  ByteWriter writer;
-  Put(writer, request);
-  return writer.Take();
-}
+template void Fields<ByteWriter>(ByteWriter&, const BufferSpec&);
+template void Fields<ByteReader>(ByteReader&, BufferSpec&);
+template void Fields<ByteWriter>(ByteWriter&, const CompileRequest&);
+template void Fields<ByteReader>(ByteReader&, CompileRequest&);
+template void Fields<ByteWriter>(ByteWriter&, const CompiledKernel&);
+template void Fields<ByteReader>(ByteReader&, CompiledKernel&);
+template void Fields<ByteWriter>(ByteWriter&, const Failure&);
+template void Fields<ByteReader>(ByteReader&, Failure&);
 
+std::string Encode(const CompileRequest& request) { return EncodeBytes(request); }
 std::optional<CompileRequest> DecodeCompileRequest(std::string_view bytes) {
-  ByteReader reader(bytes);
-  CompileRequest request = GetCompileRequest(reader);
-  if (!reader.AtEnd()) return std::nullopt;
-  return request;
+  return DecodeBytes<CompileRequest>(bytes);
 }
-
-void Put(ByteWriter& writer, const CompiledKernel& compiled) {
-  writer.PutText(compiled.code.bytes);
-  writer.Put(compiled.code.entry);
-  const Kernel& kernel = compiled.kernel;
-  writer.PutText(kernel.object);
-  writer.Put(std::uint64_t{kernel.buffers.size()});
-  for (const BufferSpec& buffer : kernel.buffers) {
-    writer.Put(buffer.role);
-    writer.Put(buffer.element_count);
-  }
-  writer.Put(kernel.scratch_bytes);
-  writer.Put(kernel.threads);
-  writer.Put(std::uint64_t{kernel.notes.size()});
-  for (const std::string& annotation : kernel.notes) writer.PutText(annotation);
-  Put(writer, kernel.profile);
-}
-
-CompiledKernel GetCompiledKernel(ByteReader& reader) {
-  CompiledKernel compiled;
-  compiled.code.bytes = reader.GetText();
-  compiled.code.entry = reader.Get<std::uint64_t>();
-  Kernel& kernel = compiled.kernel;
-  kernel.object = reader.GetText();
-  kernel.buffers.resize(reader.GetCount(kMaxKernelBuffers));
-  for (BufferSpec& buffer : kernel.buffers) {
-    buffer.role = reader.GetEnum(BufferSpec::Role::kScratch);
-    buffer.element_count = reader.Get<std::uint64_t>();
-  }
-  kernel.scratch_bytes = reader.Get<std::uint64_t>();
-  kernel.threads = reader.Get<std::uint32_t>();
-  kernel.notes.resize(reader.GetCount(kMaxNotes));
-  for (std::string& annotation : kernel.notes) {
-    annotation = reader.GetText().substr(0, kMaxNoteBytes);
-  }
-  kernel.profile = GetProfileMap(reader);
-  return compiled;
-}
-
-void Put(ByteWriter& writer, const Failure& failure) {
-  writer.Put(static_cast<std::uint16_t>(failure.code));
-  writer.PutText(failure.message);
-}
-
-std::optional<Failure> GetFailure(ByteReader& reader) {
-  const std::optional<FailureCode> code = FailureCodeOf(reader.Get<std::uint16_t>());
-  Failure failure;
-  failure.message = reader.GetText().substr(0, kMaxFailureTextBytes);
-  if (!code) return std::nullopt;
-  failure.code = *code;
-  return failure;
-}
-
-std::string EncodeCompileReply(const CompileReply& reply) {
-  ByteWriter writer;
-  if (reply) {
-    writer.Put(CompileTag::kKernel);
-    Put(writer, *reply);
-  } else {
-    writer.Put(CompileTag::kFailure);
-    Put(writer, reply.error());
-  }
-  return writer.Take();
-}
-
+std::string EncodeCompileReply(const CompileReply& reply) { return EncodeBytes(reply); }
 std::optional<CompileReply> DecodeCompileReply(std::string_view bytes) {
-  ByteReader reader(bytes);
-  if (reader.GetEnum(CompileTag::kFailure) == CompileTag::kFailure) {
-    std::optional<Failure> failure = GetFailure(reader);
-    if (!failure || !reader.AtEnd()) return std::nullopt;
-    return std::unexpected(*std::move(failure));
-  }
-  CompiledKernel kernel = GetCompiledKernel(reader);
-  if (!reader.AtEnd()) return std::nullopt;
-  return kernel;
+  return DecodeBytes<CompileReply>(bytes);
 }
 
 std::optional<Failure> CheckBuffers(const Kernel& kernel, const looptree::Program& program) {

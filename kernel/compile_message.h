@@ -42,13 +42,15 @@ using CompileReply = std::expected<CompiledKernel, Failure>;
 std::string EncodeCompileReply(const CompileReply& reply);
 std::optional<CompileReply> DecodeCompileReply(std::string_view bytes);
 
-// The parts of these messages, for messages that contain them.
-void Put(ByteWriter& writer, const CompileRequest& request);
-CompileRequest GetCompileRequest(ByteReader& reader);
-void Put(ByteWriter& writer, const CompiledKernel& compiled);
-CompiledKernel GetCompiledKernel(ByteReader& reader);
-void Put(ByteWriter& writer, const Failure& failure);
-std::optional<Failure> GetFailure(ByteReader& reader);  // nullopt: an unknown code
+// For messages that contain these. Of a failure its code and its text travel.
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, CompileRequest>& request);
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, CompiledKernel>& compiled);
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, BufferSpec>& buffer);
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, Failure>& failure);
 
 // Returns a failure unless the kernel's buffers are those of `program`. A compiler that got them
 // wrong cannot be trusted with where the kernel writes.

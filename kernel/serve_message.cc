@@ -1,102 +1,40 @@
 #include "kernel/serve_message.h"
 
-#include <utility>
-
 namespace loopfleet {
-namespace {
-
-enum class RequestTag : std::uint8_t { kServe, kRun };
-enum class ServeTag : std::uint8_t { kServed, kFailure };
-
-template <class Reply>
-std::string EncodeFailure(const std::expected<Reply, Failure>& reply) {
-  ByteWriter writer;
-  writer.Put(ServeTag::kFailure);
-  Put(writer, reply.error());
-  return writer.Take();
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, ServeRequest>& request) {
+  archive(request.compile);
+  archive.Enum(request.verify, VerifyWish::kOnce);
 }
 
-}  // namespace
-
-std::string Encode(const ServeRequest& request) {
-  ByteWriter writer;
-  writer.Put(RequestTag::kServe);
-  Put(writer, request.compile);
-  writer.Put(request.verify);
-  return writer.Take();
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, IsolatedRunRequest>& request) {
+  archive(request.threads, request.memory_size, request.ir);
 }
 
-std::string Encode(const IsolatedRunRequest& request) {
-  ByteWriter writer;
-  writer.Put(RequestTag::kRun);
-  writer.Put(request.threads);
-  writer.Put(request.memory_size);
-  writer.PutText(request.ir);
-  return writer.Take();
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, Served>& served) {
+  archive(served.compiled, served.code_hash);
+  archive.Enum(served.verified, Verified::kUnjudged);
+  archive(served.remark);
 }
 
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, IsolatedRun>& done) {
+  archive(done.scratch_bytes);
+}
+
+std::string Encode(const AnyServeRequest& request) { return EncodeBytes(request); }
 std::optional<AnyServeRequest> DecodeServeRequest(std::string_view bytes) {
-  ByteReader reader(bytes);
-  AnyServeRequest any;
-  if (reader.GetEnum(RequestTag::kRun) == RequestTag::kServe) {
-    auto& request = any.emplace<ServeRequest>();
-    request.compile = GetCompileRequest(reader);
-    request.verify = reader.GetEnum(VerifyWish::kOnce);
-  } else {
-    auto& request = any.emplace<IsolatedRunRequest>();
-    request.threads = reader.Get<std::uint32_t>();
-    request.memory_size = reader.Get<std::uint64_t>();
-    request.ir = reader.GetText();
-  }
-  if (!reader.AtEnd()) return std::nullopt;
-  return any;
+  return DecodeBytes<AnyServeRequest>(bytes);
 }
-
-std::string EncodeServeReply(const ServeReply& reply) {
-  if (!reply) return EncodeFailure(reply);
-  ByteWriter writer;
-  writer.Put(ServeTag::kServed);
-  Put(writer, reply->compiled);
-  writer.PutText(reply->code_hash);
-  writer.Put(reply->verified);
-  writer.PutText(reply->remark);
-  return writer.Take();
-}
-
+std::string EncodeServeReply(const ServeReply& reply) { return EncodeBytes(reply); }
 std::optional<ServeReply> DecodeServeReply(std::string_view bytes) {
-  ByteReader reader(bytes);
-  if (reader.GetEnum(ServeTag::kFailure) == ServeTag::kFailure) {
-    std::optional<Failure> failure = GetFailure(reader);
-    if (!failure || !reader.AtEnd()) return std::nullopt;
-    return std::unexpected(*std::move(failure));
-  }
-  Served served;
-  served.compiled = GetCompiledKernel(reader);
-  served.code_hash = reader.GetText();
-  served.verified = reader.GetEnum(Verified::kUnjudged);
-  served.remark = reader.GetText();
-  if (!reader.AtEnd()) return std::nullopt;
-  return served;
+  return DecodeBytes<ServeReply>(bytes);
 }
-
-std::string EncodeIsolatedRunReply(const IsolatedRunReply& reply) {
-  if (!reply) return EncodeFailure(reply);
-  ByteWriter writer;
-  writer.Put(ServeTag::kServed);
-  writer.Put(reply->scratch_bytes);
-  return writer.Take();
-}
-
+std::string EncodeIsolatedRunReply(const IsolatedRunReply& reply) { return EncodeBytes(reply); }
 std::optional<IsolatedRunReply> DecodeIsolatedRunReply(std::string_view bytes) {
-  ByteReader reader(bytes);
-  if (reader.GetEnum(ServeTag::kFailure) == ServeTag::kFailure) {
-    std::optional<Failure> failure = GetFailure(reader);
-    if (!failure || !reader.AtEnd()) return std::nullopt;
-    return std::unexpected(*std::move(failure));
-  }
-  IsolatedRun done{.scratch_bytes = reader.Get<std::uint64_t>()};
-  if (!reader.AtEnd()) return std::nullopt;
-  return done;
+  return DecodeBytes<IsolatedRunReply>(bytes);
 }
 
 std::vector<std::size_t> LayOutTensors(const looptree::Program& program) {

@@ -35,9 +35,8 @@ struct IsolatedRunRequest {
   std::string ir;
 };
 
-std::string Encode(const ServeRequest& request);
-std::string Encode(const IsolatedRunRequest& request);
 using AnyServeRequest = std::variant<ServeRequest, IsolatedRunRequest>;
+std::string Encode(const AnyServeRequest& request);
 std::optional<AnyServeRequest> DecodeServeRequest(std::string_view bytes);
 
 enum class Verified : std::uint8_t {

@@ -1,218 +1,94 @@
 #include "worker/llvm_env/pass_message.h"
 
-#include <type_traits>
-#include <utility>
-
 #include "kernel/byte_codec.h"
 
 namespace loopfleet::worker {
-namespace {
 
-template <class... Visitors>
-struct Overloaded : Visitors... {
-  using Visitors::operator()...;
-};
-
-constexpr std::uint64_t kMost = kMaxPassMessageBytes;
-
-template <class T>
-void PutNumbers(ByteWriter& out, const std::vector<T>& numbers) {
-  out.Put(static_cast<std::uint64_t>(numbers.size()));
-  for (const T number : numbers) out.Put(number);
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, PrefixTree::Node>& node) {
+  archive(node.parent, node.text, node.wanted);
 }
 
-template <class T>
-std::vector<T> GetNumbers(ByteReader& in) {
-  std::vector<T> numbers(in.GetCount(kMost));
-  for (T& number : numbers) number = in.Get<T>();
-  return numbers;
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, PrefixTree>& tree) {
+  archive(tree.texts, tree.nodes);
 }
 
-void PutValue(ByteWriter& out, const passes::ObservationValue& value) {
-  out.Put(static_cast<passes::ValueType>(value.index()));
-  std::visit(Overloaded{[&](std::int64_t number) { out.Put(number); },
-                        [&](const std::vector<std::int64_t>& numbers) { PutNumbers(out, numbers); },
-                        [&](const std::vector<float>& numbers) { PutNumbers(out, numbers); },
-                        [&](const std::string& bytes) { out.PutText(bytes); }},
-             value);
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, LoadRequest>& load) {
+  archive(load.slot, load.bitcode);
+  archive.Require([&] { return load.slot < kProgramSlots; });
 }
 
-passes::ObservationValue GetValue(ByteReader& in) {
-  switch (in.GetEnum(passes::ValueType::kBytes)) {
-    case passes::ValueType::kInteger: return in.Get<std::int64_t>();
-    case passes::ValueType::kIntegers: return GetNumbers<std::int64_t>(in);
-    case passes::ValueType::kFloats: return GetNumbers<float>(in);
-    case passes::ValueType::kBytes: return std::string(in.GetText());
-  }
-  return {};
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, WalkRequest>& walk) {
+  archive(walk.slot, walk.baselines, walk.tree);
+  archive.Require([&] { return walk.slot < kProgramSlots; });
 }
 
-void PutFailure(ByteWriter& out, const PassFailure& failure) {
-  out.Put(failure.reason);
-  out.Put(failure.signal);
-  out.PutText(failure.message);
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, LoadedReply>& loaded) {
+  archive(loaded.module_hash, loaded.instruction_count);
 }
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, RefusedReply>& refused) {
+  archive(refused.message);
+}
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, RecordsReply>& records) {
+  archive(records.records);
+}
+
+template <class Archive>
+void Fields(Archive& /*archive*/, FieldsOf<Archive, EndReply>& /*end*/) {}
 
 // The index of the pass is not sent: it follows from the node.
-PassFailure GetFailure(ByteReader& in) {
-  PassFailure failure;
-  failure.reason = in.GetEnum(PassFailure::kLastReason);
-  failure.signal = in.Get<std::int32_t>();
-  failure.message = in.GetText();
-  return failure;
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, PassFailure>& failure) {
+  archive.Enum(failure.reason, PassFailure::kLastReason);
+  archive(failure.signal, failure.message);
 }
 
-void PutTree(ByteWriter& out, const PrefixTree& tree) {
-  out.Put(static_cast<std::uint64_t>(tree.texts.size()));
-  for (const std::string& text : tree.texts) out.PutText(text);
-  out.Put(static_cast<std::uint64_t>(tree.nodes.size()));
-  for (const PrefixTree::Node& node : tree.nodes) {
-    out.Put(node.parent);
-    out.Put(node.text);
-    out.Put(node.wanted);
-  }
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, StepRecord>& step) {
+  archive(step.node, step.changed);
 }
 
-PrefixTree GetTree(ByteReader& in) {
-  PrefixTree tree;
-  tree.texts.resize(in.GetCount(kMost));
-  for (std::string& text : tree.texts) text = in.GetText();
-  tree.nodes.resize(in.GetCount(kMost));
-  for (PrefixTree::Node& node : tree.nodes) {
-    node.parent = in.Get<std::uint32_t>();
-    node.text = in.Get<std::uint32_t>();
-    node.wanted = in.Get<std::uint32_t>();
-  }
-  return tree;
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, ValueRecord>& value) {
+  archive(value.node);
+  archive.Enum(value.observation, passes::kLastObservation);
+  archive(value.value);
 }
 
-enum class RequestTag : std::uint8_t { kLoad, kWalk };
-enum class ReplyTag : std::uint8_t { kLoaded, kRefused, kRecords, kEnd };
-enum class RecordTag : std::uint8_t { kStep, kValue, kNoValue, kFailure };
-
-PassRecord GetRecord(ByteReader& in) {
-  const auto tag = in.GetEnum(RecordTag::kFailure);
-  const auto node = in.Get<std::uint32_t>();
-  switch (tag) {
-    case RecordTag::kStep: return StepRecord{.node = node, .changed = in.Get<std::uint8_t>() != 0};
-    case RecordTag::kValue: {
-      const auto observation = in.GetEnum(passes::kLastObservation);
-      return ValueRecord{.node = node, .observation = observation, .value = GetValue(in)};
-    }
-    case RecordTag::kNoValue: {
-      const auto observation = in.GetEnum(passes::kLastObservation);
-      return NoValueRecord{.node = node, .observation = observation, .failure = GetFailure(in)};
-    }
-    case RecordTag::kFailure: return FailureRecord{.node = node, .failure = GetFailure(in)};
-  }
-  return {};
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, NoValueRecord>& none) {
+  archive(none.node);
+  archive.Enum(none.observation, passes::kLastObservation);
+  archive(none.failure);
 }
 
-}  // namespace
-
-std::string Encode(const PassRequest& request) {
-  ByteWriter out;
-  std::visit(Overloaded{[&](const LoadRequest& load) {
-                          out.Put(RequestTag::kLoad);
-                          out.Put(load.slot);
-                          out.PutText(load.bitcode);
-                        },
-                        [&](const WalkRequest& walk) {
-                          out.Put(RequestTag::kWalk);
-                          out.Put(walk.slot);
-                          out.Put(walk.baselines);
-                          PutTree(out, walk.tree);
-                        }},
-             request);
-  return out.Take();
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, FailureRecord>& failure) {
+  archive(failure.node, failure.failure);
 }
 
+std::string Encode(const PassRequest& request) { return EncodeBytes(request); }
 std::optional<PassRequest> DecodePassRequest(std::string_view bytes) {
-  ByteReader in(bytes);
-  PassRequest request;
-  const auto tag = in.GetEnum(RequestTag::kWalk);
-  const auto slot = in.Get<std::uint8_t>();
-  if (tag == RequestTag::kLoad) {
-    request = LoadRequest{.slot = slot, .bitcode = std::string(in.GetText())};
-  } else {
-    const auto baselines = in.Get<std::uint32_t>();
-    request = WalkRequest{.slot = slot, .baselines = baselines, .tree = GetTree(in)};
-  }
-  if (!in.AtEnd() || slot >= kProgramSlots) return std::nullopt;
-  return request;
+  return DecodeBytes<PassRequest>(bytes);
 }
-
-std::string Encode(const PassReply& reply) {
-  ByteWriter out;
-  std::visit(Overloaded{[&](const LoadedReply& loaded) {
-                          out.Put(ReplyTag::kLoaded);
-                          out.PutText(loaded.module_hash);
-                          out.Put(loaded.instruction_count);
-                        },
-                        [&](const RefusedReply& refused) {
-                          out.Put(ReplyTag::kRefused);
-                          out.PutText(refused.message);
-                        },
-                        [&](const RecordsReply& records) {
-                          out.Put(ReplyTag::kRecords);
-                          out.PutText(records.records);
-                        },
-                        [&](const EndReply&) { out.Put(ReplyTag::kEnd); }},
-             reply);
-  return out.Take();
-}
-
+std::string Encode(const PassReply& reply) { return EncodeBytes(reply); }
 std::optional<PassReply> DecodePassReply(std::string_view bytes) {
-  ByteReader in(bytes);
-  PassReply reply = EndReply{};
-  switch (in.GetEnum(ReplyTag::kEnd)) {
-    case ReplyTag::kLoaded: {
-      std::string hash(in.GetText());
-      reply =
-          LoadedReply{.module_hash = std::move(hash), .instruction_count = in.Get<std::uint64_t>()};
-      break;
-    }
-    case ReplyTag::kRefused: reply = RefusedReply{.message = std::string(in.GetText())}; break;
-    case ReplyTag::kRecords: reply = RecordsReply{.records = std::string(in.GetText())}; break;
-    case ReplyTag::kEnd: break;
-  }
-  if (!in.AtEnd()) return std::nullopt;
-  return reply;
+  return DecodeBytes<PassReply>(bytes);
 }
-
-std::string Encode(const PassRecord& record) {
-  ByteWriter out;
-  std::visit(Overloaded{[&](const StepRecord& step) {
-                          out.Put(RecordTag::kStep);
-                          out.Put(step.node);
-                          out.Put(static_cast<std::uint8_t>(step.changed ? 1 : 0));
-                        },
-                        [&](const ValueRecord& value) {
-                          out.Put(RecordTag::kValue);
-                          out.Put(value.node);
-                          out.Put(value.observation);
-                          PutValue(out, value.value);
-                        },
-                        [&](const NoValueRecord& none) {
-                          out.Put(RecordTag::kNoValue);
-                          out.Put(none.node);
-                          out.Put(none.observation);
-                          PutFailure(out, none.failure);
-                        },
-                        [&](const FailureRecord& failure) {
-                          out.Put(RecordTag::kFailure);
-                          out.Put(failure.node);
-                          PutFailure(out, failure.failure);
-                        }},
-             record);
-  return out.Take();
-}
-
+std::string Encode(const PassRecord& record) { return EncodeBytes(record); }
 std::optional<std::vector<PassRecord>> DecodeRecords(std::string_view bytes) {
-  ByteReader in(bytes);
+  ByteReader reader(bytes);
   std::vector<PassRecord> records;
-  while (in.ok() && !in.AtEnd()) records.push_back(GetRecord(in));
-  if (!in.ok()) return std::nullopt;
+  while (reader.ok() && !reader.AtEnd()) reader(records.emplace_back());
+  if (!reader.ok()) return std::nullopt;
   return records;
 }
 

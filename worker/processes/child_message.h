@@ -137,8 +137,13 @@ struct Sampled {
   std::uint64_t number = 0;
   CodeSamples samples;
 };
+// The index is the tag of a reply, and so it is of a last word.
 using ExecutorReply =
-    std::variant<RunDone, Timed, DeviceReply, CanaryReply, Crashed, ForbiddenCall, Sampled>;
+    std::variant<RunDone, Timed, DeviceReply, CanaryReply, Crashed, Sampled, ForbiddenCall>;
+static_assert(
+    std::is_same_v<
+        std::variant_alternative_t<static_cast<std::size_t>(LastWordTag::kCrashed), ExecutorReply>,
+        Crashed>);
 
 std::string Encode(const ExecutorRequest& request);
 std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes);

@@ -70,7 +70,9 @@ class ForkServerLoop {
           return 0;  // the daemon ended; the children get SIGKILL when this process does
         ByteReader reader(*request);
         const auto number = reader.Get<std::uint64_t>();
-        Spawn(number, reader.GetEnum(kLastChildRole));
+        ChildRole role{};
+        reader.Enum(role, kLastChildRole);
+        Spawn(number, role);
       }
     }
   }

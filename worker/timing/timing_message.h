@@ -1,7 +1,8 @@
 #pragma once
-// Encodes and decodes what the daemon and the process that times kernels send each other about
-// timing. Replies come from a process that runs hostile code: decoding bounds everything, and the
-// reader's ok() is false for malformed input.
+// The fields of what the daemon and the process that times kernels send each other about timing.
+// Replies come from a process that runs hostile code: impossible figures are junk.
+
+#include <cmath>
 
 #include "kernel/byte_codec.h"
 #include "worker/timing/canary.h"
@@ -10,17 +11,15 @@
 
 namespace loopfleet::worker {
 
-void Put(ByteWriter& writer, const SamplingPolicy& policy);
-SamplingPolicy GetPolicy(ByteReader& reader);
+inline bool IsAmount(double value) { return std::isfinite(value) && value >= 0; }
 
-void Put(ByteWriter& writer, const Samples& samples);
-// nullopt: malformed or impossible figures.
-std::optional<Samples> GetSamples(ByteReader& reader);
-
-void Put(ByteWriter& writer, const DeviceReading& reading);
-std::optional<DeviceReading> GetDeviceReading(ByteReader& reader);
-
-void Put(ByteWriter& writer, const CanaryReading& reading);
-std::optional<CanaryReading> GetCanaryReading(ByteReader& reader);
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, SamplingPolicy>& policy);
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, Samples>& samples);
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, DeviceReading>& reading);
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, CanaryReading>& reading);
 
 }  // namespace loopfleet::worker

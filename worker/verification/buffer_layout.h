@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "kernel/byte_codec.h"
 #include "kernel/kernel.h"
 
 namespace loopfleet::worker {
@@ -22,6 +23,10 @@ struct PlacedBuffer {
   std::size_t end() const { return offset + size; }
   friend bool operator==(const PlacedBuffer&, const PlacedBuffer&) = default;
 };
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, PlacedBuffer>& buffer) {
+  archive(buffer.offset, buffer.size);
+}
 
 // The pages that a buffer lies in, as one range.
 PlacedBuffer PagesOf(const PlacedBuffer& buffer);

@@ -19,7 +19,30 @@
 #include "worker/gpu/device/gpu_device.h"
 #include "worker/gpu/device/gpu_meter.h"
 
+namespace loopfleet {
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, Error>& error) {
+  archive.Enum(error.kind, ErrorKind::kSystem);
+  archive(error.message);
+}
+
+}  // namespace loopfleet
+
 namespace loopfleet::worker {
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, GpuProbe>& probe) {
+  auto& [facts, peaks, assembler, assembler_name, why_driver, driver_version, no_sensors,
+         max_clock_mhz, reading, canary_code] = probe;
+  archive(facts.name, facts.bus_id, facts.compute_capability, facts.driver_version,
+          facts.multiprocessors, facts.memory_bytes, facts.l2_bytes, facts.is_fake);
+  archive(peaks.flop_per_second, peaks.read_bytes_per_second, peaks.triad_bytes_per_second);
+  archive.Enum(assembler, GpuAssembler::kDriver);
+  archive(assembler_name, why_driver, driver_version, no_sensors, max_clock_mhz, reading,
+          canary_code);
+}
+
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
@@ -98,70 +121,6 @@ Result<GpuProbe> Round(int ordinal) {
   return probe;
 }
 
-std::string Encode(const Result<GpuProbe>& result) {
-  ByteWriter writer;
-  writer.Put(static_cast<std::uint8_t>(result.has_value()));
-  if (!result) {
-    writer.Put(static_cast<std::int32_t>(result.error().kind));
-    writer.PutText(result.error().message);
-    return writer.Take();
-  }
-  const CudaDriver::Facts& facts = result->facts;
-  writer.PutText(facts.name);
-  writer.PutText(facts.bus_id);
-  for (const int number : {facts.compute_capability, facts.driver_version, facts.multiprocessors,
-                           static_cast<int>(facts.is_fake), static_cast<int>(result->assembler)}) {
-    writer.Put(number);
-  }
-  writer.Put(facts.memory_bytes);
-  writer.Put(facts.l2_bytes);
-  const SensorReading& reading = result->reading;
-  for (const double number :
-       {result->peaks.flop_per_second, result->peaks.read_bytes_per_second,
-        result->peaks.triad_bytes_per_second, result->max_clock_mhz, reading.clock_mhz,
-        reading.memory_clock_mhz, reading.temperature_c, reading.power_w}) {
-    writer.Put(number);
-  }
-  writer.Put(reading.throttle_reasons);
-  for (const std::string& text :
-       {result->assembler_name, result->why_driver, result->driver_version, result->no_sensors,
-        result->canary_code}) {
-    writer.PutText(text);
-  }
-  return writer.Take();
-}
-
-Result<GpuProbe> Decode(const std::string& bytes) {
-  ByteReader reader(bytes);
-  if (reader.Get<std::uint8_t>() == 0) {
-    const auto kind = static_cast<ErrorKind>(reader.Get<std::int32_t>());
-    return Fail(kind, std::string(reader.GetText()));
-  }
-  GpuProbe probe;
-  probe.facts.name = reader.GetText();
-  probe.facts.bus_id = reader.GetText();
-  probe.facts.compute_capability = reader.Get<int>();
-  probe.facts.driver_version = reader.Get<int>();
-  probe.facts.multiprocessors = reader.Get<int>();
-  probe.facts.is_fake = reader.Get<int>() != 0;
-  probe.assembler = static_cast<GpuAssembler>(reader.Get<int>());
-  probe.facts.memory_bytes = reader.Get<std::int64_t>();
-  probe.facts.l2_bytes = reader.Get<std::int64_t>();
-  for (double* number :
-       {&probe.peaks.flop_per_second, &probe.peaks.read_bytes_per_second,
-        &probe.peaks.triad_bytes_per_second, &probe.max_clock_mhz, &probe.reading.clock_mhz,
-        &probe.reading.memory_clock_mhz, &probe.reading.temperature_c, &probe.reading.power_w}) {
-    *number = reader.Get<double>();
-  }
-  probe.reading.throttle_reasons = reader.Get<std::uint64_t>();
-  for (std::string* text : {&probe.assembler_name, &probe.why_driver, &probe.driver_version,
-                            &probe.no_sensors, &probe.canary_code}) {
-    *text = reader.GetText();
-  }
-  if (!reader.AtEnd()) return Fail(ErrorKind::kCorrupt, "malformed reply from the device probe");
-  return probe;
-}
-
 std::string EndOf(int status) {
   if (WIFSIGNALED(status)) {
     return fmt::format("signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
@@ -185,7 +144,7 @@ Result<GpuProbe> ProbeGpu(int ordinal, std::chrono::milliseconds limit) {
     ::prctl(PR_SET_NAME, "lf-gpu-probe");
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
-    const Status sent = ends.second.Send(Encode(Round(ordinal)), std::nullopt);
+    const Status sent = ends.second.Send(EncodeBytes(Round(ordinal)), std::nullopt);
     // Skips destructors, which would wait for a kernel that hangs.
     ::_exit(sent ? 0 : 1);
   }
@@ -196,7 +155,11 @@ Result<GpuProbe> ProbeGpu(int ordinal, std::chrono::milliseconds limit) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (said) return Decode(*said);
+  if (said) {
+    const Result<GpuProbe> malformed =
+        Fail(ErrorKind::kCorrupt, "malformed reply from the device probe");
+    return DecodeBytes<Result<GpuProbe>>(*said).value_or(malformed);
+  }
   if (said.error().kind == ErrorKind::kTimeout) {
     return Fail(ErrorKind::kTimeout,
                 fmt::format("cuda:{} did not answer within {} s", ordinal, limit.count() / 1000));

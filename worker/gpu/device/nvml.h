@@ -11,6 +11,7 @@
 
 #include "common/base/result.h"
 #include "common/job/measurement.h"
+#include "kernel/byte_codec.h"
 
 namespace loopfleet::worker {
 
@@ -22,6 +23,11 @@ struct SensorReading {
   std::uint64_t throttle_reasons = 0;  // bits of nvmlClocksThrottleReasons
   friend bool operator==(const SensorReading&, const SensorReading&) = default;
 };
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, SensorReading>& reading) {
+  archive(reading.clock_mhz, reading.memory_clock_mhz, reading.temperature_c, reading.power_w,
+          reading.throttle_reasons);
+}
 
 // The reasons that run a kernel slower than the device can: power, heat, the power brake. An idle
 // device or a clock set by the administrator does not count.

@@ -206,10 +206,10 @@ TEST(ChildMessageTest, CutOffAndOverlongMessagesAreJunk) {
 
 TEST(ChildMessageTest, CountsBeyondTheBytesAllocateNothing) {
   ByteWriter writer;
-  writer.Put(std::uint8_t{1});  // ReplyTag::kTimed
-  writer.Put(std::uint64_t{1});
-  writer.Put(std::uint64_t{1});
-  writer.Put(std::numeric_limits<std::uint64_t>::max());
+  writer.Put(std::uint8_t{1});  // Timed
+  writer(std::uint64_t{1}, SlotTime{}.ns);
+  writer.Put(SamplingEnd::kDone);
+  writer(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max());  // so many samples
   EXPECT_FALSE(DecodeExecutorReply(writer.Take()));
 }
 

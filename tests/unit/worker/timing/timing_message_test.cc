@@ -36,24 +36,14 @@ TEST(TimingMessageTest, PolicyRoundTrips) {
                               .probe_steps = 13,
                               .evict_bytes = 14,
                               .threads = 17};
-  ByteWriter writer;
-  Put(writer, policy);
-  const std::string bytes = writer.Take();
-  ByteReader reader(bytes);
-  EXPECT_EQ(GetPolicy(reader), policy);
-  EXPECT_TRUE(reader.AtEnd());
+  EXPECT_EQ(DecodeBytes<SamplingPolicy>(EncodeBytes(policy)), policy);
 }
 
 TEST(TimingMessageTest, SamplesRoundTripAndTruncatedOnesDoNot) {
-  ByteWriter writer;
-  Put(writer, SomeSamples());
-  const std::string bytes = writer.Take();
-  ByteReader whole(bytes);
-  EXPECT_EQ(GetSamples(whole), SomeSamples());
-  EXPECT_TRUE(whole.AtEnd());
+  const std::string bytes = EncodeBytes(SomeSamples());
+  EXPECT_EQ(DecodeBytes<Samples>(bytes), SomeSamples());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    ByteReader part(std::string_view(bytes).substr(0, size));
-    EXPECT_FALSE(GetSamples(part)) << size;
+    EXPECT_FALSE(DecodeBytes<Samples>(std::string_view(bytes).substr(0, size))) << size;
   }
 }
 
@@ -61,15 +51,12 @@ TEST(TimingMessageTest, SamplesThatCannotBeAreJunk) {
   const auto is_junk = [](auto change) {
     Samples samples = SomeSamples();
     change(samples);
-    ByteWriter writer;
-    Put(writer, samples);
-    const std::string bytes = writer.Take();
-    ByteReader reader(bytes);
-    return !GetSamples(reader);
+    return !DecodeBytes<Samples>(EncodeBytes(samples));
   };
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(is_junk([](Samples& s) { s.iterations = 0; }));
   EXPECT_TRUE(is_junk([](Samples& s) { s.ns[1] = 0; }));
+  EXPECT_TRUE(is_junk([](Samples& s) { s.flags.pop_back(); }));
   EXPECT_TRUE(is_junk([](Samples& s) { s.ns[1] = kNan; }));
   EXPECT_TRUE(is_junk([](Samples& s) { s.flags[1] = 77; }));
   EXPECT_TRUE(is_junk([](Samples& s) { s.slowdown = 0.5; }));
@@ -99,23 +86,13 @@ TEST(TimingMessageTest, ReadingsRoundTrip) {
                              .read_bytes_per_second = 2e10,
                              .triad_bytes_per_second = 1.5e10};
   const CanaryReading canary{.took = {1, 2, 3}};
-  ByteWriter writer;
-  Put(writer, device);
-  Put(writer, canary);
-  const std::string bytes = writer.Take();
-  ByteReader reader(bytes);
-  EXPECT_EQ(GetDeviceReading(reader), device);
-  EXPECT_EQ(GetCanaryReading(reader), canary);
-  EXPECT_TRUE(reader.AtEnd());
-  EXPECT_FALSE(GetCanaryReading(reader));
+  EXPECT_EQ(DecodeBytes<DeviceReading>(EncodeBytes(device)), device);
+  EXPECT_EQ(DecodeBytes<CanaryReading>(EncodeBytes(canary)), canary);
+  EXPECT_FALSE(DecodeBytes<CanaryReading>(""));
 }
 
 TEST(TimingMessageTest, ACanaryThatTookNoTimeIsJunk) {
-  ByteWriter writer;
-  Put(writer, CanaryReading{.took = {0, 2, 3}});
-  const std::string bytes = writer.Take();
-  ByteReader reader(bytes);
-  EXPECT_FALSE(GetCanaryReading(reader));
+  EXPECT_FALSE(DecodeBytes<CanaryReading>(EncodeBytes(CanaryReading{.took = {0, 2, 3}})));
 }
 
 }  // namespace
