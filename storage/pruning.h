@@ -42,23 +42,27 @@ class Pruning {
   explicit Pruning(PruningRule rule) : rule_(std::move(rule)) {}
 
   const PruningRule& rule() const { return rule_; }
-  const PruningCount& count() const { return count_; }
-  bool is_over() const { return phase_ == Phase::kOver; }
-  std::int64_t id() const { return id_; }  // prunings.id; 0: nothing removed yet
-
- private:
-  friend class PruningTable;
+  const PruningCount& count() const { return progress_.count; }
+  bool is_over() const { return progress_.phase == Phase::kOver; }
+  std::int64_t id() const { return progress_.id; }
 
   enum class Phase : std::uint8_t { kNew, kRemoving, kShrinking, kOver };
+  // What an engine has done, and how far it came. It examines batches in the order of their
+  // numbers.
+  struct Progress {
+    PruningCount count;
+    Phase phase = Phase::kNew;
+    std::int64_t id = 0;  // of the database's record of it; 0: nothing removed yet
+    WallTime begun_at{};
+    BatchId seen;      // the last batch examined
+    BatchId removing;  // its rows are being removed; 0: none
+    std::uint32_t too_new_in_row = 0;
+  };
+  Progress& progress() { return progress_; }
 
+ private:
   PruningRule rule_;
-  PruningCount count_;
-  Phase phase_ = Phase::kNew;
-  std::int64_t id_ = 0;
-  WallTime begun_at_{};
-  BatchId seen_;      // the last batch examined
-  BatchId removing_;  // its rows are being removed; 0: none
-  std::uint32_t too_new_in_row_ = 0;
+  Progress progress_;
 };
 
 }  // namespace loopfleet::storage

@@ -54,8 +54,9 @@ class StoreReader {
   // The fastest schedules of the program that were measured under these conditions, the fastest
   // first. Each tree counts by its newest figure; copied figures and those of grade D do not count.
   // A store keeps the fastest few of each program and conditions: what came into doubt is missing
-  // from these, and is not replaced by a slower one that was measured before. Nor does a store
-  // enter all figures of a commit that has hundreds of them: the next one of the program is.
+  // from these, and is not replaced by a slower one that was measured before. Of a commit with
+  // hundreds of figures a store may enter the first ones alone: what the others would have changed,
+  // newest figures of known trees included, changes with the next figure of that tree.
   virtual Result<std::vector<BestSchedule>> FindBest(const BestQuery& query) = 0;
 
   // The answer to this request, if it was accepted before.

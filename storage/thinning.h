@@ -7,11 +7,14 @@
 // A damaged result is skipped and stays as it is. A result with no more samples than the rule keeps
 // is not changed: a rule may be applied any number of times.
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/job/measurement.h"
 
 namespace loopfleet::storage {
 
@@ -26,6 +29,8 @@ inline std::uint32_t SamplesLeft(const ThinningRule& rule, std::uint32_t samples
   if (rule.keep_every == 0) return 0;
   return samples_before / rule.keep_every + (samples_before % rule.keep_every == 0 ? 0 : 1);
 }
+// Applies the rule to an old result, and returns how many samples went.
+std::size_t RemoveSamples(const ThinningRule& rule, Measurement& measurement);
 
 struct ThinningCount {
   std::uint64_t results = 0;  // that lost samples
@@ -45,23 +50,28 @@ class Thinning {
   Thinning(ThinningRule rule, Scope scope) : rule_(std::move(rule)), scope_(scope) {}
 
   const ThinningRule& rule() const { return rule_; }
-  const ThinningCount& count() const { return count_; }
-  bool is_over() const { return is_over_; }
-  std::int64_t id() const { return id_; }  // retention.id; 0: nothing changed yet
+  Scope scope() const { return scope_; }
+  const ThinningCount& count() const { return progress_.count; }
+  bool is_over() const { return progress_.is_over; }
+  std::int64_t id() const { return progress_.id; }
+
+  // What an engine has done, and how far it came. It examines results in the order of their
+  // numbers.
+  struct Progress {
+    ThinningCount count;
+    bool is_over = false;
+    std::int64_t id = 0;               // of the database's record of it; 0: nothing changed yet
+    std::optional<WallTime> begun_at;  // none: not yet
+    std::int64_t seen = 0;             // the last result examined
+    std::int64_t through = 0;          // the last old result examined
+    std::uint32_t too_new_in_row = 0;
+  };
+  Progress& progress() { return progress_; }
 
  private:
-  friend class RetentionTable;
-
   ThinningRule rule_;
   Scope scope_;
-  ThinningCount count_;
-  bool is_over_ = false;
-  std::int64_t id_ = 0;
-  bool has_begun_ = false;
-  WallTime begun_at_{};
-  std::int64_t seen_ = 0;     // the last result examined
-  std::int64_t through_ = 0;  // the last old result examined
-  std::uint32_t too_new_in_row_ = 0;
+  Progress progress_;
 };
 
 }  // namespace loopfleet::storage

@@ -9,8 +9,9 @@
 namespace loopfleet::storage {
 
 Status PruningTable::Begin(Pruning& pass, WallTime now) {
-  pass.phase_ = Pruning::Phase::kRemoving;
-  pass.begun_at_ = now;
+  Pruning::Progress& at = pass.progress();
+  at.phase = Pruning::Phase::kRemoving;
+  at.begun_at = now;
   LF_TRY(Query row, connection_.Start("SELECT * FROM prunings ORDER BY id DESC LIMIT 1"));
   LF_TRY(const bool found, row.Next());
   if (!found) return {};
@@ -18,15 +19,16 @@ Status PruningTable::Begin(Pruning& pass, WallTime now) {
   const BatchId removing{row.Int<std::uint64_t>()};
   for (int column = 0; column < 5; ++column) row.Skip();  // batches .. known_failures
   // If the row is damaged, what is left of that batch stays, which `db check` reports.
-  if (row.ChecksumMatches()) pass.removing_ = removing;
+  if (row.ChecksumMatches()) at.removing = removing;
   return {};
 }
 
 Status PruningTable::Step(Pruning& pass, WallTime now) {
-  if (pass.phase_ == Pruning::Phase::kNew) {
+  Pruning::Progress& at = pass.progress();
+  if (at.phase == Pruning::Phase::kNew) {
     LF_TRY_VOID(Begin(pass, now));
   }
-  switch (pass.phase_) {
+  switch (at.phase) {
     case Pruning::Phase::kNew:
     case Pruning::Phase::kOver: return {};
     case Pruning::Phase::kRemoving: return Remove(pass, now);
@@ -36,48 +38,50 @@ Status PruningTable::Step(Pruning& pass, WallTime now) {
 }
 
 Status PruningTable::Remove(Pruning& pass, WallTime now) {
+  Pruning::Progress& at = pass.progress();
   Room room;
   bool is_news = false;
   for (std::uint32_t examined = 0; examined < kBatchesPerStep && !room.is_full(); ++examined) {
-    if (!pass.removing_) {
+    if (!at.removing) {
       LF_TRY_VOID(Examine(pass));
-      if (pass.phase_ != Pruning::Phase::kRemoving) break;
-      if (!pass.removing_) continue;
+      if (at.phase != Pruning::Phase::kRemoving) break;
+      if (!at.removing) continue;
     }
     is_news = true;
     LF_TRY(const bool is_gone, RemoveRows(pass, room));
-    if (is_gone) pass.removing_ = {};
+    if (is_gone) at.removing = {};
   }
   if (!is_news) return {};
-  if (pass.id_ == 0) {
-    LF_TRY(pass.id_, connection_.Number("SELECT coalesce(max(id), 0) + 1 FROM prunings"));
+  if (at.id == 0) {
+    LF_TRY(at.id, connection_.Number("SELECT coalesce(max(id), 0) + 1 FROM prunings"));
   }
   return Save(pass, now);
 }
 
 Status PruningTable::Examine(Pruning& pass) {
-  LF_TRY(const auto next, tables_.batches.After(pass.seen_));
-  if (!next || next->is_newest || pass.too_new_in_row_ == kTooNewInRow) {
-    const bool is_news = pass.id_ != 0;
-    pass.phase_ = is_news ? Pruning::Phase::kShrinking : Pruning::Phase::kOver;
+  Pruning::Progress& at = pass.progress();
+  LF_TRY(const auto next, tables_.batches.After(at.seen));
+  if (!next || next->is_newest || at.too_new_in_row == kTooNewInRow) {
+    const bool is_news = at.id != 0;
+    at.phase = is_news ? Pruning::Phase::kShrinking : Pruning::Phase::kOver;
     return {};
   }
-  pass.seen_ = next->id;
-  if (next->batch && next->batch->accepted_at >= pass.rule_.finished_before) {
-    ++pass.too_new_in_row_;
+  at.seen = next->id;
+  if (next->batch && next->batch->accepted_at >= pass.rule().finished_before) {
+    ++at.too_new_in_row;
     return {};
   }
-  pass.too_new_in_row_ = 0;
+  at.too_new_in_row = 0;
   Result<bool> is_old = Damaged("batches", next->id);
   if (next->batch) is_old = IsOld(pass, *next->batch);
   if (!is_old && is_old.error().kind != ErrorKind::kCorrupt) {
     return std::unexpected(is_old.error());
   }
-  if (!is_old) ++pass.count_.damaged;
+  if (!is_old) ++at.count.damaged;
   if (!is_old.value_or(false)) return {};
   LF_TRY_VOID(tables_.batches.Remove(next->id));
-  ++pass.count_.batches;
-  pass.removing_ = next->id;
+  ++at.count.batches;
+  at.removing = next->id;
   return {};
 }
 
@@ -85,12 +89,13 @@ Result<bool> PruningTable::IsOld(const Pruning& pass, const StoredBatch& batch) 
   if (!batch.closed || batch.finished < batch.job_count) return false;
   if (batch.job_count == 0) return true;  // it was accepted long ago
   LF_TRY(const WallTime finished_at, tables_.outcomes.FinishedAt(batch.batch, batch.finished));
-  return finished_at < pass.rule_.finished_before;
+  return finished_at < pass.rule().finished_before;
 }
 
 Result<bool> PruningTable::RemoveRows(Pruning& pass, Room& room) {
-  const BatchId batch = pass.removing_;
-  PruningCount& count = pass.count_;
+  Pruning::Progress& at = pass.progress();
+  const BatchId batch = at.removing;
+  PruningCount& count = at.count;
   // The last outcomes first: what is left of them has no gap.
   LF_TRY(const auto outcomes, tables_.outcomes.RemoveLast(batch, room.rows));
   count.outcomes += outcomes.rows;
@@ -116,21 +121,23 @@ Status PruningTable::Shrink(Pruning& pass) {
   constexpr std::int64_t kIncremental = 2;
   LF_TRY(const std::int64_t mode, connection_.Number("PRAGMA auto_vacuum"));
   LF_TRY(const std::int64_t unused, connection_.Number("PRAGMA freelist_count"));
-  if (mode != kIncremental || unused <= kPagesPerStep) pass.phase_ = Pruning::Phase::kOver;
+  if (mode != kIncremental || unused <= kPagesPerStep)
+    pass.progress().phase = Pruning::Phase::kOver;
   if (mode != kIncremental || unused == 0) return {};
   return connection_.Run(fmt::format("PRAGMA incremental_vacuum({})", kPagesPerStep).c_str());
 }
 
-Status PruningTable::Save(const Pruning& pass, WallTime now) {
+Status PruningTable::Save(Pruning& pass, WallTime now) {
+  const Pruning::Progress& at = pass.progress();
   LF_TRY(Query query,
          connection_.Start("INSERT OR REPLACE INTO prunings VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"));
-  const PruningCount& count = pass.count_;
-  return query.Add(pass.id_)
-      .Add(pass.rule_.asked_by)
-      .Add(pass.begun_at_.time_since_epoch().count())
+  const PruningCount& count = at.count;
+  return query.Add(at.id)
+      .Add(pass.rule().asked_by)
+      .Add(at.begun_at.time_since_epoch().count())
       .Add(now.time_since_epoch().count())
-      .Add(pass.rule_.finished_before.time_since_epoch().count())
-      .Add(pass.removing_.value)
+      .Add(pass.rule().finished_before.time_since_epoch().count())
+      .Add(at.removing.value)
       .Add(count.batches)
       .Add(count.requests)
       .Add(count.jobs)

@@ -139,19 +139,6 @@ Status ReadThinned(Query& row, ResultId id, Measurement& measurement) {
   return {};
 }
 
-// Keeps every n-th sample from the first on, with the least n that leaves no more than `left`.
-void KeepSamples(std::uint32_t left, Measurement& measurement) {
-  const std::size_t here = measurement.samples_ns.size();
-  const std::size_t every = left == 0 ? here : (here + left - 1) / left;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < here && kept < left; i += every, ++kept) {
-    measurement.samples_ns[kept] = measurement.samples_ns[i];
-    measurement.sample_flags[kept] = measurement.sample_flags[i];
-  }
-  measurement.samples_ns.resize(kept);
-  measurement.sample_flags.resize(kept);
-}
-
 }  // namespace
 
 bool Matches(const Evaluation& evaluation, const ResultKey& key) {
@@ -426,12 +413,8 @@ Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule
   LF_TRY(StoredResult stored, ReadRow(row, id));
   if (stored.measured_at >= rule.measured_before) return ThinnedRow{};
   auto& measurement = std::get<Measurement>(stored.evaluation.verdict);
-  const std::size_t here = measurement.samples_ns.size();
-  const Thinned before{.samples_before = static_cast<std::uint32_t>(SampleCount(measurement)),
-                       .accepted_before = static_cast<std::uint32_t>(AcceptedSamples(measurement))};
-  const std::uint32_t left = SamplesLeft(rule, before.samples_before);
-  if (here <= left) return ThinnedRow{.is_old = true};
-  KeepSamples(left, measurement);
+  const std::size_t taken = RemoveSamples(rule, measurement);
+  if (taken == 0) return ThinnedRow{.is_old = true};
 
   row.Rewind();
   thinned_rows_.Copy(row, 2);  // id, tree_key
@@ -447,9 +430,12 @@ Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule
   row.Skip();
   thinned_rows_.AddChecksum().Copy(row, 2);  // the clocks
   row.IsNull() ? thinned_rows_.AddNull() : thinned_rows_.AddChecksum();
-  thinned_rows_.Add(retention).Add(before.samples_before).Add(before.accepted_before).AddChecksum();
+  thinned_rows_.Add(retention)
+      .Add(measurement.thinned->samples_before)
+      .Add(measurement.thinned->accepted_before)
+      .AddChecksum();
   LF_TRY_VOID(thinned_rows_.EndRow());
-  return ThinnedRow{.is_old = true, .samples_taken = here - measurement.samples_ns.size()};
+  return ThinnedRow{.is_old = true, .samples_taken = taken};
 }
 
 Result<bool> ResultTable::IsSuspect(const StoredResult& result) {
@@ -524,6 +510,8 @@ Status ResultTable::SuspectFigure(ResultId id, WallTime flagged_at, const std::s
 
 Status ResultTable::Suspect(ResultId id, WallTime flagged_at, const std::string& reason) {
   {
+    // FindBest skips it anyway, but it would keep its place among the few of its program, and
+    // slower schedules that are trusted would not enter.
     LF_TRY(Query query, connection_.Start("DELETE FROM best_schedules WHERE result = ?"));
     LF_TRY_VOID(query.Add(id).Run());
   }

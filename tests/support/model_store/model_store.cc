@@ -7,7 +7,9 @@
 #include <set>
 #include <variant>
 
+#include "storage/pruning.h"
 #include "storage/settled_failure.h"
+#include "storage/thinning.h"
 #include "storage/unfinished_jobs.h"
 
 namespace loopfleet::storage {
@@ -227,6 +229,7 @@ struct ModelStore::Writer {
     if (!may_be_best) return;
     row.program = finished.program;
     row.job = outcome.job;
+    row.spec = database.jobs.at(outcome.job);
     Set(database.results, id, std::move(row));
   }
   std::int64_t Newest() const {
@@ -401,12 +404,82 @@ Status ModelStore::Apply(std::span<const Write> writes) {
   return {};
 }
 
-Status ModelStore::Thin(Thinning&, WallTime) {
-  return Fail(ErrorKind::kInvalid, "a model keeps all samples");
+namespace {
+
+ThinningCount ThinAll(const ThinningRule& rule, ModelDatabase& database) {
+  ThinningCount count;
+  for (auto& [id, row] : database.results) {
+    StoredResult result = *row.answer;
+    if (!result.evaluation.is_timed() || result.measured_at >= rule.measured_before) continue;
+    auto& measurement = std::get<Measurement>(result.evaluation.verdict);
+    const std::size_t taken = RemoveSamples(rule, measurement);
+    if (taken == 0) continue;
+    ++count.results;
+    count.samples += taken;
+    count.bytes += taken * (sizeof(double) + sizeof(std::uint8_t));
+    for (const auto& [job, its_row] : database.row_of) {
+      if (its_row == id) database.outcomes.at(job).evaluation.verdict = measurement;
+    }
+    row.answer = std::make_shared<const StoredResult>(std::move(result));
+  }
+  return count;
 }
 
-Status ModelStore::Prune(Pruning&, WallTime) {
-  return Fail(ErrorKind::kInvalid, "a model keeps all batches");
+bool IsOld(const ModelDatabase& database, const StoredBatch& batch, WallTime before) {
+  const bool is_finished = batch.closed && batch.finished == batch.job_count;
+  if (!is_finished || batch.accepted_at >= before) return false;
+  if (batch.job_count == 0) return true;
+  const JobId last = database.sequences.at({batch.batch, batch.finished});
+  return database.outcomes.at(last).finished_at < before;
+}
+
+PruningCount PruneAll(const PruningRule& rule, ModelDatabase& database) {
+  PruningCount count;
+  std::set<BatchId> old;
+  for (const auto& [id, batch] : database.batches) {
+    const bool is_newest = id == database.batches.rbegin()->first;
+    if (!is_newest && IsOld(database, batch, rule.finished_before)) old.insert(id);
+  }
+  const auto erase = [&](auto& map, auto batch_of) {
+    return std::erase_if(map, [&](const auto& entry) { return old.contains(batch_of(entry)); });
+  };
+  const auto of_job = [](const auto& entry) { return entry.first.batch; };
+  count.batches = erase(database.batches, [](const auto& entry) { return entry.first; });
+  count.requests = erase(database.requests, [](const auto& entry) { return entry.second.batch; });
+  count.known_failures =
+      erase(database.failures, [](const auto& known) { return known.job.batch; });
+  count.outcomes = erase(database.outcomes, of_job);
+  count.jobs = erase(database.jobs, of_job);
+  erase(database.accepted_at, of_job);
+  erase(database.replayed, of_job);
+  erase(database.row_of, of_job);
+  erase(database.sequences, [](const auto& entry) { return entry.first.first; });
+  database.pruned.merge(old);
+  return count;
+}
+
+}  // namespace
+
+Status ModelStore::Thin(Thinning& pass, WallTime) {
+  if (pass.is_over()) return {};
+  pass.progress() = {.count = ThinAll(pass.rule(), database_), .is_over = true};
+  return {};
+}
+
+Status ModelStore::Prune(Pruning& pass, WallTime) {
+  if (pass.is_over()) return {};
+  pass.progress() = {.count = PruneAll(pass.rule(), database_), .phase = Pruning::Phase::kOver};
+  return {};
+}
+
+Result<ThinningCount> ModelReader::CountThinning(const ThinningRule& rule) {
+  ModelDatabase copy = database_;
+  return ThinAll(rule, copy);
+}
+
+Result<PruningCount> ModelReader::CountPruning(const PruningRule& rule) {
+  ModelDatabase copy = database_;
+  return PruneAll(rule, copy);
 }
 
 Result<std::uint64_t> ModelStore::ForgetFailures(const FailureFilter& filter) {
@@ -485,7 +558,7 @@ Result<std::vector<BestSchedule>> ModelReader::FindBest(const BestQuery& query) 
   std::vector<BestSchedule> found;
   for (const auto& [tree, row] : newest) {
     if (row->is_suspect) continue;
-    JobSpec spec = database_.jobs.at(row->job);
+    JobSpec spec = row->spec;
     spec.tag.clear();
     spec.deadline_s = 0;
     found.push_back({.job = row->job, .spec = std::move(spec), .measured = *row->answer});

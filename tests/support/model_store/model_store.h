@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ struct ModelDatabase {
     std::optional<ProgramKey> program = std::nullopt;  // of one that FindBest may find
     JobId job = {};                                    // that measured it
     WallTime measured_elsewhere_at{};                  // the epoch: it was measured here
+    JobSpec spec = {};                                 // of that job
   };
   struct KnownFailure {
     JobId job;
@@ -48,6 +50,7 @@ struct ModelDatabase {
   std::vector<KnownFailure> failures;   // oldest first
   std::vector<Doubt> doubts;
   std::map<std::string, WorkersDrained> drains;
+  std::set<BatchId> pruned;
 
   bool is_full = false;  // nothing can be written
 };
@@ -64,7 +67,7 @@ class ModelStore final : public Store {
   Status Apply(std::span<const Write> writes) override;
   Status FlagMore() override { return {}; }
   bool HasMoreToFlag() const override { return false; }  // Apply() flags all
-  // Not modelled: kInvalid.
+  // A pass is one step.
   Status Thin(Thinning& pass, WallTime now) override;
   Status Prune(Pruning& pass, WallTime now) override;
   Result<std::uint64_t> ForgetFailures(const FailureFilter& filter) override;
@@ -102,11 +105,11 @@ class ModelReader final : public StoreReader {
   Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) override;
   Result<Uuid> Incarnation() override { return database_.incarnation; }
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch) override;
-  Result<bool> WasPruned(BatchId) override { return false; }
+  Result<bool> WasPruned(BatchId batch) override { return database_.pruned.contains(batch); }
   Result<std::optional<StoredBatch>> NewestBatch() override;
   Result<std::vector<BriefOutcome>> NewestOutcomes(std::uint32_t max) override;
-  Result<ThinningCount> CountThinning(const ThinningRule&) override { return ThinningCount(); }
-  Result<PruningCount> CountPruning(const PruningRule&) override { return PruningCount(); }
+  Result<ThinningCount> CountThinning(const ThinningRule& rule) override;
+  Result<PruningCount> CountPruning(const PruningRule& rule) override;
 
  private:
   // The newest that is good and new enough among the newest `most` that `fits`.

@@ -1,96 +1,18 @@
-// What every engine of the store has to do, on SQLite and on the model of the simulation
-// (tests/support/model_store).
+// What every engine of the store has to do. The fastest schedules: best_schedules_test.cc.
 
-#include <gtest/gtest.h>
+#include "tests/unit/storage/conformance.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <limits>
-#include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "storage/open.h"
-#include "storage/store.h"
-#include "storage/store_reader.h"
+#include "storage/pruning.h"
+#include "storage/thinning.h"
 #include "storage/unfinished_jobs.h"
-#include "tests/support/model_store/model_store.h"
-#include "tests/unit/storage/record_samples.h"
 
 namespace loopfleet::storage {
 namespace {
-
-// A database that outlives its Store.
-class Engine {
- public:
-  virtual ~Engine() = default;
-  virtual Result<std::unique_ptr<Store>> Open() = 0;
-};
-
-class SqliteFile final : public Engine {
- public:
-  SqliteFile() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lf_store_XXXXXX").string();
-    directory_ = ::mkdtemp(pattern.data());
-  }
-  ~SqliteFile() override { std::filesystem::remove_all(directory_); }
-  Result<std::unique_ptr<Store>> Open() override { return OpenStore(directory_ / "test.db"); }
-
- private:
-  std::filesystem::path directory_;
-};
-
-class Model final : public Engine {
- public:
-  Result<std::unique_ptr<Store>> Open() override { return ModelStore::Open(database_); }
-
- private:
-  ModelDatabase database_;
-};
-
-struct EngineKind {
-  const char* name;
-  std::unique_ptr<Engine> (*make)();
-};
-
-class Conformance : public ::testing::TestWithParam<EngineKind> {
- protected:
-  void MustApply(const std::vector<Write>& writes) {
-    const Status status = store_->Apply(writes);
-    ASSERT_TRUE(status) << status.error().message;
-  }
-  void ExpectRefused(const std::vector<Write>& writes, ErrorKind kind, std::string_view text) {
-    const Status status = store_->Apply(writes);
-    ASSERT_FALSE(status);
-    EXPECT_EQ(status.error().kind, kind) << status.error().message;
-    EXPECT_NE(status.error().message.find(text), std::string::npos) << status.error().message;
-  }
-  void Restart() {
-    reader_.reset();
-    store_.reset();
-    store_ = engine_->Open().value();
-    reader_ = store_->OpenReader().value();
-  }
-  // A batch of one job that ended so.
-  Outcome End(const Evaluation& evaluation, WallTime at = kThen,
-              const std::string& worker = "worker-1") {
-    Outcome outcome = SomeOutcome({.batch = ++batch_}, PlainSpec(4), evaluation);
-    outcome.finished_at = at;
-    outcome.worker = worker;
-    MustApply({SomeBatch(batch_, {PlainSpec(4)}), JobFinished{.outcome = outcome}});
-    return outcome;
-  }
-  StoredAnswer Find(const Evaluation& like) { return reader_->FindResult(KeyFor(like)).value(); }
-
-  static constexpr WallTime kThen{std::chrono::hours(480'000)};
-
-  std::uint64_t batch_ = 100;
-  std::unique_ptr<Engine> engine_ = GetParam().make();
-  std::unique_ptr<Store> store_ = engine_->Open().value();
-  std::unique_ptr<StoreReader> reader_ = store_->OpenReader().value();
-};
 
 TEST_P(Conformance, SpecsAndOutcomesRoundTrip) {
   const std::vector<JobSpec> specs = {PlainSpec(4), FullSpec(), PlainSpec(8), PlainSpec(9)};
@@ -405,127 +327,6 @@ TEST_P(Conformance, DoubtsAreListedInTheOrderInWhichTheyCame) {
   EXPECT_TRUE(reader_->ListDoubts(doubts[2].number, 9).value().empty());
 }
 
-// ---- the fastest schedules
-
-struct Wanted {
-  Grade grade = Grade::kA;
-  std::uint32_t threads = 1;
-  std::string hardware_class = "cpu/avx2";
-  bool same_code = false;
-  bool in_doubt = false;
-};
-
-class BestSchedules : public Conformance {
- protected:
-  // A batch of one job that measured tree `tree` of `program`.
-  Outcome Measure(std::string_view program, std::uint8_t tree, double elapsed_ns,
-                  const Wanted& wanted = {}) {
-    Evaluation evaluation = SomeMeasurement(tree);
-    std::get<Measurement>(evaluation.verdict).elapsed_ns = elapsed_ns;
-    std::get<Measurement>(evaluation.verdict).grade = wanted.grade;
-    evaluation.conditions->threads = wanted.threads;
-    evaluation.conditions->cache = CacheState::kWarm;
-    evaluation.conditions->hardware.hardware_class = wanted.hardware_class;
-    evaluation.same_code = wanted.same_code;
-    const JobSpec spec = PlainSpec(tree);
-    const Outcome outcome = SomeOutcome({.batch = ++batch_}, spec, evaluation);
-    MustApply({SomeBatch(batch_, {spec}), JobFinished{.outcome = outcome,
-                                                      .program = ContentKey::Of(program),
-                                                      .in_doubt = wanted.in_doubt}});
-    return outcome;
-  }
-  std::vector<JobId> Best(const BestQuery& query) {
-    std::vector<JobId> jobs;
-    const auto found = reader_->FindBest(query).value();
-    for (const BestSchedule& best : found) jobs.push_back(best.job);
-    return jobs;
-  }
-  static BestQuery Of(std::string_view program, std::size_t max = 64) {
-    return {.program = ContentKey::Of(program), .max = max};
-  }
-};
-
-TEST_P(BestSchedules, TheFastestComeFirstWithWhatTheyAsked) {
-  const Outcome slow = Measure("mm", 1, 300);
-  const Outcome fast = Measure("mm", 2, 100);
-  const Outcome middle = Measure("mm", 3, 200);
-  Measure("another", 4, 10);
-  EXPECT_EQ(Best(Of("mm")), (std::vector{fast.job, middle.job, slow.job}));
-  EXPECT_EQ(Best(Of("mm", 2)), (std::vector{fast.job, middle.job}));
-  EXPECT_TRUE(Best(Of("none")).empty());
-
-  Restart();
-  const BestSchedule best = reader_->FindBest(Of("mm")).value().at(0);
-  EXPECT_EQ(best.spec, PlainSpec(2));
-  EXPECT_EQ(best.measured.worker, fast.worker);
-  EXPECT_EQ(best.measured.measured_at, fast.finished_at);
-  Evaluation without_stages = fast.evaluation;
-  without_stages.stages = {};
-  EXPECT_EQ(best.measured.evaluation, without_stages);
-}
-
-TEST_P(BestSchedules, EachPlaceHasItsOwn) {
-  const Outcome one = Measure("mm", 1, 300, {.threads = 1});
-  const Outcome four = Measure("mm", 1, 100, {.threads = 4});
-  const Outcome other = Measure("mm", 1, 200, {.hardware_class = "another"});
-  EXPECT_EQ(Best(Of("mm")), (std::vector{other.job, one.job}));
-  BestQuery query = Of("mm");
-  query.threads = 4;
-  EXPECT_EQ(Best(query), (std::vector{four.job}));
-  query = Of("mm");
-  query.hardware_class = "another";
-  EXPECT_EQ(Best(query), (std::vector{other.job}));
-  query.cache = CacheState::kCold;
-  EXPECT_TRUE(Best(query).empty());
-}
-
-TEST_P(BestSchedules, ATreeCountsByItsNewestFigure) {
-  Measure("mm", 1, 100);  // by chance
-  const Outcome steady = Measure("mm", 2, 110);
-  const Outcome again = Measure("mm", 1, 120);
-  EXPECT_EQ(Best(Of("mm")), (std::vector{steady.job, again.job}));
-}
-
-TEST_P(BestSchedules, WhatIsNotToBeTrustedDoesNotCount) {
-  const Outcome good = Measure("mm", 1, 100);
-  Measure("mm", 2, 10, {.grade = Grade::kD});
-  Measure("mm", 3, 10, {.in_doubt = true});
-  Measure("mm", 4, 10, {.same_code = true});
-  const Outcome doubted = Measure("mm", 5, 10);
-  MustApply({ResultDoubted{.job = doubted.job, .reason = "an audit"}});
-  EXPECT_EQ(Best(Of("mm")), (std::vector{good.job}));
-  // A worker that drifts.
-  MustApply({ResultsSuspected{.worker = good.worker, .since = WallTime(), .reason = "drift"}});
-  while (store_->HasMoreToFlag()) ASSERT_TRUE(store_->FlagMore());
-  EXPECT_TRUE(Best(Of("mm")).empty());
-  const Outcome again = Measure("mm", 1, 100);
-  EXPECT_EQ(Best(Of("mm")), (std::vector{again.job}));
-}
-
-TEST_P(BestSchedules, AnyNumberOfTreesLeavesTheFastest) {
-  std::vector<JobId> fastest(3);
-  for (std::uint8_t i = 0; i < 60; ++i) {
-    const int elapsed = 1000 + (i * 37) % 60;  // every value once, in no order
-    const Outcome outcome = Measure("mm", i, elapsed);
-    if (elapsed < 1003) fastest[static_cast<std::size_t>(elapsed - 1000)] = outcome.job;
-  }
-  EXPECT_EQ(Best(Of("mm", 3)), fastest);
-  Restart();
-  const Outcome record = Measure("mm", 61, 5);
-  EXPECT_EQ(Best(Of("mm", 2)), (std::vector{record.job, fastest[0]}));
-}
-
-TEST_P(BestSchedules, AGroupThatFailsEntersNothing) {
-  const Outcome first = Measure("mm", 1, 100);
-  Outcome outcome = SomeOutcome({.batch = ++batch_}, PlainSpec(2), SomeMeasurement(2));
-  std::get<Measurement>(outcome.evaluation.verdict).elapsed_ns = 10;
-  const JobFinished finished{.outcome = outcome, .program = ContentKey::Of("mm")};
-  ExpectRefused({SomeBatch(batch_, {PlainSpec(2)}), finished, finished}, ErrorKind::kInvalid, "");
-  EXPECT_EQ(Best(Of("mm")), (std::vector{first.job}));
-  const Outcome second = Measure("mm", 2, 50);
-  EXPECT_EQ(Best(Of("mm")), (std::vector{second.job, first.job}));
-}
-
 TEST_P(Conformance, AFailedGroupLeavesNothing) {
   MustApply({SomeBatch(1, {PlainSpec(2), PlainSpec(3)})});
   const Outcome good = SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2), SomeMeasurement(1));
@@ -719,13 +520,74 @@ TEST_P(Conformance, EachStartHasAnEpochAndTheSameIncarnation) {
   EXPECT_EQ(store_->incarnation(), incarnation);
 }
 
-const EngineKind kEngines[] = {
-    {"sqlite", [] -> std::unique_ptr<Engine> { return std::make_unique<SqliteFile>(); }},
-    {"model", [] -> std::unique_ptr<Engine> { return std::make_unique<Model>(); }}};
-std::string NameOf(const ::testing::TestParamInfo<EngineKind>& engine) { return engine.param.name; }
+// ---- what is removed
+
+TEST_P(Conformance, ThinnedResultsKeepTheirFigures) {
+  const Outcome old = End(SomeMeasurement(1), kThen);
+  const Outcome young = End(SomeMeasurement(2), kThen + std::chrono::hours(2));
+  const ThinningRule rule{.measured_before = kThen + std::chrono::hours(1), .keep_every = 2};
+  const ThinningCount would = reader_->CountThinning(rule).value();
+  Thinning pass(rule, Thinning::Scope::kAll);
+  while (!pass.is_over()) ASSERT_TRUE(store_->Thin(pass, kThen));
+  const Measurement& before = old.evaluation.measurement();
+  EXPECT_EQ(pass.count().results, 1u);
+  EXPECT_EQ(pass.count().samples, before.samples_ns.size() / 2);
+  EXPECT_EQ(would.results, pass.count().results);
+  EXPECT_EQ(would.samples, pass.count().samples);
+  EXPECT_EQ(would.bytes, pass.count().bytes);
+
+  Restart();
+  Measurement left = before;
+  RemoveSamples(rule, left);
+  EXPECT_EQ(reader_->ReadOutcomes(old.job.batch, 0, 1).value().at(0).evaluation.measurement(),
+            left);
+  EXPECT_EQ(Find(old.evaluation)->evaluation.measurement(), left);
+  EXPECT_EQ(reader_->ReadOutcomes(young.job.batch, 0, 1).value().at(0), young);
+  Thinning again(rule, Thinning::Scope::kNew);
+  while (!again.is_over()) ASSERT_TRUE(store_->Thin(again, kThen));
+  EXPECT_EQ(again.count().results, 0u);
+}
+
+TEST_P(Conformance, OldBatchesGoAndTheirResultsAnswer) {
+  const WallTime cutoff = SomeBatch(1, {}).accepted_at + std::chrono::hours(1);
+  const auto end = [&](std::uint64_t batch, std::uint8_t tree, WallTime at) {
+    const JobsAccepted accepted = SomeBatch(batch, {PlainSpec(4)});
+    Outcome outcome = SomeOutcome({.batch = batch}, PlainSpec(4), SomeMeasurement(tree));
+    outcome.finished_at = at;
+    MustApply({accepted, JobFinished{.outcome = outcome}});
+    return accepted;
+  };
+  const JobsAccepted old = end(1, 1, cutoff - std::chrono::minutes(1));
+  end(2, 2, cutoff + std::chrono::minutes(1));
+  MustApply({SomeBatch(3, {PlainSpec(4)})});    // unfinished
+  end(4, 4, cutoff - std::chrono::minutes(1));  // the newest
+  const PruningRule rule{.finished_before = cutoff, .asked_by = "a test"};
+  const PruningCount would = reader_->CountPruning(rule).value();
+  Pruning pass(rule);
+  while (!pass.is_over()) ASSERT_TRUE(store_->Prune(pass, cutoff));
+  for (const PruningCount& count : {would, pass.count()}) {
+    EXPECT_EQ(count.batches, 1u);
+    EXPECT_EQ(count.requests, 1u);
+    EXPECT_EQ(count.jobs, 1u);
+    EXPECT_EQ(count.outcomes, 1u);
+    EXPECT_EQ(count.damaged, 0u);
+  }
+  Restart();
+  EXPECT_FALSE(reader_->FindBatch({1}).value());
+  EXPECT_TRUE(reader_->WasPruned({1}).value());
+  EXPECT_FALSE(reader_->ReadJob({{1}, 0}).value());
+  EXPECT_FALSE(reader_->FindRequest(old.client, old.request_id).value());
+  EXPECT_TRUE(Find(SomeMeasurement(1))) << "its result answers";
+  for (const std::uint64_t batch : {2u, 3u, 4u}) {
+    EXPECT_TRUE(reader_->FindBatch({batch}).value()) << batch;
+    EXPECT_FALSE(reader_->WasPruned({batch}).value()) << batch;
+  }
+  Pruning again(rule);
+  while (!again.is_over()) ASSERT_TRUE(store_->Prune(again, cutoff));
+  EXPECT_EQ(again.count().batches, 0u);
+}
 
 INSTANTIATE_TEST_SUITE_P(Engines, Conformance, ::testing::ValuesIn(kEngines), NameOf);
-INSTANTIATE_TEST_SUITE_P(Engines, BestSchedules, ::testing::ValuesIn(kEngines), NameOf);
 
 }  // namespace
 }  // namespace loopfleet::storage
