@@ -60,6 +60,8 @@ POD = {
     "spec!": {
         "automountServiceAccountToken!": FLAG, "terminationGracePeriodSeconds": NUMBER,
         "nodeSelector": texts,
+        "affinity": {"podAntiAffinity!": {"requiredDuringSchedulingIgnoredDuringExecution!": [
+            {"topologyKey!": TEXT, "labelSelector!": SELECTOR}]}},
         "tolerations": [{"key": TEXT, "operator": TEXT, "effect": TEXT, "value": TEXT}],
         "securityContext!": {"runAsNonRoot!": FLAG, "runAsUser": NUMBER, "runAsGroup": NUMBER,
                              "fsGroup": NUMBER, "seccompProfile!": {"type": TEXT}},
@@ -80,10 +82,24 @@ KINDS = {
     "DaemonSet": ("apps/v1", {"spec!": {
         "selector!": SELECTOR, "template!": POD,
         "updateStrategy": {"type": TEXT, "rollingUpdate": {"maxUnavailable": port}}}}),
+    "Deployment": ("apps/v1", {"spec!": {
+        "selector!": SELECTOR, "template!": POD,
+        "strategy": {"type": TEXT, "rollingUpdate": {"maxUnavailable": port, "maxSurge": NUMBER}}}}),
+    "ScaledObject": ("keda.sh/v1alpha1", {"spec!": {
+        "scaleTargetRef!": {"name!": TEXT}, "pollingInterval": NUMBER, "cooldownPeriod": NUMBER,
+        "minReplicaCount": NUMBER, "maxReplicaCount!": NUMBER,
+        "advanced": {"horizontalPodAutoscalerConfig!": {"behavior!": {
+            direction: {"stabilizationWindowSeconds": NUMBER,
+                        "policies": [{"type!": TEXT, "value!": NUMBER, "periodSeconds!": NUMBER}]}
+            for direction in ("scaleUp", "scaleDown")}}},
+        "triggers!": [{"type!": TEXT, "metricType": TEXT, "metadata!": {
+            "serverAddress!": TEXT, "query!": TEXT, "threshold!": TEXT, "ignoreNullValues": TEXT}}]}}),
     "NetworkPolicy": ("networking.k8s.io/v1", {"spec!": {
         "podSelector!": SELECTOR, "policyTypes!": [TEXT],
         "ingress": [{"from": PEERS, "ports": PORTS}], "egress": [{"to": PEERS, "ports": PORTS}]}}),
 }
+
+RUN_PODS = ("StatefulSet", "DaemonSet", "Deployment")
 
 
 def check_shape(value, shape, where):
@@ -135,7 +151,7 @@ def load(folder):
 def pods(objects):
     """(name, pod template) of every object that runs pods."""
     return [(name, o["spec"]["template"]) for (kind, name), o in objects.items()
-            if kind in ("StatefulSet", "DaemonSet")]
+            if kind in RUN_PODS]
 
 
 def containers(template):
@@ -194,7 +210,7 @@ def check_references(objects):
     for (kind, name), o in objects.items():
         where = f"{kind} {name}"
         spec = o.get("spec", {})
-        if kind in ("StatefulSet", "DaemonSet"):
+        if kind in RUN_PODS:
             if not spec["selector"]["matchLabels"].items() <= \
                     spec["template"]["metadata"]["labels"].items():
                 raise Wrong(f"{where}: its selector does not match its own pods")
@@ -222,6 +238,9 @@ def check_references(objects):
             for p in spec["ports"]:
                 if p["targetPort"] not in ports:
                     raise Wrong(f"{where}: no container has a port {p['targetPort']}")
+        elif kind == "ScaledObject":
+            if ("Deployment", spec["scaleTargetRef"]["name"]) not in objects:
+                raise Wrong(f"{where}: there is no Deployment {spec['scaleTargetRef']['name']}")
         elif kind == "NetworkPolicy":
             known(spec["podSelector"], where)
             for rule in spec.get("ingress", []) + spec.get("egress", []):
