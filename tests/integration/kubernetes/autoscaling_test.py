@@ -9,7 +9,9 @@ import sys
 import tempfile
 import unittest
 
-import fleet
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/integration"))
+import fleet  # noqa: E402
 
 try:
     import manifests
@@ -17,9 +19,8 @@ try:
 except ImportError:
     print("SKIPPED: python3-yaml is not installed (deploy/dependencies.sh --tests)")
     sys.exit(77)
-from prometheus_test import Prometheus
+from prometheus_test import Prometheus  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXED = ROOT / "deploy" / "kubernetes"
 FOLDER = FIXED / "autoscaled"
 
