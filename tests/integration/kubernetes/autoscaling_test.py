@@ -3,6 +3,7 @@ with the jobs that wait. Exit status 77 without PyYAML or Prometheus."""
 
 import copy
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -74,8 +75,18 @@ class Autoscaling(unittest.TestCase):
             jobs = fleet.small_jobs(7) + [{"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": [], "device": "any"}]
             running.command("submit", "-", stdin=fleet.lines(jobs))
             prometheus.expect(trigger["metadata"]["query"], 8)
-        # From none at all, jobs would be over before the first worker is there.
-        self.assertGreaterEqual(self.scaled["minReplicaCount"], 1)
+
+    def test_the_simulated_day_has_the_same_rule(self):
+        rule = (ROOT / "tests/simulation/day/autoscaler.h").read_text()
+
+        def number(name):
+            return float(re.search(rf"\b{name} = (?:std::chrono::seconds\()?([\d.]+)", rule)[1])
+
+        down = self.scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleDown"]
+        self.assertEqual(
+            [number(name) for name in ("least", "most", "interval", "stabilization", "most_removed")],
+            [self.scaled["minReplicaCount"], self.scaled["maxReplicaCount"], self.scaled["pollingInterval"],
+             down["stabilizationWindowSeconds"], down["policies"][0]["value"] / 100])
 
     def test_kustomize_renders_it(self):
         if shutil.which("kubectl") is None:
