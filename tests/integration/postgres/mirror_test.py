@@ -4,10 +4,13 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import sqlite3
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import urllib.request
@@ -19,6 +22,10 @@ from fleet import Fleet, clean_environment, program, small_jobs  # noqa: E402
 from postgres_server import PostgresServer, programs  # noqa: E402
 
 KILLS = 200
+# PostgreSQL is away for an hour of the mirror's clock, which faketime makes run so much faster. By the real clock:
+# LOOPFLEET_OUTAGE_SPEED=1.
+OUTAGE_S = float(os.environ.get("LOOPFLEET_OUTAGE_S", "3600"))
+OUTAGE_SPEED = int(os.environ.get("LOOPFLEET_OUTAGE_SPEED", "120"))
 
 
 def mirror_command(database, *arguments):
@@ -47,6 +54,11 @@ def metric(running, name):
             if line.startswith(f"{name} "):
                 return float(line.split()[1])
     raise AssertionError(f"no metric {name}")
+
+
+def resident_kb(pid):
+    return int(next(line.split()[1] for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+                    if line.startswith("VmRSS:")))
 
 
 def failing_jobs(count):
@@ -153,6 +165,52 @@ class MirrorTest(unittest.TestCase):
             done = fleet.run(mirror_command(running.database, "--results", server.url), timeout=20)
             self.assertEqual(done.returncode, 78, done.stderr)
             self.assertIn("has version 999", done.stderr)
+
+    @unittest.skipIf(OUTAGE_SPEED > 1 and shutil.which("faketime") is None, "faketime is not installed")
+    def test_an_hour_without_postgres_is_lag_and_nothing_else(self):
+        faster = ["faketime", "-f", f"+0 x{OUTAGE_SPEED}"] if OUTAGE_SPEED > 1 else []
+        with PostgresServer() as server, Fleet(workers=0) as running, tempfile.TemporaryFile("w+") as said:
+            def submit_and_time():
+                start = time.monotonic()
+                done, outcomes = running.submit(failing_jobs(20))
+                self.assertEqual([len(outcomes), done.stderr.count("busy")], [20, 0], done.stderr)
+                return time.monotonic() - start
+
+            mirror = subprocess.Popen([*faster, *mirror_command(running.database)], stdout=said,
+                                      env=clean_environment(LOOPFLEET_RESULTS=server.url), stderr=subprocess.DEVNULL,
+                                      preexec_fn=fleet.die_with_parent)
+            try:
+                before = [submit_and_time() for _ in range(10)]
+                fleet.wait_until(lambda: server.rows("SELECT 1 FROM pg_namespace WHERE nspname = 'loopfleet'") and
+                                 places_in_postgres(server) == places_in_sqlite(running.database), "the first outcomes")
+                server.kill()
+                memory = resident_kb(mirror.pid)
+                during = []
+                end = time.monotonic() + OUTAGE_S / OUTAGE_SPEED
+                while time.monotonic() < end:
+                    during.append(submit_and_time())
+                    time.sleep(min(0.2 * max(1, 120 / OUTAGE_SPEED), 5))
+                self.assertIsNone(mirror.poll())
+                grown = resident_kb(mirror.pid) - memory
+                server.start()
+                start = time.monotonic()
+                fleet.wait_until(lambda: places_in_postgres(server) == places_in_sqlite(running.database), "the others")
+                caught_up = time.monotonic() - start
+            finally:
+                mirror.send_signal(signal.SIGTERM)
+                mirror.wait()
+            said.seek(0)
+            lines = [json.loads(line) for line in said]
+            behind = max(line["behind_seconds"] for line in lines)
+            median = statistics.median
+            print(f"{OUTAGE_S:.0f} s at {OUTAGE_SPEED}x: {20 * len(during)} outcomes meanwhile, a submission of 20 took "
+                  f"{1e3 * median(before):.0f} ms before and {1e3 * median(during):.0f} ms during it (slowest "
+                  f"{1e3 * max(during):.0f}), the mirror grew by {grown} kB and was {behind:.0f} s behind, and caught up "
+                  f"in {caught_up:.1f} s")
+            self.assertGreater(behind, 0.95 * OUTAGE_S)
+            self.assertLess(grown, 16_000)
+            self.assertGreater(len(during), 20)
+            self.assertEqual([lines[-1]["waiting"], lines[-1]["trouble"]], [0, ""])
 
     def test_kills_at_random_moments_lose_and_repeat_nothing(self):
         dice = random.Random(20261127)
