@@ -74,7 +74,7 @@ function Samples({ outcome }: { outcome: Outcome }) {
   );
 }
 
-function Result({ outcome }: { outcome: Outcome }) {
+function Result({ kind, outcome }: { kind: Job["kind"]; outcome: Outcome }) {
   if (outcome.error) {
     return (
       <>
@@ -98,7 +98,7 @@ function Result({ outcome }: { outcome: Outcome }) {
     // A profile's values stand beside the tree.
     return (
       <>
-        {"overhead" in outcome.observed ? null : <ObservedFacts values={outcome.observed} />}
+        {kind === "profile" ? null : <ObservedFacts values={outcome.observed} />}
         <Facts facts={[["Source", outcome.source ?? "–"], ["Worker", outcome.worker ?? "–"]]} />
       </>
     );
@@ -210,7 +210,7 @@ export function JobPage({ id, turn }: { id: string; turn: unknown }) {
       <p>
         <code>{benchmarkName(job.benchmark)}</code> of <a href={`#/batch/${id.split(".")[0]}`}>batch {id.split(".")[0]}</a>
       </p>
-      {job.outcome ? <Result outcome={job.outcome} /> : <p class="empty">It has no outcome yet.</p>}
+      {job.outcome ? <Result kind={job.kind} outcome={job.outcome} /> : <p class="empty">It has no outcome yet.</p>}
       {job.kind === "loop_schedule" || job.kind === "profile" ? <Trail job={job} /> : null}
       {job.outcome ? <Stages outcome={job.outcome} /> : null}
       {job.outcome ? <Samples outcome={job.outcome} /> : null}
