@@ -14,6 +14,7 @@ std::shared_ptr<tensor::Backend> CpuTensorBackend(const CompileService::Options&
 
 // The backend `isolated`: kernels run in a sandboxed child of the service, on copies of their
 // tensors. For schedules of strangers, and where this process may not execute code that it wrote.
+// It protects this process; nothing compares the values.
 std::shared_ptr<tensor::Backend> IsolatedTensorBackend(const CompileService::Options& options);
 
 }  // namespace loopfleet
