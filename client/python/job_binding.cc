@@ -406,6 +406,7 @@ OutcomeRow RowOf(const Outcome& outcome) {
 }
 
 void BindJobs(nb::module_& module) {
+  module.attr("MOST_THREADS") = kMostThreads;
   nb::class_<Job>(module, "Job",
                   "One question: how fast is this benchmark after these actions? Made by "
                   "loopfleet.job().")

@@ -294,6 +294,11 @@ class CommandTest(unittest.TestCase):
             self.assertIn("loopfleet" if arguments[-1] == "--version" else "xample" if
                           arguments[0] != "--help" else "eval", done.stdout)
 
+    def test_the_editor_has_no_address_by_default(self):
+        said = self.cluster.command("tune", "--help").stdout
+        self.assertIn("default: none", said)
+        self.assertNotIn("127.0.0.1", said)
+
     def test_an_absent_coordinator_is_69(self):
         # The command waits nearly all of its time limit for the coordinator; a slow machine may need more.
         for limit in ("2", "8", "32"):

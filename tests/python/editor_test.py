@@ -2,7 +2,9 @@
 
 import json
 import os
+import queue
 import random
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -10,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from editors import ARTICLE, edited
 from tensors import numbers, own_cache  # noqa: F401
 
 import loopfleet
@@ -25,18 +28,10 @@ from loopfleet.tui.number_text import change_text, clock_text, rate_text, sparkl
 from loopfleet.tui.proposal import CannotAsk, Proposal, fleet_best_of
 from loopfleet.tui.sources import Sources
 
-ARTICLE = "benchmark://program-v0/positive_product33_48_64"
 # From the start tree to a scratch of 8 x 32 floats, as keys.
 ARTICLE_KEYS = ["down", "shift+down", "up", "s", "3", "2", "enter", "up", "s", "8", "enter", "down", "enter", "down",
                 "enter", "down", "down", "shift+up", "shift+up"]
 ARTICLE_ACTIONS = ("down,swap_down,up,split_32,up,split_8,down,swap_down,down,down,swap_up,swap_up").split(",")
-
-
-def edited(*keys, start=ARTICLE, **options):
-    editor = Editor(LoopTree(start), **options)
-    for key in keys:
-        editor.press(key)
-    return editor
 
 
 def replayed(actions, start=ARTICLE):
@@ -387,9 +382,33 @@ def test_a_failed_kernel_shows_its_code(noted, outcome):
     made["graded"].deliver(editor.history.now.key, None, "no answer from the coordinator")
     editor.pump()
     assert editor.figure.graded_failure == "no answer" and editor.is_error
-    made["local"].deliver(editor.history.now.key, None, "WRONG_OUTPUT: %5")
+
+
+def test_a_local_figure_that_failed_says_why_unless_another_tree_is_shown(noted):
+    made, sources = noted
+    editor = edited(sources=sources)
+    made["local"].deliver(editor.history.now.key, None, "WRONG_OUTPUT: %5 is 3 in place of 4")
     editor.pump()
-    assert editor.figure.local_failure == "WRONG_OUTPUT: %5" and editor.figure.local_gflops is None
+    assert editor.figure.local_failure == "WRONG_OUTPUT: %5 is 3 in place of 4" and editor.figure.local_gflops is None
+    assert editor.message == "local figure: WRONG_OUTPUT: %5 is 3 in place of 4" and editor.is_error
+    left = editor.history.now.key
+    editor.press("t")
+    editor.press("escape")
+    made["local"].deliver(left, None, "WRONG_OUTPUT: twice")
+    editor.pump()
+    assert editor.message == "", "it is said once"
+    for key in ("s", "8", "enter"):
+        editor.press(key)
+    made["local"].deliver(left, None, "WRONG_OUTPUT: late")
+    editor.pump()
+    assert editor.message == "" and editor.figure_of(editor.history.steps[0]).local_failure == "WRONG_OUTPUT: late"
+    editor.press("enter")
+    editor.press("up")
+    said = editor.message
+    assert said.startswith("swap_up: ")
+    made["local"].deliver(editor.history.now.key, None, "WRONG_OUTPUT: now")
+    editor.pump()
+    assert editor.message == said, "an answer to a key stays"
 
 
 def test_a_tree_that_comes_back_is_measured_again_if_it_was_measured(noted, outcome):
@@ -473,6 +492,24 @@ def test_a_kernel_without_code_says_why_in_place_of_its_local_figure(monkeypatch
     assert ns is None and failure.startswith("WORKER_LOST: ")
 
 
+def test_a_timer_that_cannot_be_made_says_why_and_is_made_again(monkeypatch):
+    made = []
+
+    def local_timer(threads):
+        made.append(threads)
+        raise LoopfleetError("no threads left")
+
+    monkeypatch.setattr(sys.modules["loopfleet.tensor.backends"], "local_timer", local_timer)
+    came = queue.SimpleQueue()
+    local = LocalFigures(lambda *news: came.put(news))
+    tree = LoopTree(ARTICLE)
+    for threads in (1, 2):
+        local.measure(tree, threads)
+        assert came.get(timeout=60) == (tree.tree_key, None, "no threads left")
+    local.close()
+    assert made == [1, 2]
+
+
 # ---- others' trees
 
 
@@ -543,33 +580,6 @@ def test_a_client_that_can_is_asked_for_this_programs_best_on_this_hardware(note
     assert editor.preview.origin.startswith(f"fleet best, {outcome[0].worker}, 20")
 
 
-def test_a_client_that_can_is_asked_for_a_profile():
-    def line(ref, part, total, known=True):
-        return SimpleNamespace(ref=ref, part=part, share=0.0, total=total, known=known)
-
-    class Profiling:
-        ok, status, message = True, "ok", ""
-        lines = (line(0, "node", 1.0), line(0, "zero", 0.1), line(1, "node", 0.9), line(2, "node", 0.0, known=False))
-
-        def profile(self, *, ir, threads):
-            assert LoopTree(ir) == LoopTree(ARTICLE) and threads == 1
-            return self
-
-    assert line_profile_of(Profiling())(LoopTree(ARTICLE), 1) == {0: 1.0, 1: 0.9}
-    Profiling.ok, Profiling.status, Profiling.message = False, "UNSUPPORTED", "not here"
-    with pytest.raises(LoopfleetError, match="UNSUPPORTED: not here"):
-        line_profile_of(Profiling())(LoopTree(ARTICLE), 1)
-
-
-def test_lines_are_profiled_or_it_is_said_why_not():
-    editor = edited("d")
-    assert editor.pump(timeout=30) and "there is no cluster" in editor.message
-    editor = edited("d", sources=Sources(profile=lambda tree, threads: {0: 1.0, 2: 0.4}))
-    assert editor.pump(timeout=30) and editor.shares == {0: 1.0, 2: 0.4}
-    editor.press("v")
-    assert editor.shares == {}, "they were the other tree's"
-
-
 class Searching:
     def __init__(self, deliver):
         self.deliver, self.started, self.is_stopped = deliver, [], False
@@ -600,6 +610,22 @@ def test_a_search_offers_its_best_and_takes_nothing_by_itself():
     editor.press("enter")
     assert editor.tree == best.tree and editor.history.now.label == "search"
     assert edited("b").message.startswith("the search measures on workers, and there is no cluster")
+
+
+def test_a_search_ends_with_the_threads_that_it_was_for():
+    made = []
+    editor = edited("b", sources=Sources(search=lambda deliver: made.append(Searching(deliver)) or made[0]))
+    made[0].deliver(3, 1.0, Proposal(LoopTree(ARTICLE).split("L2", 16), 120.0, "", "search, 3 trees"), True, "")
+    editor.pump()
+    for key in ("t", "1", "enter"):
+        editor.press(key)
+    assert editor.search.is_running and not made[0].is_stopped, "they are the same"
+    for key in ("t", "4", "enter"):
+        editor.press(key)
+    assert editor.search is None and made[0].is_stopped and editor.preview is None
+    assert editor.message == "the search is stopped: its figures are of another number of threads; B starts one" and not editor.is_error
+    editor.press("b")
+    assert len(made[0].started) == 2 and editor.search.is_running
 
 
 # ---- tensors

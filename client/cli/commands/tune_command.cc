@@ -11,6 +11,7 @@
 
 #include "client/cli/command_line.h"
 #include "client/cli/python_process.h"
+#include "common/job/job_spec.h"
 
 namespace loopfleet::client {
 namespace {
@@ -55,6 +56,10 @@ void AddTuneCommand(CommandLine& line) {
                    "loopfleet local -- loopfleet tune benchmark://mm-v0/mm64_64_64"},
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunTune(*flags, run.settings); });
+  app.get_option("--address")
+      ->description(
+          "the coordinator's endpoint for clients (default: none, figures are this machine's "
+          "alone)");
   app.add_option("benchmark", flags->benchmark, "a benchmark's URI")->type_name("BENCHMARK");
   app.add_option("--ir", flags->ir, "a file with a program's IR text, instead of a benchmark")
       ->type_name("FILE");
@@ -65,7 +70,7 @@ void AddTuneCommand(CommandLine& line) {
       ->type_name("FILE");
   app.add_option("--threads", flags->threads,
                  "threads that parallel loops are split over (default 1)")
-      ->check(CLI::Range(1, 1024))
+      ->check(CLI::Range(1U, kMostThreads))
       ->type_name("N");
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ._core import LoopTree
 from .errors import ScheduleError
+from .whole_file import write_whole
 
 Row = dict[str, Any]
 
@@ -38,14 +39,7 @@ def read_rows(path: str | os.PathLike) -> list[Row]:
 
 def write_rows(path: str | os.PathLike, rows: list[Row]) -> None:
     """A reader sees the old file or the new one. OSError: it cannot be written."""
-    path = Path(path)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        os.replace(beside, path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
+    write_whole(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def put_schedule(path: str | os.PathLike, tree: LoopTree, gflops: float | None) -> None:

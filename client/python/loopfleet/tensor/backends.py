@@ -1,6 +1,7 @@
 """What runs tensors: ``cpu`` compiles kernels with `loopfleet-worker serve` and calls them in this process; ``isolated``
-runs them in a sandboxed child of that, on copies, for schedules of strangers; ``cpu_interpreted`` walks their loops in
-C++, slowly, and needs no compiler."""
+runs them in a sandboxed child of that, on copies: a stranger's schedule cannot harm this process, but its values are not
+compared with a reference, as those of ``cpu`` are; ``cpu_interpreted`` walks their loops in C++, slowly, and needs no
+compiler."""
 
 from __future__ import annotations
 
@@ -66,8 +67,8 @@ def set_default_backend(name: str) -> None:
 
 def set_threads(count: int) -> None:
     """The most threads that loops annotated ``parallel`` are split over; 1 at first."""
-    if not 1 <= count <= 1024:
-        raise ValueError(f"set_threads({count}): from 1 to 1024")
+    if not 1 <= count <= _core.MOST_THREADS:
+        raise ValueError(f"set_threads({count}): from 1 to {_core.MOST_THREADS}")
     _settings["threads"] = count
     _apply()
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import _core
-from .._core import LoopTree
+from .._core import MOST_THREADS, LoopTree
 from ..client import Client
 from ..errors import LoopfleetError, ScheduleError
 from ..jobs import with_scheme
@@ -47,8 +47,8 @@ def _start_of(given: argparse.Namespace) -> tuple[LoopTree, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
-    if not 1 <= given.threads <= 1024:
-        return _complain(f"--threads is from 1 to 1024, not {given.threads}")
+    if not 1 <= given.threads <= MOST_THREADS:
+        return _complain(f"--threads is from 1 to {MOST_THREADS}, not {given.threads}")
     try:
         start, title = _start_of(given)
         opened = find_schedule(given.schedule, start.program_key) if given.schedule and os.path.exists(given.schedule) else None

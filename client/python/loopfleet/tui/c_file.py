@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ..whole_file import write_whole
+
 
 class CFile:
-    """A reader never sees half a file: text is written beside it and renamed. Text that is there already is not
-    written again."""
+    """A reader never sees half a file. Text that is there already is not written again."""
 
     def __init__(self, path: str | os.PathLike):
         self.path = Path(path)
@@ -18,11 +19,5 @@ class CFile:
         """OSError: the file cannot be written."""
         if text == self._written:
             return
-        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        try:
-            beside.write_text(text, encoding="utf-8")
-            os.replace(beside, self.path)
-        except OSError:
-            beside.unlink(missing_ok=True)
-            raise
+        write_whole(self.path, text)
         self._written = text

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .. import _core
-from .._core import JobError, LoopTree
+from .._core import MOST_THREADS, JobError, LoopTree
 from ..errors import ScheduleError
 from ..schedule_file import find_schedule, put_schedule
 from . import action_line, code_view, edits
@@ -21,12 +21,11 @@ from .inbox import Inbox
 from .keys import method_of
 from .legality import Choice, choices
 from .measuring import Measuring
+from .profiling import Profiling
 from .prompt import Prompt, split_text, whole_number
 from .proposal import CannotAsk, Proposal
 from .recording import Recording, recording_of
 from .sources import Sources
-
-_MOST_THREADS = 1024
 
 
 @dataclass
@@ -61,7 +60,6 @@ class Editor:
         self.view = "c"
         self.search: SearchState | None = None
         self.fleet_best: Proposal | None = None
-        self.shares: dict[int, float] = {}  # of the lines of the tree, by a profile
         self.folds = Folds()
         self.history = History(Step("start", start, start.tree_key, 0, Recording()))
         self.sources = sources or Sources()
@@ -74,7 +72,8 @@ class Editor:
         self._schedule_path = os.fspath(schedule_path)
         self._on_tree = on_tree
         self._code_view = CodeView(self.inbox.post(self._on_code))
-        self._measuring = Measuring(self.sources, self.inbox, start.flops(), self._refuse)
+        self._measuring = Measuring(self.sources, self.inbox, start.flops(), self._refuse, self._note)
+        self._profiling = Profiling(self.sources.profile, self.inbox, self._say, self._refuse)
         self._search = self.sources.search(self.inbox.post(self._on_search))
         self._show()
 
@@ -108,6 +107,11 @@ class Editor:
 
     def figure_of(self, step: Step) -> Figures:
         return self._measuring.of(step.key)
+
+    @property
+    def shares(self) -> dict[int, float]:
+        """Of the time, by line of the tree; empty: there is no profile of it."""
+        return self._profiling.shares
 
     @property
     def newest_graded(self) -> Graded | None:
@@ -174,7 +178,7 @@ class Editor:
 
     def close(self) -> None:
         """Ends threads and jobs. No kernel runs afterwards."""
-        for each in (self._measuring, self._search, self._code_view):
+        for each in (self._measuring, self._search, self._profiling, self._code_view):
             each.close()
 
     def quit(self) -> None:
@@ -348,11 +352,16 @@ class Editor:
             threads = whole_number(text, "the number of threads")
         except ScheduleError as error:
             return str(error)
-        if not 1 <= threads <= _MOST_THREADS:
-            return f"from 1 to {_MOST_THREADS} threads, not {threads}"
+        if not 1 <= threads <= MOST_THREADS:
+            return f"from 1 to {MOST_THREADS} threads, not {threads}"
         if threads != self.threads:
+            if self.search is not None:
+                self._search.stop()
+                self.search = None
+                self._say("the search is stopped: its figures are of another number of threads; B starts one")
             self.threads = threads
-            self.fleet_best, self.shares = None, {}  # of the others
+            self.fleet_best = None  # of the others
+            self._profiling.show(self.tree, threads)
             self._measuring.forget()
             self._measuring.measure(self.tree, self.threads)
         return ""
@@ -441,15 +450,7 @@ class Editor:
             self.search = SearchState(is_running, trees, seconds, best)
 
     def ask_profile(self) -> None:
-        tree, threads, key = self.tree, self.threads, self.history.now.key
-
-        def on_shares(shares: dict[int, float]) -> None:
-            self._say("")
-            if self.history.now.key == key:
-                self.shares = shares
-
-        self._say("profiling ...")
-        self.inbox.ask(lambda: self.sources.profile(tree, threads), on_shares, self._refuse)
+        self._profiling.ask()
 
     def toggle_help(self) -> None:
         self.shows_help = not self.shows_help
@@ -477,7 +478,7 @@ class Editor:
     # ---- each new tree
 
     def _show(self) -> None:
-        self.shares = {}
+        self._profiling.show(self.tree, self.threads)
         self._write_c()
         if self._on_tree is not None:
             self._on_tree(self.tree)
@@ -500,6 +501,11 @@ class Editor:
 
     def _refuse(self, message: str) -> None:
         self.message, self.is_error = message, True
+
+    def _note(self, problem: str) -> None:
+        """Of what nobody asked for: it takes no other message's place."""
+        if not self.message:
+            self._refuse(problem)
 
     def _changed(self) -> None:
         for listener in self._listeners:

@@ -60,7 +60,7 @@ HELP = (
     ("W O", "write the schedule to a file; open one"),
     ("T", "threads that parallel loops are split over"),
     (":", "a line of actions, such as down split_8 swap_down"),
-    ("D", "profile: the share of each line"),
+    ("D", "profile: the share of each line, now and after each rest"),
     ("? Esc", "this help; leave it, a drag, a question or a preview"),
     ("Q", "quit"),
 )

@@ -34,9 +34,9 @@ class LocalFigures:
         from ..tensor.backends import local_timer
 
         tree, threads = task
-        if self._timer is None or self._made_for != threads:
-            self._timer, self._made_for = local_timer(threads), threads
         try:
+            if self._timer is None or self._made_for != threads:
+                self._timer, self._made_for = local_timer(threads), threads
             self._deliver(tree.tree_key, self._timer.best_ns(tree.serialize(), self._budget_ms), "")
         except (LoopfleetError, MemoryError) as error:
             self._deliver(tree.tree_key, None, str(error) or type(error).__name__)

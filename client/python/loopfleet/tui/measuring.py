@@ -11,12 +11,15 @@ from .sources import Sources
 
 
 class Measuring:
-    """One thread owns it; figures arrive by the inbox. ``on_problem`` is called with why there is none."""
+    """One thread owns it; figures arrive by the inbox. ``on_problem`` and ``on_local_problem`` are called with why
+    there is none."""
 
-    def __init__(self, sources: Sources, inbox: Inbox, flop_count: int, on_problem: Callable[[str], None]):
+    def __init__(self, sources: Sources, inbox: Inbox, flop_count: int, on_problem: Callable[[str], None],
+                 on_local_problem: Callable[[str], None]):
         self._figures: dict[str, Figures] = {}  # by tree key
         self._flop_count = flop_count
         self._on_problem = on_problem
+        self._on_local_problem = on_local_problem
         self._local = sources.local(inbox.post(self._on_local)) if sources.local else None
         self._graded = sources.graded(inbox.post(self._on_graded)) if sources.graded else None
 
@@ -49,6 +52,8 @@ class Measuring:
 
     def _on_local(self, key: str, ns: float | None, failure: str) -> None:
         figure = self.of(key)
+        if failure and figure.is_measured_here:  # else another tree is shown
+            self._on_local_problem(f"local figure: {failure}")
         figure.is_measured_here = False
         figure.local_gflops = self._flop_count / ns if ns else None
         figure.local_failure = failure
