@@ -498,6 +498,26 @@ def test_vars_are_swapped_in_memory():
             tree.swap_vars(*arguments)
 
 
+def test_an_uneven_rfactor_is_compiled_right():
+    a = np.random.randn(6, 33)
+    x = lt.Tensor(a)
+    m, k = lt.symbols("m k")
+    for reduced, expected in ((x.to(m, k).exp().sum(k), np.exp(a).sum(1)), ((-x.to(m, k)).abs().max_reduce(k), np.abs(a).max(1)),
+                              ((-x.to(m, k).abs()).max_reduce(k), -np.abs(a).min(1))):
+        start = reduced.loop_tree
+        (node,) = (node for node in start.ir.nodes if start.ir.op(node) in (lt.add, lt.max))
+        for sizes in ((8,), (20, 6), (15, 4)):
+            tree = start
+            for depth, size in enumerate(sizes):
+                tree = tree.split("k" + "'" * depth, size)
+            for depth in range(len(sizes) + 1):
+                factored = tree.rfactor(f"%{node}", "k" + "'" * depth)
+                for function in (lt.cpp(factored), lt.cpu_interpreted(factored)):
+                    out = lt.RawTensor(6)
+                    function([lt.RawTensor(a.size).set(a), out])
+                    assert np.allclose(out.to_numpy(), expected, rtol=1e-3), str(factored)
+
+
 def test_numbers_and_callbacks_mean_what_they_meant():
     tree = mm(lt.rand(3, 4), lt.rand(4, 5)).loop_tree
     assert tree.disable_reuse(0, 2) == tree.disable_reuse(0, "%2") != tree  # the node of the program, not a line

@@ -3,9 +3,9 @@
 // max is NaN, the result may be either operand.
 
 #include <cmath>
-#include <limits>
 
 #include "common/base/check.h"
+#include "common/looptree/program/initial_value.h"
 #include "common/looptree/program/program.h"
 
 namespace loopfleet::looptree {
@@ -51,17 +51,6 @@ Number Binary(Op op, Number a, Number b) {
 template <class Number>
 Number Select(Number condition, Number a, Number b) {
   return condition != 0 ? a : b;
-}
-
-// The initial value of a reduction.
-template <class Number>
-Number Identity(Op op) {
-  switch (op) {
-    case Op::kMultiply: return Number{1};
-    case Op::kMin: return std::numeric_limits<Number>::infinity();
-    case Op::kMax: return -std::numeric_limits<Number>::infinity();
-    default: return Number{0};
-  }
 }
 
 }  // namespace loopfleet::looptree

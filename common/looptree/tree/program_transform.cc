@@ -14,6 +14,7 @@
 
 #include "common/base/check.h"
 #include "common/base/result.h"
+#include "common/looptree/program/initial_value.h"
 #include "common/looptree/program/program_facts.h"
 #include "common/looptree/tree/operation_check.h"
 
@@ -137,11 +138,13 @@ class Factorer {
   Checked<LoopTree> Run(const Limits& limits) {
     LF_TRY_VOID(Measure());
     AddDims();
-    FindFollowers();
+    if (!has_tail_) FindFollowers();
     const Node whole = program_.nodes[node_];
     const NodeSchedule loops = schedule_[node_];
     Node partial = whole;
-    for (NodeId& input : partial.inputs) input = OverNewDims(input);
+    for (NodeId& input : partial.inputs) {
+      input = has_tail_ ? Filled(input) : OverNewDims(input);
+    }
     const bool innermost = own_.back() == loop_;
     partial.dims.insert(innermost ? partial.dims.end() : partial.dims.begin(), iterations_);
     const auto id = static_cast<NodeId>(program_.nodes.size());
@@ -171,16 +174,14 @@ class Factorer {
     }
     const std::vector<LoopSpec>& loops = schedule_[node_].loops;
     const auto position = static_cast<std::size_t>(at - own_.begin());
-    for (std::size_t i = 0; i <= position; ++i) {
-      if (loops[i].dim != dim_) continue;
-      if (loops[i].tail != 0) {
-        return Illegal(fmt::format("L{} (for {} in {}) has a tail of {}: split by a divisor",
-                                   own_[i], name, loops[i].size, loops[i].tail));
-      }
-      if (i < position) sizes_[0] *= loops[i].size;
+    for (std::size_t i = loops.size() - 1; i > position; --i) {
+      if (loops[i].dim == dim_) sizes_[2] = loops[i].size * sizes_[2] + loops[i].tail;
     }
-    sizes_[1] = loops[position].size;
-    sizes_[2] = program_.dims[dim_].size / (sizes_[0] * sizes_[1]);
+    const std::int64_t size = program_.dims[dim_].size;
+    block_ = loops[position].size * sizes_[2] + loops[position].tail;
+    sizes_[1] = (block_ + sizes_[2] - 1) / sizes_[2];
+    sizes_[0] = (size + block_ - 1) / block_;
+    has_tail_ = sizes_[1] * sizes_[2] != block_ || sizes_[0] * block_ != size;
     if (sizes_[0] * sizes_[2] == 1) {
       return Illegal(fmt::format("L{} is all of {}: split it first", loop_, name));
     }
@@ -192,14 +193,16 @@ class Factorer {
     constexpr std::array<std::string_view, 3> kSuffixes = {"_outer", "_part", "_inner"};
     for (std::size_t i = 0; i < 3; ++i) {
       if (i != 1 && sizes_[i] == 1) continue;
-      std::string name = program_.dims[dim_].name + std::string(kSuffixes[i]);
-      while (std::ranges::find(program_.dims, name, &Dim::name) != program_.dims.end()) {
-        name += '_';
-      }
-      new_dims_[i] = static_cast<DimId>(program_.dims.size());
-      program_.dims.push_back({std::move(name), sizes_[i]});
+      new_dims_[i] = AddDim(kSuffixes[i], sizes_[i]);
     }
     iterations_ = *new_dims_[1];
+  }
+
+  DimId AddDim(std::string_view suffix, std::int64_t size) {
+    std::string name = program_.dims[dim_].name + std::string(suffix);
+    while (std::ranges::find(program_.dims, name, &Dim::name) != program_.dims.end()) name += '_';
+    program_.dims.push_back({std::move(name), size});
+    return static_cast<DimId>(program_.dims.size() - 1);
   }
 
   // Operations without a reduction that only the node, or others of them, read.
@@ -270,6 +273,38 @@ class Factorer {
     return view;
   }
 
+  // The operand over the new dimensions, filled up with what a reduction leaves as it is. Where
+  // blocks end within an iteration, they are cut out first: what is beyond one is in the next.
+  NodeId Filled(NodeId id) {
+    if (!tree_.facts().nodes[id].dims.Has(dim_)) return id;
+    std::vector<AffineTerm> outer;
+    std::vector<AffineTerm> inside = {{iterations_, sizes_[2]}};
+    if (new_dims_[0]) outer.push_back({*new_dims_[0], block_});
+    if (new_dims_[2]) inside.push_back({*new_dims_[2], 1});
+    if (new_dims_[0] && sizes_[1] * sizes_[2] != block_) {
+      const DimId block = AddDim("_block", block_);
+      outer.push_back({block, 1});
+      return AddView(AddView(id, dim_, outer), block, inside);
+    }
+    outer.insert(outer.end(), inside.begin(), inside.end());
+    return AddView(id, dim_, outer);
+  }
+
+  // A view of the node in which `terms` stand for the dimension `cut`.
+  NodeId AddView(NodeId id, DimId cut, const std::vector<AffineTerm>& terms) {
+    Node view{.op = Op::kView, .inputs = {id}};
+    for (const DimId dim : program_.nodes[id].dims) {
+      const bool is_cut = dim == cut;
+      const std::vector<AffineTerm> index = is_cut ? terms : std::vector<AffineTerm>{{dim, 1}};
+      for (const AffineTerm& term : index) view.dims.push_back(term.dim);
+      view.view.push_back({.input_dim = dim, .terms = index, .guarded = is_cut});
+    }
+    view.outside = Identity<double>(program_.nodes[node_].op);
+    program_.nodes.push_back(std::move(view));
+    schedule_.push_back({.priority = schedule_[id].priority});
+    return static_cast<NodeId>(program_.nodes.size() - 1);
+  }
+
   // The loops over the dimension, as loops over the new ones: each by its depth if they are cut
   // like the node's, else one loop for each.
   std::vector<LoopSpec> Renamed(const std::vector<LoopSpec>& loops) const {
@@ -312,6 +347,8 @@ class Factorer {
   DimId dim_ = 0;
   std::size_t depth_ = 0;  // loops over the dimension around the loop
   std::array<std::int64_t, 3> sizes_ = {1, 1, 1};
+  std::int64_t block_ = 1;  // elements that the loop covers
+  bool has_tail_ = false;   // the new dimensions cover more than the old one
   std::array<std::optional<DimId>, 3> new_dims_;
   DimId iterations_ = 0;
   std::set<NodeId> followers_;

@@ -34,8 +34,9 @@ Checked<LoopTree> SwapVars(const LoopTree& tree, NodeId node, DimId one, DimId o
 // Reduces in two steps. `loop` is a loop that the node reduces over: its dimension becomes up to
 // three, what is outside of the loop, the loop's iterations and what is inside. A new operation
 // reduces over all but the iterations, one result for each of them; the node combines these. What
-// only the node reads follows to the new dimensions, other operands are viewed. Rejected if the
-// loop is all of its dimension, or if it or a loop around it over the same dimension has a tail.
+// only the node reads follows to the new dimensions, other operands are viewed. With tails, the new
+// dimensions cover more than the old one: the operand is viewed, and reads as the reduction's
+// initial value beyond its end. Rejected if the loop is all of its dimension.
 Checked<LoopTree> Rfactor(const LoopTree& tree, NodeId node, TreeRef loop,
                           const Limits& limits = {});
 

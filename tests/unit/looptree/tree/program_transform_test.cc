@@ -124,8 +124,15 @@ TEST(ProgramTransform, RfactorSumsPartsFirst) {
             " for k_part in 2 : L5\n"
             "  %1[m] <- add(%4)\n"
             " %2[m] <- write(%1)\n");  // the middle of three
-  EXPECT_EQ(TextOf(Rfactor(*SplitLoop(start, 1, 10), 1, 1)),
-            "L1 (for k in 6) has a tail of 4: split by a divisor");
+  const auto uneven = Rfactor(*SplitLoop(start, 1, 10), 1, 1);
+  EXPECT_EQ(TextOf(uneven),
+            "for m in 4 : L0\n"
+            " for k_part in 7 : L1\n"
+            "  for k_inner in 10 : L2\n"
+            "   %4[k_part, m] <- add(%3)\n"
+            "  %1[m] <- add(%4)\n"
+            " %2[m] <- write(%1)\n");  // 6 parts of 10, and 4 of the seventh
+  EXPECT_TRUE(uneven->program().nodes[3].view[1].guarded);
 }
 
 // The products follow to the new dimensions; the inputs are viewed.

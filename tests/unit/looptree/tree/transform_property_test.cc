@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -116,6 +117,47 @@ void ExpectMeansTheSame(const LoopTree& tree, const Program& program, SplitMix64
       ASSERT_EQ(outputs[o][i], reference.outputs[o][i]) << "output " << o << " element " << i;
     }
   }
+}
+
+// Reductions of negative numbers, too, so that what fills blocks up must be the initial value.
+TEST(TransformProperty, RfactorOfUnevenLoops) {
+  SplitMix64 random(78);
+  int guarded = 0, cut_in_blocks = 0;
+  for (const Op op : {Op::kAdd, Op::kMax, Op::kMin}) {
+    for (std::int64_t size = 2; size <= 24; ++size) {
+      const Program program{.dims = {{"m", 2}, {"k", size}},
+                            .nodes = {{.op = Op::kRead, .dims = {0, 1}},
+                                      {.op = Op::kNegate, .inputs = {0}, .dims = {0, 1}},
+                                      {.op = op, .inputs = {1}, .dims = {0}},
+                                      {.op = op, .inputs = {0}, .dims = {0}},
+                                      {.op = Op::kWrite, .inputs = {2}, .dims = {0}},
+                                      {.op = Op::kWrite, .inputs = {3}, .dims = {0}}}};
+      const LoopTree start = WholeLoops(program).start;
+      for (std::int64_t outer = 2; outer < size; outer += 2) {
+        const LoopTree split = *SplitLoop(start, start.LoopsOf(2)[1], outer);
+        for (std::int64_t inner = 2; inner < outer; ++inner) {
+          const LoopTree twice = *SplitLoop(split, split.LoopsOf(2)[2], inner);
+          for (const TreeRef loop : twice.LoopsOf(2).subspan(1)) {
+            SCOPED_TRACE(TreeText(twice, {}));
+            const auto factored = Rfactor(twice, 2, loop);
+            ASSERT_TRUE(factored.has_value()) << factored.error().message;
+            ExpectMeansTheSame(*factored, start.program(), random);
+            if (HasFailure()) return;
+            const auto has = [&](const char* name) {
+              return std::ranges::find(factored->program().dims, name, &Dim::name) !=
+                     factored->program().dims.end();
+            };
+            guarded += std::ranges::any_of(factored->program().nodes, [](const Node& node) {
+              return std::ranges::any_of(node.view, &ViewIndex::guarded);
+            });
+            cut_in_blocks += has("k_block");
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(guarded, 500);
+  EXPECT_GT(cut_in_blocks, 100);
 }
 
 TEST(TransformProperty, RandomScriptsComputeWhatTheProgramMeans) {
