@@ -30,6 +30,8 @@ learned      strategies and learned models on 25 products that no model was trai
              [--out FILE.jsonl] [--programs 25] [--seconds 1,10,60] [--seeds 1] [--only policy,random]
 llvm         steps of LLVM passes per second of processor time beside a process of opt-19 for each, and what a shared prefix saves
              [--batches 2] [--debian FOLDER]
+llvm_agents  agents that order passes, trained on Csmith's programs and judged on Debian's beside searches that do not learn
+             --folder F [--programs FOLDER] train graph|features|tabular SEED | judge | table
 llvm_semantics  csmith programs before and after random passes, random passes over llvm-stress programs, mutated bitcode
              [--csmith 20] [--stress 100] [--mutations 100] [--passes 40] [--first 0]
 mirror       outcomes copied to PostgreSQL beside a COPY of the same rows into a plain table [--rows 1000000]
@@ -75,7 +77,7 @@ case "$name" in
   llvm) targets=(bench_llvm) ;;
   mirror) targets=(bench_store loopfleet-mirror) ;;
   page) targets=(bench_page loopfleet-coordinator) ;;
-  editor | learned | python | llvm_semantics | tensor | wasm) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
+  editor | learned | python | llvm_agents | llvm_semantics | tensor | wasm) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   security) targets=(bench_security loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;
@@ -90,7 +92,7 @@ fi
 
 # Standard output carries results only.
 {
-  if [[ $name == learned ]]; then
+  if [[ $name == learned || $name == llvm_agents ]]; then
     tests/python/make_environment.sh
   elif [[ $name == editor || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then
     tests/python/make_environment.sh --without-learning
@@ -101,7 +103,7 @@ fi
 if [[ $name == mirror ]]; then
   LOOPFLEET_BIN=build/release/bin exec python3 -B "bench/cases/$name.py" "$@"
 fi
-if [[ $name == editor || $name == learned || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then
+if [[ $name == editor || $name == learned || $name == llvm_agents || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then
   PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python "bench/cases/$name.py" "$@"
 fi
 exec "build/release/bin/bench_$name" "$@"

@@ -321,11 +321,33 @@ def sizes_of(client, uris, passes=(), observe="IrInstructionCount"):
     return {uri: int(outcome.observed[observe]) for uri, outcome in zip(uris, outcomes) if outcome.ok}
 
 
-def train(client, arguments):
+def processor_seconds(cluster):
+    """Of this process and of the cluster, with all that they started."""
+    parents, ticks = {}, {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended; its parent has its ticks
+            parents[int(name)], ticks[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
+
+    def is_counted(pid):
+        while pid in parents and pid not in (os.getpid(), cluster.pid):
+            pid = parents[pid]
+        return pid in (os.getpid(), cluster.pid)
+
+    return sum(ticks[pid] for pid in parents if is_counted(pid)) / os.sysconf("SC_CLK_TCK")
+
+
+def training_programs(client, seeds, most_instructions):
+    sizes = sizes_of(client, [f"generator://csmith-v0/{seed}" for seed in range(1_000, 1_000 + seeds)])
+    return [uri for uri, size in sizes.items() if 200 <= size <= most_instructions]
+
+
+def train(cluster, client, programs, arguments):
     random = np.random.default_rng(arguments.seed)
-    seeds = range(1_000, 1_000 + arguments.train_seeds)
-    sizes = sizes_of(client, [f"generator://csmith-v0/{seed}" for seed in seeds])
-    programs = [uri for uri, size in sizes.items() if 200 <= size <= arguments.most_instructions]
     first = client.evaluate_many([{"benchmark": uri, "observe": ["Programl"]} for uri in programs], timeout=600)
     vocabulary = Vocabulary([programl_columns(outcome.observed["Programl"]) for outcome in first.outcomes])
     best = sizes_of(client, programs, observe="IrInstructionCountOz")
@@ -333,7 +355,8 @@ def train(client, arguments):
     agent = Agent(len(vocabulary), arguments.encoder == "shared")
     optimizer = torch.optim.Adam(agent.parameters(), lr=arguments.rate, eps=1e-5)
     rollouts = Rollouts(client, vocabulary, arguments.episode)
-    curve, ready, updates, steps, since = [], [], 0, 0, time.monotonic()
+    curve, ready, updates, steps = [], [], 0, 0
+    since, processor_since = time.monotonic(), processor_seconds(cluster)
 
     def begin():
         rollouts.begin(Episode(programs[int(random.integers(len(programs)))], random.random() < 0.9, updates))
@@ -351,6 +374,7 @@ def train(client, arguments):
         updates += 1
         steps += sum(len(episode.passes) for episode in ready)
         curve.append({"updates": updates, "steps": steps, "seconds": round(time.monotonic() - since, 1),
+                      "processor_seconds": round(processor_seconds(cluster) - processor_since, 1),
                       "oz_ratio": geometric_mean(best[each.uri] / min(each.sizes) for each in ready),
                       "return": float(np.mean([sum(each.rewards()) for each in ready])),
                       "lag": float(np.mean([updates - 1 - each.begun_with for each in ready])),
@@ -361,7 +385,7 @@ def train(client, arguments):
     while rollouts.under_way:  # their answers are not wanted
         rollouts.answers.get()
         rollouts.under_way -= 1
-    return agent, vocabulary, curve, programs
+    return agent, vocabulary, curve
 
 
 def save(out, agent, vocabulary, curve, programs):
@@ -500,7 +524,11 @@ def main():
     cluster = loopfleet.LocalCluster(llvm_programs=arguments.programs, leave_timing_cores=False)
     # A machine that does other work may keep the coordinator waiting; a training should outlast that.
     with cluster, cluster.client(silence_limit=600.0) as client:
-        agent, vocabulary, curve, programs = load(arguments.out) if arguments.judge else train(client, arguments)
+        if arguments.judge:
+            agent, vocabulary, curve, programs = load(arguments.out)
+        else:
+            programs = training_programs(client, arguments.train_seeds, arguments.most_instructions)
+            agent, vocabulary, curve = train(cluster, client, programs, arguments)
         results = judge(client, agent, vocabulary, arguments)
     facts = {"training": {"programs": len(programs), "encoder": arguments.encoder, "curve": curve},
              "evaluations": arguments.evaluations, "episode": arguments.episode, **results}

@@ -1,0 +1,507 @@
+#!/usr/bin/env python3
+"""Agents that order LLVM passes, and searches that do not learn, on programs of Debian: the fewest instructions within
+as many evaluations, and within as many seconds. An evaluation is the state after one pass. A second is one of a
+processor, of the client and of the cluster together, so that what else a machine does counts little.
+
+    deploy/llvm/build_debian.py programs
+    bench/run.sh llvm_agents --programs programs --folder agents train graph 1    # and 2, 3; features, tabular
+    bench/run.sh llvm_agents --programs programs --folder agents judge            # what was trained, and the searches
+    bench/run.sh llvm_agents --folder agents table --out docs/measurements/DATE-llvm_agents.jsonl --picture FILE.svg
+
+graph is GATv2 and PPO of client/python/examples/llvm_gatv2_ppo.py. features is PPO of Stable-Baselines3 over Autophase
+and the counts of the passes so far. tabular is Q-learning over the last pass and the part of the episode. All learn on
+the same programs of Csmith for as many steps.
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import loopfleet
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "client/python/examples"))
+import llvm_gatv2_ppo as graph_agent  # noqa: E402
+
+FLAGS = graph_agent.FLAGS
+PROGRAMS = [f"benchmark://debian-v0/{name}" for name in (
+    "bzip2", "ed", "expat", "gif", "gsm", "gzip", "lz4", "mad", "nettle", "speex", "yaml", "zlib")]
+EPISODE, WIDTH, SIDE_BY_SIDE = 20, 24, 4
+LEARNERS = ("graph", "features", "tabular")
+LABELS = {"graph": "GATv2 and PPO", "features": "Autophase and PPO", "tabular": "tabular Q", "random": "random search",
+          "greedy": "greedy search"}
+
+
+# ---- episodes whose policy needs no graph
+
+
+class Walks:
+    """Episodes in step with each other: one batch a step."""
+
+    def __init__(self, client, observe):
+        self.client, self.observe = client, observe
+
+    def evaluate(self, jobs):
+        """What was observed; None after a pass that fails."""
+        found = []
+        for outcome in self.client.evaluate_many(
+                [{"benchmark": uri, "passes": [FLAGS[action] for action in passes], "observe": [self.observe]}
+                 for uri, passes in jobs], timeout=600).outcomes:
+            if not outcome.ok and outcome.status not in ("COMPILE_ERROR", "COMPILE_TIMEOUT", "COMPILE_OOM"):
+                raise RuntimeError(f"{outcome.status}: {outcome.message}")
+            found.append(outcome.observed[self.observe] if outcome.ok else None)
+        return found
+
+
+TOTAL_INSTS = loopfleet._core.pass_number_names("Autophase").index("TotalInsts")
+FEATURES = len(loopfleet._core.pass_number_names("Autophase")) + 3 + len(FLAGS)
+
+
+def features_of(autophase, start, passes):
+    count = max(autophase[TOTAL_INSTS], 1)
+    facts = [math.log(count / max(start, 1)), math.log(count) / 10, len(passes) / EPISODE]
+    return np.concatenate((np.asarray(autophase) / count, facts,
+                           np.bincount(passes, minlength=len(FLAGS)) / 4)).astype(np.float32)
+
+
+def feature_envs(client, programs, seed):
+    import gymnasium as gym
+    from stable_baselines3.common.vec_env import VecEnv
+
+    class FeatureEnvs(VecEnv):
+        """WIDTH episodes over Autophase; the reward is ln(c/c')."""
+
+        def __init__(self):
+            super().__init__(WIDTH, gym.spaces.Box(-np.inf, np.inf, (FEATURES,), np.float32),
+                             gym.spaces.Discrete(len(FLAGS)))
+            self.walks, self.random = Walks(client, "Autophase"), np.random.default_rng(seed)
+            self.ended = []
+
+        def begin(self, places):
+            for place in places:
+                self.uris[place] = programs[int(self.random.integers(len(programs)))]
+                self.passes[place] = []
+            for place, found in zip(places, self.walks.evaluate([(self.uris[place], []) for place in places])):
+                self.sizes[place] = [found[TOTAL_INSTS]]
+                self.seen[place] = features_of(found, found[TOTAL_INSTS], [])
+
+        def reset(self):
+            self.uris, self.passes, self.sizes = [""] * WIDTH, [[] for _ in range(WIDTH)], [[] for _ in range(WIDTH)]
+            self.seen = np.zeros((WIDTH, FEATURES), np.float32)
+            self.begin(range(WIDTH))
+            return self.seen.copy()
+
+        def step_async(self, actions):
+            for place, action in enumerate(actions):
+                self.passes[place].append(int(action))
+
+        def step_wait(self):
+            rewards, over, infos = np.zeros(WIDTH, np.float32), np.zeros(WIDTH, bool), [{} for _ in range(WIDTH)]
+            for place, found in enumerate(self.walks.evaluate(list(zip(self.uris, self.passes)))):
+                over[place] = found is None or len(self.passes[place]) == EPISODE
+                if found is not None:
+                    rewards[place] = math.log(max(self.sizes[place][-1], 1) / max(found[TOTAL_INSTS], 1))
+                    self.sizes[place].append(found[TOTAL_INSTS])
+                    self.seen[place] = features_of(found, self.sizes[place][0], self.passes[place])
+                if over[place]:
+                    infos[place]["terminal_observation"] = self.seen[place].copy()
+                    self.ended.append((self.uris[place], min(self.sizes[place])))
+            if over.any():
+                self.begin(np.flatnonzero(over))
+            return self.seen.copy(), rewards, over, infos
+
+        def close(self):
+            pass
+
+        def get_attr(self, name, indices=None):
+            return [getattr(self, name) for _ in self._get_indices(indices)]
+
+        def set_attr(self, name, value, indices=None):
+            raise AttributeError(name)
+
+        def env_method(self, name, *arguments, indices=None, **named):
+            raise AttributeError(name)
+
+        def env_is_wrapped(self, wrapper, indices=None):
+            return [False for _ in self._get_indices(indices)]
+
+    return FeatureEnvs()
+
+
+class TabularQ:
+    """The state is the last pass and the fifth of the episode."""
+
+    def __init__(self):
+        self.values = np.zeros((5, len(FLAGS) + 1, len(FLAGS)), np.float32)
+
+    def state(self, passes):
+        return len(passes) * 5 // EPISODE, (passes[-1] if passes else len(FLAGS))
+
+    def walk(self, random, exploration):
+        """Passes of an episode: the state knows nothing of the program, so all are chosen at once."""
+        passes = []
+        while len(passes) < EPISODE:
+            values = self.values[self.state(passes)]
+            best = np.flatnonzero(values == values.max())
+            passes.append(int(random.integers(len(FLAGS)) if random.random() < exploration else random.choice(best)))
+        return passes
+
+    def learn(self, passes, sizes, rate=0.2):
+        for step in reversed(range(len(sizes) - 1)):
+            at = (*self.state(passes[:step]), passes[step])
+            after = 0.0 if step + 1 == EPISODE else self.values[self.state(passes[:step + 1])].max()
+            reward = math.log(max(sizes[step], 1) / max(sizes[step + 1], 1))
+            self.values[at] += rate * (reward + after - self.values[at])
+
+
+def sizes_along(walks, uri_and_passes):
+    """The sizes after each pass of several walks, until one fails; all in one batch."""
+    jobs = [(uri, passes[:length]) for uri, passes in uri_and_passes for length in range(len(passes) + 1)]
+    found = iter(walks.evaluate(jobs))
+    sizes = []
+    for _, passes in uri_and_passes:
+        row = [next(found) for _ in range(len(passes) + 1)]
+        sizes.append(row[:row.index(None)] if None in row else row)
+    return sizes
+
+
+# ---- training
+
+
+def training_programs(arguments):
+    """Programs of Csmith with 200 to 800 instructions, and -Oz's number of each."""
+    kept = arguments.folder / "programs.txt"
+    if not kept.exists():
+        with loopfleet.LocalCluster(leave_timing_cores=False) as cluster, cluster.client() as client:
+            programs = graph_agent.training_programs(client, seeds=250, most_instructions=800)
+            oz = graph_agent.sizes_of(client, programs, observe="IrInstructionCountOz")
+        kept.write_text("".join(f"{uri} {size}\n" for uri, size in oz.items()))
+    return {uri: int(size) for uri, size in (line.split() for line in kept.read_text().splitlines())}
+
+
+class Curve:
+    def __init__(self, cluster, oz):
+        self.cluster, self.oz, self.rows = cluster, oz, []
+        self.since, self.processor_since = time.monotonic(), graph_agent.processor_seconds(cluster)
+
+    def add(self, steps, ended):
+        self.rows.append({
+            "steps": steps, "seconds": round(time.monotonic() - self.since, 1),
+            "processor_seconds": round(graph_agent.processor_seconds(self.cluster) - self.processor_since, 1),
+            "oz_ratio": graph_agent.geometric_mean(self.oz[uri] / max(fewest, 1) for uri, fewest in ended)})
+        print(json.dumps(self.rows[-1]), flush=True)
+
+
+def train_graph(cluster, client, oz, seed, steps, path):
+    import torch
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    arguments = argparse.Namespace(seed=seed, encoder="shared", rate=5e-4, episode=EPISODE, width=WIDTH, steps=steps,
+                                   seconds=math.inf, batch=600, epochs=3, out=str(path))
+    return graph_agent.train(cluster, client, list(oz), arguments)[2]
+
+
+def train_features(cluster, client, oz, seed, steps, path):
+    import torch
+    from stable_baselines3 import PPO
+    torch.set_num_threads(1)
+    envs, curve = feature_envs(client, list(oz), seed), Curve(cluster, oz)
+    agent = PPO("MlpPolicy", envs, n_steps=25, batch_size=100, n_epochs=4, gamma=1.0, gae_lambda=0.95,
+                learning_rate=5e-4, ent_coef=0.01, seed=seed, device="cpu")
+    while agent.num_timesteps < steps:
+        agent.learn(WIDTH * 25, reset_num_timesteps=False)
+        if envs.ended:
+            curve.add(agent.num_timesteps, envs.ended)
+            envs.ended = []
+    agent.save(path)
+    return curve.rows
+
+
+def train_tabular(cluster, client, oz, seed, steps, path):
+    programs, random, walks, agent, curve = (
+        list(oz), np.random.default_rng(seed), Walks(client, "IrInstructionCount"), TabularQ(), Curve(cluster, oz))
+    for done in range(0, steps, WIDTH * EPISODE):
+        batch = [(programs[int(random.integers(len(programs)))], agent.walk(random, max(0.1, 1 - 1.5 * done / steps)))
+                 for _ in range(WIDTH)]
+        sizes = sizes_along(walks, batch)
+        for (_, passes), row in zip(batch, sizes):
+            agent.learn(passes, row)
+        curve.add(done + WIDTH * EPISODE, [(uri, min(row)) for (uri, _), row in zip(batch, sizes)])
+    np.save(path, agent.values)
+    return curve.rows
+
+
+# ---- searching one program
+
+
+class Meter:
+    """What a search has used and found on one program."""
+
+    def __init__(self, cluster, start, arguments):
+        self.cluster, self.arguments = cluster, arguments
+        self.fewest, self.evaluations, self.rows = start, 0, []
+        self.since, self.processor_since = time.monotonic(), graph_agent.processor_seconds(cluster)
+
+    def note(self, sizes):
+        self.evaluations += len(sizes)
+        self.fewest = min([self.fewest, *sizes])
+        self.seconds = graph_agent.processor_seconds(self.cluster) - self.processor_since
+        self.rows.append([self.evaluations, round(self.seconds, 2), round(time.monotonic() - self.since, 2),
+                          self.fewest])
+
+    def is_over(self):
+        """Both budgets are used: one run serves both comparisons."""
+        return self.rows and self.evaluations >= self.arguments.evaluations and self.seconds >= self.arguments.seconds
+
+
+def search_randomly(client, uri, meter, random):
+    walks = Walks(client, "IrInstructionCount")
+    while not meter.is_over():
+        meter.note(sizes_along(walks, [(uri, [int(each) for each in random.integers(0, len(FLAGS), EPISODE)])])[0][1:])
+
+
+def search_greedily(client, uri, meter, random):
+    """Takes the pass that leaves the fewest instructions, until none helps."""
+    walks, walk = Walks(client, "IrInstructionCount"), []
+    while not meter.is_over():
+        before = meter.fewest
+        sizes = []
+        for some in np.array_split(np.arange(len(FLAGS)), 6):  # so that it can be stopped in between
+            found = walks.evaluate([(uri, [*walk, int(action)]) for action in some])
+            sizes += [math.inf if size is None else size for size in found]
+            meter.note([size for size in found if size is not None])
+        if min(sizes) >= before:
+            return
+        walk.append(int(np.argmin(sizes)))
+
+
+def search_tabularly(path):
+    values = np.load(path)
+
+    def search(client, uri, meter, random):
+        """Goes on learning on the program."""
+        agent, walks = TabularQ(), Walks(client, "IrInstructionCount")
+        agent.values = values.copy()
+        while not meter.is_over():
+            passes = agent.walk(random, 0.1)
+            (sizes,) = sizes_along(walks, [(uri, passes)])
+            meter.note(sizes[1:])
+            agent.learn(passes, sizes)
+    return search
+
+
+def search_by_features(path):
+    from stable_baselines3 import PPO
+    agent = PPO.load(path, device="cpu")
+
+    def search(client, uri, meter, random):
+        walks = Walks(client, "Autophase")
+        (start,) = walks.evaluate([(uri, [])])
+        while not meter.is_over():
+            passes, seen = [[] for _ in range(SIDE_BY_SIDE)], [start] * SIDE_BY_SIDE
+            for _ in range(EPISODE):
+                states = np.stack([features_of(each, start[TOTAL_INSTS], done) for each, done in zip(seen, passes)])
+                for done, action in zip(passes, agent.predict(states, deterministic=False)[0]):
+                    done.append(int(action))
+                found = walks.evaluate([(uri, done) for done in passes])
+                going = [place for place, each in enumerate(found) if each is not None]
+                passes, seen = [passes[place] for place in going], [found[place] for place in going]
+                meter.note([each[TOTAL_INSTS] for each in seen])
+                if not going:
+                    break
+    return search
+
+
+def search_by_graph(path):
+    import torch
+    torch.set_num_threads(1)
+    agent, vocabulary, _, _ = graph_agent.load(path.with_suffix(""))
+
+    def search(client, uri, meter, random):
+        rollouts, noted = graph_agent.Rollouts(client, vocabulary, EPISODE), {}
+
+        def begin():
+            episode = graph_agent.Episode(uri, True)
+            noted[id(episode)] = [episode, 1]
+            rollouts.begin(episode)
+
+        for _ in range(SIDE_BY_SIDE):
+            begin()
+        while rollouts.under_way:
+            ended = rollouts.step(agent, most=SIDE_BY_SIDE)
+            for row in noted.values():
+                if len(row[0].sizes) > row[1]:
+                    meter.note(row[0].sizes[row[1]:])
+                    row[1] = len(row[0].sizes)
+            for episode in ended:
+                del noted[id(episode)]
+                if not meter.is_over():
+                    begin()
+    return search
+
+
+SEARCHES = {"graph": search_by_graph, "features": search_by_features, "tabular": search_tabularly}
+
+
+def judge(arguments):
+    runs = [("random", seed, search_randomly) for seed in (1, 2, 3)] + [("greedy", 1, search_greedily)]
+    for method in LEARNERS:
+        runs += [(method, seed, SEARCHES[method](path)) for seed in (1, 2, 3)
+                 for path in sorted(arguments.folder.glob(f"{method}-{seed}.*")) if path.suffix != ".json"]
+    for method, seed, search in runs:
+        out = arguments.folder / f"judged-{method}-{seed}.json"
+        if out.exists() or arguments.only not in (None, method):
+            continue
+        rows = []
+        # A new cluster has no stored answers of the searches before.
+        cluster = loopfleet.LocalCluster(llvm_programs=arguments.programs, leave_timing_cores=False)
+        with cluster, cluster.client(silence_limit=600.0) as client:
+            sizes = {name: graph_agent.sizes_of(client, PROGRAMS, observe=name) for name in (
+                "IrInstructionCount", "IrInstructionCountO3", "IrInstructionCountOz")}
+            for place, uri in enumerate(PROGRAMS):
+                seed_everything(1_000 * seed + place)
+                meter = Meter(cluster, sizes["IrInstructionCount"][uri], arguments)
+                search(client, uri, meter, np.random.default_rng(1_000 * seed + place))
+                rows.append({"method": method, "seed": seed, "program": uri, "start": sizes["IrInstructionCount"][uri],
+                             "O3": sizes["IrInstructionCountO3"][uri], "Oz": sizes["IrInstructionCountOz"][uri],
+                             "curve": meter.rows})
+                print(method, seed, uri, meter.rows[-1], f"Oz {rows[-1]['Oz']}", flush=True)
+        out.write_text(json.dumps(rows))
+
+
+def seed_everything(seed):
+    import torch
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+
+
+# ---- the table
+
+
+def fewest_within(row, most, column):
+    """Column 0: evaluations, 1: seconds of a processor."""
+    return min([row["start"], *(point[3] for point in row["curve"] if point[column] <= most)])
+
+
+def ratio(rows, most, column):
+    return graph_agent.geometric_mean(row["Oz"] / max(fewest_within(row, most, column), 1) for row in rows)
+
+
+def mean_reward(rows, most, column):
+    """As CompilerGym's leaderboard has it: the geometric mean of the share of -Oz's reduction; without programs that -Oz
+    does not shrink."""
+    return graph_agent.geometric_mean(max((row["start"] - fewest_within(row, most, column)) / (row["start"] - row["Oz"]), 1e-3)
+                                      for row in rows if row["Oz"] < row["start"])
+
+
+def spread(values):
+    mean = f"{np.mean(values):.3f}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.3f} to {max(values):.3f})"
+
+
+def table(arguments):
+    judged = {}
+    for path in sorted(arguments.folder.glob("judged-*.json")):
+        rows = json.loads(path.read_text())
+        judged.setdefault(rows[0]["method"], []).append(rows)
+    trained = {path.stem: json.loads(path.read_text()) for path in sorted(arguments.folder.glob("*.json"))
+               if not path.stem.startswith("judged")}
+    any_rows = next(iter(judged.values()))[0]
+    print(f"| | {arguments.evaluations} evaluations | {arguments.seconds:g} s | reward, {arguments.evaluations} evaluations"
+          " | evaluations in those seconds |\n|---|---|---|---|---|")
+    for name, column in (("no pass", "start"), ("-O3", "O3")):
+        value = graph_agent.geometric_mean(row["Oz"] / row[column] for row in any_rows)
+        print(f"| {name} | {value:.3f} | {value:.3f} | | |")
+    for method, seeds in sorted(judged.items(), key=lambda item: np.mean([ratio(rows, arguments.evaluations, 0)
+                                                                        for rows in item[1]])):
+        within = [max([0, *(point[0] for point in row["curve"] if point[1] <= arguments.seconds)])
+                  for rows in seeds for row in rows]
+        print(f"| {LABELS[method]} | {spread([ratio(rows, arguments.evaluations, 0) for rows in seeds])} | "
+              f"{spread([ratio(rows, arguments.seconds, 1) for rows in seeds])} | "
+              f"{spread([mean_reward(rows, arguments.evaluations, 0) for rows in seeds])} | {np.median(within):.0f} |")
+    for name, curve in trained.items():
+        print(f"{name}: {curve[-1]}", file=sys.stderr)
+    if arguments.out:
+        with open(arguments.out, "w", encoding="utf-8") as file:
+            file.write(json.dumps({"machine": arguments.machine, "episode": EPISODE,
+                                   "columns": ["evaluations", "processor_seconds", "seconds", "fewest"]}) + "\n")
+            for name, curve in trained.items():
+                file.write(json.dumps({"trained": name, "curve": curve}) + "\n")
+            for seeds in judged.values():
+                for rows in seeds:
+                    for row in rows:
+                        kept = [point for place, point in enumerate(row["curve"]) if place in (0, len(row["curve"]) - 1)
+                                or point[3] < row["curve"][place - 1][3]]
+                        file.write(json.dumps({**row, "curve": kept}) + "\n")
+    if arguments.picture:
+        draw(judged, trained, arguments)
+
+
+def draw(judged, trained, arguments):
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    figure, (learning, by_evaluations, by_seconds) = pyplot.subplots(1, 3, figsize=(12, 3.8))
+    colours = dict(zip(LABELS, ("C0", "C1", "C2", "C3", "C4")))
+    for name, curve in trained.items():
+        method = name.partition("-")[0]
+        smooth = [float(np.mean([row["oz_ratio"] for row in curve[max(0, place - 4):place + 1]]))
+                  for place in range(len(curve))]
+        learning.plot([row["steps"] for row in curve], smooth, color=colours[method], linewidth=1)
+    learning.set(title="training, programs of Csmith", xlabel="steps", ylabel="-Oz's instructions / the best state's")
+    for axis, column, most, label in ((by_evaluations, 0, 400, "evaluations"),
+                                      (by_seconds, 1, arguments.seconds, "seconds of a processor")):
+        places = np.linspace(0, most, 81)
+        for method, seeds in judged.items():
+            values = np.array([[ratio(rows, place, column) for place in places] for rows in seeds])
+            axis.plot(places, values.mean(0), color=colours[method], label=LABELS[method])
+            axis.fill_between(places, values.min(0), values.max(0), color=colours[method], alpha=0.2)
+        axis.axhline(1.0, color="black", linewidth=0.8)
+        axis.set(title="programs of Debian", xlabel=label)
+    by_evaluations.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(arguments.picture)
+
+
+def train(arguments):
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    name = f"{arguments.method}-{arguments.seed}"
+    how = {"graph": train_graph, "features": train_features, "tabular": train_tabular}[arguments.method]
+    path = arguments.folder / {"graph": name, "features": f"{name}.zip", "tabular": f"{name}.npy"}[arguments.method]
+    oz = training_programs(arguments)
+    cluster = loopfleet.LocalCluster(leave_timing_cores=False)
+    with cluster, cluster.client(silence_limit=600.0) as client:
+        curve = how(cluster, client, oz, arguments.seed, arguments.steps, path)
+    (arguments.folder / f"{name}.json").write_text(json.dumps(curve))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", help="the folder that deploy/llvm/build_debian.py made")
+    parser.add_argument("--folder", type=Path, required=True, help="keeps agents and runs; a command goes on where it was")
+    parser.add_argument("--steps", type=int, default=24_000, help="of each training")
+    parser.add_argument("--evaluations", type=int, default=80, help="of a search of one program")
+    parser.add_argument("--seconds", type=float, default=3, help="of a processor, of a search of one program")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("train")
+    one.add_argument("method", choices=LEARNERS)
+    one.add_argument("seed", type=int)
+    one.set_defaults(run=train)
+    judged = commands.add_parser("judge")
+    judged.add_argument("--only", choices=LABELS, help="one way to search, beside others in other processes")
+    judged.set_defaults(run=judge)
+    shown = commands.add_parser("table")
+    shown.add_argument("--machine", default="", help="noted in the file")
+    shown.add_argument("--out", help="writes all runs as JSON lines")
+    shown.add_argument("--picture", help="an SVG file")
+    shown.set_defaults(run=table)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()
