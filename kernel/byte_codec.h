@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <expected>
@@ -73,6 +74,10 @@ class ByteWriter {
     Put(value);
   }
   void Each(bool value) { Put(static_cast<std::uint8_t>(value)); }
+  template <class Rep, class Period>
+  void Each(const std::chrono::duration<Rep, Period>& value) {
+    Put(value.count());
+  }
   void Each(const std::string& text) { PutText(text); }
   template <class T>
   void Each(const std::optional<T>& value) {
@@ -173,6 +178,10 @@ class ByteReader {
     value = Get<T>();
   }
   void Each(bool& value) { value = Get<std::uint8_t>() != 0; }
+  template <class Rep, class Period>
+  void Each(std::chrono::duration<Rep, Period>& value) {
+    value = std::chrono::duration<Rep, Period>(Get<Rep>());
+  }
   void Each(std::string& text) { text = GetText(); }
   template <class T>
   void Each(std::optional<T>& value) {

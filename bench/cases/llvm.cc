@@ -83,15 +83,15 @@ class Rig {
     double processor_seconds = 0;                 // all processes but this one
   };
   // Each batch in turn; steps are counted once for each episode that they belong to.
-  Outcome Run(const Bitcode& bitcode, const std::vector<std::vector<Episode>>& batches) {
+  Outcome Run(const Bitcode& bitcode, const std::vector<std::vector<Episode>>& batches,
+              const worker::PassProcess::Options& options = {}) {
     const double before = ChildrenSeconds();
     Outcome outcome;
     {
       auto fork_server = worker::ForkServer::Start(programs_);
       LF_CHECK(fork_server.has_value(), "{}", fork_server.error().message);
       auto process = std::make_unique<worker::PassProcess>(
-          **fork_server, worker::PassProcess::Options{},
-          [](worker::ChildRole, worker::ExitReason::Cause) {});
+          **fork_server, options, [](worker::ChildRole, worker::ExitReason::Cause) {});
       for (const std::vector<Episode>& batch : batches) {
         const auto result = process->Run(bitcode, batch);
         LF_CHECK(result.has_value(), "{}", result.error().message);
@@ -169,6 +169,30 @@ void RunRate(Rig& rig, const Subject& subject, std::size_t batches) {
                      {"processor_seconds", outcome.processor_seconds}}});
 }
 
+// What one environment asks: a job for each step, with all passes so far. Beside a replay of them.
+void RunEnvironment(Rig& rig, const Subject& subject, std::size_t episodes) {
+  SplitMix64 random(29);
+  std::vector<std::vector<Episode>> jobs;
+  for (std::size_t i = 0; i < episodes; ++i) {
+    const std::vector<std::string> passes = RandomPasses(random, kSteps);
+    for (std::uint32_t step = 1; step <= passes.size(); ++step) {
+      jobs.push_back(
+          {{.passes = {passes.begin(), passes.begin() + step},
+            .wanted = {{Observation::kInstCount, {step}}, {Observation::kAutophase, {step}}}}});
+    }
+  }
+  const Rig::Outcome kept = rig.Run(subject.bitcode, jobs);
+  const Rig::Outcome replayed = rig.Run(subject.bitcode, jobs, {.heads = 0});
+  const auto steps = static_cast<double>(jobs.size());
+  Print({.bench = "llvm",
+         .name = "steps of one environment, " + subject.name,
+         .value = steps / kept.processor_seconds,
+         .unit = "steps/s of processor time",
+         .peer = "the same without states kept between jobs",
+         .peer_value = steps / replayed.processor_seconds,
+         .details = {{"failures", kept.failures}}});
+}
+
 // What a greedy search asks: every pass after one state.
 void RunGreedy(Rig& rig, const Subject& subject) {
   SplitMix64 random(23);
@@ -222,6 +246,7 @@ int Main(int argc, char** argv) {
     }
   }
   for (const Subject& subject : subjects) RunRate(rig, subject, batches);
+  for (const Subject& subject : subjects) RunEnvironment(rig, subject, 4 * batches);
   RunGreedy(rig, subjects[1]);
   return 0;
 }

@@ -21,8 +21,13 @@ void Fields(Archive& archive, FieldsOf<Archive, LoadRequest>& load) {
 }
 
 template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, WalkRequest::InPlace>& place) {
+  archive(place.program_instructions, place.spent);
+}
+
+template <class Archive>
 void Fields(Archive& archive, FieldsOf<Archive, WalkRequest>& walk) {
-  archive(walk.slot, walk.baselines, walk.tree);
+  archive(walk.slot, walk.baselines, walk.tree, walk.in_place);
   archive.Require([&] { return walk.slot < kProgramSlots; });
 }
 

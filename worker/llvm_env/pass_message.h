@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "worker/llvm_env/episode.h"
 #include "worker/llvm_env/prefix_tree.h"
 
@@ -26,6 +27,13 @@ struct WalkRequest {
   std::uint8_t slot = 0;
   std::uint32_t baselines = 0;  // bit k: observation k, after its reference pipeline
   PrefixTree tree;
+  // Runs the tree, which is a chain, on the program in the slot itself, which stays where the chain
+  // ends; a pass that goes wrong ends the child.
+  struct InPlace {
+    std::uint64_t program_instructions = 0;  // before any pass
+    Nanos spent{0};                          // on the passes until now
+  };
+  std::optional<InPlace> in_place = {};
 };
 using PassRequest = std::variant<LoadRequest, WalkRequest>;
 std::string Encode(const PassRequest& request);

@@ -57,24 +57,70 @@ Failure ToLoadFailure(const ExitReason& end) {
 
 PassProcess::PassProcess(ForkServer& fork_server, const Options& options,
                          RestartListener on_restart)
-    : fork_server_(fork_server), options_(options), on_restart_(std::move(on_restart)) {}
+    : fork_server_(fork_server),
+      options_(options),
+      on_restart_(std::move(on_restart)),
+      heads_(fork_server, options.heads) {}
 
 std::expected<BatchResult, Failure> PassProcess::Run(
     const std::shared_ptr<const std::string>& bitcode, std::span<const Episode> episodes) {
+  const Instant deadline = In(options_.batch_limit);
+  BatchResult result{.module_hash = {}, .episodes = std::vector<EpisodeResult>(episodes.size())};
+  std::vector<std::size_t> left;
+  const auto take = [&](std::size_t place, std::optional<PassHeads::Result> from_head) {
+    if (!from_head) return left.push_back(place);
+    result.module_hash = from_head->program.module_hash;
+    result.instruction_count = from_head->program.instruction_count;
+    result.episodes[place] = std::move(from_head->episode);
+    heads_.Saw(from_head->program, episodes[place]);
+  };
+  // A larger batch shares its prefixes in one walk.
+  const bool uses_heads = episodes.size() <= options_.heads;
+  for (std::size_t i = 0; i < episodes.size(); ++i) {
+    take(i, uses_heads ? heads_.Run(bitcode, episodes[i], deadline) : std::nullopt);
+  }
+  if (left.empty() && !episodes.empty()) return result;
   LF_TRY(Program* const program, Load(bitcode));
+  std::vector<Episode> rest;
+  for (const std::size_t place : std::exchange(left, {})) {
+    take(place,
+         uses_heads
+             ? heads_.RunOnNew(
+                   {.bitcode = bitcode, .facts = program->facts, .baselines = program->baselines},
+                   episodes[place], deadline)
+             : std::nullopt);
+  }
+  if (left.empty() && !episodes.empty()) return result;
+  for (const std::size_t place : left) rest.push_back(episodes[place]);
+  LF_TRY(BatchResult walked, Walk(*program, rest));
+  result.module_hash = walked.module_hash;
+  result.instruction_count = walked.instruction_count;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const bool is_whole = !walked.episodes[i].failure;
+    result.episodes[left[i]] = std::move(walked.episodes[i]);
+    if (uses_heads && is_whole) {
+      heads_.Saw({.module_hash = result.module_hash, .instruction_count = result.instruction_count},
+                 rest[i]);
+    }
+  }
+  return result;
+}
+
+std::expected<BatchResult, Failure> PassProcess::Walk(Program& program,
+                                                      std::span<const Episode> episodes) {
+  const Instant deadline = In(options_.batch_limit);
   PlantedBatch batch = Plant(episodes);
-  for (const auto& [observation, value] : program->baselines) {
+  for (const auto& [observation, value] : program.baselines) {
     batch.baselines &= ~(std::uint32_t{1} << static_cast<unsigned>(observation));
   }
-  BatchResult result{.module_hash = program->facts.module_hash,
-                     .instruction_count = program->facts.instruction_count,
+  BatchResult result{.module_hash = program.facts.module_hash,
+                     .instruction_count = program.facts.instruction_count,
                      .episodes = {}};
-  BatchRecords records(batch.tree.nodes.size(), program->baselines);
+  BatchRecords records(batch.tree.nodes.size(), program.baselines);
   std::optional<PassFailure> interruption;
-  const Instant deadline = In(options_.batch_limit);
   auto reply = Ask(
       WalkRequest{
-          .slot = SlotOf(*program), .baselines = batch.baselines, .tree = std::move(batch.tree)},
+          .slot = SlotOf(program), .baselines = batch.baselines, .tree = std::move(batch.tree)},
       deadline);
   for (; !reply || !std::holds_alternative<EndReply>(*reply); reply = Receive(deadline)) {
     if (!reply) {
@@ -88,7 +134,7 @@ std::expected<BatchResult, Failure> PassProcess::Run(
       break;
     }
   }
-  if (!interruption) program->baselines = records.baselines();
+  if (!interruption) program.baselines = records.baselines();
   for (std::size_t i = 0; i < episodes.size(); ++i) {
     result.episodes.push_back(records.ResultOf(episodes[i], batch.paths[i], interruption));
   }

@@ -17,6 +17,7 @@
 
 #include "common/job/failure.h"
 #include "worker/llvm_env/episode.h"
+#include "worker/llvm_env/pass_heads.h"
 #include "worker/llvm_env/pass_message.h"
 #include "worker/sandbox/exit_reason.h"
 #include "worker/sandbox/fork_server.h"
@@ -35,12 +36,15 @@ class PassProcess {
     // Of reading a program; of a whole batch.
     std::chrono::milliseconds load_limit{60'000};
     std::chrono::milliseconds batch_limit{600'000};
+    std::size_t heads = 8;  // states kept between jobs (pass_heads.h)
   };
   // Called for each child that has to be replaced.
   using RestartListener = std::function<void(ChildRole, ExitReason::Cause)>;
 
   // `fork_server` has a program for ChildRole::kPasses (pass_child.h).
   PassProcess(ForkServer& fork_server, const Options& options, RestartListener on_restart);
+
+  std::size_t heads() const { return heads_.size(); }
 
   // Runs each episode on the program; common prefixes are run once. A failure of the whole: the
   // bitcode is no sound program (INVALID_BENCHMARK), or there is no child (DEVICE_FAULT). The child
@@ -56,6 +60,8 @@ class PassProcess {
     std::map<passes::Observation, passes::ObservationValue> baselines;  // those known
   };
 
+  // All of it in one walk from the program on.
+  std::expected<BatchResult, Failure> Walk(Program& program, std::span<const Episode> episodes);
   // The program, which is sent to the child if it does not hold it.
   std::expected<Program*, Failure> Load(const std::shared_ptr<const std::string>& bitcode);
   std::expected<PassReply, ExitReason> Ask(const PassRequest& request, Instant deadline);
@@ -71,6 +77,7 @@ class PassProcess {
   const RestartListener on_restart_;
   std::optional<ChildProcess> child_;
   std::array<Program, kProgramSlots> programs_;
+  PassHeads heads_;
   std::uint64_t uses_ = 0;
 };
 

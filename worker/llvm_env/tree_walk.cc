@@ -92,10 +92,21 @@ TreeWalk::TreeWalk(const WalkRequest& request, const ProgramModule& program, Pas
       journal_(journal),
       channel_(channel),
       children_(ChildrenOf(request.tree)),
-      most_instructions_(std::max(limits.instructions, limits.growth * program.InstructionCount())),
+      most_instructions_(
+          std::max(limits.instructions,
+                   limits.growth * (request.in_place ? request.in_place->program_instructions
+                                                     : program.InstructionCount()))),
+      spent_(request.in_place ? request.in_place->spent : Nanos{0}),
       last_flush_(Now()) {}
 
 bool TreeWalk::Run() {
+  if (request_.in_place) {
+    journal_.place() = {};
+    StartStepTimers();
+    ObserveNode(0);
+    Walk(0);
+    return Flush();
+  }
   for (const auto baseline : {passes::Baseline::kO0, passes::Baseline::kO3, passes::Baseline::kOz,
                               passes::Baseline::kOzAttr}) {
     RunBaseline(baseline);

@@ -43,8 +43,9 @@ class TreeWalk {
   TreeWalk(const WalkRequest& request, const ProgramModule& program, PassRunner& runner,
            const PassLimits& limits, Journal& journal, Channel& channel);
 
-  // Leaves the program as it is: the first pass is run in a fork. Sends records as they come, the
-  // last ones before it returns. False: the channel is closed.
+  // Leaves the program as it is, unless it is told to run in place: the first pass is run in a
+  // fork. Sends records as they come, the last ones before it returns. False: the channel is
+  // closed.
   bool Run();
 
  private:
@@ -75,7 +76,7 @@ class TreeWalk {
   Channel& channel_;
   const std::vector<std::vector<std::uint32_t>> children_;
   const std::uint64_t most_instructions_;
-  Nanos spent_{0};  // on the passes from the root to here
+  Nanos spent_;  // on the passes from the program to here
   Instant last_flush_;
 };
 

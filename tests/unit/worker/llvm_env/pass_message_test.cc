@@ -19,6 +19,14 @@ TEST(PassMessage, RequestsAreReadBack) {
   EXPECT_EQ(read.tree.nodes[2].parent, 1U);
   EXPECT_EQ(read.tree.nodes[2].text, 1U);
   EXPECT_NE(read.tree.nodes[1].wanted, 0U);
+  EXPECT_FALSE(read.in_place);
+  const auto in_place = DecodePassRequest(Encode(PassRequest(WalkRequest{
+      .tree = Plant(episodes).tree,
+      .in_place = WalkRequest::InPlace{.program_instructions = 7, .spent = Nanos{9}}})));
+  ASSERT_TRUE(in_place);
+  ASSERT_TRUE(std::get<WalkRequest>(*in_place).in_place);
+  EXPECT_EQ(std::get<WalkRequest>(*in_place).in_place->program_instructions, 7U);
+  EXPECT_EQ(std::get<WalkRequest>(*in_place).in_place->spent, Nanos{9});
   const auto load = DecodePassRequest(Encode(PassRequest(LoadRequest{.slot = 1, .bitcode = "BC"})));
   ASSERT_TRUE(load);
   EXPECT_EQ(std::get<LoadRequest>(*load).bitcode, "BC");

@@ -1,0 +1,158 @@
+#include "worker/llvm_env/pass_heads.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <utility>
+
+#include "worker/llvm_env/batch_records.h"
+#include "worker/llvm_env/prefix_tree.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr std::size_t kSeen = 256;
+// In memory programs are dozens of times as large.
+constexpr std::size_t kMaxHeldBytes = std::size_t{10} << 20;
+// A head that was used within so many jobs is not given up for another one.
+constexpr std::uint64_t kInUse = 64;
+
+Instant Now() { return std::chrono::steady_clock::now(); }
+
+ContentKey KeyOf(const std::string& module_hash, std::span<const std::string> passes) {
+  return ContentKey::Of(fmt::format("{}\n{}", module_hash, fmt::join(passes, "\n")));
+}
+
+// Whether a head that has come to `start` can observe it all: the steps before are over, and -Oz
+// and the like start from the program.
+bool CanObserve(const Episode& episode, std::size_t start,
+                const std::map<passes::Observation, passes::ObservationValue>& baselines) {
+  return std::ranges::all_of(episode.wanted, [&](const Wanted& wanted) {
+    if (passes::InfoOf(wanted.observation).baseline != passes::Baseline::kNone) {
+      return baselines.contains(wanted.observation);
+    }
+    return std::ranges::all_of(wanted.steps, [&](std::uint32_t step) { return step >= start; });
+  });
+}
+
+// What is left of the episode after its first `start` passes.
+Episode Rest(const Episode& episode, std::size_t start) {
+  Episode rest{
+      .passes = {episode.passes.begin() + static_cast<std::ptrdiff_t>(start), episode.passes.end()},
+      .wanted = episode.wanted};
+  for (Wanted& wanted : rest.wanted) {
+    const bool is_baseline = passes::InfoOf(wanted.observation).baseline != passes::Baseline::kNone;
+    for (std::uint32_t& step : wanted.steps) {
+      step = is_baseline ? 0 : step - static_cast<std::uint32_t>(start);
+    }
+  }
+  return rest;
+}
+
+}  // namespace
+
+std::optional<PassHeads::Result> PassHeads::Run(const std::shared_ptr<const std::string>& bitcode,
+                                                const Episode& episode, Instant deadline) {
+  if (episode.passes.empty()) return std::nullopt;
+  ++uses_;
+  auto longest = heads_.end();
+  for (auto head = heads_.begin(); head != heads_.end(); ++head) {
+    const std::shared_ptr<const std::string>& held = head->program.bitcode;
+    const std::vector<std::string>& passes = head->passes;
+    const bool fits = passes.size() <= episode.passes.size() &&
+                      std::equal(passes.begin(), passes.end(), episode.passes.begin()) &&
+                      (held == bitcode || *held == *bitcode) &&
+                      CanObserve(episode, passes.size(), head->program.baselines);
+    if (fits && (longest == heads_.end() || passes.size() > longest->passes.size())) longest = head;
+  }
+  if (longest == heads_.end()) return std::nullopt;
+  auto result = Advance(*longest, episode, deadline);
+  if (!result) {
+    // No new head tries the same at once.
+    const std::span<const std::string> before(episode.passes.data(), episode.passes.size() - 1);
+    std::erase(seen_, KeyOf(longest->program.facts.module_hash, before));
+    heads_.erase(longest);
+  }
+  return result;
+}
+
+std::optional<PassHeads::Result> PassHeads::RunOnNew(const Program& program, const Episode& episode,
+                                                     Instant deadline) {
+  if (episode.passes.empty()) return std::nullopt;
+  const std::span<const std::string> before(episode.passes.data(), episode.passes.size() - 1);
+  const bool continues =
+      std::ranges::find(seen_, KeyOf(program.facts.module_hash, before)) != seen_.end();
+  if (!continues || !CanObserve(episode, 0, program.baselines) ||
+      !MakeRoom(program.bitcode->size())) {
+    return std::nullopt;
+  }
+  auto child = fork_server_.Spawn(ChildRole::kPasses);
+  if (!child) return std::nullopt;
+  const LoadRequest load{.slot = 0, .bitcode = *program.bitcode};
+  if (!child->channel().Send(Encode(PassRequest(load)), deadline)) return std::nullopt;
+  const auto bytes = child->channel().Receive(deadline, kMaxPassMessageBytes);
+  const auto reply = bytes ? DecodePassReply(*bytes) : std::nullopt;
+  if (!reply || !std::holds_alternative<LoadedReply>(*reply)) return std::nullopt;
+  heads_.push_back({.child = *std::move(child), .program = program, .passes = {}, .changed = {}});
+  auto result = Advance(heads_.back(), episode, deadline);
+  if (!result) heads_.pop_back();
+  return result;
+}
+
+void PassHeads::Saw(const LoadedReply& program, const Episode& episode) {
+  seen_.push_back(KeyOf(program.module_hash, episode.passes));
+  if (seen_.size() > kSeen) seen_.pop_front();
+}
+
+bool PassHeads::MakeRoom(std::size_t bytes) {
+  if (bytes > kMaxHeldBytes || most_ == 0) return false;
+  for (;;) {
+    std::size_t held = bytes;
+    for (const Head& head : heads_) held += head.program.bitcode->size();
+    if (heads_.size() < most_ && held <= kMaxHeldBytes) return true;
+    const auto oldest = std::ranges::min_element(heads_, {}, &Head::last_use);
+    if (oldest->last_use + kInUse > uses_) return false;
+    heads_.erase(oldest);
+  }
+}
+
+std::optional<PassHeads::Result> PassHeads::Advance(Head& head, const Episode& episode,
+                                                    Instant deadline) {
+  const Episode rest = Rest(episode, head.passes.size());
+  PlantedBatch chain = Plant({&rest, 1});
+  BatchRecords records(chain.tree.nodes.size(), head.program.baselines);
+  const Instant begun = Now();
+  const WalkRequest walk{
+      .slot = 0,
+      .baselines = 0,
+      .tree = std::move(chain.tree),
+      .in_place = WalkRequest::InPlace{.program_instructions = head.program.facts.instruction_count,
+                                       .spent = head.spent}};
+  if (!head.child.channel().Send(Encode(PassRequest(walk)), deadline)) return std::nullopt;
+  for (;;) {
+    const auto bytes = head.child.channel().Receive(deadline, kMaxPassMessageBytes);
+    const auto reply = bytes ? DecodePassReply(*bytes) : std::nullopt;
+    if (!reply) return std::nullopt;
+    if (std::holds_alternative<EndReply>(*reply)) break;
+    const auto* part = std::get_if<RecordsReply>(&*reply);
+    auto decoded = part != nullptr ? DecodeRecords(part->records) : std::nullopt;
+    if (!decoded || !records.Add(*std::move(decoded))) return std::nullopt;
+  }
+  EpisodeResult result = records.ResultOf(rest, chain.paths[0], std::nullopt);
+  if (result.failure) return std::nullopt;  // a walk from the program on tells it with its place
+  head.passes = episode.passes;
+  head.changed.insert(head.changed.end(), result.changed.begin(), result.changed.end());
+  head.spent += Now() - begun;
+  head.last_use = uses_;
+  result.changed = head.changed;
+  auto value = result.values.begin();
+  for (const Wanted& wanted : episode.wanted) {
+    for (const std::uint32_t step : wanted.steps) (value++)->step = step;
+  }
+  return Result{.episode = std::move(result), .program = head.program.facts};
+}
+
+}  // namespace loopfleet::worker

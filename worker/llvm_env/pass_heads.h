@@ -1,0 +1,68 @@
+#pragma once
+// PassHeads: children that each hold the state that an episode has come to, so that the next job of
+// the episode runs only what it adds. An environment's step is such a job: all passes so far and
+// one more. A head runs passes in place and moves on with them. Whatever goes wrong in one, it is
+// gone, and the caller runs the job from the program on: results are the same with and without
+// heads. Bounded in number and by the size of their programs; the longest unused makes room, if it
+// has not been used lately. One thread.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/content_key.h"
+#include "worker/llvm_env/episode.h"
+#include "worker/llvm_env/pass_message.h"
+#include "worker/sandbox/fork_server.h"
+
+namespace loopfleet::worker {
+
+class PassHeads {
+ public:
+  PassHeads(ForkServer& fork_server, std::size_t most) : fork_server_(fork_server), most_(most) {}
+
+  struct Program {
+    std::shared_ptr<const std::string> bitcode;
+    LoadedReply facts;
+    std::map<passes::Observation, passes::ObservationValue> baselines;  // those known
+  };
+  struct Result {
+    EpisodeResult episode;
+    LoadedReply program;
+  };
+  // nullopt: no head holds a prefix of the episode, or it failed.
+  std::optional<Result> Run(const std::shared_ptr<const std::string>& bitcode,
+                            const Episode& episode, Instant deadline);
+  // Makes a head for an episode of which all but the last pass was seen a short time ago.
+  std::optional<Result> RunOnNew(const Program& program, const Episode& episode, Instant deadline);
+  void Saw(const LoadedReply& program, const Episode& episode);
+
+  std::size_t most() const { return most_; }
+  std::size_t size() const { return heads_.size(); }
+
+ private:
+  struct Head {
+    ChildProcess child;
+    Program program;
+    std::vector<std::string> passes;
+    std::vector<bool> changed;  // by each of them
+    Nanos spent{0};             // on them
+    std::uint64_t last_use = 0;
+  };
+
+  bool MakeRoom(std::size_t bytes);
+  std::optional<Result> Advance(Head& head, const Episode& episode, Instant deadline);
+
+  ForkServer& fork_server_;
+  const std::size_t most_;
+  std::vector<Head> heads_;
+  std::deque<ContentKey> seen_;  // the last episodes: program and passes
+  std::uint64_t uses_ = 0;
+};
+
+}  // namespace loopfleet::worker
