@@ -27,10 +27,10 @@
 #include "monitoring/registry.h"
 #include "worker/child_programs.h"
 #include "worker/coordinator_link/service.h"
+#include "worker/evaluation/cpu_target.h"
 #include "worker/evaluation/grade_limit.h"
 #include "worker/evaluation/kind_router.h"
 #include "worker/evaluation/memory_share.h"
-#include "worker/evaluation/pipeline.h"
 #include "worker/host/hardware.h"
 #include "worker/processes/executor_process.h"
 #include "worker/processes/slot_lock.h"
@@ -129,7 +129,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend, const
     log::Warning("child.ended child={} reason={}", ChildRoleName(role), RestartReason(cause));
   };
   std::vector<std::unique_ptr<PreparerChildren>> children;
-  std::vector<Pipeline::Preparer> preparers;
+  std::vector<CpuTarget::Preparer> preparers;
   for (std::uint32_t i = 0; i < PreparerCount(config, cores); ++i) {
     children.push_back(std::make_unique<PreparerChildren>(*fork_server, config, on_restart));
     LF_TRY_VOID(children.back()->compiler.EnsureChild());
@@ -172,24 +172,25 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend, const
   wire::Context context;
   const MemoryShare memory = MemoryShare::Of(hardware.memory_bytes);
   const std::size_t max_held = 2UL * config.slots * config.credit_per_slot;
-  Pipeline pipeline({.max_held = max_held,
-                     .max_prepared = config.max_prepared,
-                     .max_threads = max_threads,
-                     .best_grade = limit.best,
-                     .max_tensor_bytes = memory.max_tensor_bytes,
-                     .max_written_bytes = memory.max_written_bytes,
-                     .workloads = {.max_bytes = std::min(config.workload_cache_bytes,
-                                                         memory.max_kept_workload_bytes),
-                                   .max_total_bytes = memory.max_workload_bytes},
-                     .arenas = {.max_bytes = memory.max_arena_bytes,
-                                .max_idle_bytes = memory.max_idle_arena_bytes}},
-                    {.preparers = preparers,
-                     .slot = slot,
-                     .device = device,
-                     .code = *code,
-                     .metrics = metrics,
-                     .clock = clock},
-                    conditions, [&] { wakeup.Signal(); });
+  EvaluationPipeline<CpuTarget> pipeline(
+      {.max_held = max_held,
+       .max_prepared = config.max_prepared,
+       .max_threads = max_threads,
+       .best_grade = limit.best,
+       .max_tensor_bytes = memory.max_tensor_bytes,
+       .max_written_bytes = memory.max_written_bytes,
+       .workloads = {.max_bytes =
+                         std::min(config.workload_cache_bytes, memory.max_kept_workload_bytes),
+                     .max_total_bytes = memory.max_workload_bytes},
+       .arenas = {.max_bytes = memory.max_arena_bytes,
+                  .max_idle_bytes = memory.max_idle_arena_bytes}},
+      {.preparers = preparers,
+       .slot = slot,
+       .device = device,
+       .code = *code,
+       .metrics = metrics,
+       .clock = clock},
+      conditions, [&] { wakeup.Signal(); });
 
   std::vector<KindRouter::Route> routes;
   for (const JobKind& kind : kinds) {

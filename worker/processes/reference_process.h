@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <expected>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "worker/sandbox/fork_server.h"
 #include "worker/verification/input_draw.h"
 #include "worker/verification/shared_memory.h"
+#include "worker/verification/workload.h"
 
 namespace loopfleet::worker {
 
@@ -23,12 +25,13 @@ class ReferenceProcess {
 
   // Starts the child if there is none.
   Status EnsureChild();
-  // A ReferenceMaker. UNSTABLE_TIMING if it takes too long, which depends on the load of the host.
-  // UNSUPPORTED if no inputs would tell right outputs from wrong ones, as nothing is timed
-  // unverified.
+  // Has the child compute it. UNSTABLE_TIMING if it takes too long, which depends on the load of
+  // the host. UNSUPPORTED if no inputs would tell right outputs from wrong ones, as nothing is
+  // timed unverified.
   std::expected<std::vector<bool>, Failure> Compute(const looptree::LoopTree& tree, InputSeed seed,
                                                     const SharedMemory& inputs,
                                                     const SharedMemory& reference);
+  ReferenceMaker Maker() { return std::bind_front(&ReferenceProcess::Compute, this); }
 
  private:
   std::unexpected<Failure> Replaced(const ExitReason& end);

@@ -8,6 +8,14 @@ PlacedBuffer PagesOf(const PlacedBuffer& buffer) {
   return {.offset = start, .size = end - start};
 }
 
+std::uint64_t BytesOf(std::span<const BufferSpec> buffers, BufferSpec::Role role) {
+  std::uint64_t elements = 0;
+  for (const BufferSpec& buffer : buffers) {
+    if (buffer.role == role) elements += buffer.element_count;
+  }
+  return elements * sizeof(float);
+}
+
 BufferLayout LayOut(std::span<const std::uint64_t> element_counts, std::size_t first_index) {
   BufferLayout layout;
   std::size_t end = 0;

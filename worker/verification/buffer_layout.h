@@ -37,6 +37,9 @@ struct BufferLayout {
   friend bool operator==(const BufferLayout&, const BufferLayout&) = default;
 };
 
+// Bytes of the buffers with this role, whose sum CheckBuffers has bounded.
+std::uint64_t BytesOf(std::span<const BufferSpec> buffers, BufferSpec::Role role);
+
 // `first_index`: continues the stagger of another block of memory.
 BufferLayout LayOut(std::span<const std::uint64_t> element_counts, std::size_t first_index);
 

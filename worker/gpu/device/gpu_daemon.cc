@@ -17,7 +17,7 @@
 #include "worker/evaluation/memory_share.h"
 #include "worker/gpu/device/gpu_children.h"
 #include "worker/gpu/device/gpu_judge.h"
-#include "worker/gpu/device/gpu_pipeline.h"
+#include "worker/gpu/device/gpu_target.h"
 #include "worker/host/hardware.h"
 #include "worker/sandbox/syscall_filter.h"
 
@@ -135,7 +135,7 @@ Status RunGpuWorker(const WorkerConfig& config) {
     log::Warning("child.ended child={} reason={}", ChildRoleName(role), RestartReason(cause));
   };
   std::vector<std::unique_ptr<PreparerChildren>> children;
-  std::vector<GpuPipeline::Preparer> preparers;
+  std::vector<GpuTarget::Preparer> preparers;
   for (std::uint32_t i = 0; i < PreparerCount(config); ++i) {
     children.push_back(std::make_unique<PreparerChildren>(*fork_server, config, on_restart));
     LF_TRY_VOID(children.back()->compiler.EnsureChild());
@@ -162,24 +162,25 @@ Status RunGpuWorker(const WorkerConfig& config) {
   wire::Context context;
   const auto of_device =
       static_cast<std::uint64_t>(probe.facts.memory_bytes / kShareOfDeviceMemory);
-  const GpuPipeline::Options defaults;
+  const GpuTarget::Options defaults;
   const MemoryShare memory = MemoryShare::Of(host.memory_bytes);
-  GpuPipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
-                        .max_prepared = config.max_prepared,
-                        .max_tensor_bytes = std::min(memory.max_tensor_bytes, of_device),
-                        .max_scratch_bytes = std::min(defaults.max_scratch_bytes, of_device),
-                        .truth = probe.facts.is_fake ? DeviceTruth::kFake : DeviceTruth::kReal,
-                        .workloads = {.max_bytes = std::min(config.workload_cache_bytes,
-                                                            memory.max_kept_workload_bytes),
-                                      .max_total_bytes = memory.max_workload_bytes},
-                        .arenas = {.max_bytes = memory.max_arena_bytes,
-                                   .max_idle_bytes = memory.max_idle_arena_bytes}},
-                       {.preparers = preparers,
-                        .device = device,
-                        .retirement = retirement,
-                        .metrics = metrics,
-                        .clock = clock},
-                       conditions, [&] { wakeup.Signal(); });
+  EvaluationPipeline<GpuTarget> pipeline(
+      {.max_held = 2UL * config.slots * config.credit_per_slot,
+       .max_prepared = config.max_prepared,
+       .max_tensor_bytes = std::min(memory.max_tensor_bytes, of_device),
+       .max_scratch_bytes = std::min(defaults.max_scratch_bytes, of_device),
+       .truth = probe.facts.is_fake ? DeviceTruth::kFake : DeviceTruth::kReal,
+       .workloads = {.max_bytes =
+                         std::min(config.workload_cache_bytes, memory.max_kept_workload_bytes),
+                     .max_total_bytes = memory.max_workload_bytes},
+       .arenas = {.max_bytes = memory.max_arena_bytes,
+                  .max_idle_bytes = memory.max_idle_arena_bytes}},
+      {.preparers = preparers,
+       .device = device,
+       .retirement = retirement,
+       .metrics = metrics,
+       .clock = clock},
+      conditions, [&] { wakeup.Signal(); });
   registry.OnScrape([&] { pipeline.SettleDuty(); });
   wire::WorkerHello hello = MakeHello(config, conditions, 1);
   // No core is set aside: a busy or slow host delays launches, which the device's clock shows.

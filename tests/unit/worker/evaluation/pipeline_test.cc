@@ -1,5 +1,3 @@
-#include "worker/evaluation/pipeline.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "monitoring/host/core_plan.h"
 #include "monitoring/registry.h"
 #include "tests/unit/worker/processes/children_fixture.h"
+#include "worker/evaluation/cpu_target.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -56,24 +55,24 @@ class PipelineTest : public ChildrenFixture {
   }
   void TearDown() override { pipeline_.reset(); }
 
-  void Start(Pipeline::Options options) {
+  void Start(CpuTarget::Options options) {
     Start(options, {{.compiler = *compiler_, .reference = *reference_, .verifier = *verifier_}});
   }
-  void Start(Pipeline::Options options, std::vector<Pipeline::Preparer> preparers) {
+  void Start(CpuTarget::Options options, std::vector<CpuTarget::Preparer> preparers) {
     pipeline_.reset();  // also stops its slot for good
     slot_ = std::make_unique<TimingSlot>(
         TimingSlot::Options{},
         SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(),
         TimingSlot::Children{.kernels = *executor_, .canaries = *executor_, .profiler = *profiler_},
         clock_);
-    pipeline_ = std::make_unique<Pipeline>(
+    pipeline_ = std::make_unique<EvaluationPipeline<CpuTarget>>(
         options,
-        Pipeline::Parts{.preparers = std::move(preparers),
-                        .slot = *slot_,
-                        .device = device_,
-                        .code = *code_,
-                        .metrics = *metrics_,
-                        .clock = clock_},
+        CpuTarget::Parts{.preparers = std::move(preparers),
+                         .slot = *slot_,
+                         .device = device_,
+                         .code = *code_,
+                         .metrics = *metrics_,
+                         .clock = clock_},
         Conditions{.compiler = backend_.compiler, .policy = "test", .isolation = "test"}, [this] {
           std::lock_guard lock(mutex_);
           ++finished_signals_;
@@ -144,7 +143,7 @@ class PipelineTest : public ChildrenFixture {
   std::unique_ptr<TimingSlot> slot_;
   // A device without known facts: no peaks, no contention baseline, no clock.
   DeviceHealth device_{{}, DeviceReading{.probe_steps = 1'000}, HardwareFacts{}};
-  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<EvaluationPipeline<CpuTarget>> pipeline_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

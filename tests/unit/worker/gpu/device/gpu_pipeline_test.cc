@@ -1,7 +1,5 @@
-// GpuPipeline on a scripted device: the effect of each fault on the job, on other jobs, and on the
-// device.
-
-#include "worker/gpu/device/gpu_pipeline.h"
+// GpuTarget in its pipeline on a scripted device: the effect of each fault on the job, on other
+// jobs, and on the device.
 
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 
 #include "monitoring/registry.h"
 #include "tests/unit/worker/gpu/device/scripted_device.h"
+#include "worker/gpu/device/gpu_target.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -28,14 +27,14 @@ class GpuPipelineTest : public ScriptedDevice {
     device_ = std::make_unique<GpuProcess>(
         *fork_server_, GpuProcess::Options{.run_limit = kPatience, .patience = kPatience}, ignore);
     retirement_.OnRetire([this] { Wake(); });
-    pipeline_ = std::make_unique<GpuPipeline>(
-        GpuPipeline::Options{
+    pipeline_ = std::make_unique<EvaluationPipeline<GpuTarget>>(
+        GpuTarget::Options{
             .after_fault = std::chrono::milliseconds(1), .workloads = {}, .arenas = {}},
-        GpuPipeline::Parts{.preparers = {{.compiler = *compiler_, .reference = *reference_}},
-                           .device = *device_,
-                           .retirement = retirement_,
-                           .metrics = *metrics_,
-                           .clock = clock_},
+        GpuTarget::Parts{.preparers = {{.compiler = *compiler_, .reference = *reference_}},
+                         .device = *device_,
+                         .retirement = retirement_,
+                         .metrics = *metrics_,
+                         .clock = clock_},
         Conditions{.compiler = backend_.compiler, .policy = "test", .isolation = "test"},
         [this] { Wake(); });
   }
@@ -98,7 +97,7 @@ class GpuPipelineTest : public ScriptedDevice {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t wakes_ = 0;
-  std::unique_ptr<GpuPipeline> pipeline_;
+  std::unique_ptr<EvaluationPipeline<GpuTarget>> pipeline_;
 };
 
 TEST_F(GpuPipelineTest, AFigureWithAllThatBelongsToIt) {

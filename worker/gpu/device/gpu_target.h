@@ -1,24 +1,19 @@
 #pragma once
-// GpuPipeline: the LeaseRunner of a GPU worker. Several threads prepare jobs ahead: they rebuild
-// the tree, have it compiled and have its reference computed. One thread owns the device, where it
-// verifies, times and verifies each kernel again before the next one.
+// GpuTarget: the Target of an EvaluationPipeline (evaluation_pipeline.h) for kernels on a CUDA
+// device. Preparing computes a job's reference. One thread owns the device, where it verifies,
+// times and verifies each kernel again before the next one.
 
 #include <chrono>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "common/base/bounded_queue.h"
 #include "common/base/clock.h"
 #include "common/job/outcome.h"
 #include "monitoring/metrics.h"
-#include "worker/coordinator_link/lease_book.h"
-#include "worker/coordinator_link/lease_runner.h"
 #include "worker/coordinator_link/service.h"
-#include "worker/evaluation/slot_account.h"
+#include "worker/evaluation/evaluation_pipeline.h"
+#include "worker/evaluation/lease_desk.h"
 #include "worker/gpu/device/gpu_judge.h"
 #include "worker/gpu/device/gpu_process.h"
 #include "worker/processes/compiler_process.h"
@@ -28,7 +23,7 @@
 
 namespace loopfleet::worker {
 
-class GpuPipeline final : public LeaseRunner {
+class GpuTarget {
  public:
   struct Options {
     std::size_t max_held = 64;     // leases at once, waiting ones included
@@ -56,22 +51,9 @@ class GpuPipeline final : public LeaseRunner {
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
   };
-  // `on_finished` is called on any of the pipeline's threads whenever a report is ready.
-  GpuPipeline(const Options& options, const Parts& parts, Conditions conditions,
-              std::function<void()> on_finished);
-  ~GpuPipeline() override;  // waits for running steps, each bounded by its limit
-
-  bool Accept(wire::Lease lease) override;
-  void Drop(std::span<const LeaseId> leases) override;
-  std::vector<LeaseId> DropUnstarted() override;
-  std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override;
-  std::vector<wire::Report> TakeFinished() override;
-  std::vector<wire::HeldLease> Held() const override;
-
-  // Brings the metrics of the device's time up to date. Safe from any thread.
-  void SettleDuty() { account_.duty().Settle(); }
-
- private:
+  struct Compiled {
+    CompiledKernel compiled;
+  };
   struct Prepared {
     LeaseId lease;
     JobId job;
@@ -80,30 +62,35 @@ class GpuPipeline final : public LeaseRunner {
     GpuCall call;
     Instant prepared_at;
   };
+  GpuTarget(const Options& options, const Parts& parts, Conditions conditions, LeaseDesk& desk);
 
-  void PrepareLoop(Preparer& preparer);
-  void DeviceLoop();
-  // nullopt: the job failed, and `evaluation` has the failure.
-  std::optional<Prepared> Prepare(Preparer& preparer, const wire::Lease& lease,
-                                  Evaluation& evaluation);
+  const Conditions& conditions() const { return conditions_; }
+  JobLimits limits() const;
+  bool RunsAlone(Preparer&, const wire::Lease&, Evaluation&) { return false; }
+  std::expected<Compiled, Failure> Compile(Preparer& preparer, const looptree::LoopTree& tree,
+                                           const JobSpec& spec);
+  // nullopt: the job failed, and its evaluation has the failure.
+  std::optional<Prepared> Prepare(Preparer& preparer, const CompiledJob& job, Compiled compiled);
+  void Push(Prepared prepared) { prepared_.Push(std::move(prepared)); }
+  void Measure();
+  void Stop() { prepared_.Close(); }
+  std::vector<wire::CodeLookup> TakeCodeLookups() { return {}; }
+  void Answer(const wire::CodeLookupAnswer&) {}
+
+ private:
   // False: the device was given up, or the pipeline is closing.
   bool AwaitDevice();
-  std::expected<Measurement, Failure> Measure(Prepared& prepared);
+  std::expected<Measurement, Failure> MeasureOne(Prepared& prepared);
   void NoteFault(const Failure& failure);
-  void Finish(LeaseId lease, JobId job, Evaluation evaluation);
 
   const Options options_;
   Parts parts_;
   const Conditions conditions_;
-  const std::function<void()> on_finished_;
-  LeaseBook leases_;
-  SlotAccount account_;
+  LeaseDesk& desk_;
   WorkloadCache workloads_;
   GuardedBufferPool arenas_;
   int faults_ = 0;  // consecutive; used by the device's thread
   BoundedQueue<Prepared> prepared_;
-  std::vector<std::thread> prepare_threads_;
-  std::thread device_thread_;
 };
 
 }  // namespace loopfleet::worker

@@ -1,4 +1,4 @@
-// The jobs of a Pipeline that need the slot to themselves: probes and profiles.
+// The jobs of a CpuTarget that need the slot to themselves: probes and profiles.
 
 #include <latch>
 #include <string>
@@ -6,13 +6,13 @@
 
 #include "common/base/result.h"
 #include "worker/backend/code_hash.h"
+#include "worker/evaluation/cpu_target.h"
 #include "worker/evaluation/job_rebuild.h"
 #include "worker/evaluation/peaks_probe.h"
-#include "worker/evaluation/pipeline.h"
 
 namespace loopfleet::worker {
 
-std::expected<void, Failure> Pipeline::TakeTurn(Alone& job, const std::function<void()>& use) {
+std::expected<void, Failure> CpuTarget::TakeTurn(Alone& job, const std::function<void()>& use) {
   std::latch is_over(1);
   bool was_used = false;
   StageDurations& stages = job.evaluation.stages;
@@ -37,7 +37,7 @@ std::expected<void, Failure> Pipeline::TakeTurn(Alone& job, const std::function<
                                  .message = "the worker stopped, or gave the job back"});
 }
 
-void Pipeline::PrepareProbe(Alone job) {
+void CpuTarget::PrepareProbe(Alone job) {
   Evaluation& evaluation = job.evaluation;
   std::expected<Observed, Failure> observed = Observed{};
   std::expected<void, Failure> went =
@@ -52,34 +52,31 @@ void Pipeline::PrepareProbe(Alone job) {
   } else {
     evaluation.verdict = std::move(observed).error();
   }
-  Finish(job.lease.lease, job.lease.job, std::move(evaluation));
+  desk_.Finish(job.lease.lease, job.lease.job, std::move(evaluation));
 }
 
-void Pipeline::PrepareProfile(Preparer& preparer, Alone job) {
+void CpuTarget::PrepareProfile(Preparer& preparer, Alone job) {
   const std::expected<Profile, Failure> profile = ProfileTree(preparer, job);
   if (profile) {
     job.evaluation.verdict = ToObserved(*profile);
   } else {
     job.evaluation.verdict = profile.error();
   }
-  Finish(job.lease.lease, job.lease.job, std::move(job.evaluation));
+  desk_.Finish(job.lease.lease, job.lease.job, std::move(job.evaluation));
 }
 
-std::expected<Profile, Failure> Pipeline::ProfileTree(Preparer& preparer, Alone& job) {
+std::expected<Profile, Failure> CpuTarget::ProfileTree(Preparer& preparer, Alone& job) {
   const JobSpec& spec = job.lease.spec;
   Evaluation& evaluation = job.evaluation;
-  const JobLimits limits{.device = DeviceKind::kCpu,
-                         .max_threads = options_.max_threads,
-                         .max_tensor_bytes = options_.max_tensor_bytes};
   const Instant start = parts_.clock.Now();
-  LF_TRY_VOID(ResolveJob(spec, limits, evaluation));
+  LF_TRY_VOID(ResolveJob(spec, limits(), evaluation));
   Evaluation of_tree{.conditions = evaluation.conditions};  // whose subject is the tree
-  LF_TRY(const looptree::Replayed replayed, RebuildJob(spec, limits, of_tree));
+  LF_TRY(const looptree::Replayed replayed, RebuildJob(spec, limits(), of_tree));
   evaluation.stages[Stage::kReplay] = parts_.clock.Now() - start;
   std::string code_hash;  // of the plain kernel
   const auto prepare =
       [&](const Instrumentation& instrumentation) -> std::expected<PlacedKernel, Failure> {
-    const Preparations::UnderWay under_way(preparations_);
+    const Preparations::UnderWay under_way(desk_.preparations());
     const Instant begun = parts_.clock.Now();
     CodeArena::Place code = parts_.code.Take();
     LF_TRY(CompiledKernel compiled,
@@ -113,15 +110,15 @@ std::expected<Profile, Failure> Pipeline::ProfileTree(Preparer& preparer, Alone&
   return profile;
 }
 
-void Pipeline::RunTurns() {
+void CpuTarget::RunTurns() {
   while (std::optional<Turn> turn = turns_.TryPop()) {
-    if (!leases_.Start(turn->lease)) {
+    if (!desk_.Start(turn->lease)) {
       turn->drop();
       continue;
     }
-    account_.duty().SlotDoes(Activity::kWait);
+    desk_.duty().SlotDoes(Activity::kWait);
     turn->run();
-    account_.duty().SlotDoes(std::nullopt);
+    desk_.duty().SlotDoes(std::nullopt);
   }
 }
 

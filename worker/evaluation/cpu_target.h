@@ -1,11 +1,11 @@
 #pragma once
-// Pipeline: takes leases, returns reports. Preparing threads work ahead: they rebuild the tree,
-// have it compiled, run it once and verify its output. One timing thread owns the timing slot. The
-// number of prepared jobs is bounded; nothing is timed ahead. A kernel whose machine code was
-// measured before is not measured again: the worker remembers (measured_code.h), or the
-// coordinator's store does (code_lookups.h), which is asked while the kernel is verified. A kernel
-// is measured in several rounds (worker/timing/measurement_rounds.h), and other kernels use the
-// slot between them. Probes, profiles (worker/evaluation/profiler.h) and canaries run while the
+// CpuTarget: the Target of an EvaluationPipeline (evaluation_pipeline.h) for kernels on the cores
+// of this host. Preparing runs a kernel once and verifies its output. The timing thread owns the
+// timing slot. The number of prepared jobs is bounded; nothing is timed ahead. A kernel whose
+// machine code was measured before is not measured again: the worker remembers (measured_code.h),
+// or the coordinator's store does (code_lookups.h), which is asked while the kernel is verified. A
+// kernel is measured in several rounds (worker/timing/measurement_rounds.h), and other kernels use
+// the slot between them. Probes, profiles (worker/evaluation/profiler.h) and canaries run while the
 // slot is empty.
 
 #include <chrono>
@@ -13,10 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <string_view>
-#include <thread>
 #include <vector>
 
 #include "common/base/bounded_queue.h"
@@ -24,12 +21,10 @@
 #include "common/job/outcome.h"
 #include "monitoring/metrics.h"
 #include "worker/coordinator_link/code_lookups.h"
-#include "worker/coordinator_link/lease_book.h"
-#include "worker/coordinator_link/lease_runner.h"
+#include "worker/evaluation/evaluation_pipeline.h"
+#include "worker/evaluation/lease_desk.h"
 #include "worker/evaluation/measured_code.h"
-#include "worker/evaluation/preparations.h"
 #include "worker/evaluation/profiler.h"
-#include "worker/evaluation/slot_account.h"
 #include "worker/processes/compiler_process.h"
 #include "worker/processes/reference_process.h"
 #include "worker/processes/timing_slot.h"
@@ -40,7 +35,7 @@
 
 namespace loopfleet::worker {
 
-class Pipeline final : public LeaseRunner {
+class CpuTarget {
  public:
   struct Options {
     std::size_t max_held = 64;                 // leases at once, waiting ones included
@@ -72,25 +67,10 @@ class Pipeline final : public LeaseRunner {
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
   };
-  // `on_output` is called, on any of its threads, whenever there is a report or a code lookup to
-  // collect.
-  Pipeline(const Options& options, const Parts& parts, Conditions conditions,
-           std::function<void()> on_output);
-  ~Pipeline() override;  // waits for the steps in progress, each within its limit
-
-  bool Accept(wire::Lease lease) override;
-  void Drop(std::span<const LeaseId> leases) override;
-  std::vector<LeaseId> DropUnstarted() override;
-  std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override;
-  std::vector<wire::Report> TakeFinished() override;
-  std::vector<wire::HeldLease> Held() const override;
-  std::vector<wire::CodeLookup> TakeCodeLookups() override { return code_lookups_.TakeAsked(); }
-  void Answer(wire::CodeLookupAnswer answer) override { code_lookups_.Answer(std::move(answer)); }
-
-  // Brings the metrics of the slot's time up to date. Safe from any thread.
-  void SettleDuty() { account_.duty().Settle(); }
-
- private:
+  struct Compiled {
+    CompiledKernel compiled;
+    CodeArena::Place place;
+  };
   struct Prepared {
     LeaseId lease;
     JobId job;
@@ -106,7 +86,24 @@ class Pipeline final : public LeaseRunner {
     Preparations::Mark begun_at;  // of the current round
     bool had_all_cores = true;    // nothing was prepared on its other cores during its rounds
   };
+  CpuTarget(const Options& options, const Parts& parts, Conditions conditions, LeaseDesk& desk);
 
+  Conditions conditions() const;  // with the reference clock, which may have been set since
+  JobLimits limits() const;
+  // Probes and profiles.
+  bool RunsAlone(Preparer& preparer, const wire::Lease& lease, Evaluation& evaluation);
+  std::expected<Compiled, Failure> Compile(Preparer& preparer, const looptree::LoopTree& tree,
+                                           const JobSpec& spec);
+  // nullopt: the job is done; its failure, or the figure of a kernel with the same code, is in its
+  // evaluation.
+  std::optional<Prepared> Prepare(Preparer& preparer, const CompiledJob& job, Compiled compiled);
+  void Push(Prepared prepared) { prepared_.Push(std::move(prepared)); }
+  void Measure();
+  void Stop();
+  std::vector<wire::CodeLookup> TakeCodeLookups() { return code_lookups_.TakeAsked(); }
+  void Answer(wire::CodeLookupAnswer answer) { code_lookups_.Answer(std::move(answer)); }
+
+ private:
   // What a job does with the slot to itself.
   struct Turn {
     LeaseId lease;
@@ -119,13 +116,11 @@ class Pipeline final : public LeaseRunner {
     Evaluation evaluation;  // complete but for the verdict
   };
 
-  void PrepareLoop(Preparer& preparer);
   void PrepareProbe(Alone job);
   void PrepareProfile(Preparer& preparer, Alone job);
   std::expected<Profile, Failure> ProfileTree(Preparer& preparer, Alone& job);
   // Waits until `use` was called on the timing thread, while it alone has the slot.
   std::expected<void, Failure> TakeTurn(Alone& job, const std::function<void()>& use);
-  void TimeLoop();
   enum class Patience { kNow, kWait };
   // Returns the kernel due for another round, else one newly prepared. kWait: waits for one,
   // running canaries while it waits; nullopt: the pipeline is stopping.
@@ -137,10 +132,6 @@ class Pipeline final : public LeaseRunner {
   std::expected<Measurement, Failure> Judge(const Prepared& done) const;
   // Starts prepared kernels; waits for one if the slot is empty.
   void FillSlot(std::deque<Prepared>& on_slot);
-  // nullopt: the job is done; its failure, or the figure of a kernel with the same code, is in
-  // `evaluation`.
-  std::optional<Prepared> Prepare(Preparer& preparer, const wire::Lease& lease,
-                                  Evaluation& evaluation);
   // The store's figure of the same machine code, if it answers the job.
   std::optional<Measurement> AwaitStored(CodeLookups::Question& question, const JobSpec& spec,
                                          const Evaluation& evaluation) const;
@@ -152,31 +143,23 @@ class Pipeline final : public LeaseRunner {
   std::expected<KernelCall, Failure> CallFor(Preparer& preparer, const looptree::LoopTree& tree,
                                              const CompiledKernel& compiled,
                                              CodeArena::Place& code);
-  static ReferenceMaker MakerFor(Preparer& preparer);
   // Runs the kernel once, off the slot, and verifies its output.
   std::expected<Verified, Failure> Verify(Preparer& preparer, const KernelCall& call);
   std::expected<std::shared_ptr<GuardedBuffers>, Failure> GuardedBuffersFor(
       const Kernel& kernel, const Workload& workload);
-  void Finish(LeaseId lease, JobId job, Evaluation evaluation);
-  void Count(const Evaluation& evaluation);
 
   const Options options_;
   Parts parts_;
   const Conditions conditions_;
-  const std::function<void()> on_output_;
-  LeaseBook leases_;
+  LeaseDesk& desk_;
   WorkloadCache workloads_;
   GuardedBufferPool arenas_;
-  SlotAccount account_;
-  Preparations preparations_;
   MeasuredCode measured_;
   CodeLookups code_lookups_;
 
   std::multimap<Instant, Prepared> again_;  // by due time; the timing thread's
   BoundedQueue<Prepared> prepared_;
   BoundedQueue<Turn> turns_;
-  std::vector<std::thread> prepare_threads_;
-  std::thread time_thread_;
 };
 
 }  // namespace loopfleet::worker
