@@ -111,8 +111,9 @@ ROOMS = {
         "cpu": "backend host lowering",
         "portable_c": "backend lowering",
         "gpu/codegen": "backend sandbox lowering cpu",
+        "machine": "worker_config sandbox timing processes coordinator_link",
         "gpu/device": "worker_config backend host sandbox timing verification processes coordinator_link "
-                      "evaluation gpu/codegen",
+                      "machine evaluation gpu/codegen",
         "child_programs": "worker_config backend sandbox timing verification processes coordinator_link evaluation",
         "serve": "worker_config backend sandbox verification processes child_programs",
         "emit": "backend sandbox cpu portable_c gpu/codegen",

@@ -3,7 +3,7 @@
 #include "worker/cpu/cpu_backend.h"
 #include "worker/daemon.h"
 #include "worker/emit/emit_command.h"
-#include "worker/gpu/device/gpu_daemon.h"
+#include "worker/gpu/device/gpu_machine.h"
 #include "worker/llvm_env/pass_jobs.h"
 #include "worker/serve/serve_command.h"
 
@@ -16,5 +16,5 @@ int main(int argc, char** argv) {
   }
   return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::CpuBackend(),
                                        {loopfleet::worker::PassJobKind()},
-                                       loopfleet::worker::RunGpuWorker);
+                                       loopfleet::worker::MakeGpuMachine);
 }

@@ -11,7 +11,7 @@
 #include "worker/backend/backend.h"
 #include "worker/cpu/cpu_backend.h"
 #include "worker/daemon.h"
-#include "worker/gpu/device/gpu_daemon.h"
+#include "worker/gpu/device/gpu_machine.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -53,5 +53,5 @@ worker::Backend RememberingBackend() {
 
 int main(int argc, char** argv) {
   return loopfleet::worker::WorkerMain(argc, argv, loopfleet::bench::RememberingBackend(), {},
-                                       loopfleet::worker::RunGpuWorker);
+                                       loopfleet::worker::MakeGpuMachine);
 }

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "worker/gpu/codegen/gpu_image.h"
-#include "worker/gpu/device/gpu_daemon.h"
 #include "worker/gpu/device/gpu_judge.h"
+#include "worker/gpu/device/gpu_machine.h"
 
 namespace loopfleet::worker {
 namespace {
