@@ -3,23 +3,21 @@
 // rebuild the tree, have it compiled and ready it for its target. One thread measures. All that
 // depends on what the kernels run on is its Target's:
 //
-//   struct Options   with max_held
-//   struct Preparer  the child processes of one preparing thread
-//   struct Parts     with preparers, metrics and clock; all of it outlives the pipeline
-//   struct Compiled  with `compiled`, a CompiledKernel
-//   struct Prepared  with `lease`; ready to be measured
-//
+//   struct Options    with max_held
+//   struct Preparer   the child processes of one preparing thread
+//   struct Parts      with preparers, metrics and clock; all of it outlives the pipeline
+//   struct Compiled   with `compiled`, a CompiledKernel
+//   struct Prepared   with `lease`; ready to be measured
 //   Target(options, parts, conditions, desk)
-//   Conditions conditions()                             those of an evaluation that begins now
-//   JobLimits limits()
-//   bool RunsAlone(preparer, lease, evaluation)         true: the job was no kernel, and is
-//   finished expected<Compiled> Compile(preparer, tree, spec) optional<Prepared> Prepare(preparer,
-//   job, compiled) nullopt: the job's verdict is in its
-//                                                       evaluation
-//   void Push(prepared)                                 waits for room
-//   void Measure()                                      on its own thread, until Stop
-//   void Stop()
-//   TakeCodeLookups, Answer                             as in LeaseRunner
+//   conditions()      those of an evaluation that begins now
+//   limits()          JobLimits
+//   RunsAlone(preparer, lease, evaluation)    true: the job was no kernel, and is finished
+//   Compile(preparer, tree, spec)             expected<Compiled, Failure>
+//   Prepare(preparer, job, compiled)          optional<Prepared>; nullopt: the evaluation has the
+//                                             job's verdict
+//   Push(prepared)    waits for room
+//   Measure()         on its own thread, until Stop()
+//   TakeCodeLookups(), Answer(answer)         as in LeaseRunner
 
 #include <functional>
 #include <optional>
