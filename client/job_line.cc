@@ -243,7 +243,19 @@ std::expected<JobSpec, RejectedJob> ParseJobLine(std::string_view line) {
 }
 
 std::string FullUri(std::string benchmark) {
-  const bool is_short = benchmark.find("://") == std::string::npos && benchmark.contains('/');
+  static constexpr std::string_view kDigits = "0123456789";
+  static constexpr std::string_view kOfNames =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+  const std::string_view text = benchmark;
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos || slash + 1 == text.size()) return benchmark;
+  const std::string_view dataset = text.substr(0, slash);
+  const std::size_t version = dataset.rfind("-v");
+  const bool is_short =
+      version != std::string_view::npos && version > 0 && version + 2 < dataset.size() &&
+      dataset.substr(version + 2).find_first_not_of(kDigits) == std::string_view::npos &&
+      dataset.find_first_not_of(kOfNames) == std::string_view::npos &&
+      text.find_first_of(" \t\r\n") == std::string_view::npos;
   return is_short ? "benchmark://" + benchmark : benchmark;
 }
 

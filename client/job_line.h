@@ -27,8 +27,9 @@ struct RejectedJob {
 // INVALID_ACTION (with its index and the nearest name), LIMIT_ACTIONS, UNSUPPORTED.
 std::expected<JobSpec, RejectedJob> ParseJobLine(std::string_view line);
 
-// "mm-v0/mm64_64_64", as pages and tables print it where room is scarce, is
-// "benchmark://mm-v0/mm64_64_64". Anything else is returned as it is.
+// "mm-v0/mm64_64_64" (a data set with its version, and a name), as pages and tables print it where
+// room is scarce, is "benchmark://mm-v0/mm64_64_64". Anything else, the text of loops among it, is
+// returned as it is.
 std::string FullUri(std::string benchmark);
 
 // The line that ParseJobLine reads as `spec`, without a line break.

@@ -1,5 +1,6 @@
 #include "client/python/search_binding.h"
 
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -15,6 +16,8 @@
 #include "client/python/conversion.h"
 #include "client/search/exploration.h"
 #include "client/search/loop_space.h"
+#include "client/search/open_space.h"
+#include "client/search/pass_space.h"
 #include "client/search/strategies/strategies.h"
 #include "client/search/strategy_table.h"
 #include "common/looptree/actions/action.h"
@@ -36,8 +39,9 @@ T Must(Result<T> result) {
   return *std::move(result);
 }
 
+// Of loops the actions, of a program the passes.
 Names NamesOf(const Candidate& candidate) {
-  Names names;
+  Names names = candidate.passes;
   for (const looptree::Action& action : candidate.actions) {
     names.push_back(looptree::ActionName(action));
   }
@@ -67,16 +71,19 @@ class CalledScorer : public client::Scorer {
   nb::object function_;
 };
 
-Candidate CandidateOf(const client::LoopSpace& space, const Names& names) {
+Candidate CandidateOf(const client::SearchSpace& space, const Names& names) {
+  if (const auto* passes = dynamic_cast<const client::PassSpace*>(&space)) {
+    return Must(passes->FromPasses(names));
+  }
   auto actions = looptree::ParseActions(names);
   if (!actions) throw nb::value_error(actions.error().message.c_str());
-  return Must(space.FromActions(*actions));
+  return Must(dynamic_cast<const client::LoopSpace&>(space).FromActions(*actions));
 }
 
-// strategy(n, results) -> up to n action lists; results: (actions, nanoseconds or None), new ones.
+// strategy(n, results) -> up to n lists of names; results: (names, cost or None), new ones.
 class CalledStrategy : public client::Strategy {
  public:
-  CalledStrategy(std::shared_ptr<const client::LoopSpace> space, nb::object function)
+  CalledStrategy(client::SharedSpace space, nb::object function)
       : space_(std::move(space)), function_(std::move(function)) {}
 
   std::vector<Candidate> Propose(std::size_t most) override {
@@ -89,14 +96,14 @@ class CalledStrategy : public client::Strategy {
   }
   void Tell(std::span<const Evaluated> results) override {
     for (const Evaluated& one : results) {
-      const bool is_known = one.elapsed_ns != client::kNoFigure;
+      const bool is_known = one.cost != client::kNoFigure;
       news_.append(
-          nb::make_tuple(NamesOf(one.candidate), is_known ? nb::cast(one.elapsed_ns) : nb::none()));
+          nb::make_tuple(NamesOf(one.candidate), is_known ? nb::cast(one.cost) : nb::none()));
     }
   }
 
  private:
-  std::shared_ptr<const client::LoopSpace> space_;
+  client::SharedSpace space_;
   nb::object function_;
   nb::list news_;
 };
@@ -122,8 +129,8 @@ class Searcher {
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       auto node = under_way_.extract(numbers[i]);
       if (node.empty()) throw nb::value_error("this number is not under way");
-      results.push_back({.candidate = std::move(node.mapped()),
-                         .elapsed_ns = figures[i].value_or(client::kNoFigure)});
+      results.push_back(
+          {.candidate = std::move(node.mapped()), .cost = figures[i].value_or(client::kNoFigure)});
     }
     exploration_.Tell(results, seconds);
   }
@@ -138,10 +145,15 @@ class Searcher {
 void MakeSearcher(Searcher* place, std::string benchmark, std::string ir,
                   const nb::object& strategy, std::uint64_t seed, const nb::object& scorer,
                   const std::vector<Names>& start) {
-  const auto space = Must(client::LoopSpace::Open(SourceOf(std::move(benchmark), std::move(ir))));
+  const client::SharedSpace space =
+      Must(client::OpenSearchSpace(SourceOf(std::move(benchmark), std::move(ir))));
   std::unique_ptr<client::Strategy> made;
   if (nb::isinstance<nb::str>(strategy)) {
-    made = Must(client::FindStrategy(nb::cast<std::string>(strategy)))->make(space, seed);
+    const client::StrategyInfo* found = Must(client::FindStrategy(nb::cast<std::string>(strategy)));
+    if (found->is_for_loops_only && client::IsProgram(space->source())) {
+      throw nb::value_error(fmt::format("strategy '{}' is for loops", found->name).c_str());
+    }
+    made = found->make(space, seed);
   } else {
     made = std::make_unique<CalledStrategy>(space, strategy);
   }
@@ -159,9 +171,11 @@ void MakeSearcher(Searcher* place, std::string benchmark, std::string ir,
 }  // namespace
 
 void BindSearch(nb::module_& module) {
-  nb::class_<Searcher>(module, "Searcher",
-                       "One search of one benchmark: asks a strategy for schedules that are new, "
-                       "and remembers their figures. Measures nothing by itself.")
+  nb::class_<Searcher>(
+      module, "Searcher",
+      "One search of one benchmark: asks a strategy for schedules, or passes over a "
+      "program, that are new, and remembers their costs: nanoseconds, or "
+      "instructions. Measures nothing by itself.")
       .def("__init__", &MakeSearcher, "benchmark"_a = "", "ir"_a = "", "strategy"_a = "auto",
            "seed"_a = 1, "scorer"_a = nb::none(), "start"_a = std::vector<Names>{})
       .def(
@@ -176,12 +190,12 @@ void BindSearch(nb::module_& module) {
           "most"_a,
           "(number, actions) of up to so many; the first of all is the untuned schedule, alone. "
           "None: nothing new is left, or it waits for figures.")
-      .def("tell", &Searcher::Tell, "numbers"_a, "elapsed_ns"_a, "seconds"_a,
+      .def("tell", &Searcher::Tell, "numbers"_a, "costs"_a, "seconds"_a,
            "Figures of what was asked for; None: it has none.")
-      .def_prop_ro("best_ns",
+      .def_prop_ro("best_cost",
                    [](const Searcher& searcher) -> std::optional<double> {
                      const auto& best = searcher.exploration().best();
-                     return best ? std::optional(best->elapsed_ns) : std::nullopt;
+                     return best ? std::optional(best->cost) : std::nullopt;
                    })
       .def_prop_ro("best_actions",
                    [](const Searcher& searcher) -> std::optional<Names> {
@@ -191,11 +205,13 @@ void BindSearch(nb::module_& module) {
       .def_prop_ro("best_tree",
                    [](const Searcher& searcher) -> std::optional<std::string> {
                      const auto& best = searcher.exploration().best();
-                     if (!best) return std::nullopt;
+                     if (!best || client::IsProgram(searcher.exploration().space().source())) {
+                       return std::nullopt;
+                     }
                      return looptree::TreeText(best->candidate.tree, {});
                    })
-      .def_prop_ro("untuned_ns",
-                   [](const Searcher& searcher) { return searcher.exploration().start_ns(); })
+      .def_prop_ro("start_cost",
+                   [](const Searcher& searcher) { return searcher.exploration().start_cost(); })
       .def_prop_ro("evaluations",
                    [](const Searcher& searcher) { return searcher.exploration().evaluations(); })
       .def_prop_ro("without_figure",
@@ -205,11 +221,11 @@ void BindSearch(nb::module_& module) {
           [](const Searcher& searcher) {
             nb::list list;
             for (const client::CurvePoint& point : searcher.exploration().curve()) {
-              list.append(nb::make_tuple(point.evaluations, point.seconds, point.best_ns));
+              list.append(nb::make_tuple(point.evaluations, point.seconds, point.best_cost));
             }
             return list;
           },
-          "(evaluations, seconds, best_ns) at each improvement.");
+          "(evaluations, seconds, best_cost) at each improvement.");
   module.def(
       "strategies",
       [] {

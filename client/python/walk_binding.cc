@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "client/job_line.h"
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
 #include "client/replay/observation.h"
@@ -356,6 +357,10 @@ void BindDatasets(nb::module_& module) {
       "dialect"_a);
   module.def("counted", &Counted, "count"_a, "one"_a, "many"_a,
              "\"1 job\", \"2,000 jobs\": a count with its noun.");
+  module.def("full_uri", &client::FullUri, "benchmark"_a,
+             "A benchmark's URI, also of a name without its scheme, such as mm-v0/mm64_64_64; "
+             "anything else "
+             "unchanged.");
   module.def(
       "kind_of",
       [](const std::string& benchmark) {

@@ -39,8 +39,9 @@ inline constexpr double kNoFigure = std::numeric_limits<double>::infinity();
 
 struct Evaluated {
   Candidate candidate;
-  // Nanoseconds of one run, or a program's instructions; kNoFigure: failed, cut or unknown.
-  double elapsed_ns = kNoFigure;
+  // What the search makes small: nanoseconds of one run, or a program's instructions. kNoFigure:
+  // failed, cut or unknown.
+  double cost = kNoFigure;
 };
 
 }  // namespace loopfleet::client

@@ -33,7 +33,7 @@ std::vector<Candidate> Exploration::Ask(std::size_t most) {
     for (Candidate& one : proposed) {
       ++repeats;
       if (const auto known = known_.find(one.key); known != known_.end()) {
-        remembered.push_back({.candidate = std::move(one), .elapsed_ns = known->second});
+        remembered.push_back({.candidate = std::move(one), .cost = known->second});
         continue;
       }
       std::vector<Candidate>& same = asked_[one.key];
@@ -55,21 +55,21 @@ void Exploration::Tell(std::span<const Evaluated> results, double seconds) {
     const auto asked = asked_.find(one.candidate.key);
     if (asked == asked_.end()) continue;
     for (Candidate& same : asked->second) {
-      answers.push_back({.candidate = std::move(same), .elapsed_ns = one.elapsed_ns});
+      answers.push_back({.candidate = std::move(same), .cost = one.cost});
     }
     asked_.erase(asked);
-    known_.emplace(one.candidate.key, one.elapsed_ns);
-    if (one.elapsed_ns == kNoFigure) {
+    known_.emplace(one.candidate.key, one.cost);
+    if (one.cost == kNoFigure) {
       ++without_figure_;
-    } else if (!best_ || one.elapsed_ns < best_->elapsed_ns) {
+    } else if (!best_ || one.cost < best_->cost) {
       best_ = one;
-      curve_.push_back({evaluations(), seconds, one.elapsed_ns});
+      curve_.push_back({evaluations(), seconds, one.cost});
     }
   }
   if (!answers.empty()) strategy_->Tell(answers);
 }
 
-std::optional<double> Exploration::start_ns() const {
+std::optional<double> Exploration::start_cost() const {
   if (!start_) return std::nullopt;
   const auto known = known_.find(*start_);
   if (known == known_.end() || known->second == kNoFigure) return std::nullopt;

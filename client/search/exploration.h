@@ -19,7 +19,7 @@ namespace loopfleet::client {
 struct CurvePoint {
   std::uint64_t evaluations = 0;  // distinct trees that were answered
   double seconds = 0;             // since the search began
-  double best_ns = 0;
+  double best_cost = 0;
 };
 
 class Exploration {
@@ -36,7 +36,7 @@ class Exploration {
   const SearchSpace& space() const { return *space_; }
   // The quickest so far; nullopt: nothing has a figure.
   const std::optional<Evaluated>& best() const { return best_; }
-  std::optional<double> start_ns() const;  // of the untuned schedule
+  std::optional<double> start_cost() const;  // of the untuned schedule
   std::uint64_t evaluations() const { return known_.size(); }
   std::uint64_t without_figure() const { return without_figure_; }
   const std::vector<CurvePoint>& curve() const { return curve_; }

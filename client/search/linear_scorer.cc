@@ -74,11 +74,11 @@ class LinearScorer : public Scorer {
 
   void Learn(std::span<const Evaluated> results) override {
     for (const Evaluated& one : results) {
-      if (one.elapsed_ns == kNoFigure) continue;
-      if (!has_origin_) origin_ = std::log(one.elapsed_ns);
+      if (one.cost == kNoFigure) continue;
+      if (!has_origin_) origin_ = std::log(one.cost);
       has_origin_ = true;
       const Features features = FeaturesOf(one.candidate.tree);
-      const double target = std::log(one.elapsed_ns) - origin_;
+      const double target = std::log(one.cost) - origin_;
       for (std::size_t i = 0; i < kWidth; ++i) {
         for (std::size_t j = 0; j < kWidth; ++j) normal_[i][j] += features[i] * features[j];
         right_[i] += features[i] * target;

@@ -8,6 +8,7 @@
 
 #include "common/base/content_key.h"
 #include "common/llvm_passes/pass_action.h"
+#include "common/llvm_passes/pass_sequence.h"
 #include "common/llvm_passes/program_uri.h"
 
 namespace loopfleet::client {
@@ -38,6 +39,17 @@ Candidate PassSpace::Make(std::vector<std::string> passes) const {
   candidate.key = ContentKey::Of(fmt::format("{}\n{}", program_, fmt::join(passes, "\n")));
   candidate.passes = std::move(passes);
   return candidate;
+}
+
+Result<Candidate> PassSpace::FromPasses(std::vector<std::string> passes) const {
+  if (const auto texts = passes::CanonicalTexts(passes); !texts) {
+    return Fail(ErrorKind::kInvalid, texts.error().message);
+  }
+  if (passes.size() > kMostPasses) {
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("{} passes; a search takes at most {}", passes.size(), kMostPasses));
+  }
+  return Make(std::move(passes));
 }
 
 const std::string& PassSpace::Draw(SplitMix64& random) const {

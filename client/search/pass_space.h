@@ -17,6 +17,9 @@ class PassSpace final : public SearchSpace {
   // kInvalid: not a program (with the nearest valid one).
   static Result<std::shared_ptr<const PassSpace>> Open(const looptree::Source& source);
 
+  // kInvalid: one is no pass that a worker takes, and which.
+  Result<Candidate> FromPasses(std::vector<std::string> passes) const;
+
   Candidate Start() const override;  // no passes
   std::vector<Candidate> Neighbours(const Candidate& from) const override;
   Candidate RandomStep(const Candidate& from, SplitMix64& random) const override;

@@ -36,7 +36,7 @@ Answer<void> Search::Run(const std::function<void()>& on_batch) {
     }
     if (batches_.empty()) return {};
     while (std::ranges::any_of(batches_.front(),
-                               [](const Asked& one) { return !one.elapsed_ns.has_value(); })) {
+                               [](const Asked& one) { return !one.cost.has_value(); })) {
       LF_TRY_VOID(ReceiveTrials());
     }
     Batch batch = std::move(batches_.front());
@@ -67,7 +67,7 @@ void Search::AskLane(std::size_t number, std::size_t most, Batch& batch) {
   }
   if (most == 0 || lane.is_exhausted) return;
   const double cut_above_ns =
-      exploration.best() ? limits_.cut_factor * exploration.best()->elapsed_ns : 0;
+      exploration.best() ? limits_.cut_factor * exploration.best()->cost : 0;
   std::vector<Candidate> asked = lane.exploration.Ask(most);
   lane.is_exhausted = asked.empty() && lane.under_way == 0;
   lane.under_way += asked.size();
@@ -97,8 +97,8 @@ Answer<void> Search::ReceiveTrials() {
   std::vector<std::size_t> again;
   for (std::size_t i = 0; i < request.places.size(); ++i) {
     Asked& asked = (*request.batch)[request.places[i]];
-    asked.elapsed_ns = Read(asked, outcomes[i]);
-    if (!asked.elapsed_ns) again.push_back(request.places[i]);
+    asked.cost = Read(asked, outcomes[i]);
+    if (!asked.cost) again.push_back(request.places[i]);
   }
   if (again.empty()) return {};
   return SendTrials(*request.batch, std::move(again));
@@ -107,8 +107,7 @@ Answer<void> Search::ReceiveTrials() {
 void Search::TellBatch(Batch batch) {
   std::vector<std::vector<Evaluated>> told(lanes_.size());
   for (Asked& one : batch) {
-    told[one.lane].push_back(
-        {.candidate = std::move(one.trial.candidate), .elapsed_ns = *one.elapsed_ns});
+    told[one.lane].push_back({.candidate = std::move(one.trial.candidate), .cost = *one.cost});
   }
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     lanes_[lane].under_way -= told[lane].size();
@@ -119,12 +118,12 @@ void Search::TellBatch(Batch batch) {
 std::optional<double> Search::Read(const Asked& asked, const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   if (IsInconclusive(evaluation) && asked.tries < kMostTries) return std::nullopt;
-  const double elapsed_ns = FigureOf(evaluation);
-  if (elapsed_ns == kNoFigure || !evaluation.conditions) return kNoFigure;
+  const double cost = FigureOf(evaluation);
+  if (cost == kNoFigure || !evaluation.conditions) return kNoFigure;
   Lane& lane = lanes_[asked.lane];
   if (const auto* observed = std::get_if<Observed>(&evaluation.verdict)) {
     lane.instructions_oz = std::get<double>(observed->values.at(kInstructionsOz));
-    return elapsed_ns;  // exact, and the same everywhere
+    return cost;  // exact, and the same everywhere
   }
   const std::string& hardware_class = evaluation.conditions->hardware.hardware_class;
   if (lane.hardware_class.empty()) {
@@ -142,9 +141,9 @@ std::optional<double> Search::Read(const Asked& asked, const Outcome& outcome) {
                           .actions = {},
                           .hardware_class = hardware_class,
                           .flop_count = evaluation.flop_count,
-                          .elapsed_ns = elapsed_ns};
+                          .elapsed_ns = cost};
   }
-  return elapsed_ns;
+  return cost;
 }
 
 }  // namespace loopfleet::client

@@ -59,7 +59,7 @@ class Search {
     Trial trial;
     std::size_t lane = 0;
     int tries = 0;
-    std::optional<double> elapsed_ns;  // nullopt: under way
+    std::optional<double> cost;  // nullopt: under way
   };
   // Told to the strategies as a whole, in the order of asking: so a schedule that has to be tried
   // again changes no choice.

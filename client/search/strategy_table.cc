@@ -24,7 +24,7 @@ constexpr std::array<StrategyInfo, 10> kStrategies = {{
      [](SharedSpace space, std::uint64_t) {
        return MakeLookahead(std::move(space), {.depth = 3, .width = 4});
      }},
-    {"beam_breadth", "all steps from the best four schedules, level by level",
+    {"beam_breadth", "(or beam) all steps from the best four schedules, level by level",
      [](SharedSpace space, std::uint64_t) {
        return MakeBeam(std::move(space), {.order = Beam::Order::kBreadth});
      }},
@@ -54,7 +54,9 @@ constexpr std::array<StrategyInfo, 10> kStrategies = {{
 std::span<const StrategyInfo> Strategies() { return kStrategies; }
 
 Result<const StrategyInfo*> FindStrategy(std::string_view name) {
-  const std::string_view wanted = name == kAuto ? kRecommended : name;
+  const std::string_view wanted = name == kAuto    ? kRecommended
+                                  : name == "beam" ? std::string_view("beam_breadth")
+                                                   : name;
   const auto* const found = std::ranges::find(kStrategies, wanted, &StrategyInfo::name);
   if (found != kStrategies.end()) return found;
   std::vector<std::string_view> names = {kAuto};

@@ -65,6 +65,40 @@ def test_a_callable_can_be_the_strategy():
     assert searcher.without_figure == 1 and searcher.best_actions == asked[-1]
 
 
+PROGRAM = "benchmark://small-v0/qsort"
+
+
+def test_a_search_over_passes_leaves_few_instructions(client):
+    found = loopfleet.search("small-v0/qsort", strategy="beam", evaluations=260, client=client)
+    assert found.benchmark == PROGRAM and found.evaluations == 260
+    assert 0 < found.instructions < found.start_instructions and found.oz_ratio == found.oz_instructions / found.instructions
+    assert found.curve[-1][2] == found.instructions and found.curve[0][2] == found.start_instructions
+    outcome = client.evaluate_many([{"benchmark": PROGRAM, "passes": found.passes, "observe": ["IrInstructionCount"]}]).outcomes[0]
+    assert outcome.observed["IrInstructionCount"] == found.instructions
+    started = loopfleet.search(PROGRAM, "random", evaluations=5, start=[found.passes], client=client)
+    assert started.instructions <= found.instructions
+
+
+@pytest.mark.parametrize("strategy", ["beam", "genetic", "mcts"])
+def test_searches_over_passes_repeat_and_know_no_tree(strategy):
+    def trace():
+        searcher = _core.Searcher(PROGRAM, strategy=strategy, seed=5)
+        return simulate(searcher, lambda passes: 1000.0 - 10 * passes.count("-mem2reg"), 300), searcher
+
+    (asked, searcher), (again, _) = trace(), trace()
+    assert asked == again and asked[0] == [] and len({tuple(passes) for passes in asked}) == len(asked)
+    assert searcher.best_tree is None and "-mem2reg" in searcher.best_actions
+
+
+def test_bad_searches_over_passes_name_what_is_valid():
+    with pytest.raises(ValueError, match="for loops"):
+        _core.Searcher(PROGRAM, strategy="guided")
+    with pytest.raises(ValueError, match="nearest: -mem2reg"):
+        _core.Searcher(PROGRAM, start=[["-mem2rg"]])
+    with pytest.raises(ValueError, match="nearest: qsort"):
+        _core.Searcher("benchmark://small-v0/qsrt")
+
+
 def test_a_callable_can_be_the_scorer():
     def shares_of_swaps(scorer):
         asked = simulate(_core.Searcher(BENCHMARK, strategy="random", seed=1, scorer=scorer), lambda _: 1.0, 100)

@@ -32,7 +32,7 @@ struct Panel {
 };
 
 double Gflops(const NamedCurve& curve, const CurvePoint& point) {
-  return static_cast<double>(curve.flop_count) / point.best_ns;
+  return static_cast<double>(curve.flop_count) / point.best_cost;
 }
 
 // The smallest of 1, 2, 5, 10, 20 ... that makes at most six steps up to `most`.

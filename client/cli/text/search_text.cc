@@ -39,7 +39,7 @@ std::optional<Best> BestOf(const SearchReport& report) {
   const Exploration& exploration = report.lane.exploration;
   if (!exploration.best()) return std::nullopt;
   Best best{.candidate = exploration.best()->candidate,
-            .figure = {.elapsed_ns = exploration.best()->elapsed_ns, .confirmed_ns = {}}};
+            .figure = {.elapsed_ns = exploration.best()->cost, .confirmed_ns = {}}};
   for (const Confirmed& one : report.confirmed) {
     if (!IsOf(report.lane, one)) continue;
     if (best.figure.confirmed_ns && *best.figure.confirmed_ns <= one.elapsed_ns()) continue;
@@ -53,7 +53,7 @@ std::optional<Best> BestOf(const SearchReport& report) {
 }
 
 std::optional<Figure> UntunedOf(const SearchReport& report) {
-  const auto start_ns = report.lane.exploration.start_ns();
+  const auto start_ns = report.lane.exploration.start_cost();
   if (!start_ns) return std::nullopt;
   Figure untuned{.elapsed_ns = *start_ns, .confirmed_ns = {}};
   for (const Confirmed& one : report.confirmed) {
@@ -85,8 +85,8 @@ Json CurveJson(const Search::Lane& lane) {
   for (const CurvePoint& point : lane.exploration.curve()) {
     curve.push_back({{"evaluations", point.evaluations},
                      {"seconds", point.seconds},
-                     {"best_ns", point.best_ns},
-                     {"gflop_per_second", Gflops(lane, point.best_ns)}});
+                     {"best_ns", point.best_cost},
+                     {"gflop_per_second", Gflops(lane, point.best_cost)}});
   }
   return curve;
 }
@@ -114,9 +114,9 @@ std::string PassSearchText(const SearchReport& report) {
                   report.lane.is_exhausted ? "; nothing is left to try" : "");
   const auto& best = exploration.best();
   if (!best) return text + "none has a figure\n";
-  text += fmt::format("best: {} after {}", InstructionsText(best->elapsed_ns),
+  text += fmt::format("best: {} after {}", InstructionsText(best->cost),
                       Counted(best->candidate.passes.size(), "pass", "passes"));
-  if (const auto start = exploration.start_ns())
+  if (const auto start = exploration.start_cost())
     text += fmt::format("; {} before", Thousands(static_cast<std::uint64_t>(*start)));
   if (const auto oz = report.lane.instructions_oz)
     text += fmt::format("; {} after -Oz", Thousands(static_cast<std::uint64_t>(*oz)));
@@ -133,7 +133,7 @@ Json PassSearchJson(const SearchReport& report) {
   for (const CurvePoint& point : exploration.curve()) {
     curve.push_back({{"evaluations", point.evaluations},
                      {"seconds", point.seconds},
-                     {"instructions", point.best_ns}});
+                     {"instructions", point.best_cost}});
   }
   Json json = {{"benchmark", benchmark},
                {"strategy", report.strategy},
@@ -142,12 +142,12 @@ Json PassSearchJson(const SearchReport& report) {
                {"without_figure", exploration.without_figure()},
                {"seconds", report.seconds},
                {"is_exhausted", report.lane.is_exhausted},
-               {"instructions", number(exploration.start_ns())},
+               {"instructions", number(exploration.start_cost())},
                {"instructions_oz", number(report.lane.instructions_oz)},
                {"best", nullptr},
                {"curve", std::move(curve)}};
   if (const auto& best = exploration.best()) {
-    json["best"] = {{"instructions", best->elapsed_ns},
+    json["best"] = {{"instructions", best->cost},
                     {"passes", best->candidate.passes},
                     {"command", PassCommand(benchmark, best->candidate)}};
   }
@@ -232,9 +232,9 @@ std::string SearchProgressText(const Search& search) {
                         is_program ? Counted(exploration.evaluations(), "sequence", "sequences")
                                    : Counted(exploration.evaluations(), "schedule", "schedules"));
     if (exploration.best() && is_program) {
-      text += fmt::format(", best {}", InstructionsText(exploration.best()->elapsed_ns));
+      text += fmt::format(", best {}", InstructionsText(exploration.best()->cost));
     } else if (exploration.best()) {
-      text += fmt::format(", best {:.4g} GFLOP/s", Gflops(lane, exploration.best()->elapsed_ns));
+      text += fmt::format(", best {:.4g} GFLOP/s", Gflops(lane, exploration.best()->cost));
     }
   }
   return text;

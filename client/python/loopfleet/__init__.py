@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .local_cluster import LocalCluster
     from .profile import Profile, ProfileLine
     from .results import FAILURE_NAMES, FAILURE_NUMBERS, GRADES, RETRYABLE, SOURCES, ResultBatch
-    from .schedule_search import SearchResult, search
+    from .schedule_search import PassSearchResult, SearchResult, search
     from .tui import ui
 
 # The imports above, for __getattr__.
@@ -36,11 +36,12 @@ _MODULES = {
     "Confirmation": "confirmation", "Confirmed": "confirmation", "job": "jobs", "LocalCluster": "local_cluster",
     "Profile": "profile", "ProfileLine": "profile", "FAILURE_NAMES": "results", "FAILURE_NUMBERS": "results",
     "GRADES": "results", "RETRYABLE": "results", "SOURCES": "results", "ResultBatch": "results",
+    "PassSearchResult": "schedule_search",
     "SearchResult": "schedule_search", "search": "schedule_search", "ui": "tui"}
 
 __all__ = ["AsyncClient", "BestSchedule", "Client", "ClientClosed", "ClusterError", "Confirmation", "Confirmed",
            "CoordinatorReplaced", "CoordinatorUnavailable", "DeadlineExceeded", "FAILURE_NAMES", "FAILURE_NUMBERS",
-           "GRADES", "IR", "Job", "JobError", "LocalCluster", "Loop", "LoopTree", "LoopfleetError", "Outcome",
+           "GRADES", "IR", "Job", "JobError", "LocalCluster", "Loop", "LoopTree", "LoopfleetError", "Outcome", "PassSearchResult",
            "Profile", "ProfileLine", "RETRYABLE", "Refused", "ResultBatch", "SOURCES", "ScheduleError",
            "SearchResult", "Walk", "__version__", "job", "search", "ui"]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
 
 from . import _core
-from ._core import Job, JobError, Outcome
+from ._core import Job, JobError, Outcome, full_uri
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -52,11 +51,6 @@ def _names(actions: Actions) -> list[str]:
     return list(actions)
 
 
-def with_scheme(benchmark: str) -> str:
-    """A benchmark's URI, also of a name without its scheme, such as mm-v0/mm64_64_64; IR text unchanged."""
-    return f"benchmark://{benchmark}" if re.fullmatch(r"[\w.-]+-v\d+/\S+", benchmark) else benchmark
-
-
 def job(benchmark: str | None = None, actions: Actions = (), **fields: Unpack[JobFields]) -> Job:
     """One job. ``fields`` are those of a job line: see JobFields.
 
@@ -64,7 +58,7 @@ def job(benchmark: str | None = None, actions: Actions = (), **fields: Unpack[Jo
     """
     names = _names(actions)
     if benchmark is not None:
-        benchmark = with_scheme(benchmark)
+        benchmark = full_uri(benchmark)
     if not fields and isinstance(benchmark, str):
         return Job.simple(benchmark, names)
     given = {} if benchmark is None else {"benchmark": benchmark}

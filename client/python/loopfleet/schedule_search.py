@@ -1,5 +1,6 @@
-"""Search: looks for the quickest schedule of a benchmark. The strategies are those of `loopfleet
-search`, in C++; the measuring goes through a Client. See docs/SEARCH.md."""
+"""Search: looks for the quickest schedule of a benchmark, or for the passes that leave the fewest
+instructions of a program. The strategies are those of `loopfleet search`, in C++; the measuring goes
+through a Client. See docs/SEARCH.md."""
 
 from __future__ import annotations
 
@@ -9,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Union
 
 from . import _core
-from ._core import Outcome
+from ._core import Outcome, full_uri
 from .client import Client
 from .confirmation import REPEATS
-from .jobs import with_scheme
 
 _TRIES = 3  # of a schedule whose outcome says nothing about it
 
@@ -89,13 +89,35 @@ class SearchResult:
         return self.untuned_ns / elapsed_ns if elapsed_ns and self.untuned_ns else None
 
 
+@dataclass(frozen=True)
+class PassSearchResult:
+    """The passes that leave the fewest instructions, of those tried. Counts are exact, so nothing is
+    confirmed; None: there is none."""
+
+    benchmark: str
+    passes: list[str] | None
+    instructions: float | None        # after them
+    start_instructions: float | None  # of the program
+    oz_instructions: float | None     # after -Oz
+    evaluations: int                  # distinct sequences
+    without_figure: int
+    seconds: float
+    curve: list[tuple[int, float, float]]  # evaluations, seconds, instructions at each improvement
+
+    @property
+    def oz_ratio(self) -> float | None:
+        """-Oz's instructions over those found; above 1: better than -Oz."""
+        return self.oz_instructions / self.instructions if self.instructions and self.oz_instructions else None
+
+
 def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds: float | None = None,
            evaluations: int | None = None, seed: int = 1, client: Client | None = None,
            scorer: Scorer | ScorerModel | None = None, start: Sequence[Actions] | StartModel = (), in_flight: int = 64,
            cut_factor: float = 4.0, confirm: bool = True, ir: str | None = None, watch: Watch | None = None,
-           **fields: Any) -> SearchResult:
+           **fields: Any) -> SearchResult | PassSearchResult:
     """Looks for the quickest schedule, until ``seconds`` or ``evaluations`` are over or nothing is
-    left to try.
+    left to try. Of a program (docs/LLVM.md), for the passes that leave the fewest instructions: then
+    schedules are lists of passes, and a PassSearchResult is returned.
 
     ``strategy`` is a name of `loopfleet search --help`, or a callable; ``scorer`` chooses among many
     proposals of it, and a CostModel learns from the figures as they come. The schedules of
@@ -110,7 +132,7 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
     if in_flight < 1:
         raise ValueError(f"in_flight must be at least 1, not {in_flight}")
     if benchmark is not None:
-        benchmark = with_scheme(benchmark)
+        benchmark = full_uri(benchmark)
     begun = time.monotonic()  # what models take counts, too
     if hasattr(scorer, "scorer_for"):
         scorer = scorer.scorer_for(benchmark, ir)
@@ -118,7 +140,8 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
         start = start.start_for(benchmark, ir)
     searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer, [list(actions) for actions in start])
     given = {"benchmark": benchmark} if benchmark is not None else {"ir": ir}
-    run = _Run(searcher, getattr(scorer, "learn", None), {**given, **fields}, begun, seconds, evaluations, in_flight,
+    is_program = benchmark is not None and _core.kind_of(benchmark) == "passes"
+    run = (_PassRun if is_program else _Run)(searcher, getattr(scorer, "learn", None), {**given, **fields}, begun, seconds, evaluations, in_flight,
                cut_factor, watch)
     if client is not None:
         return run.result(client, confirm)
@@ -147,17 +170,17 @@ class _Run:
                 break
         took = time.monotonic() - self._start
         found = self._searcher
-        untuned_ns, confirmed_ns = found.untuned_ns, None
+        untuned_ns, confirmed_ns = found.start_cost, None
         if confirm and found.best_actions is not None:
             confirmed_ns, again_ns = self._confirmed(found.best_actions)
             untuned_ns = again_ns or untuned_ns
-        return SearchResult(self._fields.get("benchmark") or self._fields["ir"], found.best_actions, found.best_ns,
+        return SearchResult(self._fields.get("benchmark") or self._fields["ir"], found.best_actions, found.best_cost,
                             confirmed_ns, untuned_ns, self._flop_count, found.evaluations, found.without_figure, took,
                             [CurvePoint(*point) for point in found.curve], found.best_tree)
 
     def _progress(self) -> Progress:
         found = self._searcher
-        return Progress(found.evaluations, time.monotonic() - self._start, found.best_actions, found.best_ns,
+        return Progress(found.evaluations, time.monotonic() - self._start, found.best_actions, found.best_cost,
                         self._flop_count)
 
     def _ask(self) -> list[tuple[int, Actions]]:
@@ -188,8 +211,8 @@ class _Run:
 
     def _jobs(self, batch: list[tuple[int, Actions]]) -> list[dict[str, Any]]:
         fields = dict(self._fields)
-        if self._cut_factor > 0 and self._searcher.best_ns is not None:
-            fields.setdefault("cut_above_ns", int(self._cut_factor * self._searcher.best_ns))
+        if self._cut_factor > 0 and self._searcher.best_cost is not None:
+            fields.setdefault("cut_above_ns", int(self._cut_factor * self._searcher.best_cost))
         return [{**fields, "actions": actions} for _, actions in batch]
 
     def _figure(self, outcome: Outcome) -> float | None:
@@ -210,6 +233,26 @@ class _Run:
             figures = sorted(figure for each in outcomes[place::2] if (figure := self._figure(each)) is not None)
             medians.append(figures[len(figures) // 2] if figures else None)
         return medians[0], medians[1]
+
+
+class _PassRun(_Run):
+    _oz_instructions: float | None = None
+
+    def result(self, client: Client, confirm: bool) -> PassSearchResult:
+        found = super().result(client, False)
+        return PassSearchResult(found.benchmark, found.actions, found.best_ns, found.untuned_ns, self._oz_instructions,
+                                found.evaluations, found.without_figure, found.seconds,
+                                [(point.evaluations, point.seconds, point.best_ns) for point in found.curve])
+
+    def _jobs(self, batch: list[tuple[int, Actions]]) -> list[dict[str, Any]]:
+        return [{**self._fields, "passes": passes, "observe": ["IrInstructionCount", "IrInstructionCountOz"]}
+                for _, passes in batch]
+
+    def _figure(self, outcome: Outcome) -> float | None:
+        if not outcome.ok:
+            return None
+        self._oz_instructions = outcome.observed["IrInstructionCountOz"]
+        return outcome.observed["IrInstructionCount"]
 
 
 def _is_inconclusive(outcome: Outcome) -> bool:

@@ -33,7 +33,7 @@ class Annealing : public Strategy {
 
   void Tell(std::span<const Evaluated> results) override {
     for (const Evaluated& one : results) {
-      if (one.elapsed_ns != kNoFigure && (!best_ || one.elapsed_ns < best_->elapsed_ns)) {
+      if (one.cost != kNoFigure && (!best_ || one.cost < best_->cost)) {
         best_ = one;
       }
       const auto found = chain_of_.find(one.candidate.key);
@@ -52,8 +52,8 @@ class Annealing : public Strategy {
   void Advance(Chain& chain, const Evaluated& next) {
     chain.temperature *= kCooling;
     if (chain.temperature < kColdest) chain = {.here = best_, .temperature = kHottest / 3};
-    if (next.elapsed_ns == kNoFigure) return;
-    const double worse = chain.here ? std::log(next.elapsed_ns / chain.here->elapsed_ns) : 0;
+    if (next.cost == kNoFigure) return;
+    const double worse = chain.here ? std::log(next.cost / chain.here->cost) : 0;
     const double chance = static_cast<double>(random_.Next() >> 11) * 0x1p-53;
     if (worse <= 0 || chance < std::exp(-worse / chain.temperature)) chain.here = next;
   }

@@ -21,9 +21,8 @@ class Genetic : public Strategy {
 
   void Tell(std::span<const Evaluated> results) override {
     for (const Evaluated& one : results) {
-      if (one.elapsed_ns == kNoFigure || !keys_.insert(one.candidate.key).second) continue;
-      kept_.insert(std::ranges::upper_bound(kept_, one.elapsed_ns, {}, &Evaluated::elapsed_ns),
-                   one);
+      if (one.cost == kNoFigure || !keys_.insert(one.candidate.key).second) continue;
+      kept_.insert(std::ranges::upper_bound(kept_, one.cost, {}, &Evaluated::cost), one);
       if (kept_.size() <= kKept) continue;
       keys_.erase(kept_.back().candidate.key);
       kept_.pop_back();

@@ -28,8 +28,8 @@ class HillClimbing : public Strategy {
       // Proposals from before the last restart would lead back to where it was.
       if (!proposed_.contains(one.candidate.key)) continue;
       ++failures_;
-      if (one.elapsed_ns == kNoFigure) continue;
-      if (!here_ || one.elapsed_ns < here_->elapsed_ns) {
+      if (one.cost == kNoFigure) continue;
+      if (!here_ || one.cost < here_->cost) {
         here_ = one;
         failures_ = 0;
       }

@@ -13,7 +13,7 @@ class LookaheadStrategy : public Strategy {
 
   std::vector<Candidate> Propose(std::size_t most) override {
     std::vector<Candidate> next = wave_.Take(most);
-    while (next.empty() && here_ns_ && wave_.is_over() && !is_over_) {
+    while (next.empty() && here_cost_ && wave_.is_over() && !is_over_) {
       Advance();
       next = wave_.Take(most);
     }
@@ -22,12 +22,12 @@ class LookaheadStrategy : public Strategy {
 
   void Tell(std::span<const Evaluated> results) override {
     for (const Evaluated& one : results) {
-      if (!best_ || one.elapsed_ns < best_->elapsed_ns) best_ = one;
+      if (!best_ || one.cost < best_->cost) best_ = one;
     }
-    if (here_ns_) {
+    if (here_cost_) {
       wave_.Tell(results);
     } else {
-      here_ns_ = best_->elapsed_ns;  // the start
+      here_cost_ = best_->cost;  // the start
       wave_.Add(space_->Neighbours(best_->candidate));
     }
   }
@@ -40,17 +40,18 @@ class LookaheadStrategy : public Strategy {
       for (const Evaluated& one : quickest) wave_.Add(space_->Neighbours(one.candidate));
       return;
     }
-    is_over_ = best_->elapsed_ns >= *here_ns_;
+    is_over_ = best_->cost >= *here_cost_;
     level_ = 0;
-    here_ns_ = best_->elapsed_ns;
+    here_cost_ = best_->cost;
     if (!is_over_) wave_.Add(space_->Neighbours(best_->candidate));
   }
 
   SharedSpace space_;
   Lookahead options_;
-  Wave wave_;                      // the level that is being tried
-  std::size_t level_ = 0;          // levels finished
-  std::optional<double> here_ns_;  // of the schedule that the levels start from; none: not told yet
+  Wave wave_;              // the level that is being tried
+  std::size_t level_ = 0;  // levels finished
+  std::optional<double>
+      here_cost_;  // of the schedule that the levels start from; none: not told yet
   std::optional<Evaluated> best_;
   bool is_over_ = false;
 };

@@ -35,15 +35,14 @@ class TreeSearch : public Strategy {
   void Tell(std::span<const Evaluated> results) override {
     for (const Evaluated& one : results) {
       if (nodes_.empty()) {
-        if (one.elapsed_ns != kNoFigure) reference_ns_ = one.elapsed_ns;
+        if (one.cost != kNoFigure) reference_ = one.cost;
         nodes_.push_back({.candidate = one.candidate, .visits = 1});
         continue;
       }
-      if (reference_ns_ == 0 && one.elapsed_ns != kNoFigure) reference_ns_ = one.elapsed_ns;
+      if (reference_ == 0 && one.cost != kNoFigure) reference_ = one.cost;
       const auto found = node_of_.find(one.candidate.key);
       if (found == node_of_.end()) continue;
-      const double reward =
-          one.elapsed_ns == kNoFigure ? kWorst : std::log(reference_ns_ / one.elapsed_ns);
+      const double reward = one.cost == kNoFigure ? kWorst : std::log(reference_ / one.cost);
       for (std::size_t at = found->second; at != kNone; at = nodes_[at].parent) {
         Node& node_at = nodes_[at];
         node_at.best = node_at.has_reward ? std::max(node_at.best, reward) : reward;
@@ -91,7 +90,7 @@ class TreeSearch : public Strategy {
 
   SharedSpace space_;
   SplitMix64 random_;
-  double reference_ns_ = 0;  // of the first that had a figure; 0: none had
+  double reference_ = 0;  // of the first that had a figure; 0: none had
   std::vector<Node> nodes_;
   std::multimap<looptree::TreeKey, std::size_t> node_of_;  // of what has no figure yet
 };

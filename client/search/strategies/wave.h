@@ -31,10 +31,10 @@ class Wave {
   bool is_over() const { return results_.size() >= waiting_.size(); }
   // Those with a figure, the quickest first, at most `most`. The wave is empty afterwards.
   std::vector<Evaluated> Finish(std::size_t most) {
-    std::erase_if(results_, [](const Evaluated& one) { return one.elapsed_ns == kNoFigure; });
+    std::erase_if(results_, [](const Evaluated& one) { return one.cost == kNoFigure; });
     // Equal figures in a fixed order, so that a search is repeatable.
     std::ranges::sort(results_, [](const Evaluated& a, const Evaluated& b) {
-      return std::pair(a.elapsed_ns, a.candidate.key) < std::pair(b.elapsed_ns, b.candidate.key);
+      return std::pair(a.cost, a.candidate.key) < std::pair(b.cost, b.candidate.key);
     });
     if (results_.size() > most) {
       results_.erase(results_.begin() + static_cast<std::ptrdiff_t>(most), results_.end());

@@ -150,7 +150,10 @@ TEST(JobLineTest, KeepsBytesThatAreNotUtf8OutOfMessages) {
 TEST(JobLine, ABenchmarkNeedsNoScheme) {
   EXPECT_EQ(FullUri("mm-v0/mm64_64_64"), "benchmark://mm-v0/mm64_64_64");
   EXPECT_EQ(FullUri("generator://csmith-v0/7"), "generator://csmith-v0/7");
-  EXPECT_EQ(FullUri("mm64_64_64"), "mm64_64_64");  // no data set: refused later
+  for (const char* other : {"mm64_64_64", "mm/mm64_64_64", "-v0/x", "mm-v/x", "mm-v0x/x", "mm-v0/",
+                            "v:a\n/-v0/x", "mm-v0/a b", ""}) {
+    EXPECT_EQ(FullUri(other), other);  // refused later, if it is nothing else
+  }
   const auto job = ParseJobLine(R"({"benchmark": "mm-v0/mm64_64_64", "actions": []})");
   ASSERT_TRUE(job.has_value());
   EXPECT_EQ(std::get<looptree::BenchmarkUri>(job->source).text, "benchmark://mm-v0/mm64_64_64");

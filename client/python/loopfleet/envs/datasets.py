@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import _core
-from ..jobs import with_scheme
+from .._core import full_uri
 
 
 class Benchmark(str):
@@ -22,7 +22,7 @@ class Benchmark(str):
 
 
 def _check(uri: str) -> Benchmark:
-    uri = with_scheme(uri)
+    uri = full_uri(uri)
     _core.Walk(benchmark=uri)  # raises JobError INVALID_BENCHMARK, with the nearest name
     return Benchmark(uri)
 

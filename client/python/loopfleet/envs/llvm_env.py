@@ -21,7 +21,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from .. import _core, llvm_semantics
-from .._core import Outcome
+from .._core import Outcome, full_uri
 from .program_datasets import ProgramDatasets
 from .spaces import NamedDiscrete, NoObservation
 from .state import EnvState, ValidationResult
@@ -83,7 +83,7 @@ def _named(kind: str, name: str, known: Iterable[str]) -> str:
 
 def _program(benchmark: str) -> str:
     """``benchmark``, if it may be a program's URI ("small-v0/qsort" is short for one)."""
-    full = benchmark if "://" in benchmark else f"benchmark://{benchmark}"
+    full = full_uri(benchmark)
     if _core.kind_of(full) != "passes":
         known = [dataset.name for dataset in ProgramDatasets()]
         raise LookupError(f"{benchmark} is no program for LLVM passes{_core.nearest(full.rpartition('/')[0], known)}; "

@@ -18,10 +18,9 @@ import gymnasium as gym
 import numpy as np
 
 from .. import _core
-from .._core import JobError, Outcome, Walk
+from .._core import JobError, Outcome, Walk, full_uri
 from ..client import Client
 from ..errors import DeadlineExceeded
-from ..jobs import with_scheme
 from ..settings import find_address
 from .datasets import Benchmark, Dataset, Datasets
 from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict, arrive
@@ -59,7 +58,7 @@ class Start:
         given = {key: options[key] for key in ("benchmark", "merge_all_first", "start_cursor")
                  if options.get(key) is not None}
         if "benchmark" in given:
-            given["benchmark"] = Benchmark(with_scheme(given["benchmark"]))
+            given["benchmark"] = Benchmark(full_uri(given["benchmark"]))
         return replace(self, **given)
 
 
@@ -139,7 +138,7 @@ class WalkEnv(gym.Env):
         self.mask_in_observation = mask_in_observation
         self._rules = rules
         self._benchmarks = benchmarks
-        self._start = Start(Benchmark(with_scheme(benchmark or self.default_benchmark)), merge_all_first)
+        self._start = Start(Benchmark(full_uri(benchmark or self.default_benchmark)), merge_all_first)
         name, names = action_names(action_space, self.action_sets, self.default_actions)
         self.action_space = NamedDiscrete(names, name)
         self._reward_rule = find_reward(reward_space)

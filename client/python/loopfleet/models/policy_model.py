@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import JobError, Walk, nearest
-from ..jobs import with_scheme
+from .._core import JobError, Walk, full_uri, nearest
 from ..rows import program_of
 from .cost_model import with_validation
 from .errors import BadModelFile, ModelError, NotFitted, UnknownProgram
@@ -76,7 +75,7 @@ class PolicyModel:
         NotFitted; JobError: a bad benchmark."""
         if self._judge is None:
             raise NotFitted("this PolicyModel has learnt nothing yet: call fit(rows) or PolicyModel.load(path)")
-        benchmark = with_scheme(benchmark) if benchmark else None
+        benchmark = full_uri(benchmark) if benchmark else None
         walk = Walk(benchmark=benchmark or "", ir=ir or "", features=_LAYOUT)
         kind, sizes = _kind_and_sizes(benchmark, ir)
         alike = [example for example in self._examples if example["kind"] == kind]

@@ -12,8 +12,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from .._core import Walk
-from ..jobs import with_scheme
+from .._core import Walk, full_uri
 from ..rows import rebuild
 from .errors import ModelError
 
@@ -74,7 +73,7 @@ def walk_of(schedule: Schedule) -> Walk:
             raise ModelError("a schedule is a Walk, (benchmark, actions) or a dict with these, not "
                              f"{schedule!r:.80}") from None
         ir = key = None
-    walk = Walk(benchmark=with_scheme(benchmark) if benchmark else "", ir="" if benchmark else ir or "",
+    walk = Walk(benchmark=full_uri(benchmark) if benchmark else "", ir="" if benchmark else ir or "",
                 features=_LAYOUT)
     for name in actions:
         walk.apply(name)

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import _core
-from .._core import MOST_THREADS, LoopTree
+from .._core import MOST_THREADS, LoopTree, full_uri
 from ..client import Client
 from ..errors import LoopfleetError, ScheduleError
-from ..jobs import with_scheme
 from ..schedule_file import find_schedule
 from ..settings import find_address_or_none
 from . import run
@@ -41,7 +40,7 @@ def _start_of(given: argparse.Namespace) -> tuple[LoopTree, str]:
         raise ScheduleError("give either a benchmark's URI or --ir FILE")
     if given.ir is not None:
         return LoopTree(Path(given.ir).read_text(encoding="utf-8")), Path(given.ir).name
-    uri = with_scheme(given.benchmark)
+    uri = full_uri(given.benchmark)
     return LoopTree(uri), uri.rpartition("/")[2]
 
 

@@ -110,10 +110,10 @@ TEST_P(EachStrategyOverPasses, FindsShortSequencesAndKeepsToTheLimit) {
   ASSERT_TRUE(search.Run());
   const Search::Lane& lane = search.lanes().front();
   EXPECT_LE(lane.exploration.evaluations(), 3'000U);
-  EXPECT_EQ(lane.exploration.start_ns(), 1000.0);
+  EXPECT_EQ(lane.exploration.start_cost(), 1000.0);
   EXPECT_EQ(lane.instructions_oz, 120.0);
   EXPECT_GT(lane.exploration.without_figure(), 0U);
-  const double best = lane.exploration.best()->elapsed_ns;
+  const double best = lane.exploration.best()->cost;
   EXPECT_EQ(best, MadeUpPasses::InstructionsAfter(lane.exploration.best()->candidate.passes));
   EXPECT_LE(best, 800.0);  // at least -mem2reg
   // Greedy ones walk straight there.

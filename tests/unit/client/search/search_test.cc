@@ -38,11 +38,11 @@ TEST(Search, SharesTheEvaluatorAmongItsLanes) {
   for (const Search::Lane& lane : search.lanes()) {
     EXPECT_EQ(lane.exploration.evaluations(), 100);
     EXPECT_EQ(lane.winners.Sorted().size(), 3);
-    EXPECT_EQ(lane.winners.Sorted().front().elapsed_ns, lane.exploration.best()->elapsed_ns);
-    EXPECT_EQ(lane.untuned->elapsed_ns, lane.exploration.start_ns());
+    EXPECT_EQ(lane.winners.Sorted().front().elapsed_ns, lane.exploration.best()->cost);
+    EXPECT_EQ(lane.untuned->elapsed_ns, lane.exploration.start_cost());
     EXPECT_TRUE(std::ranges::is_sorted(lane.exploration.curve(), {}, &CurvePoint::evaluations));
     EXPECT_TRUE(
-        std::ranges::is_sorted(lane.exploration.curve(), std::greater(), &CurvePoint::best_ns));
+        std::ranges::is_sorted(lane.exploration.curve(), std::greater(), &CurvePoint::best_cost));
   }
 }
 
@@ -101,7 +101,7 @@ TEST(Search, ChoosesTheSameWhereSomeHadToBeAskedForAgain) {
     EXPECT_TRUE(search.Run());
     std::vector<std::pair<std::uint64_t, double>> curve;
     for (const CurvePoint& point : search.lanes().front().exploration.curve()) {
-      curve.emplace_back(point.evaluations, point.best_ns);
+      curve.emplace_back(point.evaluations, point.best_cost);
     }
     return curve;
   };
@@ -120,7 +120,7 @@ TEST(Search, ComparesFiguresOfOneHardwareClassOnly) {
   search.Add(Explore(OpenSpace(kMatrix), "random", 1));
   ASSERT_TRUE(search.Run());
   EXPECT_EQ(search.lanes().front().other_hardware, 25);
-  EXPECT_GT(search.lanes().front().exploration.best()->elapsed_ns, 1);
+  EXPECT_GT(search.lanes().front().exploration.best()->cost, 1);
 }
 
 TEST(Search, KeepsWhatItFoundWhenTheEvaluatorFails) {

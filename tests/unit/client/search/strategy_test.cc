@@ -35,7 +35,7 @@ Trace TraceOf(const looptree::Source& source, std::string_view strategy, std::ui
   EXPECT_TRUE(search.Run());
   const Search::Lane& lane = search.lanes().front();
   return {.asked = evaluator.asked,
-          .best_ns = lane.exploration.best()->elapsed_ns,
+          .best_ns = lane.exploration.best()->cost,
           .curve = lane.exploration.curve(),
           .is_exhausted = lane.is_exhausted};
 }
@@ -48,7 +48,7 @@ TEST_P(EachStrategy, AsksForEachTreeOnceAndKeepsToTheLimit) {
   EXPECT_EQ(distinct.size(), trace.asked.size());
   EXPECT_LE(trace.asked.size(), 500);
   EXPECT_TRUE(trace.is_exhausted || trace.asked.size() == 500);
-  EXPECT_EQ(trace.curve.back().best_ns, trace.best_ns);
+  EXPECT_EQ(trace.curve.back().best_cost, trace.best_ns);
 }
 
 TEST_P(EachStrategy, IsRepeatable) {
@@ -123,7 +123,7 @@ TEST(Guided, PassesOnWhatTheScorerPrefers) {
   const std::vector<Candidate> chosen = guided->Propose(20);
   EXPECT_EQ(chosen.size(), 20);
   EXPECT_GT(sum_of_nodes(chosen), sum_of_nodes(MakeRandom(space, 1)->Propose(20)) * 5 / 4);
-  guided->Tell(std::vector<Evaluated>{{.candidate = chosen.front(), .elapsed_ns = 1}});
+  guided->Tell(std::vector<Evaluated>{{.candidate = chosen.front(), .cost = 1}});
   EXPECT_EQ(seen.learned, 1);
 }
 
@@ -153,8 +153,8 @@ TEST(Started, TellsTheInnerOneTheirFigures) {
   for (const bool is_beam : {true, false}) {
     auto inner = is_beam ? MakeBeam(space, {.width = 1}) : MakeGenetic(space, 1);
     const auto started = MakeStarted(std::move(inner), {quick});
-    started->Tell(std::vector<Evaluated>{{.candidate = start, .elapsed_ns = 100}});
-    started->Tell(std::vector<Evaluated>{{.candidate = started->Propose(1)[0], .elapsed_ns = 1}});
+    started->Tell(std::vector<Evaluated>{{.candidate = start, .cost = 100}});
+    started->Tell(std::vector<Evaluated>{{.candidate = started->Propose(1)[0], .cost = 1}});
     std::size_t descendants = 0;
     for (const Candidate& one : started->Propose(40)) {
       descendants += one.length() > quick.length() &&
@@ -174,7 +174,7 @@ TEST(LinearScorer, LearnsASmoothLandscape) {
   std::vector<Candidate> fresh;
   for (int i = 0; i < 400; ++i) {
     const Candidate walk = space->RandomWalk(6, random);
-    known.push_back({.candidate = walk, .elapsed_ns = LandscapeNs(walk.tree)});
+    known.push_back({.candidate = walk, .cost = LandscapeNs(walk.tree)});
     fresh.push_back(space->RandomWalk(6, random));
   }
   scorer->Learn(known);
