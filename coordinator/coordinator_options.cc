@@ -72,6 +72,19 @@ void AddQuotas(CLI::App& app, Limits& limits) {
       ->capture_default_str();
 }
 
+void AddGrace(CLI::App& app, Limits& limits) {
+  constexpr std::uint32_t kMost = 7 * 24 * 3600;
+  app.add_option_function<std::uint32_t>(
+         "--no-worker-grace",
+         [&limits](std::uint32_t seconds) {
+           limits.no_worker_grace = std::chrono::seconds(seconds);
+         },
+         "Seconds that a job waits while no worker could run it; then it ends with "
+         "NO_MATCHING_WORKER. More where new workers take longer to start")
+      ->check(CLI::Range(1U, kMost))
+      ->default_str(fmt::format("{}", limits.no_worker_grace.count()));
+}
+
 std::optional<monitoring::Audience> ParseAudience(const std::string& name) {
   using monitoring::Audience;
   static const std::map<std::string, Audience> kAudiences = {{"machine", Audience::kThisMachine},
@@ -139,6 +152,7 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(MemoryBudget::kLeast, std::uint64_t{1} << 50));
   AddQuotas(app, options.limits);
+  AddGrace(app, options.limits);
   app.add_option("--log-level", log_level, "debug, info, warning or error")->capture_default_str();
   app.add_option("--config", config_file, "TOML file with a table [coordinator]");
   try {

@@ -21,6 +21,16 @@ class QueueTest(unittest.TestCase):
         return wait_until(lambda: (e := cluster.json("job", "explain", f"{batch}.0"))["outcome"] and e,
                           "the job with a label")
 
+    def test_how_long_a_job_waits_for_any_worker_is_an_option(self):
+        with Fleet(workers=0, coordinator_arguments=["--no-worker-grace", "1"]) as cluster:
+            done, (outcome,) = cluster.submit([JOB])
+            self.assertEqual(outcome["error"]["code"], "NO_MATCHING_WORKER", done.stderr)
+            self.assertIn("1 s", outcome["error"]["message"])
+        for wrong in ("0", "604801", "soon"):
+            done = fleet.run([fleet.program("loopfleet-coordinator"), "--no-worker-grace", wrong])
+            self.assertEqual(done.returncode, 2, wrong)
+            self.assertIn("--no-worker-grace", done.stderr)
+
     def test_a_job_waits_for_its_worker_and_says_why(self):
         with Fleet(workers=0) as cluster:
             jobs = [JOB | {"labels": ["quiet"], "deadline_s": LONG_S, "priority": 3},
