@@ -142,7 +142,7 @@ class ByteReader {
   template <class E>
   void Enum(E& value, E last) {
     const auto number = Get<std::underlying_type_t<E>>();
-    if (number > static_cast<std::underlying_type_t<E>>(last)) ok_ = false;
+    if (number < 0 || number > static_cast<std::underlying_type_t<E>>(last)) ok_ = false;
     value = ok_ ? static_cast<E>(number) : E{};
   }
   // Keeps the first `most` bytes.

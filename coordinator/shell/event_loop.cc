@@ -326,6 +326,11 @@ std::unique_ptr<Admission> EventLoop::OnSubmit(const wire::Received& received, s
     return std::make_unique<Admission>(std::move(event), std::move(submit.jobs),
                                        parts_.core.state());
   }
+  if (parts_.shared != nullptr) {  // the message may close a batch whose jobs wait there
+    parts_.shared->Add(std::move(event), {});
+    GiveShared();
+    return nullptr;
+  }
   Give(std::move(event));
   return nullptr;
 }

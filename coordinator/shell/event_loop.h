@@ -94,9 +94,14 @@ class EventLoop {
   void ServeClients();
   bool MaySubmit() const {
     const State& state = parts_.core.state();
-    const std::size_t asking = parts_.shared == nullptr ? 0 : parts_.shared->job_count();
-    return !submissions_.empty() && state.arriving_jobs + asking < kMaxJobsOnTheirWay &&
-           state.commits.undurable_job_bytes() < parts_.max_undurable_job_bytes;
+    std::size_t jobs = state.arriving_jobs;
+    std::uint64_t bytes = state.commits.undurable_job_bytes();
+    if (parts_.shared != nullptr) {
+      jobs += parts_.shared->job_count();
+      bytes += parts_.shared->bytes();
+    }
+    return !submissions_.empty() && jobs < kMaxJobsOnTheirWay &&
+           bytes < parts_.max_undurable_job_bytes;
   }
   void Serve(RequestQueue& requests, Instant until);  // the next one, or a slice of it
   void ReceiveFromWorkers();
@@ -112,7 +117,7 @@ class EventLoop {
                                       wire::SubmitJobs submit);
   // A submission whose jobs are resolved.
   void OnAdmitted(Admission& admission);
-  // Gives the submissions to the core for which PostgreSQL has been asked.
+  // Gives the core the submissions that wait no longer.
   void GiveShared();
   void GiveSubmission(Submission submission);
   void RefuseWorker(const PeerId& peer, Failure failure);

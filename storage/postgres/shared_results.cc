@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <exception>
 #include <map>
+#include <optional>
 #include <pqxx/pqxx>
 #include <string_view>
 #include <tuple>
@@ -20,7 +24,7 @@
 namespace loopfleet::storage {
 namespace {
 
-// What a key demands beside its tree. Nearly all keys of a submission demand the same, so a
+// The key without its tree. Nearly all keys of a submission demand the same, so a
 // statement for each demand is mostly one.
 auto DemandOf(const ResultKey& key) {
   return std::tuple(key.hardware_class, key.compiler.llvm, LoweringText(key.compiler), key.threads,
@@ -104,20 +108,39 @@ StoredResult ReadRow(const pqxx::row& row, const ResultKey& key) {
   return result;
 }
 
-// Whether a row says what a report that was checked can say. Others may write the database.
+// Whether the figures are such as a report may have. The database is not this program's alone.
 bool IsSound(const StoredResult& result) {
   const Measurement& measurement = result.evaluation.measurement();
-  return measurement.elapsed_ns > 0 &&
-         measurement.samples_ns.size() == measurement.sample_flags.size() &&
+  const auto is_time = [](double ns) { return std::isfinite(ns) && ns > 0; };
+  const auto is_amount = [](double value) { return std::isfinite(value) && value >= 0; };
+  return is_time(measurement.elapsed_ns) && is_time(measurement.elapsed_low_ns) &&
+         is_time(measurement.elapsed_high_ns) && is_time(measurement.elapsed_min_ns) &&
+         is_time(measurement.elapsed_mean_ns) && is_amount(measurement.spread) &&
+         is_amount(measurement.clock_before_mhz) && is_amount(measurement.clock_after_mhz) &&
          measurement.elapsed_low_ns <= measurement.elapsed_ns &&
-         measurement.elapsed_ns <= measurement.elapsed_high_ns;
+         measurement.elapsed_ns <= measurement.elapsed_high_ns && !measurement.samples_ns.empty() &&
+         measurement.samples_ns.size() == measurement.sample_flags.size() &&
+         std::ranges::all_of(measurement.samples_ns, is_time);
+}
+
+// nullopt: the row cannot be read, or makes no sense.
+std::optional<StoredResult> ReadSoundRow(const pqxx::row& row, const ResultKey& key) {
+  try {
+    StoredResult result = ReadRow(row, key);
+    if (IsSound(result)) return result;
+  } catch (const std::exception&) {  // a NULL, a number out of range, JSON of another kind
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 struct SharedResults::Impl {
   Impl(const std::string& url, const Uuid& own)
-      : connection(ConnectionText(url, "loopfleet-coordinator")), incarnation(own) {}
+      : connection(ConnectionText(url, "loopfleet-coordinator")), incarnation(own) {
+    pqxx::nontransaction work(connection);
+    work.exec("SET statement_timeout = '5s'; SET lock_timeout = '5s'");  // of a locked table, say
+  }
 
   void Find(pqxx::transaction_base& work, std::span<const ResultKey> keys,
             const std::vector<std::size_t>& which, std::vector<StoredAnswer>& answers) const;
@@ -182,9 +205,8 @@ void SharedResults::Impl::Find(pqxx::transaction_base& work, std::span<const Res
       std::string(EnumName(key.min_grade)), PostgresTime(key.measured_since), key.precision);
   for (const auto& row : rows) {
     const std::size_t asked = which.at(row[0].as<std::size_t>() - 1);
-    StoredResult found = ReadRow(row, keys[asked]);
-    if (!IsSound(found)) continue;
-    answers[asked] = std::make_shared<const StoredResult>(std::move(found));
+    auto found = ReadSoundRow(row, keys[asked]);
+    if (found) answers[asked] = std::make_shared<const StoredResult>(*std::move(found));
   }
 }
 

@@ -28,7 +28,9 @@ bool BatchRecords::AddOne(ValueRecord record) {
     baselines_.insert_or_assign(record.observation, std::move(record.value));
     return true;
   }
-  if (record.node >= nodes_.size()) return false;
+  if (record.node >= nodes_.size() || ValueAt(record.node, record.observation) != nullptr) {
+    return false;
+  }
   nodes_[record.node].values.emplace_back(record.observation, std::move(record.value));
   return true;
 }

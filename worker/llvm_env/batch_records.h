@@ -20,7 +20,7 @@ class BatchRecords {
   BatchRecords(std::size_t nodes,
                std::map<passes::Observation, passes::ObservationValue> baselines);
 
-  // False: a record names a node that does not exist.
+  // False: a record names a node that does not exist, or a value that is there already.
   bool Add(std::vector<PassRecord> records);
 
   const std::map<passes::Observation, passes::ObservationValue>& baselines() const {

@@ -72,10 +72,10 @@ int RunPassChild(Channel& channel, const PassLimits& limits, Isolation isolation
     }
     const auto& walk = std::get<WalkRequest>(*request);
     if (!IsWellFormed(walk, slots)) return kExitBadRequest;
-    if (!TreeWalk(walk, *slots[walk.slot], runner, limits, *journal, channel).Run() ||
-        !channel.Send(Encode(PassReply(EndReply{})), std::nullopt)) {
-      return kExitOk;
-    }
+    auto& program = *slots[walk.slot];
+    if (!TreeWalk(walk, program, runner, limits, *journal, channel).Run()) return kExitOk;
+    const EndReply end{.instruction_count = program.InstructionCount()};
+    if (!channel.Send(Encode(PassReply(end)), std::nullopt)) return kExitOk;
     StopTimers();
   }
 }

@@ -15,8 +15,8 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr std::size_t kSeen = 256;
-// In memory programs are dozens of times as large.
-constexpr std::size_t kMaxHeldBytes = std::size_t{10} << 20;
+// Of all heads. An instruction takes some 250 bytes with its operands and names.
+constexpr std::uint64_t kMaxInstructions = 1'000'000;
 // A head that was used within so many jobs is not given up for another one.
 constexpr std::uint64_t kInUse = 64;
 
@@ -70,7 +70,9 @@ std::optional<PassHeads::Result> PassHeads::Run(const std::shared_ptr<const std:
   }
   if (longest == heads_.end()) return std::nullopt;
   auto result = Advance(*longest, episode, deadline);
-  if (!result) {
+  if (result) {
+    DropLargest();
+  } else {
     // No new head tries the same at once.
     const std::span<const std::string> before(episode.passes.data(), episode.passes.size() - 1);
     std::erase(seen_, KeyOf(longest->program.facts.module_hash, before));
@@ -86,7 +88,7 @@ std::optional<PassHeads::Result> PassHeads::RunOnNew(const Program& program, con
   const bool continues =
       std::ranges::find(seen_, KeyOf(program.facts.module_hash, before)) != seen_.end();
   if (!continues || !CanObserve(episode, 0, program.baselines) ||
-      !MakeRoom(program.bitcode->size())) {
+      !MakeRoom(program.facts.instruction_count)) {
     return std::nullopt;
   }
   auto child = fork_server_.Spawn(ChildRole::kPasses);
@@ -98,7 +100,11 @@ std::optional<PassHeads::Result> PassHeads::RunOnNew(const Program& program, con
   if (!reply || !std::holds_alternative<LoadedReply>(*reply)) return std::nullopt;
   heads_.push_back({.child = *std::move(child), .program = program, .passes = {}, .changed = {}});
   auto result = Advance(heads_.back(), episode, deadline);
-  if (!result) heads_.pop_back();
+  if (result) {
+    DropLargest();
+  } else {
+    heads_.pop_back();
+  }
   return result;
 }
 
@@ -107,12 +113,20 @@ void PassHeads::Saw(const LoadedReply& program, const Episode& episode) {
   if (seen_.size() > kSeen) seen_.pop_front();
 }
 
-bool PassHeads::MakeRoom(std::size_t bytes) {
-  if (bytes > kMaxHeldBytes || most_ == 0) return false;
+// Passes can make a program grow in place.
+void PassHeads::DropLargest() {
+  std::uint64_t held = 0;
+  for (const Head& head : heads_) held += head.instructions;
+  if (held > kMaxInstructions)
+    heads_.erase(std::ranges::max_element(heads_, {}, &Head::instructions));
+}
+
+bool PassHeads::MakeRoom(std::uint64_t instructions) {
+  if (instructions > kMaxInstructions || most_ == 0) return false;
   for (;;) {
-    std::size_t held = bytes;
-    for (const Head& head : heads_) held += head.program.bitcode->size();
-    if (heads_.size() < most_ && held <= kMaxHeldBytes) return true;
+    std::uint64_t held = instructions;
+    for (const Head& head : heads_) held += head.instructions;
+    if (heads_.size() < most_ && held <= kMaxInstructions) return true;
     const auto oldest = std::ranges::min_element(heads_, {}, &Head::last_use);
     if (oldest->last_use + kInUse > uses_) return false;
     heads_.erase(oldest);
@@ -136,7 +150,10 @@ std::optional<PassHeads::Result> PassHeads::Advance(Head& head, const Episode& e
     const auto bytes = head.child.channel().Receive(deadline, kMaxPassMessageBytes);
     const auto reply = bytes ? DecodePassReply(*bytes) : std::nullopt;
     if (!reply) return std::nullopt;
-    if (std::holds_alternative<EndReply>(*reply)) break;
+    if (const auto* end = std::get_if<EndReply>(&*reply)) {
+      head.instructions = end->instruction_count;
+      break;
+    }
     const auto* part = std::get_if<RecordsReply>(&*reply);
     auto decoded = part != nullptr ? DecodeRecords(part->records) : std::nullopt;
     if (!decoded || !records.Add(*std::move(decoded))) return std::nullopt;

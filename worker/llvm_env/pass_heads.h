@@ -3,8 +3,8 @@
 // the episode runs only what it adds. An environment's step is such a job: all passes so far and
 // one more. A head runs passes in place and moves on with them. Whatever goes wrong in one, it is
 // gone, and the caller runs the job from the program on: results are the same with and without
-// heads. Bounded in number and by the size of their programs; the longest unused makes room, if it
-// has not been used lately. One thread.
+// heads. Bounded in number and by the instructions that they hold; the longest unused makes room,
+// if it has not been used lately. One thread.
 
 #include <cstdint>
 #include <deque>
@@ -50,12 +50,15 @@ class PassHeads {
     ChildProcess child;
     Program program;
     std::vector<std::string> passes;
-    std::vector<bool> changed;  // by each of them
-    Nanos spent{0};             // on them
+    std::vector<bool> changed;       // by each of them
+    Nanos spent{0};                  // on them
+    std::uint64_t instructions = 0;  // that it holds now
     std::uint64_t last_use = 0;
   };
 
-  bool MakeRoom(std::size_t bytes);
+  // If together they hold too much.
+  void DropLargest();
+  bool MakeRoom(std::uint64_t instructions);
   std::optional<Result> Advance(Head& head, const Episode& episode, Instant deadline);
 
   ForkServer& fork_server_;

@@ -47,7 +47,9 @@ void Fields(Archive& archive, FieldsOf<Archive, RecordsReply>& records) {
 }
 
 template <class Archive>
-void Fields(Archive& /*archive*/, FieldsOf<Archive, EndReply>& /*end*/) {}
+void Fields(Archive& archive, FieldsOf<Archive, EndReply>& end) {
+  archive(end.instruction_count);
+}
 
 // The index of the pass is not sent: it follows from the node.
 template <class Archive>

@@ -51,7 +51,9 @@ struct RefusedReply {
 struct RecordsReply {
   std::string records;
 };
-struct EndReply {};
+struct EndReply {
+  std::uint64_t instruction_count = 0;  // of the program in the slot now
+};
 using PassReply = std::variant<LoadedReply, RefusedReply, RecordsReply, EndReply>;
 std::string Encode(const PassReply& reply);
 std::optional<PassReply> DecodePassReply(std::string_view bytes);

@@ -43,6 +43,11 @@ PassFailure ToInterruption(const ExitReason& end) {
   return failure;
 }
 
+bool SharesAllButTheLast(const Episode& one, const Episode& other) {
+  return one.passes.size() == other.passes.size() && !one.passes.empty() &&
+         std::equal(one.passes.begin(), one.passes.end() - 1, other.passes.begin());
+}
+
 // The program alone can have caused it, unless there was no process.
 Failure ToLoadFailure(const ExitReason& end) {
   if (end.cause == Cause::kNoChild) {
@@ -74,17 +79,22 @@ std::expected<BatchResult, Failure> PassProcess::Run(
     result.episodes[place] = std::move(from_head->episode);
     heads_.Saw(from_head->program, episodes[place]);
   };
-  // A larger batch shares its prefixes in one walk.
+  // Episodes that branch where another one does share what they have in common in one walk.
   const bool uses_heads = episodes.size() <= options_.heads;
+  const auto is_alone = [&](const Episode& episode) {
+    return uses_heads && std::ranges::count_if(episodes, [&](const Episode& other) {
+                           return SharesAllButTheLast(episode, other);
+                         }) == 1;
+  };
   for (std::size_t i = 0; i < episodes.size(); ++i) {
-    take(i, uses_heads ? heads_.Run(bitcode, episodes[i], deadline) : std::nullopt);
+    take(i, is_alone(episodes[i]) ? heads_.Run(bitcode, episodes[i], deadline) : std::nullopt);
   }
   if (left.empty() && !episodes.empty()) return result;
   LF_TRY(Program* const program, Load(bitcode));
   std::vector<Episode> rest;
   for (const std::size_t place : std::exchange(left, {})) {
     take(place,
-         uses_heads
+         is_alone(episodes[place])
              ? heads_.RunOnNew(
                    {.bitcode = bitcode, .facts = program->facts, .baselines = program->baselines},
                    episodes[place], deadline)
@@ -92,7 +102,7 @@ std::expected<BatchResult, Failure> PassProcess::Run(
   }
   if (left.empty() && !episodes.empty()) return result;
   for (const std::size_t place : left) rest.push_back(episodes[place]);
-  LF_TRY(BatchResult walked, Walk(*program, rest));
+  LF_TRY(BatchResult walked, Walk(*program, rest, deadline));
   result.module_hash = walked.module_hash;
   result.instruction_count = walked.instruction_count;
   for (std::size_t i = 0; i < left.size(); ++i) {
@@ -107,8 +117,8 @@ std::expected<BatchResult, Failure> PassProcess::Run(
 }
 
 std::expected<BatchResult, Failure> PassProcess::Walk(Program& program,
-                                                      std::span<const Episode> episodes) {
-  const Instant deadline = In(options_.batch_limit);
+                                                      std::span<const Episode> episodes,
+                                                      Instant deadline) {
   PlantedBatch batch = Plant(episodes);
   for (const auto& [observation, value] : program.baselines) {
     batch.baselines &= ~(std::uint32_t{1} << static_cast<unsigned>(observation));

@@ -61,7 +61,8 @@ class PassProcess {
   };
 
   // All of it in one walk from the program on.
-  std::expected<BatchResult, Failure> Walk(Program& program, std::span<const Episode> episodes);
+  std::expected<BatchResult, Failure> Walk(Program& program, std::span<const Episode> episodes,
+                                           Instant deadline);
   // The program, which is sent to the child if it does not hold it.
   std::expected<Program*, Failure> Load(const std::shared_ptr<const std::string>& bitcode);
   std::expected<PassReply, ExitReason> Ask(const PassRequest& request, Instant deadline);

@@ -53,8 +53,11 @@ if _importlib_util.find_spec("gymnasium") is not None:
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         value = getattr(_importlib.import_module(f".{_MODULES[name]}", __name__), name)
-    elif not name.startswith("_") and _importlib_util.find_spec(f".{name}", __name__) is not None:
-        value = _importlib.import_module(f".{name}", __name__)
+    elif name.isidentifier() and not name.startswith("_") and _importlib_util.find_spec(f".{name}", __name__) is not None:
+        try:
+            value = _importlib.import_module(f".{name}", __name__)
+        except ImportError as missing:  # a package of an extra
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {missing}") from missing
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

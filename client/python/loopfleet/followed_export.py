@@ -112,7 +112,9 @@ class FollowedExport:
             made = self._new / self._name(number, day)
             if made.exists():
                 partition = self.folder / f"day={day}"
-                partition.mkdir(exist_ok=True)
+                if not partition.exists():
+                    partition.mkdir()
+                    _sync(self.folder)
                 made.rename(partition / f"{number:06}.{self._format}")
                 _sync(partition)
 

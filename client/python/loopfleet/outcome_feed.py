@@ -159,7 +159,9 @@ class PostgresFeed:
         self._psycopg = psycopg
         try:
             self._connection = psycopg.connect(address, autocommit=True, row_factory=psycopg.rows.dict_row,
-                                               application_name="loopfleet-export")
+                                               application_name="loopfleet-export", connect_timeout=10,
+                                               keepalives_idle=5, keepalives_interval=5, keepalives_count=3,
+                                               tcp_user_timeout=20_000)
             self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             self._connection.read_only = True
         except psycopg.OperationalError as error:

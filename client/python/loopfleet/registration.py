@@ -53,7 +53,11 @@ class _Finder:
         run = spec.loader.exec_module
 
         def run_and_register(module: ModuleType) -> None:
-            run(module)
+            try:
+                run(module)
+            except BaseException:
+                sys.meta_path.insert(0, self)  # for the next attempt
+                raise
             register()
 
         spec.loader.exec_module = run_and_register  # type: ignore[method-assign]

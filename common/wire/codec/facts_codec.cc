@@ -9,6 +9,9 @@
 namespace loopfleet::wire {
 namespace {
 
+static_assert(IsEnumerant(schema::DeviceKind::CPU, DeviceKind::kCpu) &&
+              IsEnumerant(schema::DeviceKind::CUDA, DeviceKind::kCuda));
+
 constexpr std::int64_t kNoAction = -1;
 
 using In = schema::HardwareFacts::Reader;

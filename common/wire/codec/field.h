@@ -95,6 +95,12 @@ Place<kMember, kGetter, kSetter> PlaceOf(const Place<kMember, kGetter, kSetter>&
 template <class Places, auto kMember>
 using PlaceIn = decltype(PlaceOf<kMember>(Places{}));
 
+// Whether a value has the number of this enumerant of the schema: for static_assert.
+template <class Wire, class E>
+constexpr bool IsEnumerant(Wire wire, E value) {
+  return static_cast<int>(wire) == static_cast<int>(value);
+}
+
 // An enumeration whose values have the numbers of the schema's enumerants.
 template <class E>
 E ReadEnum(std::uint16_t number, std::string_view what) {

@@ -6,6 +6,29 @@
 namespace loopfleet::wire {
 namespace {
 
+static_assert(IsEnumerant(schema::RuleSet::STRUCTURAL, looptree::RuleSet::kStructural) &&
+              IsEnumerant(schema::RuleSet::LOOP_NEST, looptree::RuleSet::kLoopNest) &&
+              IsEnumerant(schema::RuleSet::LOOP_NEST58, looptree::RuleSet::kLoopNest58));
+static_assert(IsEnumerant(schema::OnIllegal::REJECT, looptree::OnIllegal::kReject) &&
+              IsEnumerant(schema::OnIllegal::SKIP, looptree::OnIllegal::kSkip));
+static_assert(IsEnumerant(schema::DeviceRequest::BY_BENCHMARK, DeviceRequest::kByBenchmark) &&
+              IsEnumerant(schema::DeviceRequest::CPU, DeviceRequest::kCpu) &&
+              IsEnumerant(schema::DeviceRequest::CUDA, DeviceRequest::kCuda) &&
+              IsEnumerant(schema::DeviceRequest::ANY, DeviceRequest::kAny));
+static_assert(IsEnumerant(schema::Freshness::STORED_MAY_ANSWER, Freshness::kAllowStored) &&
+              IsEnumerant(schema::Freshness::MEASURE_ANEW, Freshness::kMeasureAgain));
+static_assert(IsEnumerant(schema::CacheState::WARM, CacheState::kWarm) &&
+              IsEnumerant(schema::CacheState::COLD, CacheState::kCold));
+static_assert(IsEnumerant(schema::ProfileLevel::NONE, ProfileLevel::kNone) &&
+              IsEnumerant(schema::ProfileLevel::ROOTS, ProfileLevel::kRoots) &&
+              IsEnumerant(schema::ProfileLevel::LOOPS, ProfileLevel::kLoops) &&
+              IsEnumerant(schema::ProfileLevel::LINES, ProfileLevel::kLines));
+// 0 is the benchmark's own.
+static_assert(static_cast<int>(schema::Dialect::SIMPLE) ==
+                  static_cast<int>(looptree::Dialect::kSimple) + 1 &&
+              static_cast<int>(schema::Dialect::AGENT) ==
+                  static_cast<int>(looptree::Dialect::kAgent) + 1);
+
 using Reader = schema::JobSpec::Reader;
 using Builder = schema::JobSpec::Builder;
 

@@ -10,7 +10,9 @@
 // No equal submission falls between the store and this table. The shell looks up the store when a
 // submission arrives, just before the core handles the Submission event; from then on the
 // submission's interest (Expect) keeps the entry, and an answer stays until it is on disk (Settle)
-// and no submission expects it. So a submission either saw the stored row or finds the entry.
+// and no submission expects it. So a submission either saw the stored row or finds the entry. (One
+// that waited for PostgreSQL, shell/postgres, looked a moment earlier: an equal job that ended
+// meanwhile is measured twice.)
 //
 // Followers get the answer a few at a time (TakePendingReplies): there may be any number of them,
 // and other requests must not wait for all of them.

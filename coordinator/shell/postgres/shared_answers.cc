@@ -8,6 +8,7 @@
 
 #include "common/base/enum_names.h"
 #include "common/job/task.h"
+#include "coordinator/core/state/client_charge.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -36,29 +37,32 @@ bool SharedAnswers::MayAsk(Instant now) const {
 
 void SharedAnswers::Add(Submission submission, const StoredConditions& conditions) {
   const Instant now = clock_.Now();
+  const std::uint64_t bytes = MemoryBytesOf(submission.jobs);
   job_count_ += submission.jobs.size();
-  Waiting& waiting =
-      waiting_.emplace_back(Waiting{.submission = std::move(submission), .until = now + kPatience});
+  bytes_ += bytes;
+  Waiting& waiting = waiting_.emplace_back(
+      Waiting{.submission = std::move(submission), .bytes = bytes, .until = now + kPatience});
   if (MayAsk(now)) Ask(waiting, conditions);
 }
 
 void SharedAnswers::Ask(Waiting& waiting, const StoredConditions& conditions) {
   const WallTime now = clock_.WallNow();
   std::vector<storage::ResultKey> keys;
-  std::map<ContentKey, std::size_t> places;  // in waiting.asked
+  std::map<std::pair<ContentKey, WallTime>, std::size_t> places;  // in waiting.asked
   for (std::size_t i = 0; i < waiting.submission.jobs.size(); ++i) {
     ResolvedJob& job = waiting.submission.jobs[i];
     if (!MayBeAnswered(job)) continue;
     const auto measure = std::get<ResolvedTask>(job.resolution);
     for (storage::ResultKey& key : KeysFor(job.spec, measure, conditions, now)) {
       const ContentKey name = NameOf(key);
-      if (const auto kept = FindKept(name, key.measured_since)) {
-        Answer(job, kept);
+      if (const auto known = FindRemembered(name, key.measured_since)) {
+        Answer(job, known);
         break;
       }
-      const auto [place, is_new] = places.try_emplace(name, waiting.asked.size());
+      const auto [place, is_new] =
+          places.try_emplace({name, key.measured_since}, waiting.asked.size());
       if (is_new) {
-        waiting.asked.push_back({.key = name});
+        waiting.asked.push_back({.name = name, .jobs = {}});
         keys.push_back(std::move(key));
       }
       waiting.asked[place->second].jobs.push_back(i);
@@ -77,6 +81,7 @@ std::optional<Submission> SharedAnswers::TakeNext() {
   if (first.question > last_answer_ && clock_.Now() < first.until) return std::nullopt;
   Submission submission = std::move(first.submission);
   job_count_ -= submission.jobs.size();
+  bytes_ -= first.bytes;
   waiting_.pop_front();
   return submission;
 }
@@ -89,7 +94,7 @@ void SharedAnswers::TakeIn(const SharedLookups::Answer& answer) {
     for (std::size_t i = 0; i < answer.found.size(); ++i) {
       if (answer.found[i] == nullptr) continue;
       const Asked& asked = waiting.asked[i];
-      Keep(asked.key, answer.found[i]);
+      Remember(asked.name, answer.found[i]);
       for (const std::size_t job : asked.jobs) {
         Answer(waiting.submission.jobs[job], answer.found[i]);
       }
@@ -103,16 +108,16 @@ void SharedAnswers::Answer(ResolvedJob& job, const storage::StoredAnswer& answer
   metrics_.LookedUp(monitoring::LookupResult::kShared);
 }
 
-storage::StoredAnswer SharedAnswers::FindKept(const ContentKey& name,
-                                              WallTime measured_since) const {
-  const auto kept = kept_.find(name);
-  if (kept == kept_.end() || clock_.Now() >= kept->second.until) return nullptr;
-  return kept->second.answer->measured_at < measured_since ? nullptr : kept->second.answer;
+storage::StoredAnswer SharedAnswers::FindRemembered(const ContentKey& name,
+                                                    WallTime measured_since) const {
+  const auto known = remembered_.find(name);
+  if (known == remembered_.end() || clock_.Now() >= known->second.until) return nullptr;
+  return known->second.answer->measured_at < measured_since ? nullptr : known->second.answer;
 }
 
-void SharedAnswers::Keep(const ContentKey& name, const storage::StoredAnswer& answer) {
-  if (kept_.size() >= kMaxKept) kept_.clear();
-  kept_.insert_or_assign(name, Kept{.answer = answer, .until = clock_.Now() + kKept});
+void SharedAnswers::Remember(const ContentKey& name, const storage::StoredAnswer& answer) {
+  if (remembered_.size() >= kMostRemembered) remembered_.clear();
+  remembered_.insert_or_assign(name, Remembered{.answer = answer, .until = clock_.Now() + kMemory});
 }
 
 }  // namespace loopfleet::coordinator

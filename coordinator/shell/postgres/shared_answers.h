@@ -1,8 +1,8 @@
 #pragma once
-// SharedAnswers: submissions on their way to the core, of which PostgreSQL is asked for results of
-// other coordinators that answer their jobs. Each waits for that, but not for long. They leave in
-// the order in which they came: a batch's messages must not overtake each other. Belongs to the
-// event loop's thread.
+// SharedAnswers: submissions that wait for PostgreSQL's answer before they go to the core: another
+// coordinator may have measured what they ask. None waits for long. They leave in the order in
+// which they came: a batch's messages must not overtake each other. Belongs to the event loop's
+// thread.
 
 #include <chrono>
 #include <cstddef>
@@ -28,7 +28,7 @@ class SharedAnswers {
   // PostgreSQL is not asked anything else.
   static constexpr std::chrono::milliseconds kPatience{250};
   // How long an answer is used again without asking whether it came into doubt.
-  static constexpr std::chrono::seconds kKept{30};
+  static constexpr std::chrono::seconds kMemory{30};
 
   SharedAnswers(SharedLookups& lookups, monitoring::CoordinatorMetrics& metrics, const Clock& clock)
       : lookups_(lookups), metrics_(metrics), clock_(clock) {}
@@ -39,30 +39,33 @@ class SharedAnswers {
   std::optional<Submission> TakeNext();
   bool empty() const { return waiting_.empty(); }
   std::size_t job_count() const { return job_count_; }  // of those that wait
+  std::uint64_t bytes() const { return bytes_; }        // memory of these jobs
 
  private:
-  static constexpr std::size_t kMaxKept = 16'384;  // about 2 KiB each; a full table is cleared
+  // About 2 KiB each; a full table is cleared.
+  static constexpr std::size_t kMostRemembered = 16'384;
 
   struct Asked {
-    ContentKey key;                 // names what is asked, but for how old the answer may be
+    ContentKey name;                // of what is asked, but for how old the answer may be
     std::vector<std::size_t> jobs;  // places in the submission
   };
   struct Waiting {
     Submission submission;
+    std::uint64_t bytes = 0;     // of its jobs
     std::uint64_t question = 0;  // 0: none
     std::vector<Asked> asked;
     Instant until{};
   };
-  struct Kept {
+  struct Remembered {
     storage::StoredAnswer answer;
     Instant until{};
   };
 
   bool MayAsk(Instant now) const;
-  // Fills in kept answers, and asks for the others.
+  // Fills in remembered answers, and asks for the others.
   void Ask(Waiting& waiting, const StoredConditions& conditions);
-  storage::StoredAnswer FindKept(const ContentKey& name, WallTime measured_since) const;
-  void Keep(const ContentKey& name, const storage::StoredAnswer& answer);
+  storage::StoredAnswer FindRemembered(const ContentKey& name, WallTime measured_since) const;
+  void Remember(const ContentKey& name, const storage::StoredAnswer& answer);
   void Answer(ResolvedJob& job, const storage::StoredAnswer& answer);
   void TakeIn(const SharedLookups::Answer& answer);
 
@@ -71,10 +74,11 @@ class SharedAnswers {
   const Clock& clock_;
   std::deque<Waiting> waiting_;
   std::size_t job_count_ = 0;
+  std::uint64_t bytes_ = 0;
   std::uint64_t last_question_ = 0;
   std::uint64_t last_answer_ = 0;
   std::deque<Instant> asked_at_;  // of the questions without an answer, in order
-  std::map<ContentKey, Kept> kept_;
+  std::map<ContentKey, Remembered> remembered_;
 };
 
 }  // namespace loopfleet::coordinator

@@ -71,7 +71,7 @@ Status SharedLookups::LookForOthers() {
   }
   LF_TRY(const bool has_others, results_->HasOthers());
   is_open_ = has_others;
-  trouble_.clear();
+  logged_.clear();
   return {};
 }
 
@@ -87,7 +87,7 @@ void SharedLookups::Fail(const Error& error) {
   is_open_ = false;
   results_ = nullptr;
   next_look_ = clock_.Now() + kRetryPause;
-  if (std::exchange(trouble_, error.message) == error.message) return;
+  if (std::exchange(logged_, error.message) == error.message) return;
   log::Warning("shared_results.trouble reason={}", error.message);
 }
 

@@ -69,7 +69,7 @@ class SharedLookups {
   // Of the thread.
   std::unique_ptr<storage::SharedResults> results_;  // null: not connected
   Instant next_look_{};                              // for others, or to connect
-  std::string trouble_;                              // that was logged last
+  std::string logged_;                               // the error that was logged last
 
   std::mutex mutex_;
   std::condition_variable something_to_do_;

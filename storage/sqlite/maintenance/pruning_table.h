@@ -53,7 +53,7 @@ class PruningTable {
   // Examines the next batch. If it is old, removes its own row.
   Status Examine(Pruning& pass);
   Result<bool> IsOld(const Pruning& pass, const StoredBatch& batch);
-  // Removes rows of the batch pass.removing_. True: none is left.
+  // Removes rows of the batch that the pass is at. True: none is left.
   Result<bool> RemoveRows(Pruning& pass, Room& room);
   Status Shrink(Pruning& pass);
   Status Save(Pruning& pass, WallTime now);

@@ -33,7 +33,7 @@ class OutcomeTable {
   // Returns the row of these, if any.
   // kExists: the job has an outcome. The row is written by Flush(), or sooner, so kExists may also
   // come from there.
-  // `answer`: that the outcome repeats; null: it is new, or of another job under way.
+  // `answer`: the stored result that the outcome repeats; null: it is new, or of a job under way.
   Result<std::optional<ResultId>> Insert(const Outcome& outcome,
                                          const StoredResult* answer = nullptr);
   // The outcome of a job that another job's answer finished.

@@ -462,8 +462,10 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected, IdRange range) {
   const std::int64_t since = suspected.since.time_since_epoch().count();
   std::vector<ResultId> ids;
   {
+    // A worker of another coordinator may have the same name.
     LF_TRY(Query row, connection_.Start("SELECT id, worker, measured_at FROM results "
-                                        "WHERE id BETWEEN ? AND ?"));
+                                        "WHERE id BETWEEN ? AND ? AND NOT EXISTS "
+                                        "(SELECT 1 FROM foreign_results WHERE result = id)"));
     row.Add(range.first).Add(range.last);
     while (true) {
       LF_TRY(const bool more, row.Next());
@@ -492,7 +494,7 @@ Result<std::vector<Doubt>> ResultTable::DoubtsAfter(std::int64_t number, std::ui
     if (!more) return doubts;
     Doubt doubt{.number = row.Int64()};
     const auto key = row.Blob();
-    if (key.size() != sizeof(SubjectKey::bytes)) return Damaged("results", doubt.number);
+    if (key.size() != sizeof(SubjectKey::bytes)) continue;  // damaged
     std::memcpy(doubt.subject.bytes.data(), key.data(), key.size());
     doubt.worker = row.Text();
     doubt.measured_at = WallTime(Nanos(row.Int64()));

@@ -52,14 +52,26 @@ class SharedResultsTest(unittest.TestCase):
 
             left = [i for i in own if i >= used]
             doubted, later = left[0], left[1]
-            answered = ask(other, [jobs[i] for i in left[2:]])
-            for mine, theirs in zip(answered, (measured[i] for i in left[2:])):
+            asked = [left[2], *left[4:]]
+            answered = ask(other, [jobs[i] for i in asked])
+            for mine, theirs in zip(answered, (measured[i] for i in asked)):
                 self.assertEqual(mine["source"], "stored")
                 self.assertEqual(mine["worker"], theirs["worker"])
                 for name in ("tree_key", "elapsed_ns", "elapsed_low_ns", "samples_ns", "sample_flags", "grade",
                              "gflop_per_second", "hardware", "compiler", "clock_mhz"):
                     self.assertEqual(mine.get(name), theirs.get(name), name)
-            self.assertGreaterEqual(metric(other, 'loopfleet_store_lookups_total{result="shared"}'), len(left) - 2)
+            self.assertGreaterEqual(metric(other, 'loopfleet_store_lookups_total{result="shared"}'), len(asked))
+
+            # Of two equal jobs in one message, the one that wants it newer is measured.
+            old, new = ask(other, [jobs[left[2]], {**jobs[left[2]], "tag": 1000, "max_age_s": 0.001}])
+            self.assertEqual((old["source"], new["source"]), ("stored", "measured"))
+
+            # A row that makes no sense answers nothing, and ends nobody.
+            server.rows("UPDATE loopfleet.outcomes SET elapsed_ns = 'Infinity', elapsed_high_ns = 'Infinity', spread = 'NaN' "
+                        f"WHERE index = {later} AND source = 'measured'")
+            (sound,) = ask(other, [jobs[later]])
+            self.assertEqual(sound["source"], "measured")
+            later = left[3]
 
             # A figure in doubt answers neither. The trigger tells the mirror of it.
             with sqlite3.connect(one.database, timeout=10) as database:
@@ -83,7 +95,7 @@ class SharedResultsTest(unittest.TestCase):
             other.await_workers(1)
             with sqlite3.connect(f"file:{other.database}?mode=ro", uri=True) as database:
                 foreign, = database.execute("SELECT count(*) FROM foreign_results").fetchone()
-            self.assertGreaterEqual(foreign, len(left) - 2)
+            self.assertGreaterEqual(foreign, len(asked))
 
     def test_a_lone_coordinator_asks_nobody(self):
         with PostgresServer() as server, sharing(server) as lone:

@@ -71,7 +71,7 @@ std::optional<GpuTarget::Prepared> GpuTarget::Prepare(Preparer& preparer, const 
 // them are the device's.
 void GpuTarget::NoteFault(const Failure& failure) {
   ++faults_;
-  log::Warning("device.fault unrolled_steps={} message=\"{}\"", faults_, failure.message);
+  log::Warning("device.fault faults={} message=\"{}\"", faults_, failure.message);
   if (faults_ >= options_.most_faults) {
     const std::string reason =
         fmt::format("the device failed {} times in a row, at last: {}", faults_, failure.message);

@@ -29,7 +29,8 @@ _sys.modules[__name__ + ".nn"] = nn  # import loopfleet.loop_tool.nn
 
 
 class Operation(_enum.IntEnum):
-    """The operations of an IR, by loop_tool's numbers; ours begin at 32. Equal to their names, which ``IR.op`` gives."""
+    """The operations of an IR, by loop_tool's numbers; ours begin at 32. Equal to their names, which ``IR.op`` gives, but
+    hashed as numbers: for a set or a dictionary, ``Operation(name)``."""
 
     constant = 0
     write = 1
