@@ -129,7 +129,8 @@ constexpr std::array<MetricSpec, 48> kTable = {{
      MetricHome::kCoordinator,
      MetricType::kCounter,
      "loopfleet_store_lookups_total",
-     "Lookups of an equal result: hit or miss.",
+     "Lookups of an equal result: hit or miss; of the misses, those that another coordinator's "
+     "result in PostgreSQL answered: shared.",
      kResultLabel,
      {}},
     {Metric::kRefusals,

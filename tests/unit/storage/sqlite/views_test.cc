@@ -308,16 +308,14 @@ TEST_F(DocumentedTest, TheTableOfVResultsIsTheView) {
   EXPECT_EQ(told, std::set<std::string>(columns.begin(), columns.end()));
 }
 
-TEST_F(DocumentedTest, EveryTableAndColumnIsTold) {
+// Their columns are in storage/sqlite/migrations/, which the page names.
+TEST_F(DocumentedTest, EveryTableIsTold) {
   for (const std::string& table :
        Names("SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND "
              "name NOT LIKE 'sqlite%'")) {
-    EXPECT_NE(page_.find(table), std::string::npos) << table;
-    for (const std::string& column : Ask("SELECT * FROM \"" + table + "\"").columns) {
-      if (column.starts_with("checksum")) continue;
-      EXPECT_NE(page_.find("`" + column + "`"), std::string::npos) << table << "." << column;
-    }
+    EXPECT_NE(page_.find("`" + table + "`"), std::string::npos) << table;
   }
+  EXPECT_NE(page_.find("(../storage/sqlite/migrations/)"), std::string::npos);
 }
 
 }  // namespace

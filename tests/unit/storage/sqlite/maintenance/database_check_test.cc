@@ -144,10 +144,10 @@ class DatabaseCheckTest : public ScratchDatabase {
       {"outcomes", 25},         {"results", 28},        {"hardware", 20},
       {"compilers", 5},         {"conditions", 8},      {"result_key_runs", 6},
       {"result_key_chunks", 3}, {"suspect_results", 4}, {"retention", 11},
-      {"known_failures", 11},   {"drains", 5},          {"device_states", 6},
-      {"suspicions", 10},       {"copied_results", 3},  {"prunings", 12},
-      {"observations", 10},     {"merged_runs", 3},     {"retired_runs", 2},
-      {"best_schedules", 14}};
+      {"foreign_results", 6},   {"known_failures", 11}, {"drains", 5},
+      {"device_states", 6},     {"suspicions", 10},     {"copied_results", 3},
+      {"prunings", 12},         {"observations", 10},   {"merged_runs", 3},
+      {"retired_runs", 2},      {"best_schedules", 14}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
