@@ -12,6 +12,7 @@
 
 #include "common/base/random.h"
 #include "storage/pruning.h"
+#include "storage/sqlite/tables/foreign_table.h"
 #include "storage/sqlite/tables/suspicion_table.h"
 #include "storage/thinning.h"
 #include "tests/unit/storage/record_samples.h"
@@ -88,6 +89,9 @@ class DatabaseCheckTest : public ScratchDatabase {
     for (std::int64_t result = 2; result <= 5; ++result) {
       auto copied = by_hand->Start("INSERT INTO copied_results VALUES (?,?,?)");
       ASSERT_TRUE(copied && copied->Add(result).Add(1).AddChecksum().Run());
+      const Elsewhere elsewhere{
+          .coordinator = Uuid::Parse("00112233445566778899aabbccddeeff").value(), .job = {{7}, 8}};
+      ASSERT_TRUE(ForeignTable(*by_hand).Insert(result + 4, elsewhere, any.finished_at));
     }
     for (std::int64_t run = 1; run <= 4; ++run) {
       auto merged = by_hand->Start("INSERT INTO merged_runs VALUES (?,?,?)");
