@@ -84,7 +84,7 @@ def test_thousands_of_jobs_in_the_order_they_were_given(client):
 
 def test_the_fields_of_a_job_are_those_of_a_job_line():
     source = (Path(os.environ["LOOPFLEET_SOURCE"]) / "common/job/job_fields.h").read_text(encoding="utf-8")
-    fields = set(re.findall(r'JobField\{"(\w+)"', source)) | {"tag", "ir"}
+    fields = set(re.findall(r'FieldOf<&Spec::\w+>\{\s*\{"(\w+)"', source)) | {"tag", "ir"}
     assert set(JobFields.__annotations__) == fields
     given = {"rules": "loop_nest", "device": "any", "labels": ["quiet"], "cache": "cold", "min_grade": "B", "fresh": True}
     assert json.loads(loopfleet.job("benchmark://mm-v0/mm8_8_8", **given).line).items() >= given.items()
