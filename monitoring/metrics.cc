@@ -192,8 +192,7 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       database_{AddUnknown(registry, Metric::kDatabaseBytes),
                 AddUnknown(registry, Metric::kDatabaseFreeBytes),
                 AddUnknown(registry, Metric::kDatabaseDiskBytes)} {
-  for (const LookupResult result :
-       {LookupResult::kHit, LookupResult::kMiss, LookupResult::kShared}) {
+  for (const LookupResult result : kLookupResults) {
     lookups_[static_cast<std::size_t>(result)] =
         &CounterFamily(registry, Metric::kStoreLookups)
              .Add(LabelsOf(Metric::kStoreLookups, {NameOf(result)}));

@@ -27,6 +27,8 @@ class Histogram;
 namespace loopfleet::monitoring {
 
 enum class LookupResult { kHit, kMiss, kShared };
+inline constexpr std::array kLookupResults = {LookupResult::kHit, LookupResult::kMiss,
+                                              LookupResult::kShared};
 
 std::string_view NameOf(LookupResult result);
 
@@ -112,7 +114,7 @@ class CoordinatorMetrics {
   LabelledHistogram events_;
   prometheus::Histogram* commit_duration_;
   prometheus::Histogram* commit_rows_;
-  std::array<prometheus::Counter*, 2> lookups_;
+  std::array<prometheus::Counter*, kLookupResults.size()> lookups_;
   LabelledCounter refusals_;
   prometheus::Counter* malformed_;
   prometheus::Counter* unsent_;

@@ -139,6 +139,7 @@ TEST(CoordinatorMetrics, ObservesDurationsInSeconds) {
   metrics.Committed(700us, 250);
   metrics.LookedUp(LookupResult::kHit);
   metrics.LookedUp(LookupResult::kMiss, 8);
+  metrics.LookedUp(LookupResult::kShared, 3);
   const std::string stage = "loopfleet_job_stage_duration_seconds";
   EXPECT_EQ(ValueOf(registry, stage + "_count{stage=\"compile\"}"), 2);
   EXPECT_NEAR(ValueOf(registry, stage + "_sum{stage=\"compile\"}"), 0.042, 1e-9);
@@ -148,6 +149,7 @@ TEST(CoordinatorMetrics, ObservesDurationsInSeconds) {
   EXPECT_EQ(ValueOf(registry, "loopfleet_store_commit_rows_sum"), 250);
   EXPECT_EQ(ValueOf(registry, "loopfleet_store_lookups_total{result=\"hit\"}"), 1);
   EXPECT_EQ(ValueOf(registry, "loopfleet_store_lookups_total{result=\"miss\"}"), 8);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_store_lookups_total{result=\"shared\"}"), 3);
 }
 
 TEST(WorkerMetrics, CountsAttemptsAndRestarts) {
