@@ -50,8 +50,8 @@ class LookaheadStrategy : public Strategy {
   Lookahead options_;
   Wave wave_;              // the level that is being tried
   std::size_t level_ = 0;  // levels finished
-  std::optional<double>
-      here_cost_;  // of the schedule that the levels start from; none: not told yet
+  // Of the schedule that the levels start from; none: not told yet.
+  std::optional<double> here_cost_;
   std::optional<Evaluated> best_;
   bool is_over_ = false;
 };
