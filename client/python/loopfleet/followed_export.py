@@ -4,8 +4,8 @@
     FOLDER/_position.json                    how far it is, and how it was made
 
 A round is committed by replacing `_position.json`, which also names the round's files; they are
-complete by then, below `.new`, and get their places after it. Whoever comes next finishes that
-after a kill. So each row is in one file, and each file appears whole.
+complete by then, below `.new`, and get their places after it. After a kill the next run
+finishes that. So each row is in one file, and each file appears whole.
 """
 
 from __future__ import annotations

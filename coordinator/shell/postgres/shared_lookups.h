@@ -56,7 +56,7 @@ class SharedLookups {
     std::vector<storage::ResultKey> keys;
   };
   void Run();
-  // The next question; none: nobody asked for a while.
+  // The next question; none: none came for half a second.
   std::optional<Question> Next();
   Status LookForOthers();
   Result<std::vector<storage::StoredAnswer>> Find(const Question& question);

@@ -66,7 +66,7 @@ class SharedResultsTest(unittest.TestCase):
             old, new = ask(other, [jobs[left[2]], {**jobs[left[2]], "tag": 1000, "max_age_s": 0.001}])
             self.assertEqual((old["source"], new["source"]), ("stored", "measured"))
 
-            # A row that makes no sense answers nothing, and ends nobody.
+            # A row that makes no sense answers nothing, and the coordinator lives.
             server.rows("UPDATE loopfleet.outcomes SET elapsed_ns = 'Infinity', elapsed_high_ns = 'Infinity', spread = 'NaN' "
                         f"WHERE index = {later} AND source = 'measured'")
             (sound,) = ask(other, [jobs[later]])
@@ -82,7 +82,7 @@ class SharedResultsTest(unittest.TestCase):
             (again,) = ask(other, [jobs[doubted]])
             self.assertEqual(again["source"], "measured")
 
-            # Without PostgreSQL everything is measured, and nobody waits for it.
+            # Without PostgreSQL everything is measured, and no job waits for it.
             server.kill()
             began = time.monotonic()
             (alone,) = ask(other, [jobs[later]])

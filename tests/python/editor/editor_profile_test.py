@@ -49,7 +49,7 @@ def test_lines_are_profiled_again_after_a_rest_once_they_were_asked_for(monkeypa
         return {0: 1.0, 1: len(asked) / 10}
 
     editor = edited("s", "8", "enter", sources=Sources(profile=profile))
-    assert not editor.pump(timeout=0.5) and asked == [], "nobody asked"
+    assert not editor.pump(timeout=0.5) and asked == [], "none was asked for"
     editor.press("d")
     assert editor.message == "profiling ..."
     assert editor.pump(timeout=30) and editor.shares == {0: 1.0, 1: 0.1} and editor.message == ""

@@ -503,7 +503,7 @@ class Editor:
         self.message, self.is_error = message, True
 
     def _note(self, problem: str) -> None:
-        """Of what nobody asked for: it takes no other message's place."""
+        """Of something that was not asked for: it takes no other message's place."""
         if not self.message:
             self._refuse(problem)
 
