@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "common/job/failure.h"
 #include "common/job/hardware_facts.h"
@@ -21,6 +22,10 @@ inline constexpr double kMostClockMhz = 20'000;
 constexpr bool IsPlausibleClock(double mhz) {
   return mhz == 0 || (mhz >= kLeastClockMhz && mhz <= kMostClockMhz);
 }
+
+// Why these are not the figures of a measurement just made; nullopt: they can be. For what comes
+// from outside: a report of a worker, a row of a shared database.
+std::optional<std::string> WhyNoMeasurement(const Measurement& measurement);
 
 struct WorkDone {
   std::uint64_t flop_count = 0;    // of one iteration

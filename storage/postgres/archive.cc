@@ -1,8 +1,6 @@
 #include "storage/postgres/archive.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <chrono>

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
 #include <type_traits>
-#include <utility>
 
 namespace loopfleet::storage {
 namespace {
@@ -47,13 +45,6 @@ HardwareFacts FactsOf(DeviceKind device, const Json& json) {
 
 std::string LoweringText(const CompilerFacts& compiler) {
   return fmt::format("{} {}", compiler.tier, compiler.revision);
-}
-
-CompilerFacts CompilerOf(std::string llvm, const std::string& lowering) {
-  const std::size_t space = lowering.find(' ');
-  CompilerFacts compiler{.llvm = std::move(llvm), .tier = lowering.substr(0, space)};
-  if (space != std::string::npos) compiler.revision = lowering.substr(space + 1);
-  return compiler;
 }
 
 }  // namespace loopfleet::storage

@@ -16,6 +16,5 @@ HardwareFacts FactsOf(DeviceKind device, const Json& json);
 
 // "general cpu-8".
 std::string LoweringText(const CompilerFacts& compiler);
-CompilerFacts CompilerOf(std::string llvm, const std::string& lowering);
 
 }  // namespace loopfleet::storage

@@ -1,5 +1,6 @@
 #include "storage/postgres/connection.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <array>

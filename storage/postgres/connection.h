@@ -2,8 +2,6 @@
 // What every connection to PostgreSQL has in common: its address with the limits on silence, and
 // pqxx's exceptions as errors.
 
-#include <fmt/format.h>
-
 #include <pqxx/pqxx>
 #include <string>
 

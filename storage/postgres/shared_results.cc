@@ -1,20 +1,15 @@
 #include "storage/postgres/shared_results.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <exception>
 #include <map>
 #include <optional>
 #include <pqxx/pqxx>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "common/base/enum_names.h"
+#include "common/job/plausibility.h"
 #include "storage/postgres/conditions_row.h"
 #include "storage/postgres/connection.h"
 #include "storage/postgres/outcome_row.h"
@@ -24,8 +19,8 @@
 namespace loopfleet::storage {
 namespace {
 
-// The key without its tree. Nearly all keys of a submission demand the same, so a
-// statement for each demand is mostly one.
+// The key without its tree. Nearly all keys of a submission demand the same, so a statement for
+// each demand is mostly one.
 auto DemandOf(const ResultKey& key) {
   return std::tuple(key.hardware_class, key.compiler.llvm, LoweringText(key.compiler), key.threads,
                     std::string(EnumName(key.cache)), key.policy,
@@ -40,7 +35,7 @@ SELECT t.n, replace(k.incarnation::text, '-', ''), o.batch, o.index, o.worker,
        (extract(epoch FROM o.finished_at) * 1000000)::bigint, o.flop_count, o.scratch_bytes,
        o.code_hash, to_json(o.notes), o.elapsed_ns, o.elapsed_low_ns, o.elapsed_high_ns,
        o.elapsed_min_ns, o.elapsed_mean_ns, o.spread, o.grade, o.iterations,
-       coalesce(to_json(o.samples_ns), '[]'), coalesce(encode(o.sample_flags, 'hex'), ''),
+       coalesce(to_json(o.samples_ns), '[]'), coalesce(o.sample_flags, ''),
        coalesce(o.clock_before_mhz, o.clock_mhz, 0), coalesce(o.clock_after_mhz, o.clock_mhz, 0),
        o.hardware, o.isolation
 FROM unnest($1::bytea[]) WITH ORDINALITY AS t (key, n)
@@ -55,15 +50,6 @@ CROSS JOIN LATERAL (
                     AND d.measured_at = o.finished_at AND d.worker = o.worker)
   ORDER BY o.finished_at DESC LIMIT 1) o
 JOIN coordinators k ON k.id = o.coordinator)sql";
-
-std::vector<std::uint8_t> BytesOfHex(std::string_view hex) {
-  std::vector<std::uint8_t> bytes;
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    bytes.push_back(static_cast<std::uint8_t>(digit(hex[i]) * 16 + digit(hex[i + 1])));
-  }
-  return bytes;
-}
 
 // Reads the columns of kFind after the first one.
 StoredResult ReadRow(const pqxx::row& row, const ResultKey& key) {
@@ -94,7 +80,8 @@ StoredResult ReadRow(const pqxx::row& row, const ResultKey& key) {
   measurement.grade = ValueNamed<Grade>(text()).value_or(Grade::kC);
   measurement.iterations_per_sample = count();
   measurement.samples_ns = Json::parse(text()).get<std::vector<double>>();
-  measurement.sample_flags = BytesOfHex(text());
+  const pqxx::binarystring flags(row[column++]);
+  measurement.sample_flags.assign(flags.begin(), flags.end());
   measurement.clock_before_mhz = number();
   measurement.clock_after_mhz = number();
   evaluation.verdict = std::move(measurement);
@@ -108,26 +95,11 @@ StoredResult ReadRow(const pqxx::row& row, const ResultKey& key) {
   return result;
 }
 
-// Whether the figures are such as a report may have. The database is not this program's alone.
-bool IsSound(const StoredResult& result) {
-  const Measurement& measurement = result.evaluation.measurement();
-  const auto is_time = [](double ns) { return std::isfinite(ns) && ns > 0; };
-  const auto is_amount = [](double value) { return std::isfinite(value) && value >= 0; };
-  return is_time(measurement.elapsed_ns) && is_time(measurement.elapsed_low_ns) &&
-         is_time(measurement.elapsed_high_ns) && is_time(measurement.elapsed_min_ns) &&
-         is_time(measurement.elapsed_mean_ns) && is_amount(measurement.spread) &&
-         is_amount(measurement.clock_before_mhz) && is_amount(measurement.clock_after_mhz) &&
-         measurement.elapsed_low_ns <= measurement.elapsed_ns &&
-         measurement.elapsed_ns <= measurement.elapsed_high_ns && !measurement.samples_ns.empty() &&
-         measurement.samples_ns.size() == measurement.sample_flags.size() &&
-         std::ranges::all_of(measurement.samples_ns, is_time);
-}
-
 // nullopt: the row cannot be read, or makes no sense.
 std::optional<StoredResult> ReadSoundRow(const pqxx::row& row, const ResultKey& key) {
   try {
     StoredResult result = ReadRow(row, key);
-    if (IsSound(result)) return result;
+    if (!WhyNoMeasurement(result.evaluation.measurement())) return result;
   } catch (const std::exception&) {  // a NULL, a number out of range, JSON of another kind
   }
   return std::nullopt;

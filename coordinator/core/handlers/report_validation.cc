@@ -30,35 +30,10 @@ std::optional<std::string> WhyNoDurations(const StageDurations& stages) {
   return std::nullopt;
 }
 
-bool IsTime(double ns) { return std::isfinite(ns) && ns > 0; }
-
 // Derived figures may have been summed in another order.
 bool AreEqual(double a, double b) {
   constexpr double kRounding = 1e-6;
   return std::abs(a - b) <= kRounding * std::max(std::abs(a), std::abs(b));
-}
-
-std::optional<std::string> WhyNoMeasurement(const Measurement& m) {
-  for (const double ns :
-       {m.elapsed_ns, m.elapsed_low_ns, m.elapsed_high_ns, m.elapsed_min_ns, m.elapsed_mean_ns}) {
-    if (!IsTime(ns)) return fmt::format("{} ns is no time", ns);
-  }
-  if (!std::isfinite(m.spread) || m.spread < 0) return fmt::format("{} is no spread", m.spread);
-  if (m.elapsed_low_ns > m.elapsed_ns || m.elapsed_ns > m.elapsed_high_ns) {
-    return fmt::format("the median {} ns is outside its interval [{}, {}]", m.elapsed_ns,
-                       m.elapsed_low_ns, m.elapsed_high_ns);
-  }
-  for (const double mhz : {m.clock_before_mhz, m.clock_after_mhz}) {
-    if (!IsPlausibleClock(mhz)) return fmt::format("{} MHz is no clock", mhz);
-  }
-  if (m.thinned) return "its samples were thinned, which only the database does";
-  if (m.samples_ns.empty() || !std::ranges::all_of(m.samples_ns, IsTime)) {
-    return "a sample is no time, or there are none";
-  }
-  if (m.sample_flags.size() != m.samples_ns.size()) {
-    return fmt::format("{} flags for {} samples", m.sample_flags.size(), m.samples_ns.size());
-  }
-  return std::nullopt;
 }
 
 // An interval wider than stated would agree with any other worker's measurement, and a median that

@@ -1,8 +1,6 @@
 #pragma once
 // ForeignTable: the figures of other coordinators among the results (`foreign_results`).
 
-#include <optional>
-
 #include "common/base/result.h"
 #include "storage/record.h"
 #include "storage/sqlite/result_index/result_keys.h"
