@@ -59,6 +59,7 @@ class Pruning {
     std::uint32_t too_new_in_row = 0;
   };
   Progress& progress() { return progress_; }
+  const Progress& progress() const { return progress_; }
 
  private:
   PruningRule rule_;

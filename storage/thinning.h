@@ -67,6 +67,7 @@ class Thinning {
     std::uint32_t too_new_in_row = 0;
   };
   Progress& progress() { return progress_; }
+  const Progress& progress() const { return progress_; }
 
  private:
   ThinningRule rule_;

@@ -127,7 +127,7 @@ Status PruningTable::Shrink(Pruning& pass) {
   return connection_.Run(fmt::format("PRAGMA incremental_vacuum({})", kPagesPerStep).c_str());
 }
 
-Status PruningTable::Save(Pruning& pass, WallTime now) {
+Status PruningTable::Save(const Pruning& pass, WallTime now) {
   const Pruning::Progress& at = pass.progress();
   LF_TRY(Query query,
          connection_.Start("INSERT OR REPLACE INTO prunings VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"));

@@ -56,7 +56,7 @@ class PruningTable {
   // Removes rows of the batch that the pass is at. True: none is left.
   Result<bool> RemoveRows(Pruning& pass, Room& room);
   Status Shrink(Pruning& pass);
-  Status Save(Pruning& pass, WallTime now);
+  Status Save(const Pruning& pass, WallTime now);
 
   Connection& connection_;
   Tables tables_;

@@ -78,7 +78,7 @@ Status RetentionTable::Step(Thinning& pass, WallTime now) {
   return is_news ? Save(pass, now) : Status{};
 }
 
-Status RetentionTable::Save(Thinning& pass, WallTime now) {
+Status RetentionTable::Save(const Thinning& pass, WallTime now) {
   const Thinning::Progress& at = pass.progress();
   LF_TRY(Query query,
          connection_.Start("INSERT OR REPLACE INTO retention VALUES (?,?,?,?,?,?,?,?,?,?,?)"));

@@ -27,7 +27,7 @@ class RetentionTable {
 
  private:
   Status Begin(Thinning& pass, WallTime now);
-  Status Save(Thinning& pass, WallTime now);
+  Status Save(const Thinning& pass, WallTime now);
 
   Connection& connection_;
   ResultTable& results_;
