@@ -190,13 +190,15 @@ storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ResolvedTas
       return *std::move(found);
     }
   }
-  std::size_t next = 0;
-  for (const WorkerKind& kind : conditions.KindsFor(spec, measure.placement)) {
-    auto known = reader_.FindFailure(
-        {.key = keys[next++],
-         .cut_above_ns = spec.cut_above_ns,
-         .now = clock_.WallNow(),
-         .candidates = [&] { return conditions.CandidatesFor(spec, measure.placement, kind); }});
+  const std::vector<WorkerKind>& kinds = conditions.KindsFor(spec, measure.placement);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    auto known =
+        reader_.FindFailure({.key = keys[i],
+                             .cut_above_ns = spec.cut_above_ns,
+                             .now = clock_.WallNow(),
+                             .candidates = [&] {
+                               return conditions.CandidatesFor(spec, measure.placement, kinds[i]);
+                             }});
     if (!known || !*known) continue;  // damaged: treated as unknown
     if (!conditions.Accepts(spec, measure.placement, **known)) continue;
     metrics_.LookedUp(monitoring::LookupResult::kHit);

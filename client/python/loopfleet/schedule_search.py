@@ -117,7 +117,8 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
            **fields: Any) -> SearchResult | PassSearchResult:
     """Looks for the quickest schedule, until ``seconds`` or ``evaluations`` are over or nothing is
     left to try. Of a program (docs/LLVM.md), for the passes that leave the fewest instructions: then
-    schedules are lists of passes, and a PassSearchResult is returned.
+    schedules are lists of passes, ``best_ns`` of a progress is a number of instructions, nothing is
+    cut or confirmed, and a PassSearchResult is returned.
 
     ``strategy`` is a name of `loopfleet search --help`, or a callable; ``scorer`` chooses among many
     proposals of it, and a CostModel learns from the figures as they come. The schedules of
@@ -141,7 +142,8 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
     searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer, [list(actions) for actions in start])
     given = {"benchmark": benchmark} if benchmark is not None else {"ir": ir}
     is_program = benchmark is not None and _core.kind_of(benchmark) == "passes"
-    run = (_PassRun if is_program else _Run)(searcher, getattr(scorer, "learn", None), {**given, **fields}, begun, seconds, evaluations, in_flight,
+    kind = _PassRun if is_program else _Run
+    run = kind(searcher, getattr(scorer, "learn", None), {**given, **fields}, begun, seconds, evaluations, in_flight,
                cut_factor, watch)
     if client is not None:
         return run.result(client, confirm)

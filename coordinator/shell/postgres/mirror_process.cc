@@ -32,7 +32,7 @@ MirrorModel MirrorProcess::state() const {
 
 bool MirrorProcess::has_caught_up() const {
   const std::lock_guard lock(mutex_);
-  const bool is_fresh = told_at_ != Instant::min() && clock_.Now() < told_at_ + kMoment;
+  const bool is_fresh = clock_.Now() < told_at_ + kMoment;
   return is_fresh && state_.waiting == 0 && state_.trouble.empty();
 }
 
