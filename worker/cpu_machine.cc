@@ -176,11 +176,8 @@ Status CpuMachine::Run(const Daemon& daemon) {
        .best_grade = limit.best,
        .max_tensor_bytes = memory.max_tensor_bytes,
        .max_written_bytes = memory.max_written_bytes,
-       .workloads = {.max_bytes =
-                         std::min(config_.workload_cache_bytes, memory.max_kept_workload_bytes),
-                     .max_total_bytes = memory.max_workload_bytes},
-       .arenas = {.max_bytes = memory.max_arena_bytes,
-                  .max_idle_bytes = memory.max_idle_arena_bytes}},
+       .workloads = memory.workloads(config_.workload_cache_bytes),
+       .arenas = memory.arenas()},
       {.preparers = preparers,
        .slot = slot,
        .device = device,

@@ -7,6 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "worker/verification/guarded_buffers.h"
+#include "worker/verification/workload.h"
+
 namespace loopfleet::worker {
 
 struct MemoryShare {
@@ -30,6 +33,15 @@ struct MemoryShare {
     at_most(share.max_arena_bytes, 4);
     at_most(share.max_idle_arena_bytes, 32);
     return share;
+  }
+
+  // `most_kept`: what the configuration lets it keep for later jobs.
+  WorkloadCache::Options workloads(std::size_t most_kept) const {
+    return {.max_bytes = std::min(most_kept, max_kept_workload_bytes),
+            .max_total_bytes = max_workload_bytes};
+  }
+  GuardedBufferPool::Options arenas() const {
+    return {.max_bytes = max_arena_bytes, .max_idle_bytes = max_idle_arena_bytes};
   }
 };
 

@@ -148,11 +148,8 @@ Status GpuMachine::Run(const Daemon& daemon) {
        .max_tensor_bytes = std::min(memory.max_tensor_bytes, of_device),
        .max_scratch_bytes = std::min(defaults.max_scratch_bytes, of_device),
        .truth = probe_.facts.is_fake ? DeviceTruth::kFake : DeviceTruth::kReal,
-       .workloads = {.max_bytes =
-                         std::min(config_.workload_cache_bytes, memory.max_kept_workload_bytes),
-                     .max_total_bytes = memory.max_workload_bytes},
-       .arenas = {.max_bytes = memory.max_arena_bytes,
-                  .max_idle_bytes = memory.max_idle_arena_bytes}},
+       .workloads = memory.workloads(config_.workload_cache_bytes),
+       .arenas = memory.arenas()},
       {.preparers = preparers,
        .device = device,
        .retirement = retirement,
