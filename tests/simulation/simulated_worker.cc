@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "tests/simulation/message_text.h"
+#include "tests/simulation/serial_runner.h"
 
 namespace loopfleet::simulation {
 namespace {
@@ -29,58 +29,13 @@ Conditions ConditionsOf(DeviceKind device) {
 
 }  // namespace
 
-// Runs one job at a time, in the order of arrival.
-class SimulatedWorker::Runner final : public worker::LeaseRunner {
+class SimulatedWorker::Runner final : public SerialRunner {
  public:
-  explicit Runner(SimulatedWorker& worker) : worker_(worker) {}
-
-  bool Accept(wire::Lease lease) override {
-    if (held_.size() >= 2UL * worker_.hello_.credit) return false;
-    if (!held_.emplace(lease.lease, lease.job).second) return true;  // sent twice
-    waiting_.push_back(std::move(lease));
-    RunNext();
-    return true;
-  }
-  void Drop(std::span<const LeaseId> leases) override {
-    for (const LeaseId lease : leases) {
-      held_.erase(lease);
-      std::erase_if(waiting_, [&](const wire::Lease& each) { return each.lease == lease; });
-      std::erase_if(finished_, [&](const wire::Report& each) { return each.lease == lease; });
-    }
-  }
-  std::vector<LeaseId> DropUnstarted() override {
-    std::vector<LeaseId> dropped;
-    for (const wire::Lease& lease : waiting_) dropped.push_back(lease.lease);
-    waiting_.clear();
-    for (const LeaseId lease : dropped) held_.erase(lease);
-    return dropped;
-  }
-  std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override {
-    std::vector<LeaseId> dropped;
-    std::erase_if(waiting_, [&](const wire::Lease& each) {
-      if (std::ranges::find(leases, each.lease) == leases.end()) return false;
-      dropped.push_back(each.lease);
-      return true;
-    });
-    for (const LeaseId lease : dropped) held_.erase(lease);
-    return dropped;
-  }
-  std::vector<wire::Report> TakeFinished() override {
-    for (const wire::Report& report : finished_) held_.erase(report.lease);
-    return std::exchange(finished_, {});
-  }
-  std::vector<wire::HeldLease> Held() const override {
-    std::vector<wire::HeldLease> held;
-    for (const auto& [lease, job] : held_) held.push_back({.lease = lease, .job = job});
-    return held;
-  }
+  explicit Runner(SimulatedWorker& worker)
+      : SerialRunner(2UL * worker.hello_.credit), worker_(worker) {}
 
  private:
-  void RunNext() {
-    if (is_running_ || waiting_.empty()) return;
-    is_running_ = true;
-    wire::Lease lease = std::move(waiting_.front());
-    waiting_.pop_front();
+  void Run(wire::Lease lease) override {
     const bool hangs = worker_.parts_.pool.NatureOf(lease.spec) == Nature::kHanging;
     const Nanos took =
         hangs ? kRunLimit
@@ -94,17 +49,11 @@ class SimulatedWorker::Runner final : public worker::LeaseRunner {
     std::optional<wire::Report> report = worker_.RunOf(lease);
     if (!report)
       return worker_.Die(worker_.dice_.Between(Nanos(milliseconds(50)), Nanos(milliseconds(800))));
-    is_running_ = false;
-    if (held_.contains(lease.lease)) finished_.push_back(*std::move(report));
-    RunNext();
+    Over(*std::move(report));
     worker_.Step();
   }
 
   SimulatedWorker& worker_;
-  std::deque<wire::Lease> waiting_;
-  std::map<LeaseId, JobId> held_;
-  std::vector<wire::Report> finished_;
-  bool is_running_ = false;
 };
 
 SimulatedWorker::SimulatedWorker(const Parts& parts, std::size_t index, std::uint64_t seed)

@@ -16,7 +16,7 @@
 #include "coordinator/core/core.h"
 #include "tests/simulation/agenda.h"
 #include "tests/simulation/dice.h"
-#include "worker/coordinator_link/lease_runner.h"
+#include "tests/simulation/serial_runner.h"
 #include "worker/coordinator_link/protocol.h"
 
 namespace loopfleet::simulation {
@@ -33,6 +33,7 @@ constexpr Nanos kLatency = milliseconds(1);
 constexpr Nanos kCommit = milliseconds(5);
 constexpr Nanos kShortestJob = seconds(2);
 constexpr Nanos kLongestJob = seconds(8);
+constexpr std::uint32_t kCredit = 2;
 constexpr Nanos kDrainBefore = seconds(120);
 constexpr double kNightJobsPerSecond = 0.3;
 constexpr double kNoonJobsPerSecond = 4;
@@ -59,7 +60,7 @@ Conditions TheConditions() {
 class Day;
 
 // A worker from its hello to its end.
-class DayWorker final : private worker::Protocol::Line, private worker::LeaseRunner {
+class DayWorker final : private worker::Protocol::Line, private SerialRunner {
  public:
   DayWorker(Day& day, std::uint32_t number);
 
@@ -74,44 +75,7 @@ class DayWorker final : private worker::Protocol::Line, private worker::LeaseRun
   bool Send(const wire::WorkerMessage& message) override;
   Status Reconnect() override { return {}; }
 
-  bool Accept(wire::Lease lease) override {
-    if (!held_.emplace(lease.lease, lease.job).second) return true;  // sent twice
-    waiting_.push_back(std::move(lease));
-    RunNext();
-    return true;
-  }
-  void Drop(std::span<const LeaseId> leases) override {
-    for (const LeaseId lease : leases) Forget(lease);
-  }
-  std::vector<LeaseId> DropUnstarted() override {
-    std::vector<LeaseId> dropped;
-    for (const wire::Lease& lease : waiting_) dropped.push_back(lease.lease);
-    for (const LeaseId lease : dropped) Forget(lease);
-    return dropped;
-  }
-  std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override {
-    std::vector<LeaseId> dropped;
-    for (const wire::Lease& lease : waiting_) {
-      if (std::ranges::find(leases, lease.lease) != leases.end()) dropped.push_back(lease.lease);
-    }
-    for (const LeaseId lease : dropped) Forget(lease);
-    return dropped;
-  }
-  std::vector<wire::Report> TakeFinished() override {
-    for (const wire::Report& report : finished_) held_.erase(report.lease);
-    return std::exchange(finished_, {});
-  }
-  std::vector<wire::HeldLease> Held() const override {
-    std::vector<wire::HeldLease> held;
-    for (const auto& [lease, job] : held_) held.push_back({.lease = lease, .job = job});
-    return held;
-  }
-
-  void Forget(LeaseId lease) {
-    held_.erase(lease);
-    std::erase_if(waiting_, [&](const wire::Lease& each) { return each.lease == lease; });
-  }
-  void RunNext();
+  void Run(wire::Lease lease) override;
   void Finish(const wire::Lease& lease);
   void WakeUpAt(Instant when);
 
@@ -120,10 +84,6 @@ class DayWorker final : private worker::Protocol::Line, private worker::LeaseRun
   const Instant started_at_;
   wire::WorkerHello hello_;
   std::unique_ptr<worker::Protocol> protocol_;
-  std::deque<wire::Lease> waiting_;
-  std::map<LeaseId, JobId> held_;
-  std::vector<wire::Report> finished_;
-  bool is_running_ = false;
   std::optional<Instant> wakes_at_;
 };
 
@@ -383,17 +343,17 @@ class Day {
 };
 
 DayWorker::DayWorker(Day& day, std::uint32_t number)
-    : day_(day), peer_(std::to_string(number)), started_at_(day.now()) {
+    : SerialRunner(2 * kCredit), day_(day), peer_(std::to_string(number)), started_at_(day.now()) {
   const Conditions conditions = TheConditions();
   hello_ = {.name = "worker " + peer_,
-            .credit = 2,
+            .credit = kCredit,
             .hardware = conditions.hardware,
             .compiler = conditions.compiler,
             .policy = conditions.policy};
   hello_.hardware.host = "host " + peer_;
   std::memcpy(hello_.worker.bytes.data(), &number, sizeof number);
   Line& line = *this;
-  LeaseRunner& runner = *this;
+  SerialRunner& runner = *this;
   protocol_ = std::make_unique<worker::Protocol>(worker::Protocol::Options{}, line, runner, hello_);
   (void)protocol_->Open(day_.now());
 }
@@ -433,40 +393,33 @@ void DayWorker::WakeUpAt(Instant when) {
   });
 }
 
-void DayWorker::RunNext() {
-  if (is_running_ || waiting_.empty()) return;
-  is_running_ = true;
+void DayWorker::Run(wire::Lease lease) {
   const Nanos time = day_.RunTime();
   const auto number = static_cast<std::uint32_t>(std::stoul(peer_));
-  day_.After(number, time, [lease = std::move(waiting_.front()), time](DayWorker& worker) {
+  day_.After(number, time, [lease = std::move(lease), time](DayWorker& worker) {
     worker.day_.Ran(time);
     worker.Finish(lease);
   });
-  waiting_.pop_front();
 }
 
 void DayWorker::Finish(const wire::Lease& lease) {
-  is_running_ = false;
-  if (held_.contains(lease.lease)) {
-    Conditions conditions = TheConditions();
-    conditions.hardware.host = hello_.hardware.host;
-    finished_.push_back({.lease = lease.lease,
-                         .job = lease.job,
-                         .evaluation = {.verdict = Measurement{.elapsed_ns = 1000,
-                                                               .elapsed_low_ns = 999,
-                                                               .elapsed_high_ns = 1001,
-                                                               .elapsed_min_ns = 999,
-                                                               .elapsed_mean_ns = 1000,
-                                                               .spread = 0.001,
-                                                               .grade = Grade::kA,
-                                                               .iterations_per_sample = 1,
-                                                               .samples_ns = {999, 1000, 1001},
-                                                               .sample_flags = {0, 0, 0}},
-                                        .subject = SubjectOf(lease.spec),
-                                        .flop_count = 1,
-                                        .conditions = conditions}});
-  }
-  RunNext();
+  Conditions conditions = TheConditions();
+  conditions.hardware.host = hello_.hardware.host;
+  Over({.lease = lease.lease,
+        .job = lease.job,
+        .evaluation = {.verdict = Measurement{.elapsed_ns = 1000,
+                                              .elapsed_low_ns = 999,
+                                              .elapsed_high_ns = 1001,
+                                              .elapsed_min_ns = 999,
+                                              .elapsed_mean_ns = 1000,
+                                              .spread = 0.001,
+                                              .grade = Grade::kA,
+                                              .iterations_per_sample = 1,
+                                              .samples_ns = {999, 1000, 1001},
+                                              .sample_flags = {0, 0, 0}},
+                       .subject = SubjectOf(lease.spec),
+                       .flop_count = 1,
+                       .conditions = conditions}});
   Step();
 }
 
