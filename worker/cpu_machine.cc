@@ -21,6 +21,7 @@
 #include "worker/evaluation/kind_router.h"
 #include "worker/evaluation/memory_share.h"
 #include "worker/host/hardware.h"
+#include "worker/isa/processor.h"
 #include "worker/processes/executor_process.h"
 #include "worker/processes/slot_lock.h"
 #include "worker/processes/timing_slot.h"
@@ -103,6 +104,9 @@ class CpuMachine final : public Machine {
 };
 
 Result<ChildPrograms> CpuMachine::Inspect() {
+  if (const std::string why = WhyNoKernels(); !why.empty()) {
+    return Fail(ErrorKind::kUnavailable, "this processor cannot run kernels: " + why);
+  }
   LF_TRY(const std::vector<int> processors, monitoring::AllowedProcessors());
   cores_ = monitoring::PlanCores(processors, {});
   LF_TRY(slot_lock_, SlotLock::Open(cores_.slot_core));

@@ -33,7 +33,7 @@
 #include "common/looptree/tree/transform.h"
 #include "kernel/thread_pool.h"
 #include "worker/cpu/cpu_compiler.h"
-#include "worker/host/hardware.h"
+#include "worker/isa/isa_support.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -53,7 +53,7 @@ struct Options {
 // Adds the lowering revision and the ISA, which a figure is valid for.
 void PrintFigure(ResultLine line) {
   line.details["lowering"] = worker::kLoweringRevision;
-  line.details["isa"] = worker::HostIsa();
+  line.details["isa"] = worker::HostIsa().name;
   Print(line);
 }
 

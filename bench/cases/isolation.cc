@@ -24,12 +24,12 @@
 #include "monitoring/host/core_plan.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/cpu/linker.h"
-#include "worker/host/hardware.h"
+#include "worker/isa/core_kernels.h"
+#include "worker/isa/isa_support.h"
 #include "worker/processes/executor_child.h"
 #include "worker/processes/executor_process.h"
 #include "worker/sandbox/fork_server.h"
 #include "worker/sandbox/syscall_filter.h"
-#include "worker/timing/core_kernels.h"
 #include "worker/timing/host_core_probe.h"
 #include "worker/verification/code_arena.h"
 #include "worker/verification/guarded_buffers.h"
@@ -122,7 +122,7 @@ class InProcess {
       arenas_.push_back(pool_.Take(subject.Layout()).value());
     }
     const OnTimingCore here(cores_);
-    probe_.emplace(worker::CoreKernelsFor(worker::HostIsa()), stopwatch_);
+    probe_.emplace(*worker::HostIsa().core_kernels, stopwatch_);
     constexpr double kRepetitionNs = 60'000;
     Runner runner(*linked_.front(), BuffersOf(*arenas_.front()));
     const worker::Samples samples = Look(PolicyOf(0, probe_->steps()), runner);

@@ -1,6 +1,6 @@
 #include "bench/rigs/quiet_core.h"
 
-#include "worker/host/hardware.h"
+#include "worker/isa/isa_support.h"
 #include "worker/timing/device_health.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/measurement_rounds.h"
@@ -11,7 +11,7 @@ namespace loopfleet::bench {
 QuietCore::QuietCore()
     : on_timing_core_(monitoring::PlanCores(monitoring::AllowedProcessors().value(), {})) {
   constexpr std::uint64_t kNoStreams = 0;
-  const worker::CoreKernels& kernels = worker::CoreKernelsFor(worker::HostIsa());
+  const worker::CoreKernels& kernels = *worker::HostIsa().core_kernels;
   const worker::DeviceReading reading = worker::MeasureDevice(kernels, stopwatch_, kNoStreams);
   // The policy of a worker that has just started.
   const worker::SamplingPolicy policy =

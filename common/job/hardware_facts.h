@@ -24,7 +24,7 @@ struct HardwareFacts {
   // Results are shared within a class: model, stepping, ISA, cores, caches.
   std::string hardware_class;
   std::string model;      // "Intel(R) Xeon(R) Processor @ 2.50GHz"
-  std::string isa;        // "avx512", "avx2", "baseline", "neon"
+  std::string isa;        // "avx512", "avx2", "baseline", "aarch64"
   std::string microcode;  // "": the host does not say
   // The reference clock: measured at start and rounded to 100 MHz, or what the host states if it
   // cannot be measured. 0: unknown.

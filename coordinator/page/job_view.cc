@@ -22,9 +22,6 @@ using looptree::AgentWalk;
 using looptree::Benchmark;
 using looptree::SimpleWalk;
 
-// The instruction sets that `loopfleet job code --isa` takes.
-constexpr std::array<std::string_view, 4> kVectorSets = {"avx512", "avx2", "baseline", "aarch64"};
-
 const HardwareFacts* HardwareOf(const storage::StoredJob& job) {
   if (!job.outcome || !job.outcome->evaluation.conditions) return nullptr;
   return &job.outcome->evaluation.conditions->hardware;
@@ -117,8 +114,11 @@ Json Command(std::string_view what, std::string command) {
 std::string IsaFlag(const storage::StoredJob& job) {
   const HardwareFacts* hardware = HardwareOf(job);
   if (hardware == nullptr || hardware->device != DeviceKind::kCpu) return "";
-  const bool is_known = std::ranges::find(kVectorSets, hardware->isa) != kVectorSets.end();
-  return is_known ? fmt::format(" --isa {}", hardware->isa) : "";
+  // It is a worker's text, and this is a command for people to copy.
+  const bool is_name =
+      !hardware->isa.empty() &&
+      hardware->isa.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") == std::string::npos;
+  return is_name ? fmt::format(" --isa {}", hardware->isa) : "";
 }
 
 void AddCodeCommands(Json& commands, JobId id, const storage::StoredJob& job) {

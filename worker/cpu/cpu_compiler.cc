@@ -41,7 +41,7 @@ class CpuCompiler::Impl {
   Impl(std::unique_ptr<llvm::LLVMTargetMachine> machine, const CpuCompilerOptions& options)
       : limits_(options.limits),
         machine_(std::move(machine)),
-        shape_(ShapeOf(*machine_)),
+        shape_(ShapeOf(options.isa)),
         writer_(*machine_),
         objects_(options.object_cache_bytes) {
     shape_.cache_bytes = options.cache_bytes.value_or(shape_.cache_bytes);

@@ -13,7 +13,7 @@
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
 #include "kernel/kernel.h"
-#include "worker/cpu/cpu_isa.h"
+#include "worker/isa/isa_support.h"
 #include "worker/lowering/kernel_plan.h"
 
 namespace loopfleet::worker {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <llvm/ADT/StringMap.h>
-#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CodeGen.h>
 #include <llvm/Support/TargetSelect.h>
@@ -41,30 +40,29 @@ Processor HostProcessor() {
 }
 
 Processor ProcessorOf(CpuIsa isa) {
-  switch (isa) {
-    case CpuIsa::kHost: break;
-    case CpuIsa::kAvx512: return {llvm::sys::getProcessTriple(), "x86-64-v4", ""};
-    case CpuIsa::kAvx2: return {llvm::sys::getProcessTriple(), "x86-64-v3", ""};
-    case CpuIsa::kBaseline: return {llvm::sys::getProcessTriple(), "generic", ""};
-    case CpuIsa::kAArch64: return {"aarch64-unknown-linux-gnu", "generic", ""};
-    case CpuIsa::kWasm32: return {"wasm32-unknown-unknown", "generic", "+simd128,+bulk-memory"};
+  if (isa == CpuIsa::kHost) return HostProcessor();
+  const IsaSupport& support = SupportOf(isa);
+  return {.triple = std::string(support.triple),
+          .name = std::string(support.processor),
+          .features = std::string(support.features)};
+}
+
+void InitializeTargetOf(CpuIsa isa) {
+  if (SupportOf(isa).core_kernels != nullptr) {  // this architecture
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    return;
   }
-  return HostProcessor();
+  llvm::InitializeAllTargetInfos();
+  llvm::InitializeAllTargets();
+  llvm::InitializeAllTargetMCs();
+  llvm::InitializeAllAsmPrinters();
 }
 
 }  // namespace
 
 Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
-  const bool is_wasm = isa == CpuIsa::kWasm32;
-  if (is_wasm || isa == CpuIsa::kAArch64) {
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargets();
-    llvm::InitializeAllTargetMCs();
-    llvm::InitializeAllAsmPrinters();
-  } else {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-  }
+  InitializeTargetOf(isa);
   const Processor processor = ProcessorOf(isa);
   const std::string& triple = processor.triple;
   std::string problem;
@@ -75,7 +73,7 @@ Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
   }
   llvm::TargetMachine* machine = target->createTargetMachine(
       triple, processor.name, processor.features, llvm::TargetOptions(),
-      is_wasm ? llvm::Reloc::Static : llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      isa == CpuIsa::kWasm32 ? llvm::Reloc::Static : llvm::Reloc::PIC_, llvm::CodeModel::Small,
       llvm::CodeGenOptLevel::Default, /*JIT=*/true);
   if (machine == nullptr) {
     return Fail(ErrorKind::kUnavailable,
@@ -97,26 +95,13 @@ std::int64_t CacheBytes() {
   return size > 0 ? static_cast<std::int64_t>(size) : VectorShape{}.cache_bytes;
 }
 
-VectorShape InstructionsOf(const llvm::LLVMTargetMachine& machine) {
-  if (machine.getTargetTriple().isWasm()) {
-    return {.lanes = 4, .registers = 16, .masks = false};
-  }
-  if (!machine.getTargetTriple().isX86()) return {.lanes = 4, .registers = 32, .masks = false};
-  const llvm::MCSubtargetInfo& subtarget = *machine.getMCSubtargetInfo();
-  if (subtarget.checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw")) {
-    return {.lanes = 16, .registers = 32, .masks = true};
-  }
-  if (subtarget.checkFeatures("+avx2")) return {.lanes = 8, .registers = 16, .masks = true};
-  return {.lanes = 4, .registers = 16, .masks = false};
-}
-
 }  // namespace
 
-VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
-  VectorShape shape = InstructionsOf(machine);
+VectorShape ShapeOf(CpuIsa isa) {
+  VectorShape shape = SupportOf(isa).vectors;
   // WebAssembly has no stores past the caches, and runs on other hosts than this one.
-  const bool is_wasm = machine.getTargetTriple().isWasm();
-  shape.cache_bytes = is_wasm ? std::numeric_limits<std::int64_t>::max() : CacheBytes();
+  shape.cache_bytes =
+      isa == CpuIsa::kWasm32 ? std::numeric_limits<std::int64_t>::max() : CacheBytes();
   return shape;
 }
 

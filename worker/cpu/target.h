@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "common/base/result.h"
-#include "worker/cpu/cpu_isa.h"
+#include "worker/isa/isa_support.h"
 #include "worker/lowering/vector_shape.h"
 
 namespace llvm {
@@ -17,6 +17,6 @@ namespace loopfleet::worker {
 // that `isa` names. kUnavailable: this build of LLVM cannot generate code for it.
 Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa);
 
-VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine);
+VectorShape ShapeOf(CpuIsa isa);
 
 }  // namespace loopfleet::worker

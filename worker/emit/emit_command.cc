@@ -11,9 +11,11 @@
 #include <iostream>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
@@ -46,10 +48,12 @@ constexpr std::array kFormats = {Named{"c", Format::kC},          Named{"llvm-ir
                                  Named{"asm", Format::kAssembly}, Named{"object", Format::kObject},
                                  Named{"facts", Format::kFacts},  Named{"wasm", Format::kWasm},
                                  Named{"ptx", Format::kPtx},      Named{"cubin", Format::kCubin}};
-constexpr std::array kIsas = {
-    Named{"host", CpuIsa::kHost},       Named{"avx512", CpuIsa::kAvx512},
-    Named{"avx2", CpuIsa::kAvx2},       Named{"baseline", CpuIsa::kBaseline},
-    Named{"aarch64", CpuIsa::kAArch64}, Named{"wasm32", CpuIsa::kWasm32}};
+std::unexpected<Error> UnknownName(std::string_view flag, const std::string& wanted,
+                                   std::span<const std::string_view> known) {
+  return Fail(ErrorKind::kInvalid,
+              fmt::format("{} {}: must be one of {}{}", flag, wanted, fmt::join(known, ", "),
+                          NearestSuffix(wanted, known)));
+}
 
 template <class T, std::size_t N>
 Result<T> Find(std::string_view flag, const std::array<Named<T>, N>& known,
@@ -59,9 +63,21 @@ Result<T> Find(std::string_view flag, const std::array<Named<T>, N>& known,
     names[i] = known[i].name;
     if (wanted == names[i]) return known[i].value;
   }
-  return Fail(ErrorKind::kInvalid,
-              fmt::format("{} {}: must be one of {}{}", flag, wanted, fmt::join(names, ", "),
-                          NearestSuffix(wanted, names)));
+  return UnknownName(flag, wanted, names);
+}
+
+std::vector<std::string_view> IsaNames() {
+  std::vector<std::string_view> names = {"host"};
+  for (const IsaSupport& row : IsaTable()) names.push_back(row.name);
+  return names;
+}
+
+Result<CpuIsa> FindIsa(const std::string& wanted) {
+  if (wanted == "host") return CpuIsa::kHost;
+  for (const IsaSupport& row : IsaTable()) {
+    if (row.name == wanted) return row.isa;
+  }
+  return UnknownName("--isa", wanted, IsaNames());
 }
 
 struct Flags {
@@ -85,7 +101,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->required()
       ->type_name("c|llvm-ir|asm|object|facts|wasm|ptx|cubin");
   app.add_option("--isa", flags.isa, "Instructions that the code may use; without it the host's")
-      ->type_name("host|avx512|avx2|baseline|aarch64|wasm32");
+      ->type_name(fmt::format("{}", fmt::join(IsaNames(), "|")));
   app.add_option(
          "--gpu-arch", flags.gpu_arch,
          "GPU that the code is for, sm_80 or newer ones; with ptx, cubin, llvm-ir and facts")
@@ -246,7 +262,7 @@ Result<std::optional<GpuArch>> RequestedGpu(Format format, const Flags& flags) {
 
 // The instruction set to compile for: that of --isa, and WebAssembly's for a module of it.
 Result<CpuIsa> RequestedIsa(Format format, const Flags& flags) {
-  LF_TRY(CpuIsa isa, Find("--isa", kIsas, flags.isa));
+  LF_TRY(CpuIsa isa, FindIsa(flags.isa));
   if (format == Format::kWasm && isa == CpuIsa::kHost) isa = CpuIsa::kWasm32;
   if (format == Format::kWasm && isa != CpuIsa::kWasm32) {
     return Fail(ErrorKind::kInvalid,

@@ -14,6 +14,7 @@
 #include "common/base/memory_limit.h"
 #include "monitoring/host/host_files.h"
 #include "worker/host/cache_size.h"
+#include "worker/isa/isa_support.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -100,21 +101,6 @@ void ReadCaches(const std::filesystem::path& directory, HardwareFacts& facts) {
 
 }  // namespace
 
-std::string HostIsa() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    return "avx512";
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
-  return "baseline";
-#elif defined(__aarch64__)
-  return "neon";
-#else
-  return "baseline";
-#endif
-}
-
 Result<HardwareFacts> ProbeHardware(int core, const HardwareSources& sources) {
   const std::vector<Processor> processors = ReadProcessors(sources.proc / "cpuinfo");
   if (processors.empty()) {
@@ -129,7 +115,7 @@ Result<HardwareFacts> ProbeHardware(int core, const HardwareSources& sources) {
     facts.model = fmt::format("implementer {} part {}", ValueOf(timed, "CPU implementer"),
                               ValueOf(timed, "CPU part"));
   }
-  facts.isa = HostIsa();
+  facts.isa = HostIsa().name;
   facts.microcode = ValueOf(timed, "microcode");
   facts.clock_mhz = std::strtod(ValueOf(timed, "cpu MHz").c_str(), nullptr);
   facts.physical_cores = CountCores(processors);

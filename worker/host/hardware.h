@@ -16,10 +16,6 @@ struct HardwareSources {
   std::string host = {};  // the host's name; "": the system's
 };
 
-// The widest vector instructions that this processor and operating system offer, by the names of
-// HardwareFacts::isa.
-std::string HostIsa();
-
 // `core`: the processor that times kernels. Model, caches and class are its own: the cores of one
 // host may differ. What the host does not say stays empty or 0. kSystem: the host names no
 // processor.

@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "kernel/thread_pool.h"
-#include "worker/host/hardware.h"
+#include "worker/isa/core_kernels.h"
+#include "worker/isa/isa_support.h"
+#include "worker/isa/processor.h"
 #include "worker/processes/child_message.h"
 #include "worker/sandbox/confinement.h"
 #include "worker/timing/cache_evictor.h"
 #include "worker/timing/canary.h"
-#include "worker/timing/core_kernels.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/host_core_probe.h"
 #include "worker/timing/load_latency.h"
@@ -25,44 +26,6 @@
 
 namespace loopfleet::worker {
 namespace {
-
-// Another processor may have written the code since this one last fetched from its address.
-void FlushInstructionFetch() {
-#if defined(__x86_64__)
-  // The caches are coherent; only the pipeline has to be flushed. Returning from an interrupt is
-  // the cheapest instruction that does it (cpuid traps in virtual machines).
-  std::uint64_t scratch;
-  asm volatile(
-      "leaq -128(%%rsp), %%rsp\n\t"  // leave the red zone alone
-      "movl %%ss, %k0\n\t"
-      "pushq %q0\n\t"
-      "leaq 8(%%rsp), %q0\n\t"
-      "pushq %q0\n\t"
-      "pushfq\n\t"
-      "movl %%cs, %k0\n\t"
-      "pushq %q0\n\t"
-      "leaq 1f(%%rip), %q0\n\t"
-      "pushq %q0\n\t"
-      "iretq\n"
-      "1:\n\t"
-      "leaq 128(%%rsp), %%rsp"
-      : "=&r"(scratch)
-      :
-      : "memory", "cc");
-#elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");
-#endif
-}
-
-// An earlier kernel may have changed the rounding mode or the direction flag.
-void ResetFloatingPointState() {
-#if defined(__x86_64__)
-  const std::uint32_t usual = 0x1f80;
-  asm volatile("ldmxcsr %0\n\tcld" : : "m"(usual) : "cc");
-#elif defined(__aarch64__)
-  asm volatile("msr fpcr, xzr");
-#endif
-}
 
 constexpr std::uint64_t kMaxRunsPerBatch = std::uint64_t{1}
                                            << 20;  // per batch, if the clock stands still
@@ -316,7 +279,7 @@ class Executor {
   ThreadPool& pool_;
   const ChildRole role_;
   const SystemStopwatch stopwatch_;
-  const CoreKernels& kernels_ = CoreKernelsFor(HostIsa());
+  const CoreKernels& kernels_ = *HostIsa().core_kernels;
   std::unique_ptr<HostCoreProbe> probe_;
   std::optional<CanarySuite> canaries_;
   CacheEvictor evictor_;

@@ -12,7 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/job/quarantine.h"
-#include "worker/timing/core_kernels.h"
+#include "worker/isa/core_kernels.h"
 #include "worker/timing/core_probe.h"
 #include "worker/timing/stopwatch.h"
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "worker/isa/processor.h"
 #include "worker/timing/stopwatch.h"
 
 namespace loopfleet::worker {
@@ -62,17 +63,10 @@ std::uint32_t CallerOffset(std::uint64_t stack) {
 
 void Note(int, siginfo_t*, void* context) {
   if (!watch.active || watch.count >= kMostCodeSamples) return;
-  const mcontext_t& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
-#if defined(__x86_64__)
-  const auto at = static_cast<std::uint64_t>(machine.gregs[REG_RIP]);
-  const auto stack = static_cast<std::uint64_t>(machine.gregs[REG_RSP]);
-#elif defined(__aarch64__)
-  const std::uint64_t at = machine.pc;
-  const std::uint64_t stack = machine.sp;
-#endif
+  const Interrupted at = InterruptedAt(*static_cast<const ucontext_t*>(context));
   const std::size_t count = watch.count;
-  watch.offsets[count] =
-      IsInCode(at) ? static_cast<std::uint32_t>(at - watch.begin) : CallerOffset(stack);
+  watch.offsets[count] = IsInCode(at.code) ? static_cast<std::uint32_t>(at.code - watch.begin)
+                                           : CallerOffset(at.stack);
   watch.count = count + 1;
   SetTimer(NextDistance());
 }

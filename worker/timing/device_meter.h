@@ -8,7 +8,7 @@
 
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
-#include "worker/timing/core_kernels.h"
+#include "worker/isa/core_kernels.h"
 #include "worker/timing/stopwatch.h"
 
 namespace loopfleet::worker {

@@ -6,32 +6,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "worker/isa/processor.h"
 #include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {
 namespace {
 
-// A chain in which each operation waits for the one before it, and its latency in cycles. A 32-bit
-// multiplication takes 3 cycles on every x86-64 core of the last fifteen years; no core folds a
-// chain of them, as some do with additions of constants.
-#if defined(__x86_64__)
-constexpr double kCyclesPerStep = 3;
-void DependentSteps(std::uint64_t steps) {
-  std::uint32_t x = 3;
-  for (std::uint64_t i = 0; i < steps; i += 8) {
-    asm volatile(
-        "imul %0, %0\n\timul %0, %0\n\timul %0, %0\n\timul %0, %0\n\t"
-        "imul %0, %0\n\timul %0, %0\n\timul %0, %0\n\timul %0, %0"
-        : "+r"(x));
-  }
-}
-#else  // no chain has the same latency on every core
-constexpr double kCyclesPerStep = 0;
-void DependentSteps(std::uint64_t) {}
-#endif
-
 // About 4 us at 4 GHz.
-constexpr std::uint64_t kClockSteps = 5'000;
+constexpr double kChainCycles = 15'000;
 // The quicker one counts: an interrupt can only make a chain longer.
 constexpr int kClockTries = 2;
 // A chain that reaches this share of the last clock reading was not interrupted; one is then
@@ -109,19 +91,19 @@ std::uint64_t HostCoreProbe::ProcessorNs() {
 }
 
 double HostCoreProbe::ClockMhz() {
-  if (kCyclesPerStep == 0) return 0;
   // The clock moves by 0.6 % in a millisecond (docs/MEASUREMENT.md), so the reading that ended one
   // round also serves the next if that follows at once.
   constexpr std::uint64_t kHoldsNs = 50'000;
   if (clock_mhz_ > 0 && stopwatch_.NowNs() - clock_read_ns_ < kHoldsNs) return clock_mhz_;
   const std::uint64_t reading = ReadingNs(stopwatch_);
+  const auto steps = static_cast<std::uint64_t>(kChainCycles / kCyclesPerStep);
   double quickest_mhz = 0;
   for (int i = 0; i < kClockTries; ++i) {
     const std::uint64_t start = stopwatch_.NowNs();
-    DependentSteps(kClockSteps);
+    DependentSteps(steps);
     const std::uint64_t took = stopwatch_.NowNs() - start;
     if (took <= reading) return 0;  // the stopwatch does not move
-    quickest_mhz = std::max(quickest_mhz, static_cast<double>(kClockSteps) * kCyclesPerStep /
+    quickest_mhz = std::max(quickest_mhz, static_cast<double>(steps) * kCyclesPerStep /
                                               static_cast<double>(took - reading) * kMhzPerPerNs);
     if (clock_mhz_ > 0 && quickest_mhz >= kConfirmed * clock_mhz_) break;
   }

@@ -1,7 +1,7 @@
 #pragma once
 // HostCoreProbe: the CoreProbe of the core that the calling thread runs on.
 
-#include "worker/timing/core_kernels.h"
+#include "worker/isa/core_kernels.h"
 #include "worker/timing/core_probe.h"
 #include "worker/timing/stopwatch.h"
 

@@ -44,14 +44,6 @@ std::string KernelRunner::Check(const LoopTree& tree, std::uint64_t seed, Oracle
   return problems.empty() ? "" : problems + "\n" + TreeText(tree, {});
 }
 
-bool HostRuns(CpuIsa isa) {
-#if defined(__x86_64__)
-  if (isa == CpuIsa::kAvx512) return __builtin_cpu_supports("x86-64-v4") != 0;
-  if (isa == CpuIsa::kAvx2) return __builtin_cpu_supports("x86-64-v3") != 0;
-  return isa != CpuIsa::kAArch64;
-#else
-  return isa == CpuIsa::kHost || isa == CpuIsa::kBaseline;
-#endif
-}
+bool HostRuns(CpuIsa isa) { return SupportOf(isa).runs_here(); }
 
 }  // namespace loopfleet::worker

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "worker/isa/isa_support.h"
+
 namespace loopfleet::worker {
 namespace {
 
@@ -95,8 +97,8 @@ TEST_F(HardwareTest, WhereAllCoresAreAlikeTheClassNamesNoCore) {
     WriteCache(core, {2, "2", "Unified", "1024K"});
     WriteCache(core, {3, "3", "Unified", "36M"});
   }
-  const std::string expected =
-      "cpu:GenuineIntel:6.151.2:Some CPU:" + HostIsa() + ":2c2t:l1d=32K:l2=1024K:l3=36864K";
+  const std::string expected = "cpu:GenuineIntel:6.151.2:Some CPU:" + std::string(HostIsa().name) +
+                               ":2c2t:l1d=32K:l2=1024K:l3=36864K";
   EXPECT_EQ(ClassOf(0), expected);
   EXPECT_EQ(ClassOf(1), expected);
 }
@@ -110,7 +112,8 @@ TEST_F(HardwareTest, TheClassOfAHybridHostNamesTheKindOfTheTimedCore) {
     WriteCache(core, {1, "2", "Unified", core < 2 ? "1280K" : "2048K"});
     WriteCache(core, {2, "3", "Unified", "30M"});
   }
-  const std::string start = "cpu:GenuineIntel:6.151.2:Some CPU:" + HostIsa() + ":4c4t:";
+  const std::string start =
+      "cpu:GenuineIntel:6.151.2:Some CPU:" + std::string(HostIsa().name) + ":4c4t:";
   EXPECT_EQ(ClassOf(1), start + "l1d=48K:l2=1280K:l3=30720K:core");
   EXPECT_EQ(ClassOf(3), start + "l1d=32K:l2=2048K:l3=30720K:atom");
   EXPECT_EQ(ProbeHardware(3, sources_).value().l1d_bytes, 32U << 10);
@@ -126,7 +129,8 @@ TEST_F(HardwareTest, TheClassHasTheCachesOfTheTimedCore) {
     WriteCache(core, {1, "2", "Unified", "1024K"});
     WriteCache(core, {2, "3", "Unified", core < 2 ? "96M" : "32M"});
   }
-  const std::string start = "cpu:AuthenticAMD:25.97.2:Some X3D:" + HostIsa() + ":4c4t:";
+  const std::string start =
+      "cpu:AuthenticAMD:25.97.2:Some X3D:" + std::string(HostIsa().name) + ":4c4t:";
   EXPECT_EQ(ClassOf(0), start + "l1d=32K:l2=1024K:l3=98304K");
   EXPECT_EQ(ClassOf(1), ClassOf(0));
   EXPECT_EQ(ClassOf(3), start + "l1d=32K:l2=1024K:l3=32768K");

@@ -84,7 +84,7 @@ TEST(CanaryWatchTest, SenselessReadingsAreLeftOut) {
 
 TEST(CanarySuiteTest, EachTakesSomeTime) {
   const SystemStopwatch stopwatch;
-  const CoreKernels& kernels = CoreKernelsFor("baseline");
+  const CoreKernels& kernels = core_kernels::kPortable;
   HostCoreProbe probe(kernels, stopwatch, 500);
   CanarySuite suite(kernels, {.second_cache_bytes = 1 << 20, .last_cache_bytes = 1 << 20});
   const auto reading = suite.Run(stopwatch, probe);

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "worker/host/hardware.h"
+#include "worker/isa/isa_support.h"
 #include "worker/timing/host_core_probe.h"
 
 namespace loopfleet::worker {
@@ -39,36 +39,26 @@ TEST(DeviceMeterTest, WideVectorsTakeAsLongAsNarrowOnesOrTwiceAsLongOrBetween) {
 
 TEST(DeviceMeterTest, MeasuresTheHost) {
   const SystemStopwatch stopwatch;
-  const DeviceReading reading = MeasureDevice(CoreKernelsFor(HostIsa()), stopwatch, 1 << 20);
+  const DeviceReading reading = MeasureDevice(*HostIsa().core_kernels, stopwatch, 1 << 20);
   EXPECT_GT(reading.probe_steps, 0U);
   EXPECT_GE(reading.probe_cycles.size(), 3U);
   EXPECT_GT(reading.flop_per_cycle, 0.1);
   EXPECT_GT(reading.read_bytes_per_second, 1e8);
   EXPECT_GT(reading.triad_bytes_per_second, 1e8);
-#if defined(__x86_64__)
   EXPECT_GT(reading.clock_mhz, 100);
   EXPECT_LT(reading.clock_mhz, 20'000);
-#endif
-}
-
-std::vector<std::string_view> Usable() {
-  std::vector<std::string_view> usable = {"baseline"};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) usable.push_back("avx2");
-  if (HostIsa() == "avx512") usable.push_back("avx512");
-#endif
-  return usable;
 }
 
 TEST(CoreKernelsTest, ReadAddsUpAndTriadComputes) {
-  for (const std::string_view isa : Usable()) {
-    const CoreKernels& kernels = CoreKernelsFor(isa);
+  for (const IsaSupport& row : IsaTable()) {
+    if (!row.runs_here()) continue;
+    const CoreKernels& kernels = *row.core_kernels;
     std::vector<float> a(512);
     std::vector<float> b(512, 3);
     std::vector<float> c(512, 2);
-    EXPECT_EQ(kernels.read(b.data(), b.size()), 1'536) << isa;
+    EXPECT_EQ(kernels.read(b.data(), b.size()), 1'536) << row.name;
     kernels.triad(a.data(), b.data(), c.data(), a.size());
-    for (const float value : a) EXPECT_EQ(value, 4) << isa;
+    for (const float value : a) EXPECT_EQ(value, 4) << row.name;
     kernels.multiply_adds(100);
     kernels.multiply_adds_from_cache(100);
     EXPECT_GT(kernels.flop_per_step, 0U);
@@ -77,14 +67,14 @@ TEST(CoreKernelsTest, ReadAddsUpAndTriadComputes) {
 
 TEST(HostCoreProbeTest, TakesTimeAndKeepsItsSteps) {
   const SystemStopwatch stopwatch;
-  HostCoreProbe probe(CoreKernelsFor("baseline"), stopwatch, 1'234);
+  HostCoreProbe probe(core_kernels::kPortable, stopwatch, 1'234);
   EXPECT_EQ(probe.steps(), 1'234U);
   EXPECT_GT(probe.ThroughputNs(), 0U);
 }
 
 TEST(HostCoreProbeTest, WaitsForAQuietCoreAsLongAsItIsTold) {
   const SystemStopwatch stopwatch;
-  HostCoreProbe probe(CoreKernelsFor("baseline"), stopwatch, 1'234);
+  HostCoreProbe probe(core_kernels::kPortable, stopwatch, 1'234);
   EXPECT_TRUE(probe.WaitUntilQuiet(1e18, 0));  // any probe is quicker than that
   constexpr std::uint64_t kPatience = 200'000;
   const std::uint64_t start = stopwatch.NowNs();

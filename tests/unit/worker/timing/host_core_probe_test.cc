@@ -8,7 +8,7 @@
 #include <chrono>
 #include <thread>
 
-#include "worker/host/hardware.h"
+#include "worker/isa/isa_support.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -54,7 +54,7 @@ TEST(HostCoreProbe, KnowsEveryPreemptionAsTheSystemDoes) {
     StayOnThisCore();
     const Rival rival;
     const SystemStopwatch stopwatch;
-    HostCoreProbe probe(CoreKernelsFor(HostIsa()), stopwatch, 1);
+    HostCoreProbe probe(*HostIsa().core_kernels, stopwatch, 1);
     const std::uint64_t first = AskedPreemptions();
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (AskedPreemptions() < first + 20 && std::chrono::steady_clock::now() < end) {

@@ -6,7 +6,7 @@ constexpr std::size_t kVectorBytes = 16;
 }
 }  // namespace loopfleet::worker::core_kernels
 
-#include "worker/timing/core_kernels_body.h"
+#include "worker/isa/core_kernels_body.h"
 
 namespace loopfleet::worker::core_kernels {
 

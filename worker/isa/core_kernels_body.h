@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "worker/timing/core_kernels.h"
+#include "worker/isa/core_kernels.h"
 
 namespace loopfleet::worker::core_kernels {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 namespace loopfleet::worker {
 
@@ -28,9 +27,6 @@ struct CoreKernels {
   // a[i] = b[i] + s * c[i]: two streams read, one written. `count` as above.
   void (*triad)(float* a, const float* b, const float* c, std::size_t count);
 };
-
-// `isa`: a name of HardwareFacts::isa. Other names get the portable kernels.
-const CoreKernels& CoreKernelsFor(std::string_view isa);
 
 namespace core_kernels {
 extern const CoreKernels kPortable;
