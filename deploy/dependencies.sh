@@ -45,8 +45,8 @@ runtime_packages=(
   csmith libcsmith-dev clang-19 llvm-19
 )
 test_packages=(
-  # one test runs kernels for AArch64 under emulation
-  qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+  # tests run kernels for AArch64, and a worker, under emulation
+  qemu-user-static qemu-system-arm gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross
   prometheus prometheus-alertmanager  # tests let real servers watch a fleet; promtool checks our rules
   postgresql  # tests let a real server take the outcomes
   zsh fish  # two of the shells that one test completes commands in

@@ -15,6 +15,13 @@ deploy/dependencies.sh --tests
 tests/python/make_environment.sh
 cmake --preset "$preset"
 cmake --build --preset "$preset" --parallel "$(nproc)"
+# The worker for another architecture, for the test that runs it on an emulated machine.
+if deploy/aarch64/make_sysroot.sh; then
+  cmake --preset aarch64
+  cmake --build --preset aarch64 --parallel "$(nproc)"
+else
+  echo "run.sh: WITHOUT a worker for AArch64: its test will be skipped" >&2
+fi
 # Two at a time: the fleets of the integration tests share the machine. What measures time, or fills
 # the machine, is marked RUN_SERIAL and runs alone.
 failed=build/$preset/Testing/Temporary/LastTestsFailed.log

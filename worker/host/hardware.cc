@@ -85,6 +85,21 @@ std::string KindOfCore(int core, std::size_t processors, const std::filesystem::
   return "";
 }
 
+// AArch64 has other names for them.
+std::string VendorOf(const Processor& processor) {
+  const std::string vendor = ValueOf(processor, "vendor_id");
+  return vendor.empty() ? ValueOf(processor, "CPU implementer") : vendor;
+}
+
+std::string ModelNumbersOf(const Processor& processor) {
+  if (ValueOf(processor, "cpu family").empty()) {
+    return fmt::format("{}.{}.{}", ValueOf(processor, "CPU part"),
+                       ValueOf(processor, "CPU variant"), ValueOf(processor, "CPU revision"));
+  }
+  return fmt::format("{}.{}.{}", ValueOf(processor, "cpu family"), ValueOf(processor, "model"),
+                     ValueOf(processor, "stepping"));
+}
+
 void ReadCaches(const std::filesystem::path& directory, HardwareFacts& facts) {
   constexpr int kMostCaches = 16;
   for (int i = 0; i < kMostCaches; ++i) {
@@ -126,12 +141,10 @@ Result<HardwareFacts> ProbeHardware(int core, const HardwareSources& sources) {
   ::uname(&system);
   facts.host = sources.host.empty() ? system.nodename : sources.host;
   facts.kernel = fmt::format("{} {}", system.sysname, system.release);
-  facts.hardware_class = CpuClassOf(
-      facts,
-      {.vendor = ValueOf(timed, "vendor_id"),
-       .family_model_stepping = fmt::format("{}.{}.{}", ValueOf(timed, "cpu family"),
-                                            ValueOf(timed, "model"), ValueOf(timed, "stepping")),
-       .core_kind = KindOfCore(core, processors.size(), sources.sys)});
+  facts.hardware_class =
+      CpuClassOf(facts, {.vendor = VendorOf(timed),
+                         .family_model_stepping = ModelNumbersOf(timed),
+                         .core_kind = KindOfCore(core, processors.size(), sources.sys)});
   return facts;
 }
 

@@ -143,6 +143,7 @@ TEST_F(HardwareTest, TheModelIsThatOfTheTimedCore) {
         "processor : 1\nCPU implementer : 0x41\nCPU part : 0xd0a\n");
   EXPECT_EQ(ProbeHardware(0, sources_).value().model, "implementer 0x41 part 0xd05");
   EXPECT_EQ(ProbeHardware(1, sources_).value().model, "implementer 0x41 part 0xd0a");
+  EXPECT_EQ(ProbeHardware(1, sources_).value().hardware_class.find("cpu:0x41:0xd0a."), 0U);
 }
 
 TEST_F(HardwareTest, MemoryIsWhatTheControlGroupsAllow) {
