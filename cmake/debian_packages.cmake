@@ -90,7 +90,7 @@ loopfleet_debian(client FILES ${texts}/zsh/_loopfleet DESTINATION usr/share/zsh/
 loopfleet_debian(client FILES ${texts}/fish/loopfleet.fish DESTINATION usr/share/fish/vendor_completions.d)
 loopfleet_debian(client PROGRAMS FILES ${CMAKE_SOURCE_DIR}/deploy/make_keys.sh DESTINATION usr/share/loopfleet)
 loopfleet_debian(client FILES ${CMAKE_SOURCE_DIR}/client/javascript/loopfleet.mjs DESTINATION usr/share/loopfleet/javascript)
-install(DIRECTORY deploy/slurm deploy/kubernetes DESTINATION usr/share/loopfleet COMPONENT client EXCLUDE_FROM_ALL
+install(DIRECTORY deploy/slurm deploy/kubernetes deploy/nftables DESTINATION usr/share/loopfleet COMPONENT client EXCLUDE_FROM_ALL
         USE_SOURCE_PERMISSIONS)
 install(DIRECTORY deploy/llvm DESTINATION usr/share/loopfleet COMPONENT worker EXCLUDE_FROM_ALL USE_SOURCE_PERMISSIONS)
 install(DIRECTORY monitoring/rules monitoring/targets monitoring/grafana

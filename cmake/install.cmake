@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS loopfleet loopfleet-coordinator loopfleet-mirror loopfleet-worker COMPONENT programs)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
 install(PROGRAMS deploy/make_keys.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs)
-install(DIRECTORY deploy/llvm deploy/slurm deploy/kubernetes
+install(DIRECTORY deploy/llvm deploy/slurm deploy/kubernetes deploy/nftables
         DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs USE_SOURCE_PERMISSIONS)
 install(FILES client/javascript/loopfleet.mjs DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet/javascript COMPONENT programs)
 install(DIRECTORY monitoring/rules monitoring/targets monitoring/grafana

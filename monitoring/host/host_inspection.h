@@ -36,7 +36,7 @@ struct InspectionOptions {
   std::optional<int> core;
 };
 
-// One finding for each check, in the order of the table in docs/OPERATIONS.md.
+// One finding for each check, always in the same order.
 std::vector<Finding> InspectHost(const HostFiles& files, const InspectionOptions& options = {});
 
 }  // namespace loopfleet::monitoring
