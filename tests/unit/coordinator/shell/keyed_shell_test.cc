@@ -1,4 +1,4 @@
-// The real coordinator process with keys: every kind of message (T13) from every peer that has no
+// The real coordinator process with keys: every kind of message from every peer that has no
 // right to it. The messages are the golden frames, which cover every kind in the schema, so a new
 // kind is tested automatically.
 

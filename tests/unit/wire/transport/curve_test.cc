@@ -1,5 +1,5 @@
 // Which peers get a message through a guarded socket: the matrix of keys, roles and mechanisms
-// against both doors (T13), over real sockets. A test waits until a refused peer's handshake has
+// against both sockets, over real sockets. A test waits until a refused peer's handshake has
 // failed; then a legitimate message must be the first and only one that arrives.
 
 #include <gtest/gtest.h>
