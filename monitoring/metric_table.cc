@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstddef>
-#include <utility>
 
 #include "common/base/check.h"
 
@@ -376,48 +375,6 @@ constexpr std::array<MetricSpec, 48> kTable = {{
 }};
 
 }  // namespace
-
-std::string_view NameOf(MetricType type) {
-  switch (type) {
-    case MetricType::kCounter: return "counter";
-    case MetricType::kGauge: return "gauge";
-    case MetricType::kHistogram: return "histogram";
-  }
-  LF_CHECK(false, "metric type {}", static_cast<int>(type));
-}
-
-std::string_view NameOf(Unit unit) {
-  switch (unit) {
-    case Unit::kNone: return "";
-    case Unit::kSeconds: return "seconds";
-    case Unit::kTimestampSeconds: return "seconds since 1970";
-    case Unit::kBytes: return "bytes";
-    case Unit::kRatio: return "ratio";
-    case Unit::kHertz: return "hertz";
-    case Unit::kCelsius: return "degrees Celsius";
-    case Unit::kPerSecond: return "per second";
-  }
-  LF_CHECK(false, "unit {}", static_cast<int>(unit));
-}
-
-Unit UnitOf(const MetricSpec& spec) {
-  std::string_view name = spec.name;
-  if (name.ends_with("_total")) name.remove_suffix(std::string_view("_total").size());
-  constexpr std::array<std::pair<std::string_view, Unit>, 8> kEnds = {{
-      {"_timestamp_seconds", Unit::kTimestampSeconds},
-      {"_per_second", Unit::kPerSecond},
-      {"_flops", Unit::kPerSecond},
-      {"_seconds", Unit::kSeconds},
-      {"_bytes", Unit::kBytes},
-      {"_ratio", Unit::kRatio},
-      {"_hertz", Unit::kHertz},
-      {"_celsius", Unit::kCelsius},
-  }};
-  for (const auto& [end, unit] : kEnds) {
-    if (name.ends_with(end)) return unit;
-  }
-  return Unit::kNone;
-}
 
 std::span<const MetricSpec> MetricTable() { return kTable; }
 

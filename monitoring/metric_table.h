@@ -15,20 +15,6 @@ enum class MetricType { kCounter, kGauge, kHistogram };
 // counts nothing twice. Both show only properties of every process (build, start, memory).
 enum class MetricHome { kCoordinator, kWorker, kBoth };
 
-// The last part of a metric's name is its unit, except for gauges that count ("jobs", "workers").
-enum class Unit {
-  kNone,
-  kSeconds,
-  kTimestampSeconds,
-  kBytes,
-  kRatio,
-  kHertz,
-  kCelsius,
-  kPerSecond
-};
-std::string_view NameOf(MetricType type);  // "counter", as /metrics says it
-std::string_view NameOf(Unit unit);        // "seconds"; "" for kNone
-
 enum class Metric {
   kBuildInfo,
   kJobsSubmitted,
@@ -89,9 +75,6 @@ struct MetricSpec {
   std::span<const std::string_view> labels;  // label names; empty for most
   std::span<const double> buckets;           // upper bounds of a histogram, else empty
 };
-
-// The unit of a metric, derived from its name.
-Unit UnitOf(const MetricSpec& spec);
 
 std::span<const MetricSpec> MetricTable();  // in the order of enum Metric
 const MetricSpec& SpecOf(Metric metric);

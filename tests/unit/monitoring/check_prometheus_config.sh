@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks with promtool the shipped config, the rules and their tests, and both daemons' /metrics.
-# Also checks that the rules use only metrics of the table, and that docs/METRICS.md has that table.
+# Also checks that the rules use only metrics of the table, and that docs/METRICS.md has its tables.
 #   check_prometheus_config.sh SOURCE_DIR WRITE_METRICS
 set -euo pipefail
 source_dir=$1 write_metrics=$2
@@ -41,9 +41,9 @@ if [ -n "$unknown" ]; then
   exit 1
 fi
 
-# To update it: run write_metrics DIR and put DIR/table.md between the two marks.
+# To update them: run write_metrics DIR and put DIR/table.md between the two marks, an empty line before each table.
 if ! diff <(sed -n '/^<!-- table -->$/,/^<!-- end of table -->$/p' "$source_dir/docs/METRICS.md" | sed '1d;$d;/^$/d') \
   "$folder/table.md"; then
-  echo "docs/METRICS.md does not have the table of monitoring/metric_table.cc" >&2
+  echo "docs/METRICS.md does not have the tables of monitoring/metric_table.cc" >&2
   exit 1
 fi

@@ -58,17 +58,5 @@ TEST(MetricTable, NoLabelNamesWhatIsUnbounded) {
   }
 }
 
-TEST(MetricTable, UnitsAreReadOffTheNames) {
-  const auto unit = [](Metric metric) { return NameOf(UnitOf(SpecOf(metric))); };
-  EXPECT_EQ(unit(Metric::kStartTimestamp), "seconds since 1970");
-  EXPECT_EQ(unit(Metric::kWorkerSlotSeconds), "seconds");
-  EXPECT_EQ(unit(Metric::kDatabaseBytes), "bytes");
-  EXPECT_EQ(unit(Metric::kWorkerPeakBandwidth), "per second");
-  EXPECT_EQ(unit(Metric::kWorkerPeakFlops), "per second");
-  EXPECT_EQ(unit(Metric::kWorkerHostClock), "hertz");
-  EXPECT_EQ(unit(Metric::kWorkerSpread), "ratio");
-  EXPECT_EQ(unit(Metric::kJobsSubmitted), "");
-}
-
 }  // namespace
 }  // namespace loopfleet::monitoring

@@ -1,9 +1,10 @@
 // write_metrics FOLDER: writes both daemons' /metrics at their start to coordinator.prom and
-// worker.prom, every name a query may use to `names`, and the table of docs/METRICS.md to
+// worker.prom, every name a query may use to `names`, and the tables of docs/METRICS.md to
 // `table.md`, for check_prometheus_config.sh.
 
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "monitoring/metric_table.h"
 #include "monitoring/metrics.h"
@@ -12,24 +13,21 @@ namespace {
 
 using namespace loopfleet::monitoring;
 
-const char* NameOf(MetricHome home) {
-  switch (home) {
-    case MetricHome::kCoordinator: return "coordinator";
-    case MetricHome::kWorker: return "worker";
-    case MetricHome::kBoth: return "both";
-  }
-  return "";
-}
-
-// "| `name{labels}` | worker histogram, seconds | what it says |"
-void WriteTable(std::ostream& out) {
-  out << "| name and labels | where, type, unit | what it says |\n|---|---|---|\n";
-  for (const MetricSpec& spec : MetricTable()) {
-    out << "| `" << spec.name;
-    for (const auto label : spec.labels) out << (label == spec.labels.front() ? "{" : ",") << label;
-    out << (spec.labels.empty() ? "" : "}") << "` | " << NameOf(spec.home) << " "
-        << NameOf(spec.type) << (UnitOf(spec) == Unit::kNone ? "" : ", ") << NameOf(UnitOf(spec))
-        << " | " << spec.help << " |\n";
+// One table for each kind of process: "| `name{labels}` | what it says |".
+void WriteTables(std::ostream& out) {
+  for (const auto& [home, title] :
+       {std::pair{MetricHome::kCoordinator, "of the coordinator"},
+        std::pair{MetricHome::kWorker, "of a worker"}, std::pair{MetricHome::kBoth, "of both"}}) {
+    out << "| " << title << " | what it says |\n|---|---|\n";
+    for (const MetricSpec& spec : MetricTable()) {
+      if (spec.home != home) continue;
+      out << "| `" << spec.name;
+      for (const auto label : spec.labels) {
+        out << (label == spec.labels.front() ? "{" : ",") << label;
+      }
+      out << (spec.labels.empty() ? "` | " : "}` | ") << spec.help
+          << (spec.type == MetricType::kHistogram ? " Histogram." : "") << " |\n";
+    }
   }
 }
 
@@ -67,7 +65,7 @@ int main(int argc, char** argv) {
   std::ofstream(folder + "/worker.prom") << worker.ToText();
 
   std::ofstream table(folder + "/table.md");
-  WriteTable(table);
+  WriteTables(table);
 
   std::ofstream names(folder + "/names");
   for (const MetricSpec& spec : MetricTable()) {
