@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from .errors import LoopfleetError
-from .rows import Row, damaged_rows, finished_row, outcome_select, row_of_sql
+from .rows import Row, damaged_rows, finished_row, is_timed, outcome_select, row_of_sql
 
 
 @dataclass
@@ -218,7 +218,7 @@ class _PostgresReading:
         found = self._connection.execute(
             f"{_POSTGRES_SELECT} WHERE o.coordinator = %s AND {condition} ORDER BY o.batch, o.sequence LIMIT %s",
             (self._coordinator, *values))
-        return [_Found(each["batch"], each["sequence"], _row_of_postgres(each) if each.pop("timed") else None)
+        return [_Found(each["batch"], each["sequence"], _row_of_postgres(each))
                 for each in found]
 
 
@@ -228,18 +228,23 @@ SELECT o.batch, o.index, o.sequence, o.benchmark, o.actions, o.tag, o.source, o.
        o.elapsed_ns, o.elapsed_low_ns, o.elapsed_high_ns, o.elapsed_min_ns, o.elapsed_mean_ns, o.spread, o.grade,
        o.iterations AS iterations_per_sample, o.samples_ns, o.sample_flags, o.flop_count, o.scratch_bytes, o.code_hash,
        c.threads, c.cache, c.policy, c.isolation, c.hardware_class, c.model AS hardware_model, c.isa, c.llvm, c.lowering,
-       c.hardware, o.clock_before_mhz, o.clock_after_mhz, d.reason AS suspect, o.observed IS NULL AS timed
+       c.hardware, o.clock_before_mhz, o.clock_after_mhz, coalesce(d.reason, f.reason) AS suspect, o.observed IS NOT NULL AS observed
 FROM loopfleet.outcomes o
 LEFT JOIN loopfleet.conditions c ON c.id = o.conditions
 LEFT JOIN loopfleet.doubts d ON d.tree_key = o.tree_key AND d.measured_at = o.finished_at AND d.worker = o.worker
+LEFT JOIN loopfleet.doubts f ON f.tree_key = o.figure_tree_key AND f.measured_at = o.figure_measured_at
+  AND f.worker = o.figure_worker
 """
 
 
-def _row_of_postgres(found: dict[str, Any]) -> Row:
+def _row_of_postgres(found: dict[str, Any]) -> Row | None:
+    """None: the job is not timed, and has no row in a data set."""
     row: Row = dict(found)
     hardware = found["hardware"] or {}
     is_uri = "://" in found["benchmark"].split("\n", 1)[0]
     row["benchmark"], row["ir"] = (found["benchmark"], None) if is_uri else (None, found["benchmark"])
+    if found["observed"] or not is_timed(row["benchmark"]):
+        return None
     row["finished_at"] = f"{found['finished_at']:%Y-%m-%dT%H:%M:%S}.{found['finished_at'].microsecond // 1000:03}Z"
     row["actions"] = [name for name in found["actions"].split(",") if name]
     if found["status"] != "ok" and found["source"] == "measured" and not found["attempts"]:

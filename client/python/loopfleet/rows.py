@@ -104,6 +104,13 @@ def _region(nodes: list[str]) -> str:
     return "-".join(operations) + ":" + ",".join(str(sizes[name]) for name in sorted(sizes))
 
 
+@lru_cache(maxsize=65536)
+def is_timed(benchmark: str | None) -> bool:
+    """Whether jobs of a benchmark are timed, failed ones included. None: a program was sent. Jobs that are not
+    timed have no row in a data set; a failed profile has one, because its benchmark is a schedule's."""
+    return benchmark is None or _core.kind_of(benchmark) == "loop_schedule"
+
+
 def rows_of_file(path: str | Path, *, checked: bool = True) -> Iterator[Row]:
     """Rows of a database file, which a coordinator may be writing to, in the order of batches and
     finishing.
@@ -184,9 +191,7 @@ SELECT r.id AS result_id, c.id AS conditions_id, h.id AS hardware_id, k.id AS co
        c.threads, c.cache, c.policy, c.isolation, h.class AS hardware_class, h.model AS hardware_model,
        h.isa, h.microcode, h.clock_mhz AS reference_clock_mhz, h.peak_flop_per_second / 1e9 AS peak_gflops,
        k.llvm, k.tier, k.revision AS lowering, v.source AS source_name, v.suspect,
-       coalesce(o.result, 1) < 0  -- observed, not timed
-       OR CASE WHEN json_valid(j.options) THEN json_type(j.options, '$.observe') END IS NOT NULL  -- the same, failed
-         AS untimed
+       coalesce(o.result, 1) < 0 AS observed  -- not timed
 FROM outcomes o
 JOIN v_results v ON v.batch = o.batch AND v."index" = o.idx
 JOIN jobs j ON j.batch = o.batch AND j.idx = o.idx
@@ -204,7 +209,7 @@ def outcome_select(condition: str) -> str:
 
 def row_of_sql(found: sqlite3.Row, damaged: dict[str, set[str]]) -> Row | None:
     """The row; without figures if it is damaged. None: the job is not timed, and has no row in a data set."""
-    if found["untimed"]:
+    if found["observed"] or not is_timed(found["benchmark"]):
         return None
     return _corrupt(found, damaged) if _is_damaged(found, damaged) else _from_sql(found)
 
@@ -237,7 +242,7 @@ def rows_of_batches(client: Client, batches: Iterable[int]) -> Iterator[Row]:
     not timed have none."""
     for batch in batches:
         for outcome in client.outcomes(batch):
-            if outcome.observed is None:
+            if outcome.observed is None and is_timed(outcome.benchmark):
                 yield row_of(outcome)
 
 
