@@ -12,7 +12,7 @@ namespace loopfleet::storage {
 inline constexpr long kSchemaLock = 0x6c704674;  // "lpFt"
 
 // Makes the schema or runs the missing migrations, in one transaction, and makes it the schema that
-// this connection's statements mean. pqxx's exceptions pass through.
+// this connection's statements mean, without compiling their plans. pqxx's exceptions pass through.
 //   kInvalid  the schema is of a newer version
 Status BringToVersion(pqxx::connection& connection);
 

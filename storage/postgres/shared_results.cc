@@ -30,6 +30,7 @@ using Demand = decltype(DemandOf(ResultKey()));
 
 // A grade C within 5 % comes from contended samples only: its small spread is chance, as in
 // SQLite's ResultTable::Satisfies. Grades sort as letters.
+constexpr const char* kFindStatement = "find";
 constexpr const char* kFind = R"sql(
 SELECT t.n, replace(k.incarnation::text, '-', ''), o.batch, o.index, o.worker,
        (extract(epoch FROM o.finished_at) * 1000000)::bigint, o.flop_count, o.scratch_bytes,
@@ -132,6 +133,7 @@ Result<std::unique_ptr<SharedResults>> SharedResults::Open(const std::string& ur
   return Guarded("PostgreSQL", [&]() -> Opened {
     auto impl = std::make_unique<Impl>(url, incarnation);
     LF_TRY_VOID(BringToVersion(impl->connection));
+    impl->connection.prepare(kFindStatement, kFind);  // planning it takes longer than one answer
     return std::unique_ptr<SharedResults>(new SharedResults(std::move(impl)));
   });
 }
@@ -170,8 +172,8 @@ void SharedResults::Impl::Find(pqxx::transaction_base& work, std::span<const Res
   std::vector<std::string> trees;
   for (const std::size_t i : which) trees.push_back(PostgresBytes(keys[i].subject.bytes));
   const ResultKey& key = keys[which.front()];
-  const auto rows = work.exec_params(
-      kFind, PostgresList(trees), coordinator, PostgresText(key.hardware_class),
+  const auto rows = work.exec_prepared(
+      kFindStatement, PostgresList(trees), coordinator, PostgresText(key.hardware_class),
       PostgresText(key.compiler.llvm), PostgresText(LoweringText(key.compiler)), key.threads,
       std::string(EnumName(key.cache)), PostgresText(key.policy),
       std::string(EnumName(key.min_grade)), PostgresTime(key.measured_since), key.precision);
