@@ -36,10 +36,14 @@ llvm_semantics  csmith programs before and after random passes, random passes ov
              [--csmith 20] [--stress 100] [--mutations 100] [--passes 40] [--first 0]
 mirror       outcomes copied to PostgreSQL beside a COPY of the same rows into a plain table [--rows 1000000]
              [--benchmarks 1 10000]
+outage       PostgreSQL away for an hour: submissions before, during and after, lag, rows missing and doubled
+             [--minutes 60] [--beside 3]
 page         /metrics and the queue while 100 pages are watched live and 64 connections are half open [ROUNDS [JOBS]]
 python       messages, environments over a null backend, async against sync, fork, in Python
              [--seconds 3]; tests/python/make_environment.sh makes its environment
 queue        durable null jobs per second through the coordinator, beside redis lists, beanstalkd and NATS
+scale        both stores at so many rows: rows a second, a look-up, a start, bytes a row and v_best, beside plain tables
+             [--rows 1000000 10000000] [--benchmarks 10000] [--stores sqlite postgres]
 security     latency of a client while 50,000 hostile connections come in before authentication
              [--nice]
 store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
@@ -76,9 +80,11 @@ case "$name" in
   isolation) targets=(bench_isolation) ;;
   llvm) targets=(bench_llvm) ;;
   mirror) targets=(bench_store loopfleet-mirror) ;;
+  outage) targets=(loopfleet loopfleet-coordinator loopfleet-mirror loopfleet-worker) ;;
   page) targets=(bench_page loopfleet-coordinator) ;;
   editor | learned | python | llvm_agents | llvm_semantics | tensor | wasm) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
+  scale) targets=(bench_scale loopfleet-mirror) ;;
   security) targets=(bench_security loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;
   replay) targets=(bench_replay) ;;
@@ -100,7 +106,7 @@ fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2
-if [[ $name == mirror ]]; then
+if [[ $name == mirror || $name == outage || $name == scale ]]; then
   LOOPFLEET_BIN=build/release/bin exec python3 -B "bench/cases/$name.py" "$@"
 fi
 if [[ $name == editor || $name == learned || $name == llvm_agents || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then
