@@ -19,6 +19,11 @@ BIN = pathlib.Path(os.environ["LOOPFLEET_BIN"])
 PLAIN = ("CREATE TABLE plain (LIKE loopfleet.outcomes INCLUDING DEFAULTS);"
          "ALTER TABLE plain ADD PRIMARY KEY (coordinator, batch, sequence, finished_at);"
          "CREATE INDEX ON plain (tree_key) WHERE elapsed_ns IS NOT NULL")
+OUTCOMES_SIZE = ("SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits "
+                 "WHERE inhparent = 'loopfleet.outcomes'::regclass")
+BEST = "SELECT count(gflop_per_second) FROM loopfleet.v_best"
+PLAIN_BEST = ("SELECT count(*) FROM (SELECT DISTINCT ON (benchmark) benchmark FROM plain WHERE elapsed_ns IS NOT NULL "
+              "ORDER BY benchmark, elapsed_high_ns) best")
 
 
 def emit(case, value, unit, peer=None, peer_value=None, **details):
@@ -52,14 +57,11 @@ def measure(rows, benchmarks):
         plain = seconds(lambda: server.rows(f"COPY plain FROM '{copy}'"))
         peer = "COPY of the same rows into a plain table with the same indices, by psql"
         emit(f"outcomes copied, {there} rows, {benchmarks} benchmarks", there / took, "1/s", peer, there / plain)
-        size = int(server.value("SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits "
-                                "WHERE inhparent = 'loopfleet.outcomes'::regclass"))
+        size = int(server.value(OUTCOMES_SIZE))
         emit("bytes a row with indices", size / there, "B", "SQLite: the whole database",
              database.stat().st_size / there)
-        best = seconds(lambda: server.rows("SELECT count(gflop_per_second) FROM loopfleet.v_best"))
-        scan = seconds(lambda: server.rows(
-            "SELECT count(*) FROM (SELECT DISTINCT ON (benchmark) benchmark FROM plain WHERE elapsed_ns IS NOT NULL "
-            "ORDER BY benchmark, elapsed_high_ns) best"))
+        best = seconds(lambda: server.rows(BEST))
+        scan = seconds(lambda: server.rows(PLAIN_BEST))
         emit("all of v_best", best * 1e3, "ms", "the same from the plain table", scan * 1e3,
              benchmarks=int(server.value("SELECT count(*) FROM loopfleet.best")))
 

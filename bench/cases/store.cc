@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +18,8 @@
 #include "bench/peers/table_peer.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/scratch_dir.h"
-#include "bench/rigs/unique_tree.h"
+#include "bench/rigs/stopwatch.h"
+#include "bench/rigs/synthetic_rows.h"
 #include "common/base/random.h"
 #include "storage/sqlite/sqlite_reader.h"
 #include "storage/sqlite/sqlite_store.h"
@@ -27,172 +27,14 @@
 namespace loopfleet::bench {
 namespace {
 
-using storage::JobFinished;
 using storage::JobsAccepted;
 using storage::Store;
 using storage::StoreReader;
 using storage::Write;
-using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kGroup = 1'000;  // jobs in a message, outcomes in a transaction
-constexpr std::uint32_t kActions = 20;
-constexpr std::size_t kSamples = 15;
 constexpr std::uint32_t kMeasured = 200'000;  // rows per rate measurement
 constexpr int kLookups = 20'000;
 constexpr std::uint32_t kQueued = 1'000'000;
-
-struct CpuSeconds {
-  double user = 0;
-  double kernel = 0;
-};
-
-CpuSeconds CpuSecondsNow() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return {.user = seconds(usage.ru_utime), .kernel = seconds(usage.ru_stime)};
-}
-
-// Wall and processor time since construction.
-class Stopwatch {
- public:
-  double wall() const { return std::chrono::duration<double>(SteadyClock::now() - start_).count(); }
-  double kernel() const { return CpuSecondsNow().kernel - cpu_.kernel; }
-  double cpu() const { return CpuSecondsNow().user - cpu_.user + kernel(); }
-
- private:
-  SteadyClock::time_point start_ = SteadyClock::now();
-  CpuSeconds cpu_ = CpuSecondsNow();
-};
-
-JobSpec NullJob(std::uint64_t row, std::uint64_t benchmarks = 1) {
-  JobSpec job{.source = looptree::BenchmarkUri{
-                  fmt::format("benchmark://mm-v0/mm64_64_{}", 64 + row % benchmarks)}};
-  SplitMix64 random(row);
-  while (job.actions.size() < kActions) {
-    switch (random.Below(4)) {
-      case 0: job.actions.emplace_back(looptree::Down{}); break;
-      case 1: job.actions.emplace_back(looptree::Up{}); break;
-      case 2: job.actions.emplace_back(looptree::SwapDown{}); break;
-      default: job.actions.emplace_back(looptree::Split{2}); break;
-    }
-  }
-  return job;
-}
-
-Conditions SomeConditions() {
-  return {.hardware = {.hardware_class = "cpu:AuthenticAMD:25.1.1:avx2",
-                       .model = "AMD EPYC 7B13",
-                       .isa = "avx2",
-                       .microcode = "0xa0011d5",
-                       .host = "bench",
-                       .kernel = "Linux"},
-          .compiler = {.llvm = "19.1.7", .tier = "general", .revision = "1"},
-          .policy = "fixed15x60us",
-          .isolation = "process+rlimits"};
-}
-
-std::string WorkerOf(std::uint64_t row) { return fmt::format("bench-worker-{}", 10 + row % 10); }
-
-// A job's outcome as made from a worker's report.
-Outcome MeasuredOutcome(std::uint64_t row, std::uint64_t tree) {
-  Measurement measurement{.elapsed_ns = 5000.125 + static_cast<double>(row % 1000) / 3,
-                          .elapsed_low_ns = 4990.5,
-                          .elapsed_high_ns = 5010.125,
-                          .elapsed_min_ns = 4980.0 + static_cast<double>(row % 7) / 3,
-                          .elapsed_mean_ns = 5001.0 / 3,
-                          .spread = 0.004,
-                          .grade = Grade::kA,
-                          .iterations_per_sample = 12};
-  for (std::size_t i = 0; i < kSamples; ++i) {
-    measurement.samples_ns.push_back(5000.0 + static_cast<double>(row % 1000 + i) / 7);
-  }
-  measurement.sample_flags.assign(kSamples, kSampleAccepted);
-  Outcome outcome{.attempts = 1,
-                  .worker = WorkerOf(row),
-                  .finished_at = WallTime(Nanos(1'700'000'000'000'000'000)) +
-                                 Nanos(static_cast<std::int64_t>(row) * 1000)};
-  outcome.evaluation = {.verdict = std::move(measurement),
-                        .subject = UniqueTree(tree),
-                        .flop_count = 524'288,
-                        .conditions = SomeConditions(),
-                        .scratch_bytes = 4096,
-                        .code_hash = "0123456789abcdef0123456789abcdef"};
-  for (const Stage stage : kStages) outcome.evaluation.stages[stage] = Nanos(100'000 + row % 1000);
-  return outcome;
-}
-
-// Batches of kGroup jobs, one after another: accepted in one transaction, finished in the next.
-class Ingest {
- public:
-  // `batches`: batches already stored, of kGroup rows each. `trees`: how many distinct trees the
-  // rows have; 0: each row has its own. `benchmarks`: the same of benchmarks.
-  explicit Ingest(Store& store, std::uint64_t batches, std::uint64_t trees = 0,
-                  std::uint64_t benchmarks = 1)
-      : store_(store),
-        batch_(batches),
-        row_(batches * kGroup),
-        trees_(trees),
-        benchmarks_(benchmarks) {}
-
-  struct Cost {
-    double wall = 0;
-    double cpu = 0;
-    double kernel = 0;  // of cpu
-    std::uint64_t jobs = 0;
-  };
-
-  // The cost excludes constructing the jobs and outcomes.
-  Result<Cost> Add(std::uint64_t jobs) {
-    Cost cost;
-    while (cost.jobs < jobs) {
-      std::vector<Write> accept = {Accept()};
-      std::vector<Write> finish = Finish();
-      const Stopwatch watch;
-      LF_TRY_VOID(store_.Apply(accept));
-      LF_TRY_VOID(store_.Apply(finish));
-      cost.wall += watch.wall();
-      cost.cpu += watch.cpu();
-      cost.kernel += watch.kernel();
-      cost.jobs += kGroup;
-    }
-    return cost;
-  }
-
-  JobsAccepted Accept() {
-    JobsAccepted accepted{.batch = {++batch_},
-                          .request_id = Uuid::Random(),
-                          .request_digest = std::string(16, 'd'),
-                          .accepted_at = WallTime(Nanos(1'700'000'000'000'000'000))};
-    for (std::uint32_t i = 0; i < kGroup; ++i) {
-      accepted.jobs.push_back(NullJob(row_ + i, benchmarks_));
-      accepted.replayed.push_back(storage::ReplayResult{.subject = UniqueTree(TreeOf(row_ + i))});
-    }
-    return accepted;
-  }
-
- private:
-  std::uint64_t TreeOf(std::uint64_t row) const { return trees_ == 0 ? row : row % trees_; }
-
-  std::vector<Write> Finish() {
-    std::vector<Write> writes;
-    for (std::uint32_t i = 0; i < kGroup; ++i, ++row_) {
-      Outcome outcome = MeasuredOutcome(row_, TreeOf(row_));
-      outcome.job = {{batch_}, i};
-      outcome.sequence = i + 1;
-      writes.push_back(JobFinished{std::move(outcome)});
-    }
-    return writes;
-  }
-
-  Store& store_;
-  std::uint64_t batch_ = 0;
-  std::uint64_t row_ = 0;
-  const std::uint64_t trees_;
-  const std::uint64_t benchmarks_;
-};
 
 std::string SizeName(std::uint64_t rows) {
   return rows == 0           ? "empty"
@@ -211,22 +53,12 @@ void PrintRate(const std::string& name, double count, double wall, double cpu,
          .details = {{"cpu_us_each", cpu / count * 1e6}}});
 }
 
-storage::ResultKey KeyFor(std::uint64_t row) {
-  const Conditions conditions = SomeConditions();
-  return {.subject = UniqueTree(row),
-          .hardware_class = conditions.hardware.hardware_class,
-          .compiler = conditions.compiler,
-          .threads = conditions.threads,
-          .cache = conditions.cache,
-          .policy = conditions.policy};
-}
-
 // Looks up kLookups random rows of [from, from + rows). `expected`: whether they are stored.
 Status LookUp(StoreReader& reader, const std::string& name, std::uint64_t from, std::uint64_t rows,
               bool expected, const PeerRate& peer) {
   SplitMix64 random(7);
   std::vector<storage::ResultKey> keys;
-  for (int i = 0; i < kLookups; ++i) keys.push_back(KeyFor(from + random.Below(rows)));
+  for (int i = 0; i < kLookups; ++i) keys.push_back(KeyOfTree(from + random.Below(rows)));
   const Stopwatch watch;
   for (const auto& key : keys) {
     LF_TRY(const auto found, reader.FindResult(key));
@@ -284,7 +116,7 @@ class Repeats {
                           .new_batch = message == 0,
                           .closes_batch = false,
                           .first_index = static_cast<std::uint32_t>(message * kGroup)};
-    for (std::uint32_t i = 0; i < kGroup; ++i) accepted.jobs.push_back(NullJob(i % 100));
+    for (std::uint32_t i = 0; i < kGroup; ++i) accepted.jobs.push_back(JobOfRow(i % 100));
     return accepted;
   }
 
@@ -310,10 +142,10 @@ Status MeasureRepeats() {
   LF_TRY(const auto scratch, CreateScratchDir());
   const std::filesystem::path& directory = scratch.path();
   LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
-  LF_TRY_VOID(Ingest(*store, 0).Add(kGroup));
+  LF_TRY_VOID(Ingest(*store, {}).Add(kGroup));
   LF_TRY(const auto reader,
          storage::SqliteReader::Open(directory / "store.db", store->result_keys()));
-  LF_TRY(auto answer, reader->FindResult(KeyFor(0)));
+  LF_TRY(auto answer, reader->FindResult(KeyOfTree(0)));
   if (answer == nullptr) return Fail(ErrorKind::kCorrupt, "a lookup went wrong");
   Repeats repeats(*store, 1'000'000'000, std::move(answer));
   LF_TRY(const auto cost, repeats.Add(2 * kMeasured));
@@ -331,13 +163,13 @@ Status MeasureOneTree(std::uint64_t rows) {
   LF_TRY(const auto scratch, CreateScratchDir());
   const std::filesystem::path& directory = scratch.path();
   LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
-  Ingest ingest(*store, 0, 1);
+  Ingest ingest(*store, {.trees = 1});
   LF_TRY_VOID(ingest.Add(rows));
   LF_TRY(const auto reader,
          storage::SqliteReader::Open(directory / "store.db", store->result_keys()));
-  storage::ResultKey precise = KeyFor(0);
+  storage::ResultKey precise = KeyOfTree(0);
   precise.precision = 1e-6;
-  storage::ResultKey recent = KeyFor(0);
+  storage::ResultKey recent = KeyOfTree(0);
   recent.measured_since = MeasuredOutcome(rows, 0).finished_at;
   constexpr int kEach = 10;
   for (const auto& [name, key] :
@@ -362,7 +194,7 @@ Status MeasureSuspicion(std::uint64_t rows) {
   LF_TRY(const auto scratch, CreateScratchDir());
   const std::filesystem::path& directory = scratch.path();
   LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
-  Ingest ingest(*store, 0);
+  Ingest ingest(*store, {});
   LF_TRY_VOID(ingest.Add(rows));
   const std::vector<Write> suspected = {
       storage::ResultsSuspected{.worker = WorkerOf(0), .reason = "its canaries drifted"}};
@@ -387,7 +219,7 @@ Status MeasureIngest(const std::vector<std::uint64_t>& sizes) {
   const std::filesystem::path& directory = scratch.path();
   LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
   LF_TRY(auto peer, TablePeer::Open(directory / "peer.db"));
-  Ingest ingest(*store, 0);
+  Ingest ingest(*store, {});
   std::uint64_t rows = 0;
   for (const std::uint64_t size : sizes) {
     if (size > rows) {
@@ -422,7 +254,7 @@ Status MeasureRecovery() {
   const std::filesystem::path& directory = scratch.path();
   {
     LF_TRY(auto store, storage::SqliteStore::Open(directory / "store.db"));
-    Ingest ingest(*store, 0);
+    Ingest ingest(*store, {});
     Stopwatch watch;
     double wall = 0;
     double cpu = 0;
@@ -454,7 +286,7 @@ Status MeasureGrowth(std::uint64_t rows, const std::filesystem::path& file,
   LF_TRY(auto store, storage::SqliteStore::Open(file));
   LF_TRY(const auto recovery, store->RecoverBatches());
   const std::uint64_t batches = recovery.next_batch - 1;
-  Ingest ingest(*store, batches, /*trees=*/0, benchmarks);
+  Ingest ingest(*store, {.batches = batches, .benchmarks = benchmarks});
   for (std::uint64_t row = 0; row < rows; row += kMeasured) {
     LF_TRY(const auto cost, ingest.Add(kMeasured));
     const auto jobs = static_cast<double>(cost.jobs);

@@ -1,5 +1,7 @@
 #include "bench/peers/table_peer.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <chrono>
 
@@ -21,8 +23,9 @@ std::array<std::uint64_t, 2> KeyOf(std::uint64_t row) {
 
 }  // namespace
 
-Result<TablePeer> TablePeer::Open(const std::filesystem::path& path) {
+Result<TablePeer> TablePeer::Open(const std::filesystem::path& path, std::uint64_t benchmarks) {
   TablePeer peer;
+  peer.benchmarks_ = benchmarks;
   sqlite3* database = nullptr;
   const int code = sqlite3_open(path.c_str(), &database);
   peer.database_.reset(database);
@@ -30,13 +33,14 @@ Result<TablePeer> TablePeer::Open(const std::filesystem::path& path) {
   LF_TRY_VOID(peer.Run(R"sql(
     PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;
     PRAGMA wal_autocheckpoint = 8192;
-    CREATE TABLE results (id INTEGER PRIMARY KEY, batch INTEGER, idx INTEGER, tree_key BLOB,
+    CREATE TABLE IF NOT EXISTS results (id INTEGER PRIMARY KEY, batch INTEGER, idx INTEGER, tree_key BLOB,
                           benchmark TEXT, actions TEXT, elapsed_ns REAL, gflops REAL, samples BLOB,
                           worker TEXT, finished_at INTEGER);
-    CREATE INDEX by_key ON results (tree_key);
-    CREATE INDEX by_job ON results (batch, idx);
-    CREATE INDEX by_time ON results (finished_at);
+    CREATE INDEX IF NOT EXISTS by_key ON results (tree_key);
+    CREATE INDEX IF NOT EXISTS by_job ON results (batch, idx);
+    CREATE INDEX IF NOT EXISTS by_time ON results (finished_at);
   )sql"));
+  LF_TRY(peer.rows_, peer.Number("SELECT coalesce(max(id) + 1, 0) FROM results"));
   LF_TRY(peer.insert_, peer.Prepare("INSERT INTO results VALUES (?,?,?,?,?,?,?,?,?,?,?)"));
   LF_TRY(peer.look_up_, peer.Prepare("SELECT * FROM results WHERE tree_key = ?"));
   return peer;
@@ -55,6 +59,20 @@ Result<std::unique_ptr<sqlite3_stmt, TablePeer::Close>> TablePeer::Prepare(const
   return std::unique_ptr<sqlite3_stmt, Close>(statement);
 }
 
+Result<std::uint64_t> TablePeer::Number(const char* sql) {
+  LF_TRY(const auto statement, Prepare(sql));
+  if (sqlite3_step(statement.get()) == SQLITE_ROW) {
+    return static_cast<std::uint64_t>(sqlite3_column_int64(statement.get(), 0));
+  }
+  return Fail(ErrorKind::kSystem, sqlite3_errmsg(database_.get()));
+}
+
+Result<std::uint64_t> TablePeer::CountBest() {
+  return Number(
+      "SELECT count(gflops) FROM "
+      "(SELECT benchmark, max(gflops) AS gflops, actions FROM results GROUP BY benchmark)");
+}
+
 Result<double> TablePeer::Insert(std::uint64_t rows, std::uint32_t rows_per_transaction) {
   constexpr std::array<double, 15> kSamples{5000.25};
   constexpr char kActions[] =
@@ -71,7 +89,9 @@ Result<double> TablePeer::Insert(std::uint64_t rows, std::uint32_t rows_per_tran
       sqlite3_bind_int64(row, 2, number / rows_per_transaction);
       sqlite3_bind_int64(row, 3, number % rows_per_transaction);
       sqlite3_bind_blob(row, 4, key.data(), sizeof key, SQLITE_STATIC);
-      sqlite3_bind_text(row, 5, "benchmark://mm-v0/mm64_64_64", -1, SQLITE_STATIC);
+      const std::string benchmark =
+          fmt::format("benchmark://mm-v0/mm64_64_{}", 64 + rows_ % benchmarks_);
+      sqlite3_bind_text(row, 5, benchmark.c_str(), -1, SQLITE_STATIC);
       sqlite3_bind_text(row, 6, kActions, sizeof kActions - 1, SQLITE_STATIC);
       sqlite3_bind_double(row, 7, 5000.25 + static_cast<double>(rows_ % 1000));
       sqlite3_bind_double(row, 8, 104.8);
