@@ -14,6 +14,7 @@
 #include "common/base/content_key.h"
 #include "common/base/enum_names.h"
 #include "common/job/outcome_json.h"
+#include "storage/postgres/best_rows.h"
 #include "storage/postgres/conditions_row.h"
 #include "storage/postgres/connection.h"
 #include "storage/postgres/outcome_row.h"
@@ -54,7 +55,6 @@ struct PostgresArchive::Impl {
   bool MovePosition(pqxx::work& work, const FeedPosition& before, const FeedPosition& after);
   void Copy(pqxx::work& work, const std::vector<Outcome>& outcomes);
   void NoteDoubts(pqxx::work& work, const std::vector<Doubt>& doubts);
-  void NoteBest(pqxx::work& work, const std::vector<Outcome>& outcomes);
 
   pqxx::connection connection;
   const Uuid incarnation;
@@ -62,6 +62,7 @@ struct PostgresArchive::Impl {
   std::int64_t appends = 0;              // coordinators.appends, as this last saw it
   std::map<ContentKey, int> conditions;  // conditions.id by key
   std::set<Month> months;                // that have a partition
+  BestRows best;
 };
 
 PostgresArchive::PostgresArchive(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -85,6 +86,7 @@ void PostgresArchive::Impl::Register(const std::string& name) {
       "ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name RETURNING id",
       incarnation.ToString(), PostgresText(name));
   coordinator = row[0].as<int>();
+  best.EnterFormer(work);
   work.commit();
 }
 
@@ -117,7 +119,7 @@ Status PostgresArchive::Append(const FeedPosition& before, const FeedStep& step,
     impl_->MakePartitions(work, step.outcomes);
     impl_->Copy(work, step.outcomes);
     impl_->NoteDoubts(work, doubts);
-    impl_->NoteBest(work, step.outcomes);
+    impl_->best.Note(work, impl_->coordinator, step.outcomes);
     work.commit();
     ++impl_->appends;
     for (const Outcome& outcome : step.outcomes) impl_->months.insert(MonthOf(outcome.finished_at));
@@ -202,7 +204,7 @@ void PostgresArchive::Impl::Copy(pqxx::work& work, const std::vector<Outcome>& o
   stream.complete();
 }
 
-// A figure in doubt leaves `best`, which gets the next one that comes.
+// A figure in doubt leaves `best`.
 void PostgresArchive::Impl::NoteDoubts(pqxx::work& work, const std::vector<Doubt>& doubts) {
   if (doubts.empty()) return;
   Json found = Json::array();
@@ -217,64 +219,11 @@ void PostgresArchive::Impl::NoteDoubts(pqxx::work& work, const std::vector<Doubt
       "WITH found AS (INSERT INTO doubts SELECT * FROM jsonb_to_recordset($1::jsonb) AS f "
       "(tree_key bytea, measured_at timestamptz, worker text, flagged_at timestamptz, reason text) "
       "ON CONFLICT DO NOTHING RETURNING *) "
-      "DELETE FROM best b USING found d, outcomes o WHERE o.tree_key = d.tree_key AND "
-      "o.elapsed_ns IS NOT NULL AND o.finished_at = d.measured_at AND o.worker = d.worker AND "
-      "(b.coordinator, b.batch, b.sequence) = (o.coordinator, o.batch, o.sequence)",
+      "DELETE FROM best b USING found d WHERE "
+      "(b.tree_key, b.finished_at, b.worker) = (d.tree_key, d.measured_at, d.worker)",
       PostgresJson(found));
   work.exec_params0("UPDATE coordinators SET last_doubt = $2 WHERE id = $1", coordinator,
                     doubts.back().number);
-}
-
-// The fastest of each benchmark and conditions in these outcomes: one statement, however many
-// benchmarks they have. It reads no outcome back: a plan that scans them would get slower with
-// each.
-void PostgresArchive::Impl::NoteBest(pqxx::work& work, const std::vector<Outcome>& outcomes) {
-  std::map<std::pair<std::string, std::string>, const Outcome*> fastest;
-  const auto high = [](const Outcome& outcome) {
-    return outcome.evaluation.measurement().elapsed_high_ns;
-  };
-  for (const Outcome& outcome : outcomes) {
-    const Evaluation& evaluation = outcome.evaluation;
-    const bool counts = outcome.source == OutcomeSource::kMeasured && evaluation.is_timed() &&
-                        !evaluation.same_code && evaluation.measurement().grade != Grade::kD;
-    if (!counts) continue;
-    std::string benchmark =
-        std::visit([](const auto& source) { return PostgresText(source.text); }, outcome.benchmark);
-    std::string place = PostgresText(PlaceText(*evaluation.conditions));
-    const Outcome*& best = fastest[{std::move(benchmark), std::move(place)}];
-    if (best == nullptr || high(outcome) < high(*best)) best = &outcome;
-  }
-  if (fastest.empty()) return;
-  Json found = Json::array();
-  for (const auto& [place, outcome] : fastest) {
-    const Conditions& had = *outcome->evaluation.conditions;
-    found.push_back({{"benchmark", place.first},
-                     {"hardware_class", had.hardware.hardware_class},
-                     {"threads", had.threads},
-                     {"cache", EnumName(had.cache)},
-                     {"batch", outcome->job.batch.value},
-                     {"sequence", outcome->sequence},
-                     {"finished_at", PostgresTime(outcome->finished_at)},
-                     {"elapsed_high_ns", high(*outcome)},
-                     {"tree_key", PostgresBytes(outcome->evaluation.subject->bytes)},
-                     {"worker", PostgresText(outcome->worker)}});
-  }
-  work.exec_params0(
-      "WITH found AS (SELECT md5(benchmark)::uuid AS benchmark_key, f.* "
-      "FROM jsonb_to_recordset($2::jsonb) AS f (benchmark text, hardware_class text, "
-      "threads integer, cache text, batch bigint, sequence bigint, finished_at timestamptz, "
-      "elapsed_high_ns double precision, tree_key bytea, worker text)) "
-      "INSERT INTO best SELECT benchmark_key, hardware_class, threads, cache, $1, batch, sequence, "
-      "finished_at, elapsed_high_ns FROM found WHERE NOT EXISTS (SELECT FROM best b WHERE "
-      "(b.benchmark_key, b.hardware_class, b.threads, b.cache) = (found.benchmark_key, "
-      "found.hardware_class, found.threads, found.cache) AND "
-      "b.elapsed_high_ns <= found.elapsed_high_ns) AND NOT EXISTS (SELECT FROM doubts d WHERE "
-      "(d.tree_key, d.measured_at, d.worker) = (found.tree_key, finished_at, found.worker)) "
-      "ON CONFLICT (benchmark_key, hardware_class, threads, cache) DO UPDATE SET "
-      "coordinator = excluded.coordinator, batch = excluded.batch, sequence = excluded.sequence, "
-      "finished_at = excluded.finished_at, elapsed_high_ns = excluded.elapsed_high_ns "
-      "WHERE excluded.elapsed_high_ns < best.elapsed_high_ns",
-      coordinator, PostgresJson(found));
 }
 
 }  // namespace loopfleet::storage

@@ -1,15 +1,22 @@
-// PostgreSQL answers a look-up as SQLite does: random figures in both, random questions to both.
-// Runs under with_server.py, which starts the server.
+// PostgreSQL answers look-ups, and says which schedules are the best, as SQLite does: random
+// figures in both, random questions to both. Runs under with_server.py, which starts the server.
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <pqxx/pqxx>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/random.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/key.h"
 #include "storage/outcome_feed.h"
 #include "storage/postgres/archive.h"
 #include "storage/postgres/shared_results.h"
@@ -127,6 +134,197 @@ TEST_F(SameAnswers, AsSqlite) {
   const auto none = (*own)->Find(keys);
   ASSERT_TRUE(none) << none.error().message;
   for (const StoredAnswer& answer : *none) EXPECT_EQ(answer, nullptr);
+}
+
+// A product of matrices, as the name of a benchmark and as IR text with other names: one program.
+class Program {
+ public:
+  explicit Program(int size) : uri_{fmt::format("benchmark://mm-v0/mm8_8_{}", size)} {
+    const auto opened = looptree::OpenBenchmark(uri_);
+    LF_CHECK(opened.has_value(), "{} is no benchmark", uri_.text);
+    key_ = looptree::ProgramKeyOf(opened->start.program());
+    ir_.text = looptree::IrTextOf(opened->start);
+    ir_.text.replace(ir_.text.find("v:m"), 3, "v:rows");
+  }
+  const ProgramKey& key() const { return key_; }
+  JobSpec Spec(bool as_ir) const {
+    return {.source = as_ir ? looptree::Source(ir_) : looptree::Source(uri_),
+            .actions = {looptree::Down{}}};
+  }
+
+ private:
+  looptree::BenchmarkUri uri_;
+  looptree::IrText ir_;
+  ProgramKey key_;
+};
+
+class SameBest : public SameAnswers {
+ protected:
+  static constexpr int kTreesOfProgram = 7;  // fewer than are kept, so that each counts
+  static inline const std::vector<Program> programs{Program(10), Program(11), Program(12)};
+
+  void SetUp() override {
+    SameAnswers::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    connection_ = std::make_unique<pqxx::connection>(url_);
+  }
+
+  static Outcome Measured(std::uint64_t batch, const JobSpec& spec, std::uint8_t tree,
+                          double elapsed_ns, const std::string& hardware_class) {
+    Evaluation evaluation = SomeMeasurement(tree);
+    std::get<Measurement>(evaluation.verdict).elapsed_ns = elapsed_ns;
+    evaluation.conditions->hardware.hardware_class = hardware_class;
+    evaluation.conditions->threads = 1;
+    evaluation.conditions->cache = CacheState::kWarm;
+    Outcome outcome = SomeOutcome({.batch = batch}, spec, evaluation);
+    outcome.finished_at = kThen + std::chrono::minutes(batch);
+    return outcome;
+  }
+
+  using Answer = std::vector<std::tuple<std::string, double, std::uint64_t>>;  // tree, ns, batch
+  Answer Here(const BestQuery& query) {
+    const auto found = OpenReader()->FindBest(query).value();
+    Answer answer;
+    for (const BestSchedule& best : found) {
+      answer.emplace_back(best.measured.evaluation.subject->ToString(),
+                          best.measured.evaluation.measurement().elapsed_ns, best.job.batch.value);
+    }
+    return answer;
+  }
+  Answer There(const BestQuery& query) {
+    pqxx::nontransaction work(*connection_);
+    Answer answer;
+    for (const auto& row :
+         work.exec_params("SELECT encode(tree_key, 'hex'), elapsed_ns, batch FROM loopfleet.best "
+                          "WHERE program = decode($1, 'hex') AND threads = $2 AND cache = $3 "
+                          "AND ($4 = '' OR hardware_class = $4) ORDER BY elapsed_ns LIMIT $5",
+                          query.program.ToString(), query.threads,
+                          std::string(EnumName(query.cache)), query.hardware_class, query.max)) {
+      answer.emplace_back(row[0].as<std::string>(), row[1].as<double>(),
+                          row[2].as<std::uint64_t>());
+    }
+    return answer;
+  }
+
+  std::unique_ptr<pqxx::connection> connection_;
+};
+
+TEST_F(SameBest, AsSqlite) {
+  SplitMix64 random(30);
+  {
+    const auto store = OpenStore();
+    for (std::uint64_t batch = 1; batch <= 200; ++batch) {
+      const std::size_t number = random.Below(programs.size());
+      const Program& program = programs[number];
+      const JobSpec spec = program.Spec(random.Below(2) == 0);
+      const auto tree =
+          static_cast<std::uint8_t>(100 + 10 * number + random.Below(kTreesOfProgram));
+      Outcome outcome = Measured(
+          batch, spec, tree,
+          1'000.0 + static_cast<double>(random.Below(500)) + static_cast<double>(batch) / 1e3,
+          random.Below(2) == 0 ? "a best class" : "another best class");
+      auto& measurement = std::get<Measurement>(outcome.evaluation.verdict);
+      measurement.grade = static_cast<Grade>(random.Below(4));
+      outcome.evaluation.conditions->threads = 1 + static_cast<std::uint32_t>(random.Below(2));
+      outcome.evaluation.same_code = random.Below(8) == 0;
+      std::vector<Write> writes = {SomeBatch(batch, {spec}),
+                                   JobFinished{.outcome = outcome, .program = program.key()}};
+      if (random.Below(5) == 0) {
+        writes.push_back(
+            ResultDoubted{.job = outcome.job, .flagged_at = kThen, .reason = "a test"});
+      }
+      ASSERT_TRUE(store->Apply(writes));
+    }
+  }
+  CopyToPostgres(Uuid::Random());
+
+  int found = 0;
+  for (int i = 0; i < 600; ++i) {
+    SCOPED_TRACE(i);
+    BestQuery query{.program = random.Below(20) == 0
+                                   ? SomeKey(1)
+                                   : programs[random.Below(programs.size())].key(),
+                    .threads = 1 + static_cast<std::uint32_t>(random.Below(3)),
+                    .cache = random.Below(20) == 0 ? CacheState::kCold : CacheState::kWarm,
+                    .max = 1 + random.Below(2 * kTreesOfProgram)};
+    const auto which = random.Below(4);
+    if (which != 0) query.hardware_class = which == 1 ? "another best class" : "a best class";
+    const Answer here = Here(query);
+    EXPECT_EQ(There(query), here);
+    found += here.empty() ? 0 : 1;
+  }
+  EXPECT_GT(found, 300);
+  EXPECT_LT(found, 500);
+}
+
+TEST_F(SameBest, OfTwoCoordinatorsAndTwoTextsThereIsOne) {
+  const Program program(20);
+  const std::string hardware_class = "class of two coordinators";
+  const auto copy = [&](const Outcome& outcome) {
+    auto archive =
+        PostgresArchive::Open({.url = url_, .incarnation = Uuid::Random(), .name = "a test"});
+    ASSERT_TRUE(archive) << archive.error().message;
+    ASSERT_TRUE((*archive)->Position());
+    const FeedStep step{.outcomes = {outcome}, .after = {.last = outcome.job.batch}};
+    const Status appended = (*archive)->Append({}, step, {});
+    ASSERT_TRUE(appended) << appended.error().message;
+  };
+  const auto best = [&] {
+    pqxx::nontransaction work(*connection_);
+    const auto rows = work.exec_params(
+        "SELECT batch, elapsed_ns FROM loopfleet.v_best WHERE hardware_class = $1", hardware_class);
+    EXPECT_EQ(rows.size(), 1);
+    return std::pair(rows[0][0].as<int>(), rows[0][1].as<double>());
+  };
+  copy(Measured(1, program.Spec(false), 150, 300, hardware_class));
+  copy(Measured(2, program.Spec(true), 151, 200, hardware_class));
+  EXPECT_EQ(best(), std::pair(2, 200.0));
+  copy(Measured(3, program.Spec(false), 151, 250, hardware_class));  // the newest figure counts
+  EXPECT_EQ(best(), std::pair(3, 250.0));
+  for (std::uint8_t i = 0; i < 20; ++i) {
+    copy(Measured(4 + i, program.Spec(i % 2 == 0), 160 + i, 1'000.0 + i, hardware_class));
+  }
+  EXPECT_EQ(best(), std::pair(3, 250.0));
+  pqxx::nontransaction work(*connection_);
+  EXPECT_EQ(work.exec_params1("SELECT count(*) FROM loopfleet.best WHERE hardware_class = $1 AND "
+                              "elapsed_ns <= 1005",
+                              hardware_class)[0]
+                .as<int>(),
+            8);
+}
+
+// As version 2 kept them, each text for itself.
+TEST_F(SameBest, FormerRowsAreEntered) {
+  const Program program(21);
+  const std::string hardware_class = "a former class";
+  const auto open = [&] {
+    auto archive =
+        PostgresArchive::Open({.url = url_, .incarnation = Uuid::Random(), .name = "a test"});
+    LF_CHECK(archive.has_value(), "{}", archive.error().message);
+    return *std::move(archive);
+  };
+  const auto archive = open();
+  const std::vector<Outcome> outcomes = {Measured(1, program.Spec(false), 190, 300, hardware_class),
+                                         Measured(2, program.Spec(true), 191, 200, hardware_class)};
+  ASSERT_TRUE(archive->Position());
+  ASSERT_TRUE(archive->Append({}, {.outcomes = outcomes, .after = {.last = {2}}}, {}));
+  {
+    pqxx::work work(*connection_);
+    work.exec("SET LOCAL search_path TO loopfleet");
+    work.exec(
+        "CREATE TABLE former AS SELECT md5(o.benchmark)::uuid AS benchmark_key, b.hardware_class, "
+        "b.threads, b.cache, coordinator, batch, sequence, finished_at, o.elapsed_high_ns "
+        "FROM best b JOIN outcomes o USING (coordinator, batch, sequence, finished_at)");
+    work.exec("DROP VIEW v_best; DROP TABLE best; ALTER TABLE former RENAME TO best");
+    work.exec("CREATE VIEW v_best AS SELECT * FROM best; UPDATE schema_version SET version = 2");
+    work.commit();
+  }
+  open();
+  const BestQuery query{.program = program.key(), .hardware_class = hardware_class, .max = 8};
+  const Answer entered = {{SomeKey(191).ToString(), 200, 2}, {SomeKey(190).ToString(), 300, 1}};
+  EXPECT_EQ(There(query), entered);
+  pqxx::nontransaction work(*connection_);
+  EXPECT_TRUE(work.exec1("SELECT to_regclass('loopfleet.former_best')")[0].is_null());
 }
 
 }  // namespace
