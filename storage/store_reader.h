@@ -101,6 +101,9 @@ class StoreReader {
   virtual Result<std::optional<StoredBatch>> FindBatch(BatchId batch) = 0;
   // As Store::incarnation().
   virtual Result<Uuid> Incarnation() = 0;
+  // The lowest number that a new batch of this incarnation may have. Those below are of earlier
+  // ones: they came with the snapshot that was restored.
+  virtual Result<BatchId> FirstOwnBatch() = 0;
   // Whether FindBatch() finds none because the batch was removed when it was old.
   virtual Result<bool> WasPruned(BatchId batch) = 0;
   // The newest batch of a client. The coordinator's own batches have a nil client and do not count.

@@ -85,11 +85,13 @@ Status Run(const MirrorOptions& options) {
   signals->Watch([&] { stop = true; });
   LF_TRY(const auto reader, storage::OpenReader(options.database));
   LF_TRY(const Uuid incarnation, reader->Incarnation());
+  LF_TRY(const BatchId first_own_batch, reader->FirstOwnBatch());
   StatusLines lines(clock);
   Mirror mirror(
       *reader, clock,
       {.archive = {.url = options.results,
                    .incarnation = incarnation,
+                   .first_own_batch = first_own_batch,
                    .name = fmt::format("{}:{}", HostName(),
                                        std::filesystem::absolute(options.database).native())},
        .most_rows = options.rows,

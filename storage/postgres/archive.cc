@@ -47,17 +47,20 @@ std::string PlaceText(const Conditions& conditions) {
 struct PostgresArchive::Impl {
   explicit Impl(const Options& options)
       : connection(ConnectionText(options.url, "loopfleet-mirror")),
-        incarnation(options.incarnation) {}
+        incarnation(options.incarnation),
+        first_own_batch(options.first_own_batch) {}
 
   void Register(const std::string& name);
   int ConditionsId(pqxx::work& work, const Conditions& conditions);
   void MakePartitions(pqxx::work& work, const std::vector<Outcome>& outcomes);
+  std::vector<Outcome> WithoutCopied(pqxx::work& work, const std::vector<Outcome>& outcomes);
   bool MovePosition(pqxx::work& work, const FeedPosition& before, const FeedPosition& after);
   void Copy(pqxx::work& work, const std::vector<Outcome>& outcomes);
   void NoteDoubts(pqxx::work& work, const std::vector<Doubt>& doubts);
 
   pqxx::connection connection;
   const Uuid incarnation;
+  const BatchId first_own_batch;
   int coordinator = 0;                   // coordinators.id
   std::int64_t appends = 0;              // coordinators.appends, as this last saw it
   std::map<ContentKey, int> conditions;  // conditions.id by key
@@ -116,15 +119,51 @@ Status PostgresArchive::Append(const FeedPosition& before, const FeedStep& step,
     if (!impl_->MovePosition(work, before, step.after)) {
       return Fail(ErrorKind::kExists, "another mirror writes this coordinator's outcomes");
     }
-    impl_->MakePartitions(work, step.outcomes);
-    impl_->Copy(work, step.outcomes);
+    const std::vector<Outcome> outcomes = impl_->WithoutCopied(work, step.outcomes);
+    impl_->MakePartitions(work, outcomes);
+    impl_->Copy(work, outcomes);
     impl_->NoteDoubts(work, doubts);
-    impl_->best.Note(work, impl_->coordinator, step.outcomes);
+    impl_->best.Note(work, impl_->coordinator, outcomes);
     work.commit();
     ++impl_->appends;
-    for (const Outcome& outcome : step.outcomes) impl_->months.insert(MonthOf(outcome.finished_at));
+    for (const Outcome& outcome : outcomes) impl_->months.insert(MonthOf(outcome.finished_at));
     return {};
   });
+}
+
+// Leaves out what an earlier incarnation of a restored database has copied. What it finished after
+// the snapshot has another moment, so that is another outcome, even of the same job.
+std::vector<Outcome> PostgresArchive::Impl::WithoutCopied(pqxx::work& work,
+                                                          const std::vector<Outcome>& outcomes) {
+  Json inherited = Json::array();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const Outcome& outcome = outcomes[i];
+    if (outcome.job.batch >= first_own_batch) continue;
+    inherited.push_back({{"n", i},
+                         {"batch", outcome.job.batch.value},
+                         {"index", outcome.job.index},
+                         {"sequence", outcome.sequence},
+                         {"finished_at", PostgresTime(outcome.finished_at)},
+                         {"worker", PostgresText(outcome.worker)}});
+  }
+  if (inherited.empty()) return outcomes;
+  std::set<std::size_t> copied;
+  // LATERAL and LIMIT: each is one look into the primary key, whatever the planner thinks of sizes.
+  for (const auto& row : work.exec_params(
+           "SELECT f.n FROM jsonb_to_recordset($1::jsonb) AS f (n integer, batch bigint, "
+           "index integer, sequence bigint, finished_at timestamptz, worker text) "
+           "CROSS JOIN coordinators k CROSS JOIN LATERAL (SELECT FROM outcomes o WHERE "
+           "(o.coordinator, o.batch, o.sequence, o.finished_at) = "
+           "(k.id, f.batch, f.sequence, f.finished_at) AND "
+           "(o.index, o.worker) = (f.index, f.worker) LIMIT 1) o",
+           PostgresJson(inherited))) {
+    copied.insert(row[0].as<std::size_t>());
+  }
+  std::vector<Outcome> others;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (!copied.contains(i)) others.push_back(outcomes[i]);
+  }
+  return others;
 }
 
 // False: another mirror has moved it.

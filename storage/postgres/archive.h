@@ -4,7 +4,8 @@
 // may write into one database at a time.
 //
 // Guarantee: Append() writes its outcomes and moves the position in one transaction, so each
-// outcome is there exactly once, whatever fails and whenever.
+// outcome is there exactly once, whatever fails and whenever, and also after its database was
+// restored from a snapshot.
 //
 // One thread. After an error that is not kExists, open another one.
 
@@ -33,6 +34,9 @@ class PostgresArchive {
     // come from it, from PGPASSWORD or from ~/.pgpass.
     std::string url;
     Uuid incarnation;  // of the coordinator's database
+    // StoreReader::FirstOwnBatch(): outcomes of batches below may be there, under the incarnation
+    // that the snapshot was taken of.
+    BatchId first_own_batch{1};
     std::string name;  // of it, for people
   };
   // Connects, brings the schema to this version, and enters the coordinator if it is new.

@@ -215,6 +215,11 @@ Result<Uuid> SqliteReader::Incarnation() {
   return incarnation;
 }
 
+Result<BatchId> SqliteReader::FirstOwnBatch() {
+  LF_TRY(const std::int64_t first, impl_->connection->Number("SELECT first_batch FROM writer"));
+  return BatchId{static_cast<std::uint64_t>(first)};
+}
+
 Result<std::optional<StoredBatch>> SqliteReader::FindBatch(BatchId batch) {
   return impl_->batches.Find(batch);
 }

@@ -47,6 +47,7 @@ class SqliteReader final : public StoreReader {
   Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max) override;
   Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) override;
   Result<Uuid> Incarnation() override;
+  Result<BatchId> FirstOwnBatch() override;
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch) override;
   Result<bool> WasPruned(BatchId batch) override;
   Result<std::optional<StoredBatch>> NewestBatch() override;

@@ -116,6 +116,57 @@ class MirrorTest(unittest.TestCase):
             self.assertEqual(server.rows("SELECT count(*) FROM loopfleet.v_results GROUP BY coordinator ORDER BY 1"),
                              [["3"], ["5"]])
 
+    def test_a_restored_snapshot_is_copied_once(self):
+        for after in ("nothing", "outcomes that were lost", "outcomes that were copied"):
+            with self.subTest(after=after), PostgresServer() as server, Fleet(workers=0) as running:
+                def restore(snapshot=running.dir / "snapshot.db", running=running):
+                    if not snapshot.exists():
+                        taken = running.command("db", "snapshot", str(running.database), str(snapshot))
+                        self.assertEqual(taken.returncode, 0, taken.stderr)
+                    if after != "nothing":
+                        running.submit(failing_jobs(3))
+                        running.start_worker()  # finishes the job that waited, for the second time elsewhere
+                        fleet.wait_until(lambda: waiting in [(batch, index) for batch, _, index in
+                                                             places_in_sqlite(running.database)], "the job that waited")
+                        running.workers.pop().stop()
+                    if after == "outcomes that were copied":
+                        mirror_once(running, server)
+                    running.coordinator.kill()
+                    for suffix in ("", "-wal", "-shm"):
+                        pathlib.Path(f"{running.database}{suffix}").unlink(missing_ok=True)
+                    shutil.copyfile(snapshot, running.database)
+                    running.start_coordinator()
+
+                def identities(of):
+                    if of is server:
+                        return [tuple(map(int, row)) for row in server.rows(
+                            "SELECT batch, sequence, index, (1000000 * extract(epoch FROM finished_at))::bigint "
+                            "FROM loopfleet.outcomes")]
+                    with sqlite3.connect(f"file:{of}?mode=ro", uri=True) as connection:
+                        return list(connection.execute("SELECT batch, sequence, idx, finished_at / 1000 FROM outcomes"))
+
+                running.submit(failing_jobs(5))
+                # Of this batch something follows.
+                sent = running.json("submit", "-", stdin=fleet.lines([*failing_jobs(2), *small_jobs(1)]))
+                waiting = (int(sent["batch"]), 2)
+                fleet.wait_until(lambda: len(places_in_sqlite(running.database)) == 7, "those that fail at once")
+                mirror_once(running, server)
+                running.submit(failing_jobs(4))  # not copied before the snapshot is taken
+                kept = set(identities(running.database))
+                for _ in range(2):
+                    before = set(identities(server))
+                    restore()
+                    running.submit(failing_jobs(2))
+                    mirror_once(running, server)
+                    here, there = identities(running.database), identities(server)
+                    self.assertEqual(len(here), len(kept) + 2)
+                    self.assertTrue(kept < set(here) <= set(there))
+                    self.assertEqual(len(there), len(set(there)))
+                    # Nothing but what is lost to SQLite, and known to an earlier incarnation.
+                    lost = {"nothing": 0, "outcomes that were lost": 0, "outcomes that were copied": 4}[after]
+                    self.assertEqual(len(set(there) - before - set(here)), lost)
+                self.assertEqual(mirror_once(running, server)["mirrored"], 0)
+
     def test_the_coordinator_runs_it_and_tells_how_far_it_is(self):
         with PostgresServer() as server, Fleet(workers=0, coordinator_arguments=["--results", server.url]) as running:
             def rows():
