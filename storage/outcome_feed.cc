@@ -28,6 +28,12 @@ struct Room {
   }
 };
 
+Result<std::optional<FigureName>> FigureRepeatedBy(StoreReader& reader, const Outcome& outcome) {
+  const bool is_own = outcome.source == OutcomeSource::kMeasured && !outcome.evaluation.same_code;
+  if (is_own || !outcome.evaluation.is_timed()) return std::nullopt;
+  return reader.RepeatedFigure({.batch = outcome.job.batch, .sequence = outcome.sequence});
+}
+
 Status ReadBatch(StoreReader& reader, const StoredBatch& batch, Room& room, FeedStep& step) {
   std::uint64_t& sequence = step.after.open.at(batch.batch);
   while (sequence < batch.finished && !room.is_empty()) {
@@ -36,8 +42,12 @@ Status ReadBatch(StoreReader& reader, const StoredBatch& batch, Room& room, Feed
     LF_TRY(auto outcomes, reader.ReadOutcomes(batch.batch, sequence, most));
     if (outcomes.empty()) break;  // a pruning is removing it
     sequence = outcomes.back().sequence;
-    for (const Outcome& outcome : outcomes) room.Take(outcome);
-    std::ranges::move(outcomes, std::back_inserter(step.outcomes));
+    for (Outcome& outcome : outcomes) {
+      room.Take(outcome);
+      LF_TRY(auto figure, FigureRepeatedBy(reader, outcome));
+      if (figure) step.repeated[step.outcomes.size()] = *std::move(figure);
+      step.outcomes.push_back(std::move(outcome));
+    }
   }
   step.waiting += batch.finished - std::min<std::uint64_t>(sequence, batch.finished);
   if (sequence >= batch.finished && IsOver(batch)) step.after.open.erase(batch.batch);
@@ -47,7 +57,7 @@ Status ReadBatch(StoreReader& reader, const StoredBatch& batch, Room& room, Feed
 }  // namespace
 
 Result<FeedStep> NextOutcomes(StoreReader& reader, const FeedPosition& from, std::uint32_t most) {
-  FeedStep step{.outcomes = {}, .after = from};
+  FeedStep step{.outcomes = {}, .repeated = {}, .after = from};
   Room room{.outcomes = most};
   for (const auto& [id, sequence] : from.open) {
     LF_TRY(const std::optional<StoredBatch> batch, reader.FindBatch(id));

@@ -25,6 +25,8 @@ struct FeedPosition {
 
 struct FeedStep {
   std::vector<Outcome> outcomes;
+  // By the place in `outcomes`: StoreReader::RepeatedFigure(), where there is one.
+  std::map<std::size_t, FigureName> repeated;
   FeedPosition after;
   // Outcomes that were there when it looked and are not in this or an earlier step; at least, if
   // more batches wait to be begun than one step looks at.

@@ -158,6 +158,14 @@ struct ResultDoubted {
   std::string reason;
 };
 
+// Names a figure: what was measured, by which worker, maybe for another coordinator, and when.
+struct FigureName {
+  SubjectKey subject;
+  std::string worker;
+  WallTime measured_at{};
+  friend bool operator==(const FigureName&, const FigureName&) = default;
+};
+
 // A figure that came into doubt, by ResultsSuspected or ResultDoubted.
 struct Doubt {
   std::int64_t number = 0;  // ascends in the order in which they came

@@ -81,6 +81,10 @@ class StoreReader {
   virtual Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max,
                                            const std::string& benchmark_prefix) = 0;
 
+  // The measurement whose figure this outcome repeats: it was stored, coalesced, or of the same
+  // code. None: it has no figure or one of its own, or what it repeats is not known.
+  virtual Result<std::optional<FigureName>> RepeatedFigure(OutcomePlace outcome) = 0;
+
   // The figures that came into doubt after that number, at most `max`, in order.
   virtual Result<std::vector<Doubt>> ListDoubts(std::int64_t after, std::uint32_t max) = 0;
 

@@ -53,9 +53,9 @@ struct PostgresArchive::Impl {
   void Register(const std::string& name);
   int ConditionsId(pqxx::work& work, const Conditions& conditions);
   void MakePartitions(pqxx::work& work, const std::vector<Outcome>& outcomes);
-  std::vector<Outcome> WithoutCopied(pqxx::work& work, const std::vector<Outcome>& outcomes);
+  FeedStep WithoutCopied(pqxx::work& work, const FeedStep& step);
   bool MovePosition(pqxx::work& work, const FeedPosition& before, const FeedPosition& after);
-  void Copy(pqxx::work& work, const std::vector<Outcome>& outcomes);
+  void Copy(pqxx::work& work, const FeedStep& step);
   void NoteDoubts(pqxx::work& work, const std::vector<Doubt>& doubts);
 
   pqxx::connection connection;
@@ -119,22 +119,23 @@ Status PostgresArchive::Append(const FeedPosition& before, const FeedStep& step,
     if (!impl_->MovePosition(work, before, step.after)) {
       return Fail(ErrorKind::kExists, "another mirror writes this coordinator's outcomes");
     }
-    const std::vector<Outcome> outcomes = impl_->WithoutCopied(work, step.outcomes);
-    impl_->MakePartitions(work, outcomes);
-    impl_->Copy(work, outcomes);
+    const FeedStep fresh = impl_->WithoutCopied(work, step);
+    impl_->MakePartitions(work, fresh.outcomes);
+    impl_->Copy(work, fresh);
     impl_->NoteDoubts(work, doubts);
-    impl_->best.Note(work, impl_->coordinator, outcomes);
+    impl_->best.Note(work, impl_->coordinator, fresh.outcomes);
     work.commit();
     ++impl_->appends;
-    for (const Outcome& outcome : outcomes) impl_->months.insert(MonthOf(outcome.finished_at));
+    for (const Outcome& outcome : fresh.outcomes)
+      impl_->months.insert(MonthOf(outcome.finished_at));
     return {};
   });
 }
 
 // Leaves out what an earlier incarnation of a restored database has copied. What it finished after
 // the snapshot has another moment, so that is another outcome, even of the same job.
-std::vector<Outcome> PostgresArchive::Impl::WithoutCopied(pqxx::work& work,
-                                                          const std::vector<Outcome>& outcomes) {
+FeedStep PostgresArchive::Impl::WithoutCopied(pqxx::work& work, const FeedStep& step) {
+  const std::vector<Outcome>& outcomes = step.outcomes;
   Json inherited = Json::array();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const Outcome& outcome = outcomes[i];
@@ -146,7 +147,7 @@ std::vector<Outcome> PostgresArchive::Impl::WithoutCopied(pqxx::work& work,
                          {"finished_at", PostgresTime(outcome.finished_at)},
                          {"worker", PostgresText(outcome.worker)}});
   }
-  if (inherited.empty()) return outcomes;
+  if (inherited.empty()) return step;
   std::set<std::size_t> copied;
   // LATERAL and LIMIT: each is one look into the primary key, whatever the planner thinks of sizes.
   for (const auto& row : work.exec_params(
@@ -159,11 +160,14 @@ std::vector<Outcome> PostgresArchive::Impl::WithoutCopied(pqxx::work& work,
            PostgresJson(inherited))) {
     copied.insert(row[0].as<std::size_t>());
   }
-  std::vector<Outcome> others;
+  FeedStep fresh;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (!copied.contains(i)) others.push_back(outcomes[i]);
+    if (copied.contains(i)) continue;
+    const auto repeated = step.repeated.find(i);
+    if (repeated != step.repeated.end()) fresh.repeated[fresh.outcomes.size()] = repeated->second;
+    fresh.outcomes.push_back(outcomes[i]);
   }
-  return others;
+  return fresh;
 }
 
 // False: another mirror has moved it.
@@ -227,12 +231,15 @@ int PostgresArchive::Impl::ConditionsId(pqxx::work& work, const Conditions& had)
   return conditions[key] = row[0].as<int>();
 }
 
-void PostgresArchive::Impl::Copy(pqxx::work& work, const std::vector<Outcome>& outcomes) {
+void PostgresArchive::Impl::Copy(pqxx::work& work, const FeedStep& step) {
   std::vector<OutcomeRow> rows;  // before the COPY, during which no statement can run
-  for (const Outcome& outcome : outcomes) {
+  for (std::size_t i = 0; i < step.outcomes.size(); ++i) {
+    const Outcome& outcome = step.outcomes[i];
     std::optional<int> id;
     if (outcome.evaluation.conditions) id = ConditionsId(work, *outcome.evaluation.conditions);
-    rows.push_back(RowOf(coordinator, outcome, id));
+    const auto repeated = step.repeated.find(i);
+    rows.push_back(RowOf(coordinator, outcome, id,
+                         repeated == step.repeated.end() ? nullptr : &repeated->second));
   }
   pqxx::stream_to stream(work, "outcomes", OutcomeColumns());
   std::array<const char*, kOutcomeColumns> values{};  // null: NULL

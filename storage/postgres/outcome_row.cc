@@ -83,7 +83,7 @@ void AddMeasurement(const Measurement* timed, bool has_samples, std::vector<Colu
 }
 
 std::vector<Column> ColumnsOf(int coordinator, const Outcome& outcome,
-                              std::optional<int> conditions) {
+                              std::optional<int> conditions, const FigureName* repeated) {
   const Evaluation& evaluation = outcome.evaluation;
   std::vector<Column> row = {
       {"coordinator", Text(coordinator)},
@@ -120,6 +120,12 @@ std::vector<Column> ColumnsOf(int coordinator, const Outcome& outcome,
   row.push_back({"observed", is_observed
                                  ? std::optional(PostgresJson(ObservedJson(evaluation.observed())))
                                  : std::nullopt});
+  const auto figure = [&](const char* name, auto value) {
+    row.push_back({name, repeated == nullptr ? std::nullopt : std::optional(value(*repeated))});
+  };
+  figure("figure_tree_key", [](const FigureName& of) { return PostgresBytes(of.subject.bytes); });
+  figure("figure_worker", [](const FigureName& of) { return PostgresText(of.worker); });
+  figure("figure_measured_at", [](const FigureName& of) { return PostgresTime(of.measured_at); });
   return row;
 }
 
@@ -133,14 +139,15 @@ const std::vector<std::string>& OutcomeColumns() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
     const Outcome any{.evaluation = {.verdict = Failure{}}};
-    for (const Column& column : ColumnsOf(0, any, {})) all.emplace_back(column.name);
+    for (const Column& column : ColumnsOf(0, any, {}, nullptr)) all.emplace_back(column.name);
     return all;
   }();
   return names;
 }
 
-OutcomeRow RowOf(int coordinator, const Outcome& outcome, std::optional<int> conditions) {
-  std::vector<Column> columns = ColumnsOf(coordinator, outcome, conditions);
+OutcomeRow RowOf(int coordinator, const Outcome& outcome, std::optional<int> conditions,
+                 const FigureName* repeated) {
+  std::vector<Column> columns = ColumnsOf(coordinator, outcome, conditions, repeated);
   LF_CHECK(columns.size() == kOutcomeColumns, "{} columns", columns.size());
   OutcomeRow row;
   for (std::size_t i = 0; i < row.size(); ++i) row[i] = std::move(columns[i].value);

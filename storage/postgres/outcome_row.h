@@ -11,16 +11,19 @@
 
 #include "common/job/outcome.h"
 #include "common/job/outcome_json.h"
+#include "storage/record.h"
 
 namespace loopfleet::storage {
 
-inline constexpr std::size_t kOutcomeColumns = 41;
+inline constexpr std::size_t kOutcomeColumns = 44;
 // The names of the columns, in the order of OutcomeRow.
 const std::vector<std::string>& OutcomeColumns();
 
-// nullopt: NULL. `conditions`: conditions.id, if the evaluation has any.
+// nullopt: NULL. `conditions`: conditions.id, if the evaluation has any. `repeated`:
+// StoreReader::RepeatedFigure(); null: none.
 using OutcomeRow = std::array<std::optional<std::string>, kOutcomeColumns>;
-OutcomeRow RowOf(int coordinator, const Outcome& outcome, std::optional<int> conditions);
+OutcomeRow RowOf(int coordinator, const Outcome& outcome, std::optional<int> conditions,
+                 const FigureName* repeated = nullptr);
 
 // What PostgreSQL takes as jsonb: the same for the texts in it.
 std::string PostgresJson(const Json& json);

@@ -175,6 +175,10 @@ Result<SqliteReader::OutcomeRows> SqliteReader::ListOutcomes(OutcomePlace after,
   return rows;
 }
 
+Result<std::optional<FigureName>> SqliteReader::RepeatedFigure(OutcomePlace outcome) {
+  return impl_->results.RepeatedBy(outcome);
+}
+
 Result<std::vector<Doubt>> SqliteReader::ListDoubts(std::int64_t after, std::uint32_t max) {
   return impl_->results.DoubtsAfter(after, max);
 }

@@ -40,6 +40,7 @@ class SqliteReader final : public StoreReader {
                                             std::uint32_t max) override;
   Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max,
                                    const std::string& benchmark_prefix) override;
+  Result<std::optional<FigureName>> RepeatedFigure(OutcomePlace outcome) override;
   Result<std::vector<Doubt>> ListDoubts(std::int64_t after, std::uint32_t max) override;
   std::uint64_t TakeDamagedCount() override;
   Result<std::optional<StoredJob>> ReadJob(JobId job) override;

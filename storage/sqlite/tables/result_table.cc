@@ -481,6 +481,25 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected, IdRange range) {
   return {};
 }
 
+Result<std::optional<FigureName>> ResultTable::RepeatedBy(OutcomePlace outcome) {
+  LF_TRY(Query row, connection_.Start(R"sql(
+    SELECT r.tree_key, r.worker, coalesce(f.measured_at, r.measured_at)
+    FROM outcomes o LEFT JOIN copied_results c ON c.result = o.result
+    JOIN results r ON r.id = coalesce(c.original, o.result)
+    LEFT JOIN foreign_results f ON f.result = r.id
+    WHERE o.batch = ? AND o.sequence = ? AND o.source <> 'measured')sql"));
+  row.Add(outcome.batch.value).Add(outcome.sequence);
+  LF_TRY(const bool found, row.Next());
+  if (!found) return std::nullopt;
+  FigureName figure;
+  const auto key = row.Blob();
+  if (key.size() != sizeof(SubjectKey::bytes)) return std::nullopt;  // damaged
+  std::memcpy(figure.subject.bytes.data(), key.data(), key.size());
+  figure.worker = row.Text();
+  figure.measured_at = WallTime(Nanos(row.Int64()));
+  return figure;
+}
+
 Result<std::vector<Doubt>> ResultTable::DoubtsAfter(std::int64_t number, std::uint32_t max) {
   LF_TRY(Query row, connection_.Start(R"sql(
     SELECT d.id, r.tree_key, r.worker, coalesce(f.measured_at, r.measured_at), s.flagged_at, s.reason

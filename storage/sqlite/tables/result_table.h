@@ -80,6 +80,8 @@ class ResultTable {
   // Flags the result, and what it is a copy of.
   Status SuspectFigure(ResultId id, WallTime flagged_at, const std::string& reason);
 
+  // As StoreReader::RepeatedFigure.
+  Result<std::optional<FigureName>> RepeatedBy(OutcomePlace outcome);
   // As StoreReader::ListDoubts.
   Result<std::vector<Doubt>> DoubtsAfter(std::int64_t number, std::uint32_t max);
 

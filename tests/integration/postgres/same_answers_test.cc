@@ -136,6 +136,69 @@ TEST_F(SameAnswers, AsSqlite) {
   for (const StoredAnswer& answer : *none) EXPECT_EQ(answer, nullptr);
 }
 
+// Whether each outcome is in doubt: measured, of the same code, or stored.
+TEST_F(SameAnswers, SuspectsAsSqlite) {
+  SplitMix64 random(4);
+  std::vector<Evaluation> measured;
+  int repeats = 0;
+  {
+    const auto store = OpenStore();
+    for (std::uint64_t batch = 1; batch <= 150; ++batch) {
+      const WallTime now = kThen + std::chrono::hours(1'000) + std::chrono::minutes(batch);
+      Evaluation evaluation = SomeMeasurement(static_cast<std::uint8_t>(200 + random.Below(20)));
+      auto& figure = std::get<Measurement>(evaluation.verdict);
+      figure.elapsed_mean_ns += static_cast<double>(batch);  // names the figure
+      evaluation.code_hash = fmt::format("code {}", random.Below(10));
+      std::vector<Write> writes = {SomeBatch(batch, {PlainSpec(4)})};
+      const auto kind = measured.empty() ? 0 : random.Below(3);
+      if (kind == 1) {
+        const Evaluation& original = measured[random.Below(measured.size())];
+        evaluation.verdict = original.verdict;
+        evaluation.code_hash = original.code_hash;
+        evaluation.same_code = true;
+      }
+      const auto answer =
+          kind == 2 ? store->OpenReader().value()->FindResult(KeyFor(evaluation)).value() : nullptr;
+      if (answer) {
+        writes.push_back(JobsAnswered{
+            .finished_at = now, .jobs = {{.job = {{batch}, 0}, .sequence = 1, .answer = answer}}});
+      } else {
+        Outcome outcome = SomeOutcome({.batch = batch}, PlainSpec(4), evaluation);
+        outcome.finished_at = now;
+        outcome.worker = fmt::format("worker {}", random.Below(3));
+        if (!evaluation.same_code) measured.push_back(evaluation);
+        writes.push_back(JobFinished{.outcome = outcome});
+      }
+      repeats += answer || evaluation.same_code ? 1 : 0;
+      if (random.Below(4) == 0) {
+        writes.push_back(ResultDoubted{.job = {{1 + random.Below(batch)}, 0},
+                                       .flagged_at = now,
+                                       .reason = fmt::format("reason {}", batch)});
+      }
+      ASSERT_TRUE(store->Apply(writes));
+    }
+  }
+  const Uuid coordinator = Uuid::Random();
+  CopyToPostgres(coordinator);
+
+  pqxx::connection connection(url_);
+  pqxx::nontransaction work(connection);
+  int repeats_in_doubt = 0;
+  for (const auto& row :
+       work.exec_params("SELECT batch, source, suspect IS NOT NULL FROM loopfleet.v_results "
+                        "WHERE coordinator = $1::uuid ORDER BY batch",
+                        coordinator.ToString())) {
+    SCOPED_TRACE(row[0].as<int>());
+    const std::string sql =
+        fmt::format("SELECT suspect IS NOT NULL FROM v_results WHERE batch = {}", row[0].as<int>());
+    EXPECT_EQ(row[2].as<bool>(), NumberByHand(sql.c_str()) != 0);
+    const bool is_repeat = row[1].as<std::string>() != "measured";
+    repeats_in_doubt += is_repeat && row[2].as<bool>() ? 1 : 0;
+  }
+  EXPECT_GT(repeats, 50);
+  EXPECT_GT(repeats_in_doubt, 10);
+}
+
 // A product of matrices, as the name of a benchmark and as IR text with other names: one program.
 class Program {
  public:
@@ -316,7 +379,10 @@ TEST_F(SameBest, FormerRowsAreEntered) {
         "b.threads, b.cache, coordinator, batch, sequence, finished_at, o.elapsed_high_ns "
         "FROM best b JOIN outcomes o USING (coordinator, batch, sequence, finished_at)");
     work.exec("DROP VIEW v_best; DROP TABLE best; ALTER TABLE former RENAME TO best");
-    work.exec("CREATE VIEW v_best AS SELECT * FROM best; UPDATE schema_version SET version = 2");
+    work.exec(
+        "CREATE VIEW v_best AS SELECT * FROM best; DROP VIEW v_results; ALTER TABLE outcomes "
+        "DROP COLUMN figure_tree_key, DROP COLUMN figure_worker, DROP COLUMN figure_measured_at; "
+        "UPDATE schema_version SET version = 2");
     work.commit();
   }
   open();

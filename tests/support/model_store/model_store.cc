@@ -570,6 +570,20 @@ Result<std::vector<BestSchedule>> ModelReader::FindBest(const BestQuery& query) 
   return found;
 }
 
+Result<std::optional<FigureName>> ModelReader::RepeatedFigure(OutcomePlace place) {
+  const auto job = database_.sequences.find({place.batch, place.sequence});
+  if (job == database_.sequences.end()) return std::nullopt;
+  const Outcome& outcome = database_.outcomes.at(job->second);
+  if (!outcome.evaluation.is_timed() || SourceText(outcome) == "measured") return std::nullopt;
+  const ModelDatabase::Row* row = &database_.results.at(database_.row_of.at(job->second));
+  if (row->original != 0) row = &database_.results.at(row->original);
+  const bool is_foreign = row->measured_elsewhere_at != WallTime();
+  return FigureName{
+      .subject = *row->answer->evaluation.subject,
+      .worker = row->answer->worker,
+      .measured_at = is_foreign ? row->measured_elsewhere_at : row->answer->measured_at};
+}
+
 Result<std::vector<Doubt>> ModelReader::ListDoubts(std::int64_t after, std::uint32_t max) {
   std::vector<Doubt> listed;
   for (const Doubt& doubt : database_.doubts) {

@@ -327,6 +327,40 @@ TEST_P(Conformance, DoubtsAreListedInTheOrderInWhichTheyCame) {
   EXPECT_TRUE(reader_->ListDoubts(doubts[2].number, 9).value().empty());
 }
 
+TEST_P(Conformance, TheFigureThatAnOutcomeRepeatsIsNamed) {
+  const Outcome original = End(SomeMeasurement(1), kThen, "worker-2");
+  const auto repeated = [&](const JobId& job) {
+    return reader_->RepeatedFigure({.batch = job.batch, .sequence = 1}).value();
+  };
+  EXPECT_EQ(repeated(original.job), std::nullopt);
+  EXPECT_EQ(reader_->RepeatedFigure({.batch = {9'999}, .sequence = 1}).value(), std::nullopt);
+  const FigureName name{
+      .subject = *original.evaluation.subject, .worker = "worker-2", .measured_at = kThen};
+
+  Evaluation copy = SomeMeasurement(2);
+  copy.verdict = original.evaluation.verdict;
+  copy.code_hash = original.evaluation.code_hash;
+  copy.same_code = true;
+  EXPECT_EQ(repeated(End(copy, kThen + std::chrono::hours(1)).job), name);
+
+  const StoredAnswer answer = Find(original.evaluation);
+  ASSERT_TRUE(answer);
+  const auto foreign = std::make_shared<const StoredResult>(
+      StoredResult{.evaluation = SomeMeasurement(3),
+                   .worker = "far away",
+                   .measured_at = kThen - std::chrono::hours(1),
+                   .elsewhere = Elsewhere{.coordinator = Uuid::Random(), .job = {{7}, 8}}});
+  const WallTime later = kThen + std::chrono::hours(2);
+  MustApply({SomeBatch(1, {PlainSpec(4)}), SomeBatch(2, {PlainSpec(4)}),
+             JobsAnswered{.finished_at = later,
+                          .jobs = {{.job = {{1}, 0}, .sequence = 1, .answer = answer},
+                                   {.job = {{2}, 0}, .sequence = 1, .answer = foreign}}}});
+  EXPECT_EQ(repeated({{1}, 0}), name);
+  EXPECT_EQ(repeated({{2}, 0}), (FigureName{.subject = *SomeMeasurement(3).subject,
+                                            .worker = "far away",
+                                            .measured_at = kThen - std::chrono::hours(1)}));
+}
+
 TEST_P(Conformance, AFailedGroupLeavesNothing) {
   MustApply({SomeBatch(1, {PlainSpec(2), PlainSpec(3)})});
   const Outcome good = SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2), SomeMeasurement(1));

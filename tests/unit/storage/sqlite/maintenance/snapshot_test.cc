@@ -74,6 +74,9 @@ TEST_F(RestoreTest, ARestoredSnapshotIsAnotherHistory) {
   EXPECT_GT(restored->epoch(), 1'000u);
   EXPECT_GT(restored->RecoverBatches()->next_batch, 1'000'000u);
   EXPECT_EQ(restored->RecoverBatches()->incarnation, restored->incarnation());
+  EXPECT_EQ(restored->OpenReader().value()->FirstOwnBatch().value().value,
+            restored->RecoverBatches()->next_batch);
+  EXPECT_EQ(OpenReader()->FirstOwnBatch().value(), BatchId{1});
 }
 
 TEST_F(RestoreTest, ItsNumbersStayJumpedAndJumpOnce) {
