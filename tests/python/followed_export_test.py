@@ -18,7 +18,7 @@ from loopfleet import export as export_command
 from loopfleet import followed_export
 from loopfleet.followed_export import FollowedExport, follow
 from loopfleet.outcome_feed import FileFeed, PostgresFeed, open_feed
-from loopfleet.rows import rows_of_file
+from loopfleet.rows import rows_of_batches, rows_of_file
 from loopfleet.splits import Split
 
 ROOT = Path(os.environ["LOOPFLEET_SOURCE"])
@@ -28,6 +28,7 @@ from postgres_server import PostgresServer, programs  # noqa: E402
 GOOD = [("benchmark://mm-v0/mm4_4_4", []), ("benchmark://mm-v0/mm8_8_8", ["down"]),
         ("benchmark://mm-v0/mm4_8_8", ["split_4"])]
 AT_ONCE = [("benchmark://mm-v0/mm8_8_8", ["up"])]  # fails without a worker
+UNTIMED_AT_ONCE = [("probe://nothing-v0", []), ("generator://csmith-v0/nothing", [])]  # the same
 KILLS = 8
 
 
@@ -39,10 +40,10 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def outcomes(client):
-    """Three batches; one of them has a job that is not timed, and one an answer from the store."""
+    """Three batches; one of them has jobs that are not timed, and one an answer from the store."""
     client.evaluate_many([*GOOD, *AT_ONCE * 40])
     client.evaluate_many(GOOD)
-    client.evaluate_many([("probe://peaks-v0", []), *AT_ONCE * 5])
+    client.evaluate_many([("probe://peaks-v0", []), *UNTIMED_AT_ONCE, *AT_ONCE * 5])
 
 
 def places(folder):
@@ -218,7 +219,7 @@ def mirror(database, server):
     assert done.returncode == 0, done.stderr
 
 
-def test_postgres_gives_the_rows_of_the_file(cluster, outcomes, server, tmp_path, capsys):
+def test_postgres_gives_the_rows_of_the_file(cluster, client, outcomes, server, tmp_path, capsys):
     mirror(cluster.database, server)
     feed = PostgresFeed(server.url)
     step = feed.step({}, 1_000_000)
@@ -226,6 +227,10 @@ def test_postgres_gives_the_rows_of_the_file(cluster, outcomes, server, tmp_path
     theirs = {(row["batch"], row["index"]): row for _, row in step.rows}
     ours = list(rows_of_file(cluster.database))
     assert step.is_end and len(step.rows) == len(theirs) == len(ours)
+    # Jobs that are not timed have no row, the failed ones included, whoever gives the rows.
+    assert {row["benchmark"] for row in ours} == {benchmark for benchmark, _ in [*GOOD, *AT_ONCE]}
+    told = {(row["batch"], row["index"]) for row in rows_of_batches(client, sorted({row["batch"] for row in ours}))}
+    assert told == theirs.keys()
     for mine in ours:
         told = theirs[mine["batch"], mine["index"]]
         samples = {"samples_ns", "sample_flags"} if mine["source"] != "measured" else set()
