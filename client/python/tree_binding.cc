@@ -48,13 +48,23 @@ bool IsLoop(const LoopTree& tree, TreeRef ref) {
   return tree.nodes()[ref].kind == TreeNode::Kind::kLoop;
 }
 
+// A word without an effect is taken, with a warning.
 Annotation AnnotationNamed(const std::string& word) {
-  const std::string& known = word == "parallel" ? std::string("cpu_parallel") : word;
-  if (const auto annotation = looptree::ParseAnnotation(known)) return *annotation;
-  RaiseSchedule(
-      fmt::format("'{}' is no annotation: it must be unroll, vectorize, parallel (or"
-                  " cpu_parallel, thread), or '' for none",
-                  word));
+  const auto annotation =
+      word == "parallel" ? Annotation::kThread : looptree::AnnotationOfWord(word);
+  if (!annotation) {
+    RaiseSchedule(
+        fmt::format("'{}' is no annotation: a word has no comma, colon or line break", word));
+  }
+  if (looptree::EffectOf(*annotation) == *annotation) return *annotation;
+  constexpr std::string_view kWithEffect[] = {"unroll", "vectorize", "parallel", "cpu_parallel",
+                                              "thread"};
+  const std::string text = fmt::format(
+      "the annotation '{}' is printed and has no effect; unroll, vectorize and parallel (or"
+      " cpu_parallel, thread) have one, '' is none{}",
+      word, NearestSuffix(word, kWithEffect));
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw nb::python_error();
+  return *annotation;
 }
 
 LoopTree Opened(const std::string& source) {
@@ -103,29 +113,29 @@ std::int64_t OrdinalOf(const LoopTree& tree, TreeRef ref) {
   });
 }
 
-// The loop of `other` that is nearest to `ref`: by dimension, then depth within it, then place
-// among those.
+// The loop of `tree` that is nearest to one of `other`: by dimension, then depth within it, then
+// place among those.
 TreeRef MapRef(const LoopTree& tree, nb::handle name, const LoopTree& other) {
-  const TreeRef ref = NodeNamed(tree, name);
-  const TreeNode& there = tree.nodes()[ref];
-  if (!IsLoop(tree, ref)) {
-    const bool exists = there.node < other.program().nodes.size();
-    if (const auto leaf = exists ? other.LeafOf(there.node) : std::nullopt) return *leaf;
-    RaiseSchedule(fmt::format("%{} has no line in the other tree", there.node));
+  const TreeRef ref = NodeNamed(other, name);
+  const TreeNode& there = other.nodes()[ref];
+  if (!IsLoop(other, ref)) {
+    const bool exists = there.node < tree.program().nodes.size();
+    if (const auto leaf = exists ? tree.LeafOf(there.node) : std::nullopt) return *leaf;
+    RaiseSchedule(fmt::format("%{} of the other tree has no line in this one", there.node));
   }
   std::optional<std::tuple<bool, std::int64_t, std::int64_t, TreeRef>> nearest;
-  for (TreeRef at = 0; at < other.nodes().size(); ++at) {
-    if (!IsLoop(other, at)) continue;
-    const TreeNode& here = other.nodes()[at];
+  for (TreeRef at = 0; at < tree.nodes().size(); ++at) {
+    if (!IsLoop(tree, at)) continue;
+    const TreeNode& here = tree.nodes()[at];
     const bool other_dim =
-        other.program().dims[here.dim].name != tree.program().dims[there.dim].name;
+        tree.program().dims[here.dim].name != other.program().dims[there.dim].name;
     const auto depths_apart =
         static_cast<std::int64_t>(here.dim_depth) - static_cast<std::int64_t>(there.dim_depth);
     const auto rank = std::tuple(other_dim, std::abs(depths_apart),
-                                 std::abs(OrdinalOf(other, at) - OrdinalOf(tree, ref)), at);
+                                 std::abs(OrdinalOf(tree, at) - OrdinalOf(other, ref)), at);
     if (!nearest || rank < *nearest) nearest = rank;
   }
-  if (!nearest) RaiseSchedule("the other tree has no loops");
+  if (!nearest) RaiseSchedule("the tree has no loops");
   return std::get<3>(*nearest);
 }
 
@@ -177,6 +187,10 @@ LoopTree SwapLoops(const LoopTree& tree, const nb::object& one, const nb::object
 }
 
 LoopTree TrySwap(const LoopTree& tree, const nb::object& one, const nb::object& other) {
+  if (NamesOperation(tree, one) && NamesOperation(tree, other)) {
+    return looptree::SwapNodes(tree, OperationNamed(tree, one), OperationNamed(tree, other))
+        .value_or(tree);
+  }
   if (NamesOperation(tree, one) || NamesOperation(tree, other)) return tree;
   const auto loops = LoopsNamed(tree, {one, other});
   return looptree::Swap(tree, loops[0], loops[1]).value_or(tree);
@@ -295,7 +309,7 @@ void BindReading(nb::class_<LoopTree>& tree) {
           },
           "ref"_a, "The line before; the first is its own.")
       .def("map_ref", &MapRef, "ref"_a, "tree"_a,
-           "The loop of another tree nearest to this one, by dimension, depth and place.")
+           "The line of this tree nearest to one of another, by dimension, depth and place.")
       .def("trivially_parallel", &TriviallyParallel, "loop"_a,
            "Whether no operation in the loop reduces over it.")
       .def(
@@ -318,7 +332,9 @@ void BindReading(nb::class_<LoopTree>& tree) {
            [](const LoopTree& t) {
              return nb::hash(nb::str(looptree::KeyOf(t).ToString().c_str()));
            })
-      .def("serialize", &looptree::IrTextOf, "The IR text, program and schedule.")
+      .def(
+          "serialize", [](const LoopTree& t) { return looptree::IrTextOf(t); },
+          "The IR text, program and schedule. IR.serialize keeps annotations without an effect.")
       .def_prop_ro("ir", [](const LoopTree& t) { return IrBuilder(t); })
       .def_prop_ro("tree_key", [](const LoopTree& t) { return looptree::KeyOf(t).ToString(); })
       .def_prop_ro("program_key",
@@ -343,14 +359,18 @@ void BindTransformations(nb::class_<LoopTree>& tree) {
       .def("merge_all", [](const LoopTree& t) { return OrRaiseSchedule(looptree::MergeAll(t)); })
       .def("swap", &SwapLoops, "one"_a, "other"_a)
       .def("swap_loops", &SwapLoops, "one"_a, "other"_a)
-      .def("try_swap", &TrySwap, "one"_a, "other"_a, "Unchanged if the two cannot be exchanged.")
+      .def("try_swap", &TrySwap, "one"_a, "other"_a,
+           "Loops, or operations as swap_nodes does; unchanged if they cannot be exchanged.")
       .def("reorder", &ReorderLoops, "loops"_a, "Loops of one nest, outermost first.")
       .def(
           "annotate",
           [](const LoopTree& t, nb::handle loop, const std::string& word) {
             return AnnotateOne(t, loop, AnnotationNamed(word));
           },
-          "loop"_a, "word"_a)
+          "loop"_a, "word"_a,
+          "unroll, vectorize, parallel (cpu_parallel, thread), or \"\" for none. Any other word is "
+          "printed and has no effect: it is no part of the tree's key or of serialize(), and a "
+          "UserWarning says so.")
       .def(
           "unroll",
           [](const LoopTree& t, nb::handle loop) {
@@ -388,7 +408,15 @@ void BindTransformations(nb::class_<LoopTree>& tree) {
           [](const LoopTree& t, nb::handle loop) {
             return OrRaiseSchedule(looptree::RemoveLoop(t, LoopNamed(t, loop)));
           },
-          "loop"_a)
+          "loop"_a, "A loop of size 1.")
+      .def(
+          "remove_loop",
+          [](const LoopTree& t, nb::handle node, nb::handle loop) {
+            return OrRaiseSchedule(
+                looptree::RemoveLoop(t, LoopNamed(t, loop), OperationNamed(t, node)));
+          },
+          "node"_a, "loop"_a,
+          "The same for one operation; unchanged if it does not run over the loop's dimension.")
       .def(
           "decrease_reuse",
           [](const LoopTree& t, nb::handle ref) { return ChangeReuse(t, ref, false); }, "ref"_a,
@@ -465,7 +493,16 @@ Op OpNamed(nb::handle op) {
     if (const auto known = looptree::OpOf(nb::cast<std::int64_t>(op))) return *known;
     RaiseSchedule(fmt::format("there is no operation {}", nb::cast<std::int64_t>(op)));
   }
-  const auto name = nb::cast<std::string>(op);
+  auto name = nb::cast<std::string>(op);
+  static constexpr std::pair<std::string_view, std::string_view> kShort[] = {
+      {"mul", "multiply"},
+      {"sub", "subtract"},
+      {"div", "divide"},
+      {"neg", "negate"},
+      {"recip", "reciprocal"}};
+  for (const auto& [abbreviated, full] : kShort) {
+    if (name == abbreviated) name = full;
+  }
   std::vector<std::string_view> names;
   for (std::int64_t number = 0; number < 64; ++number) {
     const auto known = looptree::OpOf(number);
@@ -539,6 +576,12 @@ void BindIr(nb::module_& module) {
       module, "IR",
       "A program and its loops, made node by node, in loop_tool's words. Checked by LoopTree(ir).")
       .def(nb::init<>())
+      .def_static(
+          "parse",
+          [](const std::string& text) {
+            return IrBuilder(OrRaiseSchedule(looptree::ParseIr(text, {}, looptree::Words::kKept)));
+          },
+          "text"_a, "The IR of what serialize() gave.")
       .def("create_var", &IrBuilder::CreateVar, "name"_a, "size"_a = 0,
            "A dimension. Without a size it has that of the loops over it.")
       .def(
@@ -639,8 +682,10 @@ void BindIr(nb::module_& module) {
           "dump_var", [](const IrBuilder& ir, DimId var) { return ir.var(var).name; }, "var"_a)
       .def(
           "serialize",
-          [](const IrBuilder& ir) { return looptree::IrTextOf(OrRaiseSchedule(ir.Tree())); },
-          "The IR text. ScheduleError if it is not finished.")
+          [](const IrBuilder& ir) {
+            return looptree::IrTextOf(OrRaiseSchedule(ir.Tree()), looptree::Words::kKept);
+          },
+          "The IR text, annotations without an effect too. ScheduleError if it is not finished.")
       .def(
           "__str__",
           [](const IrBuilder& ir) { return looptree::ScheduleDot(OrRaiseSchedule(ir.Tree())); },

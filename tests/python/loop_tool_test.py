@@ -532,6 +532,36 @@ def test_numbers_and_callbacks_mean_what_they_meant():
     assert seen[0] == (1, 0)
 
 
+def test_annotations_are_words_of_any_kind():
+    a, b = np.random.randn(8, 9), np.random.randn(9, 10)
+    c = mm(lt.Tensor(a), lt.Tensor(b))
+    tree = c.loop_tree
+    with pytest.warns(UserWarning, match="'cuda' is printed and has no effect"):
+        noted = tree.annotate(tree.roots[0], "cuda")
+    assert str(noted).splitlines()[0].endswith(": L0 cuda")
+    assert str(lt.LoopTree(lt.deserialize(noted.ir.serialize()))) == str(noted)
+    c.set(noted)
+    close(c, a @ b)
+    assert c.loop_tree.dump().count("cuda") == 1 and c.code and c.compiled.code
+    for function in (noted, lt.cpp(noted), lt.cpu_interpreted(noted)):
+        out = lt.RawTensor(80)
+        function([lt.RawTensor(72).set(a), lt.RawTensor(90).set(b), out])
+        assert np.allclose(out.to_numpy().reshape(8, 10), a @ b, atol=1e-3)
+    c.set(tree)
+
+
+def test_lines_are_found_again_in_the_new_tree():
+    tree = mm(lt.rand(8, 9), lt.rand(9, 10)).loop_tree
+    split = tree.split(0, 2)
+    assert [split.map_ref(ref, tree) for ref in range(7)] == [0, 2, 3, 4, 5, 6, 7]
+    swapped = tree.try_swap(0, tree.next_ref(0))
+    assert swapped.map_ref(0, tree) == 1 and lt.map_ref(swapped, 1, tree) == 0
+    assert tree.remove_loop(tree.leaves(-1)[2], 1) == tree  # the write needs no loop over k
+    with pytest.raises(lt.ScheduleError, match="more than one iteration"):
+        tree.remove_loop(tree.leaves(-1)[0], 1)
+    assert isinstance(tree.ir, lt.IR) and tree.ir.create_node("mul", [0, 1], [0, 1, 2]) == 5
+
+
 def test_operations_are_numbers_and_names():
     ir = mm(lt.rand(3, 4), lt.rand(4, 5)).ir
     (product,) = (node for node in ir.nodes if ir.op(node) == lt.multiply)

@@ -106,6 +106,29 @@ for m in 4 r 1 : L0
     apart = tree.disable_reuse(2, "%2")
     assert len(apart.loops) == 5 and apart.enable_reuse(2, "%2") == tree == apart.increase_reuse("%2")
     assert tree.decrease_reuse("%2") == apart
+    twice = tree.add_loop("n", "k")
+    alone = twice.remove_loop("%2", 2)
+    assert twice.loops == [0, 1, 2, 3, 6] and alone.loops == [0, 1, 2, 4, 5, 7] and alone.remove_loop("%3", 4) == tree
+    assert tree.remove_loop("%4", "k") == tree  # the write does not run over k
+    reads = LoopTree(IR.parse(tree.serialize().replace("n:2::0,1,:::0:::::", "n:2::0,1,:::0:0;33;0,1;7;0,::,,::")
+                              .replace("n:2::1,2,:::0:::::", "n:2::1,2,:::0:1;7;0,2;9;0,::,,::")))
+    assert reads.try_swap("%0", "%1") == reads.swap_nodes("%0", "%1") != reads == reads.try_swap("%2", "%3")
+
+
+def test_an_annotation_may_be_any_word(tree):
+    with pytest.warns(UserWarning, match="'vectorise' is printed and has no effect; .*; nearest: vectorize"):
+        noted = tree.annotate(5, "vectorise")
+    with pytest.warns(UserWarning, match="'of mine'"):
+        noted = noted.annotate("m", "of mine")
+    assert "for m in 33 : L0 of mine\n" in str(noted) and "for n in 9 : L5 vectorise\n" in noted.dump()
+    assert noted.annotation(5) == noted.loop(5).annotation == "vectorise"
+    assert noted == tree and noted.tree_key == tree.tree_key and noted.serialize() == tree.serialize()
+    assert str(noted.swap("m", "k").unroll(1)).count("of mine") == 1
+    assert noted.clear("m").annotation("m") == "" and "of mine" not in str(noted.clear("m"))
+    text = noted.ir.serialize()
+    assert str(LoopTree(IR.parse(text))) == str(noted) and str(LoopTree(noted.ir)) == str(noted)
+    with pytest.raises(ScheduleError, match="annotation 'of mine' of a loop; valid: cpu_parallel"):
+        LoopTree(text)
 
 
 @pytest.mark.parametrize("change, said", [
@@ -114,8 +137,11 @@ for m in 4 r 1 : L0
     (lambda t: t.swap(2, 5), "neither is inside the other"),
     (lambda t: t.reorder("k", "k"), "named twice"),
     (lambda t: t.split("m", 8).reorder("m'", "m"), "run over one dimension"),
-    (lambda t: t.annotate("m", "vectorise"), "'vectorise' is no annotation: it must be unroll, vectorize"),
+    (lambda t: t.annotate("m", "a,b"), "'a,b' is no annotation: a word has no comma"),
+    (lambda t: t.annotate(3, "unroll"), "L3 is no loop but %2"),
     (lambda t: t.remove_loop("m"), "more than one iteration"),
+    (lambda t: t.remove_loop("%2", "m"), "more than one iteration"),
+    (lambda t: t.remove_loop("%4", 2), "%4 .write. does not run over L2"),
     (lambda t: t.add_loop("mm"), "no dimension 'mm'; nearest: m"),
     (lambda t: t.increase_reuse("m"), "already share"),
     (lambda t: t.compute_at("%0", "m"), "no loops of its own"),
@@ -157,11 +183,11 @@ def test_the_articles_tile_by_hand_and_by_actions():
 
 def test_map_ref_finds_the_nearest_loop(tree):
     split = tree.split("m", 8)
-    assert [tree.map_ref(ref, split) for ref in tree.loops] == [0, 2, 3, 6]
-    assert [split.map_ref(ref, tree) for ref in split.loops] == [0, 0, 1, 2, 5]
-    assert tree.map_ref("%3", split) == split.leaves()[1]
-    with pytest.raises(ScheduleError, match="%5 has no line in the other tree"):
-        tree.copy_input("%2", 0).map_ref("%5", tree)
+    assert [split.map_ref(ref, tree) for ref in tree.loops] == [0, 2, 3, 6]
+    assert [tree.map_ref(ref, split) for ref in split.loops] == [0, 0, 1, 2, 5]
+    assert split.map_ref("%3", tree) == split.leaves()[1]
+    with pytest.raises(ScheduleError, match="%5 of the other tree has no line in this one"):
+        tree.map_ref("%5", tree.copy_input("%2", 0))
 
 
 def test_random_scripts_never_end_the_process_and_keep_the_text_readable():
@@ -174,7 +200,7 @@ def test_random_scripts_never_end_the_process_and_keep_the_text_readable():
             one, other = draw.choice(refs), draw.choice(refs)
             change = draw.choice([
                 lambda t: t.split(one, draw.randrange(-1, 9)), lambda t: t.merge(one), lambda t: t.swap(one, other),
-                lambda t: t.reorder(one, other), lambda t: t.annotate(one, draw.choice(["unroll", "thread", "", "x"])),
+                lambda t: t.reorder(one, other), lambda t: t.annotate(one, draw.choice(["unroll", "thread", "", "x,y"])),
                 lambda t: t.decrease_reuse(one), lambda t: t.increase_reuse(one), lambda t: t.merge_all(),
                 lambda t: t.disable_reuse(one, other), lambda t: t.compute_at(one, other), lambda t: t.remove_loop(one),
                 lambda t: t.copy_input(one, draw.randrange(3)), lambda t: t.delete_copy(one),

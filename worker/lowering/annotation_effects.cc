@@ -96,7 +96,7 @@ std::vector<std::string> AnnotationNotes(const looptree::LoopTree& tree,
   for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
     const looptree::TreeNode& node = tree.nodes()[ref];
     if (node.kind != looptree::TreeNode::Kind::kLoop) continue;
-    if (node.annotation == Annotation::kNone) continue;
+    if (looptree::EffectOf(node.annotation) == Annotation::kNone) continue;
     if (effects.partly.contains(ref)) {
       notes.push_back(NoteOf(tree, ref, effects.partly));
     } else if (!effects.effective.contains(ref)) {

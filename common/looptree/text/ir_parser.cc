@@ -72,7 +72,7 @@ enum Chunk : std::size_t {
 
 class IrParser {
  public:
-  explicit IrParser(const Limits& limits) : limits_(limits) {}
+  IrParser(const Limits& limits, Words words) : limits_(limits), words_(words) {}
 
   Checked<LoopTree> Parse(std::string_view text) {
     if (text.size() > limits_.text_bytes) {
@@ -258,7 +258,8 @@ class IrParser {
       return Invalid(fmt::format("bad loop {}: the size must be at least 1, the tail at least 0",
                                  Quoted(item)));
     }
-    const auto annotation = ParseAnnotation(annotation_text);
+    const auto annotation = words_ == Words::kKept ? AnnotationOfWord(annotation_text)
+                                                   : ParseAnnotation(annotation_text);
     if (!annotation) {
       return Reject(RejectionCode::kUnsupported,
                     fmt::format("annotation {} of a loop; valid: cpu_parallel, unroll, vectorize",
@@ -336,6 +337,7 @@ class IrParser {
   }
 
   const Limits& limits_;
+  const Words words_;
   Section section_ = Section::kVars;
   Program program_;
   Schedule schedule_;
@@ -346,8 +348,8 @@ class IrParser {
 
 }  // namespace
 
-Checked<LoopTree> ParseIr(std::string_view text, const Limits& limits) {
-  return IrParser(limits).Parse(text);
+Checked<LoopTree> ParseIr(std::string_view text, const Limits& limits, Words words) {
+  return IrParser(limits, words).Parse(text);
 }
 
 }  // namespace loopfleet::looptree

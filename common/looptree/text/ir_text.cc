@@ -15,7 +15,7 @@ void AppendList(const std::vector<std::uint32_t>& ids, std::string& text) {
   for (const std::uint32_t id : ids) fmt::format_to(std::back_inserter(text), "{},", id);
 }
 
-void AppendNode(const LoopTree& tree, NodeId id, std::string& text) {
+void AppendNode(const LoopTree& tree, NodeId id, Words words, std::string& text) {
   const Node& node = tree.program().nodes[id];
   const NodeSchedule& schedule = tree.schedule()[id];
   auto out = std::back_inserter(text);
@@ -36,7 +36,9 @@ void AppendNode(const LoopTree& tree, NodeId id, std::string& text) {
   }
   text += ':';
   for (const LoopSpec& loop : schedule.loops) {
-    fmt::format_to(out, "{},", AnnotationText(loop.annotation));
+    const bool is_kept = words == Words::kKept;
+    fmt::format_to(out, "{},",
+                   AnnotationText(is_kept ? loop.annotation : EffectOf(loop.annotation)));
   }
   text += ':';
   if (node.op == Op::kConstant) text += "constant=" + HexNumberText(node.constant);
@@ -48,12 +50,14 @@ void AppendNode(const LoopTree& tree, NodeId id, std::string& text) {
 
 }  // namespace
 
-std::string IrTextOf(const LoopTree& tree) {
+std::string IrTextOf(const LoopTree& tree, Words words) {
   std::string text;
   for (const Dim& dim : tree.program().dims) {
     fmt::format_to(std::back_inserter(text), "v:{}\n", dim.name);
   }
-  for (NodeId id = 0; id < tree.program().nodes.size(); ++id) AppendNode(tree, id, text);
+  for (NodeId id = 0; id < tree.program().nodes.size(); ++id) {
+    AppendNode(tree, id, words, text);
+  }
   text += "i:";
   AppendList(tree.program().inputs, text);
   text += "\no:";

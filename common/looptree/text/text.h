@@ -24,8 +24,13 @@ std::string TreeText(const LoopTree& tree, const TreeTextOptions& options);
 // dimensions stand as numbers: "%4[m, n] <- max(%3, 0)".
 std::string OperationText(const Program& program, NodeId node);
 
+// Annotations that have no effect: left out of text and refused in it, so that workers meet none;
+// or kept, in text of one's own (AnnotationOfWord).
+enum class Words : bool { kNone, kKept };
+
 // The IR text of spec B.2: program and schedule together. ParseIr reads it back without loss.
-std::string IrTextOf(const LoopTree& tree);
-Checked<LoopTree> ParseIr(std::string_view text, const Limits& limits = {});
+std::string IrTextOf(const LoopTree& tree, Words words = Words::kNone);
+Checked<LoopTree> ParseIr(std::string_view text, const Limits& limits = {},
+                          Words words = Words::kNone);
 
 }  // namespace loopfleet::looptree

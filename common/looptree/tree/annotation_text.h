@@ -8,23 +8,14 @@
 
 namespace loopfleet::looptree {
 
-inline std::string_view AnnotationText(Annotation annotation) {
-  switch (annotation) {
-    case Annotation::kNone: return "";
-    case Annotation::kThread: return "cpu_parallel";
-    case Annotation::kUnroll: return "unroll";
-    case Annotation::kVectorize: return "vectorize";
-  }
-  return "";
-}
+std::string_view AnnotationText(Annotation annotation);
 
-inline std::optional<Annotation> ParseAnnotation(std::string_view text) {
-  for (const Annotation annotation :
-       {Annotation::kNone, Annotation::kThread, Annotation::kUnroll, Annotation::kVectorize}) {
-    if (AnnotationText(annotation) == text) return annotation;
-  }
-  if (text == "thread") return Annotation::kThread;
-  return std::nullopt;
-}
+// Of those with an effect; "thread" is "cpu_parallel".
+std::optional<Annotation> ParseAnnotation(std::string_view text);
+
+// The same, or the word itself: one number for each word, kept as long as the process, so not for
+// text that strangers send. nullopt: it has a ',' or a ':' or what is no printable character, or
+// there are 60,000 words. Safe from any thread.
+std::optional<Annotation> AnnotationOfWord(std::string_view word);
 
 }  // namespace loopfleet::looptree

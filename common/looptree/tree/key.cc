@@ -92,7 +92,7 @@ std::string CanonicalForm(const LoopTree& tree) {
       fmt::format_to(out, "%{}\n", node.node);
     } else {
       fmt::format_to(out, "for d{} {} {} {}\n", numbers[node.dim], node.size, node.tail,
-                     AnnotationText(node.annotation));
+                     AnnotationText(EffectOf(node.annotation)));
     }
   }
   return form;

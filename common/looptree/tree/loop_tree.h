@@ -20,7 +20,12 @@ namespace loopfleet::looptree {
 
 struct ProgramFacts;
 
-enum class Annotation : std::uint8_t { kNone, kThread, kUnroll, kVectorize };
+// What a loop asks of the compiler. Greater numbers are words of people's own (annotation_text.h):
+// they are printed, and have no effect.
+enum class Annotation : std::uint16_t { kNone, kThread, kUnroll, kVectorize };
+constexpr Annotation EffectOf(Annotation annotation) {
+  return annotation <= Annotation::kVectorize ? annotation : Annotation::kNone;
+}
 
 // One loop of one operation. An iteration covers the `inner` elements that the deeper loops of the
 // same dimension cover. `tail` is the remainder, in elements, not in iterations: the loop covers

@@ -219,27 +219,51 @@ Checked<LoopTree> AddLoop(const LoopTree& tree, std::optional<TreeRef> parent, D
   return tree.WithSchedule(std::move(schedule), limits);
 }
 
-Checked<LoopTree> RemoveLoop(const LoopTree& tree, TreeRef loop, const Limits& limits) {
-  CheckLoop(tree, loop);
+namespace {
+
+Checked<LoopTree> WithoutLoop(const LoopTree& tree, TreeRef loop, std::span<const NodeId> nodes,
+                              const Limits& limits) {
   const TreeNode& node = tree.nodes()[loop];
   if (node.size != 1 || node.tail != 0) {
     return Illegal(fmt::format("{} cannot be removed: it has more than one iteration; merge it",
                                LoopText(tree, loop)));
   }
-  bool only = false;  // it is some operation's only loop over its dimension
   Schedule schedule = tree.schedule();
-  ForEachOperation(tree, loop, schedule, [&](std::vector<LoopSpec>& loops, NodeId id) {
+  for (const NodeId id : nodes) {
     const std::size_t at = PositionOf(tree, id, loop);
-    if (at == kAbsent) return;
-    only |= std::count_if(loops.begin(), loops.end(),
-                          [&](const LoopSpec& spec) { return spec.dim == node.dim; }) == 1;
+    if (at == kAbsent) continue;
+    std::vector<LoopSpec>& loops = schedule[id].loops;
+    if (std::ranges::count(loops, node.dim, &LoopSpec::dim) == 1) {
+      return Illegal(fmt::format("{} cannot be removed: it is an operation's only loop over {}",
+                                 LoopText(tree, loop), tree.program().dims[node.dim].name));
+    }
     loops.erase(loops.begin() + Offset(at));
-  });
-  if (only) {
-    return Illegal(fmt::format("{} cannot be removed: it is an operation's only loop over {}",
-                               LoopText(tree, loop), tree.program().dims[node.dim].name));
   }
   return tree.WithSchedule(std::move(schedule), limits);
+}
+
+}  // namespace
+
+Checked<LoopTree> RemoveLoop(const LoopTree& tree, TreeRef loop, const Limits& limits) {
+  CheckLoop(tree, loop);
+  std::vector<NodeId> inside;
+  for (TreeRef ref = loop + 1; ref < tree.nodes()[loop].end; ++ref) {
+    const TreeNode& node = tree.nodes()[ref];
+    if (node.kind == TreeNode::Kind::kOperation) inside.push_back(node.node);
+  }
+  return WithoutLoop(tree, loop, inside, limits);
+}
+
+Checked<LoopTree> RemoveLoop(const LoopTree& tree, TreeRef loop, NodeId node,
+                             const Limits& limits) {
+  CheckLoop(tree, loop);
+  LF_TRY_VOID(CheckNode(tree, node));
+  if (!tree.facts().nodes[node].iteration.Has(tree.nodes()[loop].dim)) return tree;
+  if (std::ranges::find(tree.LoopsOf(node), loop) == tree.LoopsOf(node).end()) {
+    return Illegal(
+        fmt::format("{} does not run over {}", NodeText(tree, node), LoopText(tree, loop)));
+  }
+  return WithoutLoop(tree, loop, {{node}}, limits);
 }
 
 namespace {

@@ -57,6 +57,11 @@ Checked<LoopTree> AddLoop(const LoopTree& tree, std::optional<TreeRef> parent, D
 // Removes a loop of size 1 without a tail. Other loops can only be merged.
 Checked<LoopTree> RemoveLoop(const LoopTree& tree, TreeRef loop, const Limits& limits = {});
 
+// The same for one operation. A loop over a dimension that it does not run over is none of its own:
+// nothing changes.
+Checked<LoopTree> RemoveLoop(const LoopTree& tree, TreeRef loop, NodeId node,
+                             const Limits& limits = {});
+
 // The operations inside the loop, at any depth, no longer share it: each gets its own (spec B.3
 // step 8), and buffers between them are held for the whole loop. Rejected if fewer than two
 // operations are inside the loop.

@@ -37,7 +37,7 @@ struct OpenLoop {
   }
   bool DiffersInSize(const OpenLoop& other) const { return SamePlace(other) && !SameLoop(other); }
   bool DiffersInAnnotation(const OpenLoop& other) const {
-    return SamePlace(other) && annotation != other.annotation;
+    return SamePlace(other) && EffectOf(annotation) != EffectOf(other.annotation);
   }
 };
 
@@ -172,7 +172,7 @@ class TreeBuilder {
   bool RunsInOpenLoops() const {
     if (own_.size() > open_.size()) return false;
     for (std::size_t i = 0; i < own_.size(); ++i) {
-      if (!open_[i].SameLoop(own_[i]) || open_[i].annotation != own_[i].annotation) return false;
+      if (!open_[i].SameLoop(own_[i]) || open_[i].DiffersInAnnotation(own_[i])) return false;
     }
     return true;
   }

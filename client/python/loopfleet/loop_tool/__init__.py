@@ -16,8 +16,7 @@ from typing import Any, Union
 import numpy as _numpy
 
 from .. import _core
-from .._core import IR as _IR
-from .._core import Loop, LoopTree
+from .._core import IR, Loop, LoopTree
 from ..errors import LoopfleetError
 from ..tensor import (Backend, DTypeError, Expr, GradientError, KernelError, ScheduleError, ShapeError, Size,
                       SizeConflict, SizeUnknown, Symbol, SymbolGenerator, Tensor, TensorError, ViewError, arange, backends,
@@ -83,21 +82,6 @@ subtract, multiply, divide, negate, reciprocal = (Operation.subtract, Operation.
                                                   Operation.reciprocal)
 min, max, log, exp, sqrt, abs, name = (Operation.min, Operation.max, Operation.log, Operation.exp, Operation.sqrt, Operation.abs,
                                        Operation.name_op)
-
-
-_SHORT_NAMES = {"mul": "multiply", "sub": "subtract", "div": "divide", "neg": "negate", "recip": "reciprocal"}
-
-
-class IR(_IR):
-    """A program and its loops, made node by node; also takes loop_tool's short names of operations, such as "mul"."""
-
-    def create_node(self, op: Any, inputs: list[int], vars: list[int],
-                    constraints: Iterable[tuple[Expr | Symbol | int, Expr | Symbol | int]] = (),
-                    sym_var_map: dict[Symbol | int, int] = {}) -> int:  # noqa: B006 (never changed)
-        """``constraints``, of a view: pairs of equal expressions, as for Tensor.to. ``sym_var_map``: which var each of their
-        symbols stands for, by the Symbol or its hash. ViewError: an equation that is no view; ScheduleError: a symbol that
-        stands for no var."""
-        return super().create_node(_SHORT_NAMES.get(op, op) if isinstance(op, str) else op, inputs, vars, constraints, sym_var_map)
 
 
 class RawTensor:
@@ -240,7 +224,4 @@ disable_reuse, enable_reuse = map(_by_method, ("disable_reuse", "enable_reuse"))
 copy_input, delete_copy, swap_nodes, map_ref = map(_by_method, ("copy_input", "delete_copy", "swap_nodes", "map_ref"))
 next_ref, previous_ref, trivially_parallel = map(_by_method, ("next_ref", "previous_ref", "trivially_parallel"))
 
-
-def deserialize(text: str) -> _IR:
-    """The IR of its text."""
-    return LoopTree(text).ir
+deserialize = IR.parse

@@ -37,7 +37,7 @@ class Folds:
         """The tree changed: the nearest loops of the same labels are folded."""
         kept = set()
         for loop in self.loops:
-            nearest = before.map_ref(loop, after)
+            nearest = after.map_ref(loop, before)
             if after.loop(nearest).label == before.loop(loop).label:
                 kept.add(nearest)
         self.loops = kept

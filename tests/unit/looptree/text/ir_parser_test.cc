@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "common/looptree/text/text.h"
+#include "common/looptree/tree/annotation_text.h"
 #include "common/looptree/tree/key.h"
 #include "tests/unit/looptree/programs.h"
 
@@ -18,6 +19,30 @@ TEST(IrText, EverythingSurvives) {
   EXPECT_FALSE(tree->schedule()[1].loops[1].reusable);
   EXPECT_EQ(tree->schedule()[1].loops[1].annotation, Annotation::kUnroll);
   EXPECT_EQ(tree->schedule()[1].priority, 0.5);
+}
+
+TEST(IrText, WordsHaveNoEffectAndStayInTextOfOnesOwn) {
+  const auto plain = ParseIr(kNegate);
+  std::string text = kNegate;
+  text.replace(text.find("n:1:1,"), std::string::npos,
+               "n:1:1,:0,:::0:0;2;1,0;4;0,::note,a b,::\ni:0,\no:2,\n");
+  const auto noted = ParseIr(text, {}, Words::kKept);
+  ASSERT_TRUE(noted.has_value()) << noted.error().message;
+  const Annotation note = noted->schedule()[2].loops[0].annotation;
+  EXPECT_EQ(EffectOf(note), Annotation::kNone);
+  EXPECT_EQ(AnnotationOfWord("note"), note);
+  EXPECT_EQ(IrTextOf(*noted, Words::kKept), text);
+  EXPECT_EQ(ParseIr(text).error().message,
+            "program line 4: annotation 'note' of a loop; valid: cpu_parallel, unroll, vectorize");
+  const auto sent = ParseIr(IrTextOf(*noted));
+  ASSERT_TRUE(sent.has_value()) << sent.error().message;
+  EXPECT_EQ(KeyOf(*sent), KeyOf(*noted));
+  // Loops that differ in a word alone are shared.
+  EXPECT_EQ(TreeText(*sent, {}).find("for m in 2 r 1 : L1"), std::string::npos);
+  EXPECT_EQ(sent->nodes().size(), noted->nodes().size());
+  for (const char* word : {"a,b", "a:b", "a\nb", "\x7f"})
+    EXPECT_FALSE(AnnotationOfWord(word)) << word;
+  EXPECT_EQ(AnnotationOfWord("thread"), Annotation::kThread);
 }
 
 TEST(IrText, EmptyLinesAtTheEndAreAnEditors) {

@@ -134,6 +134,24 @@ TEST(Transform, AddedLoopsGoRoundOnceAndCanBeRemoved) {
   EXPECT_EQ(of_two->Children(std::nullopt).size(), 2u);
 }
 
+TEST(Transform, OneOperationMayLeaveALoop) {
+  const LoopTree start = Opened("benchmark://mm-v0/mm4_6_5").start;
+  constexpr DimId kM = 0;
+  constexpr NodeId kMultiply = 2, kAdd = 3, kWrite = 4;
+  const auto both = AddLoop(start, 2, kM);
+  ASSERT_TRUE(both.has_value());
+  const auto one = RemoveLoop(*both, 3, kAdd);
+  ASSERT_TRUE(one.has_value()) << one.error().message;
+  EXPECT_EQ(one->LoopsOf(kMultiply).size(), 4u);
+  EXPECT_EQ(one->LoopsOf(kAdd).size(), 3u);
+  EXPECT_EQ(Text(*RemoveLoop(*one, 3, kMultiply)), Text(start));
+  EXPECT_EQ(Text(*RemoveLoop(start, 1, kWrite)), Text(start));  // it does not run over k
+  EXPECT_EQ(RemoveLoop(start, 1, kAdd).error().message,
+            "L1 (for k in 5) cannot be removed: it has more than one iteration; merge it");
+  EXPECT_EQ(RemoveLoop(*both, 3, kWrite).error().message,
+            "%4 (write) does not run over L3 (for m in 1)");
+}
+
 TEST(Transform, WhatCannotBeAddedOrRemoved) {
   const LoopTree start = Opened("benchmark://mm-v0/mm1_6_5").start;
   const auto message = [](const Checked<LoopTree>& tree) {
