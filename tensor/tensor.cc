@@ -50,6 +50,15 @@ std::vector<Symbol> FreshSymbols(std::size_t count) {
   return symbols;
 }
 
+// Their list, each copied once: a list of initial values would be copied again.
+template <class... Input>
+std::vector<NodePtr> Inputs(Input&&... inputs) {
+  std::vector<NodePtr> list;
+  list.reserve(sizeof...(inputs));
+  (list.push_back(std::forward<Input>(inputs)), ...);
+  return list;
+}
+
 // The axis of a symbol that must be there.
 std::size_t AxisIn(const Node& node, const Symbol& symbol, const char* what) {
   const int axis = AxisOf(node.symbols, symbol);
@@ -281,18 +290,22 @@ const Tensor& Tensor::unify() const {
 }
 
 Tensor Tensor::Unary(Op op) const {
-  NodePtr node = MakeNode(Node::Kind::kPointwise, {Readable().node_}, node_->symbols);
+  NodePtr node = MakeNode(Node::Kind::kPointwise, Inputs(Readable().node_), node_->symbols);
   node->op = op;
   return Tensor(std::move(node));
 }
 
 Tensor Tensor::Binary(Op op, const Tensor& other) const {
-  std::vector<Symbol> symbols = node_->symbols;
+  std::vector<Symbol> symbols;
+  symbols.reserve(node_->symbols.size() + other.node_->symbols.size());
+  symbols = node_->symbols;
   for (const Symbol& symbol : other.node_->symbols) {
     if (AxisOf(node_->symbols, symbol) < 0) symbols.push_back(symbol);
   }
-  const NodePtr first = IsNumber(*other.node_) ? Readable().node_ : node_;
-  NodePtr node = MakeNode(Node::Kind::kPointwise, {first, other.node_}, std::move(symbols));
+  std::vector<NodePtr> inputs = IsNumber(*other.node_) && IsNumber(*node_)
+                                    ? Inputs(Readable().node_, other.node_)
+                                    : Inputs(node_, other.node_);
+  NodePtr node = MakeNode(Node::Kind::kPointwise, std::move(inputs), std::move(symbols));
   node->op = op;
   return Tensor(std::move(node));
 }
@@ -312,6 +325,7 @@ Tensor Tensor::Where(const Tensor& condition, const Tensor& yes, const Tensor& n
 
 Tensor Tensor::Reduce(Op op, const std::vector<Symbol>& over) const {
   std::vector<Symbol> kept;
+  kept.reserve(node_->symbols.size());
   if (!over.empty()) {
     for (const Symbol& symbol : over) AxisIn(*node_, symbol, "a reduction");
     for (const Symbol& symbol : node_->symbols) {
@@ -319,7 +333,7 @@ Tensor Tensor::Reduce(Op op, const std::vector<Symbol>& over) const {
     }
   }
   if (node_->symbols.empty()) return *this;  // nothing to reduce
-  NodePtr node = MakeNode(Node::Kind::kReduce, {node_}, std::move(kept));
+  NodePtr node = MakeNode(Node::Kind::kReduce, Inputs(node_), std::move(kept));
   node->op = op;
   return Tensor(std::move(node));
 }
@@ -335,7 +349,7 @@ Tensor Tensor::mean(const std::vector<Symbol>& over) const {
   return Tensor(MakeNode(Node::Kind::kMean, {node_}, sum.node_->symbols));
 }
 
-Tensor Tensor::to(const std::vector<Symbol>& symbols) const {
+Tensor Tensor::to(std::vector<Symbol> symbols) const {
   if (symbols.size() != node_->symbols.size()) {
     Throw(Kind::kShape,
           fmt::format("to({}): {} symbols for the {} dims of {}; a view with other dims needs "
@@ -343,7 +357,7 @@ Tensor Tensor::to(const std::vector<Symbol>& symbols) const {
                       Join(symbols), symbols.size(), node_->symbols.size(), Describe(*node_)));
   }
   CheckDistinct(symbols, "to");
-  return Tensor(MakeNode(Node::Kind::kRename, {node_}, symbols));
+  return Tensor(MakeNode(Node::Kind::kRename, Inputs(node_), std::move(symbols)));
 }
 
 Tensor Tensor::to(const std::vector<Symbol>& symbols, const std::vector<Constraint>& constraints,

@@ -80,8 +80,8 @@ class Tensor {
   Tensor abs() const { return Unary(looptree::Op::kAbs); }
   Tensor reciprocal() const { return Unary(looptree::Op::kReciprocal); }
 
-  Tensor to(const std::vector<Symbol>& symbols) const;  // renames by position
-  Tensor as(const std::vector<Symbol>& symbols) const { return to(symbols); }
+  Tensor to(std::vector<Symbol> symbols) const;  // renames by position
+  Tensor as(std::vector<Symbol> symbols) const { return to(std::move(symbols)); }
   // A view: each equation relates symbols of input, output and sizes. Elements outside are `outside`.
   Tensor to(const std::vector<Symbol>& symbols, const std::vector<Constraint>& constraints,
             double outside = 0) const;

@@ -147,8 +147,8 @@ Values Converted(nb::handle object) {
 }  // namespace
 
 nb::object NumpyOf(std::shared_ptr<Buffer> buffer, const Shape& shape) {
-  nb::object& make = Kept("numpy.ndarray");
-  nb::object& float32 = Kept("numpy.float32");
+  static nb::object& make = Kept("numpy.ndarray");
+  static nb::object& float32 = Kept("numpy.float32");
   if (!make.is_valid()) {
     const nb::module_ numpy = nb::module_::import_("numpy");
     make = numpy.attr("ndarray");

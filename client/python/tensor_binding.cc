@@ -79,20 +79,21 @@ Symbol SymbolOf(nb::handle object) {
   throw nb::type_error(fmt::format("a Symbol is wanted, not a {}", TypeName(object)).c_str());
 }
 
-std::vector<Symbol> SymbolsOf(nb::handle objects) {
-  std::vector<Symbol> symbols;
-  constexpr std::size_t kUsual = 4;
-  symbols.reserve(kUsual);
-  for (const nb::handle object : objects) symbols.push_back(SymbolOf(object));
-  return symbols;
-}
-
-// f(m, n) or f([m, n]).
+// f(m, n) or f([m, n]). Graphs are made again and again: iterators would take longer than the rest.
 std::vector<Symbol> SymbolsOfArguments(const nb::args& args) {
-  if (args.size() == 1 && !nb::isinstance<Symbol>(args[0]) && nb::hasattr(args[0], "__iter__")) {
-    return SymbolsOf(args[0]);
+  const std::size_t count = args.size();
+  const auto argument = [&](std::size_t i) {
+    return nb::handle(PyTuple_GetItem(args.ptr(), static_cast<Py_ssize_t>(i)));
+  };
+  std::vector<Symbol> symbols;
+  if (count == 1 && TryPointer<Symbol>(argument(0)) == nullptr &&
+      nb::hasattr(argument(0), "__iter__")) {
+    for (const nb::handle object : argument(0)) symbols.push_back(SymbolOf(object));
+    return symbols;
   }
-  return SymbolsOf(args);
+  symbols.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) symbols.push_back(SymbolOf(argument(i)));
+  return symbols;
 }
 
 Shape ShapeOfArguments(const nb::args& args) {
@@ -138,7 +139,7 @@ void InitTensor(Tensor* place, const nb::args& args, bool copy) {
   }
   const nb::handle first = args[0];
   if (nb::isinstance<Symbol>(first)) {
-    new (place) Tensor(SymbolsOf(args));
+    new (place) Tensor(SymbolsOfArguments(args));
   } else if (IsWhole(first)) {
     new (place) Tensor(ShapeOfArguments(args));
   } else if (args.size() > 1) {
