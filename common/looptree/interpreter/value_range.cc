@@ -47,12 +47,15 @@ bool KeepsIntegers(Op op) {
   return IsMove(op) || op == Op::kAdd || op == Op::kSubtract || op == Op::kMultiply;
 }
 
+// An infinite number, such as fills up a maximum, makes a result infinite or NaN, or is ignored.
+// That rounds nothing, and the order of operations does not matter to it.
 ValueRange RangeOfNumber(double number) {
   const auto rounded = static_cast<double>(static_cast<float>(number));
+  const double magnitude = std::isfinite(rounded) ? std::abs(rounded) : 0;
   return {.exact = true,
           .integer = std::trunc(rounded) == rounded,
-          .magnitude = std::abs(rounded),
-          .sum = std::abs(rounded)};
+          .magnitude = magnitude,
+          .sum = magnitude};
 }
 
 class Ranges {

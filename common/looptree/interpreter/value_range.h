@@ -13,7 +13,7 @@ namespace loopfleet::looptree {
 struct ValueRange {
   bool exact = false;  // no operation up to here rounds, in any order
   bool integer = false;
-  double magnitude = 0;  // largest possible, of one element
+  double magnitude = 0;  // largest possible, of one element; infinite constants aside
   double sum = 0;        // largest possible, of all elements' magnitudes
 };
 

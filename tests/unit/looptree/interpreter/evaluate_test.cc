@@ -113,6 +113,30 @@ TEST(Evaluate, GuardedViewsByHand) {
   EXPECT_EQ(evaluated({0, {{1, 2}}, -2, 4, true}, 0), (Tensor{0, 1, 0, 2, 0, 3}));  // (o - 1) / 2
 }
 
+// The blocks of a maximum with a tail are filled up with -inf, which rounds nothing.
+TEST(Evaluate, InfiniteFillingsStayExact) {
+  constexpr double kNone = -std::numeric_limits<double>::infinity();
+  const Benchmark benchmark =
+      WholeLoops({.dims = {{"k", 5}, {"o", 2}, {"i", 4}},
+                  .nodes = {{.op = Op::kRead, .dims = {0}},
+                            {.op = Op::kView,
+                             .inputs = {0},
+                             .dims = {1, 2},
+                             .view = {{0, {{1, 4}, {2, 1}}, 0, 1, true}},
+                             .outside = kNone},
+                            {.op = Op::kMax, .inputs = {1}, .dims = {2}},
+                            {.op = Op::kMax, .inputs = {2}, .dims = {}},
+                            {.op = Op::kAdd, .inputs = {3, 3}, .dims = {}},
+                            {.op = Op::kWrite, .inputs = {4}, .dims = {}},
+                            {.op = Op::kAdd, .inputs = {1}, .dims = {1}},
+                            {.op = Op::kWrite, .inputs = {6}, .dims = {1}}}});
+  const std::vector<Tensor> inputs = {{3, -1, 2, 7, 5}};
+  const Reference reference = Evaluate(benchmark.start.program(), inputs);
+  EXPECT_EQ(reference.outputs[0], std::vector<double>{14});
+  EXPECT_EQ(reference.outputs[1], (std::vector<double>{11, kNone}));
+  for (const auto& tolerance : reference.tolerance) EXPECT_TRUE(tolerance.empty());
+}
+
 TEST(Evaluate, ComparisonsAndStepsOfExactNumbersAreExact) {
   const Benchmark benchmark =
       WholeLoops({.dims = {{"m", 5}},
