@@ -6,7 +6,17 @@ if(NOT DEFINED Python_EXECUTABLE AND EXISTS ${environment})
   set(Python_EXECUTABLE ${environment} CACHE FILEPATH "The interpreter that the Python module is for")
 endif()
 find_package(Python 3.10 COMPONENTS Interpreter Development.Module)
-if(Python_Development.Module_FOUND AND NOT LOOPFLEET_SANITIZE)  # an interpreter has no sanitizer
+# An interpreter has no sanitizer. GCC's for addresses can be preloaded (LOOPFLEET_PRELOAD).
+set(LOOPFLEET_PRELOAD "")
+if(LOOPFLEET_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  foreach(library libasan.so libubsan.so libstdc++.so)  # the last, so that exceptions are seen to be thrown
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${library}
+                    OUTPUT_VARIABLE file OUTPUT_STRIP_TRAILING_WHITESPACE)
+    list(APPEND LOOPFLEET_PRELOAD ${file})
+  endforeach()
+  list(JOIN LOOPFLEET_PRELOAD ":" LOOPFLEET_PRELOAD)
+endif()
+if(Python_Development.Module_FOUND AND (NOT LOOPFLEET_SANITIZE OR LOOPFLEET_PRELOAD))
   execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
                   OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   if(nanobind_ROOT)

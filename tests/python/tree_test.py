@@ -1,5 +1,6 @@
 """Trees, their transformations and IR, without a cluster. Starts no process but an interpreter."""
 
+import os
 import random
 import re
 import subprocess
@@ -270,6 +271,7 @@ def test_an_ir_with_a_guarded_view_and_a_constant():
     assert LoopTree(made.ir) == made
 
 
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer takes its time")
 def test_importing_takes_no_llvm_no_sockets_and_little_time():
     lines = subprocess.run(["ldd", _core.__file__], capture_output=True, text=True, check=True).stdout
     assert "LLVM" not in lines and "zmq" not in lines
