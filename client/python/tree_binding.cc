@@ -249,7 +249,7 @@ LoopTree ChangeReuse(const LoopTree& tree, nb::handle name, bool reusable) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].reusable != reusable && (!reusable || !chosen)) chosen = own[i];
   }
-  if (!chosen) RaiseSchedule(fmt::format("%{}: there is no loop left to change", node));
+  if (!chosen) return tree;
   return OrRaiseSchedule(reusable ? looptree::EnableReuse(tree, *chosen, node)
                                   : looptree::DisableReuse(tree, *chosen, node));
 }
@@ -421,7 +421,7 @@ void BindTransformations(nb::class_<LoopTree>& tree) {
           "decrease_reuse",
           [](const LoopTree& t, nb::handle ref) { return ChangeReuse(t, ref, false); }, "ref"_a,
           "Of a loop: no two operations in it share it. Of an operation: its innermost shared "
-          "loop.")
+          "loop; unchanged if it has none.")
       .def(
           "increase_reuse",
           [](const LoopTree& t, nb::handle ref) { return ChangeReuse(t, ref, true); }, "ref"_a)

@@ -106,7 +106,7 @@ for m in 4 r 1 : L0
     assert tree.add_loop("m").remove_loop(0) == tree and tree.add_loop("k", "m").loops == [0, 1, 2, 3, 6]
     apart = tree.disable_reuse(2, "%2")
     assert len(apart.loops) == 5 and apart.enable_reuse(2, "%2") == tree == apart.increase_reuse("%2")
-    assert tree.decrease_reuse("%2") == apart
+    assert tree.decrease_reuse("%2") == apart and tree.increase_reuse("%2") == tree == tree.enable_reuse(2, "%2")
     twice = tree.add_loop("n", "k")
     alone = twice.remove_loop("%2", 2)
     assert twice.loops == [0, 1, 2, 3, 6] and alone.loops == [0, 1, 2, 4, 5, 7] and alone.remove_loop("%3", 4) == tree

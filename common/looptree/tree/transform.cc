@@ -314,11 +314,7 @@ Checked<LoopTree> SetReuseOf(const LoopTree& tree, TreeRef loop, NodeId node, bo
   }
   Schedule schedule = tree.schedule();
   LoopSpec& spec = schedule[node].loops[static_cast<std::size_t>(at - own.begin())];
-  if (spec.reusable == reusable) {
-    return Illegal(fmt::format("{} {} share {} with what follows", NodeText(tree, node),
-                               reusable ? "already may" : "already does not",
-                               LoopText(tree, loop)));
-  }
+  if (spec.reusable == reusable) return tree;
   spec.reusable = reusable;
   return tree.WithSchedule(std::move(schedule), limits);
 }

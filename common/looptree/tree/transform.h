@@ -71,8 +71,8 @@ Checked<LoopTree> DecreaseReuse(const LoopTree& tree, TreeRef loop, const Limits
 // an equal loop in the same place. Rejected if they already may.
 Checked<LoopTree> IncreaseReuse(const LoopTree& tree, TreeRef loop, const Limits& limits = {});
 
-// The same for one operation inside the loop. Rejected if it does not run over the loop, or if that
-// changes nothing.
+// The same for one operation inside the loop; unchanged if it is so already. Rejected if the
+// operation does not run over the loop.
 Checked<LoopTree> DisableReuse(const LoopTree& tree, TreeRef loop, NodeId node,
                                const Limits& limits = {});
 Checked<LoopTree> EnableReuse(const LoopTree& tree, TreeRef loop, NodeId node,

@@ -106,12 +106,16 @@ def clear(tree: LoopTree, line: int) -> Edited:
 
 
 def decrease_reuse(tree: LoopTree, line: int) -> Edited:
-    after = tree.decrease_reuse(line)
-    return Edited(after, min(line, len(tree_lines(after)) - 1))
+    return _reused(tree, tree.decrease_reuse(line), line)
 
 
 def increase_reuse(tree: LoopTree, line: int) -> Edited:
-    after = tree.increase_reuse(line)
+    return _reused(tree, tree.increase_reuse(line), line)
+
+
+def _reused(tree: LoopTree, after: LoopTree, line: int) -> Edited:
+    if after.serialize() == tree.serialize():
+        raise ScheduleError(f"{tree.dump(line)}: there is no loop left to change")
     return Edited(after, min(line, len(tree_lines(after)) - 1))
 
 
