@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/base/sha256.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/transport/poller.h"
 
@@ -279,11 +280,11 @@ Answer<wire::Accepted> Client::SubmitMessage(wire::SubmitJobs message) {
   for (const JobSpec& job : message.jobs) {
     const std::uint16_t needed = wire::MinorVersionFor(job);
     if (needed <= version_.minor) continue;
-    return std::unexpected(Refusal(
-        {.failure = {.code = FailureCode::kUnsupported,
-                     .message = fmt::format("a field of the job needs protocol 1.{}, and the "
-                                            "coordinator at {} speaks 1.{}: upgrade it",
-                                            needed, options_.address, version_.minor)}}));
+    return std::unexpected(
+        Refusal({.failure = {.code = FailureCode::kUnsupported,
+                             .message = fmt::format("the job needs protocol 1.{}, and the "
+                                                    "coordinator at {} speaks 1.{}: upgrade it",
+                                                    needed, options_.address, version_.minor)}}));
   }
   return Ask<wire::Accepted>(std::move(message), Nanos{0});
 }
@@ -370,6 +371,47 @@ Answer<wire::FleetInfo> Client::ShowFleet(const wire::ShowFleet& show) {
 
 Answer<wire::JobList> Client::FindBest(const wire::FindBest& find) {
   return Ask<wire::JobList>(find, Nanos{0});
+}
+
+Answer<std::string> Client::AddProgram(std::string_view bitcode) {
+  constexpr int kMostSetbacks = 3;
+  const auto refuse = [](std::string message) {
+    return std::unexpected(CallError{.kind = ErrorKind::kInvalid, .message = std::move(message)});
+  };
+  if (bitcode.empty() || bitcode.size() > wire::kMaxBlobBytes) {
+    return refuse(
+        fmt::format("a program of {} bytes; 1 to {}", bitcode.size(), wire::kMaxBlobBytes));
+  }
+  if (version_.minor < 3) {
+    return refuse(
+        fmt::format("programs need protocol 1.3, and the coordinator at {} speaks 1.{}: "
+                    "upgrade it, or copy the file to its workers (loopfleet llvm add "
+                    "--programs)",
+                    options_.address, version_.minor));
+  }
+  const std::string sha256 = Sha256Of(bitcode);
+  std::uint64_t held = 0;
+  bool is_known = false;  // how much it holds: the first message asks
+  for (int setbacks = 0; held < bitcode.size();) {
+    wire::BlobPiece piece{.sha256 = sha256, .total = bitcode.size(), .offset = held, .bytes = {}};
+    if (is_known) piece.bytes = bitcode.substr(held, wire::kMaxBlobPieceBytes);
+    auto answer = Ask<wire::BlobHeld>(std::move(piece), Nanos{0});
+    const bool is_wrong = !answer && answer.error().refusal &&
+                          answer.error().refusal->code == FailureCode::kInvalidBenchmark;
+    if (!answer && !is_wrong) return std::unexpected(std::move(answer).error());
+    const std::uint64_t now_held = answer ? answer->bytes : 0;
+    // Another client sent a part that was not of this program, or others' programs took its room.
+    if ((is_wrong || (is_known && now_held <= held)) && ++setbacks == kMostSetbacks) {
+      if (!answer) return std::unexpected(std::move(answer).error());
+      return std::unexpected(Refusal(
+          {.failure = {.code = FailureCode::kBusy,
+                       .message = "the coordinator dropped what came of the program, to make room "
+                                  "for others (--programs-size)"}}));
+    }
+    held = now_held;
+    is_known = true;
+  }
+  return fmt::format("bitcode://sha256/{}", sha256);
 }
 
 Answer<wire::OutcomeList> Client::ListOutcomes(const wire::ListOutcomes& list) {

@@ -103,6 +103,10 @@ class Client {
   Answer<wire::FleetInfo> ShowFleet(const wire::ShowFleet& show);
   // The fastest known schedules of a program, the fastest first; none: none is known.
   Answer<wire::JobList> FindBest(const wire::FindBest& find);
+  // Sends a program's bitcode, of which the coordinator may hold a part already, and returns its
+  // URI, bitcode://sha256/...; it is on disk and its hash was checked there. At most
+  // wire::kMaxBlobBytes.
+  Answer<std::string> AddProgram(std::string_view bitcode);
   // Outcomes of all batches, page by page.
   Answer<wire::OutcomeList> ListOutcomes(const wire::ListOutcomes& list);
 

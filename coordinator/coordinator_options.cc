@@ -12,6 +12,7 @@
 #include "common/base/log_level.h"
 #include "common/base/memory_limit.h"
 #include "common/base/settings.h"
+#include "common/wire/bounds.h"
 #include "common/wire/keys/key_directory.h"
 #include "common/wire/transport/endpoint.h"
 #include "coordinator/memory_budget.h"
@@ -101,6 +102,7 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
                                                                        const char* const* argv) {
   CoordinatorOptions options;
   std::string database = options.database.native();
+  std::string programs;
   std::string keys;
   std::string config_file;
   std::string page = "machine";
@@ -127,6 +129,15 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
   app.add_option("--page-host", options.page_hosts,
                  "A name that browsers call this machine by, beside its own; may be given again");
   app.add_option("--db", database, "Database file; made if it is not there")->capture_default_str();
+  app.add_option("--programs", programs,
+                 "Folder of the bitcode that clients send (loopfleet llvm add). Not given: the "
+                 "database's name with .programs");
+  app.add_option(
+         "--programs-size", options.programs_bytes,
+         "What these programs may take, such as 4GiB; beyond, the longest unused are removed")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{2} * wire::kMaxBlobBytes, std::uint64_t{1} << 50))
+      ->capture_default_str();
   app.add_option("--keep-samples-days", options.keep_samples_days,
                  "Days that the raw samples of a result are kept; later they are taken away, a few "
                  "at a time, and its figures stay (docs/DATABASE.md). Not given: forever")
@@ -213,6 +224,7 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
   }
   options.log_level = *level;
   options.database = database;
+  options.programs = programs.empty() ? database + ".programs" : programs;
   return options;
 }
 

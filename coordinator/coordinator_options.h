@@ -28,9 +28,12 @@ struct CoordinatorOptions {
   std::filesystem::path database = "loopfleet.db";
   std::uint32_t keep_samples_days = 0;  // how long raw samples are kept; 0: unlimited
   std::uint32_t keep_batches_days = 0;  // how long finished batches are kept; 0: unlimited
-  std::string results;                  // a PostgreSQL database (docs/POSTGRES.md); "": none
-  std::filesystem::path keys;           // directory; empty: no keys
-  Limits limits;                        // its …_per_client fields, and what `memory_bytes` decides
+  std::filesystem::path
+      programs;  // of bitcode that clients send; empty: the database's name and ".programs"
+  std::uint64_t programs_bytes = std::uint64_t{1} << 30;  // that they may take
+  std::string results;         // a PostgreSQL database (docs/POSTGRES.md); "": none
+  std::filesystem::path keys;  // directory; empty: no keys
+  Limits limits;               // its …_per_client fields, and what `memory_bytes` decides
   // What the coordinator may take. Default: the limit of its control group, else half of the
   // machine's memory.
   std::uint64_t memory_bytes = 0;

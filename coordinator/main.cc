@@ -28,6 +28,7 @@
 #include "coordinator/coordinator_options.h"
 #include "coordinator/memory_budget.h"
 #include "coordinator/page/fleet_page.h"
+#include "coordinator/shell/blob_thread.h"
 #include "coordinator/shell/event_loop.h"
 #include "coordinator/shell/key_watcher.h"
 #include "coordinator/shell/postgres/mirror_process.h"
@@ -145,6 +146,8 @@ Status Serve(const CoordinatorOptions& options) {
   StorageQueries answers(*reader);
   ReplayMemory replayed;
   JobResolver resolver(*reader, replayed, metrics, clock);
+  LF_TRY(BlobFolder programs, BlobFolder::Open(options.programs, options.programs_bytes));
+  BlobThread blobs(std::move(programs), metrics, wakeup);
   std::unique_ptr<MirrorProcess> mirror;  // none unless asked for, like what follows
   std::unique_ptr<SharedLookups> lookups;
   std::unique_ptr<SharedAnswers> shared;
@@ -163,12 +166,13 @@ Status Serve(const CoordinatorOptions& options) {
                         {.samples = std::chrono::days(options.keep_samples_days),
                          .batches = std::chrono::days(options.keep_batches_days),
                          .may_delete_batches = [&] { return !mirror || mirror->has_caught_up(); }});
-  EffectRunner runner(clients, workers, storage, answers, observer);
+  EffectRunner runner(clients, workers, storage, blobs, answers, observer);
   EventLoop loop({.core = core,
                   .runner = runner,
                   .resolver = resolver,
                   .reader = *reader,
                   .storage = storage,
+                  .blobs = blobs,
                   .clients = clients,
                   .workers = workers,
                   .wakeup = wakeup,

@@ -64,6 +64,12 @@ enum class Metric {
   kWorkerThrottles,
   kWaitingRequestBytes,
   kNeedsAttention,
+  kPrograms,
+  kProgramBytes,
+  kProgramBytesReceived,
+  kProgramBytesSent,
+  kProgramsRemoved,
+  kProgramsDamaged,
 };
 
 struct MetricSpec {

@@ -32,6 +32,7 @@ struct ClientRequest {
     showFleet @13 :ShowFleet;
     flagResults @14 :FlagResults;   # needs the role admin where there are roles
     findBest @15 :FindBest;
+    putBlob @16 :BlobPiece;         # answered with `blobHeld`
   }
 }
 
@@ -96,6 +97,14 @@ struct FindBest {
   maxJobs @2 :UInt32 = 1;       # 1 to 64; there may be fewer
 }
 
+struct BlobPiece {
+  # A piece of a program's bitcode, which the SHA-256 of all its bytes names.
+  sha256 @0 :Text;              # 64 lower-case hexadecimal digits
+  total @1 :UInt64;             # bytes of the whole; at most 16 MiB. 0, to a worker only: there is no such program
+  offset @2 :UInt64;            # of this piece
+  bytes @3 :Data;               # at most 512 KiB, and not beyond `total`; none: how much is held?
+}
+
 # ---- coordinator -> client ------------------------------------------------------------------------
 
 struct CoordinatorReply {
@@ -114,6 +123,8 @@ struct CoordinatorReply {
     outcomeList @11 :OutcomeList;
     fleet @12 :FleetInfo;
     jobs @13 :List(JobInfo);       # of findBest; at most 64
+    blobHeld @14 :UInt64;          # bytes of the program that are held, from its first on: go on there. All of
+                                   # them: its hash is right and it is on disk
   }
 }
 

@@ -22,6 +22,7 @@ struct WorkerMessage {
     goodbye @4 :List(UInt64);  # lease ids returned unrun; the worker's last message; at most 4,096
     returned @5 :List(UInt64);  # lease ids returned unrun, in answer to giveBack; at most 4,096
     codeLookup @6 :CodeLookup;  # only to coordinators with the capability code-lookup
+    blobWanted @7 :BlobWanted;  # only to coordinators with the capability blobs
   }
 }
 
@@ -90,6 +91,12 @@ struct Reports {
   evaluations @3 :Outcome.EvaluationColumns;
 }
 
+struct BlobWanted {
+  # Answered with `blobPiece`, from this offset on. Only to coordinators with the capability blobs.
+  sha256 @0 :Text;      # 64 lower-case hexadecimal digits
+  offset @1 :UInt64;    # at most 16 MiB
+}
+
 # ---- coordinator -> worker ------------------------------------------------------------------------
 
 struct WorkerCommand {
@@ -105,6 +112,7 @@ struct WorkerCommand {
     giveBack @8 :List(UInt64);        # lease ids: the worker returns those that have not started
                                       # (`returned`); only to workers with the capability give-back
     codeLookupAnswer @9 :CodeLookupAnswer;
+    blobPiece @10 :Client.BlobPiece;
   }
 }
 

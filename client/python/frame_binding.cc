@@ -214,6 +214,9 @@ struct ReplyParts {
     content["workers_ready"] = fleet.workers_ready;
     return nb::make_tuple("fleet", content);
   }
+  nb::object operator()(const wire::BlobHeld& held) const {
+    return nb::make_tuple("blob_held", nb::cast(held.bytes));
+  }
   nb::object operator()(const wire::UnknownMember&) const {
     return nb::make_tuple("unknown", nb::none());
   }
@@ -301,6 +304,16 @@ void BindFrames(nb::module_& module) {
             wire::FindBest{.job = job.spec, .hardware_class = hardware_class, .max_jobs = limit});
       },
       "number"_a, "job"_a, "hardware_class"_a, "limit"_a);
+  module.def(
+      "encode_put_blob",
+      [](std::uint64_t number, const std::string& sha256, std::uint64_t total, std::uint64_t offset,
+         const nb::bytes& bytes) {
+        return Encoded(number, wire::BlobPiece{.sha256 = sha256,
+                                               .total = total,
+                                               .offset = offset,
+                                               .bytes = {bytes.c_str(), bytes.size()}});
+      },
+      "number"_a, "sha256"_a, "total"_a, "offset"_a, "bytes"_a);
   module.def("decode_reply", &DecodeReply, "frame"_a,
              "(number, kind, content). JobError MALFORMED.");
   module.def("encode_page", &EncodePage, "number"_a, "batch"_a, "outcomes"_a,
@@ -309,6 +322,8 @@ void BindFrames(nb::module_& module) {
              "(code, message, action_index) of why a coordinator would refuse it, or None. With "
              "`replay`, also applies the actions and checks the work.");
   module.attr("MAX_JOBS_PER_MESSAGE") = wire::kMaxJobsPerMessage;
+  module.attr("MAX_BLOB_BYTES") = wire::kMaxBlobBytes;
+  module.attr("MAX_BLOB_PIECE_BYTES") = wire::kMaxBlobPieceBytes;
 }
 
 }  // namespace loopfleet::python

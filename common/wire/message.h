@@ -34,13 +34,15 @@ struct ProtocolVersion {
   std::uint16_t minor = 0;
   friend auto operator<=>(const ProtocolVersion&, const ProtocolVersion&) = default;
 };
-// 1.1: JobSpec::min_grade. 1.2: JobSpec::profile.
-inline constexpr ProtocolVersion kProtocolVersion{.major = 1, .minor = 2};
+// 1.1: JobSpec::min_grade. 1.2: JobSpec::profile. 1.3: bitcode:// from the coordinator.
+inline constexpr ProtocolVersion kProtocolVersion{.major = 1, .minor = 3};
 
 // The lowest minor version whose workers understand everything that this job uses. A worker of an
 // older one would pass over the field, and measure something else. A new field or action that
 // changes what a job means is added here.
 constexpr std::uint16_t MinorVersionFor(const JobSpec& spec) {
+  const auto* benchmark = std::get_if<looptree::BenchmarkUri>(&spec.source);
+  if (benchmark != nullptr && benchmark->text.starts_with("bitcode://")) return 3;
   if (spec.profile != ProfileLevel::kNone) return 2;
   return spec.min_grade == Grade::kD ? 0 : 1;
 }
@@ -148,15 +150,26 @@ struct FindBest {
   friend bool operator==(const FindBest&, const FindBest&) = default;
 };
 
+// A piece of a program's bitcode, named by the SHA-256 of all its bytes. From a client: answered
+// with BlobHeld. To a worker: the answer to a BlobWanted.
+struct BlobPiece {
+  std::string sha256;        // 64 lower-case hexadecimal digits
+  std::uint64_t total = 0;   // at most kMaxBlobBytes. 0, to a worker only: there is no such program
+  std::uint64_t offset = 0;  // of this piece
+  std::string bytes;         // at most kMaxBlobPieceBytes; "": how much is held?
+  friend bool operator==(const BlobPiece&, const BlobPiece&) = default;
+};
+
 // A union member that this version does not know. Answered with UNSUPPORTED, never ignored.
 struct UnknownMember {
   std::uint16_t member = 0;
   friend bool operator==(const UnknownMember&, const UnknownMember&) = default;
 };
 
-using ClientMessage = std::variant<ClientHello, SubmitJobs, FetchOutcomes, CancelBatch, ListBatches,
-                                   ShowBatch, ShowJob, ListWorkers, ExplainJob, SetDrain,
-                                   ListOutcomes, ShowFleet, FlagResults, FindBest, UnknownMember>;
+using ClientMessage =
+    std::variant<ClientHello, SubmitJobs, FetchOutcomes, CancelBatch, ListBatches, ShowBatch,
+                 ShowJob, ListWorkers, ExplainJob, SetDrain, ListOutcomes, ShowFleet, FlagResults,
+                 FindBest, BlobPiece, UnknownMember>;
 
 struct ClientRequest {
   std::uint64_t number = 0;
@@ -405,9 +418,16 @@ struct FleetInfo {
   friend bool operator==(const FleetInfo&, const FleetInfo&) = default;
 };
 
+// How much of a program is held, from its first byte on: the next piece starts there. All of it:
+// its hash is right, and it is on disk.
+struct BlobHeld {
+  std::uint64_t bytes = 0;
+  friend bool operator==(const BlobHeld&, const BlobHeld&) = default;
+};
+
 using CoordinatorMessage =
     std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList, BatchInfo, JobInfo, WorkerList,
-                 JobExplanation, OutcomeList, FleetInfo, JobList, UnknownMember>;
+                 JobExplanation, OutcomeList, FleetInfo, JobList, BlobHeld, UnknownMember>;
 
 struct CoordinatorReply {
   std::uint64_t number = 0;  // of the request; 0: the request's number could not be read
@@ -493,8 +513,17 @@ struct CodeLookup {
 };
 inline constexpr std::string_view kCodeLookupCapability = "code-lookup";
 
-using WorkerMessage =
-    std::variant<WorkerHello, Heartbeat, Reports, Goodbye, Returned, CodeLookup, UnknownMember>;
+// Asks for a program's bitcode, from this offset on. Answered with a BlobPiece. Sent only to
+// coordinators with kBlobCapability.
+struct BlobWanted {
+  std::string sha256;
+  std::uint64_t offset = 0;
+  friend bool operator==(const BlobWanted&, const BlobWanted&) = default;
+};
+inline constexpr std::string_view kBlobCapability = "blobs";
+
+using WorkerMessage = std::variant<WorkerHello, Heartbeat, Reports, Goodbye, Returned, CodeLookup,
+                                   BlobWanted, UnknownMember>;
 
 // ---- coordinator -> worker ----------------------------------------------------------------------
 
@@ -570,7 +599,8 @@ struct CodeLookupAnswer {
   friend bool operator==(const CodeLookupAnswer&, const CodeLookupAnswer&) = default;
 };
 
-using WorkerCommand = std::variant<WorkerWelcome, Leases, ReportsStored, Revoke, HeartbeatAnswer,
-                                   HelloWanted, Refused, GiveBack, CodeLookupAnswer, UnknownMember>;
+using WorkerCommand =
+    std::variant<WorkerWelcome, Leases, ReportsStored, Revoke, HeartbeatAnswer, HelloWanted,
+                 Refused, GiveBack, CodeLookupAnswer, BlobPiece, UnknownMember>;
 
 }  // namespace loopfleet::wire

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <utility>
+#include <variant>
 
 #include "common/base/failpoint.h"
 #include "common/wire/bounds.h"
@@ -98,6 +99,23 @@ void EffectRunner::Do(SendToWorker effect) {
 // If it cannot be sent, the worker's patience ends and it measures.
 void EffectRunner::Do(const AnswerCodeLookup& effect) {
   Send(effect.peer, answers_.Answer(effect));
+}
+
+void EffectRunner::Do(KeepBlob effect) {
+  BlobThread::Request request = std::move(effect);
+  if (blobs_.Add(request)) return;
+  const auto& keep = std::get<KeepBlob>(request);
+  Failure failure{.code = FailureCode::kBusy,
+                  .message = "too many pieces of programs wait for the disk"};
+  observer_.Observe(Observation{RequestWasRefused{failure.code}});
+  Reply(keep.peer, keep.number,
+        wire::Refused{.failure = std::move(failure), .retry_after_ms = Limits{}.retry_after_ms});
+}
+
+// If there is no room for it, the worker asks again.
+void EffectRunner::Do(SendBlob effect) {
+  BlobThread::Request request = std::move(effect);
+  blobs_.Add(request);
 }
 
 void EffectRunner::Do(Persist effect) {

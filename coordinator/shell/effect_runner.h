@@ -10,6 +10,7 @@
 #include "common/wire/transport/router.h"
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/contract/event.h"
+#include "coordinator/shell/blob_thread.h"
 #include "coordinator/shell/observer.h"
 #include "coordinator/shell/read_queue.h"
 #include "coordinator/shell/storage_queries.h"
@@ -20,10 +21,11 @@ namespace loopfleet::coordinator {
 class EffectRunner {
  public:
   EffectRunner(wire::Router& clients, wire::Router& workers, StorageThread& storage,
-               StorageQueries& answers, Observer& observer)
+               BlobThread& blobs, StorageQueries& answers, Observer& observer)
       : clients_(clients),
         workers_(workers),
         storage_(storage),
+        blobs_(blobs),
         answers_(answers),
         observer_(observer) {}
 
@@ -43,6 +45,8 @@ class EffectRunner {
   void Do(SendFleet effect);
   void Do(SendToWorker effect);
   void Do(const AnswerCodeLookup& effect);
+  void Do(KeepBlob effect);
+  void Do(SendBlob effect);
   void Do(Persist effect);
   void Do(const Observation& observation);
 
@@ -55,6 +59,7 @@ class EffectRunner {
   wire::Router& clients_;
   wire::Router& workers_;
   StorageThread& storage_;
+  BlobThread& blobs_;
   StorageQueries& answers_;
   Observer& observer_;
   ReadQueue reads_;

@@ -109,6 +109,7 @@ Status EventLoop::Run() {
     ApplyKeyChanges(no_message);  // even without a message: revoked peers are sent nothing more
     GiveStorageEvents();
     GiveShared();
+    SendBlobAnswers();
     ReceiveFromClients();
     ServeClients();
     ReceiveFromWorkers();
@@ -143,6 +144,11 @@ void EventLoop::Give(Event event) {
 
 void EventLoop::GiveStorageEvents() {
   for (Event& event : parts_.storage.TakeEvents()) Give(std::move(event));
+}
+
+void EventLoop::SendBlobAnswers() {
+  parts_.runner.Run(parts_.blobs.TakeAnswers());
+  for (Event& event : parts_.runner.TakeEvents()) Give(std::move(event));
 }
 
 void EventLoop::ServeHandshakes() {

@@ -15,6 +15,7 @@
 #include "common/wire/transport/wakeup.h"
 #include "coordinator/core/core.h"
 #include "coordinator/shell/admission.h"
+#include "coordinator/shell/blob_thread.h"
 #include "coordinator/shell/effect_runner.h"
 #include "coordinator/shell/fleet_snapshot.h"
 #include "coordinator/shell/health.h"
@@ -40,9 +41,10 @@ class EventLoop {
     JobResolver& resolver;
     storage::StoreReader& reader;
     StorageThread& storage;
+    BlobThread& blobs;
     wire::Router& clients;
     wire::Router& workers;
-    wire::Wakeup& wakeup;  // signalled by the storage thread, and by RequestStop
+    wire::Wakeup& wakeup;  // signalled by the threads of storage and blobs, and by RequestStop
     const Clock& clock;
     monitoring::CoordinatorMetrics& metrics;
     Observer& observer;
@@ -89,6 +91,7 @@ class EventLoop {
   void RecoverEarly(const wire::WorkerMessage& message);
   Recovered::Job ResolveRecovered(storage::UnfinishedJob job);
   void GiveStorageEvents();
+  void SendBlobAnswers();
   void ReceiveFromClients();
   void Queue(wire::Received request);
   void ServeClients();

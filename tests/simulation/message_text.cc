@@ -37,6 +37,13 @@ std::string TextOf(const wire::ShowFleet& m) {
   return fmt::format("show fleet(after {})", m.after_event);
 }
 std::string TextOf(const wire::FindBest& m) { return fmt::format("find best({})", m.max_jobs); }
+std::string TextOf(const wire::BlobPiece& m) {
+  return fmt::format("piece({} {} of {})", m.sha256.substr(0, 6), m.offset, m.total);
+}
+std::string TextOf(const wire::BlobHeld& m) { return fmt::format("held({})", m.bytes); }
+std::string TextOf(const wire::BlobWanted& m) {
+  return fmt::format("wanted({} from {})", m.sha256.substr(0, 6), m.offset);
+}
 std::string TextOf(const wire::JobList& m) { return fmt::format("{} jobs", m.jobs.size()); }
 std::string TextOf(const wire::FleetInfo& m) { return fmt::format("fleet(epoch {})", m.epoch); }
 std::string TextOf(const wire::UnknownMember& m) { return fmt::format("unknown({})", m.member); }

@@ -305,6 +305,9 @@ struct SimulatedCoordinator::Doer {
         .peer = effect.peer, .command = wire::CodeLookupAnswer{.lease = effect.lookup.lease}};
     (*this)(answer);
   }
+  // No simulated peer has programs.
+  void operator()(const coordinator::KeepBlob&) const {}
+  void operator()(const coordinator::SendBlob&) const {}
   void operator()(coordinator::Persist& effect) const {
     for (const storage::Write& write : effect.writes) {
       self.parts_.checker.WillWrite(self.parts_.agenda.now(), write);

@@ -28,6 +28,9 @@ class LeaseRunner {
   // Questions to the store about machine code, for runners that have some. Each gets one Answer.
   virtual std::vector<wire::CodeLookup> TakeCodeLookups() { return {}; }
   virtual void Answer(wire::CodeLookupAnswer) {}
+  // Questions for programs that the coordinator keeps, likewise. A lost one is asked again.
+  virtual std::vector<wire::BlobWanted> TakeBlobsWanted() { return {}; }
+  virtual void AnswerBlob(const wire::BlobPiece&) {}
 };
 
 }  // namespace loopfleet::worker

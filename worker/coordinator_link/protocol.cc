@@ -29,9 +29,11 @@ struct Protocol::Hearer {
     self.ResendPending();
     self.is_registered_ = true;
     self.has_told_silence_ = false;
-    self.answers_code_lookups_ =
-        std::ranges::find(welcome.capabilities, wire::kCodeLookupCapability) !=
-        welcome.capabilities.end();
+    const auto can = [&](std::string_view capability) {
+      return std::ranges::find(welcome.capabilities, capability) != welcome.capabilities.end();
+    };
+    self.answers_code_lookups_ = can(wire::kCodeLookupCapability);
+    self.keeps_blobs_ = can(wire::kBlobCapability);
     return {};
   }
 
@@ -105,6 +107,11 @@ struct Protocol::Hearer {
     return {};
   }
 
+  Status operator()(const wire::BlobPiece& piece) const {
+    self.runner_.AnswerBlob(piece);
+    return {};
+  }
+
   Status operator()(const wire::UnknownMember& unknown) const {
     log::Warning("coordinator.unknown_message member={}", unknown.member);
     return {};
@@ -136,6 +143,7 @@ Result<Protocol::Phase> Protocol::Step(Instant now) {
   SendHelloIfDue(now);
   SendReturned();
   SendCodeLookups();
+  SendBlobsWanted();
   SendHeartbeatIfDue(now);
   SendReports(now);
   if (!is_draining_ || !IsDrained(now)) return Phase::kGoesOn;
@@ -208,6 +216,17 @@ void Protocol::SendCodeLookups() {
   for (const wire::CodeLookup& lookup : runner_.TakeCodeLookups()) {
     const bool sent = is_registered_ && answers_code_lookups_ && line_.Send(lookup);
     if (!sent) runner_.Answer({.lease = lookup.lease});
+  }
+}
+
+void Protocol::SendBlobsWanted() {
+  for (wire::BlobWanted& wanted : runner_.TakeBlobsWanted()) {
+    if (!is_registered_) continue;  // asked again later
+    if (!keeps_blobs_) {
+      runner_.AnswerBlob(wire::BlobPiece{.sha256 = std::move(wanted.sha256)});
+    } else {
+      line_.Send(wanted);
+    }
   }
 }
 

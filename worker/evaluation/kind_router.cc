@@ -42,6 +42,15 @@ std::vector<wire::Report> KindRouter::TakeFinished() {
   return Gather<wire::Report>([](LeaseRunner& runner) { return runner.TakeFinished(); });
 }
 
+std::vector<wire::BlobWanted> KindRouter::TakeBlobsWanted() {
+  return Gather<wire::BlobWanted>([](LeaseRunner& runner) { return runner.TakeBlobsWanted(); });
+}
+
+void KindRouter::AnswerBlob(const wire::BlobPiece& piece) {
+  rest_.AnswerBlob(piece);
+  for (const Route& route : routes_) route.runner->AnswerBlob(piece);
+}
+
 std::vector<wire::HeldLease> KindRouter::Held() const {
   return Gather<wire::HeldLease>([](const LeaseRunner& runner) { return runner.Held(); });
 }

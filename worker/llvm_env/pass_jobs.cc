@@ -74,6 +74,7 @@ Episode EpisodeOf(const PassJob& job) {
 
 PassJobs::PassJobs(JobKind::Parts parts, ProgramSource::Options programs)
     : parts_(std::move(parts)),
+      fetch_({}, parts_.on_output),
       source_(std::move(programs)),
       process_(parts_.fork_server, {.batch_limit = kBatchLimit}, parts_.on_restart),
       leases_(parts_.max_held),
@@ -81,6 +82,7 @@ PassJobs::PassJobs(JobKind::Parts parts, ProgramSource::Options programs)
 
 PassJobs::~PassJobs() {
   leases_.Stop();
+  fetch_.Stop();
   thread_.join();
 }
 
@@ -169,7 +171,7 @@ std::expected<PassJobs::Bitcode, Failure> PassJobs::ProgramOf(const passes::Prog
   const std::string name = passes::ToString(uri);
   auto found = std::ranges::find(programs_, name, &Program::uri);
   if (found == programs_.end()) {
-    LF_TRY(std::string bitcode, source_.BitcodeOf(uri));
+    LF_TRY(std::string bitcode, Obtain(uri));
     std::size_t bytes = bitcode.size();
     for (const Program& each : programs_) bytes += each.bitcode->size();
     while (!programs_.empty() && (programs_.size() >= kProgramsKept || bytes > kProgramBytesKept)) {
@@ -183,6 +185,24 @@ std::expected<PassJobs::Bitcode, Failure> PassJobs::ProgramOf(const passes::Prog
   }
   found->last_use = ++uses_;
   return found->bitcode;
+}
+
+// The worker's own folder goes before the coordinator.
+std::expected<std::string, Failure> PassJobs::Obtain(const passes::ProgramUri& uri) {
+  auto bitcode = source_.BitcodeOf(uri);
+  const auto* sent = std::get_if<passes::BitcodeProgram>(&uri);
+  if (bitcode || sent == nullptr) return bitcode;
+  auto fetched = fetch_.Fetch(sent->sha256);
+  if (!fetched && source_.has_folder()) {
+    fetched.error().message += "; " + bitcode.error().message;
+  }
+  return fetched;
+}
+
+std::vector<wire::BlobWanted> PassJobs::TakeBlobsWanted() {
+  std::vector<wire::BlobWanted> wanted;
+  if (auto question = fetch_.TakeQuestion()) wanted.push_back(*std::move(question));
+  return wanted;
 }
 
 void PassJobs::Finish(Work work, Nanos took) {

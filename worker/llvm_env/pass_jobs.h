@@ -13,6 +13,7 @@
 
 #include "common/job/pass_job.h"
 #include "worker/coordinator_link/lease_book.h"
+#include "worker/coordinator_link/program_fetch.h"
 #include "worker/evaluation/job_kind.h"
 #include "worker/llvm_env/pass_process.h"
 #include "worker/llvm_env/programs/program_source.h"
@@ -32,6 +33,8 @@ class PassJobs final : public LeaseRunner {
   }
   std::vector<wire::Report> TakeFinished() override { return leases_.TakeFinished(); }
   std::vector<wire::HeldLease> Held() const override { return leases_.Held(); }
+  std::vector<wire::BlobWanted> TakeBlobsWanted() override;
+  void AnswerBlob(const wire::BlobPiece& piece) override { fetch_.Answer(piece); }
 
  private:
   using Bitcode = std::shared_ptr<const std::string>;
@@ -52,9 +55,11 @@ class PassJobs final : public LeaseRunner {
   std::vector<Work> Prepare(std::vector<LeaseBook::Waiting> waiting);
   void Run(std::vector<Work> batch);
   std::expected<Bitcode, Failure> ProgramOf(const passes::ProgramUri& uri);
+  std::expected<std::string, Failure> Obtain(const passes::ProgramUri& uri);
   void Finish(Work work, Nanos took);
 
   JobKind::Parts parts_;
+  ProgramFetch fetch_;
   const ProgramSource source_;
   PassProcess process_;
   LeaseBook leases_;

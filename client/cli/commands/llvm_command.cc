@@ -1,4 +1,4 @@
-// `loopfleet llvm add`: puts bitcode where workers on this host find it. No network.
+// `loopfleet llvm add`: sends bitcode to the coordinator, or puts it into a folder of workers.
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "client/cli/command_line.h"
+#include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
 #include "common/base/sha256.h"
 #include "common/llvm_passes/program_uri.h"
@@ -50,7 +51,12 @@ Status Write(const fs::path& path, std::string_view bytes) {
   return Fail(ErrorKind::kSystem, fmt::format("cannot write '{}'", path.string()));
 }
 
-int RunAdd(const AddFlags& flags) {
+Answer<std::string> Send(const ClientSettings& settings, std::string_view bytes) {
+  LF_TRY(Client client, Connect(settings));
+  return client.AddProgram(bytes);
+}
+
+int RunAdd(const AddFlags& flags, const ClientSettings& settings) {
   std::ifstream file(flags.file, std::ios::binary);
   std::ostringstream stream;
   stream << file.rdbuf();
@@ -66,6 +72,12 @@ int RunAdd(const AddFlags& flags) {
     return RefuseFile(fmt::format("'{}' has {} bytes; at most {}", flags.file, bytes.size(),
                                   passes::kMostBitcodeBytes));
   }
+  if (flags.programs.empty()) {
+    const auto uri = Send(settings, bytes);
+    if (!uri) return Report(uri.error());
+    fmt::print("{}\n", *uri);
+    return kExitOk;
+  }
   const std::string hash = Sha256Of(bytes);
   if (const Status written = Write(flags.programs / fs::path(passes::BitcodeFile(hash)), bytes);
       !written) {
@@ -78,21 +90,22 @@ int RunAdd(const AddFlags& flags) {
 }  // namespace
 
 void AddLlvmCommands(CommandLine& line) {
-  CLI::App& noun =
-      line.AddNoun({.name = "llvm",
-                    .description = "Programs for jobs of LLVM passes",
-                    .examples = "loopfleet llvm add mine.bc --programs /srv/programs"});
+  CLI::App& noun = line.AddNoun({.name = "llvm",
+                                 .description = "Programs for jobs of LLVM passes",
+                                 .examples = "loopfleet llvm add mine.bc"});
   const auto flags = std::make_shared<AddFlags>();
   CLI::App& add = line.AddCommand(
       noun,
       {.name = "add",
-       .description = "Copy bitcode into a folder of programs and print the benchmark that it is",
-       .examples = "loopfleet llvm add mine.bc --programs /srv/programs"},
-      CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunAdd(*flags); });
+       .description = "Send bitcode to the coordinator and print the benchmark that it is",
+       .examples = "loopfleet llvm add mine.bc\n"
+                   "loopfleet llvm add mine.bc --programs /srv/programs"},
+      CommandLine::Talks::kToCoordinator,
+      [flags](const CommandRun& run) { return RunAdd(*flags, run.settings); });
   add.add_option("file", flags->file, "bitcode of LLVM 19 or older")->required()->type_name("FILE");
   add.add_option("--programs", flags->programs,
-                 "the folder that workers have as --llvm-programs; copy it to each of their hosts")
-      ->required()
+                 "copy it into this folder instead, which workers have as --llvm-programs; no "
+                 "coordinator is asked")
       ->type_name("FOLDER");
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -166,6 +167,9 @@ class AsyncClient:
         rows = self._client.outcomes(batch, timeout=timeout)
         while (outcome := await asyncio.to_thread(next, rows, None)) is not None:
             yield outcome
+
+    async def add_program(self, program: str | os.PathLike | bytes, *, timeout: float | None = None) -> str:
+        return await asyncio.to_thread(self._client.add_program, program, timeout=timeout)
 
     async def find_best(self, benchmark: str | LoopTree | None = None, *, limit: int = 1, hardware_class: str = "",
                         timeout: float | None = None, **fields: Unpack[JobFields]) -> list[BestSchedule]:

@@ -3,6 +3,7 @@ AsyncClient."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import queue
@@ -12,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one from Python 3.11 on
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -220,6 +222,42 @@ class Client:
         asked = job(benchmark, **fields)
         found = self._ask(lambda number: _core.encode_find_best(number, asked, hardware_class, limit), "jobs", timeout)
         return [BestSchedule(*each) for each in found]
+
+    def add_program(self, program: str | os.PathLike | bytes, *, timeout: float | None = None) -> str:
+        """Sends LLVM bitcode (a file's, or bytes) to the coordinator; returns its benchmark,
+        "bitcode://sha256/…". At most 16 MiB. What a broken call has sent already is not sent
+        again. ValueError: it is no bitcode, or too large. Refused: INVALID_BENCHMARK, another
+        client keeps sending other bytes as this program; BUSY, others' programs take its room."""
+        bitcode = program if isinstance(program, bytes) else Path(program).read_bytes()
+        if bitcode[:4] not in (b"BC\xc0\xde", b"\xde\xc0\x17\x0b"):
+            raise ValueError("this is no LLVM bitcode; llvm-as-19 makes it from text, clang-19 -emit-llvm -c from C")
+        if len(bitcode) > _core.MAX_BLOB_BYTES:
+            raise ValueError(f"the bitcode has {len(bitcode)} bytes; at most {_core.MAX_BLOB_BYTES}")
+        sha256 = hashlib.sha256(bitcode).hexdigest()
+        deadline = self._deadline(timeout)
+
+        def put(offset: int, piece: bytes) -> int:
+            return self._ask(lambda number: _core.encode_put_blob(number, sha256, len(bitcode), offset, piece),
+                             "blob_held", _left(deadline))
+
+        held, setbacks = -1, 0  # -1: unknown, so the first message asks
+        while held < len(bitcode):
+            piece = b"" if held < 0 else bitcode[held:held + _core.MAX_BLOB_PIECE_BYTES]
+            wrong = None
+            try:
+                now_held = put(max(held, 0), piece)
+            except Refused as error:
+                if error.code != "INVALID_BENCHMARK":
+                    raise
+                now_held, wrong = 0, error
+            # Another client sent a part that was not of this program, or others' programs took its room.
+            if wrong or now_held <= held:
+                setbacks += 1
+            if setbacks == 3:
+                raise wrong or Refused("BUSY", "the coordinator dropped what came of the program, to make room for "
+                                       "others (--programs-size)", True)
+            held = now_held
+        return f"bitcode://sha256/{sha256}"
 
     def peak_gflops(self, *, timeout: float | None = None) -> float:
         """The highest measured peak of the ready workers; 0: unknown."""

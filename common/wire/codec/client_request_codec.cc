@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include "common/wire/codec/blob_codec.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/codec/facts_codec.h"
 #include "common/wire/codec/hello_codec.h"
@@ -160,6 +161,12 @@ FlagResults ReadFlagResults(schema::FlagResults::Reader reader) {
   return flag;
 }
 
+BlobPiece ReadPutBlob(schema::BlobPiece::Reader reader) {
+  BlobPiece piece = ReadBlobPiece(reader);
+  if (piece.total == 0) RefuseMalformed("a program without bytes");
+  return piece;
+}
+
 struct RequestWriter {
   schema::ClientRequest::Builder builder;
   void operator()(const ClientHello& hello) { WriteHello(hello, builder.initHello()); }
@@ -189,6 +196,7 @@ struct RequestWriter {
   }
   void operator()(const FlagResults& flag) { WriteFlagResults(flag, builder.initFlagResults()); }
   void operator()(const FindBest& find) { WriteFindBest(find, builder.initFindBest()); }
+  void operator()(const BlobPiece& piece) { WriteBlobPiece(piece, builder.initPutBlob()); }
   void operator()(const ExplainJob& explain) { WriteJobId(explain.job, builder.initExplainJob()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
@@ -211,6 +219,7 @@ ClientMessage ReadMessage(schema::ClientRequest::Reader reader) {
     case schema::ClientRequest::SHOW_FLEET: return ReadShowFleet(reader.getShowFleet());
     case schema::ClientRequest::FLAG_RESULTS: return ReadFlagResults(reader.getFlagResults());
     case schema::ClientRequest::FIND_BEST: return ReadFindBest(reader.getFindBest());
+    case schema::ClientRequest::PUT_BLOB: return ReadPutBlob(reader.getPutBlob());
     case schema::ClientRequest::EXPLAIN_JOB:
       return ExplainJob{.job = ReadJobId(reader.getExplainJob())};
   }

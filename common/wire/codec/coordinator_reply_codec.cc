@@ -484,6 +484,7 @@ struct ReplyWriter {
     auto wire = builder.initJobs(static_cast<unsigned>(list.jobs.size()));
     for (unsigned i = 0; i < wire.size(); ++i) WriteJobInfo(list.jobs[i], wire[i]);
   }
+  void operator()(const BlobHeld& held) { builder.setBlobHeld(held.bytes); }
   void operator()(const WorkerList& list) {
     auto wire = builder.initWorkers(static_cast<unsigned>(list.workers.size()));
     for (unsigned i = 0; i < wire.size(); ++i) WriteWorker(list.workers[i], wire[i]);
@@ -507,6 +508,7 @@ CoordinatorMessage ReadMessage(schema::CoordinatorReply::Reader reader) {
     case schema::CoordinatorReply::BATCH: return ReadBatchInfo(reader.getBatch());
     case schema::CoordinatorReply::JOB: return ReadJobInfo(reader.getJob());
     case schema::CoordinatorReply::JOBS: return ReadJobs(reader.getJobs());
+    case schema::CoordinatorReply::BLOB_HELD: return BlobHeld{.bytes = reader.getBlobHeld()};
     case schema::CoordinatorReply::WORKERS: return ReadWorkers(reader.getWorkers());
     case schema::CoordinatorReply::OUTCOME_LIST: return ReadOutcomeList(reader.getOutcomeList());
     case schema::CoordinatorReply::FLEET: return ReadFleet(reader.getFleet());

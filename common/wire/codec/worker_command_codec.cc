@@ -1,5 +1,6 @@
 // Coordinator to worker.
 
+#include "common/wire/codec/blob_codec.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/codec/evaluation_codec.h"
 #include "common/wire/codec/hello_codec.h"
@@ -100,6 +101,7 @@ struct CommandWriter {
   void operator()(const CodeLookupAnswer& answer) {
     WriteCodeLookupAnswer(answer, builder.initCodeLookupAnswer());
   }
+  void operator()(const BlobPiece& piece) { WriteBlobPiece(piece, builder.initBlobPiece()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
 
@@ -122,6 +124,7 @@ WorkerCommand ReadCommand(schema::WorkerCommand::Reader reader) {
     case schema::WorkerCommand::REFUSED: return ReadRefused(reader.getRefused());
     case schema::WorkerCommand::CODE_LOOKUP_ANSWER:
       return ReadCodeLookupAnswer(reader.getCodeLookupAnswer());
+    case schema::WorkerCommand::BLOB_PIECE: return ReadBlobPiece(reader.getBlobPiece());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

@@ -1,5 +1,6 @@
 // Worker to coordinator.
 
+#include "common/wire/codec/blob_codec.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/codec/column.h"
 #include "common/wire/codec/evaluation_codec.h"
@@ -183,6 +184,7 @@ struct MessageWriter {
                       builder.initReturned(static_cast<unsigned>(returned.leases.size())));
   }
   void operator()(const CodeLookup& lookup) { WriteCodeLookup(lookup, builder.initCodeLookup()); }
+  void operator()(const BlobWanted& wanted) { WriteBlobWanted(wanted, builder.initBlobWanted()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
 
@@ -199,6 +201,7 @@ WorkerMessage ReadMessage(schema::WorkerMessage::Reader reader) {
       return Returned{.leases = ReadIds<LeaseId>(reader.getReturned(), kMaxLeasesPerMessage,
                                                  "the returned leases")};
     case schema::WorkerMessage::CODE_LOOKUP: return ReadCodeLookup(reader.getCodeLookup());
+    case schema::WorkerMessage::BLOB_WANTED: return ReadBlobWanted(reader.getBlobWanted());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

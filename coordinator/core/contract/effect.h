@@ -90,6 +90,18 @@ struct AnswerCodeLookup {
   std::string measured_by;  // accept only a figure of the worker of this name; "": of any worker
 };
 
+// Keep this piece of a program's bitcode, and answer how much of it is held.
+struct KeepBlob {
+  PeerId peer;
+  std::uint64_t number = 0;
+  wire::BlobPiece piece;
+};
+// Send this piece of a program's bitcode to a worker.
+struct SendBlob {
+  PeerId peer;
+  wire::BlobWanted wanted;
+};
+
 enum class WhenFull : std::uint8_t {
   kRefuse,  // when the disk is full: PersistRefused
   kRetry    // wait for room; later tokens of this kind wait behind it
@@ -175,8 +187,9 @@ using Observation =
                  RequestWasRefused, WorkerChanged, ReportWasImplausible, LeaseWasUnreadable,
                  WorkersDisagreed, JobWasRetried>;
 
-using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendFleet,
-                            SendToWorker, AnswerCodeLookup, Persist, Observation>;
+using Effect =
+    std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendFleet, SendToWorker,
+                 AnswerCodeLookup, KeepBlob, SendBlob, Persist, Observation>;
 using Effects = std::vector<Effect>;
 
 }  // namespace loopfleet::coordinator

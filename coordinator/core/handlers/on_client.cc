@@ -191,6 +191,14 @@ struct QuestionVisitor {
                               .job_count = static_cast<std::uint32_t>(flag.jobs.size())});
   }
 
+  void operator()(wire::BlobPiece& piece) const {
+    if (!tx.state.clients.ClientOf(asker.peer, key)) {
+      return Refuse(tx, asker, FailureCode::kUnauthenticated, "say hello first");
+    }
+    tx.effects.push_back(
+        KeepBlob{.peer = asker.peer, .number = asker.number, .piece = std::move(piece)});
+  }
+
   void operator()(const wire::ListOutcomes& list) const { Read(list); }
   void operator()(const wire::FindBest& find) const { Read(find); }
   template <class Question>

@@ -230,7 +230,8 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
        wire::WorkerWelcome{
            .epoch = state.epoch,
            .heartbeat_ms = static_cast<std::uint32_t>(state.limits.heartbeat.count()),
-           .capabilities = {std::string(wire::kCodeLookupCapability)},
+           .capabilities = {std::string(wire::kCodeLookupCapability),
+                            std::string(wire::kBlobCapability)},
            .reference_mhz = worker.facts.hardware.clock_mhz});
   Reconcile(tx, worker, held, is_repeated ? ArrivedBy(tx, worker) : worker.running);
   ApplyDrains(tx, worker);
@@ -497,6 +498,11 @@ struct MessageVisitor {
   }
   void operator()(wire::CodeLookup lookup) const {
     if (const Worker* worker = Known()) OnCodeLookup(tx, *worker, std::move(lookup));
+  }
+  void operator()(wire::BlobWanted wanted) const {
+    if (Known() != nullptr) {
+      tx.effects.push_back(SendBlob{.peer = peer, .wanted = std::move(wanted)});
+    }
   }
   void operator()(const wire::UnknownMember& unknown) const {
     Failure failure{

@@ -52,6 +52,8 @@ inline constexpr Need kNeedOf<wire::ShowFleet> = Need::kClient;
 template <>
 inline constexpr Need kNeedOf<wire::FindBest> = Need::kClient;
 template <>
+inline constexpr Need kNeedOf<wire::BlobPiece> = Need::kClient;
+template <>
 inline constexpr Need kNeedOf<wire::FlagResults> = Need::kAdmin;
 template <>
 inline constexpr Need kNeedOf<wire::UnknownMember> =

@@ -10,6 +10,8 @@
 #include <set>
 #include <vector>
 
+#include "common/base/sha256.h"
+#include "common/wire/bounds.h"
 #include "tests/unit/client/fake_coordinator.h"
 
 namespace loopfleet::client {
@@ -79,6 +81,73 @@ TEST(ClientTest, SendsNoFieldThatTheCoordinatorDoesNotKnow) {
   JobSpec graded = SomeJob();
   graded.min_grade = Grade::kB;
   EXPECT_TRUE(client->Submit(std::vector{graded}).has_value());
+}
+
+// What a coordinator holds of one program.
+struct ProgramKeeper {
+  std::string held;
+  Reply Keep(const wire::BlobPiece& piece) {
+    if (piece.offset == held.size()) held += piece.bytes;
+    return wire::BlobHeld{.bytes = held.size()};
+  }
+};
+
+TEST(ClientTest, SendsOnlyWhatTheCoordinatorLacksOfAProgram) {
+  const std::string program(wire::kMaxBlobPieceBytes * 2 + 5, 'x');
+  ProgramKeeper keeper{.held = program.substr(0, wire::kMaxBlobPieceBytes)};
+  std::atomic<int> questions = 0;
+  FakeCoordinator coordinator(kAnyPort, Greeting([&](const wire::ClientRequest& request) {
+                                ++questions;
+                                return keeper.Keep(std::get<wire::BlobPiece>(request.message));
+                              }));
+  auto client = Client::Connect(Patient(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value());
+  const auto uri = client->AddProgram(program);
+  ASSERT_TRUE(uri.has_value()) << uri.error().message;
+  EXPECT_EQ(*uri, "bitcode://sha256/" + Sha256Of(program));
+  EXPECT_EQ(questions, 3) << "how much; the second piece; the rest";
+  EXPECT_FALSE(client->AddProgram("").has_value());
+  EXPECT_FALSE(client->AddProgram(std::string(wire::kMaxBlobBytes + 1, 'x')).has_value());
+  EXPECT_EQ(questions, 3);
+}
+
+TEST(ClientTest, SendsAProgramAgainThatWasDroppedAndGivesUpInTheEnd) {
+  const std::string program(wire::kMaxBlobPieceBytes + 5, 'x');
+  const auto add = [&](FailureCode why, int to_drop, std::atomic<int>& drops) {
+    ProgramKeeper keeper;
+    FakeCoordinator coordinator(
+        kAnyPort, Greeting([&](const wire::ClientRequest& request) -> Reply {
+          const auto& piece = std::get<wire::BlobPiece>(request.message);
+          if (piece.offset == 0 || drops == to_drop) return keeper.Keep(piece);
+          ++drops;
+          keeper.held.clear();
+          if (why == FailureCode::kBusy) return wire::BlobHeld{.bytes = 0};
+          return wire::Refused{.failure = {.code = why, .message = "other bytes"}};
+        }));
+    return Client::Connect(Patient(coordinator.endpoint())).value().AddProgram(program);
+  };
+  for (const FailureCode why : {FailureCode::kInvalidBenchmark, FailureCode::kBusy}) {
+    std::atomic<int> drops = 0;
+    EXPECT_TRUE(add(why, 2, drops).has_value());
+    EXPECT_EQ(drops, 2);
+    drops = 0;
+    const auto refused = add(why, 1'000, drops);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().refusal->code, why);
+    EXPECT_EQ(drops, 3);
+  }
+}
+
+TEST(ClientTest, SendsNoProgramToACoordinatorThatKeepsNone) {
+  FakeCoordinator coordinator(kAnyPort, [&](const wire::ClientRequest& request) -> Reply {
+    EXPECT_TRUE(std::holds_alternative<wire::ClientHello>(request.message));
+    return wire::Welcome{.version = {.major = 1, .minor = 2}, .coordinator = "old"};
+  });
+  auto client = Client::Connect(Patient(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value());
+  const auto refused = client->AddProgram("BC");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("1.3"), std::string::npos);
 }
 
 TEST(ClientTest, SaysUnavailableWhenNobodyAnswers) {

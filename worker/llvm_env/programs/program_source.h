@@ -19,13 +19,17 @@ class ProgramSource {
   struct Options {
     std::filesystem::path programs;  // program_folder.h; empty: this worker has none
   };
-  explicit ProgramSource(Options options) : folder_(std::move(options.programs)) {}
+  explicit ProgramSource(Options options)
+      : has_folder_(!options.programs.empty()), folder_(std::move(options.programs)) {}
+
+  bool has_folder() const { return has_folder_; }
 
   // INVALID_BENCHMARK: this program cannot be had here; the message says why. DEVICE_FAULT: a tool
   // that makes it is missing on this host, or too slow on it now.
   std::expected<std::string, Failure> BitcodeOf(const passes::ProgramUri& program) const;
 
  private:
+  const bool has_folder_;
   const ProgramFolder folder_;
 };
 

@@ -198,6 +198,8 @@ void Harness::Note(Effect effect) {
                  [&](SendFleet& fleet) { shown_fleets.push_back(std::move(fleet)); },
                  [&](SendToWorker& command) { commands.push_back(std::move(command)); },
                  [&](AnswerCodeLookup& lookup) { code_lookups.push_back(std::move(lookup)); },
+                 [&](KeepBlob& keep) { kept_blobs.push_back(std::move(keep)); },
+                 [&](SendBlob& send) { sent_blobs.push_back(std::move(send)); },
                  [&](Persist& persist) { unwritten.push_back(std::move(persist)); },
                  [&](Observation& one) { observations.push_back(std::move(one)); }},
       effect);

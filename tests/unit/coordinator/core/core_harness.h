@@ -137,6 +137,8 @@ class Harness {
   std::vector<Observation> observations;
   std::vector<SendToWorker> commands;
   std::vector<AnswerCodeLookup> code_lookups;
+  std::vector<KeepBlob> kept_blobs;
+  std::vector<SendBlob> sent_blobs;
   std::deque<Persist> unwritten;
 
  private:

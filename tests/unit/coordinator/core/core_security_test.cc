@@ -31,7 +31,8 @@ TEST(Permission, WhatEachRequestNeeds) {
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::FlagResults{})), Need::kAdmin);
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::UnknownMember{})), Need::kClient);
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::FindBest{})), Need::kClient);
-  static_assert(std::variant_size_v<wire::ClientMessage> == 15, "one line for each request");
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::BlobPiece{})), Need::kClient);
+  static_assert(std::variant_size_v<wire::ClientMessage> == 16, "one line for each request");
   struct RequestThatNobodyThoughtOf {};
   EXPECT_EQ(kNeedOf<RequestThatNobodyThoughtOf>, Need::kAdmin);
 }

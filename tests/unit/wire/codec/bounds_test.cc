@@ -157,6 +157,33 @@ TEST(Bounds, OfWorkerMessages) {
       "code hash");
 }
 
+TEST(Bounds, OfBlobs) {
+  const std::string name(64, 'a');
+  const auto expect = [](const BlobPiece& piece, std::string_view part) {
+    const auto decoded = DecodeClientRequest(Encode(ClientRequest{.number = 1, .message = piece}));
+    ASSERT_FALSE(decoded.has_value());
+    EXPECT_EQ(decoded.error().failure.code, FailureCode::kMalformed);
+    EXPECT_NE(decoded.error().failure.message.find(part), std::string::npos)
+        << decoded.error().failure.message;
+  };
+  for (const std::string& bad : {std::string(63, 'a'), std::string(64, 'A'), std::string(64, '/'),
+                                 "../" + std::string(61, 'a'), std::string()}) {
+    expect({.sha256 = bad, .total = 1}, "hexadecimal");
+    ExpectMalformed(BlobWanted{.sha256 = bad}, "hexadecimal");
+  }
+  expect({.sha256 = std::string(65, 'a'), .total = 1}, "SHA-256");
+  expect({.sha256 = name}, "without bytes");
+  expect({.sha256 = name, .total = kMaxBlobBytes + 1}, "at most");
+  expect({.sha256 = name, .total = 4, .offset = 2, .bytes = "abc"}, "beyond the program's 4 bytes");
+  expect(
+      {.sha256 = name, .total = kMaxBlobBytes, .bytes = std::string(kMaxBlobPieceBytes + 1, 'x')},
+      "a piece has");
+  ExpectMalformed(BlobWanted{.sha256 = name, .offset = kMaxBlobBytes + 1}, "at most");
+  const BlobPiece largest{
+      .sha256 = name, .total = kMaxBlobBytes, .bytes = std::string(kMaxBlobPieceBytes, 'x')};
+  EXPECT_TRUE(DecodeClientRequest(Encode(ClientRequest{.number = 1, .message = largest})));
+}
+
 // A bad measurement never looks like a good one (promise I11).
 TEST(Bounds, OfMeasurements) {
   const auto spoil = [](auto change) {

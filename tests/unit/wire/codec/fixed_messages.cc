@@ -380,6 +380,28 @@ Named<ClientRequest> FixedRequestsOf12() {
   return {{"request_submit_profiles", {.number = 2, .message = std::move(submit)}}};
 }
 
+namespace {
+
+BlobPiece FixedPiece() {
+  return {.sha256 = std::string(64, 'a'),
+          .total = 9,
+          .offset = 4,
+          .bytes = std::string("BC\xC0\xDE\0", 5)};
+}
+
+}  // namespace
+
+Named<ClientRequest> FixedRequestsOf13() {
+  return {{"request_put_blob", {.number = 3, .message = FixedPiece()}}};
+}
+Named<CoordinatorReply> FixedRepliesOf13() {
+  return {{"reply_blob_held", {.number = 3, .message = BlobHeld{.bytes = 9}}}};
+}
+Named<WorkerMessage> FixedWorkerMessagesOf13() {
+  return {{"worker_blob_wanted", BlobWanted{.sha256 = std::string(64, 'a'), .offset = 4}}};
+}
+Named<WorkerCommand> FixedWorkerCommandsOf13() { return {{"command_blob_piece", FixedPiece()}}; }
+
 Named<WorkerMessage> FixedLaterReports() {
   const JobId job{.batch = kBatch, .index = 3};
   return {

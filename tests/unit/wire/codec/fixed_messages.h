@@ -15,6 +15,10 @@ using Named = std::vector<std::pair<std::string, Message>>;
 
 Named<ClientRequest> FixedRequests();
 Named<ClientRequest> FixedRequestsOf12();  // with what 1.2 added
+Named<ClientRequest> FixedRequestsOf13();  // kinds that 1.3 added
+Named<CoordinatorReply> FixedRepliesOf13();
+Named<WorkerMessage> FixedWorkerMessagesOf13();
+Named<WorkerCommand> FixedWorkerCommandsOf13();
 Named<CoordinatorReply> FixedReplies();
 Named<WorkerMessage> FixedWorkerMessages();
 Named<WorkerMessage> FixedLaterReports();  // with what was added since

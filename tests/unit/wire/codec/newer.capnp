@@ -78,7 +78,8 @@ struct ClientRequest {
     showFleet @13 :Client.ShowFleet;
     flagResults @14 :Client.FlagResults;
     findBest @15 :Client.FindBest;
-    pauseBatch @16 :UInt64;  # new
+    putBlob @16 :Client.BlobPiece;
+    pauseBatch @17 :UInt64;  # new
   }
 }
 
@@ -98,7 +99,8 @@ struct CoordinatorReply {
     outcomeList @11 :Client.OutcomeList;
     fleet @12 :Client.FleetInfo;
     jobs @13 :List(Client.JobInfo);
-    explanation @14 :Text;   # new
+    blobHeld @14 :UInt64;
+    explanation @15 :Text;   # new
   }
 }
 
@@ -111,7 +113,8 @@ struct WorkerMessage {
     goodbye @4 :List(UInt64);
     returned @5 :List(UInt64);
     codeLookup @6 :Worker.CodeLookup;
-    progress @7 :UInt64;     # new
+    blobWanted @7 :Worker.BlobWanted;
+    progress @8 :UInt64;     # new
   }
 }
 
@@ -127,6 +130,7 @@ struct WorkerCommand {
     refused @7 :Client.Refused;
     giveBack @8 :List(UInt64);
     codeLookupAnswer @9 :Worker.CodeLookupAnswer;
-    remeasure @10 :Void;     # new
+    blobPiece @10 :Client.BlobPiece;
+    remeasure @11 :Void;     # new
   }
 }

@@ -363,6 +363,13 @@ WorkerHello RandomMessages::Hello() {
   return hello;
 }
 
+BlobPiece RandomMessages::Piece() {
+  BlobPiece piece{.sha256 = {}, .total = 0, .offset = Below(1'000'000), .bytes = Text()};
+  while (piece.sha256.size() < 64) piece.sha256 += "0123456789abcdef"[Below(16)];
+  piece.total = piece.offset + piece.bytes.size() + Below(1'000);
+  return piece;
+}
+
 ClientRequest RandomMessages::Request(std::size_t kind) {
   const auto message = [&]() -> ClientMessage {
     switch (kind) {
@@ -406,6 +413,11 @@ ClientRequest RandomMessages::Request(std::size_t kind) {
         return FindBest{.job = Spec(),
                         .hardware_class = Text(),
                         .max_jobs = static_cast<std::uint32_t>(Below(kMaxBestJobs) + 1)};
+      case 14: {
+        BlobPiece piece = Piece();
+        piece.total = std::max<std::uint64_t>(piece.total, 1);
+        return piece;
+      }
       default: LF_CHECK(false, "no request of kind {}", kind);
     }
   }();
@@ -496,6 +508,7 @@ CoordinatorReply RandomMessages::Reply(std::size_t kind) {
         for (std::size_t i = Below(5); i > 0; --i) list.jobs.push_back(AJobInfo());
         return list;
       }
+      case 12: return BlobHeld{.bytes = random_.Next()};
       default: LF_CHECK(false, "no reply of kind {}", kind);
     }
   }();
@@ -522,6 +535,7 @@ WorkerMessage RandomMessages::Message(std::size_t kind) {
     case 3: return Goodbye{.returned = LeaseIds()};
     case 4: return Returned{.leases = LeaseIds()};
     case 5: return CodeLookup{.lease = LeaseId{random_.Next() | 1}, .code_hash = Text() + "0"};
+    case 6: return BlobWanted{.sha256 = Piece().sha256, .offset = Below(kMaxBlobBytes + 1)};
     default: LF_CHECK(false, "no worker message of kind {}", kind);
   }
 }
@@ -557,6 +571,7 @@ WorkerCommand RandomMessages::Command(std::size_t kind) {
       }
       return answer;
     }
+    case 9: return Piece();
     default: LF_CHECK(false, "no worker command of kind {}", kind);
   }
 }

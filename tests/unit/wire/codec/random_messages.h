@@ -61,6 +61,7 @@ class RandomMessages {
   SubmitJobs Submit();
   OutcomePage Page();
   WorkerHello Hello();
+  BlobPiece Piece();
   std::vector<LeaseId> LeaseIds();
 
   SplitMix64 random_;

@@ -27,10 +27,16 @@ class ListedRunner final : public LeaseRunner {
   std::vector<wire::HeldLease> Held() const override { return held; }
   std::vector<wire::CodeLookup> TakeCodeLookups() override { return std::exchange(lookups, {}); }
   void Answer(wire::CodeLookupAnswer answer) override { answers.push_back(std::move(answer)); }
+  std::vector<wire::BlobWanted> TakeBlobsWanted() override {
+    return std::exchange(blobs_wanted, {});
+  }
+  void AnswerBlob(const wire::BlobPiece& piece) override { pieces.push_back(piece); }
   std::vector<wire::Report> finished;
   std::vector<wire::HeldLease> held;
   std::vector<wire::CodeLookup> lookups;
   std::vector<wire::CodeLookupAnswer> answers;
+  std::vector<wire::BlobWanted> blobs_wanted;
+  std::vector<wire::BlobPiece> pieces;
 };
 
 class RecordedLine final : public Protocol::Line {
@@ -134,6 +140,27 @@ TEST_F(ProtocolTest, ACoordinatorWithoutCodeLookupsIsNotAskedAndNothingWaits) {
   ASSERT_EQ(runner.answers.size(), 1U);
   EXPECT_EQ(runner.answers[0].lease, LeaseId{1});
   EXPECT_FALSE(runner.answers[0].found);
+}
+
+TEST_F(ProtocolTest, AQuestionForAProgramIsSentAndItsPieceHandedOn) {
+  const std::string name(64, 'a');
+  runner.blobs_wanted = {{.sha256 = name, .offset = 5}};
+  Step();
+  EXPECT_TRUE(line.sent.empty()) << "this coordinator keeps no programs";
+  ASSERT_EQ(runner.pieces.size(), 1U);
+  EXPECT_EQ(runner.pieces[0], (wire::BlobPiece{.sha256 = name}));
+  Hear(wire::WorkerWelcome{.heartbeat_ms = 1000,
+                           .capabilities = {std::string(wire::kBlobCapability)}});
+  Step();
+  line.sent.clear();
+  runner.blobs_wanted = {{.sha256 = name, .offset = 5}};
+  Step();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::BlobWanted>(line.sent[0]).offset, 5U);
+  const wire::BlobPiece piece{.sha256 = name, .total = 6, .offset = 5, .bytes = "x"};
+  Hear(piece);
+  ASSERT_EQ(runner.pieces.size(), 2U);
+  EXPECT_EQ(runner.pieces[1], piece);
 }
 
 // A moment without authorized keys must not end a fleet.

@@ -1,0 +1,52 @@
+#pragma once
+// BlobThread: serves a BlobFolder beside the event loop, which never waits for its disk. At most
+// kMaxPieces pieces wait for the disk, and as many answers for the event loop. Public methods are
+// for the event loop's thread.
+
+#include <atomic>
+#include <cstddef>
+#include <thread>
+#include <variant>
+
+#include "common/base/bounded_queue.h"
+#include "common/wire/transport/wakeup.h"
+#include "coordinator/core/contract/effect.h"
+#include "coordinator/shell/blob_folder.h"
+#include "coordinator/shell/log_rate_limit.h"
+#include "monitoring/metrics.h"
+
+namespace loopfleet::coordinator {
+
+class BlobThread {
+ public:
+  using Request = std::variant<KeepBlob, SendBlob>;
+
+  // `done` is signalled when there are answers to take.
+  BlobThread(BlobFolder folder, monitoring::CoordinatorMetrics& metrics, wire::Wakeup& done);
+  ~BlobThread();  // drops what waits: its senders ask again
+  BlobThread(const BlobThread&) = delete;
+  BlobThread& operator=(const BlobThread&) = delete;
+
+  // False: as many wait as may. The request stays with the caller.
+  bool Add(Request& request);
+  Effects TakeAnswers();
+
+ private:
+  static constexpr std::size_t kMaxPieces = 16;  // of at most 512 KiB
+  static constexpr std::size_t kMaxWaiting = 4'096;
+
+  void Run();
+  Effect Do(const KeepBlob& keep);
+  Effect Do(const SendBlob& send);
+
+  BlobFolder folder_;         // the thread's
+  LogRateLimit refused_log_;  // likewise
+  monitoring::CoordinatorMetrics& metrics_;
+  wire::Wakeup& done_;
+  BoundedQueue<Request> queue_{kMaxWaiting};
+  std::atomic<std::size_t> pieces_{0};  // in queue_
+  BoundedQueue<Effect> answers_{kMaxPieces};
+  std::thread thread_;  // last: starts when everything else is there
+};
+
+}  // namespace loopfleet::coordinator

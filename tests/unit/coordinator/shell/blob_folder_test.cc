@@ -1,0 +1,155 @@
+#include "coordinator/shell/blob_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "common/base/sha256.h"
+#include "common/wire/bounds.h"
+#include "tests/unit/coordinator/shell/coordinator_process.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+constexpr std::uint64_t kRoom = std::uint64_t{64} << 20;
+
+class BlobFolderTest : public testing::Test {
+ protected:
+  const PrivateDir dir;
+  const std::filesystem::path path = dir.path() / "programs";
+
+  BlobFolder Open(std::uint64_t bytes = kRoom) { return BlobFolder::Open(path, bytes).value(); }
+  static wire::BlobPiece Piece(const std::string& program, std::size_t offset, std::size_t size) {
+    return {.sha256 = Sha256Of(program),
+            .total = program.size(),
+            .offset = offset,
+            .bytes = program.substr(offset, size)};
+  }
+  static std::string ProgramOf(std::size_t size, char filler) {
+    return "BC" + std::string(size - 2, filler);
+  }
+  static std::string Read(BlobFolder& folder, const std::string& sha256) {
+    std::string bytes;
+    while (true) {
+      const auto piece = folder.Get({.sha256 = sha256, .offset = bytes.size()});
+      bytes += piece.bytes;
+      if (bytes.size() >= piece.total) return bytes;
+    }
+  }
+};
+
+TEST_F(BlobFolderTest, AProgramInPiecesIsReadBackInPieces) {
+  const std::string program = ProgramOf(wire::kMaxBlobPieceBytes * 2 + 7, 'x');
+  const std::string name = Sha256Of(program);
+  BlobFolder folder = Open();
+  EXPECT_EQ(folder.Put(Piece(program, 0, 0)), 0U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 1000)), 1000U);
+  EXPECT_EQ(folder.Get({.sha256 = name}).total, 0U) << "a part is no program";
+  EXPECT_EQ(folder.Put(Piece(program, 0, 1000)), 1000U) << "sent again";
+  EXPECT_EQ(folder.Put(Piece(program, 2000, 10)), 1000U) << "a gap";
+  EXPECT_EQ(folder.Put(Piece(program, 1000, program.size())), program.size());
+  EXPECT_EQ(folder.Put(Piece(program, 0, 0)), program.size());
+  EXPECT_EQ(folder.programs(), 1U);
+  EXPECT_EQ(folder.Get({.sha256 = name}).bytes.size(), wire::kMaxBlobPieceBytes);
+  EXPECT_EQ(Read(folder, name), program);
+}
+
+TEST_F(BlobFolderTest, BothPartsAndProgramsOutliveTheProcess) {
+  const std::string whole = ProgramOf(100, 'w');
+  const std::string part = ProgramOf(100, 'p');
+  {
+    BlobFolder folder = Open();
+    ASSERT_EQ(folder.Put(Piece(whole, 0, 100)), 100U);
+    ASSERT_EQ(folder.Put(Piece(part, 0, 60)), 60U);
+  }
+  BlobFolder folder = Open();
+  EXPECT_EQ(folder.programs(), 1U);
+  EXPECT_EQ(folder.Put(Piece(part, 0, 0)), 60U);
+  EXPECT_EQ(folder.Put(Piece(part, 60, 40)), 100U);
+  EXPECT_EQ(Read(folder, Sha256Of(whole)), whole);
+  EXPECT_EQ(Read(folder, Sha256Of(part)), part);
+}
+
+TEST_F(BlobFolderTest, OtherBytesThanTheNameSaysAreNotKept) {
+  const std::string program = ProgramOf(100, 'x');
+  wire::BlobPiece lie = Piece(program, 0, 50);
+  lie.bytes[7] = 'y';
+  BlobFolder folder = Open();
+  ASSERT_EQ(folder.Put(lie), 50U);
+  const auto refused = folder.Put(Piece(program, 50, 50));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, FailureCode::kInvalidBenchmark);
+  EXPECT_NE(refused.error().message.find("have the SHA-256"), std::string::npos);
+  EXPECT_EQ(folder.bytes(), 0U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 100)), 100U) << "an honest client goes on";
+  wire::BlobPiece longer = Piece(program, 0, 0);
+  longer.total = 101;
+  EXPECT_EQ(folder.Put(longer).error().code, FailureCode::kInvalidBenchmark);
+  EXPECT_EQ(Read(folder, Sha256Of(program)), program);
+}
+
+TEST_F(BlobFolderTest, APartLongerThanTheProgramIsDropped) {
+  const std::string program = ProgramOf(10, 'x');
+  wire::BlobPiece lie = Piece(program, 0, 10);
+  lie.total = 1'000;
+  lie.bytes = std::string(500, 'z');
+  BlobFolder folder = Open();
+  ASSERT_EQ(folder.Put(lie), 500U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 0)), 0U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 10)), 10U);
+}
+
+TEST_F(BlobFolderTest, ADamagedFileIsNoProgram) {
+  const std::string program = ProgramOf(100, 'x');
+  BlobFolder folder = Open();
+  ASSERT_TRUE(folder.Put(Piece(program, 0, 100)));
+  std::fstream(path / Sha256Of(program), std::ios::in | std::ios::out).seekp(50).put('y');
+  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(program)}).total, 0U);
+  EXPECT_EQ(folder.damaged(), 1U);
+  EXPECT_FALSE(std::filesystem::exists(path / Sha256Of(program)));
+  EXPECT_EQ(folder.Put(Piece(program, 0, 100)), 100U);
+}
+
+TEST_F(BlobFolderTest, TheLongestUnusedMakesRoomAlsoAfterARestart) {
+  const std::uint64_t room = 3 * 8192;
+  const std::string a = ProgramOf(8192, 'a'), b = ProgramOf(8192, 'b'), c = ProgramOf(8192, 'c');
+  const std::string d = ProgramOf(8192, 'd');
+  {
+    BlobFolder folder = Open(room);
+    for (const std::string& each : {a, b, c}) ASSERT_TRUE(folder.Put(Piece(each, 0, 8192)));
+    ASSERT_EQ(folder.bytes(), room);
+    ASSERT_EQ(folder.Get({.sha256 = Sha256Of(a)}).total, 8192U);  // b is the longest unused
+  }
+  BlobFolder folder = Open(room);
+  EXPECT_EQ(folder.Put(Piece(d, 0, 8192)), 8192U);
+  EXPECT_EQ(folder.removed(), 1U);
+  EXPECT_EQ(folder.bytes(), room);
+  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(b)}).total, 0U);
+  for (const std::string& each : {a, c, d})
+    EXPECT_TRUE(Read(folder, Sha256Of(each)) == each) << each.substr(0, 9);
+  // A smaller bound applies from the next start on.
+  EXPECT_LE(Open(8192).bytes(), 8192U);
+}
+
+TEST_F(BlobFolderTest, AFileIsCountedInBlocksAndOthersAreLeftAlone) {
+  BlobFolder folder = Open();
+  EXPECT_FALSE(std::filesystem::exists(path)) << "until it is needed";
+  ASSERT_TRUE(folder.Put(Piece(ProgramOf(3, 'x'), 0, 3)));
+  EXPECT_EQ(folder.bytes(), 4096U);
+  std::ofstream(path / "notes.txt") << "mine";
+  EXPECT_EQ(Open().bytes(), 4096U);
+  EXPECT_TRUE(std::filesystem::exists(path / "notes.txt"));
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms::owner_all);
+}
+
+TEST_F(BlobFolderTest, AFileInPlaceOfTheFolderIsAnError) {
+  std::ofstream(path) << "no folder";
+  const auto opened = BlobFolder::Open(path, kRoom);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().kind, ErrorKind::kInvalid);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,93 @@
+#include "coordinator/shell/blob_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+
+#include "common/base/sha256.h"
+#include "coordinator/shell/observer.h"
+#include "tests/unit/coordinator/shell/coordinator_process.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+const std::string kProgram = "BC-a-program";
+
+BlobThread::Request Piece(std::uint64_t number) {
+  return KeepBlob{
+      .peer = "c",
+      .number = number,
+      .piece = {
+          .sha256 = Sha256Of(kProgram), .total = kProgram.size(), .offset = 0, .bytes = kProgram}};
+}
+
+class BlobThreadTest : public testing::Test {
+ protected:
+  Effects Take(std::size_t count) {
+    Effects all;
+    Await("the disk", [&] {
+      for (Effect& answer : thread.TakeAnswers()) all.push_back(std::move(answer));
+      return all.size() >= count;
+    });
+    return all;
+  }
+
+  PrivateDir dir;
+  monitoring::Registry registry;
+  monitoring::CoordinatorMetrics metrics{registry, AllLabels()};
+  wire::Wakeup wakeup;
+  BlobThread thread{BlobFolder::Open(dir.path() / "programs", 1 << 20).value(), metrics, wakeup};
+};
+
+TEST_F(BlobThreadTest, APieceIsAnsweredAndThenSentToAWorker) {
+  auto request = Piece(7);
+  ASSERT_TRUE(thread.Add(request));
+  const Effects kept = Take(1);
+  const auto& reply = std::get<ReplyToClient>(kept[0]);
+  EXPECT_EQ(reply.peer, "c");
+  EXPECT_EQ(reply.number, 7U);
+  EXPECT_EQ(std::get<wire::BlobHeld>(reply.message).bytes, kProgram.size());
+  request = SendBlob{.peer = "w", .wanted = {.sha256 = Sha256Of(kProgram), .offset = 3}};
+  ASSERT_TRUE(thread.Add(request));
+  const Effects sent = Take(1);
+  const auto& command = std::get<SendToWorker>(sent[0]);
+  EXPECT_EQ(command.peer, "w");
+  EXPECT_EQ(std::get<wire::BlobPiece>(command.command),
+            (wire::BlobPiece{.sha256 = Sha256Of(kProgram),
+                             .total = kProgram.size(),
+                             .offset = 3,
+                             .bytes = kProgram.substr(3)}));
+}
+
+TEST_F(BlobThreadTest, WrongBytesAreRefused) {
+  auto request = Piece(1);
+  std::get<KeepBlob>(request).piece.bytes[0] = 'X';
+  ASSERT_TRUE(thread.Add(request));
+  const Effects answers = Take(1);
+  const auto& reply = std::get<ReplyToClient>(answers[0]);
+  EXPECT_EQ(std::get<wire::Refused>(reply.message).failure.code, FailureCode::kInvalidBenchmark);
+}
+
+// An event loop that takes no answers.
+TEST_F(BlobThreadTest, PiecesAndAnswersAreBoundedAndNoneIsLost) {
+  constexpr std::uint64_t kMost = 16 + 1 + 16;  // answers, one in hand, pieces that wait
+  std::uint64_t added = 0;
+  Await("room", [&] {
+    auto request = Piece(added);
+    added += thread.Add(request) ? 1 : 0;
+    return added == kMost;
+  });
+  auto request = Piece(added);
+  EXPECT_FALSE(thread.Add(request));
+  EXPECT_EQ(std::get<KeepBlob>(request).piece.bytes, kProgram) << "it stays with the caller";
+  request = SendBlob{.peer = "w", .wanted = {.sha256 = Sha256Of(kProgram)}};
+  EXPECT_TRUE(thread.Add(request)) << "questions are short";
+  const Effects answers = Take(kMost + 1);
+  for (std::uint64_t i = 0; i < kMost; ++i) {
+    EXPECT_EQ(std::get<ReplyToClient>(answers[i]).number, i);
+  }
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator
