@@ -23,6 +23,7 @@ constexpr std::array kTable = {
     ObservationInfo{kAutophase, "Autophase", kIntegers},
     ObservationInfo{kPrograml, "Programl", kBytes},
     ObservationInfo{kProgramlJson, "ProgramlJson", kBytes},
+    ObservationInfo{kProgramlJsonFullText, "ProgramlJsonFullText", kBytes},
     ObservationInfo{kIrInstructionCount, "IrInstructionCount", kInteger},
     ObservationInfo{kIrInstructionCountO0, "IrInstructionCountO0", kInteger, Baseline::kO0},
     ObservationInfo{kIrInstructionCountO3, "IrInstructionCountO3", kInteger, Baseline::kO3},

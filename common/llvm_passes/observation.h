@@ -25,6 +25,7 @@ enum class Observation : std::uint8_t {
   kAutophase,
   kPrograml,
   kProgramlJson,
+  kProgramlJsonFullText,
   kIrInstructionCount,
   kIrInstructionCountO0,
   kIrInstructionCountO3,

@@ -143,7 +143,7 @@ Result<ProgramlGraph> DecodePrograml(std::string_view bytes) {
   return graph;
 }
 
-std::string ToNodeLinkJson(const ProgramlGraph& graph) {
+std::string ToNodeLinkJson(const ProgramlGraph& graph, std::span<const std::string> full_texts) {
   using Json = nlohmann::json;
   Json nodes = Json::array();
   for (std::size_t i = 0; i < graph.node_type.size(); ++i) {
@@ -152,6 +152,8 @@ std::string ToNodeLinkJson(const ProgramlGraph& graph) {
                      {"text", graph.texts[graph.node_text[i]]},
                      {"function", graph.node_function[i]},
                      {"block", graph.node_block[i]}});
+    if (i == 0 || full_texts.empty()) continue;
+    nodes.back()["features"] = {{"full_text", Json::array({full_texts[i]})}};
   }
   Json links = Json::array();
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> keys;

@@ -3,6 +3,7 @@
 // are nodes; control, data and calls are edges. Made by worker/llvm_env; clients decode it.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,9 @@ std::string Encode(const ProgramlGraph& graph);
 Result<ProgramlGraph> DecodePrograml(std::string_view bytes);
 inline constexpr std::size_t kMaxProgramlBytes = std::size_t{1} << 30;
 
-// NetworkX's node-link form. Parallel edges have different keys, so none is lost.
-std::string ToNodeLinkJson(const ProgramlGraph& graph);
+// NetworkX's node-link form. Parallel edges have different keys, so none is lost. `full_texts`:
+// features.full_text of every node but the first; empty: there are no features.
+std::string ToNodeLinkJson(const ProgramlGraph& graph,
+                           std::span<const std::string> full_texts = {});
 
 }  // namespace loopfleet::passes

@@ -52,6 +52,15 @@ TEST(ProgramlGraph, ParallelEdgesHaveDifferentKeys) {
   EXPECT_EQ(json["links"][1]["key"], 1);
   EXPECT_EQ(json["links"][1]["position"], 1);
   EXPECT_TRUE(json["multigraph"]);
+  EXPECT_FALSE(json["nodes"][1].contains("features"));
+}
+
+TEST(ProgramlGraph, FullTextsAreFeaturesOfAllNodesButTheFirst) {
+  const std::vector<std::string> texts = {"", "%y = add i32 %x, %x", "i32 %x"};
+  const auto json = nlohmann::json::parse(ToNodeLinkJson(Twice(), texts));
+  EXPECT_FALSE(json["nodes"][0].contains("features"));
+  EXPECT_EQ(json["nodes"][1]["features"], (nlohmann::json{{"full_text", {texts[1]}}}));
+  EXPECT_EQ(json["nodes"][2]["features"]["full_text"][0], texts[2]);
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <llvm/IR/Module.h>
 
+#include <string>
+#include <vector>
+
 #include "common/base/check.h"
 #include "worker/llvm_env/observations/autophase.h"
 #include "worker/llvm_env/observations/inst_count.h"
@@ -29,6 +32,11 @@ Result<passes::ObservationValue> Observe(passes::Observation observation,
     case kProgramlJson: {
       LF_TRY(const passes::ProgramlGraph graph, ProgramlOf(module));
       return passes::ToNodeLinkJson(graph);
+    }
+    case kProgramlJsonFullText: {
+      std::vector<std::string> full_texts;
+      LF_TRY(const passes::ProgramlGraph graph, ProgramlOf(module, &full_texts));
+      return passes::ToNodeLinkJson(graph, full_texts);
     }
     case kIrInstructionCount:
     case kIrInstructionCountO0:

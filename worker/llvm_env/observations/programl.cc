@@ -7,10 +7,14 @@
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/ModuleSlotTracker.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace loopfleet::worker {
 namespace {
@@ -32,10 +36,62 @@ std::string TextOf(const llvm::Type& type) {
   return text;
 }
 
+template <class Value>
+std::string Printed(const Value& value) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  value.print(stream);
+  return text;
+}
+
+// What LLVM prints for the values of one function, as if each were printed alone. Numbers the
+// function's values once, where printing one alone would do so each time.
+class FunctionTexts {
+ public:
+  explicit FunctionTexts(const llvm::Function& function) : numbers_(function.getParent(), false) {
+    numbers_.incorporateFunction(function);
+  }
+
+  const std::string& Of(const llvm::Instruction& instruction) {
+    std::string& text = instructions_[&instruction];
+    if (text.empty()) text = llvm::StringRef(Print(instruction)).ltrim().str();
+    return text;
+  }
+  std::string Of(const llvm::Argument& argument) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    argument.printAsOperand(stream, true, numbers_);
+    return text;
+  }
+  // The type and the name of the result.
+  std::string ResultOf(const llvm::Instruction& instruction) {
+    const std::string& text = Of(instruction);
+    return TextOf(*instruction.getType()) + " " + text.substr(0, text.find(" = "));
+  }
+
+ private:
+  std::string Print(const llvm::Instruction& instruction) {
+    // Printed alone, metadata operands have the numbers of the whole module's metadata.
+    for (const llvm::Use& operand : instruction.operands()) {
+      if (llvm::isa<llvm::MetadataAsValue>(operand.get())) return Printed(instruction);
+    }
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    instruction.print(stream, numbers_);
+    return text;
+  }
+
+  llvm::ModuleSlotTracker numbers_;
+  llvm::DenseMap<const llvm::Instruction*, std::string> instructions_;
+};
+
 class GraphBuilder {
  public:
+  explicit GraphBuilder(std::vector<std::string>* full_texts) : full_texts_(full_texts) {}
+
   Result<ProgramlGraph> Build(const llvm::Module& module) {
     AddNode(kInstruction, TextId("[external]"), 0, 0);
+    AddFullText([] { return ""; });
     for (const llvm::Function& function : module) {
       AddFunction(function);
       ++function_;
@@ -43,6 +99,7 @@ class GraphBuilder {
     AddCalls();
     for (const auto& [constant, uses] : constants_) {
       const Node node = AddNode(kConstant, TextId(*constant->getType()), 0, block_);
+      AddFullText([&] { return llvm::StringRef(Printed(*constant)).ltrim().str(); });
       AddUses(node, uses);
     }
     if (graph_.texts.size() > kMostTexts) {
@@ -93,6 +150,11 @@ class GraphBuilder {
     graph_.edge_source.push_back(source);
     graph_.edge_target.push_back(target);
   }
+  // Of the node that was added last.
+  template <class Text>
+  void AddFullText(const Text& text) {
+    if (full_texts_ != nullptr) full_texts_->push_back(text());
+  }
   void AddUses(Node producer, const Uses& uses) {
     for (const Use& use : uses) AddEdge(kData, use.position, producer, use.consumer);
   }
@@ -101,19 +163,23 @@ class GraphBuilder {
     Ends& ends = functions_[&function];
     if (function.isDeclaration()) {
       ends.entry = AddNode(kInstruction, TextId("; undefined function"), function_, block_);
+      AddFullText([] { return ""; });
       ends.exits = {ends.entry};
       return;
     }
     instructions_.clear();
     variables_.clear();
     arguments_.clear();
+    if (full_texts_ != nullptr) texts_.emplace(function);
     llvm::DenseMap<const Block*, BlockEnds> blocks;
     for (const Block& block : function) {
       blocks[&block] = AddBlock(block);
       ++block_;
     }
     for (const auto& [argument, uses] : arguments_) {
-      AddUses(AddNode(kVariable, TextId(*argument->getType()), function_, block_), uses);
+      const Node node = AddNode(kVariable, TextId(*argument->getType()), function_, block_);
+      AddFullText([&] { return texts_->Of(*argument); });
+      AddUses(node, uses);
     }
     // The producer may stand behind its consumer.
     for (const auto& [variable, producer] : variables_) {
@@ -128,6 +194,7 @@ class GraphBuilder {
     for (const llvm::Instruction& instruction : block) {
       const Node node =
           AddNode(kInstruction, TextId(instruction.getOpcodeName()), function_, block_);
+      AddFullText([&] { return texts_->Of(instruction); });
       if (&instruction == &block.front()) {
         ends.first = node;
       } else {
@@ -151,6 +218,7 @@ class GraphBuilder {
       const std::uint32_t position = operand.getOperandNo();
       if (const auto* producer = llvm::dyn_cast<llvm::Instruction>(value)) {
         const Node variable = AddNode(kVariable, TextId(*producer->getType()), function_, block_);
+        AddFullText([&] { return texts_->ResultOf(*producer); });
         AddEdge(kData, position, variable, consumer);
         variables_.emplace_back(variable, producer);
       } else if (const auto* argument = llvm::dyn_cast<llvm::Argument>(value)) {
@@ -199,7 +267,10 @@ class GraphBuilder {
   std::uint32_t function_ = 0;  // the number of the function, and of the block, at work
   std::uint32_t block_ = 0;
 
+  std::vector<std::string>* const full_texts_;  // null: not wanted
+
   // Of the function at work.
+  std::optional<FunctionTexts> texts_;
   llvm::DenseMap<const llvm::Instruction*, Node> instructions_;
   std::vector<std::pair<Node, const llvm::Instruction*>> variables_;
   llvm::MapVector<const llvm::Argument*, Uses> arguments_;
@@ -212,8 +283,9 @@ class GraphBuilder {
 
 }  // namespace
 
-Result<passes::ProgramlGraph> ProgramlOf(const llvm::Module& module) {
-  return GraphBuilder().Build(module);
+Result<passes::ProgramlGraph> ProgramlOf(const llvm::Module& module,
+                                         std::vector<std::string>* full_texts) {
+  return GraphBuilder(full_texts).Build(module);
 }
 
 }  // namespace loopfleet::worker

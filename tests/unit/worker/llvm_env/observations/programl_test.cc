@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
 #include <string>
@@ -121,6 +123,73 @@ end:
   // Only the reachable return leaves the function.
   EXPECT_EQ(EdgesOf(graph, ProgramlGraph::Flow::kCall),
             (std::vector<std::string>{"[external] -> ret 0", "ret -> [external] 0"}));
+}
+
+// What LLVM prints for a value alone.
+template <class Value>
+std::string Alone(const Value& value) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  value.print(stream);
+  return llvm::StringRef(text).ltrim().str();
+}
+
+constexpr std::string_view kTextProgram = R"(
+  %pair = type { i32, i32 }
+  @g = global i32 7, !type !2
+  declare void @outside()
+  declare i64 @llvm.read_register.i64(metadata)
+  define i32 @first(i32, ptr %p) {
+    %2 = load %pair, ptr %p, !tbaa !3
+    %a = extractvalue %pair %2, 0
+    %3 = add i32 %a, 5
+    store i32 %3, ptr @g, !tbaa !3
+    ret i32 %3
+  }
+  define i32 @second(i32 %x) {
+  entry:
+    switch i32 %x, label %loop [ i32 3, label %out ]
+  loop:
+    %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+    %0 = call i64 @llvm.read_register.i64(metadata !1)
+    %next = add i32 %i, %x
+    %done = icmp eq i32 %next, 9
+    br i1 %done, label %out, label %loop, !llvm.loop !0
+  out:
+    ret i32 %x
+  }
+  !0 = distinct !{!0}
+  !1 = !{!"rsp"}
+  !2 = !{i64 0, !"typeid"}
+  !3 = !{!4, !4, i64 0}
+  !4 = !{!"int", !5}
+  !5 = !{!"root"}
+)";
+
+TEST(Programl, FullTextsAreWhatLlvmPrintsForEachAlone) {
+  const auto program = ProgramModule::Parse(kTextProgram);
+  ASSERT_TRUE(program) << program.error().message;
+  std::vector<std::string> texts;
+  const ProgramlGraph graph = ProgramlOf(program->module(), &texts).value();
+  EXPECT_EQ(graph, ProgramlOf(program->module()).value());
+  ASSERT_EQ(texts.size(), graph.node_type.size());
+  std::vector<std::string> instructions = {""};  // [external]
+  for (const llvm::Function& function : program->module()) {
+    if (function.isDeclaration()) instructions.push_back("");
+    for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+      instructions.push_back(Alone(instruction));
+    }
+  }
+  std::vector<std::string> of_instructions, of_others;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const bool is_instruction = graph.node_type[i] == ProgramlGraph::NodeType::kInstruction;
+    (is_instruction ? of_instructions : of_others).push_back(texts[i]);
+  }
+  EXPECT_EQ(of_instructions, instructions);
+  EXPECT_EQ(of_others, (std::vector<std::string>{
+                           "struct %2", "i32 %a", "i32 %3", "i32 %3", "ptr %p",       // first
+                           "i32 %next", "i32 %i", "i32 %next", "i1 %done", "i32 %x",  // second
+                           "i32 5", "@g = global i32 7, !type !0", "i32 3", "i32 0", "i32 9"}));
 }
 
 }  // namespace
