@@ -68,6 +68,11 @@ std::size_t LeaseBook::CountUnfinished() const {
   return unfinished;
 }
 
+bool LeaseBook::AwaitNext(Nanos limit) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, limit, [&] { return stopping_ || !waiting_.empty(); });
+}
+
 std::optional<LeaseBook::Waiting> LeaseBook::Next() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });

@@ -38,6 +38,8 @@ class LeaseBook {
   std::vector<wire::HeldLease> Held() const;
   std::size_t CountUnfinished() const;  // of those held
 
+  // Waits until Next would not. False: it still would after `limit`.
+  bool AwaitNext(Nanos limit);
   // Waits for the next lease. nullopt: Stop was called.
   std::optional<Waiting> Next();
   // Further waiting leases for which `wanted` holds, at most `most`, in their order. Never blocks.

@@ -4,7 +4,7 @@
 // one more. A head runs passes in place and moves on with them. Whatever goes wrong in one, it is
 // gone, and the caller runs the job from the program on: results are the same with and without
 // heads. Bounded in number and by the instructions that they hold; the longest unused makes room,
-// if it has not been used lately. One thread.
+// if it has not been used lately. A caller without work drops them all. One thread.
 
 #include <cstdint>
 #include <deque>
@@ -41,6 +41,8 @@ class PassHeads {
   // Makes a head for an episode of which all but the last pass was seen a short time ago.
   std::optional<Result> RunOnNew(const Program& program, const Episode& episode, Instant deadline);
   void Saw(const LoadedReply& program, const Episode& episode);
+
+  void DropAll() { heads_.clear(); }
 
   std::size_t most() const { return most_; }
   std::size_t size() const { return heads_.size(); }

@@ -26,6 +26,8 @@ constexpr std::size_t kProgramsKept = 64;
 constexpr std::size_t kProgramBytesKept = std::size_t{256} << 20;
 // A batch that takes longer is ended, and each of its jobs without an answer is run alone.
 constexpr std::chrono::minutes kBatchLimit{2};
+// After so long without a job no state is kept for the next one.
+constexpr std::chrono::seconds kHeadsIdle{30};
 
 struct ToObservedValue {
   ObservedValue operator()(std::int64_t number) const { return static_cast<double>(number); }
@@ -91,7 +93,10 @@ bool PassJobs::Accept(wire::Lease lease) {
 }
 
 void PassJobs::Loop() {
-  while (auto next = leases_.Next()) {
+  for (;;) {
+    if (!leases_.AwaitNext(kHeadsIdle)) process_.DropHeads();
+    auto next = leases_.Next();
+    if (!next) return;
     const looptree::Source program = next->lease.spec.source;
     std::vector<LeaseBook::Waiting> waiting;
     waiting.push_back(*std::move(next));

@@ -45,6 +45,7 @@ class PassProcess {
   PassProcess(ForkServer& fork_server, const Options& options, RestartListener on_restart);
 
   std::size_t heads() const { return heads_.size(); }
+  void DropHeads() { heads_.DropAll(); }  // no job is expected soon
 
   // Runs each episode on the program; common prefixes are run once. A failure of the whole: the
   // bitcode is no sound program (INVALID_BENCHMARK), or there is no child (DEVICE_FAULT). The child

@@ -77,6 +77,17 @@ TEST(LeaseBook, OnlyWhatNothingWasDoneAboutIsGivenBack) {
   EXPECT_EQ(book.GiveBack(both), std::vector<LeaseId>{LeaseId{2}});
 }
 
+TEST(LeaseBook, AWaitForTheNextLeaseHasALimit) {
+  LeaseBook book(8);
+  EXPECT_FALSE(book.AwaitNext(std::chrono::milliseconds(1)));
+  ASSERT_TRUE(book.Accept(LeaseOf(1), Instant{}));
+  EXPECT_TRUE(book.AwaitNext(std::chrono::hours(1)));
+  EXPECT_EQ(book.Next()->lease.lease, LeaseId{1}) << "it was not taken";
+  EXPECT_FALSE(book.AwaitNext(std::chrono::milliseconds(1)));
+  book.Stop();
+  EXPECT_TRUE(book.AwaitNext(std::chrono::hours(1)));
+}
+
 TEST(LeaseBook, StoppingEndsAWait) {
   LeaseBook book(8);
   std::thread waits([&] { EXPECT_FALSE(book.Next().has_value()); });

@@ -82,6 +82,16 @@ TEST_F(PassHeadsTest, SeveralEpisodesInTurnsEachHaveTheirHead) {
   }
 }
 
+TEST_F(PassHeadsTest, WithoutWorkTheyAreDroppedAndTheNextStepIsRunFromTheProgramOn) {
+  const Bitcode program = CsmithProgram(5);
+  const std::vector<std::string> passes = {"function(mem2reg)", "function(gvn)", "function(dce)"};
+  const auto whole = Walk(program, passes);
+  ASSERT_EQ(process_->heads(), 1U);
+  process_->DropHeads();
+  EXPECT_EQ(process_->heads(), 0U);
+  EXPECT_EQ(Run(program, {StepOf(passes, 3)}).episodes[0], whole[3]);
+}
+
 TEST_F(PassHeadsTest, ACrashLosesTheHeadAndIsToldAsEver) {
   const Bitcode program = StressProgram(1);
   const std::vector<std::string> passes = {"function(dce)", "function(adce)", "function(dce)",
