@@ -4,6 +4,7 @@
 #include "worker/daemon.h"
 #include "worker/emit/emit_command.h"
 #include "worker/gpu/device/gpu_machine.h"
+#include "worker/isa/isa_support.h"
 #include "worker/llvm_env/pass_jobs.h"
 #include "worker/serve/serve_command.h"
 
@@ -14,7 +15,12 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "serve") {
     return loopfleet::worker::ServeMain(argc - 1, argv + 1, loopfleet::worker::CpuBackend());
   }
-  return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::CpuBackend(),
-                                       {loopfleet::worker::PassJobKind()},
+  // C programs are compiled with this host's headers, and a program is the same on all workers.
+  loopfleet::worker::JobKinds kinds;
+  using loopfleet::worker::CpuIsa;
+  if (loopfleet::worker::SupportOf(CpuIsa::kBaseline).runs_here()) {
+    kinds.push_back(loopfleet::worker::PassJobKind());
+  }
+  return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::CpuBackend(), kinds,
                                        loopfleet::worker::MakeGpuMachine);
 }

@@ -50,11 +50,12 @@ bool IsLoop(const LoopTree& tree, TreeRef ref) {
 
 // A word without an effect is taken, with a warning.
 Annotation AnnotationNamed(const std::string& word) {
-  const auto annotation =
-      word == "parallel" ? Annotation::kThread : looptree::AnnotationOfWord(word);
+  const auto annotation = looptree::AnnotationOfWord(word);
   if (!annotation) {
     RaiseSchedule(
-        fmt::format("'{}' is no annotation: a word has no comma, colon or line break", word));
+        fmt::format("'{}' is no annotation: a word has no comma, colon or line break, and a "
+                    "process knows 60,000",
+                    word));
   }
   if (looptree::EffectOf(*annotation) == *annotation) return *annotation;
   constexpr std::string_view kWithEffect[] = {"unroll", "vectorize", "parallel", "cpu_parallel",

@@ -105,6 +105,9 @@ Status BlobFolder::Scan() {
 
 std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& piece) {
   if (const auto whole = files_.find(piece.sha256); whole != files_.end()) {
+    const Result<bool> is_sound = Verify(whole);
+    if (!is_sound) return std::unexpected(StorageFailure(is_sound.error()));
+    if (!*is_sound) return 0;
     if (whole->second.size != piece.total) {
       return std::unexpected(
           Failure{.code = FailureCode::kInvalidBenchmark,
@@ -137,8 +140,8 @@ std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& pie
 
 Status BlobFolder::MakeFolder() {
   std::error_code error;
-  fs::create_directories(folder_, error);
-  if (!error) fs::permissions(folder_, fs::perms::owner_all, error);
+  const bool is_new = fs::create_directories(folder_, error);
+  if (!error && is_new) fs::permissions(folder_, fs::perms::owner_all, error);
   if (!error) return {};
   return Fail(ErrorKind::kSystem,
               fmt::format("cannot make '{}': {}", folder_.native(), error.message()));
@@ -175,10 +178,7 @@ std::expected<std::uint64_t, Failure> BlobFolder::Complete(const std::string& na
   const auto part = files_.find(name + std::string(kPart));
   const fs::path path = folder_ / part->first;
   const auto bytes = ReadPart(path, 0, part->second.size);
-  if (!bytes) {
-    Remove(part);
-    return std::unexpected(StorageFailure(bytes.error()));
-  }
+  if (!bytes) return std::unexpected(StorageFailure(bytes.error()));
   if (const std::string found = Sha256Of(*bytes); found != name) {
     Remove(part);
     return std::unexpected(
@@ -191,7 +191,9 @@ std::expected<std::uint64_t, Failure> BlobFolder::Complete(const std::string& na
   if (!fd || ::fsync(fd.get()) != 0 || ::rename(path.c_str(), (folder_ / name).c_str()) != 0) {
     return std::unexpected(StorageFailure(SystemError(path, "complete")));
   }
-  const File file = part->second;
+  File file = part->second;
+  std::error_code unknown;
+  file.verified = fs::last_write_time(folder_ / name, unknown);
   files_.erase(part);
   Touch(files_.emplace(name, file).first);
   ++programs_;
@@ -201,35 +203,44 @@ std::expected<std::uint64_t, Failure> BlobFolder::Complete(const std::string& na
   return file.size;
 }
 
-wire::BlobPiece BlobFolder::Get(const wire::BlobWanted& wanted) {
+Result<bool> BlobFolder::Verify(Files::iterator file) {
+  const fs::path path = folder_ / file->first;
+  std::error_code unknown;
+  const auto written = fs::last_write_time(path, unknown);
+  if (!unknown && file->second.verified == written) return true;
+  const auto whole = ReadPart(path, 0, file->second.size);
+  if (!whole && whole.error().kind != ErrorKind::kCorrupt) return std::unexpected(whole.error());
+  if (whole && Sha256Of(*whole) == file->first) {
+    file->second.verified = written;
+    return true;
+  }
+  ++damaged_;
+  Remove(file);
+  return false;
+}
+
+Result<wire::BlobPiece> BlobFolder::Get(const wire::BlobWanted& wanted) {
   wire::BlobPiece piece{.sha256 = wanted.sha256, .total = 0, .offset = 0, .bytes = {}};
   const auto file = files_.find(wanted.sha256);
   if (file == files_.end()) return piece;
   const std::uint64_t size = file->second.size;
-  // Whoever begins with it gets no damaged one.
-  if (wanted.offset == 0) {
-    const auto whole = ReadPart(folder_ / file->first, 0, size);
-    if (!whole || Sha256Of(*whole) != wanted.sha256) {
-      ++damaged_;
-      Remove(file);
-      return piece;
-    }
-    Touch(file);
-  }
+  LF_TRY(const bool is_sound, Verify(file));
+  if (!is_sound) return piece;
+  if (wanted.offset == 0) Touch(file);
   const std::uint64_t offset = std::min(wanted.offset, size);
-  auto bytes = ReadPart(folder_ / file->first, offset,
-                        std::min<std::uint64_t>(size - offset, wire::kMaxBlobPieceBytes));
-  if (!bytes) return piece;
+  LF_TRY(piece.bytes, ReadPart(folder_ / file->first, offset,
+                               std::min<std::uint64_t>(size - offset, wire::kMaxBlobPieceBytes)));
   piece.total = size;
   piece.offset = offset;
-  piece.bytes = *std::move(bytes);
   return piece;
 }
 
 void BlobFolder::Touch(Files::iterator file) {
   file->second.last_use = ++uses_;
+  const fs::path path = folder_ / file->first;
   std::error_code ignored;  // then it counts as older after a restart
-  fs::last_write_time(folder_ / file->first, fs::file_time_type::clock::now(), ignored);
+  fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
+  if (file->second.verified) file->second.verified = fs::last_write_time(path, ignored);
 }
 
 void BlobFolder::Remove(Files::iterator file) {

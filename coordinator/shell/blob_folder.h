@@ -9,6 +9,7 @@
 #include <expected>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "common/base/result.h"
@@ -24,11 +25,12 @@ class BlobFolder {
   static Result<BlobFolder> Open(std::filesystem::path folder, std::uint64_t max_bytes);
 
   // How much of the program is held afterwards. A piece that does not begin there is not kept.
-  // INVALID_BENCHMARK: the whole has another hash, or the named program another size; what was held
-  // of it is gone, or stays. STORAGE_FULL: the disk is full, or fails.
+  // INVALID_BENCHMARK: the whole has another hash, and is gone; or the named program has another
+  // size, and stays. STORAGE_FULL: the disk is full, or fails.
   std::expected<std::uint64_t, Failure> Put(const wire::BlobPiece& piece);
-  // `total` 0: there is no such program, or its file was damaged and is gone.
-  wire::BlobPiece Get(const wire::BlobWanted& wanted);
+  // `total` 0: there is no such program, or its file was damaged and is gone. kSystem: the file
+  // cannot be read now, and stays.
+  Result<wire::BlobPiece> Get(const wire::BlobWanted& wanted);
 
   std::uint64_t bytes() const { return bytes_; }
   std::size_t programs() const { return programs_; }  // whole ones
@@ -39,6 +41,8 @@ class BlobFolder {
   struct File {
     std::uint64_t size = 0;
     std::uint64_t last_use = 0;
+    // When it was last written, as of the last time that its hash was right in this process.
+    std::optional<std::filesystem::file_time_type> verified;
   };
   using Files = std::map<std::string, File>;  // by file name
 
@@ -52,6 +56,8 @@ class BlobFolder {
   // Notes the use on disk, too, so that it counts after a restart.
   void Touch(Files::iterator file);
   void Remove(Files::iterator file);
+  // False: it is damaged, and gone.
+  Result<bool> Verify(Files::iterator file);
   // False: what is left is `keep`.
   bool MakeRoom(std::uint64_t bytes, const std::string& keep);
 

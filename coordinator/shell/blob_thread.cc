@@ -44,12 +44,14 @@ void BlobThread::Run() {
     const auto request = queue_.Pop();
     if (!request) return;
     if (std::holds_alternative<KeepBlob>(*request)) --pieces_;
-    if (!answers_.Push(std::visit([this](const auto& one) { return Do(one); }, *request))) return;
+    auto answer = std::visit([this](const auto& one) { return Do(one); }, *request);
+    if (!answer) continue;
+    if (!answers_.Push(*std::move(answer))) return;
     done_.Signal();
   }
 }
 
-Effect BlobThread::Do(const KeepBlob& keep) {
+std::optional<Effect> BlobThread::Do(const KeepBlob& keep) {
   const auto held = folder_.Put(keep.piece);
   metrics_.ProgramReceived(keep.piece.bytes.size());
   ReplyToClient reply{.peer = keep.peer, .number = keep.number, .message = {}};
@@ -68,10 +70,17 @@ Effect BlobThread::Do(const KeepBlob& keep) {
   return reply;
 }
 
-Effect BlobThread::Do(const SendBlob& send) {
-  wire::BlobPiece piece = folder_.Get(send.wanted);
-  metrics_.ProgramSent(piece.bytes.size());
-  return SendToWorker{.peer = send.peer, .command = std::move(piece)};
+// A file that cannot be read now gives no answer: the worker asks again.
+std::optional<Effect> BlobThread::Do(const SendBlob& send) {
+  Result<wire::BlobPiece> piece = folder_.Get(send.wanted);
+  if (!piece) {
+    if (const auto count = refused_log_.Count(std::chrono::steady_clock::now())) {
+      log::Warning("program.unreadable count={} last=\"{}\"", *count, piece.error().message);
+    }
+    return std::nullopt;
+  }
+  metrics_.ProgramSent(piece->bytes.size());
+  return SendToWorker{.peer = send.peer, .command = *std::move(piece)};
 }
 
 }  // namespace loopfleet::coordinator

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <thread>
 #include <variant>
 
@@ -36,8 +37,8 @@ class BlobThread {
   static constexpr std::size_t kMaxWaiting = 4'096;
 
   void Run();
-  Effect Do(const KeepBlob& keep);
-  Effect Do(const SendBlob& send);
+  std::optional<Effect> Do(const KeepBlob& keep);
+  std::optional<Effect> Do(const SendBlob& send);
 
   BlobFolder folder_;         // the thread's
   LogRateLimit refused_log_;  // likewise

@@ -89,6 +89,12 @@ void EffectRunner::Do(SendFleet effect) {
 }
 
 void EffectRunner::Do(SendToWorker effect) {
+  // Pieces of programs leave most of the room to leases. The worker asks for a lost one again.
+  constexpr std::size_t kMostUnreadBytes = std::size_t{8} << 20;
+  if (std::holds_alternative<wire::BlobPiece>(effect.command)) {
+    if (workers_.unread_bytes() < kMostUnreadBytes) Send(effect.peer, effect.command);
+    return;
+  }
   if (auto* leases = std::get_if<wire::Leases>(&effect.command)) {
     SendLeases(effect.peer, std::move(*leases));
   } else if (!Send(effect.peer, effect.command)) {

@@ -89,8 +89,8 @@ void PostgresArchive::Impl::Register(const std::string& name) {
       "ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name RETURNING id",
       incarnation.ToString(), PostgresText(name));
   coordinator = row[0].as<int>();
-  best.EnterFormer(work);
   work.commit();
+  best.EnterFormer(connection);
 }
 
 Result<ArchivePosition> PostgresArchive::Position() {
@@ -122,8 +122,8 @@ Status PostgresArchive::Append(const FeedPosition& before, const FeedStep& step,
     const FeedStep fresh = impl_->WithoutCopied(work, step);
     impl_->MakePartitions(work, fresh.outcomes);
     impl_->Copy(work, fresh);
-    impl_->NoteDoubts(work, doubts);
     impl_->best.Note(work, impl_->coordinator, fresh.outcomes);
+    impl_->NoteDoubts(work, doubts);  // takes figures out of `best`
     work.commit();
     ++impl_->appends;
     for (const Outcome& outcome : fresh.outcomes)

@@ -37,6 +37,15 @@ ON CONFLICT (program, hardware_class, threads, cache, tree_key) DO UPDATE SET
   coordinator = excluded.coordinator, batch = excluded.batch, sequence = excluded.sequence
 WHERE excluded.finished_at > best.finished_at)sql";
 
+// A tree whose newest figure is in doubt has none.
+constexpr const char* kDropDoubted = R"sql(
+DELETE FROM best b USING jsonb_to_recordset($1::jsonb) AS f (program bytea, hardware_class text,
+  threads integer, cache text, tree_key bytea, worker text, finished_at timestamptz)
+WHERE (b.program, b.hardware_class, b.threads, b.cache, b.tree_key) =
+      (f.program, f.hardware_class, f.threads, f.cache, f.tree_key)
+  AND b.finished_at < f.finished_at AND EXISTS (SELECT FROM doubts d WHERE
+      (d.tree_key, d.measured_at, d.worker) = (f.tree_key, f.finished_at, f.worker)))sql";
+
 constexpr const char* kTrim = R"sql(
 DELETE FROM best b USING (
   SELECT b.*, row_number() OVER (PARTITION BY b.program, b.hardware_class, b.threads, b.cache
@@ -117,7 +126,10 @@ Json RowJson(const Place& place, int coordinator, const Outcome& outcome) {
 }
 
 void Enter(pqxx::work& work, const Json& rows, const Json& full_places) {
-  if (!rows.empty()) work.exec_params0(kEnter, PostgresJson(rows));
+  if (!rows.empty()) {
+    work.exec_params0(kEnter, PostgresJson(rows));
+    work.exec_params0(kDropDoubted, PostgresJson(rows));
+  }
   if (!full_places.empty()) {
     work.exec_params0(kTrim, PostgresJson(full_places), BestRows::kMostOfPlace);
   }
@@ -171,15 +183,23 @@ void BestRows::Note(pqxx::work& work, int coordinator, const std::vector<Outcome
   Enter(work, rows, full_places);
 }
 
-void BestRows::EnterFormer(pqxx::work& work) {
+void BestRows::EnterFormer(pqxx::connection& connection) {
+  while (EnterSomeFormer(connection)) {
+  }
+}
+
+bool BestRows::EnterSomeFormer(pqxx::connection& connection) {
+  pqxx::work work(connection);
   work.exec(fmt::format("SELECT pg_advisory_xact_lock({})", kSchemaLock));  // not two at a time
-  if (work.exec1("SELECT to_regclass('former_best')")[0].is_null()) return;
+  if (work.exec1("SELECT to_regclass('former_best')")[0].is_null()) return false;
   const auto rows = work.exec(
+      "WITH taken AS (DELETE FROM former_best WHERE ctid IN (SELECT ctid FROM former_best LIMIT "
+      "1000) RETURNING *) "
       "SELECT o.benchmark, jsonb_build_object('hardware_class', b.hardware_class, "
       "'threads', b.threads, 'cache', b.cache, 'tree_key', o.tree_key, 'elapsed_ns', o.elapsed_ns, "
       "'worker', o.worker, 'finished_at', o.finished_at, 'coordinator', o.coordinator, "
       "'batch', o.batch, 'sequence', o.sequence) "
-      "FROM former_best b JOIN outcomes o USING (coordinator, batch, sequence, finished_at)");
+      "FROM taken b JOIN outcomes o USING (coordinator, batch, sequence, finished_at)");
   for (const auto& row : rows) {
     const auto text = row[0].as<std::string>();
     const bool is_uri = text.starts_with("benchmark://");
@@ -191,7 +211,10 @@ void BestRows::EnterFormer(pqxx::work& work) {
     const Json rows = Json::array({std::move(figure)});  // one alone: two may be of one tree
     Enter(work, rows, rows);
   }
-  work.exec0("DROP TABLE former_best");
+  const bool is_last = work.exec1("SELECT count(*) FROM former_best")[0].as<std::int64_t>() == 0;
+  if (is_last) work.exec0("DROP TABLE former_best");
+  work.commit();
+  return !is_last;
 }
 
 }  // namespace loopfleet::storage

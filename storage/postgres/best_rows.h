@@ -29,9 +29,11 @@ class BestRows {
   // `coordinator`: coordinators.id.
   void Note(pqxx::work& work, int coordinator, const std::vector<Outcome>& outcomes);
   // Enters the rows that version 2 kept by the text of their benchmark.
-  void EnterFormer(pqxx::work& work);
+  void EnterFormer(pqxx::connection& connection);
 
  private:
+  // At most a thousand, in a transaction of their own. False: there are no more.
+  bool EnterSomeFormer(pqxx::connection& connection);
   // None: it is no program.
   std::optional<ProgramKey> ProgramOf(const looptree::Source& benchmark);
 

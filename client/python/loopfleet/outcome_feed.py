@@ -176,6 +176,9 @@ class PostgresFeed:
         except self._psycopg.errors.UndefinedTable:
             raise LoopfleetError("PostgreSQL: the database has no outcomes of loopfleet; a coordinator with --results, or "
                                  "loopfleet-mirror, brings them there") from None
+        except self._psycopg.errors.UndefinedColumn:
+            raise LoopfleetError("PostgreSQL: the tables are those of an earlier loopfleet; start the loopfleet-mirror "
+                                 "of this version once, which brings them to its own") from None
         except self._psycopg.OperationalError as error:
             raise FeedUnavailable(f"PostgreSQL: {_first_line(error)}") from None
         except self._psycopg.Error as error:

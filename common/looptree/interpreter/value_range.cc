@@ -47,15 +47,16 @@ bool KeepsIntegers(Op op) {
   return IsMove(op) || op == Op::kAdd || op == Op::kSubtract || op == Op::kMultiply;
 }
 
-// An infinite number, such as fills up a maximum, makes a result infinite or NaN, or is ignored.
-// That rounds nothing, and the order of operations does not matter to it.
+// An infinite number, such as fills up a maximum, rounds nothing where it is only moved. Arithmetic
+// makes NaN of it, and then the order of operations matters: max(NaN, 1) is not max(1, NaN).
 ValueRange RangeOfNumber(double number) {
   const auto rounded = static_cast<double>(static_cast<float>(number));
   const double magnitude = std::isfinite(rounded) ? std::abs(rounded) : 0;
   return {.exact = true,
           .integer = std::trunc(rounded) == rounded,
           .magnitude = magnitude,
-          .sum = magnitude};
+          .sum = magnitude,
+          .infinite = !std::isfinite(rounded)};
 }
 
 class Ranges {
@@ -114,11 +115,13 @@ class Ranges {
     for (const NodeId input : node.inputs) range.exact &= ranges_[input].exact;
     if (node.op == Op::kSelect) {
       for (const NodeId input : {node.inputs[1], node.inputs[2]}) {
+        range.infinite |= ranges_[input].infinite;
         range.integer &= ranges_[input].integer;
         range.magnitude = std::max(range.magnitude, ranges_[input].magnitude);
       }
     } else if (node.op == Op::kFloor || node.op == Op::kCeil || node.op == Op::kRound) {
       range.magnitude = std::ceil(ranges_[node.inputs[0]].magnitude);
+      range.infinite = ranges_[node.inputs[0]].infinite;
     } else {
       range.magnitude = 1;
     }
@@ -139,6 +142,7 @@ class Ranges {
     for (const NodeId input : node.inputs) {
       range.exact &= ranges_[input].exact;
       range.integer &= ranges_[input].integer;
+      range.infinite |= ranges_[input].infinite;
       const double magnitude = ranges_[input].magnitude;
       if (first) {
         range.magnitude = magnitude;
@@ -154,6 +158,7 @@ class Ranges {
     if (NeedsGuard(program_, node)) {
       const ValueRange outside = RangeOfNumber(node.outside);
       range.integer &= outside.integer;
+      range.infinite |= outside.infinite;
       range.magnitude = std::max(range.magnitude, outside.magnitude);
     }
     const double reduced_points = PointsBeside(facts.reduced, {});
@@ -171,7 +176,7 @@ class Ranges {
       range.sum = std::min(range.sum, SumOver(id, facts.iteration));
     }
     const bool small_integer = range.integer && range.magnitude <= kLargestExact;
-    range.exact &= IsMove(node.op) || small_integer;
+    range.exact &= IsMove(node.op) || (small_integer && !range.infinite);
     return range;
   }
 

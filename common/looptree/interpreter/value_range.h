@@ -13,8 +13,9 @@ namespace loopfleet::looptree {
 struct ValueRange {
   bool exact = false;  // no operation up to here rounds, in any order
   bool integer = false;
-  double magnitude = 0;  // largest possible, of one element; infinite constants aside
-  double sum = 0;        // largest possible, of all elements' magnitudes
+  double magnitude = 0;   // largest possible, of one element; infinite constants aside
+  double sum = 0;         // largest possible, of all elements' magnitudes
+  bool infinite = false;  // an element may be an infinite or NaN constant
 };
 
 ValueRange RangeOfInput(std::span<const float> input);

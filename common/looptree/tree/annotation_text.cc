@@ -54,6 +54,7 @@ std::optional<Annotation> ParseAnnotation(std::string_view text) {
 
 std::optional<Annotation> AnnotationOfWord(std::string_view word) {
   if (const auto known = ParseAnnotation(word)) return known;
+  if (word == "parallel") return Annotation::kThread;
   if (!CanStandInText(word)) return std::nullopt;
   Words& words = TheWords();
   const std::lock_guard lock(words.mutex);

@@ -1,7 +1,6 @@
 -- Version 3: the best schedules are of programs, however a program was written, as in SQLite's
 -- best_schedules.
 
-DROP VIEW v_best;
 ALTER TABLE best RENAME TO former_best;  -- loopfleet-mirror enters its rows, then drops it
 
 -- The fastest eight trees of each program and conditions, each with its newest figure; none in doubt.
@@ -21,7 +20,7 @@ CREATE TABLE best (
   PRIMARY KEY (program, hardware_class, threads, cache, tree_key)
 );
 
-CREATE VIEW v_best AS
+CREATE OR REPLACE VIEW v_best AS  -- with the rights, and the views on it, that there are
 SELECT o.benchmark, b.hardware_class, b.threads, b.cache, o.flop_count / o.elapsed_ns AS gflop_per_second,
        o.elapsed_ns, o.spread, o.grade, o.actions, encode(o.tree_key, 'hex') AS tree_key, o.worker,
        o.finished_at, k.incarnation AS coordinator, o.batch, o.index,

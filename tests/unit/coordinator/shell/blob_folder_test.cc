@@ -1,6 +1,7 @@
 #include "coordinator/shell/blob_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
@@ -33,7 +34,7 @@ class BlobFolderTest : public testing::Test {
   static std::string Read(BlobFolder& folder, const std::string& sha256) {
     std::string bytes;
     while (true) {
-      const auto piece = folder.Get({.sha256 = sha256, .offset = bytes.size()});
+      const auto piece = folder.Get({.sha256 = sha256, .offset = bytes.size()}).value();
       bytes += piece.bytes;
       if (bytes.size() >= piece.total) return bytes;
     }
@@ -46,13 +47,13 @@ TEST_F(BlobFolderTest, AProgramInPiecesIsReadBackInPieces) {
   BlobFolder folder = Open();
   EXPECT_EQ(folder.Put(Piece(program, 0, 0)), 0U);
   EXPECT_EQ(folder.Put(Piece(program, 0, 1000)), 1000U);
-  EXPECT_EQ(folder.Get({.sha256 = name}).total, 0U) << "a part is no program";
+  EXPECT_EQ(folder.Get({.sha256 = name}).value().total, 0U) << "a part is no program";
   EXPECT_EQ(folder.Put(Piece(program, 0, 1000)), 1000U) << "sent again";
   EXPECT_EQ(folder.Put(Piece(program, 2000, 10)), 1000U) << "a gap";
   EXPECT_EQ(folder.Put(Piece(program, 1000, program.size())), program.size());
   EXPECT_EQ(folder.Put(Piece(program, 0, 0)), program.size());
   EXPECT_EQ(folder.programs(), 1U);
-  EXPECT_EQ(folder.Get({.sha256 = name}).bytes.size(), wire::kMaxBlobPieceBytes);
+  EXPECT_EQ(folder.Get({.sha256 = name}).value().bytes.size(), wire::kMaxBlobPieceBytes);
   EXPECT_EQ(Read(folder, name), program);
 }
 
@@ -106,10 +107,38 @@ TEST_F(BlobFolderTest, ADamagedFileIsNoProgram) {
   BlobFolder folder = Open();
   ASSERT_TRUE(folder.Put(Piece(program, 0, 100)));
   std::fstream(path / Sha256Of(program), std::ios::in | std::ios::out).seekp(50).put('y');
-  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(program)}).total, 0U);
+  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(program)}).value().total, 0U);
   EXPECT_EQ(folder.damaged(), 1U);
   EXPECT_FALSE(std::filesystem::exists(path / Sha256Of(program)));
   EXPECT_EQ(folder.Put(Piece(program, 0, 100)), 100U);
+}
+
+TEST_F(BlobFolderTest, ACutFileIsReplacedByItsSender) {
+  const std::string program = ProgramOf(100, 'x');
+  std::filesystem::create_directory(path);
+  std::ofstream(path / Sha256Of(program)) << program.substr(0, 40);
+  BlobFolder folder = Open();
+  EXPECT_EQ(folder.Put(Piece(program, 0, 0)), 0U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 100)), 100U);
+  EXPECT_EQ(Read(folder, Sha256Of(program)), program);
+}
+
+TEST_F(BlobFolderTest, AFileThatCannotBeReadNowStays) {
+  const std::string program = ProgramOf(100, 'x');
+  {
+    ASSERT_TRUE(Open().Put(Piece(program, 0, 100)));
+  }
+  BlobFolder folder = Open();
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none{0, usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto answer = folder.Get({.sha256 = Sha256Of(program)});
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::kSystem);
+  EXPECT_EQ(folder.damaged(), 0U);
+  EXPECT_EQ(Read(folder, Sha256Of(program)), program);
 }
 
 TEST_F(BlobFolderTest, TheLongestUnusedMakesRoomAlsoAfterARestart) {
@@ -120,13 +149,13 @@ TEST_F(BlobFolderTest, TheLongestUnusedMakesRoomAlsoAfterARestart) {
     BlobFolder folder = Open(room);
     for (const std::string& each : {a, b, c}) ASSERT_TRUE(folder.Put(Piece(each, 0, 8192)));
     ASSERT_EQ(folder.bytes(), room);
-    ASSERT_EQ(folder.Get({.sha256 = Sha256Of(a)}).total, 8192U);  // b is the longest unused
+    ASSERT_EQ(folder.Get({.sha256 = Sha256Of(a)}).value().total, 8192U);  // b is the longest unused
   }
   BlobFolder folder = Open(room);
   EXPECT_EQ(folder.Put(Piece(d, 0, 8192)), 8192U);
   EXPECT_EQ(folder.removed(), 1U);
   EXPECT_EQ(folder.bytes(), room);
-  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(b)}).total, 0U);
+  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(b)}).value().total, 0U);
   for (const std::string& each : {a, c, d})
     EXPECT_TRUE(Read(folder, Sha256Of(each)) == each) << each.substr(0, 9);
   // A smaller bound applies from the next start on.
