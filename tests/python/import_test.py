@@ -42,8 +42,8 @@ def test_every_public_name_is_there():
 
 def test_modules_are_attributes():
     said = in_fresh_interpreter("import loopfleet\n"
-                                "print(loopfleet.tensor.Tensor, loopfleet.loop_tool.IR, loopfleet.jobs.job, loopfleet.actions.ACTION_SPACES)")
-    assert "loop_tool.IR" in said
+                                "print(loopfleet.tensor.Tensor, loopfleet.loop_tool.RawTensor, loopfleet.jobs.job, loopfleet.actions.ACTION_SPACES)")
+    assert "loop_tool.RawTensor" in said
     with pytest.raises(AttributeError, match="'loopfleet' has no attribute 'Clint'"):
         loopfleet.Clint
     with pytest.raises(ImportError, match="Clint"):

@@ -355,8 +355,12 @@ def test_what_only_the_facade_has():
         assert backend.backend == "loop_nest" and lt.get_default_backend() == "cpu"
         assert c.numpy().shape == (8, 10)
     lt.set_default_hardware("cpu")
-    with pytest.raises(ValueError, match="cuda"):
+    with pytest.raises(lt.TensorError, match="cuda"):
         lt.set_default_hardware("cuda")
+    for wrong in (lambda: lt.set_default_backend("cuda"), lambda: lt.RawTensor(3, "cuda"), lambda: c.loop_tree.split(0, 0),
+                  lambda: c.set([1]), lambda: c.to(lt.Symbol("i"))):
+        with pytest.raises(RuntimeError):  # as the wheel raises
+            wrong()
     tree = c.loop_tree
     allocations = lt.Compiler(tree).allocations
     assert {tree.ir_node(leaf) for leaf in tree.leaves()} == set(allocations)

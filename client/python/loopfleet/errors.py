@@ -60,7 +60,7 @@ class ClusterError(LoopfleetError):
     """A local cluster could not be started."""
 
 
-class ScheduleError(LoopfleetError, ValueError):
+class ScheduleError(LoopfleetError, ValueError, RuntimeError):  # loop_tool's errors are RuntimeErrors
     """A tree does not admit a transformation, or no tree can be made. ``code`` is one of the failure codes."""
 
     code = ""

@@ -17,7 +17,6 @@ import numpy as _numpy
 
 from .. import _core
 from .._core import IR, Loop, LoopTree
-from ..errors import LoopfleetError
 from ..tensor import (Backend, DTypeError, Expr, GradientError, KernelError, ScheduleError, ShapeError, Size,
                       SizeConflict, SizeUnknown, Symbol, SymbolGenerator, Tensor, TensorError, ViewError, arange, backends,
                       compile, from_dlpack, get_default_backend, grad, load_schedules, nn, ones, rand, save_schedules, set_default_backend,
@@ -89,7 +88,7 @@ class RawTensor:
 
     def __init__(self, size: int, hardware: str = "default"):
         if hardware not in ("default", "cpu"):
-            raise ValueError(f"RawTensor: there is no hardware '{hardware}': use cpu")
+            raise TensorError(f"RawTensor: there is no hardware '{hardware}': use cpu")
         self._data = _numpy.zeros(size, _numpy.float32)
 
     def set(self, value: Any) -> RawTensor:
@@ -155,7 +154,7 @@ class Compiled:
 def cpu(loop_tree: LoopTree, parallel: Iterable[int] = (), root: int = -1) -> Compiled:
     """The tree's code for this processor. ``parallel``: loops to annotate first."""
     if root != -1:
-        raise ValueError(f"cpu(root={root}): whole trees only, -1")
+        raise TensorError(f"cpu(root={root}): whole trees only, -1")
     for ref in parallel:
         loop_tree = loop_tree.annotate(ref, "parallel")
     return Compiled(loop_tree)
@@ -171,8 +170,8 @@ def cpu_interpreted(loop_tree: LoopTree) -> Compiled:
 
 
 def load_lib(path: str) -> None:
-    """loop_tool's way to add a backend. LoopfleetError, always: the backends are those of ``backends()``."""
-    raise LoopfleetError(f"load_lib('{path}'): backends are built in: {', '.join(backends())}")
+    """loop_tool's way to add a backend. TensorError, always: the backends are those of ``backends()``."""
+    raise TensorError(f"load_lib('{path}'): backends are built in: {', '.join(backends())}")
 
 
 class CompilerAllocation:
@@ -194,7 +193,7 @@ class Compiler:
 
 def set_default_hardware(hardware: str) -> None:
     if hardware != "cpu":
-        raise ValueError(f"cannot find hardware: '{hardware}'; there is cpu")
+        raise TensorError(f"cannot find hardware: '{hardware}'; there is cpu")
 
 
 def _call_tree(self: LoopTree, tensors: Sequence[AnyTensor]) -> None:

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 from .. import _core
+from .errors import TensorError
 
 __all__ = ["Backend", "backends", "get_default_backend", "set_default_backend", "set_threads", "set_verify"]
 
@@ -56,10 +57,10 @@ def get_default_backend() -> str:
 
 
 def set_default_backend(name: str) -> None:
-    """For all tensors from now on. ValueError: there is none of this name."""
+    """For all tensors from now on. TensorError: there is none of this name."""
     name = _ALIASES.get(name, name)
     if name not in _BACKENDS:
-        raise ValueError(f"there is no backend '{name}': use {', '.join(_BACKENDS)}")
+        raise TensorError(f"there is no backend '{name}': use {', '.join(_BACKENDS)}")
     if name != _settings["backend"]:
         _settings["backend"] = name
         _apply()
@@ -68,7 +69,7 @@ def set_default_backend(name: str) -> None:
 def set_threads(count: int) -> None:
     """The most threads that loops annotated ``parallel`` are split over; 1 at first."""
     if not 1 <= count <= _core.MOST_THREADS:
-        raise ValueError(f"set_threads({count}): from 1 to {_core.MOST_THREADS}")
+        raise TensorError(f"set_threads({count}): from 1 to {_core.MOST_THREADS}")
     _settings["threads"] = count
     _apply()
 
@@ -77,7 +78,7 @@ def set_verify(when: str) -> None:
     """``once``: new code runs once in a child process between guard pages and is compared with a reference, and is
     remembered in ~/.cache/loopfleet; ``never``: code runs here at once."""
     if when not in ("once", "never"):
-        raise ValueError(f"set_verify('{when}'): use once or never")
+        raise TensorError(f"set_verify('{when}'): use once or never")
     _settings["verify"] = when
     _apply()
 

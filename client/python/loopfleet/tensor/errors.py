@@ -8,7 +8,7 @@ __all__ = ["TensorError", "SizeUnknown", "SizeConflict", "ShapeError", "ViewErro
            "KernelError", "GradientError"]
 
 
-class TensorError(LoopfleetError, ValueError):
+class TensorError(LoopfleetError, ValueError, RuntimeError):  # loop_tool's errors are RuntimeErrors
     """What was asked does not go with this tensor: only a leaf can be set. Base of the errors below."""
 
 
