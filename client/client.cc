@@ -385,8 +385,7 @@ Answer<std::string> Client::AddProgram(std::string_view bitcode) {
   if (version_.minor < 3) {
     return refuse(
         fmt::format("programs need protocol 1.3, and the coordinator at {} speaks 1.{}: "
-                    "upgrade it, or copy the file to its workers (loopfleet llvm add "
-                    "--programs)",
+                    "upgrade it",
                     options_.address, version_.minor));
   }
   const std::string sha256 = Sha256Of(bitcode);
