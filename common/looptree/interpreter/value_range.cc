@@ -47,16 +47,28 @@ bool KeepsIntegers(Op op) {
   return IsMove(op) || op == Op::kAdd || op == Op::kSubtract || op == Op::kMultiply;
 }
 
-// An infinite number, such as fills up a maximum, rounds nothing where it is only moved. Arithmetic
-// makes NaN of it, and then the order of operations matters: max(NaN, 1) is not max(1, NaN).
+// An infinite number, such as fills up a maximum, rounds nothing. NaN is not exact: with it the
+// order of operations matters, as max(NaN, 1) is not max(1, NaN).
 ValueRange RangeOfNumber(double number) {
   const auto rounded = static_cast<double>(static_cast<float>(number));
   const double magnitude = std::isfinite(rounded) ? std::abs(rounded) : 0;
-  return {.exact = true,
+  return {.exact = !std::isnan(rounded),
           .integer = std::trunc(rounded) == rounded,
           .magnitude = magnitude,
           .sum = magnitude,
-          .infinite = !std::isfinite(rounded)};
+          .minus_infinity = rounded < 0 && std::isinf(rounded),
+          .plus_infinity = rounded > 0 && std::isinf(rounded)};
+}
+
+void AddInfinities(const ValueRange& from, ValueRange& to) {
+  to.minus_infinity |= from.minus_infinity;
+  to.plus_infinity |= from.plus_infinity;
+}
+
+// Whether arithmetic on numbers of this range may make NaN of infinite ones.
+bool MakesNan(Op op, const ValueRange& range) {
+  if (op == Op::kAdd) return range.minus_infinity && range.plus_infinity;
+  return range.minus_infinity || range.plus_infinity;
 }
 
 class Ranges {
@@ -115,13 +127,13 @@ class Ranges {
     for (const NodeId input : node.inputs) range.exact &= ranges_[input].exact;
     if (node.op == Op::kSelect) {
       for (const NodeId input : {node.inputs[1], node.inputs[2]}) {
-        range.infinite |= ranges_[input].infinite;
+        AddInfinities(ranges_[input], range);
         range.integer &= ranges_[input].integer;
         range.magnitude = std::max(range.magnitude, ranges_[input].magnitude);
       }
     } else if (node.op == Op::kFloor || node.op == Op::kCeil || node.op == Op::kRound) {
       range.magnitude = std::ceil(ranges_[node.inputs[0]].magnitude);
-      range.infinite = ranges_[node.inputs[0]].infinite;
+      AddInfinities(ranges_[node.inputs[0]], range);
     } else {
       range.magnitude = 1;
     }
@@ -142,7 +154,7 @@ class Ranges {
     for (const NodeId input : node.inputs) {
       range.exact &= ranges_[input].exact;
       range.integer &= ranges_[input].integer;
-      range.infinite |= ranges_[input].infinite;
+      AddInfinities(ranges_[input], range);
       const double magnitude = ranges_[input].magnitude;
       if (first) {
         range.magnitude = magnitude;
@@ -158,7 +170,8 @@ class Ranges {
     if (NeedsGuard(program_, node)) {
       const ValueRange outside = RangeOfNumber(node.outside);
       range.integer &= outside.integer;
-      range.infinite |= outside.infinite;
+      AddInfinities(outside, range);
+      range.exact &= outside.exact;
       range.magnitude = std::max(range.magnitude, outside.magnitude);
     }
     const double reduced_points = PointsBeside(facts.reduced, {});
@@ -176,7 +189,9 @@ class Ranges {
       range.sum = std::min(range.sum, SumOver(id, facts.iteration));
     }
     const bool small_integer = range.integer && range.magnitude <= kLargestExact;
-    range.exact &= IsMove(node.op) || (small_integer && !range.infinite);
+    range.exact &= IsMove(node.op) || (small_integer && !MakesNan(node.op, range));
+    if (node.op == Op::kNegate) std::swap(range.minus_infinity, range.plus_infinity);
+    if (node.op == Op::kAbs) range.plus_infinity |= range.minus_infinity;
     return range;
   }
 

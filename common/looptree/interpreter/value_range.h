@@ -13,9 +13,11 @@ namespace loopfleet::looptree {
 struct ValueRange {
   bool exact = false;  // no operation up to here rounds, in any order
   bool integer = false;
-  double magnitude = 0;   // largest possible, of one element; infinite constants aside
-  double sum = 0;         // largest possible, of all elements' magnitudes
-  bool infinite = false;  // an element may be an infinite or NaN constant
+  double magnitude = 0;  // largest possible, of one element; infinite constants aside
+  double sum = 0;        // largest possible, of all elements' magnitudes
+  // Whether an element may be an infinite constant, or what became of one.
+  bool minus_infinity = false;
+  bool plus_infinity = false;
 };
 
 ValueRange RangeOfInput(std::span<const float> input);

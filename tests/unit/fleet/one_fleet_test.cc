@@ -157,8 +157,9 @@ TEST_F(OneFleet, IsTheSameForAllWhoShowIt) {
             "memory take 1.0700 of their time at start).");
   EXPECT_EQ(items[3], "warning workers_lost 1: 1 worker is lost: worker 1.");
   EXPECT_EQ(items[4],
-            "warning workers_outdated 1: 1 worker is outdated: worker 4 (it speaks protocol 1.0, "
-            "the coordinator 1.2).");
+            fmt::format("warning workers_outdated 1: 1 worker is outdated: worker 4 (it speaks "
+                        "protocol 1.0, the coordinator 1.{}).",
+                        wire::kProtocolVersion.minor));
   EXPECT_EQ(items[5], "notice workers_drained 1: 1 worker is drained: worker 3 (by ada: new fan).");
 
   const Json status = client::StatusJson(Reply());

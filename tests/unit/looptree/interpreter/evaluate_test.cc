@@ -137,6 +137,24 @@ TEST(Evaluate, InfiniteFillingsStayExact) {
   for (const auto& tolerance : reference.tolerance) EXPECT_TRUE(tolerance.empty());
 }
 
+// -inf - -inf is NaN, and a maximum depends on which operand that is.
+TEST(Evaluate, WhatMayBeNanIsNotExact) {
+  const Benchmark benchmark =
+      WholeLoops({.dims = {{"k", 3}, {"o", 4}},
+                  .nodes = {{.op = Op::kRead, .dims = {0}},
+                            {.op = Op::kView,
+                             .inputs = {0},
+                             .dims = {1},
+                             .view = {{0, {{1, 1}}, 0, 1, true}},
+                             .outside = -std::numeric_limits<double>::infinity()},
+                            {.op = Op::kSubtract, .inputs = {1, 1}, .dims = {1}},
+                            {.op = Op::kMax, .inputs = {2}, .dims = {}},
+                            {.op = Op::kWrite, .inputs = {3}, .dims = {}}}});
+  const std::vector<Tensor> inputs = {{3, -1, 2}};
+  const Reference reference = Evaluate(benchmark.start.program(), inputs);
+  EXPECT_FALSE(reference.tolerance[0].empty());
+}
+
 TEST(Evaluate, ComparisonsAndStepsOfExactNumbersAreExact) {
   const Benchmark benchmark =
       WholeLoops({.dims = {{"m", 5}},
