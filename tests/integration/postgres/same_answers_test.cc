@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <pqxx/pqxx>
 #include <string>
@@ -20,6 +22,7 @@
 #include "storage/outcome_feed.h"
 #include "storage/postgres/archive.h"
 #include "storage/postgres/shared_results.h"
+#include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -356,6 +359,15 @@ TEST_F(SameBest, OfTwoCoordinatorsAndTwoTextsThereIsOne) {
             8);
 }
 
+// The statement of a migration that begins so.
+std::string ViewOf(const std::string& migration, const std::string& begin) {
+  std::ifstream file(LOOPFLEET_SOURCE_DIR "/storage/postgres/migrations/" + migration);
+  const std::string sql(std::istreambuf_iterator<char>(file), {});
+  const std::size_t start = sql.find(begin);
+  LF_CHECK(start != std::string::npos, "{} has no {}", migration, begin);
+  return sql.substr(start, sql.find(";\n", start) - start);
+}
+
 // As version 2 kept them, each text for itself.
 TEST_F(SameBest, FormerRowsAreEntered) {
   const Program program(21);
@@ -380,8 +392,12 @@ TEST_F(SameBest, FormerRowsAreEntered) {
         "FROM best b JOIN outcomes o USING (coordinator, batch, sequence, finished_at)");
     work.exec("DROP VIEW v_best; DROP TABLE best; ALTER TABLE former RENAME TO best");
     work.exec(
-        "CREATE VIEW v_best AS SELECT * FROM best; DROP VIEW v_results; ALTER TABLE outcomes "
-        "DROP COLUMN figure_tree_key, DROP COLUMN figure_worker, DROP COLUMN figure_measured_at; "
+        "DROP VIEW v_results; ALTER TABLE outcomes DROP COLUMN figure_tree_key, "
+        "DROP COLUMN figure_worker, DROP COLUMN figure_measured_at");
+    work.exec(ViewOf("0001_initial.sql", "CREATE VIEW v_best"));
+    work.exec(ViewOf("0002_shared_results.sql", "CREATE OR REPLACE VIEW v_results"));
+    work.exec(
+        "CREATE VIEW mine AS SELECT benchmark, elapsed_ns FROM v_best; "  // of a user
         "UPDATE schema_version SET version = 2");
     work.commit();
   }
@@ -391,6 +407,9 @@ TEST_F(SameBest, FormerRowsAreEntered) {
   EXPECT_EQ(There(query), entered);
   pqxx::nontransaction work(*connection_);
   EXPECT_TRUE(work.exec1("SELECT to_regclass('loopfleet.former_best')")[0].is_null());
+  EXPECT_EQ(work.exec1("SELECT count(*) FROM loopfleet.mine WHERE elapsed_ns = 200")[0].as<int>(),
+            1);
+  work.exec0("DROP VIEW loopfleet.mine");
 }
 
 }  // namespace
