@@ -191,4 +191,23 @@ NodeId OperationNamed(const LoopTree& tree, nb::handle name) {
   return tree.nodes()[ref].node;
 }
 
+looptree::Annotation AnnotationNamed(const std::string& word) {
+  const auto annotation = looptree::AnnotationOfWord(word);
+  if (!annotation) {
+    RaiseSchedule(
+        fmt::format("'{}' is no annotation: a word has no comma, colon or line break, and a "
+                    "process knows 60,000",
+                    word));
+  }
+  if (looptree::EffectOf(*annotation) == *annotation) return *annotation;
+  constexpr std::string_view kWithEffect[] = {"unroll", "vectorize", "parallel", "cpu_parallel",
+                                              "thread"};
+  const std::string text = fmt::format(
+      "the annotation '{}' is printed and has no effect; unroll, vectorize and parallel (or"
+      " cpu_parallel, thread) have one, '' is none{}",
+      word, NearestSuffix(word, kWithEffect));
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw nb::python_error();
+  return *annotation;
+}
+
 }  // namespace loopfleet::python

@@ -43,5 +43,7 @@ std::vector<looptree::TreeRef> LoopsNamed(const looptree::LoopTree& tree,
 looptree::TreeRef NodeNamed(const looptree::LoopTree& tree, nanobind::handle name);
 // An operation, as the number of its program node.
 looptree::NodeId OperationNamed(const looptree::LoopTree& tree, nanobind::handle name);
+// A word without an effect is taken, with a UserWarning. Raises ScheduleError for what is no word.
+looptree::Annotation AnnotationNamed(const std::string& word);
 
 }  // namespace loopfleet::python

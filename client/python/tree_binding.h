@@ -4,7 +4,7 @@
 
 namespace loopfleet::python {
 
-// LoopTree, Loop and IR: trees and programs for scripts, and their transformations.
+// LoopTree, Loop and IR: trees for scripts, and their transformations.
 void BindTrees(nanobind::module_& module);
 
 }  // namespace loopfleet::python
