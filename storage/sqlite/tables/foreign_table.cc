@@ -13,10 +13,4 @@ Status ForeignTable::Insert(ResultId id, const Elsewhere& where, WallTime measur
       .Run();
 }
 
-Result<bool> ForeignTable::Has(ResultId id) {
-  LF_TRY(Query row, connection_.Start("SELECT 1 FROM foreign_results WHERE result = ?"));
-  row.Add(id);
-  return row.Next();
-}
-
 }  // namespace loopfleet::storage

@@ -13,8 +13,6 @@ class ForeignTable {
   explicit ForeignTable(Connection& connection) : connection_(connection) {}
 
   Status Insert(ResultId id, const Elsewhere& where, WallTime measured_at);
-  // Damage does not hide a row: what is doubtful answers nothing.
-  Result<bool> Has(ResultId id);
 
  private:
   Connection& connection_;

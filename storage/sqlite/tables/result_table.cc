@@ -305,19 +305,19 @@ Result<std::optional<StoredResult>> ResultTable::FindTrusted(ResultId id) {
 }
 
 Result<ResultTable::Figures> ResultTable::FiguresOf(const StoredResult& row) {
-  LF_TRY(const bool is_suspect, IsSuspect(row));
+  LF_TRY(const Marks marks, MarksOf(row));
   const Measurement& measurement = row.evaluation.measurement();
-  Figures figures{.is_suspect = is_suspect,
+  Figures figures{.is_suspect = marks.is_suspect,
+                  .is_foreign = marks.is_foreign,
                   .grade = measurement.grade,
                   .spread = measurement.spread,
                   .measured_at = row.measured_at};
-  LF_TRY(figures.is_foreign, foreign_.Has(row.row));
   LF_TRY(const auto original, copies_.OriginalOf(row.row));
   if (!original) return figures;
   LF_TRY(const StoredResult measured, Find(*original));
-  LF_TRY(const bool is_original_suspect, IsSuspect(measured));
+  LF_TRY(const Marks of_original, MarksOf(measured));
   figures.is_copy = true;
-  figures.is_suspect |= is_original_suspect;
+  figures.is_suspect |= of_original.is_suspect;
   figures.measured_at = measured.measured_at;
   return figures;
 }
@@ -438,14 +438,24 @@ Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule
   return ThinnedRow{.is_old = true, .samples_taken = taken};
 }
 
-Result<bool> ResultTable::IsSuspect(const StoredResult& result) {
+// One statement: a look-up asks for each result that it considers. Damage does not hide a mark:
+// what is doubtful answers nothing.
+Result<ResultTable::Marks> ResultTable::MarksOf(const StoredResult& result) {
+  Marks marks;
   {
-    LF_TRY(Query row, connection_.Start("SELECT 1 FROM suspect_results WHERE result = ?"));
+    LF_TRY(Query row,
+           connection_.Start("SELECT EXISTS (SELECT 1 FROM suspect_results WHERE result = r.id), "
+                             "EXISTS (SELECT 1 FROM foreign_results WHERE result = r.id) "
+                             "FROM (SELECT ? AS id) r"));
     row.Add(result.row);
-    LF_TRY(const bool is_flagged, row.Next());
-    if (is_flagged) return true;
+    LF_TRY_VOID(row.Next());
+    marks.is_suspect = row.Int64() != 0;
+    marks.is_foreign = row.Int64() != 0;
   }
-  return suspicions_.Covers(result.worker, result.measured_at);
+  if (!marks.is_suspect) {
+    LF_TRY(marks.is_suspect, suspicions_.Covers(result.worker, result.measured_at));
+  }
+  return marks;
 }
 
 Result<IdRange> ResultTable::RangeSince(WallTime since) {

@@ -21,7 +21,6 @@
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/copy_table.h"
 #include "storage/sqlite/tables/device_state_table.h"
-#include "storage/sqlite/tables/foreign_table.h"
 #include "storage/sqlite/tables/suspicion_table.h"
 #include "storage/thinning.h"
 
@@ -42,7 +41,6 @@ class ResultTable {
         conditions_(conditions),
         states_(connection),
         copies_(connection),
-        foreign_(connection),
         suspicions_(connection),
         keys_(keys) {}
 
@@ -149,7 +147,12 @@ class ResultTable {
   // The first that satisfies the key, or null if one is too old for older ones to; none: neither.
   Result<std::optional<StoredAnswer>> FirstAmong(Candidates& found, const ResultKey& key);
   Result<StoredAnswer> Read(Candidates& candidates, ResultId id);
-  Result<bool> IsSuspect(const StoredResult& result);
+  // What says that a row answers nothing.
+  struct Marks {
+    bool is_suspect = false;
+    bool is_foreign = false;
+  };
+  Result<Marks> MarksOf(const StoredResult& result);
   Result<Figures> FiguresOf(const StoredResult& row);
   static bool Satisfies(const Figures& figures, const ResultKey& key);
   Result<std::optional<ResultId>> FindStoredSame(const Identity& identity);
@@ -163,7 +166,6 @@ class ResultTable {
   ConditionsTable& conditions_;
   DeviceStateTable states_;
   CopyTable copies_;
-  ForeignTable foreign_;
   SuspicionTable suspicions_;
   const ResultKeys& keys_;
   RowFeed rows_{connection_,
