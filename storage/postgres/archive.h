@@ -5,7 +5,7 @@
 //
 // Guarantee: Append() writes its outcomes and moves the position in one transaction, so each
 // outcome is there exactly once, whatever fails and whenever, and also after its database was
-// restored from a snapshot.
+// restored from a snapshot, if the lost database is not mirrored again.
 //
 // One thread. After an error that is not kExists, open another one.
 
