@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "serve") {
     return loopfleet::worker::ServeMain(argc - 1, argv + 1, loopfleet::worker::CpuBackend());
   }
-  // C programs are compiled with this host's headers, and a program is the same on all workers.
+  // Passes on x86-64 only: C programs are compiled with this host's headers, and a program is to be
+  // the same on all workers.
   loopfleet::worker::JobKinds kinds;
   using loopfleet::worker::CpuIsa;
   if (loopfleet::worker::SupportOf(CpuIsa::kBaseline).runs_here()) {

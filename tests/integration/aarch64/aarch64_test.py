@@ -21,7 +21,7 @@ SYSROOT = ROOT / "build/aarch64-sysroot"
 SKIPPED = 77
 READY_LIMIT_S = 300
 COMMAND_LIMIT_S = 300
-# Every 40th walk of the corpus, up to 20 actions each, but of the sets that an emulator takes minutes for.
+# Every 40th walk of the corpus, up to 20 actions each, without the sets that an emulator takes minutes for.
 CORPUS = ROOT / "bench/corpus/agent_walks.jsonl"
 EVERY = 40
 TOO_LARGE = ("mm512", "mm1024", "conv")

@@ -99,7 +99,7 @@ class Archive:
 
 
 class EmulatedMachine:
-    """Boots at once. `program`: the command line to run as the only process; its output is in `log`. `files`:
+    """Boots at once, and runs `binary` with `arguments` as its only program, whose output is in `log`. `files`:
     further files, path in the machine -> content."""
 
     def __init__(self, binary, arguments, sysroot, folder, files):
