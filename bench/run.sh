@@ -44,6 +44,8 @@ python       messages, environments over a null backend, async against sync, for
 queue        durable null jobs per second through the coordinator, beside redis lists, beanstalkd and NATS
 scale        both stores at so many rows: rows a second, a look-up, a start, bytes a row and v_best, beside plain tables
              [--rows 1000000 10000000] [--benchmarks 10000] [--stores sqlite postgres]
+search_stored  searches of ten programs on a live cluster, and again from its database alone: the same choice?
+             [--evaluations 300] [--strategy auto]
 security     latency of a client while 50,000 hostile connections come in before authentication
              [--nice]
 store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
@@ -85,6 +87,7 @@ case "$name" in
   editor | learned | python | llvm_agents | llvm_semantics | tensor | wasm) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   scale) targets=(bench_scale loopfleet-mirror) ;;
+  search_stored) targets=(loopfleet loopfleet-coordinator loopfleet-worker) ;;
   security) targets=(bench_security loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;
   replay) targets=(bench_replay) ;;
@@ -106,7 +109,7 @@ fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2
-if [[ $name == mirror || $name == outage || $name == scale ]]; then
+if [[ $name == mirror || $name == outage || $name == scale || $name == search_stored ]]; then
   LOOPFLEET_BIN=build/release/bin exec python3 -B "bench/cases/$name.py" "$@"
 fi
 if [[ $name == editor || $name == learned || $name == llvm_agents || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then

@@ -18,11 +18,11 @@ WALKS = (5, 10, 30, 100, 1000)
 
 @dataclass(frozen=True)
 class Landscape:
-    """Of one program. Speed-ups are over the untuned schedule; a walk that failed counts as 0."""
+    """Of one program. Speed-ups are over the untuned schedule; a walk without a figure counts as 0."""
 
     benchmark: str             # or IR text; the first seen of the program
     walks: int
-    failed: int
+    without_figure: int        # failed, or of grade D
     untuned_ns: float
     best: float                # speed-up of the best walk
     expected: dict[int, float]  # walks -> expected speed-up of the best of them; only up to as many as there are
@@ -32,7 +32,7 @@ def landscape(rows: Iterable[Mapping[str, Any]], walks: Sequence[int] = WALKS) -
     """One for each program of ``rows``, which must be all walks of a campaign: an export without
     duplicates has lost how often a tree was reached.
 
-    A row has ``benchmark`` or ``ir``, ``tree_key``, ``elapsed_ns`` (None: it failed). The untuned
+    A row has ``benchmark`` or ``ir``, ``tree_key``, ``elapsed_ns`` (None: it has no figure). The untuned
     schedule is the one of the program's first tree; programs whose first tree has no figure are
     left out. ModelError: then none is left.
     """
@@ -79,12 +79,12 @@ def rows_of_campaign(folder: str | Path) -> list[dict[str, Any]]:
 def table(landscapes: Sequence[Landscape]) -> str:
     """A Markdown table, by program."""
     counts = sorted({k for one in landscapes for k in one.expected})
-    lines = ["| program | walks | failed | untuned, us | " + " | ".join(f"best of {k:,}" for k in counts) + " | best |",
+    lines = ["| program | walks | without figure | untuned, us | " + " | ".join(f"best of {k:,}" for k in counts) + " | best |",
              "|---|" + "---|" * (len(counts) + 4)]
     for one in landscapes:
         cells = " | ".join(f"{one.expected[k]:.2f}" if k in one.expected else "-" for k in counts)
         name = _short(one.benchmark)
-        lines.append(f"| {name} | {one.walks:,} | {one.failed:,} | {one.untuned_ns / 1000:.3g} | {cells} | {one.best:.2f} |")
+        lines.append(f"| {name} | {one.walks:,} | {one.without_figure:,} | {one.untuned_ns / 1000:.3g} | {cells} | {one.best:.2f} |")
     return "\n".join(lines)
 
 
