@@ -189,6 +189,10 @@ WRONG = {
     "a slice": (lambda: lt.Tensor(3)[1:2], TypeError, ["slice"]),
     "a name that is text": (lambda: lt.Tensor(3).to("a"), TypeError, ["str"]),
     "an array in arithmetic": (lambda: lt.Tensor(3).max(np.zeros(3)), TypeError, ["ndarray"]),
+    "an array on the right": (lambda: lt.Tensor(3) * np.zeros(3, np.float32), TypeError, ["Tensor"]),
+    "an array on the left": (lambda: np.zeros(3, np.float32) * lt.Tensor(3), TypeError, ["Tensor"]),
+    "random numbers of a negative size": (lambda: lt.rand(3, -1), lt.ShapeError, ["3, -1"]),
+    "no array by dlpack": (lambda: lt.from_dlpack(3), lt.DTypeError, ["int", "__dlpack__"]),
 }
 
 
