@@ -145,6 +145,7 @@ NARROWER = {
 ALSO_MAY_INCLUDE = [
     (re.compile(r"coordinator/mirror/"), "storage/outcome_feed storage/postgres"),
     (re.compile(r"coordinator/coordinator_options$"), "storage/postgres/postgres_address"),
+    (re.compile(r"coordinator/page/job_view$"), "worker/portable_c"),
     (re.compile(r"coordinator/shell/postgres/shared_lookups$"), "storage/postgres/shared_results"),
     (re.compile(r"client/python/(array_exchange|compiled_tensor|expressions|local_timer|view_equations|(ir|tensor|tree|kernel)_binding)$"), "tensor kernel worker/lowering worker/portable_c"),
     (re.compile(r"client/search/store_evaluator$"), STORE),

@@ -136,7 +136,7 @@ void BindKernels(nb::module_& module) {
       [](const std::string& ir) {
         const auto source = worker::CSourceOf(Parsed(ir));
         if (!source) Raise(source.error());
-        return *source;
+        return source->text;
       },
       "ir"_a, "The tree as one C file.");
   module.def(

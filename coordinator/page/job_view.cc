@@ -14,6 +14,7 @@
 #include "common/job/task.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/text/text.h"
+#include "worker/portable_c/c_source.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -167,10 +168,29 @@ Json CommandsJson(JobId id, const storage::StoredJob& job) {
   return commands;
 }
 
+// Only of trees that a worker has lowered and run.
+std::optional<worker::CSource> ProfiledC(const JobSpec& spec) {
+  const auto replayed = ReplayJob(spec);
+  if (!replayed) return std::nullopt;
+  auto source = worker::CSourceOf(replayed->tree);
+  if (!source || source->text.size() > kMaxCodeBytes) return std::nullopt;
+  return *std::move(source);
+}
+
+Json LineOf(const ProfilePlace& place, const std::optional<worker::CSource>& c) {
+  if (!c || place.ref >= c->lines.size()) return nullptr;
+  std::optional<std::size_t> line;
+  if (place.part == ProfilePart::kNode) line = c->lines[place.ref].node;
+  if (place.part == ProfilePart::kZero) line = c->lines[place.ref].start;
+  return line ? Json(*line) : Json(nullptr);
+}
+
 Json ProfileJson(const JobSpec& spec, const Profile& profile) {
+  const std::optional<worker::CSource> c = ProfiledC(spec);
   Json json = {{"level", EnumName(profile.level)},
                {"overhead", profile.overhead},
                {"note", profile.note},
+               {"c", c ? Json(c->text) : Json(nullptr)},
                {"rows", Json::array()}};
   for (const ProfileRow& row : ProfileRows(spec, profile)) {
     json["rows"].push_back({{"ref", row.line.place.ref},
@@ -180,7 +200,8 @@ Json ProfileJson(const JobSpec& spec, const Profile& profile) {
                             {"share", row.line.share},
                             {"low", row.line.low},
                             {"high", row.line.high},
-                            {"total", row.total}});
+                            {"total", row.total},
+                            {"c_line", LineOf(row.line.place, c)}});
   }
   return json;
 }

@@ -15,6 +15,8 @@ namespace loopfleet::coordinator {
 inline constexpr std::size_t kMaxShownSteps = 128;
 // The most bytes of all these trees together.
 inline constexpr std::size_t kMaxStepBytes = std::size_t{256} << 10;
+// The longest C text that is shown beside a profile.
+inline constexpr std::size_t kMaxCodeBytes = std::size_t{256} << 10;
 
 // `profile`: of the job's tree, on the hardware that measured it; null: none is stored.
 Json JobViewJson(JobId id, const storage::StoredJob& job, const Profile* profile = nullptr);

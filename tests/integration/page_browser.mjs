@@ -131,6 +131,17 @@ const figures = (selector) =>
   }
   say("each step of its walk can be looked at");
 
+  const lines = (of) =>
+    page.$$eval(`.profile.${of} [role=row]`, (rows) =>
+      rows.map((row) => [row.querySelector("code").textContent, row.querySelector(".profile-share").textContent]),
+    );
+  const code = await lines("code");
+  const loops = (await lines("tree")).flatMap(([text, share]) => text.match(/: (L\d+)/)?.slice(1).map((loop) => [loop, share]) ?? []);
+  assert.ok(loops.length > 3);
+  for (const [loop, share] of loops) assert.equal(code.find(([text]) => text.includes(`/* ${loop}: `))?.[1], share, loop);
+  assert.ok(code.some(([text, share]) => text.includes(" += ") && share !== ""));
+  say("where the time of a run goes stands beside the tree and its C");
+
   const commands = await page.$$eval(".command code", (all) => all.map((one) => one.textContent));
   for (const format of ["c", "llvm-ir", "asm"]) {
     const command = commands.find((one) => one.startsWith(`loopfleet job code ${good.job} --format ${format}`));
@@ -206,7 +217,7 @@ for (const [width, height] of [
       const cut = await one.evaluate((edge) => {
         const over = [...document.querySelectorAll("main *")].find((element) => {
           const box = element.getBoundingClientRect();
-          const hidden = element.closest("pre, .chart, thead, .skip, code") !== null;
+          const hidden = element.closest("pre, .chart, thead, .skip, code, .profile") !== null;
           return !hidden && box.width > 0 && (box.right > edge + 1 || box.left < -1);
         });
         return over ? `${over.tagName}.${over.className}: ${over.textContent.slice(0, 60)}` : null;

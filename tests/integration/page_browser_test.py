@@ -44,6 +44,10 @@ def main():
     fleet.use_programs(arguments.bin, arguments.tests)
     with fleet.Fleet(workers=1) as cluster:
         _, outcomes = cluster.submit(JOBS)
+        outcomes.sort(key=lambda outcome: outcome["job"])  # as in JOBS
+        profiled = cluster.command("job", "profile", outcomes[0]["job"])
+        if profiled.returncode != 0:
+            raise AssertionError(profiled.stderr)
         home = cluster.dir / "home"
         home.mkdir()
         script = pathlib.Path(__file__).with_name("page_browser.mjs")

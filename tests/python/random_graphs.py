@@ -198,8 +198,9 @@ class Maker:
         return self.pool[-1]
 
 
-def walked(tensor, choose):
-    """Sets a schedule that a random walk from the start schedule leads to."""
+def walked(tensor, choose, threads):
+    """Sets a schedule that a random walk from the start schedule leads to. With several threads, a loop whose iterations
+    are independent is split over them. Gives whether one is."""
     walk = _core.Walk(ir=tensor.loop_tree.serialize())
     names = ["down", "up", "swap_down", "swap_up", "split_2", "split_4", "merge", "vectorize", "unroll"]
     for _ in range(choose.randrange(8)):
@@ -207,4 +208,7 @@ def walked(tensor, choose):
             walk.apply(choose.choice(names))
         except ValueError:  # no such action in this dialect
             pass
-    tensor.loop_tree = lt.LoopTree(walk.observe("ir"))
+    tree = lt.LoopTree(walk.observe("ir"))
+    loops = [ref for ref in tree.loops if tree.trivially_parallel(ref)] if threads > 1 else []
+    tensor.loop_tree = tree.parallel(choose.choice(loops)) if loops else tree
+    return bool(loops)

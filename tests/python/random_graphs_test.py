@@ -16,7 +16,7 @@ FIRST = int(os.environ.get("LOOPFLEET_GRAPH_SEED", "0"))
 @pytest.mark.parametrize("threads", [1, 4])
 def test_random_graphs_are_right(threads):
     count = GRAPHS if threads == 1 else GRAPHS // 10
-    segments = guarded = 0
+    segments = guarded = parallel = 0
     lt.set_threads(threads)
     lt.set_verify("never")  # each result is compared here
     try:
@@ -31,7 +31,7 @@ def test_random_graphs_are_right(threads):
             segments += len(trees) > 1
             guarded += any("outside" in tree.serialize() for tree in trees)
             if trees and seed % 3:
-                walked(tensor, maker.random)
+                parallel += walked(tensor, maker.random, threads)
             values = tensor.numpy()
             scale = 1e-4 * max(1, np.abs(named.values).max())
             np.testing.assert_allclose(values, named.values, rtol=1e-3, atol=scale, err_msg=f"seed {seed}")
@@ -40,3 +40,4 @@ def test_random_graphs_are_right(threads):
         lt.set_verify("once")
     if count >= 100:
         assert segments and guarded, "graphs of all sorts were among them"
+        assert threads == 1 or parallel > count // 10

@@ -107,6 +107,13 @@ WRONG = {
     "unknown when computed": (lambda: (sized((S.a, None)) + 1).numpy(), lt.SizeUnknown, ["a"]),
     "unknown when unified": (lambda: (sized((S.a, None)) + 1).unify(), lt.SizeUnknown, ["a"]),
     "unknown schedule": (lambda: (sized((S.a, None)) + 1).tree_key, lt.SizeUnknown, ["a"]),
+    "unknown number of elements": (lambda: lt.Tensor(S.a).size, lt.SizeUnknown, ["a"]),
+    "unknown when reduced to a number": (lambda: (sized((S.a, None)) + 1).sum().item(), lt.SizeUnknown, ["a"]),
+    "unknown code": (lambda: (sized((S.a, None)) + 1).code, lt.SizeUnknown, ["a"]),
+    "unknown work": (lambda: (sized((S.a, None)) + 1).flops, lt.SizeUnknown, ["a"]),
+    "unknown when compiled": (lambda: (lambda x: lt.compile(x + 1, inputs=[x]))(lt.Tensor(S.a)), lt.SizeUnknown, ["a"]),
+    "unknown when filled": (lambda: lt.Tensor(S.a).set(3), lt.SizeUnknown, ["a"]),
+    "unknown depth of keys": (lambda: lt.nn.attention(lt.Tensor(S.q, S.a), lt.Tensor(S.t, S.a), lt.Tensor(S.t, S.e), S.t, S.a), lt.SizeUnknown, ["a"]),
     "no values": (lambda: (sized((S.a, 3)) + 1).numpy(), lt.TensorError, ["Tensor(a)", "set"]),
     "conflicting operands": (lambda: (sized((S.a, 3)) + sized((S.a, 4))).shape, lt.SizeConflict, ["a", "3", "4"]),
     "conflicting operands computed": (lambda: (lt.Tensor(3).to(S.a) + lt.Tensor(4).to(S.a)).numpy(), lt.SizeConflict, ["3", "4"]),
@@ -114,6 +121,15 @@ WRONG = {
     "conflict through renames": (lambda: (sized((S.a, 3)).to(S.b) + sized((S.b, 5))).shape, lt.SizeConflict, ["3", "5"]),
     "conflict through a pad": (lambda: (sized((S.a, 3)).pad(S.a, 1).to(S.b) + sized((S.b, 6))).shape, lt.SizeConflict, ["5", "6"]),
     "conflict through a concatenation": (lambda: (sized((S.a, 3)) | sized((S.b, 4))).to(S.c).max(sized((S.c, 8))).shape, lt.SizeConflict, ["7", "8"]),
+    "conflict when compiled": (lambda: lt.compile(sized((S.a, 3)) + sized((S.a, 4)), inputs=[]), lt.SizeConflict, ["3", "4"]),
+    "conflict of a product": (lambda: product(lt.Tensor(3, 4), lt.Tensor(5, 6)).shape, lt.SizeConflict, ["4", "5", "k"]),
+    "conflict through a reduction": (lambda: (lt.Tensor(3, 4).to(S.a, S.b).sum(S.b) + sized((S.a, 5))).shape, lt.SizeConflict, ["3", "5"]),
+    "conflict through a transpose": (lambda: (lt.Tensor(3, 4).to(S.a, S.b).transpose(S.b, S.a) + sized((S.a, 5))).shape, lt.SizeConflict, ["3", "5"]),
+    "conflict through a flattening": (lambda: (lt.Tensor(3, 4).flatten().to(S.c) + sized((S.c, 13))).shape, lt.SizeConflict, ["12", "13"]),
+    "conflict of a bias": (lambda: lt.nn.linear(lt.Tensor(3, 4).to(S.a, S.b), lt.Tensor(4, 5).to(S.b, S.c), lt.Tensor(6).to(S.c)).shape, lt.SizeConflict, ["5", "6"]),
+    "conflict of channels": (lambda: lt.nn.conv(lt.Tensor(3, 8).to(S.c, S.y), lt.Tensor(4, 2, 3).to(S.o, S.c, S.h), [S.y], [S.h]).shape, lt.SizeConflict, ["3", "2"]),
+    "a kernel wider than the image": (lambda: lt.nn.conv(lt.Tensor(3, 2).to(S.c, S.y), lt.Tensor(4, 3, 3).to(S.o, S.c, S.h), [S.y], [S.h]).shape, lt.SizeConflict, ["y", "2"]),
+    "a pool wider than the image": (lambda: lt.nn.pool(lt.Tensor(2).to(S.a), [S.a], [3]).shape, lt.SizeConflict, ["a", "2"]),
     "a window that does not fit": (lambda: (lt.Tensor(3)[S.i + S.j] * lt.Tensor(5).to(S.j)).shape, lt.SizeConflict, ["3"]),
     "parts that do not divide": (lambda: lt.Tensor(12).to(S.a).unflatten(S.a, S.b, (S.c, 5)).shape, lt.SizeConflict, ["12", "5"]),
     "parts that do not multiply": (lambda: lt.Tensor(12).to(S.a).unflatten(S.a, (S.b, 3), (S.c, 5)).shape, lt.SizeConflict, ["12", "15"]),
@@ -127,6 +143,8 @@ WRONG = {
     "set of another rank": (lambda: lt.Tensor(S.a).set(np.zeros((3, 4))), lt.ShapeError, ["3, 4"]),
     "set_size of no leaf": (lambda: (lt.Tensor(3) + 1).set_size(3), lt.TensorError, ["add", "leaves"]),
     "set of no leaf": (lambda: (lt.Tensor(3) + 1).set(np.zeros(3)), lt.TensorError, ["add", "leaves"]),
+    "set_size of 0": (lambda: lt.Tensor(S.a).set_size(0), lt.ShapeError, ["0"]),
+    "more bytes than tensors may have": (lambda: (lt.Tensor(1 << 16) + lt.Tensor(1 << 16)).resolve(), lt.ShapeError, ["bytes"]),
     "size 0": (lambda: lt.Tensor(3, 0), lt.ShapeError, ["3, 0"]),
     "a negative size given": (lambda: lt.Tensor(-1), lt.ShapeError, ["-1"]),
     "an empty array": (lambda: lt.Tensor(np.zeros((0, 3))), lt.ShapeError, ["0, 3"]),
@@ -171,6 +189,10 @@ WRONG = {
     "a slice": (lambda: lt.Tensor(3)[1:2], TypeError, ["slice"]),
     "a name that is text": (lambda: lt.Tensor(3).to("a"), TypeError, ["str"]),
     "an array in arithmetic": (lambda: lt.Tensor(3).max(np.zeros(3)), TypeError, ["ndarray"]),
+    "an array on the right": (lambda: lt.Tensor(3) * np.zeros(3, np.float32), TypeError, ["Tensor"]),
+    "an array on the left": (lambda: np.zeros(3, np.float32) * lt.Tensor(3), TypeError, ["Tensor"]),
+    "random numbers of a negative size": (lambda: lt.rand(3, -1), lt.ShapeError, ["3, -1"]),
+    "no array by dlpack": (lambda: lt.from_dlpack(3), lt.DTypeError, ["int", "__dlpack__"]),
 }
 
 
@@ -185,14 +207,16 @@ def test_what_is_wrong_has_its_error(case):
 
 
 def test_there_are_at_least_60_cases_of_sizes():
-    sizes = [case for case, (_, error, _) in WRONG.items() if error in (lt.SizeUnknown, lt.SizeConflict, lt.ShapeError)]
-    assert len(sizes) + len(KNOWN) + len(LATER) >= 60
+    wrong = [case for case, (_, error, _) in WRONG.items() if error in (lt.SizeUnknown, lt.SizeConflict, lt.ShapeError)]
+    assert len(wrong) >= 60
 
 
 def test_errors_tell_where_a_tensor_was_made_if_asked(tmp_path):
     script = tmp_path / "made.py"
     script.write_text("import loopfleet.tensor as lt\na, = lt.symbols('a')\nx = lt.Tensor(a)\n"
-                      "try:\n    x.shape\nexcept lt.SizeUnknown as error:\n    print(error)\n")
+                      "try:\n    x.shape\nexcept lt.SizeUnknown as error:\n    print(error)\n"
+                      "y = lt.Tensor(3).to(a)\nz = lt.Tensor(a).set_size(4)\n"
+                      "try:\n    (y + z).shape\nexcept lt.SizeConflict as error:\n    print(error)\n")
     said = subprocess.run([sys.executable, str(script)], env=os.environ | {"LOOPFLEET_TRACE": "1"}, capture_output=True,
-                          text=True, check=True).stdout
-    assert "made.py:3" in said
+                          text=True, check=True).stdout.splitlines()
+    assert "made.py:3" in said[0] and "made.py:8" in said[1] and "made.py:9" in said[1]

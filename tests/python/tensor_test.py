@@ -59,6 +59,7 @@ def test_arithmetic_with_tensors_and_numbers():
             (2 + x, 2 + a), (x - 2, a - 2), (2 - x, 2 - a), (2 * x, 2 * a), (1 / y, 1 / b), (y / 4, b / 4), (y ** 2, b ** 2),
             (2 ** x, 2 ** a), (x.max(y), np.maximum(a, b)), (x.min(0), np.minimum(a, 0)), (x > y, a > b), (x >= 0, a >= 0),
             (x < y, a < b), (x <= y, a <= b), (x.equal(x), np.ones_like(a)), (x + np.float64(1.5), a + 1.5),
+            (np.float32(2) * x, 2 * a), (np.float64(1) - x, 1 - a), (np.int64(2) / y, 2 / b), (np.float32(0) > x, 0 > a),
             (lt.where(x > 0, x, -y), np.where(a > 0, a, -b)), (lt.where(x > 0, 1, 0), (a > 0) * 1.0)]:
         close(tensor, np.asarray(expected, np.float32))
 

@@ -174,7 +174,10 @@ std::string FactsText(const looptree::LoopTree& tree, const Kernel& kernel) {
 std::expected<std::string, Failure> CodeOf(Format format, const looptree::LoopTree& tree,
                                            const CompileOptions& options, CpuCompiler& compiler) {
   switch (format) {
-    case Format::kC: return CSourceOf(tree);
+    case Format::kC: {
+      LF_TRY(CSource source, CSourceOf(tree));
+      return std::move(source.text);
+    }
     case Format::kLlvmIr: return compiler.CompileToIr(tree, options);
     case Format::kAssembly: return compiler.CompileToAssembly(tree, options);
     case Format::kObject:

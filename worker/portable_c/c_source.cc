@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
@@ -25,6 +27,7 @@ using looptree::Node;
 using looptree::NodeId;
 using looptree::Op;
 using looptree::Program;
+using looptree::TreeRef;
 
 std::string Number(double value) {
   const auto rounded = static_cast<float>(value);
@@ -104,14 +107,20 @@ class Writer {
         plan_(plan),
         options_(options),
         names_(tree.program()),
-        left_(plan.dim_sizes.size()) {
+        left_(plan.dim_sizes.size()),
+        ref_of_(tree.program().nodes.size()),
+        lines_(tree.nodes().size()) {
     for (DimId dim = 0; dim < plan.dim_sizes.size(); ++dim) {
       left_[dim] = {std::to_string(plan.dim_sizes[dim]), plan.dim_sizes[dim]};
+    }
+    for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
+      const looptree::TreeNode& node = tree.nodes()[ref];
+      if (node.kind != looptree::TreeNode::Kind::kLoop) ref_of_[node.node] = ref;
     }
     NameBuffers();
   }
 
-  std::string Write() {
+  CSource Write() {
     WriteSteps(plan_.steps);  // first, to collect the buffers and functions that it uses
     const std::string code = std::move(out_);
     out_.clear();
@@ -121,7 +130,12 @@ class Writer {
     Line("");
     Line("void {}(float* const* buffers) {{", options_.function);
     WritePointers();
-    return out_ + code + "}\n";
+    const auto above = static_cast<std::size_t>(std::ranges::count(out_, '\n'));
+    for (CSource::Lines& lines : lines_) {
+      if (lines.node) *lines.node += above;
+      if (lines.start) *lines.start += above;
+    }
+    return {.text = out_ + code + "}\n", .lines = std::move(lines_)};
   }
 
  private:
@@ -136,6 +150,7 @@ class Writer {
     std::string line = fmt::format(format, std::forward<Args>(args)...);
     if (!line.empty()) out_.append(2 * depth_, ' ');
     out_ += line + "\n";
+    ++line_;
   }
 
   void NameBuffers();
@@ -164,14 +179,20 @@ class Writer {
   std::uint32_t DepthOf(LoopId id) const { return tree_.nodes()[*plan_.loops[id].ref].dim_depth; }
   std::string LoopComment(LoopId id) const;
   bool SharesMemory(const PlanBuffer& buffer) const;
+  // The next line is the operation's.
+  void Mark(NodeId node);
 
   const LoopTree& tree_;
   const Program& program_;
   const KernelPlan& plan_;
   const CSourceOptions& options_;
   CNames names_;
-  std::vector<std::string> buffers_;  // names, by BufferId
-  std::vector<Left> left_;            // by DimId
+  std::vector<std::string> buffers_;            // names, by BufferId
+  std::vector<Left> left_;                      // by DimId
+  std::vector<std::optional<TreeRef>> ref_of_;  // by NodeId
+  std::vector<CSource::Lines> lines_;           // counted from the first of the steps
+  std::size_t line_ = 0;
+  bool is_preparing_ = false;
   std::set<BufferId> used_;
   bool uses_smaller_ = false;
   bool uses_larger_ = false;
@@ -321,11 +342,21 @@ std::string Writer::LoopComment(LoopId id) const {
   return " /*" + InComment(text.substr(3)) + " */";
 }
 
+void Writer::Mark(NodeId node) {
+  const std::optional<TreeRef> ref = ref_of_[node];
+  if (!ref) return;
+  std::optional<std::size_t>& line = is_preparing_ ? lines_[*ref].start : lines_[*ref].node;
+  if (!line) line = line_;
+}
+
 void Writer::WriteLoop(const LoopStep& step) {
   --depth_;
+  const bool is_prepared_for = std::exchange(is_preparing_, true);
   WriteSteps(step.prepare);
+  is_preparing_ = is_prepared_for;
   ++depth_;
   const PlanLoop& loop = plan_.loops[step.loop];
+  if (loop.ref) lines_[*loop.ref].node = line_;
   const Left outside = left_[loop.dim];
   const std::string& offset = OffsetOf(step.loop);
   const std::string advance =
@@ -382,6 +413,7 @@ void Writer::WriteBody(const Body& body, Braces braces) {
 void Writer::WriteStatement(const Body& body, std::uint32_t index) {
   const Statement& statement = body.statements[index];
   const Op op = statement.op;
+  Mark(statement.node);
   if (!statement.reduced.empty()) {
     const std::string target = Element(*statement.target);
     for (const Operand& from : statement.operands) {
@@ -545,7 +577,7 @@ std::string Writer::SumText(std::int64_t constant, const std::vector<AccessTerm>
 
 }  // namespace
 
-std::expected<std::string, Failure> CSourceOf(const LoopTree& tree, const CSourceOptions& options) {
+std::expected<CSource, Failure> CSourceOf(const LoopTree& tree, const CSourceOptions& options) {
   LF_TRY(const KernelPlan plan, PlanKernel(tree, options.limits));
   return Writer(tree, plan, options).Write();
 }

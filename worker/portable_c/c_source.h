@@ -9,8 +9,11 @@
 // (docs/LOWERING.md) in plain scalar code: no vectors, no register blocks, annotations only as
 // comments.
 
+#include <cstddef>
 #include <expected>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/job/failure.h"
 #include "common/looptree/tree/loop_tree.h"
@@ -24,8 +27,18 @@ struct CSourceOptions {
   PlanLimits limits;
 };
 
+struct CSource {
+  // Of a node of the tree, counted from 0; nullopt: the text has no such line.
+  struct Lines {
+    std::optional<std::size_t> node;   // the loop's head, or the operation
+    std::optional<std::size_t> start;  // where the operation's accumulators are set to their start
+  };
+  std::string text;
+  std::vector<Lines> lines;  // by looptree::TreeRef
+};
+
 // The same tree always gives the same text. LIMIT_FOOTPRINT, as in every backend.
-std::expected<std::string, Failure> CSourceOf(const looptree::LoopTree& tree,
-                                              const CSourceOptions& options = {});
+std::expected<CSource, Failure> CSourceOf(const looptree::LoopTree& tree,
+                                          const CSourceOptions& options = {});
 
 }  // namespace loopfleet::worker

@@ -212,12 +212,14 @@ export interface ProfileRow {
   low: number;
   high: number;
   total: number; // with all inside
+  c_line: number | null; // of the C text, from 0; null: it has no such line
 }
 
 export interface Profile {
   level: "roots" | "loops" | "lines";
   overhead: number;
   note: string;
+  c: string | null; // the tree as portable C; null: it is too long to be shown
   rows: ProfileRow[];
 }
 

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { Chart } from "./chart";
 import { Command } from "./command";
-import type { Job, Outcome, Profile } from "./facts";
+import type { Job, Outcome, Profile, ProfileRow } from "./facts";
 import { benchmarkName, duration, Figure, Grade, percent, State } from "./figure";
 import { useAnswer } from "./live";
 import { ObservedFacts } from "./observed";
@@ -135,7 +135,26 @@ const EVIDENCE = {
   lines: "by samples of the kernel",
 };
 
-// The tree with a bar beside each line. A loop's bar is what it takes with all inside.
+// Lines with a bar beside each that a row of the profile is about.
+function ProfiledLines({ of, lines }: { of: "tree" | "code"; lines: { text: string; row?: ProfileRow }[] }) {
+  return (
+    <div class={`profile ${of}`} role="table" aria-label={`Shares of the time, by line of the ${of}`} tabIndex={0}>
+      {lines.map(({ text, row }, i) => (
+        <div key={i} role="row" title={row ? `${percent(row.low)} to ${percent(row.high)}` : ""}>
+          <code role="cell">{text}</code>
+          <span role="cell" class="profile-share">
+            {row ? percent(row.total) : ""}
+          </span>
+          <span class="profile-bar" aria-hidden="true">
+            {row && <span style={{ width: `${100 * Math.min(1, row.total)}%` }} />}
+          </span>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+// A loop's bar is what it takes with all inside.
 function ProfiledTree({ profile }: { profile: Profile }) {
   return (
     <>
@@ -143,19 +162,20 @@ function ProfiledTree({ profile }: { profile: Profile }) {
         Where the time of a run goes, {EVIDENCE[profile.level]}, which took {percent(profile.overhead)} more time.
         {profile.note && ` ${profile.note}.`}
       </p>
-      <div class="tree profile" role="table" aria-label="Shares of the time, by line of the tree" tabIndex={0}>
-        {profile.rows.map((row) => (
-          <div key={`${row.ref} ${row.part}`} role="row" title={row.known ? `${percent(row.low)} to ${percent(row.high)}` : ""}>
-            <code role="cell">{row.text}</code>
-            <span role="cell" class="profile-share">
-              {row.known ? percent(row.total) : ""}
-            </span>
-            <span class="profile-bar" aria-hidden="true">
-              <span style={{ width: `${100 * Math.min(1, row.total)}%` }} />
-            </span>
-          </div>
-        ))}
-      </div>
+      <ProfiledLines of="tree" lines={profile.rows.map((row) => ({ text: row.text, row: row.known ? row : undefined }))} />
+    </>
+  );
+}
+
+function ProfiledC({ profile }: { profile: Profile }) {
+  if (profile.c === null) return null;
+  const rows = new Map(profile.rows.filter((row) => row.known).map((row) => [row.c_line, row]));
+  const lines = profile.c.trimEnd().split("\n").map((text, i) => ({ text, row: rows.get(i) }));
+  const comment = lines.findIndex((line) => line.text === " */"); // it says again what the tree does
+  return (
+    <>
+      <p class="note">The same at the lines of its portable C.</p>
+      <ProfiledLines of="code" lines={lines.slice(comment + 1)} />
     </>
   );
 }
@@ -186,7 +206,10 @@ function Trail({ job }: { job: Job }) {
       </div>
       <p class="note">The tree {what}.</p>
       {job.profile && chosen === null ? (
-        <ProfiledTree profile={job.profile} />
+        <>
+          <ProfiledTree profile={job.profile} />
+          <ProfiledC profile={job.profile} />
+        </>
       ) : (
         <pre class="tree" tabIndex={0}>
           {tree ?? "No tree: the actions do not lead to one."}

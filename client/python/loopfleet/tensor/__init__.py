@@ -55,7 +55,8 @@ class SymbolGenerator:
 
 def rand(*sizes: int, seed: int | None = None) -> Tensor:
     """A leaf of random numbers from 0 to 1."""
-    return Tensor(_numpy.random.default_rng(seed).random(sizes, dtype=_numpy.float32))
+    leaf = zeros(*sizes)
+    return leaf.set(_numpy.random.default_rng(seed).random(leaf.shape, dtype=_numpy.float32))
 
 
 def ones(*sizes: int) -> Tensor:
@@ -75,7 +76,9 @@ def arange(*range: float) -> Tensor:
 
 def from_dlpack(array: object) -> Tensor:
     """A leaf that shares the array's memory: float32, on the CPU, dense. Writes to that memory are not noticed by what
-    was computed before; call force_recompute()."""
+    was computed before; call force_recompute(). DTypeError: it has no `__dlpack__`, or other elements."""
+    if not hasattr(array, "__dlpack__"):
+        raise DTypeError(f"from_dlpack: a {type(array).__name__} has no __dlpack__")
     return Tensor(array, copy=False)
 
 
@@ -97,6 +100,7 @@ _HERE = _os.path.dirname(__file__)
 if _os.environ.get("LOOPFLEET_TRACE") == "1":
     _core.set_origin_of(_origin)
 
+Tensor.__array_ufunc__ = None  # np.float32(2) * t is a tensor; with an array, arithmetic is a TypeError
 Tensor.benchmark = _benchmark
 Tensor.tune = _tune
 Tensor.code = property(lambda self: Code(self.loop_tree.serialize()), doc="The C text of the schedule; called with a format, other code.")

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,29 @@ TEST(JobView, AProfileHasARowForEachLineOfTheTree) {
   EXPECT_EQ(shown["rows"][0]["known"], true);
   EXPECT_EQ(shown["rows"][0]["part"], "node");
   EXPECT_EQ(shown["rows"][1]["known"], false);
+}
+
+TEST(JobView, AProfileHasTheLinesOfThePortableC) {
+  const Profile profile{.level = ProfileLevel::kLines,
+                        .lines = {{.place = {.ref = 0, .part = ProfilePart::kPack}, .share = 0.1},
+                                  {.place = {.ref = 1}, .share = 0.5},
+                                  {.place = {.ref = 4, .part = ProfilePart::kZero}, .share = 0.1},
+                                  {.place = {.ref = 4}, .share = 0.3}}};
+  const Json shown = JobViewJson({{1}, 2}, Asked({}), &profile)["profile"];
+  std::vector<std::string> lines;
+  std::istringstream text(shown["c"].get<std::string>());
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  const auto line_of = [&](const char* part, int ref) {
+    for (const Json& row : shown["rows"]) {
+      if (row["part"] != part || row["ref"] != ref) continue;
+      return row["c_line"].is_null() ? "none" : lines.at(row["c_line"].get<std::size_t>());
+    }
+    return std::string("no row");
+  };
+  EXPECT_EQ(line_of("node", 1), "    for (int64_t k = 0; k < 8; ++k) { /* L1: k in 8 */");
+  EXPECT_EQ(line_of("node", 4), "        t3[n] += v2; /* %3 */");
+  EXPECT_EQ(line_of("zero", 4), "      t3[n_init] = 0.0f; /* %3 */");
+  EXPECT_EQ(line_of("pack", 0), "none");
 }
 
 TEST(JobView, CommandsSurviveAShell) {

@@ -135,7 +135,7 @@ TEST_F(AArch64, ObjectsEqualTheInterpreter) {
 TEST_F(AArch64, PortableCEqualsTheInterpreter) {
   for (std::size_t i = 0; i < cases_.size(); ++i) {
     cases_[i].buffers = BufferSpecsOf(PlanKernel(cases_[i].tree).value());
-    WriteFile(folder_ / "kernel.c", CSourceOf(cases_[i].tree).value());
+    WriteFile(folder_ / "kernel.c", CSourceOf(cases_[i].tree).value().text);
     ASSERT_NO_FATAL_FAILURE(Link(i, folder_ / "kernel.c"));
   }
   ExpectRight();

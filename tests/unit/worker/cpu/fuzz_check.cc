@@ -39,7 +39,8 @@ std::string FuzzCheck::CheckInC(const looptree::LoopTree& tree,
                                 const CachedReference::Known& known) {
   const auto plan = PlanKernel(tree);
   if (!plan) return plan.error().message;
-  const CFile file{.function = "kernel", .text = CSourceOf(tree, {.function = "kernel"}).value()};
+  const CFile file{.function = "kernel",
+                   .text = CSourceOf(tree, {.function = "kernel"}).value().text};
   const auto library = CLibrary::Compile({file});
   if (!library) return library.error().message;
   std::string problems;

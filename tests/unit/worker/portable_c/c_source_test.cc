@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <string>
 #include <string_view>
@@ -44,7 +45,7 @@ void ExpectRight(const std::vector<Case>& cases) {
     const std::string function = fmt::format("kernel_{}", i);
     auto text = CSourceOf(cases[i].tree, {.function = function});
     ASSERT_TRUE(text.has_value()) << text.error().message << "\n" << cases[i].line;
-    files.push_back({function, *std::move(text)});
+    files.push_back({function, std::move(text->text)});
     buffers.push_back(BufferSpecsOf(PlanKernel(cases[i].tree).value()));
   }
   const auto library = CLibrary::Compile(files);
@@ -62,7 +63,7 @@ void ExpectRight(const std::vector<Case>& cases) {
 
 // Expects the text of tests/golden/portable_c/NAME.c, and the right result.
 void ExpectGolden(const std::string& name, const LoopTree& tree) {
-  const std::string text = CSourceOf(tree).value();
+  const std::string text = CSourceOf(tree).value().text;
   const std::string golden = LOOPFLEET_SOURCE_DIR "/tests/golden/portable_c/" + name + ".c";
   if (std::getenv("LOOPFLEET_WRITE_GOLDEN") != nullptr) WriteFile(golden, text);
   EXPECT_EQ(text, ReadFile(golden)) << "if it is meant to change: LOOPFLEET_WRITE_GOLDEN=1";
@@ -131,6 +132,32 @@ TEST(CSource, ReadsLikeTheTree) {
   const auto tree =
       LoopTree::Build(std::make_shared<looptree::Program>(b.program()), schedule).value();
   ExpectGolden("positive_products", tree);
+}
+
+TEST(CSource, KnowsTheLinesOfNodes) {
+  JobSpec job{.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm33_48_16"}};
+  const CSource source = CSourceOf(ReplayJob(job).value().tree).value();
+  std::vector<std::string> lines;
+  for (const auto line : std::views::split(source.text, '\n')) {
+    lines.emplace_back(line.begin(), line.end());
+  }
+  const auto text_of = [&](const std::optional<std::size_t>& line) {
+    return line ? lines.at(*line) : "none";
+  };
+  const char* const nodes[] = {
+      "  for (int64_t m = 0; m < 33; ++m) { /* L0: m in 33 */",
+      "    for (int64_t k = 0; k < 16; ++k) { /* L1: k in 16 */",
+      "      for (int64_t n = 0; n < 48; ++n) { /* L2: n in 48 */",
+      "        const float v2 = in0[m * 16 + k] * in1[k * 48 + n]; /* multiply */",
+      "        t3[n] += v2; /* %3 */",
+      "    for (int64_t n = 0; n < 48; ++n) { /* L5: n in 48 */",
+      "      out0[m * 48 + n] = t3[n]; /* %4 */"};
+  ASSERT_EQ(source.lines.size(), std::size(nodes));
+  for (std::size_t ref = 0; ref < std::size(nodes); ++ref) {
+    EXPECT_EQ(text_of(source.lines[ref].node), nodes[ref]);
+    EXPECT_EQ(text_of(source.lines[ref].start),
+              ref == 4 ? "      t3[n_init] = 0.0f; /* %3 */" : "none");
+  }
 }
 
 // Conditions in the order in which they are checked, an index that is divided, a constant with a
