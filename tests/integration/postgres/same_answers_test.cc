@@ -178,6 +178,12 @@ TEST_F(SameAnswers, SuspectsAsSqlite) {
                                        .flagged_at = now,
                                        .reason = fmt::format("reason {}", batch)});
       }
+      if (random.Below(20) == 0) {
+        writes.push_back(ResultsSuspected{.worker = fmt::format("worker {}", random.Below(3)),
+                                          .since = now - std::chrono::minutes(5),
+                                          .flagged_at = now,
+                                          .reason = fmt::format("drift {}", batch)});
+      }
       ASSERT_TRUE(store->Apply(writes));
     }
   }
