@@ -36,14 +36,18 @@ CROSS JOIN LATERAL (
   SELECT FROM doubts d WHERE (d.tree_key, d.measured_at, d.worker) =
                              (f.tree_key, f.measured_at, f.worker) OFFSET 0) d)sql";
 
-// Another mirror may have entered a newer figure of the tree.
+// By their places in the file: joined with the table itself, PostgreSQL reads all of it. Another
+// mirror may have entered a newer figure of the tree.
 constexpr const char* kRemove = R"sql(
-DELETE FROM best b USING unnest($1::bytea[], $2::text[], $3::integer[], $4::text[], $5::bytea[],
-                                $6::timestamptz[])
-  AS f (program, hardware_class, threads, cache, tree_key, finished_at)
-WHERE (b.program, b.hardware_class, b.threads, b.cache, b.tree_key) =
+DELETE FROM best WHERE ctid = ANY (ARRAY(
+  SELECT b.ctid FROM unnest($1::bytea[], $2::text[], $3::integer[], $4::text[], $5::bytea[],
+                            $6::timestamptz[])
+    AS f (program, hardware_class, threads, cache, tree_key, finished_at)
+  CROSS JOIN LATERAL (
+    SELECT b.ctid FROM best b WHERE
+      (b.program, b.hardware_class, b.threads, b.cache, b.tree_key) =
       (f.program, f.hardware_class, f.threads, f.cache, f.tree_key)
-  AND b.finished_at <= f.finished_at)sql";
+      AND b.finished_at <= f.finished_at OFFSET 0) b)))sql";
 
 constexpr const char* kEnter = R"sql(
 INSERT INTO best (program, hardware_class, threads, cache, tree_key, finished_at, elapsed_ns,
