@@ -82,7 +82,7 @@ class StoreReader {
                                            const std::string& benchmark_prefix) = 0;
 
   // The measurement whose figure this outcome repeats: it was stored, coalesced, or of the same
-  // code. None: it has no figure or one of its own, or what it repeats is not known.
+  // code. None: it has no figure or one of its own, or what it repeats is not known or damaged.
   virtual Result<std::optional<FigureName>> RepeatedFigure(OutcomePlace outcome) = 0;
 
   // The figures that came into doubt after that number, at most `max`, in order.

@@ -21,7 +21,7 @@ from postgres_server import PostgresServer, programs  # noqa: E402
 
 BIN = pathlib.Path(os.environ["LOOPFLEET_BIN"])
 # Bytes a row, rounded up: SQLite's store beside its plain table and what v_best sorts, then beside PostgreSQL's two tables.
-SQLITE, SQLITE_PLAIN, SQLITE_SORTED, POSTGRES = 760, 440, 1_100, 800
+SQLITE, SQLITE_PLAIN, SQLITE_SORTED, POSTGRES = 760, 440, 300, 800
 OVERHEAD = 3 << 30  # PostgreSQL's log
 BATCH = 1_000  # rows, as bench_scale makes them
 LOOKUPS = 20_000

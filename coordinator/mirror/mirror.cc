@@ -1,6 +1,7 @@
 #include "coordinator/mirror/mirror.h"
 
 #include <algorithm>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -66,14 +67,14 @@ Status Mirror::Connect() {
 }
 
 Result<bool> Mirror::Step() {
-  auto next = storage::NextOutcomes(reader_, position_.outcomes, options_.most_rows);
+  auto next = following_ ? *std::exchange(following_, std::nullopt) : ReadAfter(position_.outcomes);
   if (!next) return Fail(ErrorKind::kSystem, std::move(next).error().message);  // of SQLite
   // After the outcomes: one that was in doubt from the start must not be seen without its doubt.
   const auto doubts = reader_.ListDoubts(position_.doubt, options_.most_rows);
   if (!doubts) return Fail(ErrorKind::kSystem, doubts.error().message);
   const storage::FeedStep& step = *next;
   const bool moves = step.after != position_.outcomes || !doubts->empty();
-  if (moves) LF_TRY_VOID(archive_->Append(position_.outcomes, step, *doubts));
+  if (moves) LF_TRY_VOID(Append(step, *doubts));
   position_.outcomes = step.after;
   if (!doubts->empty()) position_.doubt = doubts->back().number;
   status_.mirrored += step.outcomes.size();
@@ -85,6 +86,22 @@ Result<bool> Mirror::Step() {
   }
   status_.trouble.clear();
   return moves;
+}
+
+Result<storage::FeedStep> Mirror::ReadAfter(const storage::FeedPosition& position) {
+  return storage::NextOutcomes(reader_, position, options_.most_rows);
+}
+
+Status Mirror::Append(const storage::FeedStep& step, const std::vector<storage::Doubt>& doubts) {
+  std::future<Result<storage::FeedStep>> reading;
+  if (step.waiting > 0) {
+    reading = std::async(std::launch::async, [&] { return ReadAfter(step.after); });
+  }
+  Status appended = archive_->Append(position_.outcomes, step, doubts);
+  if (!reading.valid()) return appended;
+  auto following = reading.get();
+  if (appended) following_ = std::move(following);
+  return appended;
 }
 
 Status Mirror::Survive(const Error& error) {

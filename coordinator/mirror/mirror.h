@@ -4,14 +4,16 @@
 // so neither the coordinator nor its clients wait for it, or for PostgreSQL. What cannot be written
 // now is tried again until it can.
 //
-// One thread.
+// One thread at a time. Run() reads what follows on another one while PostgreSQL writes.
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
@@ -45,6 +47,9 @@ class Mirror {
   Status Connect();
   // Mirrors the next outcomes. False: there are none.
   Result<bool> Step();
+  Result<storage::FeedStep> ReadAfter(const storage::FeedPosition& position);
+  // Writes the step while it reads the following one, if something waits.
+  Status Append(const storage::FeedStep& step, const std::vector<storage::Doubt>& doubts);
   Status LookAtWhatWaits();
   // What to do about an error of the archive: nothing, or to end with it.
   Status Survive(const Error& error);
@@ -55,8 +60,9 @@ class Mirror {
   const Clock& clock_;
   const Options options_;
   const OnStatus on_status_;
-  std::unique_ptr<storage::PostgresArchive> archive_;  // null: to be opened
-  storage::ArchivePosition position_;                  // as last known
+  std::unique_ptr<storage::PostgresArchive> archive_;   // null: to be opened
+  storage::ArchivePosition position_;                   // as last known
+  std::optional<Result<storage::FeedStep>> following_;  // what follows it, if it was read
   bool was_connected_ = false;
   MirrorModel status_;
 };

@@ -52,6 +52,7 @@ struct PostgresArchive::Impl {
 
   void Register(const std::string& name);
   int ConditionsId(pqxx::work& work, const Conditions& conditions);
+  int InternConditions(pqxx::work& work, const Conditions& conditions);
   void MakePartitions(pqxx::work& work, const std::vector<Outcome>& outcomes);
   FeedStep WithoutCopied(pqxx::work& work, const FeedStep& step);
   bool MovePosition(pqxx::work& work, const FeedPosition& before, const FeedPosition& after);
@@ -63,8 +64,11 @@ struct PostgresArchive::Impl {
   const BatchId first_own_batch;
   int coordinator = 0;                   // coordinators.id
   std::int64_t appends = 0;              // coordinators.appends, as this last saw it
+  std::int64_t appends_of_others = 0;    // their sum: whether others may have changed `best`
   std::map<ContentKey, int> conditions;  // conditions.id by key
-  std::set<Month> months;                // that have a partition
+  // The latest of each host and their id: telling that they are the same is cheaper than the key.
+  std::map<std::string, std::pair<Conditions, int>> conditions_of_host;
+  std::set<Month> months;  // that have a partition
   BestRows best;
 };
 
@@ -173,11 +177,14 @@ FeedStep PostgresArchive::Impl::WithoutCopied(pqxx::work& work, const FeedStep& 
 // False: another mirror has moved it.
 bool PostgresArchive::Impl::MovePosition(pqxx::work& work, const FeedPosition& before,
                                          const FeedPosition& after) {
-  const auto moved = work.exec_params0(
+  const auto moved = work.exec_params(
       "UPDATE coordinators SET last_batch = $3, appends = appends + 1, mirrored_at = now() "
-      "WHERE id = $1 AND appends = $2",
+      "WHERE id = $1 AND appends = $2 "
+      "RETURNING (SELECT coalesce(sum(appends), 0) FROM coordinators WHERE id <> $1)",
       coordinator, appends, after.last.value);
-  if (moved.affected_rows() != 1) return false;
+  if (moved.empty()) return false;
+  const auto of_others = moved[0][0].as<std::int64_t>();
+  if (std::exchange(appends_of_others, of_others) != of_others) best.Forget();
   for (const auto& [batch, sequence] : before.open) {
     if (after.open.contains(batch)) continue;
     work.exec_params0("DELETE FROM open_batches WHERE coordinator = $1 AND batch = $2", coordinator,
@@ -212,6 +219,15 @@ void PostgresArchive::Impl::MakePartitions(pqxx::work& work, const std::vector<O
 }
 
 int PostgresArchive::Impl::ConditionsId(pqxx::work& work, const Conditions& had) {
+  auto& [latest, id] = conditions_of_host[had.hardware.host];
+  if (id == 0 || latest != had) {
+    id = InternConditions(work, had);
+    latest = had;
+  }
+  return id;
+}
+
+int PostgresArchive::Impl::InternConditions(pqxx::work& work, const Conditions& had) {
   const std::string hardware = PostgresJson(FactsJson(had.hardware));
   const ContentKey key = ContentKey::Of(fmt::format(
       "{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", hardware, had.hardware.host, had.compiler.llvm,
@@ -232,19 +248,18 @@ int PostgresArchive::Impl::ConditionsId(pqxx::work& work, const Conditions& had)
 }
 
 void PostgresArchive::Impl::Copy(pqxx::work& work, const FeedStep& step) {
-  std::vector<OutcomeRow> rows;  // before the COPY, during which no statement can run
-  for (std::size_t i = 0; i < step.outcomes.size(); ++i) {
-    const Outcome& outcome = step.outcomes[i];
-    std::optional<int> id;
-    if (outcome.evaluation.conditions) id = ConditionsId(work, *outcome.evaluation.conditions);
-    const auto repeated = step.repeated.find(i);
-    rows.push_back(RowOf(coordinator, outcome, id,
-                         repeated == step.repeated.end() ? nullptr : &repeated->second));
+  std::vector<std::optional<int>> ids;  // before the COPY, during which no statement can run
+  for (const Outcome& outcome : step.outcomes) {
+    const auto& had = outcome.evaluation.conditions;
+    ids.push_back(had ? std::optional(ConditionsId(work, *had)) : std::nullopt);
   }
   pqxx::stream_to stream(work, "outcomes", OutcomeColumns());
   std::array<const char*, kOutcomeColumns> values{};  // null: NULL
-  for (const OutcomeRow& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) values[i] = row[i] ? row[i]->c_str() : nullptr;
+  for (std::size_t i = 0; i < step.outcomes.size(); ++i) {
+    const auto repeated = step.repeated.find(i);
+    const OutcomeRow row = RowOf(coordinator, step.outcomes[i], ids[i],
+                                 repeated == step.repeated.end() ? nullptr : &repeated->second);
+    for (std::size_t j = 0; j < row.size(); ++j) values[j] = row[j] ? row[j]->c_str() : nullptr;
     stream << values;
   }
   stream.complete();
@@ -268,6 +283,7 @@ void PostgresArchive::Impl::NoteDoubts(pqxx::work& work, const std::vector<Doubt
       "DELETE FROM best b USING found d WHERE "
       "(b.tree_key, b.finished_at, b.worker) = (d.tree_key, d.measured_at, d.worker)",
       PostgresJson(found));
+  best.Forget();
   work.exec_params0("UPDATE coordinators SET last_doubt = $2 WHERE id = $1", coordinator,
                     doubts.back().number);
 }

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
-#include <tuple>
+#include <initializer_list>
 #include <utility>
 #include <variant>
 
@@ -20,120 +18,47 @@ namespace {
 
 constexpr std::size_t kMostPrograms = 65'536;
 
+// LATERAL and OFFSET: each is one look into the primary key, whatever the planner thinks of sizes.
 constexpr const char* kReadPlaces = R"sql(
-SELECT p.n, encode(b.tree_key, 'hex'), b.elapsed_ns
-FROM jsonb_to_recordset($1::jsonb) AS p (n integer, program bytea, hardware_class text,
-                                         threads integer, cache text)
-JOIN best b USING (program, hardware_class, threads, cache) ORDER BY p.n, b.elapsed_ns)sql";
+SELECT p.n, encode(b.tree_key, 'hex'), b.elapsed_ns,
+       (extract(epoch FROM b.finished_at) * 1000000)::bigint
+FROM unnest($1::bytea[], $2::text[], $3::integer[], $4::text[]) WITH ORDINALITY
+  AS p (program, hardware_class, threads, cache, n)
+CROSS JOIN LATERAL (
+  SELECT * FROM best b WHERE (b.program, b.hardware_class, b.threads, b.cache) =
+                             (p.program, p.hardware_class, p.threads, p.cache) OFFSET 0) b
+ORDER BY p.n, b.elapsed_ns, b.tree_key)sql";
+
+constexpr const char* kReadDoubts = R"sql(
+SELECT f.n FROM unnest($1::bytea[], $2::timestamptz[], $3::text[]) WITH ORDINALITY
+  AS f (tree_key, measured_at, worker, n)
+CROSS JOIN LATERAL (
+  SELECT FROM doubts d WHERE (d.tree_key, d.measured_at, d.worker) =
+                             (f.tree_key, f.measured_at, f.worker) OFFSET 0) d)sql";
+
+// By their places in the file: joined with the table itself, PostgreSQL reads all of it. Another
+// mirror may have entered a newer figure of the tree.
+constexpr const char* kRemove = R"sql(
+DELETE FROM best WHERE ctid = ANY (ARRAY(
+  SELECT b.ctid FROM unnest($1::bytea[], $2::text[], $3::integer[], $4::text[], $5::bytea[],
+                            $6::timestamptz[])
+    AS f (program, hardware_class, threads, cache, tree_key, finished_at)
+  CROSS JOIN LATERAL (
+    SELECT b.ctid FROM best b WHERE
+      (b.program, b.hardware_class, b.threads, b.cache, b.tree_key) =
+      (f.program, f.hardware_class, f.threads, f.cache, f.tree_key)
+      AND b.finished_at <= f.finished_at OFFSET 0) b)))sql";
 
 constexpr const char* kEnter = R"sql(
-INSERT INTO best SELECT f.* FROM jsonb_to_recordset($1::jsonb) AS f (program bytea,
-  hardware_class text, threads integer, cache text, tree_key bytea, elapsed_ns double precision,
-  worker text, finished_at timestamptz, coordinator integer, batch bigint, sequence bigint)
-WHERE NOT EXISTS (SELECT FROM doubts d WHERE
-  (d.tree_key, d.measured_at, d.worker) = (f.tree_key, f.finished_at, f.worker))
+INSERT INTO best (program, hardware_class, threads, cache, tree_key, finished_at, elapsed_ns,
+                  worker, coordinator, batch, sequence)
+SELECT * FROM unnest($1::bytea[], $2::text[], $3::integer[], $4::text[], $5::bytea[],
+                     $6::timestamptz[], $7::float8[], $8::text[], $9::integer[], $10::bigint[],
+                     $11::bigint[])
 ON CONFLICT (program, hardware_class, threads, cache, tree_key) DO UPDATE SET
   elapsed_ns = excluded.elapsed_ns, worker = excluded.worker, finished_at = excluded.finished_at,
   coordinator = excluded.coordinator, batch = excluded.batch, sequence = excluded.sequence
 WHERE excluded.finished_at > best.finished_at)sql";
-
-// A tree whose newest figure is in doubt has none.
-constexpr const char* kDropDoubted = R"sql(
-DELETE FROM best b USING jsonb_to_recordset($1::jsonb) AS f (program bytea, hardware_class text,
-  threads integer, cache text, tree_key bytea, worker text, finished_at timestamptz)
-WHERE (b.program, b.hardware_class, b.threads, b.cache, b.tree_key) =
-      (f.program, f.hardware_class, f.threads, f.cache, f.tree_key)
-  AND b.finished_at < f.finished_at AND EXISTS (SELECT FROM doubts d WHERE
-      (d.tree_key, d.measured_at, d.worker) = (f.tree_key, f.finished_at, f.worker)))sql";
-
-constexpr const char* kTrim = R"sql(
-DELETE FROM best b USING (
-  SELECT b.*, row_number() OVER (PARTITION BY b.program, b.hardware_class, b.threads, b.cache
-                                 ORDER BY b.elapsed_ns, b.tree_key) AS place
-  FROM jsonb_to_recordset($1::jsonb) AS f (program bytea, hardware_class text, threads integer,
-                                           cache text)
-  JOIN best b USING (program, hardware_class, threads, cache)) ranked
-WHERE ranked.place > $2 AND
-  (b.program, b.hardware_class, b.threads, b.cache, b.tree_key) =
-  (ranked.program, ranked.hardware_class, ranked.threads, ranked.cache, ranked.tree_key))sql";
-
-// A place, and the newest figure of each tree that one step has of it.
-using Place = std::tuple<ProgramKey, std::string, std::uint32_t, CacheState>;
-using Newest = std::map<SubjectKey, const Outcome*>;
-// What the place has.
-struct Known {
-  std::vector<std::string> trees;  // their keys
-  double slowest_ns = 0;
-};
-
-Json PlaceJson(const Place& place) {
-  const auto& [program, hardware_class, threads, cache] = place;
-  return {{"program", PostgresBytes(program.bytes)},
-          {"hardware_class", hardware_class},
-          {"threads", threads},
-          {"cache", EnumName(cache)}};
-}
-
-double ElapsedOf(const Outcome& outcome) { return outcome.evaluation.measurement().elapsed_ns; }
-
-std::vector<Known> ReadPlaces(pqxx::work& work, const std::map<Place, Newest>& found) {
-  Json places = Json::array();
-  for (const auto& [place, newest] : found) {
-    Json json = PlaceJson(place);
-    json["n"] = places.size();
-    places.push_back(std::move(json));
-  }
-  std::vector<Known> known(found.size());
-  for (const auto& row : work.exec_params(kReadPlaces, PostgresJson(places))) {
-    Known& place = known.at(row[0].as<std::size_t>());
-    place.trees.push_back(row[1].as<std::string>());
-    place.slowest_ns = row[2].as<double>();
-  }
-  return known;
-}
-
-// Of what was found, the figures that the place is to have: those of its trees, and the fastest
-// others.
-std::vector<const Outcome*> ToEnter(const Newest& found, const Known& known) {
-  std::vector<const Outcome*> entering;
-  std::vector<const Outcome*> others;
-  const bool is_full = known.trees.size() >= BestRows::kMostOfPlace;
-  for (const auto& [tree, outcome] : found) {
-    if (std::ranges::find(known.trees, tree.ToString()) != known.trees.end()) {
-      entering.push_back(outcome);
-    } else if (!is_full || ElapsedOf(*outcome) < known.slowest_ns) {
-      others.push_back(outcome);
-    }
-  }
-  const std::size_t most = std::min(others.size(), BestRows::kMostOfPlace);
-  std::ranges::partial_sort(others, others.begin() + static_cast<std::ptrdiff_t>(most), {},
-                            [](const Outcome* outcome) { return ElapsedOf(*outcome); });
-  entering.insert(entering.end(), others.begin(),
-                  others.begin() + static_cast<std::ptrdiff_t>(most));
-  return entering;
-}
-
-Json RowJson(const Place& place, int coordinator, const Outcome& outcome) {
-  Json row = PlaceJson(place);
-  row["tree_key"] = PostgresBytes(outcome.evaluation.subject->bytes);
-  row["elapsed_ns"] = ElapsedOf(outcome);
-  row["worker"] = PostgresText(outcome.worker);
-  row["finished_at"] = PostgresTime(outcome.finished_at);
-  row["coordinator"] = coordinator;
-  row["batch"] = outcome.job.batch.value;
-  row["sequence"] = outcome.sequence;
-  return row;
-}
-
-void Enter(pqxx::work& work, const Json& rows, const Json& full_places) {
-  if (!rows.empty()) {
-    work.exec_params0(kEnter, PostgresJson(rows));
-    work.exec_params0(kDropDoubted, PostgresJson(rows));
-  }
-  if (!full_places.empty()) {
-    work.exec_params0(kTrim, PostgresJson(full_places), BestRows::kMostOfPlace);
-  }
-}
 
 bool Counts(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
@@ -142,6 +67,47 @@ bool Counts(const Outcome& outcome) {
 }
 
 }  // namespace
+
+// Rows as the parameters of unnest(): an array for each column.
+class BestRows::Rows {
+ public:
+  void Add(std::initializer_list<std::string> row) {
+    columns_.resize(row.size());
+    auto column = columns_.begin();
+    for (const std::string& value : row) (column++)->push_back(value);
+  }
+  void Add(const Place& place) {
+    const auto& [program, hardware_class, threads, cache] = place;
+    Add({PostgresBytes(program.bytes), hardware_class, fmt::format("{}", threads),
+         std::string(EnumName(cache))});
+  }
+  void Add(const Place& place, const Entry& entry) {
+    const auto& [program, hardware_class, threads, cache] = place;
+    Add({PostgresBytes(program.bytes), hardware_class, fmt::format("{}", threads),
+         std::string(EnumName(cache)), PostgresBytes(entry.tree.bytes),
+         PostgresTime(entry.finished_at)});
+  }
+  void Add(const Place& place, const Figure& figure) {
+    const auto& [program, hardware_class, threads, cache] = place;
+    const Entry& entry = figure.entry;
+    Add({PostgresBytes(program.bytes), hardware_class, fmt::format("{}", threads),
+         std::string(EnumName(cache)), PostgresBytes(entry.tree.bytes),
+         PostgresTime(entry.finished_at), fmt::format("{}", entry.elapsed_ns), figure.worker,
+         fmt::format("{}", figure.coordinator), fmt::format("{}", figure.batch),
+         fmt::format("{}", figure.sequence)});
+  }
+
+  // Runs a statement about the rows, if there are any.
+  pqxx::result Run(pqxx::work& work, const char* sql) const {
+    if (columns_.empty()) return {};
+    std::vector<std::string> arrays;
+    for (const auto& column : columns_) arrays.push_back(PostgresList(column));
+    return work.exec_params(sql, pqxx::prepare::make_dynamic_params(arrays));
+  }
+
+ private:
+  std::vector<std::vector<std::string>> columns_;
+};
 
 std::optional<ProgramKey> BestRows::ProgramOf(const looptree::Source& benchmark) {
   const ContentKey text =
@@ -156,7 +122,7 @@ std::optional<ProgramKey> BestRows::ProgramOf(const looptree::Source& benchmark)
 }
 
 void BestRows::Note(pqxx::work& work, int coordinator, const std::vector<Outcome>& outcomes) {
-  std::map<Place, Newest> found;  // in order, so that two mirrors lock rows in one order
+  Found found;  // in order, so that two mirrors lock rows in one order
   for (const Outcome& outcome : outcomes) {
     if (!Counts(outcome)) continue;
     const auto program = ProgramOf(outcome.benchmark);
@@ -164,23 +130,104 @@ void BestRows::Note(pqxx::work& work, int coordinator, const std::vector<Outcome
     const Conditions& had = *outcome.evaluation.conditions;
     const Place place = {*program, PostgresText(had.hardware.hardware_class), had.threads,
                          had.cache};
-    const Outcome*& newest = found[place][*outcome.evaluation.subject];
-    if (newest == nullptr || outcome.finished_at > newest->finished_at) newest = &outcome;
+    const SubjectKey& tree = *outcome.evaluation.subject;
+    const auto finished_at = std::chrono::floor<std::chrono::microseconds>(outcome.finished_at);
+    const auto [newest, is_first] = found[place].try_emplace(tree);
+    if (!is_first && finished_at <= newest->second.entry.finished_at) continue;
+    newest->second = {.entry = {.tree = tree,
+                                .elapsed_ns = outcome.evaluation.measurement().elapsed_ns,
+                                .finished_at = finished_at},
+                      .worker = PostgresText(outcome.worker),
+                      .coordinator = coordinator,
+                      .batch = outcome.job.batch.value,
+                      .sequence = outcome.sequence};
   }
-  if (found.empty()) return;
-  const std::vector<Known> known = ReadPlaces(work, found);
-  Json rows = Json::array();
-  Json full_places = Json::array();
-  auto there = known.begin();
+  Enter(work, found);
+}
+
+void BestRows::ReadPlaces(pqxx::work& work, const Found& found) {
+  const auto now = std::chrono::steady_clock::now();
+  const bool is_old = now - remembers_since_ > kLongestMemory;
+  if (is_old || places_.size() > kMostPlaces) Forget();
+  if (places_.empty()) remembers_since_ = now;
+  Rows unknown;
+  std::vector<Entries*> reading;
   for (const auto& [place, newest] : found) {
-    const auto entering = ToEnter(newest, *there);
-    for (const Outcome* outcome : entering) rows.push_back(RowJson(place, coordinator, *outcome));
-    if (!entering.empty() && there->trees.size() + entering.size() > kMostOfPlace) {
-      full_places.push_back(PlaceJson(place));
-    }
-    ++there;
+    const auto [known, is_new] = places_.try_emplace(place);
+    if (!is_new) continue;
+    unknown.Add(place);
+    reading.push_back(&known->second);
   }
-  Enter(work, rows, full_places);
+  for (const auto& row : unknown.Run(work, kReadPlaces)) {
+    reading.at(row[0].as<std::size_t>() - 1)
+        ->push_back({.tree = SubjectKey::Parse(row[1].as<std::string>()).value(),
+                     .elapsed_ns = row[2].as<double>(),
+                     .finished_at = Moment(std::chrono::microseconds(row[3].as<std::int64_t>()))});
+  }
+}
+
+std::vector<BestRows::Candidate> BestRows::CandidatesAmong(const Found& found) const {
+  std::vector<Candidate> candidates;
+  for (const auto& [place, newest] : found) {
+    const Entries& there = places_.at(place);
+    for (const auto& [tree, figure] : newest) {
+      const auto same = std::ranges::find(there, tree, &Entry::tree);
+      const bool counts =
+          same != there.end()
+              ? figure.entry.finished_at > same->finished_at
+              : there.size() < kMostOfPlace || figure.entry.elapsed_ns < there.back().elapsed_ns;
+      if (counts) candidates.push_back({.place = &place, .figure = &figure});
+    }
+  }
+  return candidates;
+}
+
+void BestRows::ReadDoubts(pqxx::work& work, std::vector<Candidate>& candidates) {
+  Rows names;
+  for (const Candidate& candidate : candidates) {
+    const Figure& figure = *candidate.figure;
+    names.Add({PostgresBytes(figure.entry.tree.bytes), PostgresTime(figure.entry.finished_at),
+               figure.worker});
+  }
+  for (const auto& row : names.Run(work, kReadDoubts)) {
+    candidates.at(row[0].as<std::size_t>() - 1).is_in_doubt = true;
+  }
+}
+
+void BestRows::Enter(pqxx::work& work, const Found& found) {
+  if (found.empty()) return;
+  ReadPlaces(work, found);
+  std::vector<Candidate> candidates = CandidatesAmong(found);
+  ReadDoubts(work, candidates);
+
+  Rows leaving;
+  Rows entering;
+  for (auto next = candidates.begin(); next != candidates.end();) {
+    const Place& place = *next->place;
+    Entries& there = places_.at(place);
+    const Entries former = there;
+    std::map<SubjectKey, const Figure*> entered;
+    for (; next != candidates.end() && next->place == &place; ++next) {
+      const Entry& entry = next->figure->entry;
+      std::erase_if(there, [&](const Entry& other) { return other.tree == entry.tree; });
+      if (next->is_in_doubt) continue;  // a tree whose newest figure is in doubt has none
+      there.insert(std::ranges::upper_bound(there, entry.elapsed_ns, {}, &Entry::elapsed_ns),
+                   entry);
+      entered[entry.tree] = next->figure;
+    }
+    if (there.size() > kMostOfPlace) there.resize(kMostOfPlace);
+    for (const Entry& entry : former) {
+      const bool stays = std::ranges::find(there, entry.tree, &Entry::tree) != there.end();
+      if (!stays) leaving.Add(place, entry);
+    }
+    for (const Entry& entry : there) {
+      if (const auto it = entered.find(entry.tree); it != entered.end()) {
+        entering.Add(place, *it->second);
+      }
+    }
+  }
+  leaving.Run(work, kRemove);
+  entering.Run(work, kEnter);
 }
 
 void BestRows::EnterFormer(pqxx::connection& connection) {
@@ -195,22 +242,31 @@ bool BestRows::EnterSomeFormer(pqxx::connection& connection) {
   const auto rows = work.exec(
       "WITH taken AS (DELETE FROM former_best WHERE ctid IN (SELECT ctid FROM former_best LIMIT "
       "1000) RETURNING *) "
-      "SELECT o.benchmark, jsonb_build_object('hardware_class', b.hardware_class, "
-      "'threads', b.threads, 'cache', b.cache, 'tree_key', o.tree_key, 'elapsed_ns', o.elapsed_ns, "
-      "'worker', o.worker, 'finished_at', o.finished_at, 'coordinator', o.coordinator, "
-      "'batch', o.batch, 'sequence', o.sequence) "
+      "SELECT o.benchmark, b.hardware_class, b.threads, b.cache, encode(o.tree_key, 'hex'), "
+      "o.elapsed_ns, (extract(epoch FROM o.finished_at) * 1000000)::bigint, o.worker, "
+      "o.coordinator, o.batch, o.sequence "
       "FROM taken b JOIN outcomes o USING (coordinator, batch, sequence, finished_at)");
+  Found found;
   for (const auto& row : rows) {
     const auto text = row[0].as<std::string>();
     const bool is_uri = text.starts_with("benchmark://");
     const auto program = ProgramOf(is_uri ? looptree::Source(looptree::BenchmarkUri{text})
                                           : looptree::Source(looptree::IrText{text}));
     if (!program) continue;
-    Json figure = Json::parse(row[1].as<std::string>());
-    figure["program"] = PostgresBytes(program->bytes);
-    const Json rows = Json::array({std::move(figure)});  // one alone: two may be of one tree
-    Enter(work, rows, rows);
+    const Place place = {*program, row[1].as<std::string>(), row[2].as<std::uint32_t>(),
+                         ValueNamed<CacheState>(row[3].as<std::string>()).value()};
+    const Figure figure = {
+        .entry = {.tree = SubjectKey::Parse(row[4].as<std::string>()).value(),
+                  .elapsed_ns = row[5].as<double>(),
+                  .finished_at = Moment(std::chrono::microseconds(row[6].as<std::int64_t>()))},
+        .worker = row[7].as<std::string>(),
+        .coordinator = row[8].as<int>(),
+        .batch = row[9].as<std::uint64_t>(),
+        .sequence = row[10].as<std::uint64_t>()};
+    Figure& newest = found[place].try_emplace(figure.entry.tree, figure).first->second;
+    if (figure.entry.finished_at > newest.entry.finished_at) newest = figure;
   }
+  Enter(work, found);
   const bool is_last = work.exec1("SELECT count(*) FROM former_best")[0].as<std::int64_t>() == 0;
   if (is_last) work.exec0("DROP TABLE former_best");
   work.commit();

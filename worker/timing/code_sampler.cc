@@ -20,6 +20,9 @@ namespace {
 // so compilers have to keep their order (volatile), and nothing else is needed.
 struct Watch {
   volatile bool active = false;
+  // False at a look at the clock: reading its processor time is where a busy system takes the core
+  // from this thread, so a signal that fell due meanwhile arrives there, and tells nothing.
+  volatile bool is_running = false;
   std::uint64_t begin = 0;  // of the code
   std::uint64_t end = 0;
   std::uint64_t stack_end = 0;  // the frames of the kernel and of what it calls lie below
@@ -63,11 +66,13 @@ std::uint32_t CallerOffset(std::uint64_t stack) {
 
 void Note(int, siginfo_t*, void* context) {
   if (!watch.active || watch.count >= kMostCodeSamples) return;
-  const Interrupted at = InterruptedAt(*static_cast<const ucontext_t*>(context));
-  const std::size_t count = watch.count;
-  watch.offsets[count] = IsInCode(at.code) ? static_cast<std::uint32_t>(at.code - watch.begin)
-                                           : CallerOffset(at.stack);
-  watch.count = count + 1;
+  if (watch.is_running) {
+    const Interrupted at = InterruptedAt(*static_cast<const ucontext_t*>(context));
+    const std::size_t count = watch.count;
+    watch.offsets[count] = IsInCode(at.code) ? static_cast<std::uint32_t>(at.code - watch.begin)
+                                             : CallerOffset(at.stack);
+    watch.count = count + 1;
+  }
   SetTimer(NextDistance());
 }
 
@@ -122,7 +127,9 @@ CodeSamples CodeSampler::Take(const Plan& plan, const std::function<void()>& run
   watch.active = true;
   SetTimer(NextDistance());
   do {
+    watch.is_running = true;
     for (std::uint64_t i = 0; i < plan.runs_between_looks; ++i) run();
+    watch.is_running = false;
     samples.runs += plan.runs_between_looks;
     samples.processor_ns = ProcessorNs() - used;
   } while (samples.processor_ns < plan.duration_ns && watch.count < kMostCodeSamples &&

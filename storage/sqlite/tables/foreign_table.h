@@ -1,6 +1,8 @@
 #pragma once
 // ForeignTable: the figures of other coordinators among the results (`foreign_results`).
 
+#include <optional>
+
 #include "common/base/result.h"
 #include "storage/record.h"
 #include "storage/sqlite/result_index/result_keys.h"
@@ -13,6 +15,9 @@ class ForeignTable {
   explicit ForeignTable(Connection& connection) : connection_(connection) {}
 
   Status Insert(ResultId id, const Elsewhere& where, WallTime measured_at);
+  // When another coordinator's worker measured it; none: it was measured here. kCorrupt: the row is
+  // damaged.
+  Result<std::optional<WallTime>> MeasuredAt(ResultId id);
 
  private:
   Connection& connection_;

@@ -305,20 +305,25 @@ Result<std::optional<StoredResult>> ResultTable::FindTrusted(ResultId id) {
 }
 
 Result<ResultTable::Figures> ResultTable::FiguresOf(const StoredResult& row) {
-  LF_TRY(const Marks marks, MarksOf(row));
+  LF_TRY(const Marks marks, MarksOf(row.row));
   const Measurement& measurement = row.evaluation.measurement();
   Figures figures{.is_suspect = marks.is_suspect,
                   .is_foreign = marks.is_foreign,
                   .grade = measurement.grade,
-                  .spread = measurement.spread,
-                  .measured_at = row.measured_at};
+                  .spread = measurement.spread};
   LF_TRY(const auto original, copies_.OriginalOf(row.row));
-  if (!original) return figures;
-  LF_TRY(const StoredResult measured, Find(*original));
-  LF_TRY(const Marks of_original, MarksOf(measured));
-  figures.is_copy = true;
-  figures.is_suspect |= of_original.is_suspect;
+  std::optional<StoredResult> copied;
+  if (original) {
+    LF_TRY(copied, Find(*original));
+    LF_TRY(const Marks of_original, MarksOf(*original));
+    figures.is_copy = true;
+    figures.is_suspect |= of_original.is_suspect;
+  }
+  const StoredResult& measured = copied ? *copied : row;
   figures.measured_at = measured.measured_at;
+  if (!figures.is_suspect) {
+    LF_TRY(figures.is_suspect, suspicions_.Covers(measured.worker, measured.measured_at));
+  }
   return figures;
 }
 
@@ -440,21 +445,16 @@ Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule
 
 // One statement: a look-up asks for each result that it considers. Damage does not hide a mark:
 // what is doubtful answers nothing.
-Result<ResultTable::Marks> ResultTable::MarksOf(const StoredResult& result) {
+Result<ResultTable::Marks> ResultTable::MarksOf(ResultId id) {
+  LF_TRY(Query row,
+         connection_.Start("SELECT EXISTS (SELECT 1 FROM suspect_results WHERE result = r.id), "
+                           "EXISTS (SELECT 1 FROM foreign_results WHERE result = r.id) "
+                           "FROM (SELECT ? AS id) r"));
+  row.Add(id);
+  LF_TRY_VOID(row.Next());
   Marks marks;
-  {
-    LF_TRY(Query row,
-           connection_.Start("SELECT EXISTS (SELECT 1 FROM suspect_results WHERE result = r.id), "
-                             "EXISTS (SELECT 1 FROM foreign_results WHERE result = r.id) "
-                             "FROM (SELECT ? AS id) r"));
-    row.Add(result.row);
-    LF_TRY_VOID(row.Next());
-    marks.is_suspect = row.Int64() != 0;
-    marks.is_foreign = row.Int64() != 0;
-  }
-  if (!marks.is_suspect) {
-    LF_TRY(marks.is_suspect, suspicions_.Covers(result.worker, result.measured_at));
-  }
+  marks.is_suspect = row.Int64() != 0;
+  marks.is_foreign = row.Int64() != 0;
   return marks;
 }
 
@@ -472,10 +472,12 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected, IdRange range) {
   const std::int64_t since = suspected.since.time_since_epoch().count();
   std::vector<ResultId> ids;
   {
-    // A worker of another coordinator may have the same name.
-    LF_TRY(Query row, connection_.Start("SELECT id, worker, measured_at FROM results "
-                                        "WHERE id BETWEEN ? AND ? AND NOT EXISTS "
-                                        "(SELECT 1 FROM foreign_results WHERE result = id)"));
+    // A worker of another coordinator may have the same name, and the worker of a copy timed
+    // nothing.
+    LF_TRY(Query row, connection_.Start(R"sql(
+      SELECT id, worker, measured_at FROM results r WHERE id BETWEEN ? AND ?
+        AND NOT EXISTS (SELECT 1 FROM foreign_results WHERE result = r.id)
+        AND NOT EXISTS (SELECT 1 FROM copied_results WHERE result = r.id AND original <> r.id))sql"));
     row.Add(range.first).Add(range.last);
     while (true) {
       LF_TRY(const bool more, row.Next());
@@ -492,22 +494,27 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected, IdRange range) {
 }
 
 Result<std::optional<FigureName>> ResultTable::RepeatedBy(OutcomePlace outcome) {
-  LF_TRY(Query row, connection_.Start(R"sql(
-    SELECT r.tree_key, r.worker, coalesce(f.measured_at, r.measured_at)
-    FROM outcomes o LEFT JOIN copied_results c ON c.result = o.result
-    JOIN results r ON r.id = coalesce(c.original, o.result)
-    LEFT JOIN foreign_results f ON f.result = r.id
-    WHERE o.batch = ? AND o.sequence = ? AND o.source <> 'measured')sql"));
-  row.Add(outcome.batch.value).Add(outcome.sequence);
-  LF_TRY(const bool found, row.Next());
-  if (!found) return std::nullopt;
-  FigureName figure;
-  const auto key = row.Blob();
-  if (key.size() != sizeof(SubjectKey::bytes)) return std::nullopt;  // damaged
-  std::memcpy(figure.subject.bytes.data(), key.data(), key.size());
-  figure.worker = row.Text();
-  figure.measured_at = WallTime(Nanos(row.Int64()));
-  return figure;
+  ResultId id = 0;
+  {
+    LF_TRY(Query row, connection_.Start("SELECT result FROM outcomes WHERE batch = ? AND "
+                                        "sequence = ? AND source <> 'measured' AND result > 0"));
+    row.Add(outcome.batch.value).Add(outcome.sequence);
+    LF_TRY(const bool found, row.Next());
+    if (!found) return std::nullopt;
+    id = row.Int64();
+  }
+  auto name = NameOfFigure(id);
+  if (!name && name.error().kind == ErrorKind::kCorrupt) return std::nullopt;
+  return name;
+}
+
+Result<FigureName> ResultTable::NameOfFigure(ResultId id) {
+  LF_TRY(const auto original, copies_.OriginalOf(id));
+  LF_TRY(const StoredResult measured, Find(original.value_or(id)));
+  LF_TRY(const auto elsewhere, foreign_.MeasuredAt(measured.row));
+  return FigureName{.subject = *measured.evaluation.subject,
+                    .worker = measured.worker,
+                    .measured_at = elsewhere.value_or(measured.measured_at)};
 }
 
 Result<std::vector<Doubt>> ResultTable::DoubtsAfter(std::int64_t number, std::uint32_t max) {

@@ -21,6 +21,7 @@
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/copy_table.h"
 #include "storage/sqlite/tables/device_state_table.h"
+#include "storage/sqlite/tables/foreign_table.h"
 #include "storage/sqlite/tables/suspicion_table.h"
 #include "storage/thinning.h"
 
@@ -41,6 +42,7 @@ class ResultTable {
         conditions_(conditions),
         states_(connection),
         copies_(connection),
+        foreign_(connection),
         suspicions_(connection),
         keys_(keys) {}
 
@@ -71,7 +73,7 @@ class ResultTable {
 
   // The results that may have been measured since. Flush first.
   Result<IdRange> RangeSince(WallTime since);
-  // Flags results as suspect: those in the range that are the worker's and new enough, or one. Once
+  // Flags results as suspect: those in the range that the worker measured since, or one. Once
   // that is durable, ResultKeys::Invalidate() makes every reader search again.
   Status Suspect(const ResultsSuspected& suspected, IdRange range);
   Status Suspect(ResultId id, WallTime flagged_at, const std::string& reason);
@@ -152,8 +154,10 @@ class ResultTable {
     bool is_suspect = false;
     bool is_foreign = false;
   };
-  Result<Marks> MarksOf(const StoredResult& result);
+  Result<Marks> MarksOf(ResultId id);
   Result<Figures> FiguresOf(const StoredResult& row);
+  // The result, or what it is a copy of. kCorrupt: a row is damaged.
+  Result<FigureName> NameOfFigure(ResultId id);
   static bool Satisfies(const Figures& figures, const ResultKey& key);
   Result<std::optional<ResultId>> FindStoredSame(const Identity& identity);
   void Remember(const Identity& identity, ResultId id);
@@ -166,6 +170,7 @@ class ResultTable {
   ConditionsTable& conditions_;
   DeviceStateTable states_;
   CopyTable copies_;
+  ForeignTable foreign_;
   SuspicionTable suspicions_;
   const ResultKeys& keys_;
   RowFeed rows_{connection_,

@@ -8,12 +8,13 @@ import random
 import struct
 import sys
 import tempfile
-import time
 import unittest
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support/chaos"))
 import fleet  # noqa: E402
+import tcp_proxy  # noqa: E402
 from fleet import Fleet  # noqa: E402
 
 MIB = 1 << 20
@@ -74,22 +75,26 @@ class UploadTest(unittest.TestCase):
         except FileNotFoundError:
             return 0
 
-    def begin(self, path, uri):
-        """An upload of which a part has arrived, and not all of it."""
-        client = self.fleet.popen("llvm", "add", str(path), stdout=-1, stderr=-1)
-        end = time.monotonic() + fleet.WAIT_LIMIT_S
-        while self.part_size(uri) == 0:
-            self.assertIsNone(client.poll(), "it was too quick, or failed")
-            self.assertLess(time.monotonic(), end)
+    def begin(self, proxy, path, uri):
+        """An upload of which a part has arrived, and no more than half passes the proxy."""
+        proxy.left = {"up": LARGE // 2}
+        client = self.fleet.popen("--address", proxy.endpoint, "llvm", "add", str(path), stdout=-1, stderr=-1)
+        fleet.wait_until(lambda: self.part_size(uri) > 0 or client.poll() is not None, "a part")
+        self.assertIsNone(client.poll(), "it failed")
         return client
 
     def test_kills_in_the_middle_of_an_upload_cost_nothing_but_time(self):
         self.start(transport="tcp")
+        host, port = self.fleet.address.removeprefix("tcp://").split(":")
+        proxy = tcp_proxy.TcpProxy(host, int(port))
+        self.addCleanup(proxy.stop)
         path, uri = self.file("large.bc", enlarged(self.bitcode, 1))
-        client = self.begin(path, uri)
+        client = self.begin(proxy, path, uri)
         self.fleet.coordinator.kill()
         held = self.part_size(uri)
         self.assertTrue(0 < held < LARGE, held)
+        proxy.cut()
+        proxy.heal()
         self.fleet.start_coordinator()
         said, error = client.communicate(timeout=fleet.COMMAND_LIMIT_S)
         self.assertEqual((client.returncode, said.strip()), (0, uri), error)
@@ -99,9 +104,10 @@ class UploadTest(unittest.TestCase):
         # A client that is killed, and another one that goes on.
         path, uri = self.file("other.bc", enlarged(self.bitcode, 2))
         before = self.metric("loopfleet_program_received_bytes_total")
-        client = self.begin(path, uri)
+        client = self.begin(proxy, path, uri)
         client.kill()
         client.communicate()
+        proxy.cut()
         self.assertEqual(self.add(path), uri)
         sent = self.metric("loopfleet_program_received_bytes_total") - before
         self.assertTrue(LARGE <= sent <= LARGE + MIB, sent)

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <pqxx/pqxx>
 #include <string>
@@ -21,6 +23,7 @@
 #include "common/looptree/tree/key.h"
 #include "storage/outcome_feed.h"
 #include "storage/postgres/archive.h"
+#include "storage/postgres/best_rows.h"
 #include "storage/postgres/shared_results.h"
 #include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
@@ -177,6 +180,12 @@ TEST_F(SameAnswers, SuspectsAsSqlite) {
         writes.push_back(ResultDoubted{.job = {{1 + random.Below(batch)}, 0},
                                        .flagged_at = now,
                                        .reason = fmt::format("reason {}", batch)});
+      }
+      if (random.Below(20) == 0) {
+        writes.push_back(ResultsSuspected{.worker = fmt::format("worker {}", random.Below(3)),
+                                          .since = now - std::chrono::minutes(5),
+                                          .flagged_at = now,
+                                          .reason = fmt::format("drift {}", batch)});
       }
       ASSERT_TRUE(store->Apply(writes));
     }
@@ -357,6 +366,69 @@ TEST_F(SameBest, OfTwoCoordinatorsAndTwoTextsThereIsOne) {
                               hardware_class)[0]
                 .as<int>(),
             8);
+}
+
+// Each of two mirrors sees what the other one entered and took out.
+TEST_F(SameBest, TwoMirrorsAtATime) {
+  const Program program(22);
+  const std::string hardware_class = "class of two mirrors";
+  struct Mirror {
+    std::unique_ptr<PostgresArchive> archive;
+    FeedPosition position;
+  };
+  std::vector<Mirror> mirrors;
+  for (int i = 0; i < 2; ++i) {
+    auto archive =
+        PostgresArchive::Open({.url = url_, .incarnation = Uuid::Random(), .name = "a test"});
+    ASSERT_TRUE(archive) << archive.error().message;
+    ASSERT_TRUE((*archive)->Position());
+    mirrors.push_back({.archive = *std::move(archive), .position = {}});
+  }
+  SplitMix64 random(22);
+  std::map<SubjectKey, Outcome> expected;
+  std::vector<Outcome> measured;
+  int full = 0;
+  for (std::uint64_t batch = 1; batch <= 200; ++batch) {
+    SCOPED_TRACE(batch);
+    Mirror& mirror = mirrors[random.Below(2)];
+    FeedStep step{.after = {.last = {batch}}};
+    std::vector<Doubt> doubts;
+    if (random.Below(4) == 0 && !measured.empty()) {
+      const Outcome& doubted = measured[measured.size() - 1 - random.Below(measured.size()) / 4];
+      const SubjectKey& tree = *doubted.evaluation.subject;
+      doubts.push_back({.number = static_cast<std::int64_t>(batch),
+                        .subject = tree,
+                        .worker = doubted.worker,
+                        .measured_at = doubted.finished_at,
+                        .reason = "a test"});
+      if (expected.contains(tree) && expected.at(tree) == doubted) expected.erase(tree);
+    } else {
+      const auto tree = static_cast<std::uint8_t>(50 + random.Below(12));
+      const double elapsed_ns = 1'000 + static_cast<double>(random.Below(500'000)) / 1e3;
+      step.outcomes = {Measured(batch, program.Spec(false), tree, elapsed_ns, hardware_class)};
+      measured.push_back(step.outcomes.front());
+      expected.insert_or_assign(SomeKey(tree), step.outcomes.front());
+      if (expected.size() > BestRows::kMostOfPlace) {
+        ++full;
+        const auto elapsed = [](const auto& entry) {
+          return entry.second.evaluation.measurement().elapsed_ns;
+        };
+        expected.erase(std::ranges::max_element(expected, {}, elapsed));
+      }
+    }
+    const Status appended = mirror.archive->Append(mirror.position, step, doubts);
+    ASSERT_TRUE(appended) << appended.error().message;
+    mirror.position = step.after;
+    Answer sorted;
+    for (const auto& [tree, outcome] : expected) {
+      sorted.emplace_back(tree.ToString(), outcome.evaluation.measurement().elapsed_ns,
+                          outcome.job.batch.value);
+    }
+    std::ranges::sort(sorted, {}, [](const auto& row) { return std::get<1>(row); });
+    ASSERT_EQ(There({.program = program.key(), .hardware_class = hardware_class, .max = 99}),
+              sorted);
+  }
+  EXPECT_GT(full, 20);
 }
 
 // The statement of a migration that begins so.

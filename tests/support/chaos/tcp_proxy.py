@@ -4,6 +4,7 @@ and apply to existing and new connections:
     proxy.refuse = True       new connections are closed at once, and existing ones are cut
     proxy.swallow = {"up"}    bytes in that direction ("up" to the server, "down" from it) are discarded
     proxy.stall = {"down"}    bytes in that direction are not read: the sender's buffers fill up
+    proxy.left = {"up": 4096} that direction stalls after about so many more bytes
     proxy.delay_s = 0.2       every piece waits this long, times a random number up to 1
     proxy.hold_new = True     new connections wait; when released, they connect in a random order
     proxy.cut()               closes every connection;  proxy.half_close("up") ends one direction of each
@@ -32,6 +33,7 @@ class TcpProxy:
         self.refuse = False
         self.swallow = frozenset()
         self.stall = frozenset()
+        self.left = {}
         self.delay_s = 0
         self.hold_new = False
 
@@ -100,8 +102,11 @@ class TcpProxy:
         try:
             while True:
                 data = await reader.read(65536)
-                while way in self.stall:
+                while way in self.stall or self.left.get(way, 1) <= 0:
                     await asyncio.sleep(0.01)
+                left = self.left
+                if way in left:
+                    left[way] -= len(data)
                 if self.refuse:
                     raise ConnectionError
                 if not data:

@@ -312,7 +312,8 @@ struct ModelStore::Writer {
   Status operator()(const ResultsSuspected& suspected) const {
     std::vector<std::int64_t> meant;
     for (const auto& [id, row] : database.results) {
-      if (row.answer->evaluation.is_timed() && row.answer->worker == suspected.worker &&
+      const bool is_copy = row.original != 0 && row.original != id;
+      if (row.answer->evaluation.is_timed() && !is_copy && row.answer->worker == suspected.worker &&
           row.answer->measured_at >= suspected.since) {
         meant.push_back(id);
       }

@@ -501,7 +501,7 @@ TEST_P(Conformance, AFigureAnswersForItsMachineCode) {
   Evaluation copy = SomeMeasurement(2);
   copy.same_code = true;
   copy.verdict = original.verdict;
-  End(copy, kThen + std::chrono::hours(1));
+  End(copy, kThen + std::chrono::hours(1), "a copying worker");
   ResultKey key = KeyFor(SomeMeasurement(3));
   const StoredAnswer found = reader_->FindSameCode(original.code_hash, key).value();
   ASSERT_TRUE(found);
@@ -511,6 +511,9 @@ TEST_P(Conformance, AFigureAnswersForItsMachineCode) {
   EXPECT_TRUE(reader_->FindResult(key).value());
   key.measured_since = kThen + std::chrono::minutes(1);
   EXPECT_FALSE(reader_->FindResult(key).value()) << "a copy is as old as its original";
+  MustApply({ResultsSuspected{
+      .worker = "a copying worker", .since = kThen, .reason = "it measured nothing"}});
+  EXPECT_TRUE(Find(copy));
   MustApply({ResultDoubted{.job = measured.job, .reason = "a test"}});
   EXPECT_FALSE(Find(copy)) << "and as doubtful";
 }

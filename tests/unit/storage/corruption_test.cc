@@ -109,6 +109,33 @@ TEST_F(CorruptionTest, EveryColumnOfResults) {
   });
 }
 
+// Batch 2 repeats what batch 1 measured, batch 3 what another coordinator did.
+TEST_F(CorruptionTest, ADamagedFigureIsNotNamed) {
+  {
+    Evaluation copy = SomeMeasurement(1);
+    copy.subject = SomeKey(2);
+    copy.same_code = true;
+    const auto foreign = std::make_shared<const StoredResult>(
+        StoredResult{.evaluation = SomeMeasurement(3),
+                     .worker = "far away",
+                     .elsewhere = Elsewhere{.coordinator = Uuid::Random(), .job = {{7}, 8}}});
+    ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{
+        SomeBatch(2, {spec_}), SomeBatch(3, {spec_}),
+        JobFinished{SomeOutcome({.batch = 2}, spec_, copy)},
+        JobsAnswered{.jobs = {{.job = {{3}, 0}, .sequence = 1, .answer = foreign}}}}));
+  }
+  EXPECT_EQ(OpenReader()->RepeatedFigure({{2}, 1}).value()->subject, SomeKey(1));
+  EXPECT_EQ(OpenReader()->RepeatedFigure({{3}, 1}).value()->worker, "far away");
+  ForEachColumn("results", {"id"}, "id = 1", [](StoreReader& reader) {
+    EXPECT_EQ(reader.RepeatedFigure({{2}, 1}).value(), std::nullopt);
+  });
+  ForEachColumn("foreign_results", {"result"}, "result = 3", [](StoreReader& reader) {
+    EXPECT_EQ(reader.RepeatedFigure({{3}, 1}).value(), std::nullopt);
+  });
+  Damage("copied_results", "original", "result = 2");
+  EXPECT_EQ(OpenReader()->RepeatedFigure({{2}, 1}).value(), std::nullopt);
+}
+
 // Rows that retention rewrites have checksums, too.
 TEST_F(CorruptionTest, EveryColumnOfAThinnedResult) {
   {

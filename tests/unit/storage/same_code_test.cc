@@ -142,6 +142,16 @@ TEST_F(DoubtTest, AboutTheMeasuringWorkerReachesTheCopies) {
       .worker = "a", .since = Hour(0), .flagged_at = Hour(11), .reason = "it drifted"});
 }
 
+// The worker of a copy timed nothing.
+TEST_F(DoubtTest, AboutAWorkerThatCopiedReachesNothing) {
+  ASSERT_TRUE(store_->Apply(std::vector<Write>{ResultsSuspected{
+      .worker = "b", .since = Hour(0), .flagged_at = Hour(11), .reason = "it drifted"}}));
+  for (const int tree : {1, 2, 3}) EXPECT_TRUE(Answers(tree)) << tree;
+  while (store_->HasMoreToFlag()) ASSERT_TRUE(store_->FlagMore());
+  for (const int tree : {1, 2, 3}) EXPECT_TRUE(Answers(tree)) << tree;
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE suspect IS NOT NULL"), 0);
+}
+
 TEST_F(DoubtTest, AboutTheMeasurementReachesTheCopies) {
   ExpectThatNoneAnswersAfter(
       ResultDoubted{.job = {{1}, 0}, .flagged_at = Hour(11), .reason = "another host disagrees"});
@@ -164,6 +174,9 @@ TEST_F(SameCodeTest, ACopyWithoutAnOriginalAnswersForItsTree) {
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM copied_results WHERE result = original"), 1);
   // It is no measurement of its code, also for who reads the rows again.
   EXPECT_FALSE(*reader->FindSameCode("code", key));
+  ASSERT_TRUE(store->Apply(std::vector<Write>{ResultsSuspected{
+      .worker = "b", .since = Hour(0), .flagged_at = Hour(11), .reason = "it drifted"}}));
+  EXPECT_FALSE(*reader->FindResult(key)) << "its worker is all that is known of it";
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 19;
+constexpr int kVersion = 20;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

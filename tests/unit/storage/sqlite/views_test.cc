@@ -14,6 +14,8 @@
 #include <set>
 #include <sstream>
 
+#include "common/base/check.h"
+#include "common/base/random.h"
 #include "common/job/profile.h"
 #include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
@@ -156,6 +158,74 @@ TEST_F(ViewsTest, BestIsTheMedianOfAKernelMeasuredSeveralTimes) {
   ASSERT_TRUE(OpenStore()->Apply(again));
   EXPECT_EQ(Rows("SELECT actions, elapsed_ns, measurements, outcomes FROM v_best", 4),
             (std::vector<std::string>{"split_16|2000.0|3|4"}));
+}
+
+// The view's text in the migration that made it so.
+std::string ViewOf(const std::string& migration, const std::string& name) {
+  std::ifstream file(LOOPFLEET_SOURCE_DIR "/storage/sqlite/migrations/" + migration);
+  const std::string sql(std::istreambuf_iterator<char>(file), {});
+  const std::size_t start = sql.find("CREATE VIEW " + name + " AS");
+  LF_CHECK(start != std::string::npos, "{} has no {}", migration, name);
+  return sql.substr(start, sql.find(";\n", start) - start);
+}
+
+// Version 8 said what v_best is: a window over all columns of v_results.
+TEST_F(ViewsTest, BestHasTheRowsOfItsFirstDefinition) {
+  constexpr std::uint64_t kBatches = 120;
+  constexpr std::uint32_t kJobs = 10;
+  constexpr const char* kColumns =
+      "benchmark, hardware_class, gflop_per_second, elapsed_ns, spread, grade, actions, tree_key, "
+      "worker, finished_at, measurements, outcomes";
+  SplitMix64 random(8);
+  std::vector<Write> writes;
+  std::vector<JobId> doubted;
+  for (std::uint64_t batch = 2; batch < 2 + kBatches; ++batch) {
+    std::vector<JobSpec> jobs;
+    std::vector<Write> finished;
+    for (std::uint32_t index = 0; index < kJobs; ++index) {
+      const auto benchmark = static_cast<int>(random.Below(12));
+      JobSpec job = benchmark < 11 ? PlainSpec(100 + benchmark) : FullSpec();
+      const bool is_usual = random.Below(4) != 0;  // measured many times
+      const auto tree =
+          static_cast<std::uint8_t>(is_usual ? random.Below(2) : 2 + random.Below(250));
+      Evaluation evaluation = SomeMeasurement(tree);
+      auto& measurement = std::get<Measurement>(evaluation.verdict);
+      measurement.elapsed_ns = 1'000 + static_cast<double>(random.Next() >> 40) / 1e3;
+      if (is_usual) measurement.elapsed_ns /= 3;
+      measurement.grade = static_cast<Grade>(random.Below(4));
+      Conditions& conditions = *evaluation.conditions;
+      conditions.hardware.host = fmt::format("host {}", random.Below(3));
+      conditions.hardware.hardware_class = fmt::format("class {}", random.Below(2));
+      conditions.threads = 1 + static_cast<std::uint32_t>(random.Below(2));
+      conditions.cache = random.Below(2) == 0 ? CacheState::kWarm : CacheState::kCold;
+      evaluation.same_code = random.Below(10) == 0;
+      if (random.Below(10) == 0) evaluation = SomeFailure(FailureCode::kRunCrash);
+      const Finish finish{.batch = batch, .index = index, .sequence = index + 1U};
+      Outcome outcome = SomeOutcome(finish, job, evaluation);
+      outcome.worker = fmt::format("worker {}", random.Below(3));
+      jobs.push_back(std::move(job));
+      if (random.Below(8) == 0) doubted.push_back(outcome.job);
+      finished.emplace_back(JobFinished{std::move(outcome)});
+    }
+    writes.emplace_back(SomeBatch(batch, std::move(jobs)));
+    writes.insert(writes.end(), finished.begin(), finished.end());
+  }
+  for (const JobId& job : doubted) writes.emplace_back(ResultDoubted{.job = job, .reason = "why"});
+  ASSERT_TRUE(OpenStore()->Apply(writes));
+  RunByHand("DELETE FROM outcomes WHERE batch = 7");  // pruned; the results stay
+
+  const auto connection = OpenByHand();
+  std::string former = ViewOf("0008_code_results.sql", "v_best");
+  former.replace(former.find("v_best"), 6, "first_best");
+  ASSERT_TRUE(connection->Run(former.c_str()));
+  const auto rows = [&](const char* view) {
+    return Rows(fmt::format("SELECT {} FROM {}", kColumns, view).c_str(), 12);
+  };
+  const auto best = rows("v_best");
+  EXPECT_EQ(best, rows("first_best"));
+  EXPECT_EQ(best.size(), 24U + 1U);  // with the benchmark of SetUp()
+  EXPECT_GT(NumberByHand("SELECT count(*) FROM v_best WHERE measurements > 2"), 2);
+  EXPECT_GT(NumberByHand("SELECT count(*) FROM v_best WHERE measurements = 1"), 2);
 }
 
 // The schema itself refuses contradictions from any writer.

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+
+#include "worker/timing/stopwatch.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -25,17 +28,30 @@ constexpr std::uint64_t kCodeBytes = 4096;
   for (int i = 0; i < 20'000; ++i) sink = sink + 2;
 }
 
+constexpr std::uint64_t kDurationNs = 300'000'000;
 CodeSampler::Plan PlanFor(void (*code)()) {
   return {.code_address = reinterpret_cast<std::uint64_t>(code),
           .code_bytes = 256,
-          .duration_ns = 300'000'000,
+          .duration_ns = kDurationNs,
           .interval_ns = 1'000'000,
           .runs_between_looks = 3};
 }
 
 class CodeSamplerTest : public ::testing::Test {
  protected:
+  static constexpr std::size_t kEnough = 20;
+
   void SetUp() override { ASSERT_TRUE(CodeSampler::Install()); }
+  // Repeats a plan while others leave it too little of the core for enough samples.
+  static CodeSamples Take(const CodeSampler::Plan& plan, void (*run)()) {
+    constexpr int kMostTries = 20;
+    CodeSamples samples;
+    for (int i = 0; i < kMostTries; ++i) {
+      samples = CodeSampler::Take(plan, run);
+      if (samples.offsets.size() > kEnough || samples.processor_ns >= plan.duration_ns) break;
+    }
+    return samples;
+  }
   static double ShareInCode(const CodeSamples& samples) {
     const auto inside = std::ranges::count_if(
         samples.offsets, [](std::uint32_t offset) { return offset != CodeSamples::kElsewhere; });
@@ -44,25 +60,33 @@ class CodeSamplerTest : public ::testing::Test {
 };
 
 TEST_F(CodeSamplerTest, SeesTheCodeThatRuns) {
-  const CodeSamples samples = CodeSampler::Take(PlanFor(Spin), Spin);
-  EXPECT_GE(samples.processor_ns, 300'000'000U);
+  const CodeSamples samples = Take(PlanFor(Spin), Spin);
   EXPECT_EQ(samples.runs % 3, 0U);
-  ASSERT_GT(samples.offsets.size(), 20U);
+  ASSERT_GT(samples.offsets.size(), kEnough);
   EXPECT_GT(ShareInCode(samples), 0.9);
   for (const std::uint32_t offset : samples.offsets) {
     EXPECT_TRUE(offset < 256 || offset == CodeSamples::kElsewhere);
   }
 }
 
+TEST_F(CodeSamplerTest, RunsForTheProcessorTimeOrTenTimesThatOnTheWall) {
+  const SystemStopwatch stopwatch;
+  const std::uint64_t start = stopwatch.NowNs();
+  const CodeSamples samples = CodeSampler::Take(PlanFor(Spin), Spin);
+  const std::uint64_t waited = stopwatch.NowNs() - start;
+  EXPECT_TRUE(samples.processor_ns >= kDurationNs || waited >= 10 * kDurationNs)
+      << samples.processor_ns << " ns of the processor, " << waited << " ns";
+}
+
 TEST_F(CodeSamplerTest, AFunctionThatTheCodeCallsCountsForTheCall) {
-  const CodeSamples samples = CodeSampler::Take(PlanFor(CallSpin), CallSpin);
-  ASSERT_GT(samples.offsets.size(), 20U);
+  const CodeSamples samples = Take(PlanFor(CallSpin), CallSpin);
+  ASSERT_GT(samples.offsets.size(), kEnough);
   EXPECT_GT(ShareInCode(samples), 0.9);
 }
 
 TEST_F(CodeSamplerTest, OtherCodeIsElsewhere) {
-  const CodeSamples samples = CodeSampler::Take(PlanFor(Spin), Elsewhere);
-  ASSERT_GT(samples.offsets.size(), 20U);
+  const CodeSamples samples = Take(PlanFor(Spin), Elsewhere);
+  ASSERT_GT(samples.offsets.size(), kEnough);
   EXPECT_LT(ShareInCode(samples), 0.1);
 }
 
