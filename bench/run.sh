@@ -38,6 +38,9 @@ mirror       outcomes copied to PostgreSQL beside a COPY of the same rows into a
              [--benchmarks 1 10000]
 outage       PostgreSQL away for an hour: submissions before, during and after, lag, rows missing and doubled
              [--minutes 60] [--beside 3]
+peers        search at equal seconds on one core beside TVM's MetaSchedule, Halide's autoschedulers and numpy, on a dozen
+             programs; a peer that is not installed is skipped, and says so; goes on where it was [--out FILE.jsonl]
+             [--programs 12] [--seconds 10,60] [--only TVM,Halide,numpy] [--models FOLDER]
 page         /metrics and the queue while 100 pages are watched live and 64 connections are half open [ROUNDS [JOBS]]
 python       messages, environments over a null backend, async against sync, fork, in Python
              [--seconds 3]; tests/python/make_environment.sh makes its environment
@@ -85,6 +88,7 @@ case "$name" in
   outage) targets=(loopfleet loopfleet-coordinator loopfleet-mirror loopfleet-worker) ;;
   page) targets=(bench_page loopfleet-coordinator) ;;
   editor | learned | python | llvm_agents | llvm_semantics | tensor | wasm) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
+  peers) targets=(bench_peers loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   scale) targets=(bench_scale loopfleet-mirror) ;;
   search_stored) targets=(loopfleet loopfleet-coordinator loopfleet-worker) ;;
@@ -101,10 +105,13 @@ fi
 
 # Standard output carries results only.
 {
-  if [[ $name == learned || $name == llvm_agents ]]; then
+  if [[ $name == learned || $name == llvm_agents || $name == peers ]]; then
     tests/python/make_environment.sh
   elif [[ $name == editor || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then
     tests/python/make_environment.sh --without-learning
+  fi
+  if [[ $name == peers ]]; then
+    bench/peers/make_environment.sh || echo "bench/run.sh: TVM could not be installed; that peer will be skipped"
   fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
@@ -112,7 +119,7 @@ fi
 if [[ $name == mirror || $name == outage || $name == scale || $name == search_stored ]]; then
   LOOPFLEET_BIN=build/release/bin exec python3 -B "bench/cases/$name.py" "$@"
 fi
-if [[ $name == editor || $name == learned || $name == llvm_agents || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then
+if [[ $name == editor || $name == learned || $name == llvm_agents || $name == python || $name == llvm_semantics || $name == peers || $name == tensor || $name == wasm ]]; then
   PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python "bench/cases/$name.py" "$@"
 fi
 exec "build/release/bin/bench_$name" "$@"

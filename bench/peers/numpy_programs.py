@@ -19,53 +19,61 @@ def blas_of(np):
     return f"{facts['name']} {facts.get('version', '')}".strip()
 
 
-def operation_of(np, benchmark):
-    """(what numpy is asked for, a function that does it) or None."""
-    member = benchmark.rsplit("/", 1)[-1]
-    kind, sizes = re.fullmatch(r"([a-z_]*?[a-z]+(?:1d)?)(\d[\d_]*)", member).groups()
-    sizes = [int(size) for size in sizes.split("_") if size]
+def kind_and_sizes(benchmark):
+    """("mm", [64, 48, 32]) of benchmark://mm-v0/mm64_48_32; of a convolution all eight sizes of its name."""
+    kind, sizes = re.fullmatch(r"([a-z_]*?[a-z]+(?:1d)?)(\d[\d_]*)", benchmark.rsplit("/", 1)[-1]).groups()
+    return kind, [int(size) for size in sizes.split("_") if size]
+
+
+def program_of(np, benchmark):
+    """(what numpy is asked for, or None where it has no such operation; random inputs; a function of them whose result
+    has the program's shape). Without an operation, the function does the same with intermediate arrays."""
+    kind, sizes = kind_and_sizes(benchmark)
     rng = np.random.default_rng(1)
 
-    def array(*shape):
-        return rng.random(shape, np.float32)
+    def arrays(*shapes):
+        return [rng.random(shape, np.float32) for shape in shapes]
 
     if kind == "mm":
         m, n, k = sizes
-        a, b, c = array(m, k), array(k, n), np.empty((m, n), np.float32)
-        return "np.matmul", lambda: np.matmul(a, b, out=c)
+        out = np.empty((m, n), np.float32)
+        return "np.matmul", arrays((m, k), (k, n)), lambda a, b: np.matmul(a, b, out=out)
+    if kind in ("positive_product", "positive_product_c"):  # an array of all products, which programs leave out
+        m, n, k = sizes
+        return None, arrays((m, k), (k, n)), lambda a, b: np.maximum(a[:, :, None] * b, 0).sum(1)
     if kind == "mmbias":
         m, n, k = sizes
-        a, b, bias, floor = array(m, k), array(k, n), array(n), array(m, n)
-        return "np.maximum(a @ b + bias, floor)", lambda: np.maximum(a @ b + bias, floor)
+        return ("np.maximum(a @ b + bias, floor)", arrays((m, k), (k, n), (n,), (m, n)),
+                lambda a, b, bias, floor: np.maximum(a @ b + bias, floor))
     if kind == "twomm":
         m, n, k, p = sizes
-        a, b, c = array(m, k), array(k, n), array(n, p)
-        return "(a @ b) @ c", lambda: (a @ b) @ c
+        return "(a @ b) @ c", arrays((m, k), (k, n), (n, p)), lambda a, b, c: (a @ b) @ c
     if kind == "conv":
         batch, channels, height, width, out, _, rows, columns = sizes
-        x, w = array(batch, channels, height, width), array(out, channels, rows, columns)
 
-        def convolve():
+        def convolve(x, w):
             windows = np.lib.stride_tricks.sliding_window_view(x, (rows, columns), axis=(2, 3))
-            return np.tensordot(windows, w, axes=((1, 4, 5), (1, 2, 3)))
+            return np.moveaxis(np.tensordot(windows, w, axes=((1, 4, 5), (1, 2, 3))), -1, 1)
 
-        return "np.tensordot of sliding_window_view", convolve
+        return ("np.tensordot of sliding_window_view",
+                arrays((batch, channels, height, width), (out, channels, rows, columns)), convolve)
     if kind == "conv1d":
-        x, w = array(sizes[0]), array(sizes[1])
-        return "np.correlate", lambda: np.correlate(x, w, "valid")
+        return "np.correlate", arrays(sizes[:1], sizes[1:]), lambda x, w: np.correlate(x, w, "valid")
     if kind == "chain":
-        x, y = array(*sizes), array(*sizes)
-        return "np.exp(x * y) + x", lambda: np.exp(x * y) + x
+        return "np.exp(x * y) + x", arrays(sizes, sizes), lambda x, y: np.exp(x * y) + x
     if kind == "reduce_add":
-        x = array(*sizes)
-        return "x.sum(1)", lambda: x.sum(1)
+        return "x.sum(1)", arrays(sizes), lambda x: x.sum(1)
     if kind == "reduce_max":
-        x = array(*sizes)
-        return "x.max(1)", lambda: x.max(1)
+        return "x.max(1)", arrays(sizes), lambda x: x.max(1)
     if kind == "shift":
-        x = array(*sizes)
-        return "x - x.max(1)", lambda: x - x.max(1, keepdims=True)
-    return None  # such as positive_product: a product in between that no operation of numpy leaves out
+        return "x - x.max(1)", arrays(sizes), lambda x: x - x.max(1, keepdims=True)
+    raise ValueError(f"{benchmark} is of no kind that numpy_programs.py knows")
+
+
+def operation_of(np, benchmark):
+    """(what numpy is asked for, a function that does it) or None."""
+    name, inputs, function = program_of(np, benchmark)
+    return (name, lambda: function(*inputs)) if name else None
 
 
 def median_ns(work, seconds):

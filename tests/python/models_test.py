@@ -505,7 +505,7 @@ def test_numpy_is_asked_for_the_same_programs():
     spec = importlib.util.spec_from_file_location("numpy_programs", SOURCE / "bench/peers/numpy_programs.py")
     peer = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(peer)
-    shapes = {"mm-v0/mm3_5_7": (3, 5), "conv-v0/conv2_3_9_8__4_3_3_2": (2, 7, 7, 4), "program-v0/conv1d20_5": (16,),
+    shapes = {"mm-v0/mm3_5_7": (3, 5), "conv-v0/conv2_3_9_8__4_3_3_2": (2, 4, 7, 7), "program-v0/conv1d20_5": (16,),
               "program-v0/twomm3_4_5_6": (3, 6), "program-v0/mmbias3_4_5": (3, 4), "program-v0/chain3_4": (3, 4),
               "program-v0/reduce_add6_9": (6,), "program-v0/reduce_max6_9": (6,), "program-v0/shift6_9": (6, 9)}
     for name, shape in shapes.items():
