@@ -28,10 +28,12 @@ isolation    what confining kernels costs, and how soon the next runs after a cr
 learned      strategies and learned models on 25 products that no model was trained on (LoopTune's test set), or, with
              --table 2, on convolutions, chains, reductions and large products beside numpy; goes on where it was
              [--out FILE.jsonl] [--programs 25] [--seconds 1,10,60] [--seeds 1] [--only policy,random]
-llvm         steps of LLVM passes per second of processor time beside a process of opt-19 for each, and what a shared prefix saves
-             [--batches 2] [--debian FOLDER]
+llvm         steps of LLVM passes per second of processor time beside a process of opt-19 for each, what an environment's
+             steps and its heads cost, and what a shared prefix saves
+             [--batches 2] [--llvm-programs FOLDER] [--only batches,environment,prefix] [--program bzip2]
 llvm_agents  agents that order passes, trained on Csmith's programs and judged on Debian's beside searches that do not learn
-             --folder F [--programs FOLDER] train graph|features|tabular SEED | judge | table
+             --folder F [--llvm-programs FOLDER] train graph|features|rllib|tabular SEED | judge | table
+             with rllib: in an environment of its own, build/rllib (bench/requirements-rllib.txt)
 llvm_semantics  csmith programs before and after random passes, random passes over llvm-stress programs, mutated bitcode
              [--csmith 20] [--stress 100] [--mutations 100] [--passes 40] [--first 0]
 mirror       outcomes copied to PostgreSQL beside a COPY of the same rows into a plain table [--rows 1000000]
@@ -103,9 +105,18 @@ if [[ $name == gpu_compile ]]; then
   export LD_LIBRARY_PATH=/usr/local/lib/loopfleet/nvidia-cuda-nvrtc/nvidia/cu13/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 
+python=build/python/bin/python
 # Standard output carries results only.
 {
-  if [[ $name == learned || $name == llvm_agents || $name == peers ]]; then
+  if [[ $name == llvm_agents && " $* " == *" rllib "* ]]; then
+    python=build/rllib/bin/python
+    if ! cmp -s bench/requirements-rllib.txt build/rllib/requirements.txt; then
+      /usr/bin/python3 -m venv build/rllib
+      install=("$python" -m pip install --quiet --disable-pip-version-check -r bench/requirements-rllib.txt)
+      "${install[@]}" || "${install[@]}" --extra-index-url https://download.pytorch.org/whl/cpu
+      cp bench/requirements-rllib.txt build/rllib/requirements.txt
+    fi
+  elif [[ $name == learned || $name == llvm_agents || $name == peers ]]; then
     tests/python/make_environment.sh
   elif [[ $name == editor || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then
     tests/python/make_environment.sh --without-learning
@@ -120,6 +131,6 @@ if [[ $name == mirror || $name == outage || $name == scale || $name == search_st
   LOOPFLEET_BIN=build/release/bin exec python3 -B "bench/cases/$name.py" "$@"
 fi
 if [[ $name == editor || $name == learned || $name == llvm_agents || $name == python || $name == llvm_semantics || $name == peers || $name == tensor || $name == wasm ]]; then
-  PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python "bench/cases/$name.py" "$@"
+  PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec "$python" "bench/cases/$name.py" "$@"
 fi
 exec "build/release/bin/bench_$name" "$@"

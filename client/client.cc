@@ -405,7 +405,7 @@ Answer<std::string> Client::AddProgram(std::string_view bitcode) {
       return std::unexpected(Refusal(
           {.failure = {.code = FailureCode::kBusy,
                        .message = "the coordinator dropped what came of the program, to make room "
-                                  "for others (--programs-size)"}}));
+                                  "for others (--uploads-size)"}}));
     }
     held = now_held;
     is_known = true;

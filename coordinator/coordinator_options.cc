@@ -102,7 +102,7 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
                                                                        const char* const* argv) {
   CoordinatorOptions options;
   std::string database = options.database.native();
-  std::string programs;
+  std::string uploads;
   std::string keys;
   std::string config_file;
   std::string page = "machine";
@@ -129,14 +129,20 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
   app.add_option("--page-host", options.page_hosts,
                  "A name that browsers call this machine by, beside its own; may be given again");
   app.add_option("--db", database, "Database file; made if it is not there")->capture_default_str();
-  app.add_option("--programs", programs,
-                 "Folder of the bitcode that clients send (loopfleet llvm add). Not given: the "
-                 "database's name with .programs");
-  app.add_option(
-         "--programs-size", options.programs_bytes,
-         "What these programs may take, such as 4GiB; beyond, the longest unused are removed")
+  app.add_option("--uploads", uploads,
+                 "Folder for the bitcode that clients send (loopfleet llvm add). Not given: the "
+                 "database's name with .uploads");
+  const CLI::Range sizes(std::uint64_t{2} * wire::kMaxBlobBytes, std::uint64_t{1} << 50);
+  app.add_option("--uploads-size", options.uploads_bytes,
+                 "What this bitcode may take, such as 4GiB; beyond, the longest unused is removed")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(std::uint64_t{2} * wire::kMaxBlobBytes, std::uint64_t{1} << 50))
+      ->check(sizes)
+      ->capture_default_str();
+  app.add_option("--uploads-size-per-client", options.uploads_bytes_per_client,
+                 "What one client's may take; beyond, its longest unused is removed, unless it was "
+                 "in use a short time ago (QUOTA_EXCEEDED)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(sizes)
       ->capture_default_str();
   app.add_option("--keep-samples-days", options.keep_samples_days,
                  "Days that the raw samples of a result are kept; later they are taken away, a few "
@@ -224,7 +230,7 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
   }
   options.log_level = *level;
   options.database = database;
-  options.programs = programs.empty() ? database + ".programs" : programs;
+  options.uploads = uploads.empty() ? database + ".uploads" : uploads;
   return options;
 }
 

@@ -28,9 +28,11 @@ struct CoordinatorOptions {
   std::filesystem::path database = "loopfleet.db";
   std::uint32_t keep_samples_days = 0;  // how long raw samples are kept; 0: unlimited
   std::uint32_t keep_batches_days = 0;  // how long finished batches are kept; 0: unlimited
-  std::filesystem::path
-      programs;  // of bitcode that clients send; empty: the database's name and ".programs"
-  std::uint64_t programs_bytes = std::uint64_t{1} << 30;  // that they may take
+  // Bitcode that clients send: its folder (by default the database's name and ".uploads"), and what
+  // it may take, of all clients and of one.
+  std::filesystem::path uploads;
+  std::uint64_t uploads_bytes = std::uint64_t{1} << 30;
+  std::uint64_t uploads_bytes_per_client = std::uint64_t{256} << 20;
   std::string results;         // a PostgreSQL database (docs/POSTGRES.md); "": none
   std::filesystem::path keys;  // directory; empty: no keys
   Limits limits;               // its …_per_client fields, and what `memory_bytes` decides

@@ -146,8 +146,10 @@ Status Serve(const CoordinatorOptions& options) {
   StorageQueries answers(*reader);
   ReplayMemory replayed;
   JobResolver resolver(*reader, replayed, metrics, clock);
-  LF_TRY(BlobFolder programs, BlobFolder::Open(options.programs, options.programs_bytes));
-  BlobThread blobs(std::move(programs), metrics, wakeup);
+  LF_TRY(BlobFolder uploads,
+         BlobFolder::Open(options.uploads, {.bytes = options.uploads_bytes,
+                                            .bytes_per_client = options.uploads_bytes_per_client}));
+  BlobThread blobs(std::move(uploads), metrics, wakeup);
   std::unique_ptr<MirrorProcess> mirror;  // none unless asked for, like what follows
   std::unique_ptr<SharedLookups> lookups;
   std::unique_ptr<SharedAnswers> shared;

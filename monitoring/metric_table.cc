@@ -404,7 +404,8 @@ constexpr std::array<MetricSpec, 54> kTable = {{
      MetricHome::kCoordinator,
      MetricType::kCounter,
      "loopfleet_programs_removed_total",
-     "Files of programs that were removed to make room for others (--programs-size).",
+     "Files of programs that were removed to make room for others (--uploads-size, "
+     "--uploads-size-per-client).",
      {},
      {}},
     {Metric::kProgramsDamaged,

@@ -1,17 +1,24 @@
 // Pass ordering: steps per second of one core, beside a process of opt-19 for each pass. A step is
-// a random pass of Passes19, verified if it changed the module, then InstCount and Autophase.
-// Batches are 64 episodes of 40 steps. Processor time, because the machine may be shared.
+// a random pass, verified if it changed the module, then InstCount and Autophase. Batches are 64
+// episodes of 40 steps over Passes19. An environment sends a job a step, over all 124 actions: what
+// a step of a running head costs, and what starting one does, are lines of their own. Processor
+// time of all processes, the daemon's part included, because the machine may be shared.
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,8 +56,49 @@ double ChildrenSeconds() {
   return SecondsOf(used.ru_utime) + SecondsOf(used.ru_stime);
 }
 
-std::vector<std::string> RandomPasses(SplitMix64& random, std::size_t count) {
-  const auto actions = passes::ActionsOf(passes::ActionSpace::kDistinct);
+// Of a process that has not ended, to the nanosecond; 0: it is gone.
+double SecondsOfProcess(pid_t pid) {
+  clockid_t clock{};
+  timespec time{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+double OwnSeconds() { return SecondsOfProcess(::getpid()); }
+
+// Of each child of the fork server.
+using Clocks = std::map<pid_t, double>;
+
+Clocks ClocksOf(pid_t fork_server) {
+  Clocks clocks;
+  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", fork_server));
+  for (pid_t pid = 0; children >> pid;) clocks[pid] = SecondsOfProcess(pid);
+  return clocks;
+}
+
+// When they have nothing left to do.
+Clocks SettledClocksOf(pid_t fork_server) {
+  Clocks last;
+  for (Clocks now = ClocksOf(fork_server); now != last; now = ClocksOf(fork_server)) {
+    last = std::move(now);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return last;
+}
+
+// nullopt: a child has come or gone.
+std::optional<double> SecondsBetween(const Clocks& before, const Clocks& after) {
+  const bool are_same =
+      std::ranges::equal(before, after, {}, &Clocks::value_type::first, &Clocks::value_type::first);
+  if (!are_same) return std::nullopt;
+  double seconds = 0;
+  for (const auto& [pid, clock] : after) seconds += clock - before.at(pid);
+  return seconds;
+}
+
+std::vector<std::string> RandomPasses(SplitMix64& random, std::size_t count,
+                                      passes::ActionSpace space = passes::ActionSpace::kDistinct) {
+  const auto actions = passes::ActionsOf(space);
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < count; ++i) {
     texts.emplace_back(actions[random.Next() % actions.size()].text);
@@ -80,37 +128,85 @@ class Rig {
   struct Outcome {
     std::size_t steps = 0;
     std::map<std::string, std::size_t> failures;  // code -> episodes
-    double processor_seconds = 0;                 // all processes but this one
+    double processor_seconds = 0;
   };
   // Each batch in turn; steps are counted once for each episode that they belong to.
   Outcome Run(const Bitcode& bitcode, const std::vector<std::vector<Episode>>& batches,
               const worker::PassProcess::Options& options = {}) {
-    const double before = ChildrenSeconds();
     Outcome outcome;
+    outcome.processor_seconds = InProcess(options, [&](worker::PassProcess& process, pid_t) {
+      double own = 0;
+      for (const std::vector<Episode>& batch : batches)
+        own += RunOne(process, bitcode, batch, outcome);
+      return own;
+    });
+    return outcome;
+  }
+
+  // Of the jobs of one environment, one after the other.
+  struct Steps {
+    Outcome all;
+    std::vector<double> in_place;  // seconds of each step that a running head took
+  };
+  Steps RunSteps(const Bitcode& bitcode, const std::vector<std::vector<Episode>>& jobs) {
+    Steps steps;
+    steps.all.processor_seconds = InProcess({}, [&](worker::PassProcess& process, pid_t server) {
+      double own = 0;
+      Clocks before = SettledClocksOf(server);
+      std::optional<pid_t> walker;  // the first child: it runs what no head does
+      for (const std::vector<Episode>& job : jobs) {
+        const double took = RunOne(process, bitcode, job, steps.all);
+        own += took;
+        Clocks after = ClocksOf(server);
+        if (!walker) walker = after.begin()->first;
+        const auto children = SecondsBetween(before, after);
+        if (children && after[*walker] == before[*walker]) {
+          steps.in_place.push_back(took + *children);
+          before = std::move(after);
+        } else {
+          before = SettledClocksOf(server);
+        }
+      }
+      return own;
+    });
+    return steps;
+  }
+
+ private:
+  // Processor seconds of a fork server's life, with what `body` says that this process took.
+  double InProcess(const worker::PassProcess::Options& options,
+                   const std::function<double(worker::PassProcess&, pid_t)>& body) {
+    const double before = ChildrenSeconds();
+    double own = 0;
     {
       auto fork_server = worker::ForkServer::Start(programs_);
       LF_CHECK(fork_server.has_value(), "{}", fork_server.error().message);
       auto process = std::make_unique<worker::PassProcess>(
           **fork_server, options, [](worker::ChildRole, worker::ExitReason::Cause) {});
-      for (const std::vector<Episode>& batch : batches) {
-        const auto result = process->Run(bitcode, batch);
-        LF_CHECK(result.has_value(), "{}", result.error().message);
-        for (const worker::EpisodeResult& episode : result->episodes) {
-          outcome.steps += episode.changed.size();
-          if (!episode.failure) continue;
-          ++outcome.failures[std::string(InfoOf(ToFailure(*episode.failure).code).name)];
-        }
-      }
+      own = body(*process, (*fork_server)->pid());
       // Processor time is added up when a child is reaped: the passes' by the fork server, and all
       // of it by this process when the fork server has ended.
       process.reset();
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
     }
-    outcome.processor_seconds = ChildrenSeconds() - before;
-    return outcome;
+    return own + ChildrenSeconds() - before;
   }
 
- private:
+  // Returns the processor seconds of this process.
+  static double RunOne(worker::PassProcess& process, const Bitcode& bitcode,
+                       std::span<const Episode> batch, Outcome& outcome) {
+    const double before = OwnSeconds();
+    const auto result = process.Run(bitcode, batch);
+    const double took = OwnSeconds() - before;
+    LF_CHECK(result.has_value(), "{}", result.error().message);
+    for (const worker::EpisodeResult& episode : result->episodes) {
+      outcome.steps += episode.changed.size();
+      if (!episode.failure) continue;
+      ++outcome.failures[std::string(InfoOf(ToFailure(*episode.failure).code).name)];
+    }
+    return took;
+  }
+
   worker::ChildPrograms programs_;
 };
 
@@ -169,28 +265,66 @@ void RunRate(Rig& rig, const Subject& subject, std::size_t batches) {
                      {"processor_seconds", outcome.processor_seconds}}});
 }
 
-// What one environment asks: a job for each step, with all passes so far. Beside a replay of them.
-void RunEnvironment(Rig& rig, const Subject& subject, std::size_t episodes) {
+// What one environment asks: a job for each step, with all passes so far.
+std::vector<std::vector<Episode>> JobsOfEnvironment(std::size_t episodes) {
   SplitMix64 random(29);
   std::vector<std::vector<Episode>> jobs;
   for (std::size_t i = 0; i < episodes; ++i) {
-    const std::vector<std::string> passes = RandomPasses(random, kSteps);
+    const std::vector<std::string> passes = RandomPasses(random, kSteps, passes::ActionSpace::kAll);
     for (std::uint32_t step = 1; step <= passes.size(); ++step) {
       jobs.push_back(
           {{.passes = {passes.begin(), passes.begin() + step},
             .wanted = {{Observation::kInstCount, {step}}, {Observation::kAutophase, {step}}}}});
     }
   }
-  const Rig::Outcome kept = rig.Run(subject.bitcode, jobs);
-  const Rig::Outcome replayed = rig.Run(subject.bitcode, jobs, {.heads = 0});
-  const auto steps = static_cast<double>(jobs.size());
+  return jobs;
+}
+
+double Sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+void RunEnvironment(Rig& rig, const Subject& subject, std::size_t episodes) {
+  const auto jobs = JobsOfEnvironment(episodes);
+  Rig::Steps steps = rig.RunSteps(subject.bitcode, jobs);
+  const double all = steps.all.processor_seconds;
+  // The fork server, the child that walks, and the first job.
+  const double fixed = rig.RunSteps(subject.bitcode, {jobs.front()}).all.processor_seconds;
+  const Rig::Outcome replayed =
+      rig.Run(subject.bitcode, {jobs.begin(), jobs.begin() + kSteps}, {.heads = 0});
+  LF_CHECK(!steps.in_place.empty(), "no step was taken by a running head");
+  std::ranges::sort(steps.in_place);
+  const auto microseconds_at = [&](double share) {
+    const auto place = static_cast<std::size_t>(share * static_cast<double>(steps.in_place.size()));
+    return steps.in_place[std::min(place, steps.in_place.size() - 1)] * 1e6;
+  };
+  const double in_place = Sum(steps.in_place);
   Print({.bench = "llvm",
-         .name = "steps of one environment, " + subject.name,
-         .value = steps / kept.processor_seconds,
+         .name = "a step of a running head, " + subject.name,
+         .value = static_cast<double>(steps.in_place.size()) / in_place,
          .unit = "steps/s of processor time",
-         .peer = "the same without states kept between jobs",
-         .peer_value = steps / replayed.processor_seconds,
-         .details = {{"failures", kept.failures}}});
+         .peer = "a replay of all passes at each step",
+         .peer_value = static_cast<double>(kSteps - 1) / (replayed.processor_seconds - fixed),
+         .details = {{"steps", steps.in_place.size()},
+                     {"us_mean", in_place * 1e6 / static_cast<double>(steps.in_place.size())},
+                     {"us_p50", microseconds_at(0.5)},
+                     {"us_p90", microseconds_at(0.9)},
+                     {"us_p99", microseconds_at(0.99)},
+                     {"failures", steps.all.failures}}});
+  Print({.bench = "llvm",
+         .name = "starting a head, with an episode's first two steps, " + subject.name,
+         .value = (all - fixed - in_place) * 1e3 / static_cast<double>(episodes),
+         .unit = "ms of processor time",
+         .peer = "",
+         .peer_value = std::nullopt,
+         .details = {{"episodes", episodes}}});
+  Print({.bench = "llvm",
+         .name = "steps of one environment, heads included, " + subject.name,
+         .value = static_cast<double>(jobs.size()) / (all - fixed),
+         .unit = "steps/s of processor time",
+         .peer = "",
+         .peer_value = std::nullopt,
+         .details = {{"steps_of_an_episode", kSteps}}});
 }
 
 // What a greedy search asks: every pass after one state.
@@ -233,21 +367,35 @@ int Main(int argc, char** argv) {
   CLI::App app("steps per second of pass ordering");
   std::string debian;
   std::size_t batches = 2;
-  app.add_option("--debian", debian,
+  app.add_option("--llvm-programs", debian,
                  "folder of the programs that deploy/llvm/build_debian.py made");
   app.add_option("--batches", batches, "batches of 64 episodes for each program");
+  std::vector<std::string> only = {"batches", "environment", "prefix"};
+  app.add_option("--only", only, "which of batches, environment and prefix")
+      ->delimiter(',')
+      ->check(CLI::IsMember(std::vector<std::string>(only)));
+  std::vector<std::string> names;
+  app.add_option("--program", names,
+                 "which programs, such as 'csmith 5' or bzip2; all if not given")
+      ->delimiter(',');
   CLI11_PARSE(app, argc, argv);
+  const auto is_wanted = [&](const char* part) {
+    return std::ranges::find(only, part) != only.end();
+  };
   Rig rig;
   std::vector<Subject> subjects = {{"csmith 5", Made("generator://csmith-v0/5", debian)},
                                    {"csmith 0", Made("generator://csmith-v0/0", debian)}};
   if (!debian.empty()) {
-    for (const char* name : {"gsm", "bzip2"}) {
+    for (const char* name : {"gsm", "bzip2", "jpeg"}) {
       subjects.push_back({name, Made(fmt::format("benchmark://debian-v0/{}", name), debian)});
     }
   }
-  for (const Subject& subject : subjects) RunRate(rig, subject, batches);
-  for (const Subject& subject : subjects) RunEnvironment(rig, subject, 4 * batches);
-  RunGreedy(rig, subjects[1]);
+  for (const Subject& subject : subjects) {
+    if (!names.empty() && std::ranges::find(names, subject.name) == names.end()) continue;
+    if (is_wanted("batches")) RunRate(rig, subject, batches);
+    if (is_wanted("environment")) RunEnvironment(rig, subject, 4 * batches);
+    if (is_wanted("prefix") && subject.name == "csmith 0") RunGreedy(rig, subject);
+  }
   return 0;
 }
 

@@ -4,16 +4,18 @@ as many evaluations, and within as many seconds. An evaluation is the state afte
 processor, of the client and of the cluster together, so that what else a machine does counts little.
 
     deploy/llvm/build_debian.py programs
-    bench/run.sh llvm_agents --programs programs --folder agents train graph 1    # and 2, 3; features, tabular
-    bench/run.sh llvm_agents --programs programs --folder agents judge            # what was trained, and the searches
+    bench/run.sh llvm_agents --llvm-programs programs --folder agents train graph 1    # and 2, 3; features, tabular
+    bench/run.sh llvm_agents --llvm-programs programs --folder agents judge            # what was trained, and the searches
     bench/run.sh llvm_agents --folder agents table --out docs/measurements/DATE-llvm_agents.jsonl --picture FILE.svg
 
 graph is GATv2 and PPO of client/python/examples/llvm_gatv2_ppo.py. features is PPO of Stable-Baselines3 over Autophase
-and the counts of the passes so far. tabular is Q-learning over the last pass and the part of the episode. All learn on
-the same programs of Csmith for as many steps.
+and the counts of the passes so far; rllib is RLlib's PPO over the same, with the same settings, in an environment of its
+own (bench/requirements-rllib.txt), so it is judged by `judge --only rllib`. tabular is Q-learning over the last pass and
+the part of the episode. All learn on the same programs of Csmith for as many steps.
 """
 
 import argparse
+import itertools
 import json
 import math
 import sys
@@ -31,9 +33,9 @@ FLAGS = graph_agent.FLAGS
 PROGRAMS = [f"benchmark://debian-v0/{name}" for name in (
     "bzip2", "ed", "expat", "gif", "gsm", "gzip", "lz4", "mad", "nettle", "speex", "yaml", "zlib")]
 EPISODE, WIDTH, SIDE_BY_SIDE = 20, 24, 4
-LEARNERS = ("graph", "features", "tabular")
-LABELS = {"graph": "GATv2 and PPO", "features": "Autophase and PPO", "tabular": "tabular Q", "random": "random search",
-          "greedy": "greedy search"}
+LEARNERS = ("graph", "features", "rllib", "tabular")
+LABELS = {"graph": "GATv2 and PPO", "features": "Autophase and PPO (SB3)", "rllib": "Autophase and PPO (RLlib)",
+          "tabular": "tabular Q", "random": "random search", "greedy": "greedy search"}
 
 
 # ---- episodes whose policy needs no graph
@@ -132,6 +134,49 @@ def feature_envs(client, programs, seed):
     return FeatureEnvs()
 
 
+def feature_env(client, programs, seeds, ended):
+    import gymnasium as gym
+
+    class FeatureEnv(gym.Env):
+        """One episode of FeatureEnvs."""
+
+        observation_space = gym.spaces.Box(-np.inf, np.inf, (FEATURES,), np.float32)
+        action_space = gym.spaces.Discrete(len(FLAGS))
+
+        def __init__(self):
+            self.walks, self.random = Walks(client, "Autophase"), np.random.default_rng(next(seeds))
+
+        def reset(self, *, seed=None, options=None):
+            self.uri, self.passes = programs[int(self.random.integers(len(programs)))], []
+            (found,) = self.walks.evaluate([(self.uri, [])])
+            self.sizes = [found[TOTAL_INSTS]]
+            self.seen = features_of(found, found[TOTAL_INSTS], [])
+            return self.seen, {}
+
+        def step(self, action):
+            self.passes.append(int(action))
+            (found,) = self.walks.evaluate([(self.uri, self.passes)])
+            reward = 0.0
+            if found is not None:
+                reward = math.log(max(self.sizes[-1], 1) / max(found[TOTAL_INSTS], 1))
+                self.sizes.append(found[TOTAL_INSTS])
+                self.seen = features_of(found, self.sizes[0], self.passes)
+            over = found is None or len(self.passes) == EPISODE
+            if over:
+                ended.append((self.uri, min(self.sizes)))
+            return self.seen, reward, over, False, {}
+
+    return FeatureEnv()
+
+
+# RLlib pickles what it is given, but for what a module holds.
+FOR_RLLIB = {}
+
+
+def feature_env_for_rllib(_):
+    return feature_env(**FOR_RLLIB)
+
+
 class TabularQ:
     """The state is the last pass and the fifth of the episode."""
 
@@ -221,6 +266,40 @@ def train_features(cluster, client, oz, seed, steps, path):
     return curve.rows
 
 
+def train_rllib(cluster, client, oz, seed, steps, path):
+    """Environment and learner are in this process; what Ray's own processes take is not counted."""
+    import llvm_agents
+    import ray
+    import torch
+    from ray.rllib.algorithms.ppo import PPOConfig
+    from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+    from ray.tune.registry import register_env
+    torch.set_num_threads(1)
+    ended = []
+    llvm_agents.FOR_RLLIB.update(client=client, programs=list(oz), seeds=itertools.count(1_000 * seed), ended=ended)
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    register_env("passes", llvm_agents.feature_env_for_rllib)
+    agent = (PPOConfig().environment("passes")
+             .env_runners(num_env_runners=0, num_envs_per_env_runner=SIDE_BY_SIDE * 2)
+             .learners(num_learners=0, num_gpus_per_learner=0)
+             .training(lr=5e-4, gamma=1.0, lambda_=0.95, clip_param=0.2, entropy_coeff=0.01, vf_loss_coeff=0.5,
+                       vf_clip_param=math.inf, use_kl_loss=False, grad_clip=0.5, train_batch_size_per_learner=WIDTH * 25,
+                       minibatch_size=100, num_epochs=4)
+             .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[64, 64], fcnet_activation="tanh",
+                                                        vf_share_layers=False))
+             .debugging(seed=seed).build_algo())
+    curve, done = Curve(cluster, oz), 0
+    while done < steps:
+        done = int(agent.train()["num_env_steps_sampled_lifetime"])
+        if ended:
+            curve.add(done, ended)
+            ended.clear()
+    agent.get_module().save_to_path(path.resolve())
+    agent.stop()
+    ray.shutdown()
+    return curve.rows
+
+
 def train_tabular(cluster, client, oz, seed, steps, path):
     programs, random, walks, agent, curve = (
         list(oz), np.random.default_rng(seed), Walks(client, "IrInstructionCount"), TabularQ(), Curve(cluster, oz))
@@ -297,7 +376,26 @@ def search_tabularly(path):
 def search_by_features(path):
     from stable_baselines3 import PPO
     agent = PPO.load(path, device="cpu")
+    return search_by_policy(lambda states: agent.predict(states, deterministic=False)[0])
 
+
+def search_by_rllib(path):
+    import torch
+    from ray.rllib.core.columns import Columns
+    from ray.rllib.core.rl_module.rl_module import RLModule
+    torch.set_num_threads(1)
+    module = RLModule.from_checkpoint(path.resolve())
+
+    def actions(states):
+        with torch.no_grad():
+            said = module.forward_exploration({Columns.OBS: torch.from_numpy(states)})
+        return torch.distributions.Categorical(logits=said[Columns.ACTION_DIST_INPUTS]).sample().numpy()
+
+    return search_by_policy(actions)
+
+
+def search_by_policy(actions):
+    """``actions`` of one state each: what the policy draws."""
     def search(client, uri, meter, random):
         walks = Walks(client, "Autophase")
         (start,) = walks.evaluate([(uri, [])])
@@ -305,7 +403,7 @@ def search_by_features(path):
             passes, seen = [[] for _ in range(SIDE_BY_SIDE)], [start] * SIDE_BY_SIDE
             for _ in range(EPISODE):
                 states = np.stack([features_of(each, start[TOTAL_INSTS], done) for each, done in zip(seen, passes)])
-                for done, action in zip(passes, agent.predict(states, deterministic=False)[0]):
+                for done, action in zip(passes, actions(states)):
                     done.append(int(action))
                 found = walks.evaluate([(uri, done) for done in passes])
                 going = [place for place, each in enumerate(found) if each is not None]
@@ -344,21 +442,33 @@ def search_by_graph(path):
     return search
 
 
-SEARCHES = {"graph": search_by_graph, "features": search_by_features, "tabular": search_tabularly}
+SEARCHES = {"graph": search_by_graph, "features": search_by_features, "rllib": search_by_rllib,
+            "tabular": search_tabularly}
+
+
+def trained_search(method, path):
+    """None: its packages are not here."""
+    try:
+        return SEARCHES[method](path)
+    except ModuleNotFoundError as error:
+        print(f"WITHOUT {LABELS[method]}, {path}: {error}; `judge --only {method}` installs them", flush=True)
+        return None
 
 
 def judge(arguments):
     runs = [("random", seed, search_randomly) for seed in (1, 2, 3)] + [("greedy", 1, search_greedily)]
     for method in LEARNERS:
-        runs += [(method, seed, SEARCHES[method](path)) for seed in (1, 2, 3)
+        runs += [(method, seed, path) for seed in (1, 2, 3)
                  for path in sorted(arguments.folder.glob(f"{method}-{seed}.*")) if path.suffix != ".json"]
     for method, seed, search in runs:
         out = arguments.folder / f"judged-{method}-{seed}.json"
         if out.exists() or arguments.only not in (None, method):
             continue
+        if method in LEARNERS and (search := trained_search(method, search)) is None:
+            continue
         rows = []
         # A new cluster has no stored answers of the searches before.
-        cluster = loopfleet.LocalCluster(llvm_programs=arguments.programs, leave_timing_cores=False)
+        cluster = loopfleet.LocalCluster(llvm_programs=arguments.llvm_programs, leave_timing_cores=False)
         with cluster, cluster.client(silence_limit=600.0) as client:
             sizes = {name: graph_agent.sizes_of(client, PROGRAMS, observe=name) for name in (
                 "IrInstructionCount", "IrInstructionCountO3", "IrInstructionCountOz")}
@@ -446,7 +556,7 @@ def draw(judged, trained, arguments):
     matplotlib.use("Agg")
     from matplotlib import pyplot
     figure, (learning, by_evaluations, by_seconds) = pyplot.subplots(1, 3, figsize=(12, 3.8))
-    colours = dict(zip(LABELS, ("C0", "C1", "C2", "C3", "C4")))
+    colours = {method: f"C{place}" for place, method in enumerate(LABELS)}
     for name, curve in trained.items():
         method = name.partition("-")[0]
         smooth = [float(np.mean([row["oz_ratio"] for row in curve[max(0, place - 4):place + 1]]))
@@ -470,8 +580,10 @@ def draw(judged, trained, arguments):
 def train(arguments):
     arguments.folder.mkdir(parents=True, exist_ok=True)
     name = f"{arguments.method}-{arguments.seed}"
-    how = {"graph": train_graph, "features": train_features, "tabular": train_tabular}[arguments.method]
-    path = arguments.folder / {"graph": name, "features": f"{name}.zip", "tabular": f"{name}.npy"}[arguments.method]
+    how = {"graph": train_graph, "features": train_features, "rllib": train_rllib,
+           "tabular": train_tabular}[arguments.method]
+    path = arguments.folder / {"graph": name, "features": f"{name}.zip", "rllib": f"{name}.module",
+                               "tabular": f"{name}.npy"}[arguments.method]
     oz = training_programs(arguments)
     cluster = loopfleet.LocalCluster(leave_timing_cores=False)
     with cluster, cluster.client(silence_limit=600.0) as client:
@@ -481,7 +593,7 @@ def train(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", help="the folder that deploy/llvm/build_debian.py made")
+    parser.add_argument("--llvm-programs", help="the folder that deploy/llvm/build_debian.py made")
     parser.add_argument("--folder", type=Path, required=True, help="keeps agents and runs; a command goes on where it was")
     parser.add_argument("--steps", type=int, default=24_000, help="of each training")
     parser.add_argument("--evaluations", type=int, default=80, help="of a search of one program")

@@ -107,7 +107,7 @@ def run_mutations(client, arguments, programs):
     for seed in range(arguments.first, arguments.first + arguments.mutations):
         data = b"BC\xC0\xDE" + mutated(original, seed)[4:]
         scratch.write_bytes(data)
-        added = subprocess.run([loopfleet.local_cluster.find_program(), "llvm", "add", scratch, "--programs", programs],
+        added = subprocess.run([loopfleet.local_cluster.find_program(), "llvm", "add", scratch, "--llvm-programs", programs],
                                capture_output=True, text=True, check=True)
         jobs.append({"benchmark": added.stdout.strip(), "passes": ["-mem2reg", "-gvn"]})
 

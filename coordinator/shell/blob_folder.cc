@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
+#include <iterator>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPart = ".part";
+constexpr std::string_view kOf = ".of-";
 constexpr std::size_t kNameLength = 64;
 
 std::uint64_t Blocks(std::uint64_t size) {
@@ -36,6 +37,16 @@ bool IsOurs(std::string_view name) {
 }
 
 bool IsWhole(std::string_view name) { return !name.ends_with(kPart); }
+
+std::string_view HashIn(std::string_view name) { return name.substr(0, kNameLength); }
+
+// The client that the name of a mark tells.
+std::optional<Uuid> ClientIn(std::string_view name) {
+  if (name.size() < kNameLength || !IsOurs(HashIn(name))) return std::nullopt;
+  name.remove_prefix(kNameLength);
+  if (!name.starts_with(kOf)) return std::nullopt;
+  return Uuid::Parse(name.substr(kOf.size()));
+}
 
 Error SystemError(const fs::path& path, std::string_view what) {
   const int code = errno;
@@ -72,38 +83,54 @@ Failure StorageFailure(const Error& error) {
 
 }  // namespace
 
-Result<BlobFolder> BlobFolder::Open(fs::path folder, std::uint64_t max_bytes) {
+Result<BlobFolder> BlobFolder::Open(fs::path folder, const Bounds& bounds) {
   std::error_code error;
   const bool is_there = fs::exists(folder, error);
-  BlobFolder blobs(std::move(folder), max_bytes);
+  BlobFolder blobs(std::move(folder), bounds);
   if (is_there) LF_TRY_VOID(blobs.Scan());
-  blobs.MakeRoom(0, "");
+  blobs.RemoveUnused(0, "");
   return blobs;
 }
 
 Status BlobFolder::Scan() {
   std::error_code error;
-  std::vector<std::pair<fs::file_time_type, std::string>> found;
+  std::vector<std::pair<Time, Files::iterator>> found;
+  std::vector<std::pair<std::string, Uuid>> marks;
   for (fs::directory_iterator entry(folder_, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().native();
     std::error_code gone;
+    if (const auto client = ClientIn(name)) marks.emplace_back(HashIn(name), *client);
     if (!IsOurs(name) || !entry->is_regular_file(gone)) continue;
-    files_[name].size = entry->file_size(gone);
-    bytes_ += Blocks(files_[name].size);
+    const auto file = files_.try_emplace(name).first;
+    file->second.size = entry->file_size(gone);
     programs_ += IsWhole(name) ? 1 : 0;
-    found.emplace_back(entry->last_write_time(gone), name);
+    found.emplace_back(entry->last_write_time(gone), file);
   }
   if (error) {
     return Fail(ErrorKind::kInvalid,
                 fmt::format("the folder of programs '{}': {}", folder_.native(), error.message()));
   }
-  std::ranges::sort(found);
-  for (const auto& [time, name] : found) files_[name].last_use = ++uses_;
+  for (const auto& [hash, client] : marks) {
+    const auto whole = files_.find(hash);
+    const auto file = whole != files_.end() ? whole : files_.find(hash + std::string(kPart));
+    if (file != files_.end() && file->second.client.is_nil()) {
+      file->second.client = client;
+    } else {
+      fs::remove(Mark(hash, client), error);
+    }
+  }
+  std::ranges::sort(found, {}, [](const auto& each) { return each.first; });
+  for (const auto& [time, file] : found) {
+    file->second.last_use = ++uses_;
+    file->second.used_at = time;
+    Count(file);
+  }
   return {};
 }
 
-std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& piece) {
+std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& piece,
+                                                      const Uuid& client) {
   if (const auto whole = files_.find(piece.sha256); whole != files_.end()) {
     const Result<bool> is_sound = Verify(whole);
     if (!is_sound) return std::unexpected(StorageFailure(is_sound.error()));
@@ -118,19 +145,29 @@ std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& pie
     return piece.total;
   }
   const std::string name = piece.sha256 + std::string(kPart);
-  const auto part = files_.find(name);
-  std::uint64_t held = part == files_.end() ? 0 : part->second.size;
-  if (held > piece.total) {  // of a sender that lied
+  auto part = files_.find(name);
+  if (part != files_.end() && part->second.size > piece.total) {  // of a sender that lied
     Remove(part);
-    held = 0;
+    part = files_.end();
   }
+  std::uint64_t held = part == files_.end() ? 0 : part->second.size;
   if (held < piece.total) {
     if (piece.offset != held || piece.bytes.empty()) return held;
-    if (!MakeRoom(Blocks(held + piece.bytes.size()) - Blocks(held), name)) {
-      return std::unexpected(Failure{.code = FailureCode::kStorageFull,
-                                     .message = "the folder of programs is too small"});
+    if (const Status made = MakeFolder(); !made) {
+      return std::unexpected(StorageFailure(made.error()));
     }
-    if (const Status written = Append(name, piece.bytes); !written) {
+    const std::uint64_t after = Blocks(held + piece.bytes.size());
+    const bool is_own = part != files_.end() && part->second.client == client;
+    if (auto full =
+            MakeRoom(after - Blocks(held), after - (is_own ? Blocks(held) : 0), client, name)) {
+      return std::unexpected(*std::move(full));
+    }
+    if (part == files_.end()) {
+      part = files_.try_emplace(name, File{.last_use = ++uses_}).first;
+      Count(part);
+    }
+    Assign(part, client);
+    if (const Status written = Append(part, piece.bytes); !written) {
       return std::unexpected(StorageFailure(written.error()));
     }
     held += piece.bytes.size();
@@ -139,6 +176,7 @@ std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& pie
 }
 
 Status BlobFolder::MakeFolder() {
+  if (!files_.empty()) return {};
   std::error_code error;
   const bool is_new = fs::create_directories(folder_, error);
   if (!error && is_new) fs::permissions(folder_, fs::perms::owner_all, error);
@@ -147,30 +185,73 @@ Status BlobFolder::MakeFolder() {
               fmt::format("cannot make '{}': {}", folder_.native(), error.message()));
 }
 
-Status BlobFolder::Append(const std::string& name, std::string_view bytes) {
-  if (files_.empty()) LF_TRY_VOID(MakeFolder());
-  const fs::path path = folder_ / name;
+void BlobFolder::Count(Files::iterator file) {
+  const std::uint64_t bytes = Blocks(file->second.size);
+  bytes_ += bytes;
+  by_use_.emplace(file->second.last_use, file);
+  Share& share = shares_[file->second.client];
+  share.bytes += bytes;
+  share.files.emplace(file->second.last_use, file);
+}
+
+void BlobFolder::Uncount(Files::iterator file) {
+  const std::uint64_t bytes = Blocks(file->second.size);
+  bytes_ -= bytes;
+  by_use_.erase(file->second.last_use);
+  const auto share = shares_.find(file->second.client);
+  share->second.bytes -= bytes;
+  share->second.files.erase(file->second.last_use);
+  if (share->second.files.empty()) shares_.erase(share);
+}
+
+void BlobFolder::Use(Files::iterator file, Time now) {
+  Uncount(file);
+  file->second.last_use = ++uses_;
+  file->second.used_at = now;
+  Count(file);
+}
+
+void BlobFolder::Resize(Files::iterator file, std::uint64_t size) {
+  Uncount(file);
+  file->second.size = size;
+  Count(file);
+}
+
+// Without its mark, a file counts for nobody after a restart.
+void BlobFolder::Assign(Files::iterator file, const Uuid& client) {
+  if (file->second.client == client) return;
+  const std::string_view hash = HashIn(file->first);
+  const UniqueFd made(
+      ::open(Mark(hash, client).c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  std::error_code ignored;
+  fs::remove(Mark(hash, file->second.client), ignored);
+  Uncount(file);
+  file->second.client = client;
+  Count(file);
+}
+
+fs::path BlobFolder::Mark(std::string_view hash, const Uuid& client) const {
+  return folder_ / fmt::format("{}{}{}", hash, kOf, client.ToString());
+}
+
+Status BlobFolder::Append(Files::iterator file, std::string_view bytes) {
+  const fs::path path = folder_ / file->first;
   const UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return std::unexpected(SystemError(path, "open"));
-  File& file = files_[name];
+  Use(file, Time::clock::now());
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       Error error = SystemError(path, "write");
       struct stat facts{};
-      bytes_ -= Blocks(file.size);
-      file.size = ::fstat(fd.get(), &facts) == 0 ? static_cast<std::uint64_t>(facts.st_size) : 0;
-      bytes_ += Blocks(file.size);
+      Resize(file, ::fstat(fd.get(), &facts) == 0 ? static_cast<std::uint64_t>(facts.st_size) : 0);
       return std::unexpected(std::move(error));
     }
-    bytes_ -= Blocks(file.size);
-    file.size += static_cast<std::uint64_t>(written);
-    bytes_ += Blocks(file.size);
+    Resize(file, file->second.size + static_cast<std::uint64_t>(written));
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
-  file.last_use = ++uses_;
   return {};
 }
 
@@ -191,16 +272,18 @@ std::expected<std::uint64_t, Failure> BlobFolder::Complete(const std::string& na
   if (!fd || ::fsync(fd.get()) != 0 || ::rename(path.c_str(), (folder_ / name).c_str()) != 0) {
     return std::unexpected(StorageFailure(SystemError(path, "complete")));
   }
-  File file = part->second;
   std::error_code unknown;
-  file.verified = fs::last_write_time(folder_ / name, unknown);
+  part->second.verified = fs::last_write_time(folder_ / name, unknown);
+  Uncount(part);
+  const auto whole = files_.emplace(name, part->second).first;
   files_.erase(part);
-  Touch(files_.emplace(name, file).first);
+  Count(whole);
+  Touch(whole);
   ++programs_;
   if (const Status synced = SyncFolder(folder_); !synced) {
     return std::unexpected(StorageFailure(synced.error()));
   }
-  return file.size;
+  return whole->second.size;
 }
 
 Result<bool> BlobFolder::Verify(Files::iterator file) {
@@ -236,33 +319,66 @@ Result<wire::BlobPiece> BlobFolder::Get(const wire::BlobWanted& wanted) {
 }
 
 void BlobFolder::Touch(Files::iterator file) {
-  file->second.last_use = ++uses_;
+  const Time now = Time::clock::now();
+  Use(file, now);
   const fs::path path = folder_ / file->first;
   std::error_code ignored;  // then it counts as older after a restart
-  fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
+  fs::last_write_time(path, now, ignored);
   if (file->second.verified) file->second.verified = fs::last_write_time(path, ignored);
 }
 
 void BlobFolder::Remove(Files::iterator file) {
   std::error_code ignored;  // it is found again at the next start
   fs::remove(folder_ / file->first, ignored);
-  bytes_ -= Blocks(file->second.size);
+  fs::remove(Mark(HashIn(file->first), file->second.client), ignored);
+  Uncount(file);
   programs_ -= IsWhole(file->first) ? 1 : 0;
   files_.erase(file);
 }
 
-bool BlobFolder::MakeRoom(std::uint64_t bytes, const std::string& keep) {
-  while (bytes_ + bytes > max_bytes_) {
-    auto oldest = files_.end();
-    for (auto file = files_.begin(); file != files_.end(); ++file) {
-      if (file->first == keep) continue;
-      if (oldest == files_.end() || file->second.last_use < oldest->second.last_use) oldest = file;
+std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, std::uint64_t bytes_of_client,
+                                            const Uuid& client, const std::string& keep) {
+  std::error_code unknown;
+  const fs::space_info disk = fs::space(folder_, unknown);
+  if (!unknown && disk.available < bytes + bounds_.free_bytes) {
+    return Failure{
+        .code = FailureCode::kStorageFull,
+        .message = fmt::format("the disk of '{}' has {} bytes free; programs leave {} of it",
+                               folder_.native(), disk.available, bounds_.free_bytes)};
+  }
+  for (auto share = shares_.find(client);
+       share != shares_.end() && share->second.bytes + bytes_of_client > bounds_.bytes_per_client;
+       share = shares_.find(client)) {
+    const ByUse::iterator oldest = LongestUnused(share->second.files, keep);
+    if (oldest == share->second.files.end() ||
+        Time::clock::now() - oldest->second->second.used_at < bounds_.in_use) {
+      return Failure{.code = FailureCode::kQuotaExceeded,
+                     .message = fmt::format(
+                         "the programs of this client take {} bytes (limit {}, "
+                         "--uploads-size-per-client), and each was used within the last {} s",
+                         share->second.bytes, bounds_.bytes_per_client, bounds_.in_use.count())};
     }
-    if (oldest == files_.end()) return false;
     ++removed_;
-    Remove(oldest);
+    Remove(oldest->second);
+  }
+  if (RemoveUnused(bytes, keep)) return std::nullopt;
+  return Failure{.code = FailureCode::kStorageFull,
+                 .message = "the folder of programs is too small (--uploads-size)"};
+}
+
+bool BlobFolder::RemoveUnused(std::uint64_t bytes, const std::string& keep) {
+  while (bytes_ + bytes > bounds_.bytes) {
+    const ByUse::iterator oldest = LongestUnused(by_use_, keep);
+    if (oldest == by_use_.end()) return false;
+    ++removed_;
+    Remove(oldest->second);
   }
   return true;
+}
+
+BlobFolder::ByUse::iterator BlobFolder::LongestUnused(ByUse& files, const std::string& keep) {
+  const auto first = files.begin();
+  return first != files.end() && first->second->first == keep ? std::next(first) : first;
 }
 
 }  // namespace loopfleet::coordinator

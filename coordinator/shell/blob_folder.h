@@ -2,9 +2,11 @@
 // BlobFolder: the programs' bitcode that clients sent, in a folder, each file named by the SHA-256
 // of its bytes. A program comes in pieces, in order, into HASH.part, which becomes HASH once it is
 // whole, its hash is right and it is on disk. So a restart in the middle loses nothing, and no
-// reader sees a part. Beyond the bound the longest unused files are removed. Only hashes bytes:
-// bitcode is hostile. One thread.
+// reader sees a part. Beyond a bound the longest unused files are removed. A file counts for the
+// client that sent its last piece, which the empty file HASH.of-CLIENT tells after a restart. Only
+// hashes bytes: bitcode is hostile. One thread.
 
+#include <chrono>
 #include <cstdint>
 #include <expected>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include <string>
 
 #include "common/base/result.h"
+#include "common/base/uuid.h"
 #include "common/job/failure.h"
 #include "common/wire/message.h"
 
@@ -20,14 +23,22 @@ namespace loopfleet::coordinator {
 
 class BlobFolder {
  public:
-  // The folder is made when the first program comes. `max_bytes`: of all files, each counted in
-  // blocks of 4 KiB; at least twice a program.
-  static Result<BlobFolder> Open(std::filesystem::path folder, std::uint64_t max_bytes);
+  // Sizes of files are counted in blocks of 4 KiB.
+  struct Bounds {
+    std::uint64_t bytes = std::uint64_t{1} << 30;               // of all; at least twice a program
+    std::uint64_t bytes_per_client = std::uint64_t{256} << 20;  // likewise
+    std::uint64_t free_bytes = std::uint64_t{64} << 20;         // that programs leave of the disk
+    // After its last use a file stays for so long, if only its own client wants room.
+    std::chrono::seconds in_use{300};
+  };
+  // The folder is made when the first program comes.
+  static Result<BlobFolder> Open(std::filesystem::path folder, const Bounds& bounds);
 
   // How much of the program is held afterwards. A piece that does not begin there is not kept.
   // INVALID_BENCHMARK: the whole has another hash, and is gone; or the named program has another
-  // size, and stays. STORAGE_FULL: the disk is full, or fails.
-  std::expected<std::uint64_t, Failure> Put(const wire::BlobPiece& piece);
+  // size, and stays. QUOTA_EXCEEDED: the client's files, all in use, leave no room. STORAGE_FULL:
+  // the disk is full, or fails.
+  std::expected<std::uint64_t, Failure> Put(const wire::BlobPiece& piece, const Uuid& client);
   // `total` 0: there is no such program, or its file was damaged and is gone. kSystem: the file
   // cannot be read now, and stays.
   Result<wire::BlobPiece> Get(const wire::BlobWanted& wanted);
@@ -38,32 +49,53 @@ class BlobFolder {
   std::uint64_t damaged() const { return damaged_; }  // files with another hash than their name
 
  private:
+  using Time = std::filesystem::file_time_type;
   struct File {
     std::uint64_t size = 0;
-    std::uint64_t last_use = 0;
+    std::uint64_t last_use = 0;  // a number; no two files have the same
+    Time used_at{};
+    Uuid client{};  // nil: unknown
     // When it was last written, as of the last time that its hash was right in this process.
-    std::optional<std::filesystem::file_time_type> verified;
+    std::optional<Time> verified{};
   };
-  using Files = std::map<std::string, File>;  // by file name
+  using Files = std::map<std::string, File>;               // by file name
+  using ByUse = std::map<std::uint64_t, Files::iterator>;  // the longest unused first
+  struct Share {
+    std::uint64_t bytes = 0;
+    ByUse files;
+  };
 
-  BlobFolder(std::filesystem::path folder, std::uint64_t max_bytes)
-      : folder_(std::move(folder)), max_bytes_(max_bytes) {}
+  BlobFolder(std::filesystem::path folder, const Bounds& bounds)
+      : folder_(std::move(folder)), bounds_(bounds) {}
 
   Status Scan();
   Status MakeFolder();
-  Status Append(const std::string& name, std::string_view bytes);
+  Status Append(Files::iterator file, std::string_view bytes);
   std::expected<std::uint64_t, Failure> Complete(const std::string& name);
+  // A file is counted under its size, use and client, so each changes in between.
+  void Count(Files::iterator file);
+  void Uncount(Files::iterator file);
+  void Use(Files::iterator file, Time now);
+  void Resize(Files::iterator file, std::uint64_t size);
+  void Assign(Files::iterator file, const Uuid& client);
+  std::filesystem::path Mark(std::string_view hash, const Uuid& client) const;
   // Notes the use on disk, too, so that it counts after a restart.
   void Touch(Files::iterator file);
   void Remove(Files::iterator file);
   // False: it is damaged, and gone.
   Result<bool> Verify(Files::iterator file);
+  // Room for so much more in `keep`, of which `bytes_of_client` are new to the client.
+  std::optional<Failure> MakeRoom(std::uint64_t bytes, std::uint64_t bytes_of_client,
+                                  const Uuid& client, const std::string& keep);
   // False: what is left is `keep`.
-  bool MakeRoom(std::uint64_t bytes, const std::string& keep);
+  bool RemoveUnused(std::uint64_t bytes, const std::string& keep);
+  static ByUse::iterator LongestUnused(ByUse& files, const std::string& keep);  // not `keep`
 
   std::filesystem::path folder_;
-  std::uint64_t max_bytes_;
+  Bounds bounds_;
   Files files_;
+  ByUse by_use_;
+  std::map<Uuid, Share> shares_;  // of clients with files
   std::size_t programs_ = 0;
   std::uint64_t bytes_ = 0;  // of all files, in blocks
   std::uint64_t uses_ = 0;

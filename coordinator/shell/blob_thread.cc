@@ -52,7 +52,7 @@ void BlobThread::Run() {
 }
 
 std::optional<Effect> BlobThread::Do(const KeepBlob& keep) {
-  const auto held = folder_.Put(keep.piece);
+  const auto held = folder_.Put(keep.piece, keep.client);
   metrics_.ProgramReceived(keep.piece.bytes.size());
   ReplyToClient reply{.peer = keep.peer, .number = keep.number, .message = {}};
   if (held) {

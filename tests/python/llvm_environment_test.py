@@ -1,12 +1,15 @@
 """loopfleet/LLVM-v0 and its variants on a real cluster."""
 
+import copy
 import math
+import subprocess
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 from loopfleet import compiler_gym, envs
+from loopfleet.compiler_gym.datasets import Benchmark
 
 SMALL = "benchmark://small-v0/qsort"
 
@@ -174,3 +177,67 @@ def test_loops_and_programs_have_environments_of_their_own(client):
         env.reset(options={"benchmark": "benchmark://mm-v0/mm64_64_64"})
     with pytest.raises(LookupError, match="nearest: benchmark://small-v0"):
         env.reset(options={"benchmark": "benchmark://smal-v0/qsort"})
+
+
+@pytest.fixture(scope="module")
+def square(tmp_path_factory):
+    path = tmp_path_factory.mktemp("program") / "a square.bc"
+    subprocess.run(["clang-19", "-O1", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-x", "c", "-", "-o", path],
+                   input=b"int square_of(int x) { int y = x; return y * y; }", check=True)
+    return path
+
+
+def test_bitcode_in_a_file_is_a_benchmark_as_in_compiler_gym(client, square):
+    benchmark = Benchmark.from_file("benchmark://mine-v0/square", square)
+    assert benchmark.uri == "benchmark://mine-v0/square" and benchmark.startswith("bitcode://sha256/")
+    assert Benchmark.from_file_contents("benchmark://mine-v0/other", square.read_bytes()) == benchmark
+    copied = copy.deepcopy(benchmark)
+    assert (copied, copied.bitcode, copied.uri) == (benchmark, benchmark.bitcode, benchmark.uri)
+    env = compiler_gym.make("llvm-v0", benchmark=benchmark, reward_space="IrInstructionCount", client=client)
+    env.reset()
+    small = env.observation["IrInstructionCount"]
+    assert small < 20 and small - env.step(env.action_space["-mem2reg"])[1] == 2
+    env.benchmark = SMALL
+    assert env.benchmark.uri == benchmark.uri, "the episode goes on"
+    env.step(env.action_space["-dce"])
+    state = env.state
+    env.reset()
+    assert env.benchmark == SMALL and env.observation["IrInstructionCount"] > 20
+    env.benchmark = benchmark
+    env.reset()
+    assert env.observation["IrInstructionCount"] == small
+    env.reset(benchmark=f"file://{str(square).replace(' ', '%20')}")
+    assert env.state.benchmark == benchmark and env.observation["IrInstructionCount"] == small
+    env.apply(state)
+    assert env.observation["IrInstructionCount"] == 2
+    vector = gym.make_vec("loopfleet/LLVM-v0", num_envs=2, vectorization_mode="vector_entry_point",
+                          observation_space="IrInstructionCount", client=client)
+    observations, _ = vector.reset(options={"benchmark": [benchmark, SMALL]})
+    assert observations[0] == small < observations[1]
+
+
+def test_each_reset_makes_sure_that_the_coordinator_has_the_program(client, square, monkeypatch):
+    sent = []
+    add = client.add_program
+    monkeypatch.setattr(client, "add_program", lambda *given, **named: sent.append(given) or add(*given, **named))
+    env = gym.make("loopfleet/LLVM-v0", benchmark=Benchmark.from_file("mine://square", square), client=client)
+    assert sent == []
+    env.reset()
+    env.step(0)
+    env.reset()
+    env.reset(options={"benchmark": SMALL})
+    assert sent == [(square.read_bytes(),)] * 2
+
+
+def test_a_file_without_bitcode_is_no_benchmark(client, tmp_path):
+    text = tmp_path / "text.bc"
+    text.write_text("define void @f()")
+    with pytest.raises(ValueError, match="no LLVM bitcode"):
+        Benchmark.from_file("benchmark://mine-v0/text", text)
+    with pytest.raises(ValueError, match="'square' is no URI; such as benchmark://mine-v0/square"):
+        Benchmark.from_file_contents("square", b"BC\xc0\xde")
+    with pytest.raises(FileNotFoundError):
+        Benchmark.from_file("benchmark://mine-v0/none", tmp_path / "none.bc")
+    with pytest.raises(LookupError, match="is a program for LLVM passes"):
+        gym.make("loopfleet/LoopTune-v0", client=client).reset(
+            options={"benchmark": Benchmark.from_file_contents("benchmark://mine-v0/x", b"BC\xc0\xde")})

@@ -65,7 +65,7 @@ def test_another_output_comes_with_the_shortest_sequence(tmp_path, monkeypatch):
     source = tmp_path / "overflow.bc"
     source.write_bytes(bitcode(OVERFLOWS))
     programs = tmp_path / "programs"
-    command = [loopfleet.local_cluster.find_program(), "llvm", "add", str(source), "--programs", str(programs)]
+    command = [loopfleet.local_cluster.find_program(), "llvm", "add", str(source), "--llvm-programs", str(programs)]
     uri = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     with loopfleet.LocalCluster(llvm_programs=programs) as cluster, cluster.client() as client:
         found = check_semantics(client, uri, ["-dce", "-mem2reg", "-simplifycfg", "-instsimplify", "-adce", "-dce"])

@@ -85,8 +85,9 @@ std::optional<PassHeads::Result> PassHeads::RunOnNew(const Program& program, con
                                                      Instant deadline) {
   if (episode.passes.empty()) return std::nullopt;
   const std::span<const std::string> before(episode.passes.data(), episode.passes.size() - 1);
-  const bool continues =
-      std::ranges::find(seen_, KeyOf(program.facts.module_hash, before)) != seen_.end();
+  // The first pass of all may begin an environment's episode; a walk costs about as much as a head.
+  const bool continues = before.empty() || std::ranges::find(seen_, KeyOf(program.facts.module_hash,
+                                                                          before)) != seen_.end();
   if (!continues || !CanObserve(episode, 0, program.baselines) ||
       !MakeRoom(program.facts.instruction_count)) {
     return std::nullopt;

@@ -38,7 +38,8 @@ class PassHeads {
   // nullopt: no head holds a prefix of the episode, or it failed.
   std::optional<Result> Run(const std::shared_ptr<const std::string>& bitcode,
                             const Episode& episode, Instant deadline);
-  // Makes a head for an episode of which all but the last pass was seen a short time ago.
+  // Makes a head for an episode of one pass, or one of which all but the last pass was seen a short
+  // time ago.
   std::optional<Result> RunOnNew(const Program& program, const Episode& episode, Instant deadline);
   void Saw(const LoadedReply& program, const Episode& episode);
 

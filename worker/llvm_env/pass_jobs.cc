@@ -26,8 +26,6 @@ constexpr std::size_t kProgramsKept = 64;
 constexpr std::size_t kProgramBytesKept = std::size_t{256} << 20;
 // A batch that takes longer is ended, and each of its jobs without an answer is run alone.
 constexpr std::chrono::minutes kBatchLimit{2};
-// After so long without a job no state is kept for the next one.
-constexpr std::chrono::seconds kHeadsIdle{30};
 
 struct ToObservedValue {
   ObservedValue operator()(std::int64_t number) const { return static_cast<double>(number); }
@@ -74,8 +72,9 @@ Episode EpisodeOf(const PassJob& job) {
 
 }  // namespace
 
-PassJobs::PassJobs(JobKind::Parts parts, ProgramSource::Options programs)
+PassJobs::PassJobs(JobKind::Parts parts, ProgramSource::Options programs, Nanos heads_idle)
     : parts_(std::move(parts)),
+      heads_idle_(heads_idle),
       fetch_({}, parts_.on_output),
       source_(std::move(programs)),
       process_(parts_.fork_server, {.batch_limit = kBatchLimit}, parts_.on_restart),
@@ -94,7 +93,7 @@ bool PassJobs::Accept(wire::Lease lease) {
 
 void PassJobs::Loop() {
   for (;;) {
-    if (!leases_.AwaitNext(kHeadsIdle)) process_.DropHeads();
+    if (!leases_.AwaitNext(heads_idle_)) process_.DropHeads();
     auto next = leases_.Next();
     if (!next) return;
     const looptree::Source program = next->lease.spec.source;

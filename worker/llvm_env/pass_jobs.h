@@ -3,6 +3,7 @@
 // passes that they begin with alike run once (prefix_tree.h). One that fails in company is run
 // again alone: its failure is its own. One thread; nothing is timed.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -11,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/job/pass_job.h"
 #include "worker/coordinator_link/lease_book.h"
 #include "worker/coordinator_link/program_fetch.h"
@@ -22,7 +24,9 @@ namespace loopfleet::worker {
 
 class PassJobs final : public LeaseRunner {
  public:
-  PassJobs(JobKind::Parts parts, ProgramSource::Options programs);
+  // After `heads_idle` without a job no state is kept for the next one.
+  PassJobs(JobKind::Parts parts, ProgramSource::Options programs,
+           Nanos heads_idle = std::chrono::seconds(30));
   ~PassJobs() override;  // waits for the batch in progress
 
   bool Accept(wire::Lease lease) override;
@@ -59,6 +63,7 @@ class PassJobs final : public LeaseRunner {
   void Finish(Work work, Nanos took);
 
   JobKind::Parts parts_;
+  const Nanos heads_idle_;
   ProgramFetch fetch_;
   const ProgramSource source_;
   PassProcess process_;

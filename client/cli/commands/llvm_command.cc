@@ -99,13 +99,12 @@ void AddLlvmCommands(CommandLine& line) {
       {.name = "add",
        .description = "Send bitcode to the coordinator and print the benchmark that it is",
        .examples = "loopfleet llvm add mine.bc\n"
-                   "loopfleet llvm add mine.bc --programs /srv/programs"},
+                   "loopfleet llvm add mine.bc --llvm-programs /srv/programs"},
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunAdd(*flags, run.settings); });
   add.add_option("file", flags->file, "bitcode of LLVM 19 or older")->required()->type_name("FILE");
-  add.add_option("--programs", flags->programs,
-                 "copy it into this folder instead, which workers have as --llvm-programs; no "
-                 "coordinator is asked")
+  add.add_option("--llvm-programs", flags->programs,
+                 "copy it into this folder of workers instead; no coordinator is asked")
       ->type_name("FOLDER");
 }
 

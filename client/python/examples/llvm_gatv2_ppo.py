@@ -5,7 +5,7 @@ greedy search at equal evaluations. An evaluation is the state after one pass.
 
     deploy/llvm/build_debian.py programs
     LOOPFLEET_BIN=build/release/bin python client/python/examples/llvm_gatv2_ppo.py \\
-        --programs programs --out docs/examples/llvm_gatv2_ppo
+        --llvm-programs programs --out docs/examples/llvm_gatv2_ppo
 
 Episodes run side by side over the fleet, and the learner takes those that have ended: a few of its
 updates lie between what an episode was begun with and what it teaches (the lag, which is recorded).
@@ -498,7 +498,7 @@ def draw(curve, results, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", help="the folder that deploy/llvm/build_debian.py made")
+    parser.add_argument("--llvm-programs", help="the folder that deploy/llvm/build_debian.py made")
     parser.add_argument("--test", nargs="+", metavar="URI", help="programs to judge on (default: debian-v0, the "
                         "smaller ones)")
     parser.add_argument("--encoder", choices=("shared", "unshared"), default="shared")
@@ -521,7 +521,7 @@ def main():
         "bzip2", "ed", "expat", "gif", "gsm", "gzip", "lz4", "mad", "nettle", "speex", "yaml", "zlib")]
     torch.manual_seed(arguments.seed)
     torch.set_num_threads(1)  # the other cores are the fleet's
-    cluster = loopfleet.LocalCluster(llvm_programs=arguments.programs, leave_timing_cores=False)
+    cluster = loopfleet.LocalCluster(llvm_programs=arguments.llvm_programs, leave_timing_cores=False)
     # A machine that does other work may keep the coordinator waiting; a training should outlast that.
     with cluster, cluster.client(silence_limit=600.0) as client:
         if arguments.judge:

@@ -3,7 +3,6 @@ AsyncClient."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 import queue
@@ -13,13 +12,13 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one from Python 3.11 on
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._core import Job, LoopTree, Outcome, counted
 from .batch import Batch
 from .best_schedule import BestSchedule
+from .bitcode import read_bitcode, uri_of
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused, of_ticket
 from .io_thread import IoThread
@@ -227,13 +226,11 @@ class Client:
         """Sends LLVM bitcode (a file's, or bytes) to the coordinator; returns its benchmark,
         "bitcode://sha256/…". At most 16 MiB. What a broken call has sent already is not sent
         again. ValueError: it is no bitcode, or too large. Refused: INVALID_BENCHMARK, another
-        client keeps sending other bytes as this program; BUSY, others' programs take its room."""
-        bitcode = program if isinstance(program, bytes) else Path(program).read_bytes()
-        if bitcode[:4] not in (b"BC\xc0\xde", b"\xde\xc0\x17\x0b"):
-            raise ValueError("this is no LLVM bitcode; llvm-as-19 makes it from text, clang-19 -emit-llvm -c from C")
-        if len(bitcode) > _core.MAX_BLOB_BYTES:
-            raise ValueError(f"the bitcode has {len(bitcode)} bytes; at most {_core.MAX_BLOB_BYTES}")
-        sha256 = hashlib.sha256(bitcode).hexdigest()
+        client keeps sending other bytes as this program; BUSY, others' programs take its room; QUOTA_EXCEEDED,
+        this client's own do, and all are in use (docs/SECURITY.md, "Quotas")."""
+        bitcode = read_bitcode(program)
+        uri = uri_of(bitcode)
+        sha256 = uri.rpartition("/")[2]
         deadline = self._deadline(timeout)
 
         def put(offset: int, piece: bytes) -> int:
@@ -255,9 +252,9 @@ class Client:
                 setbacks += 1
             if setbacks == 3:
                 raise wrong or Refused("BUSY", "the coordinator dropped what came of the program, to make room for "
-                                       "others (--programs-size)", True)
+                                       "others (--uploads-size)", True)
             held = now_held
-        return f"bitcode://sha256/{sha256}"
+        return uri
 
     def peak_gflops(self, *, timeout: float | None = None) -> float:
         """The highest measured peak of the ready workers; 0: unknown."""

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/uuid.h"
 #include "common/fleet/fleet_model.h"
 #include "common/job/failure.h"
 #include "common/job/outcome.h"
@@ -94,6 +95,7 @@ struct AnswerCodeLookup {
 struct KeepBlob {
   PeerId peer;
   std::uint64_t number = 0;
+  Uuid client = {};  // whose allowance it counts towards
   wire::BlobPiece piece;
 };
 // Send this piece of a program's bitcode to a worker.

@@ -195,8 +195,8 @@ struct QuestionVisitor {
     if (!tx.state.clients.ClientOf(asker.peer, key)) {
       return Refuse(tx, asker, FailureCode::kUnauthenticated, "say hello first");
     }
-    tx.effects.push_back(
-        KeepBlob{.peer = asker.peer, .number = asker.number, .piece = std::move(piece)});
+    tx.effects.push_back(KeepBlob{
+        .peer = asker.peer, .number = asker.number, .client = payer, .piece = std::move(piece)});
   }
 
   void operator()(const wire::ListOutcomes& list) const { Read(list); }

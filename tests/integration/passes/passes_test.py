@@ -72,7 +72,7 @@ class PassesTest(unittest.TestCase):
         self.assertEqual(compiled.returncode, 0, compiled.stderr)
         broken = self.folder / "broken.bc"
         broken.write_bytes(made.read_bytes()[:600])  # its head is right
-        added = [fleet.run([program("loopfleet"), "llvm", "add", str(file), "--programs", str(folder)])
+        added = [fleet.run([program("loopfleet"), "llvm", "add", str(file), "--llvm-programs", str(folder)])
                  for file in (made, broken, source)]
         self.assertEqual([each.returncode for each in added], [0, 0, 1])
         self.assertIn("no LLVM bitcode", added[2].stderr)

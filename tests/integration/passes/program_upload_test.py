@@ -39,7 +39,7 @@ class UploadTest(unittest.TestCase):
     def start(self, **options):
         self.fleet = Fleet(**options)
         self.addCleanup(self.fleet.__exit__, None, None, None)
-        self.programs = pathlib.Path(f"{self.fleet.database}.programs")
+        self.programs = pathlib.Path(f"{self.fleet.database}.uploads")
         self.bitcode = compiled(self.fleet.dir)
         return self.fleet
 
@@ -180,7 +180,7 @@ class UploadTest(unittest.TestCase):
         self.assertIn("no LLVM bitcode", self.fleet.command("llvm", "add", str(path)).stderr)
 
     def test_the_longest_unused_program_makes_room(self):
-        self.start(coordinator_arguments=("--programs-size", "32MiB"))
+        self.start(coordinator_arguments=("--uploads-size", "32MiB"))
         files = [self.file(f"{seed}.bc", enlarged(self.bitcode, seed)) for seed in (10, 11, 12)]
         for path, uri in files[:2]:
             self.assertEqual(self.add(path), uri)

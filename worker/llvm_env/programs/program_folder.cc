@@ -21,7 +21,7 @@ Result<std::string> ProgramFolder::Read(const passes::DebianProgram& program) co
 
 Result<std::string> ProgramFolder::Read(const passes::BitcodeProgram& program) const {
   return ReadVerified(passes::BitcodeFile(program.sha256), program.sha256,
-                      "loopfleet llvm add FILE --programs FOLDER puts it there");
+                      "loopfleet llvm add FILE --llvm-programs FOLDER puts it there");
 }
 
 Result<std::string> ProgramFolder::ReadVerified(const std::filesystem::path& name,

@@ -3,8 +3,8 @@
 
 The environments are those of loopfleet.envs with CompilerGym's older interface: ``reset`` returns
 only the observation; ``step`` and ``multistep`` return ``(observation, reward, done, info)``.
-``.wrappers``, ``.leaderboard`` and ``.util`` have those of CompilerGym's parts that programs for
-loop_tool and LLVM use.
+``.datasets``, ``.wrappers``, ``.leaderboard`` and ``.util`` have those of CompilerGym's parts that
+programs for loop_tool and LLVM use.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _core
 from ..envs import LLVM_ENVIRONMENTS, WalkEnv
+from .datasets import Benchmark as Benchmark  # also found here
 from .envs import LlvmEnv, LoopTool, LoopTune
 
 CompilerEnv = WalkEnv

@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from typing import Any
 
 from .. import _core
 from .._core import full_uri
+from ..bitcode import read_bitcode, uri_of
 
 
 class Benchmark(str):
-    """A benchmark's URI."""
+    """A benchmark's URI. One that is made of a file holds its ``bitcode``, too, and sends it to the
+    coordinator at each reset of an environment: ``env.reset(benchmark=...)``, ``env.benchmark = ...``."""
+
+    bitcode: bytes | None = None
+    _given: str | None = None
+
+    @classmethod
+    def from_file(cls, uri: str, path: str | os.PathLike) -> Benchmark:
+        """A file of LLVM bitcode. ``uri`` is a name of the caller's, such as "benchmark://mine-v0/square"; jobs and
+        states name the program by its bytes, "bitcode://sha256/...". FileNotFoundError. ValueError: no URI, no
+        bitcode, or more than 16 MiB."""
+        return cls._of(uri, read_bitcode(path))
+
+    @classmethod
+    def from_file_contents(cls, uri: str, data: bytes) -> Benchmark:
+        """The same of the file's bytes."""
+        return cls._of(uri, read_bitcode(bytes(data)))
+
+    @classmethod
+    def _of(cls, uri: str, bitcode: bytes) -> Benchmark:
+        scheme, _, rest = uri.partition("://")
+        if not scheme or not rest.strip("/"):
+            raise ValueError(f"'{uri}' is no URI; such as benchmark://mine-v0/square")
+        benchmark = cls(uri_of(bitcode))
+        benchmark.bitcode, benchmark._given = bitcode, uri
+        return benchmark
 
     @property
     def uri(self) -> str:
-        return str(self)
+        """Its URI, or the name that it was given."""
+        return self._given or str(self)
 
     def __repr__(self) -> str:
         return str(self)

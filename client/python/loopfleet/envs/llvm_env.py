@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import gymnasium as gym
 import numpy as np
@@ -22,6 +23,7 @@ from gymnasium.vector.utils import batch_space
 
 from .. import _core, llvm_semantics
 from .._core import Outcome, full_uri
+from .datasets import Benchmark
 from .program_datasets import ProgramDatasets
 from .spaces import NamedDiscrete, NoObservation
 from .state import EnvState, ValidationResult
@@ -81,14 +83,18 @@ def _named(kind: str, name: str, known: Iterable[str]) -> str:
     return name
 
 
-def _program(benchmark: str) -> str:
-    """``benchmark``, if it may be a program's URI ("small-v0/qsort" is short for one)."""
+def _program(benchmark: str) -> Benchmark:
+    """``benchmark``, if it may be a program's URI ("small-v0/qsort" is short for one), or the program in a file."""
+    if isinstance(benchmark, Benchmark) and benchmark.bitcode is not None:
+        return benchmark
+    if benchmark.startswith("file://"):
+        return Benchmark.from_file(benchmark, unquote(urlsplit(benchmark).path))
     full = full_uri(benchmark)
     if _core.kind_of(full) != "passes":
         known = [dataset.name for dataset in ProgramDatasets()]
         raise LookupError(f"{benchmark} is no program for LLVM passes{_core.nearest(full.rpartition('/')[0], known)}; "
                           f"valid: {', '.join(known)}; loops are for loopfleet/LoopTune-v0 and loopfleet/LoopTool-v0")
-    return benchmark
+    return Benchmark(benchmark)
 
 
 class GraphSpace(gym.Space):
@@ -161,7 +167,8 @@ class _Episode:
 class LlvmEnv(gym.Env):
     """Passes over a program, one a step. See docs/LLVM.md for every argument.
 
-    ``benchmark`` is a program's URI. ``action_space``: "PassesAll" (CompilerGym's 124), "Passes19",
+    ``benchmark`` is a program's URI, that of a file of bitcode (file:///...), or a ``Benchmark.from_file``.
+    ``action_space``: "PassesAll" (CompilerGym's 124), "Passes19",
     "PassesPipelines", or a list of flags and raw texts. ``observation_space``: a name of
     ``OBSERVATIONS``, or None. ``reward_space``: a name of ``PASS_REWARDS``, or None. After a pass that
     fails (it crashes, or breaks the program) the episode is terminated, with the reward 0, or minus
@@ -186,7 +193,7 @@ class LlvmEnv(gym.Env):
         self.timeout = timeout
         self.episode_steps = episode_steps
         self.default_negates_returns = default_negates_returns
-        self.benchmark = _program(str(benchmark))
+        self._benchmark = self._next_benchmark = _program(benchmark)
         self._benchmarks = list(benchmarks) if benchmarks is not None else None
         self._client_given, self._address = client, address
         self._reward_rule = self._rule(reward_space)
@@ -236,6 +243,17 @@ class LlvmEnv(gym.Env):
         self._episode = None
 
     # ---- CompilerGym
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The program of this episode; set, that of the next one."""
+        return self._benchmark
+
+    @benchmark.setter
+    def benchmark(self, benchmark: str) -> None:
+        self._next_benchmark = _program(benchmark)
+        if self._episode is None:
+            self._benchmark = self._next_benchmark
 
     @property
     def observation(self) -> View:
@@ -359,9 +377,12 @@ class LlvmEnv(gym.Env):
         if "reward_space" in options:
             self._reward_rule = self._rule(options["reward_space"])
         if options.get("benchmark") is not None:
-            self.benchmark = _program(str(options["benchmark"]))
+            self._next_benchmark = _program(options["benchmark"])
         elif self._benchmarks is not None:
-            self.benchmark = _program(str(self._benchmarks[int(self.np_random.integers(len(self._benchmarks)))]))
+            self._next_benchmark = _program(self._benchmarks[int(self.np_random.integers(len(self._benchmarks)))])
+        self._benchmark = self._next_benchmark
+        if self._benchmark.bitcode is not None:
+            self._client().add_program(self._benchmark.bitcode, timeout=self.timeout)
 
     def _start(self, outcome: Outcome) -> None:
         if not outcome.ok:

@@ -20,6 +20,7 @@ TEST(Core, APieceOfAProgramIsKeptForAClientAndForNoStranger) {
   ASSERT_EQ(h.kept_blobs.size(), 1U);
   EXPECT_EQ(h.kept_blobs[0].peer, "c");
   EXPECT_EQ(h.kept_blobs[0].number, number);
+  EXPECT_EQ(h.kept_blobs[0].client, Named(1));
   EXPECT_EQ(h.kept_blobs[0].piece, piece);
 }
 

@@ -15,13 +15,17 @@ namespace loopfleet::coordinator {
 namespace {
 
 constexpr std::uint64_t kRoom = std::uint64_t{64} << 20;
+constexpr Uuid kAlice{.bytes = {1}};
+constexpr Uuid kBob{.bytes = {2}};
 
 class BlobFolderTest : public testing::Test {
  protected:
   const PrivateDir dir;
   const std::filesystem::path path = dir.path() / "programs";
 
-  BlobFolder Open(std::uint64_t bytes = kRoom) { return BlobFolder::Open(path, bytes).value(); }
+  BlobFolder Open(const BlobFolder::Bounds& bounds = {.bytes = kRoom}) {
+    return BlobFolder::Open(path, bounds).value();
+  }
   static wire::BlobPiece Piece(const std::string& program, std::size_t offset, std::size_t size) {
     return {.sha256 = Sha256Of(program),
             .total = program.size(),
@@ -45,13 +49,13 @@ TEST_F(BlobFolderTest, AProgramInPiecesIsReadBackInPieces) {
   const std::string program = ProgramOf(wire::kMaxBlobPieceBytes * 2 + 7, 'x');
   const std::string name = Sha256Of(program);
   BlobFolder folder = Open();
-  EXPECT_EQ(folder.Put(Piece(program, 0, 0)), 0U);
-  EXPECT_EQ(folder.Put(Piece(program, 0, 1000)), 1000U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 0), kAlice), 0U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 1000), kAlice), 1000U);
   EXPECT_EQ(folder.Get({.sha256 = name}).value().total, 0U) << "a part is no program";
-  EXPECT_EQ(folder.Put(Piece(program, 0, 1000)), 1000U) << "sent again";
-  EXPECT_EQ(folder.Put(Piece(program, 2000, 10)), 1000U) << "a gap";
-  EXPECT_EQ(folder.Put(Piece(program, 1000, program.size())), program.size());
-  EXPECT_EQ(folder.Put(Piece(program, 0, 0)), program.size());
+  EXPECT_EQ(folder.Put(Piece(program, 0, 1000), kAlice), 1000U) << "sent again";
+  EXPECT_EQ(folder.Put(Piece(program, 2000, 10), kAlice), 1000U) << "a gap";
+  EXPECT_EQ(folder.Put(Piece(program, 1000, program.size()), kAlice), program.size());
+  EXPECT_EQ(folder.Put(Piece(program, 0, 0), kAlice), program.size());
   EXPECT_EQ(folder.programs(), 1U);
   EXPECT_EQ(folder.Get({.sha256 = name}).value().bytes.size(), wire::kMaxBlobPieceBytes);
   EXPECT_EQ(Read(folder, name), program);
@@ -62,13 +66,13 @@ TEST_F(BlobFolderTest, BothPartsAndProgramsOutliveTheProcess) {
   const std::string part = ProgramOf(100, 'p');
   {
     BlobFolder folder = Open();
-    ASSERT_EQ(folder.Put(Piece(whole, 0, 100)), 100U);
-    ASSERT_EQ(folder.Put(Piece(part, 0, 60)), 60U);
+    ASSERT_EQ(folder.Put(Piece(whole, 0, 100), kAlice), 100U);
+    ASSERT_EQ(folder.Put(Piece(part, 0, 60), kAlice), 60U);
   }
   BlobFolder folder = Open();
   EXPECT_EQ(folder.programs(), 1U);
-  EXPECT_EQ(folder.Put(Piece(part, 0, 0)), 60U);
-  EXPECT_EQ(folder.Put(Piece(part, 60, 40)), 100U);
+  EXPECT_EQ(folder.Put(Piece(part, 0, 0), kAlice), 60U);
+  EXPECT_EQ(folder.Put(Piece(part, 60, 40), kAlice), 100U);
   EXPECT_EQ(Read(folder, Sha256Of(whole)), whole);
   EXPECT_EQ(Read(folder, Sha256Of(part)), part);
 }
@@ -78,16 +82,16 @@ TEST_F(BlobFolderTest, OtherBytesThanTheNameSaysAreNotKept) {
   wire::BlobPiece lie = Piece(program, 0, 50);
   lie.bytes[7] = 'y';
   BlobFolder folder = Open();
-  ASSERT_EQ(folder.Put(lie), 50U);
-  const auto refused = folder.Put(Piece(program, 50, 50));
+  ASSERT_EQ(folder.Put(lie, kAlice), 50U);
+  const auto refused = folder.Put(Piece(program, 50, 50), kAlice);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, FailureCode::kInvalidBenchmark);
   EXPECT_NE(refused.error().message.find("have the SHA-256"), std::string::npos);
   EXPECT_EQ(folder.bytes(), 0U);
-  EXPECT_EQ(folder.Put(Piece(program, 0, 100)), 100U) << "an honest client goes on";
+  EXPECT_EQ(folder.Put(Piece(program, 0, 100), kAlice), 100U) << "an honest client goes on";
   wire::BlobPiece longer = Piece(program, 0, 0);
   longer.total = 101;
-  EXPECT_EQ(folder.Put(longer).error().code, FailureCode::kInvalidBenchmark);
+  EXPECT_EQ(folder.Put(longer, kAlice).error().code, FailureCode::kInvalidBenchmark);
   EXPECT_EQ(Read(folder, Sha256Of(program)), program);
 }
 
@@ -97,20 +101,20 @@ TEST_F(BlobFolderTest, APartLongerThanTheProgramIsDropped) {
   lie.total = 1'000;
   lie.bytes = std::string(500, 'z');
   BlobFolder folder = Open();
-  ASSERT_EQ(folder.Put(lie), 500U);
-  EXPECT_EQ(folder.Put(Piece(program, 0, 0)), 0U);
-  EXPECT_EQ(folder.Put(Piece(program, 0, 10)), 10U);
+  ASSERT_EQ(folder.Put(lie, kAlice), 500U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 0), kAlice), 0U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 10), kAlice), 10U);
 }
 
 TEST_F(BlobFolderTest, ADamagedFileIsNoProgram) {
   const std::string program = ProgramOf(100, 'x');
   BlobFolder folder = Open();
-  ASSERT_TRUE(folder.Put(Piece(program, 0, 100)));
+  ASSERT_TRUE(folder.Put(Piece(program, 0, 100), kAlice));
   std::fstream(path / Sha256Of(program), std::ios::in | std::ios::out).seekp(50).put('y');
   EXPECT_EQ(folder.Get({.sha256 = Sha256Of(program)}).value().total, 0U);
   EXPECT_EQ(folder.damaged(), 1U);
   EXPECT_FALSE(std::filesystem::exists(path / Sha256Of(program)));
-  EXPECT_EQ(folder.Put(Piece(program, 0, 100)), 100U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 100), kAlice), 100U);
 }
 
 TEST_F(BlobFolderTest, ACutFileIsReplacedByItsSender) {
@@ -118,15 +122,15 @@ TEST_F(BlobFolderTest, ACutFileIsReplacedByItsSender) {
   std::filesystem::create_directory(path);
   std::ofstream(path / Sha256Of(program)) << program.substr(0, 40);
   BlobFolder folder = Open();
-  EXPECT_EQ(folder.Put(Piece(program, 0, 0)), 0U);
-  EXPECT_EQ(folder.Put(Piece(program, 0, 100)), 100U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 0), kAlice), 0U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 100), kAlice), 100U);
   EXPECT_EQ(Read(folder, Sha256Of(program)), program);
 }
 
 TEST_F(BlobFolderTest, AFileThatCannotBeReadNowStays) {
   const std::string program = ProgramOf(100, 'x');
   {
-    ASSERT_TRUE(Open().Put(Piece(program, 0, 100)));
+    ASSERT_TRUE(Open().Put(Piece(program, 0, 100), kAlice));
   }
   BlobFolder folder = Open();
   rlimit usual{};
@@ -146,26 +150,92 @@ TEST_F(BlobFolderTest, TheLongestUnusedMakesRoomAlsoAfterARestart) {
   const std::string a = ProgramOf(8192, 'a'), b = ProgramOf(8192, 'b'), c = ProgramOf(8192, 'c');
   const std::string d = ProgramOf(8192, 'd');
   {
-    BlobFolder folder = Open(room);
-    for (const std::string& each : {a, b, c}) ASSERT_TRUE(folder.Put(Piece(each, 0, 8192)));
+    BlobFolder folder = Open({.bytes = room});
+    for (const std::string& each : {a, b, c}) ASSERT_TRUE(folder.Put(Piece(each, 0, 8192), kAlice));
     ASSERT_EQ(folder.bytes(), room);
     ASSERT_EQ(folder.Get({.sha256 = Sha256Of(a)}).value().total, 8192U);  // b is the longest unused
   }
-  BlobFolder folder = Open(room);
-  EXPECT_EQ(folder.Put(Piece(d, 0, 8192)), 8192U);
+  BlobFolder folder = Open({.bytes = room});
+  EXPECT_EQ(folder.Put(Piece(d, 0, 8192), kAlice), 8192U);
   EXPECT_EQ(folder.removed(), 1U);
   EXPECT_EQ(folder.bytes(), room);
   EXPECT_EQ(folder.Get({.sha256 = Sha256Of(b)}).value().total, 0U);
   for (const std::string& each : {a, c, d})
     EXPECT_TRUE(Read(folder, Sha256Of(each)) == each) << each.substr(0, 9);
   // A smaller bound applies from the next start on.
-  EXPECT_LE(Open(8192).bytes(), 8192U);
+  EXPECT_LE(Open({.bytes = 8192}).bytes(), 8192U);
+}
+
+TEST_F(BlobFolderTest, AClientThatFillsItsAllowanceIsRefusedAndOthersAreNot) {
+  const BlobFolder::Bounds bounds{.bytes = 100 * 8192, .bytes_per_client = 2 * 8192};
+  const std::string a = ProgramOf(8192, 'a'), b = ProgramOf(8192, 'b'), c = ProgramOf(8192, 'c');
+  {
+    BlobFolder folder = Open(bounds);
+    EXPECT_EQ(folder.Put(Piece(a, 0, 8192), kAlice), 8192U);
+    EXPECT_EQ(folder.Put(Piece(b, 0, 8192), kAlice), 8192U);
+  }
+  BlobFolder folder = Open(bounds);  // a restart is no new allowance
+  const auto refused = folder.Put(Piece(c, 0, 100), kAlice);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, FailureCode::kQuotaExceeded);
+  EXPECT_NE(refused.error().message.find("16384 bytes (limit 16384, --uploads-size-per-client)"),
+            std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(folder.Put(Piece(a, 0, 0), kAlice), 8192U) << "what is there may be asked for";
+  EXPECT_EQ(folder.Put(Piece(c, 0, 100), kBob), 100U);
+  EXPECT_FALSE(folder.Put(Piece(c, 100, 100), kAlice)) << "nor may it go on with another's part";
+  EXPECT_EQ(folder.Put(Piece(c, 100, 8092), kBob), 8192U);
+  EXPECT_EQ(folder.removed(), 0U);
+  EXPECT_EQ(folder.programs(), 3U);
+}
+
+TEST_F(BlobFolderTest, ItsOwnLongestUnusedProgramMakesRoomForAClientAndNoOthers) {
+  const BlobFolder::Bounds bounds{
+      .bytes = 100 * 8192, .bytes_per_client = 2 * 8192, .in_use = std::chrono::seconds(0)};
+  BlobFolder folder = Open(bounds);
+  const std::string a = ProgramOf(8192, 'a'), b = ProgramOf(8192, 'b'), c = ProgramOf(8192, 'c');
+  const std::string bobs = ProgramOf(8192, 'd');
+  ASSERT_TRUE(folder.Put(Piece(bobs, 0, 8192), kBob));  // the longest unused of all
+  ASSERT_TRUE(folder.Put(Piece(a, 0, 8192), kAlice));
+  ASSERT_TRUE(folder.Put(Piece(b, 0, 8192), kAlice));
+  ASSERT_EQ(folder.Get({.sha256 = Sha256Of(a)}).value().total, 8192U);
+  EXPECT_EQ(folder.Put(Piece(c, 0, 4096), kAlice), 4096U);
+  EXPECT_EQ(folder.Put(Piece(c, 4096, 4096), kAlice), 8192U);
+  EXPECT_EQ(folder.removed(), 1U);
+  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(b)}).value().total, 0U);
+  for (const std::string& each : {a, c, bobs}) EXPECT_TRUE(Read(folder, Sha256Of(each)) == each);
+  std::size_t marks = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    marks += entry.path().native().find(".of-") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(marks, 3U) << "that of a removed program is gone, too";
+}
+
+TEST_F(BlobFolderTest, APartCountsForWhoeverSentItsLastPiece) {
+  const BlobFolder::Bounds bounds{.bytes = 100 * 8192, .bytes_per_client = 2 * 8192};
+  const std::string part = ProgramOf(12'288, 'p'), other = ProgramOf(8192, 'o');
+  BlobFolder folder = Open(bounds);
+  ASSERT_EQ(folder.Put(Piece(part, 0, 8192), kAlice), 8192U);
+  ASSERT_EQ(folder.Put(Piece(part, 8192, 4096), kBob), 12'288U);
+  EXPECT_EQ(folder.Put(Piece(other, 0, 8192), kAlice), 8192U);
+  EXPECT_EQ(folder.Put(Piece(ProgramOf(8192, 'q'), 0, 8192), kBob).error().code,
+            FailureCode::kQuotaExceeded);
+}
+
+TEST_F(BlobFolderTest, ADiskThatIsAlmostFullTakesNoPrograms) {
+  const auto free = std::filesystem::space(dir.path()).available;
+  BlobFolder folder = Open({.bytes = kRoom, .free_bytes = 2 * free});
+  const auto refused = folder.Put(Piece(ProgramOf(100, 'x'), 0, 100), kAlice);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, FailureCode::kStorageFull);
+  EXPECT_NE(refused.error().message.find("bytes free"), std::string::npos);
+  EXPECT_EQ(folder.bytes(), 0U);
 }
 
 TEST_F(BlobFolderTest, AFileIsCountedInBlocksAndOthersAreLeftAlone) {
   BlobFolder folder = Open();
   EXPECT_FALSE(std::filesystem::exists(path)) << "until it is needed";
-  ASSERT_TRUE(folder.Put(Piece(ProgramOf(3, 'x'), 0, 3)));
+  ASSERT_TRUE(folder.Put(Piece(ProgramOf(3, 'x'), 0, 3), kAlice));
   EXPECT_EQ(folder.bytes(), 4096U);
   std::ofstream(path / "notes.txt") << "mine";
   EXPECT_EQ(Open().bytes(), 4096U);
@@ -175,7 +245,7 @@ TEST_F(BlobFolderTest, AFileIsCountedInBlocksAndOthersAreLeftAlone) {
 
 TEST_F(BlobFolderTest, AFileInPlaceOfTheFolderIsAnError) {
   std::ofstream(path) << "no folder";
-  const auto opened = BlobFolder::Open(path, kRoom);
+  const auto opened = BlobFolder::Open(path, {.bytes = kRoom});
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().kind, ErrorKind::kInvalid);
 }

@@ -37,7 +37,8 @@ class BlobThreadTest : public testing::Test {
   monitoring::Registry registry;
   monitoring::CoordinatorMetrics metrics{registry, AllLabels()};
   wire::Wakeup wakeup;
-  BlobThread thread{BlobFolder::Open(dir.path() / "programs", 1 << 20).value(), metrics, wakeup};
+  BlobThread thread{BlobFolder::Open(dir.path() / "programs", {.bytes = 1 << 20}).value(), metrics,
+                    wakeup};
 };
 
 TEST_F(BlobThreadTest, APieceIsAnsweredAndThenSentToAWorker) {

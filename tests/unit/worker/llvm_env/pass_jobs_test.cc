@@ -2,11 +2,15 @@
 
 #include "worker/llvm_env/pass_jobs.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "monitoring/registry.h"
 #include "tests/unit/worker/llvm_env/pass_process_fixture.h"
@@ -23,6 +27,10 @@ class PassJobsTest : public PassProcessFixture {
 
   void SetUp() override {
     PassProcessFixture::SetUp();
+    Begin(std::chrono::minutes(10));
+  }
+  void Begin(Nanos heads_idle) {
+    jobs_.reset();
     jobs_ = std::make_unique<PassJobs>(
         JobKind::Parts{.fork_server = *fork_server_,
                        .metrics = metrics_,
@@ -36,7 +44,7 @@ class PassJobsTest : public PassProcessFixture {
                              changed_.notify_all();
                            },
                        .on_restart = [](ChildRole, ExitReason::Cause) {}},
-        ProgramSource::Options{});
+        ProgramSource::Options{}, heads_idle);
   }
   void TearDown() override { jobs_.reset(); }
 
@@ -57,6 +65,19 @@ class PassJobsTest : public PassProcessFixture {
     }
     outputs_ = 0;
     return evaluations;
+  }
+  // Of the fork server: each head, the one that runs what no head does, and a spare.
+  std::size_t Children() const {
+    std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", fork_server_->pid()));
+    return static_cast<std::size_t>(
+        std::distance(std::istream_iterator<pid_t>(file), std::istream_iterator<pid_t>()));
+  }
+  bool AwaitChildren(std::size_t count) const {
+    const auto end = std::chrono::steady_clock::now() + 60s;
+    while (Children() != count && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(5ms);
+    }
+    return Children() == count;
   }
   static double Count(const Evaluation& evaluation) {
     return std::get<double>(evaluation.observed().values.at("IrInstructionCount"));
@@ -118,6 +139,23 @@ TEST_F(PassJobsTest, MoreThanAnOutcomeHoldsIsRefused) {
   EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kUnsupported);
   EXPECT_NE(evaluations.at(1).failure().message.find("524288"), std::string::npos);
   ASSERT_TRUE(evaluations.at(2).ok()) << evaluations.at(2).failure().message;  // compressed
+}
+
+TEST_F(PassJobsTest, StatesKeptForTheNextJobGoWhenNoneComes) {
+  Begin(3s);
+  const std::vector<std::string> passes = {"mem2reg", "gvn", "dce"};
+  const auto step = [&](std::ptrdiff_t count) {
+    Grant(static_cast<std::uint64_t>(count) + 1, "benchmark://small-v0/qsort",
+          {passes.begin(), passes.begin() + count});
+    return Count(Collect(1).begin()->second);
+  };
+  step(0);
+  ASSERT_TRUE(AwaitChildren(2)) << Children();
+  step(1);
+  const double second = step(2);
+  EXPECT_TRUE(AwaitChildren(3)) << Children() << ": one holds the state";
+  EXPECT_TRUE(AwaitChildren(2)) << Children() << ": nobody came for it";
+  EXPECT_LE(step(3), second) << "the next job is run from the program on";
 }
 
 }  // namespace
