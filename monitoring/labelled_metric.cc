@@ -4,6 +4,8 @@
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "common/base/check.h"
@@ -27,12 +29,19 @@ void LabelledGauge::Set(std::string_view value, double amount) {
   if (cell != cells_.end()) cell->second->Set(amount);
 }
 
-LabelledHistogram::LabelledHistogram(Cells cells) : cells_(std::move(cells)) {}
+LabelledHistogram::LabelledHistogram(Cells cells, std::span<const double> buckets)
+    : cells_(std::move(cells)), buckets_(buckets.begin(), buckets.end()) {}
 
-void LabelledHistogram::Observe(std::string_view value, std::chrono::nanoseconds duration) {
+void LabelledHistogram::Observe(std::string_view value, std::chrono::nanoseconds duration,
+                                std::uint64_t count) {
   const auto cell = cells_.find(value);
   if (cell == cells_.end()) return;
-  cell->second->Observe(std::chrono::duration<double>(duration).count());
+  const double seconds = std::chrono::duration<double>(duration).count();
+  if (count == 1) return cell->second->Observe(seconds);
+  std::vector<double> increments(buckets_.size() + 1);
+  const auto bucket = std::ranges::lower_bound(buckets_, seconds) - buckets_.begin();
+  increments[static_cast<std::size_t>(bucket)] = static_cast<double>(count);
+  cell->second->ObserveMultiple(increments, seconds * static_cast<double>(count));
 }
 
 }  // namespace loopfleet::monitoring

@@ -4,9 +4,12 @@
 // from any thread. The registry owns the series and must outlive these.
 
 #include <chrono>
+#include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace prometheus {
 class Counter;
@@ -46,12 +49,15 @@ class LabelledHistogram {
  public:
   using Cells = std::map<std::string, prometheus::Histogram*, std::less<>>;
 
-  explicit LabelledHistogram(Cells cells);
+  // `buckets`: the upper bounds, ascending, that every cell was made with.
+  LabelledHistogram(Cells cells, std::span<const double> buckets);
 
-  void Observe(std::string_view value, std::chrono::nanoseconds duration);  // unknown: ignored
+  // An unknown value is ignored. `count`: how many took as long.
+  void Observe(std::string_view value, std::chrono::nanoseconds duration, std::uint64_t count = 1);
 
  private:
   Cells cells_;
+  std::vector<double> buckets_;
 };
 
 }  // namespace loopfleet::monitoring

@@ -66,7 +66,7 @@ LabelledHistogram AddHistograms(Registry& registry, Metric metric,
   for (const std::string& value : values) {
     cells.emplace(value, AddHistogram(registry, metric, {value}));
   }
-  return LabelledHistogram(std::move(cells));
+  return LabelledHistogram(std::move(cells), SpecOf(metric).buckets);
 }
 
 LabelledGauge AddGauges(Registry& registry, Metric metric, const std::vector<std::string>& values) {

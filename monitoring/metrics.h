@@ -62,8 +62,12 @@ class CoordinatorMetrics {
   CoordinatorMetrics(Registry& registry, const CoordinatorLabels& labels);
 
   void JobsSubmitted(std::uint64_t count);
-  void JobCompleted(std::string_view outcome) { completed_.Add(outcome); }
-  void OutcomeFrom(std::string_view source) { outcomes_.Add(source); }
+  void JobCompleted(std::string_view outcome, std::uint64_t count = 1) {
+    completed_.Add(outcome, static_cast<double>(count));
+  }
+  void OutcomeFrom(std::string_view source, std::uint64_t count = 1) {
+    outcomes_.Add(source, static_cast<double>(count));
+  }
   void SetQueued(std::string_view device, std::uint64_t jobs) {
     queued_.Set(device, static_cast<double>(jobs));
   }
@@ -75,8 +79,9 @@ class CoordinatorMetrics {
   void SetAttention(std::string_view kind, std::uint64_t count) {
     attention_.Set(kind, static_cast<double>(count));
   }
-  void StageTook(std::string_view stage, std::chrono::nanoseconds duration) {
-    stages_.Observe(stage, duration);
+  void StageTook(std::string_view stage, std::chrono::nanoseconds duration,
+                 std::uint64_t count = 1) {
+    stages_.Observe(stage, duration, count);
   }
   void EventTook(std::string_view kind, std::chrono::nanoseconds duration) {
     events_.Observe(kind, duration);

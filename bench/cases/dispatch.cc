@@ -103,7 +103,7 @@ class Fleet {
       events.pop_front();
       for (coordinator::Effect& effect : effects) {
         if (const auto* persist = std::get_if<coordinator::Persist>(&effect)) {
-          events.emplace_back(coordinator::Persisted{persist->token});
+          events.emplace_back(coordinator::Persisted{{persist->token}});
         } else if (auto* send = std::get_if<coordinator::SendToWorker>(&effect)) {
           const auto* leases = std::get_if<wire::Leases>(&send->command);
           if (leases == nullptr) continue;

@@ -120,23 +120,29 @@ void OnJobsRecovered(Transaction& tx, JobsRecovered event) {
   if (event.part == JobsRecovered::Part::kLast) state.recovering.reset();
 }
 
-void AcknowledgeReports(Transaction& tx, const std::vector<OutcomeRecord>& outcomes) {
-  State& state = tx.state;
-  std::map<Uuid, wire::ReportsStored> stored;
+// What workers are told of their reports.
+using Acknowledgements = std::map<Uuid, wire::ReportsStored>;
+
+void EndReportedLeases(Transaction& tx, const std::vector<OutcomeRecord>& outcomes,
+                       Acknowledgements& stored) {
+  LeaseTable& leases = tx.state.leases;
   for (const OutcomeRecord& outcome : outcomes) {
     if (!outcome.lease) continue;
-    stored[state.leases.Find(outcome.lease)->worker].leases.push_back(outcome.lease);
-    state.leases.Remove(outcome.lease);
+    stored[leases.Find(outcome.lease)->worker].leases.push_back(outcome.lease);
+    leases.Remove(outcome.lease);
   }
+}
+
+void AcknowledgeReports(Transaction& tx, Acknowledgements stored) {
   for (auto& [id, acknowledgement] : stored) {
-    const Worker* worker = state.workers.Find(id);
+    const Worker* worker = tx.state.workers.Find(id);
     if (worker == nullptr || !worker->peer) continue;  // it asks again when it is back
     tx.effects.push_back(
         SendToWorker{.peer = *worker->peer, .command = std::move(acknowledgement)});
   }
 }
 
-void OnOutcomesDurable(Transaction& tx, const OutcomeCommit& commit) {
+void OnOutcomesDurable(Transaction& tx, const OutcomeCommit& commit, Acknowledgements& stored) {
   State& state = tx.state;
   tx.effects.push_back(
       Observation{OutcomesWereStored{.count = static_cast<std::uint32_t>(commit.outcomes.size()),
@@ -150,7 +156,7 @@ void OnOutcomesDurable(Transaction& tx, const OutcomeCommit& commit) {
     if (outcome.settles) state.single_flight.Settle(*outcome.settles);
     changed.insert(batch.id);
   }
-  AcknowledgeReports(tx, commit.outcomes);
+  EndReportedLeases(tx, commit.outcomes, stored);
   if (commit.is_piece) state.endings.piece_under_way = false;
   if (commit.cancels) {
     Batch& batch = state.batches.At(*commit.cancels);
@@ -171,12 +177,16 @@ void OnOutcomesDurable(Transaction& tx, const OutcomeCommit& commit) {
 }
 
 void OnPersisted(Transaction& tx, const Persisted& event) {
-  Commit commit = tx.state.commits.Take(event.token);
-  if (auto* acceptance = std::get_if<AcceptanceCommit>(&commit)) {
-    OnAcceptanceDurable(tx, std::move(*acceptance));
-  } else {
-    OnOutcomesDurable(tx, std::get<OutcomeCommit>(commit));
+  Acknowledgements stored;
+  for (const Token token : event.tokens) {
+    Commit commit = tx.state.commits.Take(token);
+    if (auto* acceptance = std::get_if<AcceptanceCommit>(&commit)) {
+      OnAcceptanceDurable(tx, std::move(*acceptance));
+    } else {
+      OnOutcomesDurable(tx, std::get<OutcomeCommit>(commit), stored);
+    }
   }
+  AcknowledgeReports(tx, std::move(stored));
 }
 
 void OnPersistRefused(Transaction& tx, const PersistRefused& event) {

@@ -1,6 +1,7 @@
 #include "coordinator/shell/effect_runner.h"
 
 #include <cstddef>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -147,13 +148,15 @@ void EffectRunner::Reply(const PeerId& peer, std::uint64_t number,
 void EffectRunner::SendLeases(const PeerId& peer, wire::Leases leases) {
   auto next = leases.leases.begin();
   while (next != leases.leases.end()) {
-    wire::Leases part;
+    const auto first = next;
     std::size_t size = 0;
-    while (next != leases.leases.end() && part.leases.size() < wire::kMaxLeasesPerMessage) {
+    while (next != leases.leases.end() && next - first < wire::kMaxLeasesPerMessage) {
       size += wire::EncodedSize(next->spec);
-      if (!part.leases.empty() && size > kRoom) break;
-      part.leases.push_back(std::move(*next++));
+      if (next != first && size > kRoom) break;
+      ++next;
     }
+    wire::Leases part;
+    part.leases.assign(std::move_iterator(first), std::move_iterator(next));
     const wire::WorkerCommand command = std::move(part);
     LF_FAILPOINT("coordinator.before_leases");
     const bool sent = Send(peer, command);

@@ -130,16 +130,19 @@ Status EventLoop::Run() {
 }
 
 void EventLoop::Give(Event event) {
-  std::deque<Event> waiting;
-  waiting.push_back(std::move(event));
-  while (!waiting.empty()) {  // a peer is found unreachable once, so this ends
-    const Moment now{.instant = parts_.clock.Now(), .wall = parts_.clock.WallNow()};
-    const std::string_view kind = kEventNames[waiting.front().index()];
-    parts_.runner.Run(parts_.core.On(std::move(waiting.front()), now));
-    parts_.metrics.EventTook(kind, parts_.clock.Now() - now.instant);
-    waiting.pop_front();
-    for (Event& next : parts_.runner.TakeEvents()) waiting.push_back(std::move(next));
+  Handle(std::move(event));
+  std::vector<Event> next = parts_.runner.TakeEvents();
+  while (!next.empty()) {  // a peer is found unreachable once, so this ends
+    for (Event& one : next) Handle(std::move(one));
+    next = parts_.runner.TakeEvents();
   }
+}
+
+void EventLoop::Handle(Event event) {
+  const Moment now{.instant = parts_.clock.Now(), .wall = parts_.clock.WallNow()};
+  const std::string_view kind = kEventNames[event.index()];
+  parts_.runner.Run(parts_.core.On(std::move(event), now));
+  parts_.metrics.EventTook(kind, parts_.clock.Now() - now.instant);
 }
 
 void EventLoop::GiveStorageEvents() {
@@ -208,6 +211,7 @@ void EventLoop::Serve(RequestQueue& requests, Instant until) {
   if (IsRevoked(request.received.sender)) {
     RefuseRevoked(request.received.peer);
   } else {
+    const Seen seen = request.admission == nullptr ? Seen::kNow : Seen::kEarlier;
     if (request.admission == nullptr) {
       request.admission = OnClientFrame(request.received);
       request.received.frame = {};
@@ -217,7 +221,7 @@ void EventLoop::Serve(RequestQueue& requests, Instant until) {
       request.admission->Continue(parts_.resolver, parts_.clock, until);
       parts_.metrics.EventTook(kAdmissionSlice, parts_.clock.Now() - begun);
       if (request.admission->is_over()) {
-        OnAdmitted(*request.admission);
+        OnAdmitted(*request.admission, seen);
       } else {
         requests.PutBack(payer, std::move(request));
       }
@@ -341,27 +345,33 @@ std::unique_ptr<Admission> EventLoop::OnSubmit(const wire::Received& received, s
   return nullptr;
 }
 
-void EventLoop::OnAdmitted(Admission& admission) {
+void EventLoop::OnAdmitted(Admission& admission, Seen seen) {
   LF_FAILPOINT("coordinator.submission_admitted");
-  if (parts_.shared == nullptr) return GiveSubmission(admission.Take());
-  parts_.shared->Add(admission.Take(), admission.conditions());
-  GiveShared();
+  Submission submission = admission.Take();
+  if (parts_.shared != nullptr) {
+    parts_.shared->Add(std::move(submission), admission.conditions());
+    return GiveShared();
+  }
+  if (seen == Seen::kEarlier) LookForEarlierCopy(submission);
+  Give(std::move(submission));
 }
 
 void EventLoop::GiveShared() {
   if (parts_.shared == nullptr) return;
-  while (auto submission = parts_.shared->TakeNext()) GiveSubmission(*std::move(submission));
+  while (auto submission = parts_.shared->TakeNext()) {
+    LookForEarlierCopy(*submission);
+    Give(*std::move(submission));
+  }
 }
 
-// An earlier copy of the request may have reached the disk while the jobs of this one were
-// resolved.
-void EventLoop::GiveSubmission(Submission submission) {
-  if (const auto client = parts_.core.ClientOf(submission.peer, submission.key)) {
-    if (auto seen = parts_.reader.FindRequest(*client, submission.request_id)) {
-      submission.seen = *std::move(seen);
-    }
+// While the jobs of this one were resolved, the core may have heard that an earlier copy of the
+// request is on disk, and forgotten that it was on its way there.
+void EventLoop::LookForEarlierCopy(Submission& submission) {
+  const auto client = parts_.core.ClientOf(submission.peer, submission.key);
+  if (!client) return;
+  if (auto seen = parts_.reader.FindRequest(*client, submission.request_id)) {
+    submission.seen = *std::move(seen);
   }
-  Give(std::move(submission));
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <memory>
 
 #include "common/base/clock.h"
@@ -83,7 +82,8 @@ class EventLoop {
   static constexpr std::chrono::milliseconds kTick{50};
   static constexpr std::chrono::seconds kStopLimit{5};  // for writing the rest
 
-  void Give(Event event);
+  void Give(Event event);    // and the events that follow from it
+  void Handle(Event event);  // only this one
   // Reads the next piece of the jobs that the last run left behind. An error: storage cannot be
   // read.
   Status RecoverSomeJobs();
@@ -118,11 +118,13 @@ class EventLoop {
   void OnWorkerFrame(const wire::Received& received);
   std::unique_ptr<Admission> OnSubmit(const wire::Received& received, std::uint64_t number,
                                       wire::SubmitJobs submit);
-  // A submission whose jobs are resolved.
-  void OnAdmitted(Admission& admission);
+  // A submission whose jobs are resolved. `seen`: whether Submission::seen is that of this moment,
+  // or an earlier copy of the request may have reached the disk since.
+  enum class Seen : std::uint8_t { kNow, kEarlier };
+  void OnAdmitted(Admission& admission, Seen seen);
   // Gives the core the submissions that wait no longer.
   void GiveShared();
-  void GiveSubmission(Submission submission);
+  void LookForEarlierCopy(Submission& submission);
   void RefuseWorker(const PeerId& peer, Failure failure);
   void RefuseClient(const PeerId& peer, std::uint64_t number, wire::Refused refused);
   void RefuseRevoked(const PeerId& client);

@@ -1,7 +1,5 @@
 #include "coordinator/shell/job_resolver.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -18,7 +16,7 @@ std::string ContentOf(const JobSpec& spec) {
   const std::string& text =
       std::visit([](const auto& source) -> const std::string& { return source.text; }, spec.source);
   std::string content;
-  content.reserve(text.size() + 8 + spec.actions.size() * 2);
+  content.reserve(text.size() + 32 + spec.actions.size() * 2);
   const auto byte = [&](auto value) { content += static_cast<char>(value); };
   byte(spec.source.index());
   byte(spec.rules);
@@ -37,13 +35,18 @@ std::string ContentOf(const JobSpec& spec) {
   }
   byte(std::variant_size_v<looptree::Action>);  // ends the actions
   // Each text with its length, so that no two requests have one content.
+  const auto add_size = [&](std::size_t size) {
+    char bytes[sizeof size];
+    std::memcpy(bytes, &size, sizeof size);
+    content.append(bytes, sizeof bytes);
+  };
   const auto add = [&](const std::string& each) {
-    content += fmt::format("{} ", each.size());
+    add_size(each.size());
     content += each;
   };
   add(text);
   for (const auto* list : {&spec.passes, &spec.observe}) {
-    content += fmt::format("{}:", list->size());
+    add_size(list->size());
     for (const std::string& each : *list) add(each);
   }
   return content;

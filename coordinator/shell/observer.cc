@@ -24,17 +24,30 @@ struct ObservationVisitor {
 
   void operator()(const BatchWasFinished& finished) const { status.BatchFinished(finished); }
 
+  // Most jobs of an event end alike: neighbours are counted together.
   void operator()(const JobsWereFinished& finished) const {
-    for (const FinishedJob& job : finished.jobs) Count(job);
+    const auto is_other = [](const FinishedJob& a, const FinishedJob& b) {
+      return a.failure != b.failure || a.source != b.source || NobodyHad(a) != NobodyHad(b);
+    };
+    for (auto run = finished.jobs.begin(); run != finished.jobs.end();) {
+      const FinishedJob& first = *run;
+      const auto end = std::find_if(run, finished.jobs.end(),
+                                    [&](const FinishedJob& job) { return is_other(first, job); });
+      const auto count = static_cast<std::uint64_t>(end - run);
+      metrics.JobCompleted(first.failure ? loopfleet::InfoOf(*first.failure).name : "ok", count);
+      if (!NobodyHad(first)) metrics.OutcomeFrom(OutcomeSourceName(first.source), count);
+      for (; run != end; ++run) Count(*run);
+    }
+  }
+
+  // A failure that no worker reported has no source.
+  static bool NobodyHad(const FinishedJob& finished) {
+    return finished.failure && finished.source == OutcomeSource::kMeasured &&
+           finished.stages[Stage::kReplay] == Nanos{0};
   }
 
   void Count(const FinishedJob& finished) const {
     status.Finished(finished);
-    metrics.JobCompleted(finished.failure ? loopfleet::InfoOf(*finished.failure).name : "ok");
-    // A failure that no worker reported has no source.
-    const bool nobody_had_it = finished.failure && finished.source == OutcomeSource::kMeasured &&
-                               finished.stages[Stage::kReplay] == Nanos{0};
-    if (!nobody_had_it) metrics.OutcomeFrom(OutcomeSourceName(finished.source));
     for (const Stage stage : kStages) {
       // The stages of a shared answer belong to the job it was measured for.
       const bool own = finished.source == OutcomeSource::kMeasured || stage == Stage::kQueue;
@@ -45,9 +58,7 @@ struct ObservationVisitor {
   }
 
   void operator()(const OutcomesWereStored& stored) const {
-    for (std::uint32_t i = 0; i < stored.count; ++i) {
-      metrics.StageTook(StageName(Stage::kStore), stored.took);
-    }
+    metrics.StageTook(StageName(Stage::kStore), stored.took, stored.count);
   }
 
   void operator()(const RequestWasRefused& refused) const {

@@ -28,8 +28,9 @@ std::size_t RowsOf(const Persist& persist) {
 std::span<const storage::Write> WriteBacklog::StartGroup() {
   LF_CHECK(group_size_ == 0, "a group of {} is under way", group_size_);
   group_rows_ = 0;
+  rows_.clear();
   while (group_size_ < waiting_.size() && (group_size_ == 0 || group_rows_ < kMaxRowsPerCommit)) {
-    group_rows_ += RowsOf(waiting_[group_size_++]);
+    group_rows_ += rows_.emplace_back(RowsOf(waiting_[group_size_++]));
   }
   if (group_size_ == 1) return waiting_.front().writes;
   for (Persist& persist : std::span(waiting_).first(group_size_)) {
@@ -40,9 +41,14 @@ std::span<const storage::Write> WriteBacklog::StartGroup() {
 
 std::vector<Event> WriteBacklog::Applied() {
   std::vector<Event> persisted;
-  persisted.reserve(group_size_);
-  for (const Persist& persist : std::span(waiting_).first(group_size_)) {
-    persisted.push_back(Persisted{persist.token});
+  std::size_t rows = 0;  // of the last event
+  for (std::size_t i = 0; i < group_size_; ++i) {
+    rows += rows_[i];
+    if (persisted.empty() || rows > kMaxRowsPerEvent) {
+      persisted.emplace_back(Persisted{});
+      rows = rows_[i];
+    }
+    std::get<Persisted>(persisted.back()).tokens.push_back(waiting_[i].token);
   }
   waiting_.erase(waiting_.begin(),
                  waiting_.begin() + static_cast<std::ptrdiff_t>(std::exchange(group_size_, 0)));

@@ -20,6 +20,9 @@ namespace loopfleet::coordinator {
 class WriteBacklog {
  public:
   static constexpr std::size_t kMaxRowsPerCommit = 5'000;  // about 0.05 s
+  // Many small writes become one event, so that a worker gets one message for all of them. Not more
+  // rows than a message of leases holds, and no longer than an event may take.
+  static constexpr std::size_t kMaxRowsPerEvent = 1'000;
 
   void Add(Persist persist) { waiting_.push_back(std::move(persist)); }
   bool empty() const { return waiting_.empty(); }
@@ -29,7 +32,7 @@ class WriteBacklog {
   // They stay here until Applied() or NoRoom() is called.
   std::span<const storage::Write> StartGroup();
   std::size_t rows_of_group() const { return group_rows_; }
-  // The group is on disk. Returns one Persisted for each.
+  // The group is on disk. Returns Persisted events of at most kMaxRowsPerEvent rows, or one token.
   std::vector<Event> Applied();
   // The group is not on disk, because the disk is full or fails. Removes all waiting writes that
   // may be refused, and returns one PersistRefused for each. Empty: only a later retry can help.
@@ -39,6 +42,7 @@ class WriteBacklog {
   std::vector<Persist> waiting_;
   std::size_t group_size_ = 0;  // at the front of waiting_; 0: no group is started
   std::size_t group_rows_ = 0;
+  std::vector<std::size_t> rows_;      // of each Persist of the group
   std::vector<storage::Write> group_;  // moved out of waiting_; unused for a group of one
 };
 

@@ -15,6 +15,7 @@
 #include "storage/sqlite/maintenance/pruning_table.h"
 #include "storage/sqlite/maintenance/retention_table.h"
 #include "storage/sqlite/migrations.h"
+#include "storage/sqlite/recent_map.h"
 #include "storage/sqlite/result_index/result_keys.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/sqlite_reader.h"
@@ -157,6 +158,8 @@ struct SqliteStore::Impl {
         keys(std::make_shared<ResultKeys>(options.run_entries)) {}
 
   Status ApplyAll(std::span<const Write> writes);
+  Status RunPrepared(const char* statement);
+  void RememberTouched();
   void Undo();
   Status CheckEpoch();
   Status On(const JobsAccepted& accepted);
@@ -174,6 +177,7 @@ struct SqliteStore::Impl {
   Status On(const WorkersResumed& resumed) { return drains.Remove(resumed.target); }
   Status RecordKnownFailure(const JobFinished& finished);
   enum class IfRebuilt { kIsClosed, kIsOpen };
+  Result<bool> IsThere(BatchId batch);
   Result<StoredBatch*> Touch(BatchId batch, IfRebuilt if_rebuilt = IfRebuilt::kIsClosed);
   // Runs the next step of a pass of maintenance, in a transaction.
   template <class Table, class Pass>
@@ -206,6 +210,10 @@ struct SqliteStore::Impl {
   // Batches changed by the current transaction, saved at its end: one row a batch, however many of
   // its jobs finish.
   std::map<BatchId, StoredBatch> touched;
+  // Batches as they are on disk, so that those in work are not read by each transaction.
+  static constexpr std::size_t kMostKnown = 4096;
+  RecentMap<BatchId, StoredBatch> known{kMostKnown};
+  std::optional<BatchId> newest_batch;  // of all that were ever accepted; none: not read yet
 };
 
 Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::filesystem::path& path,
@@ -277,6 +285,8 @@ Status SqliteStore::Impl::RebuildBatches() {
     if (rebuilt) {
       log::Warning("store.batch_rebuilt batch={}", id);
       saved = batches.Save(*rebuilt);
+      if (saved) saved = batches.Flush();
+      batches.Forget();
     } else {
       log::Error("store.batch_lost batch={} reason={}", id, rebuilt.error().message);
       if (rebuilt.error().kind != ErrorKind::kCorrupt) return std::unexpected(rebuilt.error());
@@ -303,8 +313,8 @@ Result<std::unique_ptr<StoreReader>> SqliteStore::OpenReader() {
 
 Status SqliteStore::Apply(std::span<const Write> writes) {
   Status applied = impl_->ApplyAll(writes);
-  impl_->touched.clear();
   if (applied) {
+    impl_->RememberTouched();
     impl_->keys->Publish(impl_->results.TakeAdded());
     impl_->keys->failures().Publish();
     const auto suspects = [](const Write& write) {
@@ -322,6 +332,8 @@ Status SqliteStore::Apply(std::span<const Write> writes) {
 // file is next opened.
 void SqliteStore::Impl::Undo() {
   if (connection->InTransaction()) (void)connection->Run("ROLLBACK");
+  touched.clear();
+  batches.Forget();
   conditions.Forget();
   jobs.Forget();
   results.Forget();
@@ -362,6 +374,7 @@ Status SqliteStore::Thin(Thinning& pass, WallTime now) {
 
 Status SqliteStore::Prune(Pruning& pass, WallTime now) {
   LF_TRY_VOID(impl_->Step(impl_->prunings, pass, now));
+  impl_->known.Clear();
   impl_->keys->failures().Publish();
   return {};
 }
@@ -406,19 +419,36 @@ Status SqliteStore::Compact() {
   return impl_->connection->Run("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
+// As Connection::Run, without parsing the statement each time.
+Status SqliteStore::Impl::RunPrepared(const char* statement) {
+  LF_TRY(Query query, connection->Start(statement));
+  return query.Run();
+}
+
+void SqliteStore::Impl::RememberTouched() {
+  for (auto& [id, batch] : touched) {
+    if (auto* entry = known.Find(id)) {
+      entry->second = batch;
+    } else {
+      known.Add(id, batch);
+    }
+  }
+  touched.clear();
+}
+
 Status SqliteStore::Impl::ApplyAll(std::span<const Write> writes) {
-  LF_TRY_VOID(connection->Run("BEGIN IMMEDIATE"));
+  LF_TRY_VOID(RunPrepared("BEGIN IMMEDIATE"));
   LF_TRY_VOID(CheckEpoch());
   LF_FAILPOINT("store.begun");
   bests_left = kBestsPerCommit;
   for (const Write& write : writes) {
     LF_TRY_VOID(std::visit([this](const auto& what) { return On(what); }, write));
   }
-  LF_TRY_VOID(Flush());
   for (const auto& [id, batch] : touched) LF_TRY_VOID(batches.Save(batch));
+  LF_TRY_VOID(Flush());
   LF_TRY_VOID(keys->WriteRuns(*connection));
   LF_FAILPOINT("store.before_commit");
-  Status committed = connection->Run("COMMIT");
+  Status committed = RunPrepared("COMMIT");
   LF_FAILPOINT("store.after_commit");
   return committed;
 }
@@ -434,7 +464,8 @@ Status SqliteStore::Impl::CheckEpoch() {
 
 // The batch as the current transaction leaves it, to be saved at its end.
 Result<StoredBatch*> SqliteStore::Impl::Touch(BatchId id, IfRebuilt if_rebuilt) {
-  if (const auto known = touched.find(id); known != touched.end()) return &known->second;
+  if (const auto found = touched.find(id); found != touched.end()) return &found->second;
+  if (const auto* found = known.Find(id)) return &touched.emplace(*found).first->second;
   auto stored = batches.Find(id);
   if (!stored && stored.error().kind == ErrorKind::kCorrupt) {
     log::Warning("store.batch_rebuilt batch={}", id);
@@ -447,13 +478,26 @@ Result<StoredBatch*> SqliteStore::Impl::Touch(BatchId id, IfRebuilt if_rebuilt) 
   return &touched.emplace(id, **stored).first->second;
 }
 
+// Numbers ascend: one above all others is new without a look.
+Result<bool> SqliteStore::Impl::IsThere(BatchId id) {
+  if (touched.contains(id)) return true;
+  if (!newest_batch) {
+    LF_TRY(const std::uint64_t next, batches.NextId());
+    newest_batch = BatchId{next - 1};
+  }
+  if (id > *newest_batch) {
+    newest_batch = id;
+    return false;
+  }
+  LF_TRY(const auto stored, batches.Find(id));
+  return stored.has_value();
+}
+
 Status SqliteStore::Impl::On(const JobsAccepted& accepted) {
   const BatchId id = accepted.batch;
   if (accepted.new_batch) {
-    LF_TRY(const auto stored, batches.Find(id));
-    if (stored || touched.contains(id)) {
-      return Fail(ErrorKind::kExists, fmt::format("batch {} is there already", id));
-    }
+    LF_TRY(const bool is_there, IsThere(id));
+    if (is_there) return Fail(ErrorKind::kExists, fmt::format("batch {} is there already", id));
     touched.emplace(
         id,
         StoredBatch{.batch = id, .client = accepted.client, .accepted_at = accepted.accepted_at});
@@ -480,6 +524,7 @@ Status SqliteStore::Impl::On(const JobsAccepted& accepted) {
 
 // Writes the gathered rows, each after those that it refers to.
 Status SqliteStore::Impl::Flush() {
+  LF_TRY_VOID(batches.Flush());
   LF_TRY_VOID(jobs.Flush());
   LF_TRY_VOID(results.Flush());
   return outcomes.Flush();

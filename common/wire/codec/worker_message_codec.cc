@@ -140,8 +140,8 @@ void WriteReports(const Reports& reports, schema::Reports::Builder builder) {
 }
 
 Reports ReadReports(schema::Reports::Reader reader) {
-  auto evaluations = ReadEvaluations(reader.getEvaluations());
-  const auto count = static_cast<std::uint32_t>(evaluations.size());
+  const EvaluationColumns evaluations = ReadEvaluationColumns(reader.getEvaluations());
+  const std::uint32_t count = evaluations.rows();
   const auto lease = OneForEachRow(reader.getLease(), count, "lease");
   const auto batch = OneForEachRow(reader.getBatch(), count, "batch");
   const auto index = OneForEachRow(reader.getIndex(), count, "index");
@@ -150,7 +150,7 @@ Reports ReadReports(schema::Reports::Reader reader) {
   for (std::uint32_t i = 0; i < count; ++i) {
     reports.reports.push_back({.lease = ReadLeaseId(lease[i]),
                                .job = {.batch = BatchId{batch[i]}, .index = index[i]},
-                               .evaluation = std::move(evaluations[i])});
+                               .evaluation = evaluations.Row(i)});
   }
   return reports;
 }

@@ -109,8 +109,8 @@ enum class WhenFull : std::uint8_t {
   kRetry    // wait for room; later tokens of this kind wait behind it
 };
 
-// Write these in one transaction, then send Persisted(token). Tokens are written in ascending
-// order, except those that are refused. Several tokens may share a transaction.
+// Write these in one transaction, then send Persisted with the token. Tokens are written in
+// ascending order, except those that are refused. Several may share a transaction and an event.
 struct Persist {
   Token token = 0;
   std::vector<storage::Write> writes;

@@ -125,9 +125,10 @@ struct WorkerUnreachable {
   std::vector<LeaseId> undelivered;  // leases in the messages that could not be sent
 };
 
-// The writes of this token, and of all earlier kRetry tokens, are on disk.
+// The writes of these tokens, ascending, and of all earlier kRetry tokens, are on disk. They became
+// so together: what the core says of them it says once, to each peer in one message.
 struct Persisted {
-  Token token = 0;
+  std::vector<Token> tokens;
 };
 // Nothing of this token (a kRefuse one) is or will be on disk.
 struct PersistRefused {

@@ -62,10 +62,14 @@ void GrantTo(Transaction& tx, DeviceKind device) {
     rank = worker->rank;
     const auto job = NextWanted(tx, [&] { return PopFor(tx, *worker); });
     if (!job) continue;
+    wire::Leases& leases = granted[worker->id()];
+    if (leases.leases.empty()) {
+      leases.leases.reserve(std::min<std::size_t>(worker->FreeCredit(), state.ready.size() + 1));
+    }
     if (MustRunAlone(state.jobs.At(*job))) {
-      RunAlone(tx, *worker, *job, granted[worker->id()]);
+      RunAlone(tx, *worker, *job, leases);
     } else {
-      granted[worker->id()].leases.push_back(GrantLease(tx, *worker, *job));
+      leases.leases.push_back(GrantLease(tx, *worker, *job));
     }
   }
   offered = AllWasSeen(tx) ? Offered{.demand = last_demand, .rank = std::max(rank, offered.rank)}

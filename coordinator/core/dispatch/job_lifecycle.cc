@@ -19,7 +19,7 @@ namespace {
 struct Concluded {
   JobId id;
   std::uint32_t attempts = 0;
-  Ending ending;
+  Ending&& ending;  // an evaluation is large: it is moved once
   std::optional<Question> settles;
   std::optional<ProgramKey> program = std::nullopt;
   std::uint64_t cut_above_ns = 0;
@@ -56,17 +56,20 @@ void MakeOutcome(Transaction& tx, Concluded concluded) {
                                 .settles = std::move(concluded.settles)});
   const bool is_doubted_figure = !ending.doubt.empty() && ending.evaluation.is_timed();
   // The accepted job has benchmark, actions and tag; storage has them already (storage/record.h).
-  tx.writes.push_back(storage::JobFinished{.outcome = {.job = concluded.id,
-                                                       .sequence = sequence,
-                                                       .source = ending.source,
-                                                       .attempts = concluded.attempts,
-                                                       .worker = std::move(ending.worker),
-                                                       .finished_at = tx.now.wall,
-                                                       .evaluation = std::move(ending.evaluation)},
-                                           .program = concluded.program,
-                                           .cut_above_ns = concluded.cut_above_ns,
-                                           .in_doubt = !ending.doubt.empty(),
-                                           .agreeing = std::move(concluded.agreeing)});
+  auto& write = std::get<storage::JobFinished>(
+      tx.writes.emplace_back(std::in_place_type<storage::JobFinished>));
+  write.program = concluded.program;
+  write.cut_above_ns = concluded.cut_above_ns;
+  write.in_doubt = !ending.doubt.empty();
+  write.agreeing = std::move(concluded.agreeing);
+  Outcome& outcome = write.outcome;
+  outcome.job = concluded.id;
+  outcome.sequence = sequence;
+  outcome.source = ending.source;
+  outcome.attempts = concluded.attempts;
+  outcome.worker = std::move(ending.worker);
+  outcome.finished_at = tx.now.wall;
+  outcome.evaluation = std::move(ending.evaluation);
   if (is_doubted_figure) {
     tx.writes.push_back(storage::ResultDoubted{
         .job = concluded.id, .flagged_at = tx.now.wall, .reason = std::move(ending.doubt)});
@@ -112,7 +115,7 @@ Job TakeJob(State& state, JobId id) {
   if (job.expires_at != Instant::max()) state.deadlines.Remove(id, job.expires_at);
   return job;
 }
-Job& AddJob(State& state, Job entering) {
+Job& AddJob(State& state, Job&& entering) {
   Job& job = state.jobs.Add(std::move(entering));
   if (job.expires_at != Instant::max()) state.deadlines.Add(job.id, job.expires_at);
   return job;
@@ -131,7 +134,7 @@ void LeaveFlight(Transaction& tx, const Job& job, Verdict verdict) {
   }
 }
 
-void EnterToMeasure(Transaction& tx, Job entering) {
+void EnterToMeasure(Transaction& tx, Job&& entering) {
   State& state = tx.state;
   if (entering.sharing == Sharing::kAlone) {
     PutInQueue(tx, AddJob(state, std::move(entering)));
@@ -192,7 +195,7 @@ Ending FailedBy(Failure failure, Verdict verdict) {
   return ending;
 }
 
-void EnterJob(Transaction& tx, JobId id, ResolvedJob job, Instant accepted_at) {
+void EnterJob(Transaction& tx, JobId id, ResolvedJob&& job, Instant accepted_at) {
   const Nanos waited = tx.now.instant - accepted_at;
   const Instant expires_at = ExpiryOf(job.spec, accepted_at);
   const auto* measure = std::get_if<ResolvedTask>(&job.resolution);

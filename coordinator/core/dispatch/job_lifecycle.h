@@ -38,7 +38,7 @@ Ending FailedBy(Failure failure, Verdict verdict);
 Failure ExpiredFailure(const JobSpec& spec);
 
 // The job's acceptance is durable: it is answered at once, queued, or follows an equal job.
-void EnterJob(Transaction& tx, JobId id, ResolvedJob job, Instant accepted_at);
+void EnterJob(Transaction& tx, JobId id, ResolvedJob&& job, Instant accepted_at);
 
 // Grants a job that is in no queue to this worker. The caller sends the lease.
 wire::Lease GrantLease(Transaction& tx, Worker& worker, JobId id);

@@ -383,7 +383,7 @@ void PutInDoubt(Evaluation& evaluation, const std::string& doubt) {
 
 // Handles the report of a running lease. Returns whether the worker may forget it at once.
 enum class Keep : bool { kForgetNow, kUntilDurable };
-Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation evaluation) {
+Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation&& evaluation) {
   State& state = tx.state;
   const Job& job = state.jobs.At(lease.job);
   ++worker.finished_jobs;

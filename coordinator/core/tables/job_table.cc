@@ -28,7 +28,7 @@ ResolvedTask ToMeasureOf(const Job& job) {
           .flop_count = job.flop_count};
 }
 
-Job& JobTable::Add(Job job) {
+Job& JobTable::Add(Job&& job) {
   const JobId id = job.id;
   const auto [entry, added] = jobs_.try_emplace(id, std::move(job));
   LF_CHECK(added, "job {} is here already", id);

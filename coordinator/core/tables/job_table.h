@@ -91,7 +91,7 @@ ResolvedTask ToMeasureOf(const Job& job);
 
 class JobTable {
  public:
-  Job& Add(Job job);
+  Job& Add(Job&& job);
   Job* Find(JobId id);
   const Job* Find(JobId id) const;
   Job& At(JobId id);   // must exist

@@ -176,18 +176,18 @@ std::optional<JobId> ReadyQueue::Pop(const Supply& supply, const Wants& is_wante
   if (whose == nullptr) return std::nullopt;
   Lane& lane = *whose->lane;
   const Matched& matched = Match(supply);
-  std::vector<Shelf*> served;
+  served_.clear();
   Shelf* next = nullptr;
   rows_seen_ += lane.shelves.size();
   for (Shelf* shelf : lane.shelves) {
     if (!IsServed(supply, matched, *shelf->of)) continue;
-    served.push_back(shelf);
+    served_.push_back(shelf);
     if (!is_wanted(shelf->of->first)) continue;
     if (next == nullptr || shelf->jobs.begin()->first < next->jobs.begin()->first) next = shelf;
   }
   const auto first = next->jobs.begin();
   const JobId job = first->second;
-  GiveNextTurn(lane, served);
+  GiveNextTurn(lane, served_);
   Take(*next, first);
   return job;
 }

@@ -205,7 +205,8 @@ class ReadyQueue {
   std::size_t open_demands_ = 0;
   std::size_t size_ = 0;
   std::uint64_t last_demand_ = 0;
-  std::uint64_t removed_ = 0;  // classes removed so far
+  std::uint64_t removed_ = 0;   // classes removed so far
+  std::vector<Shelf*> served_;  // used by Pop() only: kept for its memory
   std::uint64_t matches_ = 0;
   mutable std::uint64_t rows_seen_ = 0;
 };

@@ -222,7 +222,7 @@ Status Repairer::WriteLost() {
   }
   LF_TRY_VOID(outcomes_.Flush());
   for (const BatchId id : changed) LF_TRY_VOID(Recount(id));
-  return {};
+  return batches_.Flush();
 }
 
 Status Repairer::Recount(BatchId id) {

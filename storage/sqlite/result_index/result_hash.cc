@@ -38,10 +38,6 @@ ResultHash HashOfCode(std::string_view code_hash, const ResultKey& key) {
   return HashOfCode(code_hash, HashOfConditions(key));
 }
 
-ResultHash HashOfCode(std::string_view code_hash, const Conditions& conditions) {
-  return HashOfCode(code_hash, HashOf(conditions));
-}
-
 ResultHash HashOf(const SubjectKey& tree, const Conditions& conditions) {
   return HashOf(tree.bytes, HashOf(conditions));
 }

@@ -17,7 +17,6 @@ ResultHash HashOf(const ResultKey& key);
 ResultHash HashOf(const SubjectKey& tree, const Conditions& conditions);
 // With the machine code in place of the tree.
 ResultHash HashOfCode(std::string_view code_hash, const ResultKey& key);
-ResultHash HashOfCode(std::string_view code_hash, const Conditions& conditions);
 
 // The same in two steps: of the conditions, then of a tree's key under them.
 ResultHash HashOf(const Conditions& conditions);

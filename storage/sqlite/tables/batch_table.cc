@@ -53,14 +53,7 @@ Result<std::vector<StoredBatch>> ReadBatches(Query& query, std::size_t max) {
 }  // namespace
 
 Status BatchTable::Save(const StoredBatch& batch) {
-  LF_TRY(Query query, connection_.Start(R"sql(
-    INSERT INTO batches VALUES (?,?,?,?,?,?,?,?,?,?)
-    ON CONFLICT (id) DO UPDATE SET
-      client = excluded.client, accepted_at = excluded.accepted_at,
-      closed = excluded.closed, cancelled = excluded.cancelled, job_count = excluded.job_count,
-      finished = excluded.finished, failed = excluded.failed, from_store = excluded.from_store,
-      checksum = excluded.checksum)sql"));
-  return query.Add(batch.batch.value)
+  return rows_.Add(batch.batch.value)
       .Add(std::span<const std::uint8_t>(batch.client.bytes))
       .Add(batch.accepted_at.time_since_epoch().count())
       .Add(batch.closed)
@@ -70,7 +63,7 @@ Status BatchTable::Save(const StoredBatch& batch) {
       .Add(batch.failed)
       .Add(batch.from_store)
       .AddChecksum()
-      .Run();
+      .EndRow();
 }
 
 Result<std::optional<StoredBatch>> BatchTable::Find(BatchId batch) {
@@ -230,8 +223,7 @@ Result<std::uint32_t> BatchTable::RemoveRequests(BatchId batch, std::uint32_t mo
 }
 
 Status BatchTable::InsertRequest(const JobsAccepted& accepted) {
-  LF_TRY(Query query, connection_.Start("INSERT INTO requests VALUES (?,?,?,?,?,?,?,?)"));
-  return query.Add(std::span<const std::uint8_t>(accepted.client.bytes))
+  return requests_.Add(std::span<const std::uint8_t>(accepted.client.bytes))
       .Add(std::span<const std::uint8_t>(accepted.request_id.bytes))
       .Add(BytesOf(accepted.request_digest))
       .Add(accepted.batch.value)
@@ -239,7 +231,7 @@ Status BatchTable::InsertRequest(const JobsAccepted& accepted) {
       .Add(accepted.jobs.size())
       .Add(accepted.accepted_at.time_since_epoch().count())
       .AddChecksum()
-      .Run();
+      .EndRow();
 }
 
 Result<std::optional<StoredRequest>> BatchTable::FindRequest(const Uuid& client,

@@ -159,6 +159,7 @@ void ResultTable::Forget() {
   thinned_rows_.Forget();
   added_.clear();
   next_id_.reset();
+  newest_hash_.reset();
   id_by_identity_.clear();
   id_by_code_.Clear();
 }
@@ -176,7 +177,11 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
   LF_TRY(const auto notes, ListText(evaluation.notes));
   LF_TRY(const ResultId id, NextId());
-  const Identity identity{.hash = HashOf(*evaluation.subject, *evaluation.conditions),
+  if (!newest_hash_ || newest_hash_->first != conditions) {
+    newest_hash_.emplace(conditions, HashOf(*evaluation.conditions));
+  }
+  const ResultHash under = newest_hash_->second;
+  const Identity identity{.hash = HashOf(evaluation.subject->bytes, under),
                           .content = ContentHash(evaluation, conditions)};
   rows_.Add(id)
       .Add(std::span<const std::uint8_t>(evaluation.subject->bytes))
@@ -198,15 +203,15 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
     LF_TRY_VOID(states_.Insert(id, *device));
   }
   added_.push_back({identity.hash, id});
-  LF_TRY_VOID(EnterCode(evaluation, id));
+  LF_TRY_VOID(EnterCode(evaluation, under, id));
   Remember(identity, id);
   return id;
 }
 
 // Grades A and B only: as ResultKeys::LoadRows.
-Status ResultTable::EnterCode(const Evaluation& evaluation, ResultId id) {
+Status ResultTable::EnterCode(const Evaluation& evaluation, ResultHash under, ResultId id) {
   if (evaluation.code_hash.empty() || evaluation.measurement().grade > Grade::kB) return {};
-  const CodeFigure figure{.code = HashOfCode(evaluation.code_hash, *evaluation.conditions),
+  const CodeFigure figure{.code = HashOfCode(evaluation.code_hash, under),
                           .elapsed_mean_ns = evaluation.measurement().elapsed_mean_ns};
   if (evaluation.same_code) {
     LF_TRY(const auto original, FindOriginal(figure));

@@ -162,7 +162,8 @@ class ResultTable {
   Result<std::optional<ResultId>> FindStoredSame(const Identity& identity);
   void Remember(const Identity& identity, ResultId id);
   // Enters the result under its machine code, or as a copy of the measurement that it repeats.
-  Status EnterCode(const Evaluation& evaluation, ResultId id);
+  // `under`: the hash of its conditions.
+  Status EnterCode(const Evaluation& evaluation, ResultHash under, ResultId id);
   // None: the job that measured it was cancelled, or too many have measured the code since.
   Result<std::optional<ResultId>> FindOriginal(const CodeFigure& figure);
 
@@ -181,6 +182,8 @@ class ResultTable {
                         "c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,c24,c25,c26,c27 FROM row_feed"};
   std::vector<ResultKeys::Entry> added_;  // writer only
   std::optional<ResultId> next_id_;       // writer only; empty: read from the table
+  // Writer only: the conditions of the newest row, and their hash.
+  std::optional<std::pair<ConditionsId, ResultHash>> newest_hash_;
   // Writer only: rows written or found recently, so that many equal answers take one search.
   std::unordered_map<Identity, ResultId, IdentityHash> id_by_identity_;
   // Writer only: measurements written recently. A report often has copies beside its measurement,

@@ -223,7 +223,7 @@ class Day {
         for (const auto& job : answered->jobs) Stored(storage::OutcomeOf(*answered, job));
       }
     }
-    Give(coordinator::Persisted{group.token});
+    Give(coordinator::Persisted{{group.token}});
   }
   void Stored(const Outcome& outcome) {
     const auto job = waiting_.find(outcome.job);

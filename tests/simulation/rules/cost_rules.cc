@@ -68,8 +68,8 @@ void CostRules::WillHandle(const coordinator::Event& event) {
   allowed_ = 1 + 2 * mix_.limits.max_endings_per_event;
   const std::size_t held = mix_.workers * mix_.most_credit * 2;  // with those of earlier lives
   if (const auto* persisted = std::get_if<coordinator::Persisted>(&event)) {
-    // This token's, and earlier ones that are on disk with it.
-    const auto end = accepted_.upper_bound(persisted->token);
+    // These tokens', and earlier ones that are on disk with them.
+    const auto end = accepted_.upper_bound(persisted->tokens.back());
     for (auto token = accepted_.begin(); token != end; ++token) allowed_ += token->second;
     accepted_.erase(accepted_.begin(), end);
   } else if (const auto* said = std::get_if<coordinator::WorkerSaid>(&event)) {

@@ -323,7 +323,7 @@ void Harness::WriteOne() {
           admissions[i];
     }
   }
-  Give(Persisted{persist.token});
+  Give(Persisted{{persist.token}});
 }
 
 void Harness::RefuseWrites(FailureCode code) {

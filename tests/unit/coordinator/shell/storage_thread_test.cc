@@ -55,14 +55,19 @@ class StorageThreadTest : public testing::Test {
     thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup, keep);
   }
 
-  // The next `count` events.
+  // The next events, which say of `count` writes what became of them.
   std::vector<Event> Events(std::size_t count) {
     std::vector<Event> events;
+    std::size_t writes = 0;
     Await("storage", [&] {
-      for (Event& event : thread->TakeEvents()) events.push_back(std::move(event));
-      return events.size() >= count || thread->fatal();
+      for (Event& event : thread->TakeEvents()) {
+        const auto* persisted = std::get_if<Persisted>(&event);
+        writes += persisted == nullptr ? 1 : persisted->tokens.size();
+        events.push_back(std::move(event));
+      }
+      return writes >= count || thread->fatal();
     });
-    EXPECT_EQ(events.size(), count);
+    EXPECT_EQ(writes, count);
     return events;
   }
 
@@ -81,7 +86,9 @@ TEST_F(StorageThreadTest, WhatItSaysIsOnDisk) {
     thread->Write(ToPersist(token, Acceptance(token, 10), WhenFull::kRefuse));
   }
   Token expected = 0;
-  for (const Event& event : Events(50)) EXPECT_EQ(std::get<Persisted>(event).token, ++expected);
+  for (const Event& event : Events(50)) {
+    for (const Token token : std::get<Persisted>(event).tokens) EXPECT_EQ(token, ++expected);
+  }
   const auto reader = storage::SqliteReader::Open(dir.path() / "test.db");
   ASSERT_TRUE(reader);
   EXPECT_EQ((*reader)->ListBatches(100)->size(), 50u);
@@ -347,7 +354,7 @@ void ExpectToOutlast(loopfleet::DiskFault fault) {
       Await("what comes after", [&] {
         for (const Event& event : thread.TakeEvents()) {
           const auto* persisted = std::get_if<Persisted>(&event);
-          if (persisted != nullptr && persisted->token == 3) return true;
+          if (persisted != nullptr && persisted->tokens.back() == 3) return true;
         }
         return false;
       });

@@ -21,17 +21,34 @@ std::vector<Token> BatchesOf(std::span<const storage::Write> group) {
   return batches;
 }
 
-TEST(WriteBacklog, WhatWaitsSharesATransaction) {
+std::vector<std::vector<Token>> TokensOf(const std::vector<Event>& events) {
+  std::vector<std::vector<Token>> tokens;
+  for (const Event& event : events) tokens.push_back(std::get<Persisted>(event).tokens);
+  return tokens;
+}
+using Tokens = std::vector<std::vector<Token>>;
+
+TEST(WriteBacklog, WhatWaitsSharesATransactionAndAnEvent) {
   WriteBacklog backlog;
   for (const Token token : {1, 2, 3}) backlog.Add(ToPersist(token, 1, WhenFull::kRefuse));
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{1, 2, 3}));
   backlog.Add(ToPersist(4, 1, WhenFull::kRefuse));  // arrives while they are written
-  const std::vector<Event> events = backlog.Applied();
-  ASSERT_EQ(events.size(), 3u);
-  EXPECT_EQ(std::get<Persisted>(events[2]).token, 3u);
+  EXPECT_EQ(TokensOf(backlog.Applied()), (Tokens{{1, 2, 3}}));
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{4}));
-  EXPECT_EQ(backlog.Applied().size(), 1u);
+  EXPECT_EQ(TokensOf(backlog.Applied()), (Tokens{{4}}));
   EXPECT_TRUE(backlog.empty());
+}
+
+TEST(WriteBacklog, AnEventIsBounded) {
+  WriteBacklog backlog;
+  constexpr std::size_t kMost = WriteBacklog::kMaxRowsPerEvent;
+  const std::size_t jobs[] = {kMost / 2 - 1, kMost / 2 - 1, 0, 2 * kMost, 0};  // and a row for each
+  Token token = 0;
+  for (const std::size_t count : jobs) {
+    backlog.Add(ToPersist(++token, count, WhenFull::kRefuse));
+  }
+  EXPECT_EQ(backlog.StartGroup().size(), 5u);
+  EXPECT_EQ(TokensOf(backlog.Applied()), (Tokens{{1, 2}, {3}, {4}, {5}}));
 }
 
 TEST(WriteBacklog, ATransactionIsBounded) {
@@ -40,7 +57,7 @@ TEST(WriteBacklog, ATransactionIsBounded) {
     backlog.Add(ToPersist(token, WriteBacklog::kMaxRowsPerCommit / 2, WhenFull::kRetry));
   }
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{1, 2}));
-  EXPECT_EQ(backlog.Applied().size(), 2u);
+  EXPECT_EQ(TokensOf(backlog.Applied()), (Tokens{{1}, {2}}));
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{3}));
 }
 
@@ -58,7 +75,7 @@ TEST(WriteBacklog, WithoutRoomWhatMayBeIsRefusedAndTheRestKeepsItsWrites) {
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{1, 3}));
   EXPECT_TRUE(backlog.NoRoom({.kind = ErrorKind::kFull, .message = "no room"}).empty());
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{1, 3}));
-  EXPECT_EQ(backlog.Applied().size(), 2u);
+  EXPECT_EQ(TokensOf(backlog.Applied()), (Tokens{{1, 3}}));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace loopfleet::wire {
 namespace {
 
@@ -20,6 +22,17 @@ TEST(Utf8, Invalid) {
         "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf0\x9d\x9b", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
         "\xff", "ok\xfe"}) {
     EXPECT_FALSE(IsUtf8(text));
+  }
+}
+
+TEST(Utf8, InvalidAtAnyPlace) {
+  for (std::size_t before = 0; before < 20; ++before) {
+    for (std::size_t after = 0; after < 10; ++after) {
+      const std::string text = std::string(before, 'x') + "\xfe" + std::string(after, 'y');
+      EXPECT_FALSE(IsUtf8(text)) << before << ' ' << after;
+      EXPECT_EQ(ToUtf8(text, 100), std::string(before, 'x') + "?" + std::string(after, 'y'));
+      EXPECT_TRUE(IsUtf8(std::string(before, 'x') + "é" + std::string(after, 'y')));
+    }
   }
 }
 
