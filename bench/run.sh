@@ -70,67 +70,57 @@ usage() {
   exit 2
 }
 
+# RLlib needs another gymnasium than the tests.
+make_rllib_environment() {
+  if cmp -s bench/requirements-rllib.txt build/rllib/requirements.txt; then return; fi
+  /usr/bin/python3 -m venv build/rllib
+  install=(build/rllib/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements-rllib.txt)
+  "${install[@]}" || "${install[@]}" --extra-index-url https://download.pytorch.org/whl/cpu
+  cp bench/requirements-rllib.txt build/rllib/requirements.txt
+}
+
 [[ $# -ge 1 ]] || usage
 name=$1
 shift
+fleet=(loopfleet loopfleet-coordinator loopfleet-worker)
+python=          # the interpreter of the cases that are Python; empty: build/release/bin/bench_NAME is run
+environment=()   # what makes it
 case "$name" in
   --list) list; exit 0 ;;
-  alone) targets=(bench_alone loopfleet-coordinator loopfleet-worker) ;;
-  bounds) targets=(bench_bounds loopfleet-coordinator) ;;
-  codegen) targets=(bench_codegen) ;;
+  alone | timing) targets=("bench_$name" loopfleet-coordinator loopfleet-worker) ;;
+  bounds | flood | interactive | page | queue | security) targets=("bench_$name" loopfleet-coordinator) ;;
+  clock_ramp | codegen | dispatch | gpu_compile | isolation | llvm | replay | store) targets=("bench_$name") ;;
   evaluations) targets=(bench_evaluations bench_compiled_before_worker loopfleet-coordinator loopfleet-worker) ;;
-  dispatch) targets=(bench_dispatch) ;;
-  timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
-  flood) targets=(bench_flood loopfleet-coordinator) ;;
-  interactive) targets=(bench_interactive loopfleet-coordinator) ;;
-  gpu_compile) targets=(bench_gpu_compile) ;;
-  isolation) targets=(bench_isolation) ;;
-  llvm) targets=(bench_llvm) ;;
-  mirror) targets=(bench_store loopfleet-mirror) ;;
-  outage) targets=(loopfleet loopfleet-coordinator loopfleet-mirror loopfleet-worker) ;;
-  page) targets=(bench_page loopfleet-coordinator) ;;
-  editor | learned | python | llvm_agents | llvm_semantics | tensor | wasm) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
-  peers) targets=(bench_peers loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
-  queue) targets=(bench_queue loopfleet-coordinator) ;;
-  scale) targets=(bench_scale loopfleet-mirror) ;;
-  search_stored) targets=(loopfleet loopfleet-coordinator loopfleet-worker) ;;
-  security) targets=(bench_security loopfleet-coordinator) ;;
-  store) targets=(bench_store) ;;
-  replay) targets=(bench_replay) ;;
+  mirror) targets=(bench_store loopfleet-mirror) python=python3 ;;
+  outage) targets=("${fleet[@]}" loopfleet-mirror) python=python3 ;;
+  scale) targets=(bench_scale loopfleet-mirror) python=python3 ;;
+  search_stored) targets=("${fleet[@]}") python=python3 ;;
+  editor | llvm_semantics | python | tensor | wasm)
+    targets=(loopfleet_python "${fleet[@]}") python=build/python/bin/python
+    environment=(tests/python/make_environment.sh --without-learning) ;;
+  learned | llvm_agents | peers)
+    targets=(loopfleet_python "${fleet[@]}") python=build/python/bin/python
+    environment=(tests/python/make_environment.sh) ;;
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;
 esac
+if [[ $name == llvm_agents && " $* " == *" rllib "* ]]; then
+  python=build/rllib/bin/python environment=(make_rllib_environment)
+fi
 
 # NVRTC loads a part of itself from the loader's search path.
 if [[ $name == gpu_compile ]]; then
   export LD_LIBRARY_PATH=/usr/local/lib/loopfleet/nvidia-cuda-nvrtc/nvidia/cu13/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 
-python=build/python/bin/python
 # Standard output carries results only.
 {
-  if [[ $name == llvm_agents && " $* " == *" rllib "* ]]; then
-    python=build/rllib/bin/python
-    if ! cmp -s bench/requirements-rllib.txt build/rllib/requirements.txt; then
-      /usr/bin/python3 -m venv build/rllib
-      install=("$python" -m pip install --quiet --disable-pip-version-check -r bench/requirements-rllib.txt)
-      "${install[@]}" || "${install[@]}" --extra-index-url https://download.pytorch.org/whl/cpu
-      cp bench/requirements-rllib.txt build/rllib/requirements.txt
-    fi
-  elif [[ $name == learned || $name == llvm_agents || $name == peers ]]; then
-    tests/python/make_environment.sh
-  elif [[ $name == editor || $name == python || $name == llvm_semantics || $name == tensor || $name == wasm ]]; then
-    tests/python/make_environment.sh --without-learning
-  fi
+  "${environment[@]}"
   if [[ $name == peers ]]; then
+    targets+=(bench_peers)
     bench/peers/make_environment.sh || echo "bench/run.sh: TVM could not be installed; that peer will be skipped"
   fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2
-if [[ $name == mirror || $name == outage || $name == scale || $name == search_stored ]]; then
-  LOOPFLEET_BIN=build/release/bin exec python3 -B "bench/cases/$name.py" "$@"
-fi
-if [[ $name == editor || $name == learned || $name == llvm_agents || $name == python || $name == llvm_semantics || $name == peers || $name == tensor || $name == wasm ]]; then
-  PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec "$python" "bench/cases/$name.py" "$@"
-fi
-exec "build/release/bin/bench_$name" "$@"
+[[ $python ]] || exec "build/release/bin/bench_$name" "$@"
+PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec "$python" -B "bench/cases/$name.py" "$@"
