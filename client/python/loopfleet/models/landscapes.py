@@ -105,7 +105,7 @@ def plot(landscapes: Sequence[Landscape], path: str | Path) -> None:
         axes.plot([], [], color=colors[kind], label=kind)
     axes.axhline(1, color="black", linewidth=0.6, linestyle=":")
     axes.set(xscale="log", yscale="log", xlabel="random walks", ylabel="expected best, times the untuned schedule")
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))  # the lines fill the picture
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     plt.close(figure)
