@@ -4,7 +4,7 @@ autoschedulers, and numpy where it has the operation. On eight of LoopTune's tes
 a bias, a chain and sums of rows; ways take turns by program, so all meet the same hour.
 
 All that a way runs (search, compiler, kernels) shares the --cores. Its seconds count from the moment at which it is
-loaded and ready. Then what it found is measured anew: loopfleet's three times, the median; a peer's in three new
+loaded and ready. Then its best schedule is measured again: loopfleet's three times, the median; a peer's in three new
 processes, the quickest of their medians. A peer's output must be what numpy computes.
 
 Prints the lines of bench/run.sh: loopfleet's `auto` beside each other way, for each program and then as geometric means.

@@ -217,7 +217,7 @@ void BlobFolder::Resize(Files::iterator file, std::uint64_t size) {
   Count(file);
 }
 
-// Without its mark, a file counts for nobody after a restart.
+// A file that has lost its mark counts for no client after a restart.
 void BlobFolder::Assign(Files::iterator file, const Uuid& client) {
   if (file->second.client == client) return;
   const std::string_view hash = HashIn(file->first);

@@ -27,7 +27,7 @@ struct ObservationVisitor {
   // Most jobs of an event end alike: neighbours are counted together.
   void operator()(const JobsWereFinished& finished) const {
     const auto is_other = [](const FinishedJob& a, const FinishedJob& b) {
-      return a.failure != b.failure || a.source != b.source || NobodyHad(a) != NobodyHad(b);
+      return a.failure != b.failure || a.source != b.source || HasNoSource(a) != HasNoSource(b);
     };
     for (auto run = finished.jobs.begin(); run != finished.jobs.end();) {
       const FinishedJob& first = *run;
@@ -35,13 +35,13 @@ struct ObservationVisitor {
                                     [&](const FinishedJob& job) { return is_other(first, job); });
       const auto count = static_cast<std::uint64_t>(end - run);
       metrics.JobCompleted(first.failure ? loopfleet::InfoOf(*first.failure).name : "ok", count);
-      if (!NobodyHad(first)) metrics.OutcomeFrom(OutcomeSourceName(first.source), count);
+      if (!HasNoSource(first)) metrics.OutcomeFrom(OutcomeSourceName(first.source), count);
       for (; run != end; ++run) Count(*run);
     }
   }
 
   // A failure that no worker reported has no source.
-  static bool NobodyHad(const FinishedJob& finished) {
+  static bool HasNoSource(const FinishedJob& finished) {
     return finished.failure && finished.source == OutcomeSource::kMeasured &&
            finished.stages[Stage::kReplay] == Nanos{0};
   }

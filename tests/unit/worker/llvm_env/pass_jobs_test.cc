@@ -154,7 +154,7 @@ TEST_F(PassJobsTest, StatesKeptForTheNextJobGoWhenNoneComes) {
   step(1);
   const double second = step(2);
   EXPECT_TRUE(AwaitChildren(3)) << Children() << ": one holds the state";
-  EXPECT_TRUE(AwaitChildren(2)) << Children() << ": nobody came for it";
+  EXPECT_TRUE(AwaitChildren(2)) << Children() << ": no job came for it";
   EXPECT_LE(step(3), second) << "the next job is run from the program on";
 }
 
