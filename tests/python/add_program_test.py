@@ -2,11 +2,11 @@
 
 import asyncio
 import hashlib
-import subprocess
 
 import gymnasium as gym
 import pytest
 
+from bitcode_files import bitcode_of
 from loopfleet import AsyncClient, Refused, _core
 
 PIECE = _core.MAX_BLOB_PIECE_BYTES
@@ -16,8 +16,7 @@ MAGIC = b"BC\xc0\xde"
 @pytest.fixture(scope="module")
 def bitcode(tmp_path_factory):
     path = tmp_path_factory.mktemp("program") / "square.bc"
-    subprocess.run(["clang-19", "-O1", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-x", "c", "-", "-o", path],
-                   input=b"int square(int x) { int y = x; return y * y; }", check=True)
+    path.write_bytes(bitcode_of("int square(int x) { int y = x; return y * y; }"))
     return path
 
 

@@ -2,12 +2,12 @@
 
 import copy
 import math
-import subprocess
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
+from bitcode_files import bitcode_of
 from loopfleet import compiler_gym, envs
 from loopfleet.compiler_gym.datasets import Benchmark
 
@@ -182,8 +182,7 @@ def test_loops_and_programs_have_environments_of_their_own(client):
 @pytest.fixture(scope="module")
 def square(tmp_path_factory):
     path = tmp_path_factory.mktemp("program") / "a square.bc"
-    subprocess.run(["clang-19", "-O1", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-x", "c", "-", "-o", path],
-                   input=b"int square_of(int x) { int y = x; return y * y; }", check=True)
+    path.write_bytes(bitcode_of("int square_of(int x) { int y = x; return y * y; }"))
     return path
 
 

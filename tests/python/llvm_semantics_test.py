@@ -8,6 +8,7 @@ import gymnasium as gym
 import pytest
 
 import loopfleet
+from bitcode_files import bitcode_of
 from loopfleet import llvm_semantics
 from loopfleet.llvm_semantics import Output, check_semantics, run_bitcode, shortest_failing
 
@@ -19,22 +20,16 @@ OVERFLOWS = ("#include <stdio.h>\nint more(int x) { return x + 1 > x; }\n"
              "int main(void) { volatile int big = 2147483647; printf(\"%d\\n\", more(big)); return 0; }")
 
 
-def bitcode(text):
-    made = subprocess.run(["clang-19", "-O1", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-x", "c", "-",
-                           "-o", "-"], input=text.encode(), capture_output=True, check=True)
-    return made.stdout
-
-
 def test_a_program_is_run_and_confined():
-    assert run_bitcode(bitcode(PRINTS), 5) == Output(3, b"checksum = 42\n")
-    assert run_bitcode(bitcode(OPENS), 5) == Output(-signal.SIGSYS, b"")
-    endless = run_bitcode(bitcode("int main(void) { for (volatile int i = 0;; ++i) {} }"), 1)
+    assert run_bitcode(bitcode_of(PRINTS), 5) == Output(3, b"checksum = 42\n")
+    assert run_bitcode(bitcode_of(OPENS), 5) == Output(-signal.SIGSYS, b"")
+    endless = run_bitcode(bitcode_of("int main(void) { for (volatile int i = 0;; ++i) {} }"), 1)
     assert not endless.in_time
 
 
 def test_what_cannot_be_linked_is_not_checkable():
     with pytest.raises(llvm_semantics.NotCheckable, match="nowhere"):
-        run_bitcode(bitcode("void nowhere(void); int main(void) { nowhere(); return 0; }"), 5)
+        run_bitcode(bitcode_of("void nowhere(void); int main(void) { nowhere(); return 0; }"), 5)
 
 
 def test_the_shortest_sequence_fails_and_no_shorter_one_does():
@@ -63,7 +58,7 @@ def test_csmith_programs_keep_their_checksum(client):
 
 def test_another_output_comes_with_the_shortest_sequence(tmp_path, monkeypatch):
     source = tmp_path / "overflow.bc"
-    source.write_bytes(bitcode(OVERFLOWS))
+    source.write_bytes(bitcode_of(OVERFLOWS))
     programs = tmp_path / "programs"
     command = [loopfleet.local_cluster.find_program(), "llvm", "add", str(source), "--llvm-programs", str(programs)]
     uri = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
