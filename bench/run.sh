@@ -70,13 +70,9 @@ usage() {
   exit 2
 }
 
-# RLlib needs another gymnasium than the tests.
 make_rllib_environment() {
-  if cmp -s bench/requirements-rllib.txt build/rllib/requirements.txt; then return; fi
-  /usr/bin/python3 -m venv build/rllib
-  install=(build/rllib/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements-rllib.txt)
-  "${install[@]}" || "${install[@]}" --extra-index-url https://download.pytorch.org/whl/cpu
-  cp bench/requirements-rllib.txt build/rllib/requirements.txt
+  bench/make_environment.sh rllib ||
+    bench/make_environment.sh rllib --extra-index-url https://download.pytorch.org/whl/cpu
 }
 
 [[ $# -ge 1 ]] || usage
@@ -117,7 +113,7 @@ fi
   "${environment[@]}"
   if [[ $name == peers ]]; then
     targets+=(bench_peers)
-    bench/peers/make_environment.sh || echo "bench/run.sh: TVM could not be installed; that peer will be skipped"
+    bench/make_environment.sh peers --no-deps || echo "bench/run.sh: TVM could not be installed; that peer will be skipped"
   fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"

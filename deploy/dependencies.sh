@@ -80,7 +80,7 @@ bench_packages=(
   python3-numpy       # the article's workload, and an addition
   python3-matplotlib  # bench/plot_timing.py
   libhalide14-0-dev   # evaluations per second, and its autoschedulers
-  python3-venv        # TVM's environment (bench/peers/make_environment.sh)
+  python3-venv        # TVM's environment (bench/make_environment.sh)
   redis-server beanstalkd nats-server  # queues: each benchmark starts its own
 )
 

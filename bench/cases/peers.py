@@ -34,7 +34,7 @@ from numpy_programs import program_of  # noqa: E402
 PROGRAMS = ("mm64_240_64 mm112_256_64 mm208_160_80 mm176_128_160 mm128_160_224 mm208_128_256 mm224_208_224 mm224_224_256 "
             "conv1_32_30_30__32_32_3_3 mmbias112_96_160 chain200_300 reduce_add300_700").split()
 AUTO = "loopfleet, auto"
-TVM_PYTHON = ROOT / "build/peers-python/bin/python"
+TVM_PYTHON = ROOT / "build/peers/bin/python"
 HALIDE = Path(os.environ.get("LOOPFLEET_BIN", ROOT / "build/release/bin")) / "bench_halide_autoscheduler"
 TIMINGS, TIMING_S = 3, 0.5
 ONE_SCHEDULE_S = 60  # the most that a way may take that has no use for more seconds
@@ -50,7 +50,7 @@ class PeerFailed(Exception):
 
 
 def ways_of(given, models):
-    tvm_missing = None if TVM_PYTHON.exists() else "bench/peers/make_environment.sh has not made build/peers-python"
+    tvm_missing = None if TVM_PYTHON.exists() else "bench/make_environment.sh has not made build/peers"
     halide_missing = None if HALIDE.exists() else f"no {HALIDE.name}: Halide (libhalide14-0-dev) was not there at the build"
     tvm = [str(TVM_PYTHON), str(ROOT / "bench/peers/tvm_programs.py")]
     ways = {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""TVM's MetaSchedule on the programs of loopfleet's data sets, on one thread. build/peers-python has TVM
-(bench/peers/make_environment.sh).
+"""TVM's MetaSchedule on the programs of loopfleet's data sets, on one thread. build/peers has TVM
+(bench/make_environment.sh).
 
     tvm_programs.py tune PROGRAM FOLDER SECONDS
     tvm_programs.py time PROGRAM FOLDER SECONDS
