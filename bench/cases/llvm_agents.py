@@ -15,6 +15,7 @@ the part of the episode. All learn on the same programs of Csmith for as many st
 """
 
 import argparse
+import functools
 import itertools
 import json
 import math
@@ -456,15 +457,16 @@ def trained_search(method, path):
 
 
 def judge(arguments):
-    runs = [("random", seed, search_randomly) for seed in (1, 2, 3)] + [("greedy", 1, search_greedily)]
+    runs = [("random", seed, lambda: search_randomly) for seed in (1, 2, 3)] + [("greedy", 1, lambda: search_greedily)]
     for method in LEARNERS:
-        runs += [(method, seed, path) for seed in (1, 2, 3)
+        runs += [(method, seed, functools.partial(trained_search, method, path)) for seed in (1, 2, 3)
                  for path in sorted(arguments.folder.glob(f"{method}-{seed}.*")) if path.suffix != ".json"]
-    for method, seed, search in runs:
+    for method, seed, load in runs:
         out = arguments.folder / f"judged-{method}-{seed}.json"
         if out.exists() or arguments.only not in (None, method):
             continue
-        if method in LEARNERS and (search := trained_search(method, search)) is None:
+        search = load()
+        if search is None:
             continue
         rows = []
         # A new cluster has no stored answers of the searches before.
