@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -15,11 +14,11 @@
 #include "storage/sqlite/maintenance/pruning_table.h"
 #include "storage/sqlite/maintenance/retention_table.h"
 #include "storage/sqlite/migrations.h"
-#include "storage/sqlite/recent_map.h"
 #include "storage/sqlite/result_index/result_keys.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/sqlite_reader.h"
 #include "storage/sqlite/tables/batch_table.h"
+#include "storage/sqlite/tables/batches_in_work.h"
 #include "storage/sqlite/tables/best_table.h"
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/drain_table.h"
@@ -159,7 +158,6 @@ struct SqliteStore::Impl {
 
   Status ApplyAll(std::span<const Write> writes);
   Status RunPrepared(const char* statement);
-  void RememberTouched();
   void Undo();
   Status CheckEpoch();
   Status On(const JobsAccepted& accepted);
@@ -176,9 +174,6 @@ struct SqliteStore::Impl {
   Status On(const WorkersDrained& drained) { return drains.Save(drained); }
   Status On(const WorkersResumed& resumed) { return drains.Remove(resumed.target); }
   Status RecordKnownFailure(const JobFinished& finished);
-  enum class IfRebuilt { kIsClosed, kIsOpen };
-  Result<bool> IsThere(BatchId batch);
-  Result<StoredBatch*> Touch(BatchId batch, IfRebuilt if_rebuilt = IfRebuilt::kIsClosed);
   // Runs the next step of a pass of maintenance, in a transaction.
   template <class Table, class Pass>
   Status Step(Table& table, Pass& pass, WallTime now);
@@ -196,6 +191,7 @@ struct SqliteStore::Impl {
   OutcomeTable outcomes{*connection, conditions, results, jobs};
   BestTable bests{*connection, jobs, results};
   BatchTable batches{*connection};
+  BatchesInWork in_work{batches};
   DrainTable drains{*connection};
   RetentionTable retention{*connection, results};
   PruningTable prunings{
@@ -207,13 +203,6 @@ struct SqliteStore::Impl {
   static constexpr std::uint32_t kBestsPerCommit = 64;
   std::uint32_t bests_left = 0;
   bool has_more_to_flag = true;  // false: there is no suspicion
-  // Batches changed by the current transaction, saved at its end: one row a batch, however many of
-  // its jobs finish.
-  std::map<BatchId, StoredBatch> touched;
-  // Batches as they are on disk, so that those in work are not read by each transaction.
-  static constexpr std::size_t kMostKnown = 4096;
-  RecentMap<BatchId, StoredBatch> known{kMostKnown};
-  std::optional<BatchId> newest_batch;  // of all that were ever accepted; none: not read yet
 };
 
 Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::filesystem::path& path,
@@ -314,7 +303,7 @@ Result<std::unique_ptr<StoreReader>> SqliteStore::OpenReader() {
 Status SqliteStore::Apply(std::span<const Write> writes) {
   Status applied = impl_->ApplyAll(writes);
   if (applied) {
-    impl_->RememberTouched();
+    impl_->in_work.Committed();
     impl_->keys->Publish(impl_->results.TakeAdded());
     impl_->keys->failures().Publish();
     const auto suspects = [](const Write& write) {
@@ -332,7 +321,7 @@ Status SqliteStore::Apply(std::span<const Write> writes) {
 // file is next opened.
 void SqliteStore::Impl::Undo() {
   if (connection->InTransaction()) (void)connection->Run("ROLLBACK");
-  touched.clear();
+  in_work.RolledBack();
   batches.Forget();
   conditions.Forget();
   jobs.Forget();
@@ -374,7 +363,7 @@ Status SqliteStore::Thin(Thinning& pass, WallTime now) {
 
 Status SqliteStore::Prune(Pruning& pass, WallTime now) {
   LF_TRY_VOID(impl_->Step(impl_->prunings, pass, now));
-  impl_->known.Clear();
+  impl_->in_work.Forget();
   impl_->keys->failures().Publish();
   return {};
 }
@@ -425,17 +414,6 @@ Status SqliteStore::Impl::RunPrepared(const char* statement) {
   return query.Run();
 }
 
-void SqliteStore::Impl::RememberTouched() {
-  for (auto& [id, batch] : touched) {
-    if (auto* entry = known.Find(id)) {
-      entry->second = batch;
-    } else {
-      known.Add(id, batch);
-    }
-  }
-  touched.clear();
-}
-
 Status SqliteStore::Impl::ApplyAll(std::span<const Write> writes) {
   LF_TRY_VOID(RunPrepared("BEGIN IMMEDIATE"));
   LF_TRY_VOID(CheckEpoch());
@@ -444,7 +422,7 @@ Status SqliteStore::Impl::ApplyAll(std::span<const Write> writes) {
   for (const Write& write : writes) {
     LF_TRY_VOID(std::visit([this](const auto& what) { return On(what); }, write));
   }
-  for (const auto& [id, batch] : touched) LF_TRY_VOID(batches.Save(batch));
+  LF_TRY_VOID(in_work.Save());
   LF_TRY_VOID(Flush());
   LF_TRY_VOID(keys->WriteRuns(*connection));
   LF_FAILPOINT("store.before_commit");
@@ -462,48 +440,14 @@ Status SqliteStore::Impl::CheckEpoch() {
                           connection->path(), newest, start.epoch));
 }
 
-// The batch as the current transaction leaves it, to be saved at its end.
-Result<StoredBatch*> SqliteStore::Impl::Touch(BatchId id, IfRebuilt if_rebuilt) {
-  if (const auto found = touched.find(id); found != touched.end()) return &found->second;
-  if (const auto* found = known.Find(id)) return &touched.emplace(*found).first->second;
-  auto stored = batches.Find(id);
-  if (!stored && stored.error().kind == ErrorKind::kCorrupt) {
-    log::Warning("store.batch_rebuilt batch={}", id);
-    LF_TRY(StoredBatch rebuilt, batches.Rebuild(id));
-    rebuilt.closed = if_rebuilt == IfRebuilt::kIsClosed;
-    return &touched.emplace(id, rebuilt).first->second;
-  }
-  if (!stored) return std::unexpected(std::move(stored).error());
-  if (!*stored) return Fail(ErrorKind::kInvalid, fmt::format("there is no batch {}", id));
-  return &touched.emplace(id, **stored).first->second;
-}
-
-// Numbers ascend: one above all others is new without a look.
-Result<bool> SqliteStore::Impl::IsThere(BatchId id) {
-  if (touched.contains(id)) return true;
-  if (!newest_batch) {
-    LF_TRY(const std::uint64_t next, batches.NextId());
-    newest_batch = BatchId{next - 1};
-  }
-  if (id > *newest_batch) {
-    newest_batch = id;
-    return false;
-  }
-  LF_TRY(const auto stored, batches.Find(id));
-  return stored.has_value();
-}
-
 Status SqliteStore::Impl::On(const JobsAccepted& accepted) {
   const BatchId id = accepted.batch;
   if (accepted.new_batch) {
-    LF_TRY(const bool is_there, IsThere(id));
-    if (is_there) return Fail(ErrorKind::kExists, fmt::format("batch {} is there already", id));
-    touched.emplace(
-        id,
-        StoredBatch{.batch = id, .client = accepted.client, .accepted_at = accepted.accepted_at});
+    LF_TRY_VOID(
+        in_work.Add({.batch = id, .client = accepted.client, .accepted_at = accepted.accepted_at}));
   }
   // The coordinator takes jobs for open batches only.
-  LF_TRY(StoredBatch * batch, Touch(id, IfRebuilt::kIsOpen));
+  LF_TRY(StoredBatch * batch, in_work.Change(id, BatchesInWork::IfRebuilt::kIsOpen));
   if (batch->closed) {
     return Fail(ErrorKind::kInvalid, fmt::format("batch {} is closed to more jobs", id));
   }
@@ -565,7 +509,7 @@ Status SqliteStore::Impl::On(const ResultDoubted& doubted) {
 // Counts the job as finished in its batch.
 Status SqliteStore::Impl::Finish(JobId job, std::uint64_t sequence, const Evaluation& evaluation,
                                  OutcomeSource source) {
-  LF_TRY(StoredBatch * batch, Touch(job.batch));
+  LF_TRY(StoredBatch * batch, in_work.Change(job.batch));
   if (job.index >= batch->job_count) {
     return Fail(ErrorKind::kInvalid, fmt::format("job {} was never accepted", job));
   }
@@ -630,13 +574,13 @@ Status SqliteStore::Impl::RecordKnownFailure(const JobFinished& finished) {
 }
 
 Status SqliteStore::Impl::On(const BatchClosed& closed) {
-  LF_TRY(StoredBatch * batch, Touch(closed.batch));
+  LF_TRY(StoredBatch * batch, in_work.Change(closed.batch));
   batch->closed = true;
   return {};
 }
 
 Status SqliteStore::Impl::On(const BatchCancelled& cancelled) {
-  LF_TRY(StoredBatch * batch, Touch(cancelled.batch));
+  LF_TRY(StoredBatch * batch, in_work.Change(cancelled.batch));
   batch->cancelled = true;
   batch->closed = true;
   return {};
