@@ -1,5 +1,4 @@
 # What the daemons and the command need besides: not part of the Python package.
-find_package(SQLite3 3.37 REQUIRED)  # STRICT tables
 find_package(mimalloc 2.0 REQUIRED)
 find_package(prometheus-cpp REQUIRED CONFIG COMPONENTS core)
 find_package(LLVM 19.1 REQUIRED CONFIG HINTS /usr/lib/llvm-19)
@@ -23,7 +22,6 @@ else()
   target_link_libraries(lf_llvm INTERFACE ${LLVM_LIBS})
 endif()
 
-loopfleet_note("SQLite" "on, ${SQLite3_VERSION}")
 loopfleet_note("PostgreSQL (mirror)" "on, libpqxx ${pqxx_VERSION}")
 loopfleet_note("mimalloc (coordinator)" "on, ${mimalloc_VERSION}")
 loopfleet_note("metrics" "on, prometheus-cpp over civetweb")

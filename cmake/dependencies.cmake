@@ -13,11 +13,13 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
+find_package(SQLite3 3.37 REQUIRED)  # STRICT tables
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(zmq REQUIRED libzmq>=4.3.4)  # older ones have known CVEs
 loopfleet_note("ZeroMQ" "on, ${zmq_VERSION}")
 loopfleet_note("Cap'n Proto" "on, ${CapnProto_VERSION}")
+loopfleet_note("SQLite" "on, ${SQLite3_VERSION}")
 if(NOT LOOPFLEET_ONLY_PYTHON)
   include(daemon_dependencies)
 endif()

@@ -19,7 +19,8 @@ import tempfile
 COMMON = "common/base common/looptree common/llvm_passes common/job common/wire common/fleet"
 # The store without its engines.
 STORE = ("storage/record storage/settled_failure storage/brief_outcome storage/thinning storage/pruning "
-         "storage/unfinished_jobs storage/store_reader storage/store storage/open")
+         "storage/unfinished_jobs storage/store_reader storage/store storage/open storage/outcome_feed "
+         "storage/database_check storage/outcome_repair storage/snapshot")
 PROGRAMS = {
     "schema": "",
     "common/base": "",
@@ -65,6 +66,9 @@ ROOMS = {
         "thinning": "",
         "pruning": "",
         "unfinished_jobs": "record",
+        "database_check": "",
+        "outcome_repair": "record",
+        "snapshot": "",
         "store_reader": "record brief_outcome thinning pruning",
         "store": "record thinning pruning unfinished_jobs store_reader",
         # An engine: it knows the interfaces, and nothing but `open` knows it.
@@ -72,8 +76,8 @@ ROOMS = {
         "sqlite/tables/conditions_table": "record sqlite",
         "sqlite/result_index": "record sqlite sqlite/tables/conditions_table",
         "sqlite/tables": "record thinning sqlite sqlite/tables/conditions_table sqlite/result_index",
-        "sqlite/maintenance": "record thinning pruning sqlite sqlite/tables/conditions_table "
-                              "sqlite/result_index sqlite/tables",
+        "sqlite/maintenance": "record thinning pruning database_check outcome_repair snapshot sqlite "
+                              "sqlite/tables/conditions_table sqlite/result_index sqlite/tables",
         "sqlite/newest_outcomes": "record brief_outcome sqlite",
         "sqlite/unfinished_rows": "record unfinished_jobs sqlite sqlite/tables",
         "sqlite/sqlite_reader": "*",
@@ -143,14 +147,14 @@ NARROWER = {
 }
 # Modules that may include more.
 ALSO_MAY_INCLUDE = [
-    (re.compile(r"coordinator/mirror/"), "storage/outcome_feed storage/postgres"),
+    (re.compile(r"coordinator/mirror/"), "storage/postgres"),
     (re.compile(r"coordinator/coordinator_options$"), "storage/postgres/postgres_address"),
     (re.compile(r"coordinator/page/job_view$"), "worker/portable_c"),
     (re.compile(r"coordinator/shell/postgres/shared_lookups$"), "storage/postgres/shared_results"),
     (re.compile(r"client/python/(array_exchange|compiled_tensor|expressions|local_timer|view_equations|(ir|tensor|tree|kernel)_binding)$"), "tensor kernel worker/lowering worker/portable_c"),
     (re.compile(r"client/search/store_evaluator$"), STORE),
-    (re.compile(r"client/cli/commands/(export_command|forget_failures_command|prune_command|offline_database)$"), STORE),
-    (re.compile(r"client/cli/commands/db_command$"), "storage"),  # checks and repairs an SQLite file
+    (re.compile(r"client/cli/commands/(db_command|export_command|forget_failures_command|prune_command|offline_database)$"), STORE),
+    (re.compile(r"client/python/database_binding$"), STORE),
 ]
 
 # Includes to cut: module -> module, and how. They are left out of what follows from the tables above

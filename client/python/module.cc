@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "client/python/conversion.h"
+#include "client/python/database_binding.h"
 #include "client/python/frame_binding.h"
 #include "client/python/job_binding.h"
 #include "client/python/kernel_binding.h"
@@ -23,6 +24,7 @@ NB_MODULE(_core, module) {
   loopfleet::python::BindErrors(module);
   loopfleet::python::BindJobs(module);
   loopfleet::python::BindFrames(module);
+  loopfleet::python::BindDatabase(module);
   loopfleet::python::BindWalks(module);
   loopfleet::python::BindTrees(module);
   loopfleet::python::BindSearch(module);

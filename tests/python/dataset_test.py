@@ -83,7 +83,6 @@ def test_a_damaged_row_of_a_file_has_no_figures(cluster, batch, tmp_path):
         assert after["gflops"] is None and after["elapsed_ns"] is None and after["samples_ns"] == []
         known = (None, []) if (after["batch"], after["index"]) == (1, job) else (before["benchmark"], before["actions"])
         assert (after["benchmark"], after["actions"]) == known
-    assert [row["status"] for row in rows_of_file(copy, checked=False)] == [row["status"] for row in whole]
 
 
 def test_rows_of_others_spoil_no_export(batch, tmp_path):

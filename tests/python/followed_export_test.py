@@ -127,7 +127,7 @@ def test_kills_while_the_data_set_grows_lose_and_repeat_nothing(cluster, client,
 
     def start():
         return subprocess.Popen([sys.executable, "-m", "loopfleet.export", str(folder), "--follow", "--every", "0.05",
-                                 "--rows", "7", "--unchecked", "--db", str(cluster.database)], stderr=subprocess.PIPE,
+                                 "--rows", "7", "--db", str(cluster.database)], stderr=subprocess.PIPE,
                                 text=True)
 
     for _ in range(KILLS):

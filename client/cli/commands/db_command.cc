@@ -16,10 +16,10 @@
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
 #include "common/base/counted.h"
+#include "storage/database_check.h"
 #include "storage/open.h"
-#include "storage/sqlite/maintenance/database_check.h"
-#include "storage/sqlite/maintenance/outcome_repair.h"
-#include "storage/sqlite/maintenance/snapshot.h"
+#include "storage/outcome_repair.h"
+#include "storage/snapshot.h"
 #include "storage/store.h"
 #include "storage/thinning.h"
 

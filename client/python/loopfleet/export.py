@@ -327,7 +327,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--once", action="store_true", help="with --follow: end when everything is there")
     parser.add_argument("--every", type=float, default=60.0, metavar="SECONDS", help="with --follow: between looks (60)")
     parser.add_argument("--rows", type=int, default=50_000, help="with --follow: at most in one file (50000)")
-    parser.add_argument("--unchecked", action="store_true", help="do not compare the file's rows with their checksums")
     parser.add_argument("--address", help="the coordinator's")
     parser.add_argument("--batch", type=int, action="append", help="of the coordinator; default: its newest 1,000")
     parser.add_argument("--format", choices=FORMATS, default="parquet")
@@ -359,7 +358,7 @@ def main(arguments: list[str] | None = None) -> int:
         if given.db and is_postgres(given.db):
             summary = export(rows_of_feed(open_feed(given.db)), given.folder, source="PostgreSQL", **options)
         elif given.db:
-            summary = export(rows_of_file(given.db, checked=not given.unchecked), given.folder,
+            summary = export(rows_of_file(given.db), given.folder,
                              source=f"the database {Path(given.db).name}",
                              **options)
         else:
@@ -380,7 +379,7 @@ def _follow(given: argparse.Namespace) -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         with FollowedExport(given.folder, format=given.format, split=Split(given.split, seed=given.seed)) as exported:
-            rows = follow(lambda: open_feed(given.db, checked=not given.unchecked), exported, stop, most_rows=given.rows,
+            rows = follow(lambda: open_feed(given.db), exported, stop, most_rows=given.rows,
                           interval_s=given.every, once=given.once)
     except LoopfleetError as error:
         print(f"loopfleet-export: {error}", file=sys.stderr)

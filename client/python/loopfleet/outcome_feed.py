@@ -3,16 +3,13 @@ coordinator may be writing to, or from PostgreSQL, where `loopfleet-mirror` copi
 
 from __future__ import annotations
 
-import sqlite3
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import quote
 
 from .errors import LoopfleetError
-from .rows import Row, damaged_rows, finished_row, is_timed, outcome_select, row_of_sql
+from .rows import OutcomeFile, Row, finished_row, is_timed
 
 
 @dataclass
@@ -37,7 +34,7 @@ class Step:
 
 class Feed(Protocol):
     def step(self, positions: Positions, most: int) -> Step:
-        """At most about ``most`` rows that follow ``positions``, of one moment of the database."""
+        """At most about ``most`` rows that follow ``positions``."""
 
     def close(self) -> None: ...
 
@@ -53,20 +50,7 @@ class _Found:
     row: Row | None  # None: of a job that is not timed
 
 
-class _Reading(Protocol):
-    """One coordinator at one moment."""
-
-    last: int       # its newest batch
-    open: set[int]  # batches that may grow
-
-    def after(self, batch: int, sequence: int, most: int) -> list[_Found]:
-        """Outcomes of a batch that follow a sequence, in order."""
-
-    def beyond(self, batch: int, most: int) -> list[_Found]:
-        """Outcomes of the batches after ``batch``, in the order of batch and sequence."""
-
-
-def _advance(reading: _Reading, position: Position, most: int) -> tuple[list[Row], Position, bool]:
+def _advance(reading: _PostgresReading, position: Position, most: int) -> tuple[list[Row], Position, bool]:
     """The rows after a position, the position after them, and whether those were all."""
     rows: list[Row] = []
     after = Position(position.last, dict(position.open))
@@ -95,56 +79,19 @@ def _advance(reading: _Reading, position: Position, most: int) -> tuple[list[Row
 
 
 class FileFeed:
-    """Of a database file. `loopfleet db check` reads the file first, as for `rows_of_file`, and once:
-    ``checked=False`` skips this check."""
+    """Of a database file."""
 
-    def __init__(self, path: str | Path, *, checked: bool = True):
-        if not Path(path).is_file():
-            raise LoopfleetError(f"there is no file {path}")
-        self._damaged = damaged_rows(path) if checked else {}
-        self._path = path
-        self._database = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)
-        self._database.row_factory = sqlite3.Row
+    def __init__(self, path: str | Path):
+        self._file = OutcomeFile(path)
 
     def step(self, positions: Positions, most: int) -> Step:
-        try:
-            self._database.execute("BEGIN")
-            try:
-                reading = _FileReading(self._database, self._damaged)
-                rows, position, is_end = _advance(reading, positions.get(reading.coordinator, Position()), most)
-            finally:
-                self._database.execute("ROLLBACK")
-        except sqlite3.DatabaseError as error:
-            raise LoopfleetError(f"{self._path}: {error}") from error
-        return Step([(reading.coordinator, row) for row in rows], {**positions, reading.coordinator: position}, is_end)
+        coordinator = self._file.coordinator
+        from_ = positions.get(coordinator, Position())
+        rows, after, is_end = self._file.after(from_.last, from_.open, most)
+        return Step([(coordinator, row) for row in rows], {**positions, coordinator: Position(*after)}, is_end)
 
     def close(self) -> None:
-        self._database.close()
-
-
-class _FileReading:
-    def __init__(self, database: sqlite3.Connection, damaged: dict[str, set[str]]):
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version < 14:
-            raise LoopfleetError(f"the file has schema version {version}, and following needs 14: start this version's "
-                                 "coordinator on it once")
-        (incarnation,) = database.execute("SELECT incarnation FROM writer").fetchone()
-        self.coordinator = str(uuid.UUID(bytes=incarnation))
-        self.last = database.execute("SELECT coalesce(max(id), 0) FROM batches").fetchone()[0]
-        self.open = {batch for batch, in
-                     database.execute("SELECT id FROM batches WHERE closed = 0 OR finished < job_count")}
-        self._database = database
-        self._damaged = damaged
-
-    def after(self, batch: int, sequence: int, most: int) -> list[_Found]:
-        return self._read("o.batch = ? AND o.sequence > ?", batch, sequence, most)
-
-    def beyond(self, batch: int, most: int) -> list[_Found]:
-        return self._read("o.batch > ?", batch, most)
-
-    def _read(self, condition: str, *values: int) -> list[_Found]:
-        found = self._database.execute(outcome_select(f"{condition} ORDER BY o.batch, o.sequence LIMIT ?"), values)
-        return [_Found(each["batch"], each["sequence"], row_of_sql(each, self._damaged)) for each in found]
+        pass
 
 
 class PostgresFeed:
@@ -273,9 +220,9 @@ def is_postgres(database: str | Path) -> bool:
     return str(database).startswith(("postgresql://", "postgres://"))
 
 
-def open_feed(database: str | Path, *, checked: bool = True) -> Feed:
-    """``database``: a file, or a postgresql:// address. ``checked`` is of files."""
-    return PostgresFeed(str(database)) if is_postgres(database) else FileFeed(database, checked=checked)
+def open_feed(database: str | Path) -> Feed:
+    """``database``: a file, or a postgresql:// address."""
+    return PostgresFeed(str(database)) if is_postgres(database) else FileFeed(database)
 
 
 def rows_of_feed(feed: Feed, most: int = 20_000) -> Iterator[Row]:

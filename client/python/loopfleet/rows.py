@@ -6,22 +6,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
-import subprocess
+import uuid
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
-
-import numpy as np
 
 from . import _core
 from .client import Client
 from .errors import LoopfleetError
-from .local_cluster import find_program
-from .results import FAILURE_NAMES
 
 # Name -> meaning, in the order of the columns. Figures of rows whose status is not "ok" are null.
 FIELDS: dict[str, str] = {
@@ -111,130 +104,43 @@ def is_timed(benchmark: str | None) -> bool:
     return benchmark is None or _core.kind_of(benchmark) == "loop_schedule"
 
 
-def rows_of_file(path: str | Path, *, checked: bool = True) -> Iterator[Row]:
+def rows_of_file(path: str | Path) -> Iterator[Row]:
     """Rows of a database file, which a coordinator may be writing to, in the order of batches and
     finishing.
 
-    `loopfleet db check` reads the file first: a damaged row becomes STORAGE_CORRUPT without
-    figures, as at a coordinator. ``checked=False`` skips this check.
+    Each row is compared with its checksum: a damaged one becomes STORAGE_CORRUPT without figures, as
+    at a coordinator.
     """
-    if not Path(path).is_file():
-        raise LoopfleetError(f"there is no file {path}")
-    damaged = damaged_rows(path) if checked else {}
-    database = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
-    try:
-        database.row_factory = sqlite3.Row
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        select = outcome_select("TRUE ORDER BY o.batch, o.sequence")
-        for found in database.execute(select if version >= 6 else select.replace("r.samples_before", "NULL")):
-            if (row := row_of_sql(found, damaged)) is not None:
-                yield row
-    except sqlite3.DatabaseError as error:
-        raise LoopfleetError(f"{path}: {error}") from error
-    finally:
-        database.close()
+    file = OutcomeFile(path)
+    position, is_end = (0, {}), False
+    while not is_end:
+        rows, position, is_end = file.after(*position, 10_000)
+        yield from rows
 
 
-def damaged_rows(path: str | Path) -> dict[str, set[str]]:
-    """Table -> primary keys ("12.3" is batch 12, job 3)."""
-    done = subprocess.run([find_program(), "db", "check", "--json", str(path)], capture_output=True, text=True,
-                          check=False)
-    try:
-        said = json.loads(done.stdout)
-    except ValueError:
-        raise LoopfleetError(f"{path}: `loopfleet db check` failed: {done.stderr.strip()}") from None
-    if "error" in said:
-        raise LoopfleetError(f"{path}: {said['error']}")
-    damage = said["damage"]
-    if said["damage_count"] > len(damage) or not all(each["row"] for each in damage if each["table"] in _KEYS):
-        raise LoopfleetError(f"{path} is damaged in {said['damage_count']} places; `loopfleet db check` tells where. "
-                             "Restore a snapshot")
-    damaged: dict[str, set[str]] = {}
-    for each in damage:
-        damaged.setdefault(each["table"], set()).add(each["row"])
-    return damaged
+class OutcomeFile:
+    """A database file, read by the same code as a coordinator reads it."""
 
+    def __init__(self, path: str | Path):
+        if not Path(path).is_file():
+            raise LoopfleetError(f"there is no file {path}")
+        try:
+            self._database = _core.Database(str(path))
+            self.coordinator = str(uuid.UUID(self._database.incarnation))
+        except RuntimeError as error:
+            raise LoopfleetError(f"{path}: {error}") from None
+        self._path = path
 
-# Table -> columns of _SQL that hold its primary key, for the tables that a row is built from.
-_KEYS = {"outcomes": ("batch", "sequence"), "jobs": ("batch", "index"), "results": ("result_id",),
-         "suspect_results": ("result_id",), "copied_results": ("result_id",), "conditions": ("conditions_id",), "hardware": ("hardware_id",),
-         "compilers": ("compiler_id",)}
-
-
-def _is_damaged(found: sqlite3.Row, damaged: dict[str, set[str]]) -> bool:
-    return any(".".join(str(found[name]) for name in _KEYS[table]) in keys
-               for table, keys in damaged.items() if table in _KEYS)
-
-
-def _corrupt(found: sqlite3.Row, damaged: dict[str, set[str]]) -> Row:
-    row: Row = {"batch": found["batch"], "index": found["index"], "status": "STORAGE_CORRUPT", "actions": [],
-                "samples_ns": [], "sample_flags": [], "message": "its row in the database is damaged"}
-    if f"{found['batch']}.{found['index']}" not in damaged.get("jobs", ()):
-        row.update(benchmark=found["benchmark"], ir=found["ir"], tag=found["tag"], actions=_names(found["actions"]))
-    return finished_row(row)
-
-
-def _names(actions: str | None) -> list[str]:
-    return [name for name in (actions or "").split(",") if name]
-
-
-_SQL = """
-SELECT r.id AS result_id, c.id AS conditions_id, h.id AS hardware_id, k.id AS compiler_id, o.sequence,
-       j.benchmark, j.ir, j.actions, j.tag, o.batch, o.idx AS "index", o.source, o.attempts, o.worker,
-       o.finished_at,
-       lower(hex(coalesce(r.tree_key, o.failed_tree_key))) AS tree_key, o.failure_code,
-       o.failure_message AS message, o.action_index, r.elapsed_ns, r.elapsed_low_ns, r.elapsed_high_ns,
-       r.elapsed_min_ns, r.elapsed_mean_ns, r.spread, v.grade, r.iterations AS iterations_per_sample,
-       r.samples_ns, r.sample_flags, r.samples_before AS samples_before_thinning, coalesce(r.flop_count, o.failed_flop_count) AS flop_count,
-       coalesce(r.scratch_bytes, o.failed_scratch_bytes) AS scratch_bytes,
-       coalesce(r.code_hash, o.failed_code_hash) AS code_hash, r.clock_before_mhz, r.clock_after_mhz,
-       c.threads, c.cache, c.policy, c.isolation, h.class AS hardware_class, h.model AS hardware_model,
-       h.isa, h.microcode, h.clock_mhz AS reference_clock_mhz, h.peak_flop_per_second / 1e9 AS peak_gflops,
-       k.llvm, k.tier, k.revision AS lowering, v.source AS source_name, v.suspect,
-       coalesce(o.result, 1) < 0 AS observed  -- not timed
-FROM outcomes o
-JOIN v_results v ON v.batch = o.batch AND v."index" = o.idx
-JOIN jobs j ON j.batch = o.batch AND j.idx = o.idx
-LEFT JOIN results r ON r.id = o.result
-LEFT JOIN conditions c ON c.id = coalesce(r.conditions, o.failed_conditions)
-LEFT JOIN hardware h ON h.id = c.hardware
-LEFT JOIN compilers k ON k.id = c.compiler
-"""
-
-
-def outcome_select(condition: str) -> str:
-    """SQL for a database file's outcomes (o), for `row_of_sql`."""
-    return f"{_SQL}WHERE {condition}"
-
-
-def row_of_sql(found: sqlite3.Row, damaged: dict[str, set[str]]) -> Row | None:
-    """The row; without figures if it is damaged. None: the job is not timed, and has no row in a data set."""
-    if found["observed"] or not is_timed(found["benchmark"]):
-        return None
-    return _corrupt(found, damaged) if _is_damaged(found, damaged) else _from_sql(found)
-
-
-def _from_sql(found: sqlite3.Row) -> Row:
-    row: Row = {name: found[name] for name in FIELDS if name in found.keys()}
-    code = found["failure_code"]
-    row["status"] = "ok" if code is None else FAILURE_NAMES.get(code, f"FAILURE_{code}")
-    nobody_had_it = code is not None and found["source_name"] == "measured" and not found["attempts"]
-    row["source"] = None if nobody_had_it else found["source_name"]
-    row["finished_at"] = _iso_time(found["finished_at"])
-    row["actions"] = _names(found["actions"])
-    row["tree_key"] = found["tree_key"] or None
-    if found["hardware_class"] is None:  # no worker ran it
-        row["scratch_bytes"] = None
-    row["gflops"] = found["flop_count"] / found["elapsed_ns"] if found["elapsed_ns"] else None
-    samples = found["samples_ns"] or b""
-    row["samples_ns"] = np.frombuffer(samples, "<f8").tolist()
-    row["sample_flags"] = list(found["sample_flags"] or b"")
-    return finished_row(row)
-
-
-def _iso_time(nanoseconds: int) -> str:
-    seconds, rest = divmod(nanoseconds, 10**9)
-    return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest // 10**6:03}Z"
+    def after(self, last: int, open: dict[int, int], most: int) -> tuple[list[Row], tuple[int, dict[int, int]], bool]:
+        """The rows of at most about ``most`` outcomes after a position, the position after them, and
+        whether nothing more was there. A position is the newest batch that was begun, 0 for none, and of
+        each batch up to it that may grow the sequence read last."""
+        try:
+            outcomes, doubts, last, open, is_end = self._database.next(last, open, most)
+        except RuntimeError as error:
+            raise LoopfleetError(f"{self._path}: {error}") from None
+        rows = [_row(outcome, doubt) for outcome, doubt in zip(outcomes, doubts) if has_row(outcome)]
+        return rows, (last, open), is_end
 
 
 def rows_of_batches(client: Client, batches: Iterable[int]) -> Iterator[Row]:
@@ -242,11 +148,22 @@ def rows_of_batches(client: Client, batches: Iterable[int]) -> Iterator[Row]:
     not timed have none."""
     for batch in batches:
         for outcome in client.outcomes(batch):
-            if outcome.observed is None and is_timed(outcome.benchmark):
+            if has_row(outcome):
                 yield row_of(outcome)
 
 
+def has_row(outcome: _core.Outcome) -> bool:
+    return outcome.observed is None and is_timed(outcome.benchmark)
+
+
 def row_of(outcome: _core.Outcome) -> Row:
+    """Of a coordinator's outcome: without SUSPECT."""
+    row = _row(outcome, None)
+    del row[SUSPECT]
+    return row
+
+
+def _row(outcome: _core.Outcome, suspect: str | None) -> Row:
     said = outcome.to_dict()
     hardware, compiler = said["hardware"] or {}, said["compiler"] or {}
     ok = outcome.ok
@@ -260,15 +177,13 @@ def row_of(outcome: _core.Outcome) -> Row:
         clock_before_mhz=said["clock_mhz"]["before"], clock_after_mhz=said["clock_mhz"]["after"],
         tag=None if said["tag"] is None else json.dumps(said["tag"], separators=(",", ":")),
         batch=outcome.batch, index=outcome.index,
-        finished_at=_core.iso_time(outcome), worker=said["worker"])
-    row = finished_row(row)
-    del row[SUSPECT]
-    return row
+        finished_at=_core.iso_time(outcome), worker=said["worker"], suspect=suspect)
+    return finished_row(row)
 
 
 def finished_row(row: Row) -> Row:
     """The row with every field, those that follow from others included."""
-    for name in ("tag", "message", "worker", "code_hash"):
+    for name in ("benchmark", "ir", "tag", "message", "worker", "code_hash"):
         row[name] = row.get(name) or None
     for name in ("clock_before_mhz", "clock_after_mhz", "peak_gflops", "flop_count"):
         row[name] = row.get(name) or None

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "common/base/random.h"
-#include "storage/sqlite/maintenance/database_check.h"
+#include "storage/database_check.h"
 #include "tests/support/crash_vfs.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"

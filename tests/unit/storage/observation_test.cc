@@ -4,8 +4,8 @@
 
 #include <limits>
 
+#include "storage/database_check.h"
 #include "storage/pruning.h"
-#include "storage/sqlite/maintenance/database_check.h"
 #include "storage/store.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "storage/sqlite/maintenance/database_check.h"
+#include "storage/database_check.h"
 #include "storage/sqlite/sqlite_store.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"

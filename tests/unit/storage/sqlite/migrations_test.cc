@@ -9,7 +9,7 @@
 #include <iterator>
 #include <map>
 
-#include "storage/sqlite/maintenance/database_check.h"
+#include "storage/database_check.h"
 #include "storage/thinning.h"
 #include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"

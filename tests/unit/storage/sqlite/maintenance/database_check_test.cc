@@ -1,6 +1,6 @@
 // Every changed row is detected, whichever bit changed; the others are served.
 
-#include "storage/sqlite/maintenance/database_check.h"
+#include "storage/database_check.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // An unreadable page of `outcomes` is reported, then repaired, and only its own rows are lost.
 
-#include "storage/sqlite/maintenance/outcome_repair.h"
+#include "storage/outcome_repair.h"
 
 #include <algorithm>
 
-#include "storage/sqlite/maintenance/database_check.h"
+#include "storage/database_check.h"
 #include "storage/unfinished_jobs.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "storage/sqlite/maintenance/database_check.h"
+#include "storage/database_check.h"
 #include "storage/sqlite/maintenance/retention_table.h"
 #include "tests/support/crash_vfs.h"
 #include "tests/support/paths.h"

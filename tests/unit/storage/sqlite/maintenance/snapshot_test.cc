@@ -1,6 +1,6 @@
 // A copy of a database that is being written is whole, independent and can be written on.
 
-#include "storage/sqlite/maintenance/snapshot.h"
+#include "storage/snapshot.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "storage/sqlite/maintenance/database_check.h"
+#include "storage/database_check.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 

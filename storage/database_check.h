@@ -1,7 +1,6 @@
 #pragma once
-// CheckDatabase: checks that every row is what was written. SQLite's own integrity check finds a
-// broken page but misses a changed value (499 of 541 single bit flips). The rows' checksums and the
-// counts that batches keep find both.
+// CheckDatabase: checks that every row is what was written, by the rows' checksums and the counts
+// that batches keep. An engine implements it.
 
 #include <cstdint>
 #include <filesystem>

@@ -1,5 +1,3 @@
-#include "storage/sqlite/maintenance/snapshot.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,6 +7,7 @@
 #include <cstring>
 
 #include "common/base/unique_fd.h"
+#include "storage/snapshot.h"
 #include "storage/sqlite/migrations.h"
 #include "storage/sqlite/sqlite.h"
 

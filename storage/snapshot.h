@@ -1,5 +1,6 @@
 #pragma once
 // TakeSnapshot: a copy of a database as it is at one moment, while its coordinator works on.
+// An engine implements it.
 
 #include <filesystem>
 

@@ -1,7 +1,7 @@
 #pragma once
 // RepairOutcomes: rebuilds the table `outcomes` from what can be read of it, while no coordinator
 // runs. SQLite cannot write a row next to a page that it cannot read, so without this the jobs
-// whose outcomes belong there would never end.
+// whose outcomes belong there would never end. An engine implements it.
 
 #include <filesystem>
 #include <string>

@@ -1,5 +1,3 @@
-#include "storage/sqlite/maintenance/outcome_repair.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "storage/outcome_repair.h"
 #include "storage/sqlite/bulk_insert.h"
 #include "storage/sqlite/damage.h"
 #include "storage/sqlite/migrations.h"

@@ -1,0 +1,140 @@
+#include "client/python/database_binding.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "client/python/job_binding.h"
+#include "common/base/result.h"
+#include "storage/open.h"
+#include "storage/outcome_feed.h"
+
+namespace loopfleet::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+template <class T>
+T OrThrow(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return *std::move(result);
+}
+
+class Database {
+ public:
+  explicit Database(const std::string& path) : reader_(OrThrow(storage::OpenReader(path))) {}
+
+  std::string Incarnation() { return OrThrow(reader_->Incarnation()).ToString(); }
+
+  // (outcomes, why each one's figure is not trusted, last, open, is_end)
+  using Step = std::tuple<nb::list, std::vector<std::optional<std::string>>, std::uint64_t,
+                          std::map<std::uint64_t, std::uint64_t>, bool>;
+  Step Next(std::uint64_t last, const std::map<std::uint64_t, std::uint64_t>& open,
+            std::uint32_t most) {
+    storage::FeedStep step;
+    std::vector<std::optional<std::string>> reasons;
+    bool is_end = false;
+    {
+      nb::gil_scoped_release unlocked;
+      storage::FeedPosition from{.last = BatchId{last}};
+      for (const auto& [batch, sequence] : open) from.open[BatchId{batch}] = sequence;
+      step = OrThrow(storage::NextOutcomes(*reader_, from, most));
+      is_end = step.waiting == 0 && OrThrow(reader_->ListBatchesAfter(step.after.last, 1)).empty();
+      ReadDoubts();
+      for (std::size_t i = 0; i < step.outcomes.size(); ++i)
+        reasons.push_back(ReasonToDoubt(step, i));
+    }
+    std::map<std::uint64_t, std::uint64_t> open_after;
+    for (const auto& [batch, sequence] : step.after.open) open_after[batch.value] = sequence;
+    return {Rows(step.outcomes), std::move(reasons), step.after.last.value, std::move(open_after),
+            is_end};
+  }
+
+ private:
+  using FigureKey = std::tuple<std::string, std::string, std::int64_t>;
+  static FigureKey KeyOf(const SubjectKey& subject, const std::string& worker,
+                         WallTime measured_at) {
+    return {subject.ToString(), worker, measured_at.time_since_epoch().count()};
+  }
+
+  void ReadDoubts() {
+    constexpr std::uint32_t kDoubtsPerRead = 1'000;
+    while (true) {
+      const auto doubts = OrThrow(reader_->ListDoubts(newest_doubt_, kDoubtsPerRead));
+      for (const storage::Doubt& doubt : doubts) {
+        doubts_.try_emplace(KeyOf(doubt.subject, doubt.worker, doubt.measured_at), doubt.reason);
+      }
+      if (doubts.empty()) return;
+      newest_doubt_ = doubts.back().number;
+    }
+  }
+
+  // A doubt about the figure itself comes before one about the figure that it repeats.
+  std::optional<std::string> ReasonToDoubt(const storage::FeedStep& step, std::size_t place) const {
+    const Outcome& outcome = step.outcomes[place];
+    const Evaluation& evaluation = outcome.evaluation;
+    if (!evaluation.is_timed()) return std::nullopt;
+    if (evaluation.subject) {
+      const auto found =
+          doubts_.find(KeyOf(*evaluation.subject, outcome.worker, outcome.finished_at));
+      if (found != doubts_.end()) return found->second;
+    }
+    const auto repeated = step.repeated.find(place);
+    if (repeated == step.repeated.end()) return std::nullopt;
+    const storage::FigureName& figure = repeated->second;
+    const auto found = doubts_.find(KeyOf(figure.subject, figure.worker, figure.measured_at));
+    return found == doubts_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  static nb::list Rows(const std::vector<Outcome>& outcomes) {
+    nb::list rows;
+    for (std::size_t first = 0; first < outcomes.size();) {
+      wire::OutcomeColumns page;
+      std::size_t next = first;
+      while (next < outcomes.size() && outcomes[next].job.batch == outcomes[first].job.batch) {
+        page.Append(outcomes[next++]);
+      }
+      rows.extend(RowsOf(std::move(page)));
+      first = next;
+    }
+    return rows;
+  }
+
+  std::unique_ptr<storage::StoreReader> reader_;
+  std::map<FigureKey, std::string> doubts_;
+  std::int64_t newest_doubt_ = 0;
+};
+
+}  // namespace
+
+void BindDatabase(nb::module_& module) {
+  nb::class_<Database>(
+      module, "Database",
+      "A coordinator's database file, which it may be writing to. RuntimeError: it "
+      "cannot be read.")
+      .def(nb::init<const std::string&>(), "path"_a)
+      .def_prop_ro("incarnation", &Database::Incarnation, "Names the history of this database.")
+      .def("next", &Database::Next, "last"_a, "open"_a, "most"_a,
+           "At most about `most` outcomes that follow a position: the newest batch that was begun "
+           "(0: "
+           "none), and by batch the sequence read last, of those that may grow. Returns (outcomes, "
+           "for each why its figure is not trusted or None, last, open, whether nothing more was "
+           "there).");
+}
+
+}  // namespace loopfleet::python
