@@ -25,9 +25,6 @@ flood        how long a client waits while another one sends all that it can
 interactive  how long one job waits behind a million of another client [QUEUED [JOBS]]
 gpu_compile  loop tree to cubin beside NVRTC from CUDA C++ of the same kernel to cubin; needs no GPU [--gpu-arch sm_90]
 isolation    what confining kernels costs, and how soon the next runs after a crash
-learned      strategies and learned models on 25 products that no model was trained on (LoopTune's test set), or, with
-             --table 2, on convolutions, chains, reductions and large products beside numpy; goes on where it was
-             [--out FILE.jsonl] [--programs 25] [--seconds 1,10,60] [--seeds 1] [--only policy,random]
 llvm         steps of LLVM passes per second of processor time beside a process of opt-19 for each, what an environment's
              steps and its heads cost, and what a shared prefix saves
              [--batches 2] [--llvm-programs FOLDER] [--only batches,environment,prefix] [--program bzip2]
@@ -49,6 +46,9 @@ python       messages, environments over a null backend, async against sync, for
 queue        durable null jobs per second through the coordinator, beside redis lists, beanstalkd and NATS
 scale        both stores at so many rows: rows a second, a look-up, a start, bytes a row and v_best, beside plain tables
              [--rows 1000000 10000000] [--benchmarks 10000] [--stores sqlite postgres]
+search       strategies and learned models on 25 products that no model was trained on (LoopTune's test set), or, with
+             --table 2, on convolutions, chains, reductions and large products beside numpy; goes on where it was
+             [--out FILE.jsonl] [--plot FILE.svg] [--programs 25] [--seconds 1,10,60] [--seeds 1] [--only policy,random]
 search_stored  searches of ten programs on a live cluster, and again from its database alone: the same choice?
              [--evaluations 300] [--strategy auto]
 security     latency of a client while 50,000 hostile connections come in before authentication
@@ -94,7 +94,7 @@ case "$name" in
   editor | llvm_semantics | python | tensor | wasm)
     targets=(loopfleet_python "${fleet[@]}") python=build/python/bin/python
     environment=(tests/python/make_environment.sh --without-learning) ;;
-  learned | llvm_agents | peers)
+  search | llvm_agents | peers)
     targets=(loopfleet_python "${fleet[@]}") python=build/python/bin/python
     environment=(tests/python/make_environment.sh) ;;
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;

@@ -25,7 +25,7 @@ import numpy as np
 import loopfleet
 from loopfleet import _core
 
-from learned import TEST_OTHERS, TEST_PRODUCTS, Models, Runs, by_model, by_strategy, say
+from search import TEST_OTHERS, TEST_PRODUCTS, Models, Runs, by_model, by_strategy, say
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/peers"))
@@ -201,19 +201,19 @@ def models_of(given):
         return None
     folder = given.models or given.out.with_suffix(".models")
     if given.data is None and not (folder / "cost.npz").exists():
-        raise SystemExit(f"peers: {folder} has no cost.npz; `bench/run.sh learned --out FILE.jsonl` makes such a folder")
+        raise SystemExit(f"peers: {folder} has no cost.npz; `bench/run.sh search --out FILE.jsonl` makes such a folder")
     given.table, given.suspect = 1, False
     return Models.open(given, folder)
 
 
 def arguments(given=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", help="so many of the dozen, or names of any that `learned` judges by")
+    parser.add_argument("--programs", help="so many of the dozen, or names of any that `search` judges by")
     parser.add_argument("--seconds", default="10,60", help="of each search")
     parser.add_argument("--cores", type=int, default=1, help="that all processes of a way share")
     parser.add_argument("--only", help="ways whose name has one of these words, such as TVM,numpy, beside loopfleet's")
     parser.add_argument("--data", help="fit models to this Parquet file or export, for a search of loopfleet that uses them")
-    parser.add_argument("--models", type=Path, help="use the models in this folder, such as the one that `learned` keeps")
+    parser.add_argument("--models", type=Path, help="use the models in this folder, such as the one that `search` keeps")
     parser.add_argument("--out", type=Path, help="keeps every run")
     made = parser.parse_args(given)
     made.seconds = [float(each) for each in made.seconds.split(",") if each]

@@ -78,7 +78,7 @@ def test_the_data_set_has_no_program_that_models_are_judged_by(monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.syspath_prepend(str(EXAMPLES.parents[2] / "bench/cases"))
     spec = importlib.import_module("schedule_dataset").specification()
-    judged = importlib.import_module("learned").TEST_PRODUCTS
+    judged = importlib.import_module("search").TEST_PRODUCTS
     assert spec.points == 280_000 and len(judged) == 25
     kinds = {benchmark.split("://")[1].split("/")[0] for benchmark in spec.benchmarks}
     assert kinds == {"mm-v0", "conv-v0", "program-v0"}

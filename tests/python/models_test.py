@@ -448,7 +448,7 @@ def test_an_online_scorer_learns_what_is_quick():
     assert np.corrcoef(scores, np.log2(times[200:]))[0, 1] > 0.7
 
 
-# ---- bench/run.sh learned
+# ---- bench/run.sh search
 
 
 def test_the_bench_goes_on_where_it_was(rows, tmp_path, monkeypatch, capsys):
@@ -458,13 +458,13 @@ def test_the_bench_goes_on_where_it_was(rows, tmp_path, monkeypatch, capsys):
     import pyarrow as pa
     import pyarrow.parquet as pq
     monkeypatch.syspath_prepend(str(SOURCE / "bench/cases"))
-    learned = importlib.import_module("learned")
+    table = importlib.import_module("search")
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "data.parquet")
     out = tmp_path / "runs.jsonl"
-    arguments = ["learned", "--programs", "mm64_240_64", "--seconds", "0.3", "--strategies", "random,genetic", "--only",
+    arguments = ["search", "--programs", "mm64_240_64", "--seconds", "0.3", "--strategies", "random,genetic", "--only",
                  "random,policy", "--data", str(tmp_path / "data.parquet"), "--out", str(out)]
     monkeypatch.setattr(sys, "argv", arguments)
-    learned.main()
+    table.main()
     first = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     ways = {line["case"] for line in first}
     assert {"mm64_240_64: random, 0.3 s, seed 1", "mm64_240_64: policy: first schedule, seed 1",
@@ -476,14 +476,17 @@ def test_the_bench_goes_on_where_it_was(rows, tmp_path, monkeypatch, capsys):
         if "summary" not in line["case"]:
             assert line["ratio"] == pytest.approx(line["value"] / line["peer_value"])
     out.write_text(kept[:-20])  # as an interruption leaves it
-    learned.main()
+    picture = tmp_path / "curves.svg"
+    monkeypatch.setattr(sys, "argv", [*arguments, "--plot", str(picture)])
+    table.main()
+    assert "random" in picture.read_text() and json.loads(kept.splitlines()[0])["curve"]
     again = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert out.read_text().splitlines()[:3] == kept.splitlines()[:3] and len(out.read_text().splitlines()) == 4
     assert again[:3] == first[:3], "not measured again"
     for wrong, said in ((["--strategies", "genetics"], "nearest: genetic"), (["--programs", "mm64_240_65"], "mm64_240_64")):
         monkeypatch.setattr(sys, "argv", [*arguments[:1], *wrong])
         with pytest.raises(SystemExit):
-            learned.main()
+            table.main()
         assert said in capsys.readouterr().err
 
 
@@ -492,11 +495,11 @@ def test_no_program_is_both_trained_on_and_judged_by(monkeypatch):
 
     from loopfleet.rows import program_of
     monkeypatch.syspath_prepend(str(SOURCE / "bench/cases"))
-    learned = importlib.import_module("learned")
+    table = importlib.import_module("search")
     trained, judged = ({program_of(each, None)[0] for each in programs}
-                       for programs in (learned.TRAINING_PRODUCTS + learned.TRAINING_OTHERS,
-                                        learned.TEST_PRODUCTS + learned.TEST_OTHERS))
-    assert len(judged) == 25 + 22 and len(trained) == len(learned.TRAINING_PRODUCTS + learned.TRAINING_OTHERS)
+                       for programs in (table.TRAINING_PRODUCTS + table.TRAINING_OTHERS,
+                                        table.TEST_PRODUCTS + table.TEST_OTHERS))
+    assert len(judged) == 25 + 22 and len(trained) == len(table.TRAINING_PRODUCTS + table.TRAINING_OTHERS)
     assert not trained & judged and None not in trained | judged
 
 

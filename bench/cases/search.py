@@ -102,7 +102,8 @@ def training_data(given, folder):
 
 def searched(found, **facts):
     return {"untuned_ns": found.untuned_ns, "elapsed_ns": found.confirmed_ns, "flop_count": found.flop_count,
-            "evaluations": found.evaluations, "took_s": found.seconds, "actions": found.actions, **facts}
+            "evaluations": found.evaluations, "took_s": found.seconds, "actions": found.actions,
+            "curve": [(point.evaluations, point.seconds, point.best_ns) for point in found.curve], **facts}
 
 
 def by_strategy(strategy, threads):
@@ -219,7 +220,7 @@ def emit(one):
     """A line of bench/run.sh, in GFLOP/s, beside the untuned schedule."""
     at = "" if one["seconds"] is None else f", {one['seconds']:g} s"
     rate, untuned = (one["flop_count"] / one[name] if one[name] else None for name in ("elapsed_ns", "untuned_ns"))
-    print(json.dumps({"bench": "learned", "case": f"{one['benchmark'].rsplit('/')[-1]}: {one['way']}{at}, seed {one['seed']}",
+    print(json.dumps({"bench": "search", "case": f"{one['benchmark'].rsplit('/')[-1]}: {one['way']}{at}, seed {one['seed']}",
                       "value": rate, "unit": "GFLOP/s", "peer": "untuned", "peer_value": untuned,
                       "ratio": rate / untuned if rate and untuned else None, "evaluations": one["evaluations"],
                       "took_s": round(one["took_s"], 4)}), flush=True)
@@ -247,7 +248,7 @@ def summary(runs, ways, benchmarks):
         at = "" if seconds is None else f", {seconds:g} s"
         peak = all(one["peak_gflops"] for each in by_benchmark.values() for one in each)
         lines.append({
-            "bench": "learned", "case": f"summary: {way}{at}", "value": mean(lambda one: untuned[one["benchmark"]] / one["elapsed_ns"]),
+            "bench": "search", "case": f"summary: {way}{at}", "value": mean(lambda one: untuned[one["benchmark"]] / one["elapsed_ns"]),
             "unit": "times the untuned schedule", "peer": None, "peer_value": None, "ratio": None,
             "programs": len(by_benchmark),
             "share_of_peak": mean(lambda one: one["flop_count"] / one["elapsed_ns"] / one["peak_gflops"]) if peak else None,
@@ -256,6 +257,40 @@ def summary(runs, ways, benchmarks):
             "median_took_s": float(np.median([one["took_s"] for each in by_benchmark.values() for one in each])),
             "ahead_of_random": f"{sum(a < b for a, b in pairs)} of {len(pairs)}" if pairs else None})
     return lines
+
+
+def draw(runs, ways, benchmarks, seconds, path):
+    """Best so far as a share of the best ever found, a line for each way: geometric means over programs, against
+    evaluations and against seconds, of searches of so many. Single figures, before they are confirmed."""
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    ours = [one for one in runs if one["benchmark"] in benchmarks and one["elapsed_ns"]]
+    best = {name: min(one["elapsed_ns"] for one in ours if one["benchmark"] == name) for name in {one["benchmark"] for one in ours}}
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), sharey=True)
+    for number, way in enumerate(ways):
+        curves = [one for one in ours if one["way"] == way and one["seconds"] == seconds and one.get("curve")]
+        if not curves:
+            continue
+        for column, (axis, most) in enumerate(zip(axes, (max(one["evaluations"] for one in curves), seconds))):
+            at = np.geomspace(1 if column == 0 else 0.05, most, 120)
+            shares = [np.mean([np.log(best[one["benchmark"]] / best_at(one, column, x)) for one in curves]) for x in at]
+            axis.plot(at, np.exp(shares), label=way, color=plt.cm.tab20(number), linewidth=1.3)
+    axes[0].set(xscale="log", xlabel="evaluations", ylabel="share of the best ever found")
+    axes[1].set(xscale="log", xlabel="seconds")
+    axes[1].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    for axis in axes:
+        axis.grid(alpha=0.3, linewidth=0.5)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def best_at(one, column, x):
+    """The best figure of a search after x evaluations (column 0) or seconds (1); before the first: untuned."""
+    reached = [point[2] for point in one["curve"] if point[column] <= x]
+    return reached[-1] if reached else one["untuned_ns"]
 
 
 def peers(given, runs):
@@ -270,7 +305,7 @@ def peers(given, runs):
         best = min(found, key=lambda one: one["elapsed_ns"])
         rate = best["flop_count"] / best["elapsed_ns"]
         numpy_rate = best["flop_count"] / told["elapsed_ns"] if told["elapsed_ns"] else None
-        print(json.dumps({"bench": "learned", "case": f"{told['benchmark'].rsplit('/')[-1]}: best of all ways", "value": rate,
+        print(json.dumps({"bench": "search", "case": f"{told['benchmark'].rsplit('/')[-1]}: best of all ways", "value": rate,
                           "unit": "GFLOP/s", "peer": told["peer"], "peer_value": numpy_rate,
                           "ratio": rate / numpy_rate if numpy_rate else None}), flush=True)
 
@@ -292,6 +327,7 @@ def arguments(given=None):
     parser.add_argument("--training", type=int, default=400, help="evaluations of each training program")
     parser.add_argument("--data", help="train on this Parquet file or export instead")
     parser.add_argument("--suspect", action="store_true", help="train on doubted figures, too: of a busy host all are")
+    parser.add_argument("--plot", type=Path, help="draws the longest searches: best so far against evaluations and seconds")
     parser.add_argument("--out", type=Path, help="keeps every run; OUT.models beside it has the models")
     made = parser.parse_args(given)
     made.seconds = [float(each) for each in made.seconds.split(",") if each]
@@ -317,7 +353,7 @@ def main():
     given = arguments()
     if given.out is None:
         import tempfile
-        with tempfile.TemporaryDirectory(prefix="loopfleet-learned-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="loopfleet-search-") as scratch:
             run(given, Runs(None), Path(scratch))
     else:
         run(given, Runs(given.out), given.out.with_suffix(f".models{given.table}"))
@@ -329,6 +365,8 @@ def run(given, runs, folder):
     kept = [one for one in runs.found.values() if one["threads"] == given.threads]
     for line in summary(kept, ways, given.benchmarks):
         print(json.dumps(line), flush=True)
+    if given.plot:
+        draw(kept, ways, given.benchmarks, max(given.seconds), given.plot)
     if given.table == 2:
         peers(given, kept)
 
