@@ -14,6 +14,9 @@ namespace {
 
 constexpr double kExploration = 0.3;  // in units of log(time)
 constexpr double kWidening = 2;       // a node visited v times has kWidening * sqrt(v) children
+// One of so many children goes to a node drawn at random: below the best, every schedule may be
+// known already by another way.
+constexpr std::uint64_t kDrawnOneOf = 16;
 
 class TreeSearch : public Strategy {
  public:
@@ -64,7 +67,8 @@ class TreeSearch : public Strategy {
     bool has_reward = false;
   };
 
-  std::size_t Select() const {
+  std::size_t Select() {
+    if (random_.Below(kDrawnOneOf) == 0) return random_.Below(nodes_.size());
     std::size_t at = 0;
     for (;;) {
       const Node& node = nodes_[at];

@@ -76,6 +76,14 @@ TEST(Strategies, ThatLearnBeatRandomWalks) {
   }
 }
 
+// Those without an end of their own have new proposals for as long as anybody waits.
+TEST(Strategies, DoNotRunDry) {
+  for (const std::string_view endless :
+       {"random", "hill_climbing", "annealing", "genetic", "mcts"}) {
+    EXPECT_FALSE(TraceOf(kMatrix, endless, 3, 3'000).is_exhausted) << endless;
+  }
+}
+
 TEST_P(EachStrategy, EndsWhenTheSpaceIsExhausted) {
   const Trace trace = TraceOf(kCopy, GetParam(), 1, 1'000'000);
   EXPECT_TRUE(trace.is_exhausted);
