@@ -38,7 +38,7 @@ std::size_t SingleLoads(const Body& body, LoopId loop, unsigned width, const Vec
   const std::vector<const Access*> accesses = AccessesOf(body);
   const auto scattered = std::ranges::count_if(
       accesses, [&](const Access* access) { return IsScattered(*access, loop, shape); });
-  return (static_cast<std::size_t>(scattered) + CallsIn(body)) * width;
+  return (static_cast<std::size_t>(scattered) + CallsIn(body, shape)) * width;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/cpu/float_math.h"
 #include "worker/cpu/source_lines.h"
 
 namespace loopfleet::worker {
@@ -369,6 +370,11 @@ Value* BodyEmitter::CombineLanes(Op op, Value* vector) {
   return builder_.CreateExtractElement(vector, std::uint64_t{0});
 }
 
+Value* BodyEmitter::Function(const char* name, Value* (*emit)(llvm::IRBuilderBase&, Value*),
+                             const Values& operands) {
+  return shape_.fuses ? emit(builder_, operands[0]) : CallEach(name, operands);
+}
+
 Value* BodyEmitter::CallEach(const char* name, const Values& operands) {
   llvm::Module* module = builder_.GetInsertBlock()->getModule();
   llvm::Type* number = builder_.getFloatTy();
@@ -436,8 +442,8 @@ Value* BodyEmitter::Compute(const Statement& statement, const Values& operands) 
     }
     case Op::kSubtract: return builder_.CreateFSub(operands[0], operands[1]);
     case Op::kDivide: return builder_.CreateFDiv(operands[0], operands[1]);
-    case Op::kLog: return unary(llvm::Intrinsic::log);
-    case Op::kExp: return unary(llvm::Intrinsic::exp);
+    case Op::kLog: return Function("logf", EmitLog, operands);
+    case Op::kExp: return Function("expf", EmitExp, operands);
     case Op::kSqrt: return unary(llvm::Intrinsic::sqrt);
     case Op::kAbs: return unary(llvm::Intrinsic::fabs);
     case Op::kNegate: return builder_.CreateFNeg(operands[0]);
@@ -456,11 +462,13 @@ Value* BodyEmitter::Compute(const Statement& statement, const Values& operands) 
     case Op::kFloor:
     case Op::kCeil:
     case Op::kRound: return Rounded(statement.op, operands[0]);
-    case Op::kTanh: return CallEach("tanhf", operands);
-    case Op::kErf: return CallEach("erff", operands);
+    case Op::kTanh: return Function("tanhf", EmitTanh, operands);
+    case Op::kErf: return Function("erff", EmitErf, operands);
     case Op::kSin: return CallEach("sinf", operands);
     case Op::kCos: return CallEach("cosf", operands);
-    case Op::kPower: return CallEach("powf", operands);
+    case Op::kPower:
+      return shape_.fuses ? EmitPower(builder_, operands[0], operands[1])
+                          : CallEach("powf", operands);
     case Op::kConstant:
     case Op::kRead:
     case Op::kView:

@@ -97,6 +97,9 @@ class BodyEmitter {
   // The elements that the quotients add to the address of a lane.
   llvm::Value* QuotientsOf(const Access& access, const Displacement& displacement,
                            const Lanes& lanes, unsigned lane);
+  // What `emit` emits, where that is fast and accurate, or calls of a function of the C library.
+  llvm::Value* Function(const char* name, llvm::Value* (*emit)(llvm::IRBuilderBase&, llvm::Value*),
+                        const Values& operands);
   // Calls a function of the C library for each lane.
   llvm::Value* CallEach(const char* name, const Values& operands);
   llvm::Value* Rounded(looptree::Op op, llvm::Value* x);

@@ -80,7 +80,7 @@ void VectorLoopEmitter::Emit(const Nest& nest) {
     return;
   }
   const std::int64_t known = state_.ConstantExtent(dim);
-  const std::int64_t straight = CallsIn(*nest.body) == 0 ? kStraightLineVectors : 1;
+  const std::int64_t straight = FunctionsIn(*nest.body) == 0 ? kStraightLineVectors : 1;
   const std::int64_t lanes = ShapeAlong(*nest.body, id, shape_).lanes;
   if (known > 0 && known / lanes <= straight) {
     EmitPieces(nest, id, known, 0);
@@ -147,8 +147,8 @@ void VectorLoopEmitter::EmitVectors(const Nest& nest, LoopId loop, Value* extent
     });
   };
   Value* start = state_.Constant(0);
-  // Calls make the code long and gain nothing from unrolling.
-  if (longest >= kVectorsPerIteration * width && CallsIn(*nest.body) == 0) {
+  // Functions make the code long and gain nothing from unrolling.
+  if (longest >= kVectorsPerIteration * width && FunctionsIn(*nest.body) == 0) {
     Value* limit = rounded(kVectorsPerIteration * width);
     run(start, limit, kVectorsPerIteration);
     start = limit;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <initializer_list>
 #include <limits>
 
 #include "common/base/check.h"
@@ -11,10 +12,17 @@ namespace {
 
 using looptree::Annotation;
 using looptree::DimId;
+using looptree::Op;
 
 // Registers beside the accumulators, for the operands of the current operation.
 constexpr std::size_t kWorkingRegisters = 2;
 constexpr unsigned kScatteredLanes = 4;
+
+std::size_t CountOf(const Body& body, std::initializer_list<Op> ops) {
+  return static_cast<std::size_t>(std::ranges::count_if(body.statements, [&](const Statement& s) {
+    return std::ranges::find(ops, s.op) != ops.end();
+  }));
+}
 
 bool IsOuterReduced(const Nest& nest, std::size_t outermost) {
   return nest.Reduces(nest.loops[outermost]->loop);
@@ -246,19 +254,12 @@ std::optional<std::uint32_t> FusedProduct(const Body& body) {
   return value->statement;
 }
 
-std::size_t CallsIn(const Body& body) {
-  return static_cast<std::size_t>(std::ranges::count_if(body.statements, [](const Statement& s) {
-    switch (s.op) {
-      case looptree::Op::kExp:
-      case looptree::Op::kLog:
-      case looptree::Op::kTanh:
-      case looptree::Op::kErf:
-      case looptree::Op::kSin:
-      case looptree::Op::kCos:
-      case looptree::Op::kPower: return true;
-      default: return false;
-    }
-  }));
+std::size_t FunctionsIn(const Body& body) {
+  return CountOf(body, {Op::kExp, Op::kLog, Op::kTanh, Op::kErf, Op::kPower, Op::kSin, Op::kCos});
+}
+
+std::size_t CallsIn(const Body& body, const VectorShape& shape) {
+  return shape.fuses ? CountOf(body, {Op::kSin, Op::kCos}) : FunctionsIn(body);
 }
 
 VectorShape ShapeAlong(const Body& body, LoopId loop, const VectorShape& shape) {
@@ -273,7 +274,7 @@ VectorShape ShapeAlong(const Body& body, LoopId loop, const VectorShape& shape) 
                      is_scattered(*statement.target));
   });
   VectorShape along = shape;
-  if (scattered || CallsIn(body) > 0) along.lanes = std::min(shape.lanes, kScatteredLanes);
+  if (scattered || CallsIn(body, shape) > 0) along.lanes = std::min(shape.lanes, kScatteredLanes);
   return along;
 }
 

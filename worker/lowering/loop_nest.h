@@ -62,12 +62,17 @@ std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape);
 // fused operation. nullopt: the body has none.
 std::optional<std::uint32_t> FusedProduct(const Body& body);
 
-// The number of operations in the body that are function calls for each element.
-std::size_t CallsIn(const Body& body);
+// The number of operations in the body that are functions (exp, log ...), which take many
+// instructions.
+std::size_t FunctionsIn(const Body& body);
+// How many of them are calls of the C library, for one element at a time: all or, where
+// multiplications and additions are fused, sin and cos alone, which are hard for large numbers
+// (worker/cpu/float_math.h).
+std::size_t CallsIn(const Body& body, const VectorShape& shape);
 
-// The vector shape along `loop`. Elements that are not contiguous are loaded one by one, and
-// functions are called for one element at a time. Vectors have four lanes then, as longer ones
-// would take more instructions without being faster.
+// The vector shape along `loop`. Where elements that are not contiguous are loaded one by one, or
+// the C library is called for each, vectors have four lanes, as longer ones would take more
+// instructions without being faster.
 VectorShape ShapeAlong(const Body& body, LoopId loop, const VectorShape& shape);
 
 std::size_t PieceCount(std::int64_t extent, const VectorShape& shape);

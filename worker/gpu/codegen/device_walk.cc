@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "worker/gpu/codegen/float_math.h"
+#include "worker/cpu/float_math.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,6 +1,6 @@
 // Compares the functions of GPU kernels with the C library in double precision.
 
-#include "worker/gpu/codegen/float_math.h"
+#include "worker/cpu/float_math.h"
 
 #include <gtest/gtest.h>
 
