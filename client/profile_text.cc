@@ -49,8 +49,7 @@ std::string EvidenceText(const Profile& profile) {
   switch (profile.level) {
     case ProfileLevel::kNone: break;
     case ProfileLevel::kRoots:
-      return fmt::format("a copy that reads the clock between roots, {} of the kernel's time",
-                         cost);
+      return fmt::format("the clock is read between roots, {} of the kernel's time", cost);
     case ProfileLevel::kLoops:
       return fmt::format("a copy that counts at loops, {} of the kernel's time", cost);
     case ProfileLevel::kLines:

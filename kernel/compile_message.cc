@@ -73,6 +73,7 @@ void Fields(Archive& archive, FieldsOf<Archive, ProfileMap>& map) {
   archive(map.probes);
   archive.List(map.spans, kMostCodeSpans);
   archive.List(map.fused, kMostFused);
+  archive.List(map.launch_roots, kMostLaunches);
 }
 
 template <class Archive>

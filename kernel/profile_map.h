@@ -1,6 +1,6 @@
 #pragma once
 // What a compiler adds to a kernel so that it can be profiled, and how to read what comes of it
-// (docs/PROFILE.md). A plain kernel has none of it, and its code does not depend on it.
+// (docs/PROFILE.md). The code of a plain kernel does not depend on it.
 
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +51,7 @@ struct CodeSpan {
   friend bool operator==(const CodeSpan&, const CodeSpan&) = default;
 };
 inline constexpr std::size_t kMostCodeSpans = std::size_t{1} << 20;
+inline constexpr std::size_t kMostLaunches = 4096;  // of a kernel on a GPU
 
 struct ProfileMap {
   std::optional<ProbeCells> probes;  // kCounters
@@ -58,6 +59,9 @@ struct ProfileMap {
   // Operations that have no instructions of their own, and the one whose instructions do their
   // work.
   std::vector<std::pair<looptree::TreeRef, looptree::TreeRef>> fused;
+  // Of a GPU, plain kernels too: by launch, the root of the tree that it runs for. A root's
+  // launches follow each other.
+  std::vector<looptree::TreeRef> launch_roots;
   friend bool operator==(const ProfileMap&, const ProfileMap&) = default;
 };
 

@@ -153,14 +153,16 @@ SubjectKey ProfileSubject(const SubjectKey& tree, ProfileLevel level) {
 
 std::expected<ResolvedTask, Failure> ResolveProfile(const JobSpec& spec) {
   LF_TRY(ResolvedTask resolved, ResolveLoopSchedule(spec));
-  if (resolved.placement == Placement::kCuda) {
+  const bool has_gpu = spec.profile == ProfileLevel::kRoots;
+  if (!has_gpu && resolved.placement == Placement::kCuda) {
     return std::unexpected(
         Failure{.code = FailureCode::kUnsupported,
-                .message = "field 'profile': only kernels on a CPU are profiled; leave it out, or "
-                           "give a benchmark and a 'device' for cpu"});
+                .message = fmt::format("field 'profile': kernels on a GPU are profiled by roots "
+                                       "only, not by {}; give '{}', or a 'device' for cpu",
+                                       EnumName(spec.profile), EnumName(ProfileLevel::kRoots))});
   }
   return ResolvedTask{.subject = ProfileSubject(resolved.subject, spec.profile),
-                      .placement = Placement::kCpu};
+                      .placement = has_gpu ? resolved.placement : Placement::kCpu};
 }
 
 std::optional<std::string> WhyNoProfile(const JobSpec& spec, const Observed& observed) {

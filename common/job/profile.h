@@ -48,7 +48,7 @@ struct ProfileLine {
   double share = 0;
   double low = 0;
   double high = 0;
-  // Of one run, in ticks of the clock that the copy reads; 0 for lines.
+  // Of one run, in ticks of the clock that is read, which on a GPU are nanoseconds; 0 for lines.
   double cycles = 0;
   double entries = 0;  // of one run; 0 for lines
   double samples = 0;  // 0 for roots and loops
@@ -59,8 +59,8 @@ struct ProfileLine {
 
 struct Profile {
   ProfileLevel level = ProfileLevel::kRoots;
-  // The time of the instrumented copy, or of the kernel while it was sampled, over the plain
-  // kernel's, minus 1. Below 0: within what the host's noise hides.
+  // The time of the instrumented copy, or of the kernel while it was sampled or ran with events
+  // between its launches, over the plain kernel's, minus 1. Below 0: within what noise hides.
   double overhead = 0;
   double run_ns = 0;               // of one run of the plain kernel beside it; no figure
   std::string note;                // what is not shown and why; "": all is
@@ -85,7 +85,7 @@ JobSpec AsProfile(JobSpec spec, ProfileLevel level);
 // What a profile of this level of the tree is stored under.
 SubjectKey ProfileSubject(const SubjectKey& tree, ProfileLevel level);
 
-// UNSUPPORTED: it asks for a GPU. Otherwise the failures of ResolveLoopSchedule.
+// UNSUPPORTED: loops or lines of a GPU's kernel. Otherwise the failures of ResolveLoopSchedule.
 std::expected<ResolvedTask, Failure> ResolveProfile(const JobSpec& spec);
 
 // Why the values are not what the job asked for; nullopt: they are.

@@ -157,10 +157,9 @@ Json CommandsJson(JobId id, const storage::StoredJob& job) {
     AddReplayCommand(commands, job.spec);
     AddCodeCommands(commands, id, job);
     const HardwareFacts* hardware = HardwareOf(job);
-    if (hardware == nullptr || hardware->device == DeviceKind::kCpu) {
-      commands.push_back(
-          Command("where its time goes", fmt::format("loopfleet job profile {}", id)));
-    }
+    const bool is_gpu = hardware != nullptr && hardware->device == DeviceKind::kCuda;
+    commands.push_back(Command("where its time goes", fmt::format("loopfleet job profile {}{}", id,
+                                                                  is_gpu ? " --level roots" : "")));
   }
   commands.push_back(Command("where it is and why", fmt::format("loopfleet job explain {}", id)));
   commands.push_back(

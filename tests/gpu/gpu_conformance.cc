@@ -297,6 +297,7 @@ Part PartOf(std::string_view name) {
   if (name == "device") return {"Device", RunDevice};
   if (name == "conformance") return {"Conformance", RunConformance};
   if (name == "timing") return {"Timing", RunTiming};
+  if (name == "profile") return {"Profiles by roots", RunProfile};
   if (name == "search") return {"Best schedule found", RunSearch};
   if (name == "repeats") return {"A/A", RunRepeats};
   if (name == "faults") {

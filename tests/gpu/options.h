@@ -9,9 +9,9 @@
 namespace loopfleet::worker {
 
 // The parts of the report, in the order in which they run.
-inline constexpr std::string_view kParts[] = {"children", "device",    "conformance",
-                                              "timing",   "search",    "repeats",
-                                              "faults",   "sanitizer", "after"};
+inline constexpr std::string_view kParts[] = {"children",  "device", "conformance", "timing",
+                                              "profile",   "search", "repeats",     "faults",
+                                              "sanitizer", "after"};
 
 struct Options {
   int device = 0;

@@ -5,7 +5,7 @@
 # The report goes to standard output and to DIR/DATE.md and DIR/DATE.json (default: build/gpu).
 # Reports of real devices are kept under docs/gpu/. FLAGS are gpu_conformance's. On a machine that is
 # available for ten minutes at a time:
-#   tests/gpu/run.sh --out "$OUT" -- --parts children,device,conformance,timing,faults --seconds 540
+#   tests/gpu/run.sh --out "$OUT" -- --parts children,device,conformance,timing,profile,faults --seconds 540
 #   tests/gpu/run.sh --out "$OUT" -- --parts search,repeats --seconds 540
 #   tests/gpu/run.sh --out "$OUT" -- --parts sanitizer,after --seconds 540
 # A GPU machine needs build/release/bin/gpu_conformance, a C library (2.36 or newer) and NVIDIA's

@@ -14,7 +14,10 @@
 #include "tests/gpu/cublas_peer.h"
 #include "tests/gpu/schedule_search.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
+#include "tests/unit/worker/lowering/program_zoo.h"
 #include "worker/gpu/device/clock_ramp.h"
+#include "worker/gpu/device/gpu_judge.h"
+#include "worker/gpu/device/launch_sampler.h"
 #include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {
@@ -120,6 +123,115 @@ void RunTiming(const DeviceBench& bench, const Options& options) {
                          .not_judged = copy > 0 ? WhyNotJudged(*taken) : "no copy was timed"});
       }
     }
+  }
+  report.Line("");
+  for (const Report::Goal& goal : goals) report.Judge(goal);
+}
+
+// ---- profiles by roots
+
+namespace {
+
+// The second root has four times the work of the first one.
+struct Products {
+  int size;       // rows of the first one, columns and depth of both
+  double points;  // by which a share may be off
+};
+constexpr Products kProducts[] = {{64, 0.1}, {1024, 0.03}};
+constexpr double kFirstShare = 0.2;
+// From this size on a product should fill a device, so that its time is as its work, and take
+// longer than events by far.
+constexpr int kFills = 1024;
+
+std::expected<Profile, Failure> ProfileTree(const DeviceBench& bench,
+                                            const looptree::LoopTree& tree) {
+  LF_TRY(const GpuKernel kernel, bench.compiler.Compile(tree));
+  LF_TRY(const std::string code, CodeFor(bench, kernel));
+  LF_TRY(const auto loaded, bench.device.Load(kernel, code));
+  LF_TRY_VOID(bench.device.Run(*loaded, SmallIntegers(tree.program(), 1)));
+  LF_TRY_VOID(bench.device.SetRandomInputs(*loaded));
+  LF_TRY(const LaunchTimes times, TakeLaunchTimes(bench.device, *loaded));
+  return ProfileOfLaunches(kernel.launch_roots, times);
+}
+
+// All below in nanoseconds, but shares.
+struct ProfileTruth {
+  Profile profile;
+  double together = 0;  // both products in one kernel, timed as a figure is
+  double first = 0;     // a product alone
+  double second = 0;
+  std::string not_judged;
+};
+
+std::expected<ProfileTruth, Failure> ProfileProducts(const DeviceBench& bench, int size) {
+  const auto tree_of = [&](const std::vector<std::int64_t>& rows) {
+    return ProductsTree(rows, size, size);
+  };
+  ProfileTruth truth;
+  const auto time_rows =
+      [&](const std::vector<std::int64_t>& rows) -> std::expected<double, Failure> {
+    LF_TRY(const DeviceSamples taken,
+           MeasureTree(bench, tree_of(rows), BenchPolicy(CacheState::kWarm)));
+    if (const std::string why = WhyNotJudged(taken); !why.empty()) truth.not_judged = why;
+    return MedianOf(taken.samples.ns);
+  };
+  LF_TRY(truth.profile, ProfileTree(bench, tree_of({size, 4 * size})));
+  LF_TRY(truth.together, time_rows({size, 4 * size}));
+  LF_TRY(truth.first, time_rows({size}));
+  LF_TRY(truth.second, time_rows({4 * size}));
+  return truth;
+}
+
+}  // namespace
+
+void RunProfile(const DeviceBench& bench, const Options& options) {
+  Report& report = bench.report;
+  report.Line("Two products in one kernel, the second one of four times the work.\n");
+  report.Line(
+      "| size | us | events take | share of the first | of both timed alone | sum of shares |\n"
+      "|---|---|---|---|---|---|");
+  std::vector<Report::Goal> goals;
+  for (const auto& [size, points] : kProducts) {
+    if (size > options.largest) continue;
+    const auto truth = ProfileProducts(bench, size);
+    if (!truth) {
+      report.Fail(fmt::format("{}: {}", size, truth.error().message));
+      continue;
+    }
+    const Profile& profile = truth->profile;
+    std::vector<double> shares;  // of the roots
+    for (const ProfileLine& line : profile.lines) {
+      if (line.place.part == ProfilePart::kNode) shares.push_back(line.share);
+    }
+    if (shares.size() != 2) {
+      report.Fail(fmt::format("{}: there are {} roots instead of 2", size, shares.size()));
+      continue;
+    }
+    const double alone = truth->first / (truth->first + truth->second);
+    report.Line("| {} | {:.2f} | {:+.1f} % | {:.3f} | {:.3f} | {:.3f} |", size,
+                profile.run_ns / 1e3, 100 * profile.overhead, shares[0], alone,
+                shares[0] + shares[1]);
+    report.Row({{"size", size},
+                {"run_ns", profile.run_ns},
+                {"overhead", profile.overhead},
+                {"shares", shares},
+                {"together_ns", truth->together},
+                {"first_ns", truth->first},
+                {"second_ns", truth->second}});
+    const auto judge = [&](std::string_view what, double off, double most) {
+      goals.push_back({.name = fmt::format("products of {}: {}", size, what),
+                       .value = std::abs(off),
+                       .bound = Report::Goal::Bound::kAtMost,
+                       .goal = most,
+                       .not_judged = truth->not_judged});
+    };
+    judge("sum of the shares, off 1", shares[0] + shares[1] - 1, 0.03);
+    judge("share of the first, off that of both timed alone", shares[0] - alone, points);
+    judge("the plain run beside it, off the kernel's figure", profile.run_ns / truth->together - 1,
+          0.05);
+    if (size < kFills) continue;
+    judge("share of the first, off its work", shares[0] - kFirstShare, 0.05);
+    judge("time that events take", profile.overhead, 0.05);
   }
   report.Line("");
   for (const Report::Goal& goal : goals) report.Judge(goal);

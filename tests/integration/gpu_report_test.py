@@ -11,7 +11,8 @@ import unittest
 
 import fleet
 
-PARTS = ["children", "device", "conformance", "timing", "search", "repeats", "faults", "sanitizer", "after"]
+PARTS = ["children", "device", "conformance", "timing", "profile", "search", "repeats", "faults", "sanitizer",
+         "after"]
 FAULTS = {"illegal-address": "RUN_CRASH", "misaligned": "RUN_CRASH", "trap": "RUN_CRASH",
           "endless": "RUN_TIMEOUT", "too-much-memory": "RUN_OOM"}
 MOST_BYTES = 40 << 20
@@ -94,6 +95,10 @@ class Report(unittest.TestCase):
             self.assertGreater(row["ns"], 0)
         self.assertEqual(by_name["conformance"]["rows"][0]["trees_right"], 10)
         self.assertEqual({row["cache"] for row in by_name["timing"]["rows"]}, {"warm", "cold"})
+        (profile,) = by_name["profile"]["rows"]
+        self.assertAlmostEqual(sum(profile["shares"]), 1, delta=0.01)
+        self.assertAlmostEqual(profile["shares"][0], 0.2, delta=0.05)
+        self.assertEqual(len(by_name["profile"]["goals"]), 3)
         self.assertEqual({row["fault"]: row["expected"] for row in by_name["faults"]["rows"]}, FAULTS)
         for row in by_name["faults"]["rows"]:
             self.assertTrue(row["survived"], row)

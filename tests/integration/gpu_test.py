@@ -7,10 +7,14 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import unittest
 
 import fleet
 from fleet import Fleet
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "profile"))
+from programs import products  # noqa: E402
 
 ADD = "benchmark://loop_tool-cuda-v0/"
 MM = "benchmark://mm-v0/mm20_20_20"
@@ -121,6 +125,38 @@ class OneFleet(unittest.TestCase):
         kinds = {w["name"]: w["device"] for w in self.fleet.json("worker", "list")}
         self.assertEqual((kinds[gpu], kinds[cpu]), ("cuda", "cpu"))
         self.assertIn("device.fake", self.log())
+
+    def test_a_profile_gives_each_root_its_share(self):
+        # The fake's time is that of its instructions, and some for each launch.
+        job = {"ir": products(64, 256), "actions": [], "device": "cuda"}
+        figure = self.fleet.outcome(job)
+        self.assertEqual(figure["status"], "ok", figure)
+        profile = self.fleet.outcome({**job, "profile": "roots"})
+        self.assertEqual((profile["status"], profile["elapsed_ns"]), ("ok", None), profile)
+        self.assertEqual(profile["hardware"]["model"], "fake")
+        values = profile["observed"]
+        self.assertEqual(values["level"], "roots")
+        self.assertEqual(values["code_hash"], figure["compiler"]["code_hash"])
+        self.assertGreater(values["run_ns"], 0)
+        self.assertGreater(values["overhead"], -0.01)
+        shares = [share for share, part in zip(values["share"], values["part"]) if part == 0]
+        self.assertEqual(len(shares), 2, values)
+        self.assertAlmostEqual(sum(shares), 1, delta=0.01)
+        self.assertAlmostEqual(shares[0], 1 / 5, delta=0.05)
+        shown = self.fleet.command("job", "profile", figure["job"], "--level", "roots")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("answered from the store", shown.stdout)
+        self.assertRegex(shown.stdout, r"(?m)^by roots: .*no figure$")
+
+    def test_a_gpu_has_profiles_by_roots_only(self):
+        for level in ("loops", "lines"):
+            outcome = self.fleet.outcome(add(1050, profile=level))
+            self.assertEqual(outcome["error"]["code"], "UNSUPPORTED", outcome)
+            self.assertIn("give 'roots'", outcome["error"]["message"])
+        self.fleet.tell_device(f"ends {4 * 1051} {ILLEGAL_ADDRESS}")
+        outcomes = self.fleet.outcomes(add(1051, profile="roots"), add(1052, profile="roots"))
+        self.assertEqual(outcomes[0]["error"]["code"], "RUN_CRASH", outcomes[0])
+        self.assertEqual(outcomes[1]["status"], "ok", outcomes[1])
 
     def test_cold_runs_are_kept_apart_from_warm_ones(self):
         outcomes = self.fleet.outcomes(add(1100), add(1100, cache="cold"),

@@ -94,5 +94,5 @@ def test_the_example():
     (block,) = blocks_of(DOCUMENT, "python")
     done = subprocess.run([sys.executable, "-c", block], env=os.environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "by roots: a copy that reads the clock between roots" in done.stdout
+    assert "by roots: the clock is read between roots" in done.stdout
     assert "0 node for m in 64 : L0 " in done.stdout

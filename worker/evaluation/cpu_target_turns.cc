@@ -69,9 +69,7 @@ std::expected<Profile, Failure> CpuTarget::ProfileTree(Preparer& preparer, Alone
   const JobSpec& spec = job.lease.spec;
   Evaluation& evaluation = job.evaluation;
   const Instant start = parts_.clock.Now();
-  LF_TRY_VOID(ResolveJob(spec, limits(), evaluation));
-  Evaluation of_tree{.conditions = evaluation.conditions};  // whose subject is the tree
-  LF_TRY(const looptree::Replayed replayed, RebuildJob(spec, limits(), of_tree));
+  LF_TRY(const looptree::Replayed replayed, RebuildJob(spec, limits(), evaluation));
   evaluation.stages[Stage::kReplay] = parts_.clock.Now() - start;
   std::string code_hash;  // of the plain kernel
   const auto prepare =

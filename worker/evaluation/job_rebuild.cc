@@ -60,12 +60,19 @@ std::expected<void, Failure> ResolveJob(const JobSpec& spec, const JobLimits& li
 
 std::expected<looptree::Replayed, Failure> RebuildJob(const JobSpec& spec, const JobLimits& limits,
                                                       Evaluation& evaluation) {
-  LF_TRY_VOID(CheckConditions(spec, limits, *evaluation.conditions));
+  const bool is_profile = spec.profile != ProfileLevel::kNone;
+  if (is_profile) {
+    LF_TRY_VOID(ResolveJob(spec, limits, evaluation));
+  } else {
+    LF_TRY_VOID(CheckConditions(spec, limits, *evaluation.conditions));
+  }
   LF_TRY(looptree::Replayed replayed, ReplayJob(spec));
-  evaluation.subject = looptree::KeyOf(replayed.tree);
-  evaluation.flop_count = looptree::FlopCount(replayed.tree.program());
-  LF_TRY(const Placement placement,
-         PlaceJob(spec.device, replayed.benchmark.target, evaluation.flop_count));
+  const std::uint64_t flop_count = looptree::FlopCount(replayed.tree.program());
+  if (!is_profile) {
+    evaluation.subject = looptree::KeyOf(replayed.tree);
+    evaluation.flop_count = flop_count;
+  }
+  LF_TRY(const Placement placement, PlaceJob(spec.device, replayed.benchmark.target, flop_count));
   if (std::optional<Failure> failure = WrongDevice(placement, limits.device)) {
     return std::unexpected(*std::move(failure));
   }

@@ -23,9 +23,10 @@ struct JobLimits {
 std::expected<void, Failure> ResolveJob(const JobSpec& spec, const JobLimits& limits,
                                         Evaluation& evaluation);
 
-// For loop schedules. Records what it learns in `evaluation`, which already has conditions: threads
-// and cache as the job requests, the tree's key, its work. Failures: NO_MATCHING_WORKER, RUN_OOM,
-// LIMIT_FLOPS, or those of replaying the actions.
+// For loop schedules and profiles of them. Records what it learns in `evaluation`, which already
+// has conditions: threads and cache as the job requests, the subject, a schedule's work. Failures:
+// NO_MATCHING_WORKER, RUN_OOM, LIMIT_FLOPS, or those of replaying the actions; of a profile also
+// those of ResolveJob.
 std::expected<looptree::Replayed, Failure> RebuildJob(const JobSpec& spec, const JobLimits& limits,
                                                       Evaluation& evaluation);
 

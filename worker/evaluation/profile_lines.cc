@@ -1,5 +1,7 @@
 #include "worker/evaluation/profile_lines.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -88,6 +90,13 @@ std::vector<ProfileLine> LinesOfReadings(std::span<const ProbeSite> sites,
   lines.push_back(rest);
   Sort(lines);
   return lines;
+}
+
+void KeepMost(Profile& profile) {
+  const std::size_t all = profile.lines.size();
+  if (all <= kMostProfileLines) return;
+  profile.note = fmt::format("{} of {} lines are not kept", all - kMostProfileLines, all);
+  profile.lines.resize(kMostProfileLines);
 }
 
 std::set<TreeRef> LoopsInside(std::span<const ProbeSite> sites, const std::set<TreeRef>& loops,

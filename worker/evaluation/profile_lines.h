@@ -30,6 +30,9 @@ std::vector<ProfileLine> LinesOfReadings(std::span<const ProbeSite> sites,
                                          const std::set<looptree::TreeRef>& loops,
                                          std::span<const ProbeReading> readings);
 
+// Drops lines beyond kMostProfileLines, and says so in the note.
+void KeepMost(Profile& profile);
+
 // The loops to count next: those in a root or a loop of `loops` that were not counted yet and take
 // at least `least_ticks` an entry, as far as the one around them tells.
 std::set<looptree::TreeRef> LoopsInside(std::span<const ProbeSite> sites,

@@ -67,11 +67,7 @@ std::optional<Failure> WhyNoProbes(const PlacedKernel& copy) {
 
 std::expected<Profile, Failure> Profiler::Run(ProfileLevel level) {
   auto profile = level == ProfileLevel::kLines ? RunLines() : RunLoops(level);
-  if (profile && profile->lines.size() > kMostProfileLines) {
-    profile->note = fmt::format("{} of {} lines are not kept",
-                                profile->lines.size() - kMostProfileLines, profile->lines.size());
-    profile->lines.resize(kMostProfileLines);
-  }
+  if (profile) KeepMost(*profile);
   return profile;
 }
 

@@ -26,7 +26,7 @@ class ProfileLine:
     low: float              # the 95 % interval: of the true share by samples, of the median over repetitions
     high: float
     total: float            # with all inside
-    cycles: float           # of one run, in ticks of the clock that is read; 0 of lines
+    cycles: float           # of one run, in ticks of the clock that is read (GPU: ns); 0 of lines
     entries: float          # of one run; 0 of lines
     samples: float          # 0 of roots and loops
     fused_into: int | None  # the operation whose instructions do this one's work

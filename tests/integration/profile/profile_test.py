@@ -100,7 +100,8 @@ class ProfileTest(unittest.TestCase):
             done = self.cluster.command(*arguments)
             self.assertNotEqual(done.returncode, 0)
             return done.stderr
-        self.assertIn("UNSUPPORTED", error("eval", MM, "--profile", "lines", "--device", "cuda"))
+        for level in ("loops", "lines"):
+            self.assertIn("UNSUPPORTED", error("eval", MM, "--profile", level, "--device", "cuda"))
         self.assertIn("'cache'", error("eval", MM, "--profile", "lines", "--cache", "cold"))
         self.assertIn("'profile'", error("eval", "probe://peaks-v0", "--profile", "lines"))
         self.assertIn("roots", error("job", "profile", self.job, "--level", "line"))

@@ -83,18 +83,29 @@ TEST(Profile, IsAJobOfItsOwn) {
   EXPECT_TRUE(WhyNoProfile(roots, ToObserved(SomeProfile())));
 }
 
-TEST(Profile, OnlyOfKernelsOnACpu) {
-  JobSpec any = ProfileSpec("benchmark://mm-v0/mm8_8_8");
-  any.device = DeviceRequest::kAny;
-  EXPECT_EQ(ResolveProfile(any)->placement, Placement::kCpu);
-  JobSpec asks = any;
-  asks.device = DeviceRequest::kCuda;
-  for (const JobSpec& spec : {asks, ProfileSpec("benchmark://loop_tool-cuda-v0/1024")}) {
-    const auto resolved = ResolveProfile(spec);
-    ASSERT_FALSE(resolved);
-    EXPECT_EQ(resolved.error().code, FailureCode::kUnsupported);
-    EXPECT_NE(resolved.error().message.find("'profile'"), std::string::npos);
+TEST(Profile, OfKernelsOnAGpuByRootsOnly) {
+  constexpr const char* kOfGpus = "benchmark://loop_tool-cuda-v0/1024";
+  for (const ProfileLevel level : {ProfileLevel::kLoops, ProfileLevel::kLines}) {
+    JobSpec any = ProfileSpec("benchmark://mm-v0/mm8_8_8", level);
+    any.device = DeviceRequest::kAny;
+    EXPECT_EQ(ResolveProfile(any)->placement, Placement::kCpu);
+    JobSpec asks = any;
+    asks.device = DeviceRequest::kCuda;
+    for (const JobSpec& spec : {asks, ProfileSpec(kOfGpus, level)}) {
+      const auto resolved = ResolveProfile(spec);
+      ASSERT_FALSE(resolved);
+      EXPECT_EQ(resolved.error().code, FailureCode::kUnsupported);
+      for (const char* word : {"'profile'", "'roots'"}) {
+        EXPECT_NE(resolved.error().message.find(word), std::string::npos) << word;
+      }
+    }
   }
+  JobSpec any = ProfileSpec("benchmark://mm-v0/mm8_8_8", ProfileLevel::kRoots);
+  EXPECT_EQ(ResolveProfile(any)->placement, Placement::kCpu);
+  any.device = DeviceRequest::kAny;
+  EXPECT_EQ(ResolveProfile(any)->placement, Placement::kAny);
+  EXPECT_EQ(ResolveProfile(ProfileSpec(kOfGpus, ProfileLevel::kRoots))->placement,
+            Placement::kCuda);
 }
 
 TEST(Profile, FieldsAboutFiguresMeanNothingForIt) {

@@ -101,6 +101,7 @@ enum class PrivatePlace : std::uint8_t {
 // One launch.
 struct Stage {
   const Step* step = nullptr;
+  looptree::TreeRef root = 0;  // of the tree: what the launch runs for
   StageMapping mapping;
   std::uint32_t block_threads = 1;
   std::uint32_t blocks = 1;

@@ -84,13 +84,13 @@ class StageMaker {
       : tree_(tree), plan_(device.plan), device_(device) {}
 
   void AddStages() {
-    for (const Step& step : plan_.steps) AddRoot(step);
+    for (const Step& step : plan_.steps) AddStage(step, RootOf(step));
     PlaceSlots();
   }
 
  private:
-  void AddRoot(const Step& step);
-  void AddFills(const std::vector<Step>& fills);
+  TreeRef RootOf(const Step& step) const;
+  void AddStage(const Step& step, TreeRef root);
   StageMapping MappingOf(const Step& step);
   std::optional<ThreadMapping> ThreadsOf(const LoopStep& root) const;
   StageMapping TeamOf(const LoopStep& root) const;
@@ -112,16 +112,20 @@ class StageMaker {
   DevicePlan& device_;
 };
 
-void StageMaker::AddFills(const std::vector<Step>& fills) {
-  for (const Step& fill : fills) AddRoot(fill);
+// Of a step of the plan. Operations outside of all loops are roots that run together: the last one.
+TreeRef StageMaker::RootOf(const Step& step) const {
+  if (const auto* loop = std::get_if<LoopStep>(&step.what)) return *plan_.loops[loop->loop].ref;
+  return *tree_.LeafOf(std::get<Body>(step.what).statements.back().node);
 }
 
-void StageMaker::AddRoot(const Step& step) {
-  Stage stage{.step = &step, .mapping = MappingOf(step)};
+void StageMaker::AddStage(const Step& step, TreeRef root) {
+  Stage stage{.step = &step, .root = root, .mapping = MappingOf(step)};
   const auto* loop = std::get_if<LoopStep>(&step.what);
   const bool own_start = std::holds_alternative<TileMapping>(stage.mapping) ||
                          std::holds_alternative<PointMapping>(stage.mapping);
-  if (loop != nullptr && !own_start) AddFills(loop->prepare);
+  if (loop != nullptr && !own_start) {
+    for (const Step& fill : loop->prepare) AddStage(fill, root);
+  }
   SizeStage(stage);
   PlacePrivate(stage);
   ChooseRegisters(stage);

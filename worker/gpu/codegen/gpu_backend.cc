@@ -27,7 +27,8 @@ class ImageCompiler final : public Compiler {
         .buffers = std::move(kernel.buffers),
         .scratch_bytes = kernel.scratch_bytes,
         .threads = 1,
-        .notes = std::move(kernel.notes)};
+        .notes = std::move(kernel.notes),
+        .profile = {.launch_roots = std::move(kernel.launch_roots)}};
   }
 
  private:

@@ -64,6 +64,7 @@ class GpuCompiler::Impl {
     ObjectWriter writer(*machine_, ObjectWriter::Form::kAssembly);
     GpuKernel kernel{.ptx = writer.Write(*emitted.module),
                      .launches = {},
+                     .launch_roots = {},
                      .buffers = BufferSpecsOf(emitted.device),
                      .scratch_bytes = emitted.device.scratch_bytes,
                      .notes = AnnotationNotes(tree, emitted.effects)};
@@ -71,6 +72,7 @@ class GpuCompiler::Impl {
       const Stage& stage = emitted.device.stages[i];
       kernel.launches.push_back(
           {.symbol = StageSymbol(i), .blocks = stage.blocks, .threads = stage.block_threads});
+      kernel.launch_roots.push_back(stage.root);
     }
     return kernel;
   }

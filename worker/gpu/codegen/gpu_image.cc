@@ -12,7 +12,6 @@ void Fields(Archive& archive, FieldsOf<Archive, GpuLaunch>& launch) {
 
 template <class Archive>
 void Fields(Archive& archive, FieldsOf<Archive, GpuImage>& image) {
-  constexpr std::uint64_t kMostLaunches = 4096;
   archive(image.ptx, image.cubin);
   archive.List(image.launches, kMostLaunches);
 }

@@ -24,6 +24,7 @@ struct GpuLaunch {
 struct GpuKernel {
   std::string ptx;
   std::vector<GpuLaunch> launches;
+  std::vector<looptree::TreeRef> launch_roots;  // see ProfileMap::launch_roots
   std::vector<BufferSpec> buffers;
   std::uint64_t scratch_bytes = 0;
   std::vector<std::string> notes;  // see Evaluation::notes

@@ -48,6 +48,7 @@ class GpuDevice {
     Loaded(const Loaded&) = delete;
     Loaded& operator=(const Loaded&) = delete;
     std::uint64_t bytes() const;  // of one copy of the buffers
+    std::size_t launch_count() const { return launches_.size(); }
     const std::vector<CudaAddress>& buffers() const { return copies_.front(); }
 
    private:
@@ -90,6 +91,9 @@ class GpuDevice {
   using Meanwhile = std::function<void()>;
   // Nanoseconds of `runs` runs in a row, a multiple of those submitted together.
   std::expected<double, Failure> Time(Loaded& kernel, int runs, const Meanwhile& meanwhile = {});
+  // Nanoseconds of each launch, in total over `runs` runs in a row, between events before and after
+  // it. For several runs the device is kept busy until the host has submitted much of them.
+  std::expected<std::vector<double>, Failure> TimeLaunches(Loaded& kernel, int runs);
   // Nanoseconds of `times` copies of `bytes` bytes within the device's memory. RUN_OOM: not enough
   // memory.
   std::expected<double, Failure> TimeCopies(std::uint64_t bytes, int times);
@@ -115,6 +119,9 @@ class GpuDevice {
   std::expected<void, Failure> SetInput(Loaded& kernel, std::size_t input,
                                         std::span<const float> values);
   std::expected<double, Failure> ElapsedNs(const Meanwhile& meanwhile = {});
+  std::expected<double, Failure> NsBetween(CudaDriver::Event from, CudaDriver::Event to);
+  // Queues the filling of the cache with other data.
+  std::expected<void, Failure> StartEviction();
   // Waits until all started work has ended. At the limit the device is lost, because a running
   // kernel cannot be stopped.
   std::expected<void, Failure> WaitFor(CudaDriver::Event event, std::chrono::nanoseconds limit);
@@ -125,7 +132,8 @@ class GpuDevice {
   CudaDriver::Facts facts_;
   CudaDriver::Event begin_;
   CudaDriver::Event end_;
-  CudaAddress evictor_ = 0;  // memory that evicts the cache; 0: not allocated yet
+  std::vector<CudaDriver::Event> marks_;  // of TimeLaunches
+  CudaAddress evictor_ = 0;               // memory that evicts the cache; 0: not allocated yet
   bool entered_ = false;
   bool lost_ = false;
 };

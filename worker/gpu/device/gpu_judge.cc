@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "worker/evaluation/profile_lines.h"
 #include "worker/timing/measurement_rounds.h"
 
 namespace loopfleet::worker {
@@ -59,6 +62,40 @@ std::expected<Measurement, Failure> JudgeSamples(const DeviceSamples& samples, c
     return std::unexpected(*std::move(too_coarse));
   }
   return measurement;
+}
+
+std::expected<Profile, Failure> ProfileOfLaunches(std::span<const looptree::TreeRef> roots,
+                                                  const LaunchTimes& times) {
+  // Sites as of a copy of a CPU's kernel: the whole, then the roots. Ticks are nanoseconds.
+  std::vector<ProbeSite> sites = {{.place = {.part = ProfilePart::kOutside}}};
+  std::vector<std::size_t> site_of;  // by launch
+  for (const looptree::TreeRef root : roots) {
+    if (site_of.empty() || sites.back().place.ref != root) {
+      sites.push_back({.place = {.ref = root}, .is_root = true});
+    }
+    site_of.push_back(sites.size() - 1);
+  }
+  std::vector<ProbeReading> readings;
+  for (const std::vector<double>& turn : times.turns) {
+    if (turn.size() != roots.size()) {
+      return std::unexpected(
+          Failure{.code = FailureCode::kCompileError,
+                  .message = "the compiler does not say which root each launch runs for"});
+    }
+    ProbeReading reading(sites.size(), ProbeCount{.entries = times.runs});
+    for (std::size_t launch = 0; launch < turn.size(); ++launch) {
+      const auto ns = static_cast<std::uint64_t>(std::llround(turn[launch]));
+      reading[0].ticks += ns;
+      reading[site_of[launch]].ticks += ns;
+    }
+    readings.push_back(std::move(reading));
+  }
+  Profile profile{.level = ProfileLevel::kRoots,
+                  .overhead = times.marked_ns / times.plain_ns - 1,
+                  .run_ns = times.plain_ns,
+                  .lines = LinesOfReadings(sites, {}, readings)};
+  KeepMost(profile);
+  return profile;
 }
 
 }  // namespace loopfleet::worker

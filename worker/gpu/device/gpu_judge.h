@@ -1,15 +1,18 @@
 #pragma once
-// GpuJudge: turns a job's wishes into a sampling policy for a GPU, and samples into a measurement.
-// Pure functions.
+// GpuJudge: turns a job's wishes into a sampling policy for a GPU, samples into a measurement, and
+// the times of launches into a profile. Pure functions.
 
 #include <expected>
+#include <span>
 #include <string_view>
 
 #include "common/job/failure.h"
 #include "common/job/job_spec.h"
 #include "common/job/measurement.h"
 #include "common/job/plausibility.h"
+#include "common/job/profile.h"
 #include "worker/gpu/device/device_sampler.h"
+#include "worker/gpu/device/launch_sampler.h"
 
 namespace loopfleet::worker {
 
@@ -26,5 +29,9 @@ enum class DeviceTruth : std::uint8_t { kReal, kFake };
 std::expected<Measurement, Failure> JudgeSamples(const DeviceSamples& samples, const JobSpec& spec,
                                                  const WorkDone& work,
                                                  const HardwareFacts& hardware, DeviceTruth truth);
+
+// By roots. `roots`: ProfileMap::launch_roots. COMPILE_ERROR: there are other launches.
+std::expected<Profile, Failure> ProfileOfLaunches(std::span<const looptree::TreeRef> roots,
+                                                  const LaunchTimes& times);
 
 }  // namespace loopfleet::worker

@@ -12,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/job/task.h"
 #include "worker/evaluation/memory_share.h"
 #include "worker/gpu/device/gpu_children.h"
 #include "worker/gpu/device/gpu_judge.h"
@@ -158,6 +159,7 @@ Status GpuMachine::Run(const Daemon& daemon) {
       conditions, daemon.on_output);
   daemon.registry.OnScrape([&] { pipeline.SettleDuty(); });
   wire::WorkerHello hello = MakeHello(config_, conditions, 1);
+  hello.capabilities.emplace_back(TaskOf(TaskKind::kProfile).label);
   // No core is set aside: a busy or slow host delays launches, which the device's clock shows.
   hello.hindrances = FindHindrances({}, isolation_);
   return daemon.serve({.runner = pipeline, .hello = std::move(hello), .retirement = &retirement});

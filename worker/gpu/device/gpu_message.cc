@@ -1,5 +1,7 @@
 #include "worker/gpu/device/gpu_message.h"
 
+#include <algorithm>
+
 #include "kernel/byte_codec.h"
 #include "kernel/compile_message.h"
 #include "worker/timing/timing_message.h"
@@ -50,6 +52,22 @@ void Fields(Archive& archive, FieldsOf<Archive, DeviceSamples>& samples) {
   archive(samples.samples, samples.is_batched, samples.copies, samples.before, samples.after,
           samples.state, samples.throttled, samples.was_shared);
   archive.Require([&] { return CanBe(samples.before) && CanBe(samples.after); });
+}
+
+template <class Archive>
+void Fields(Archive& /*archive*/, FieldsOf<Archive, GpuLaunchesRequest>& /*launches*/) {}
+
+template <class Archive>
+void Fields(Archive& archive, FieldsOf<Archive, LaunchTimes>& times) {
+  archive(times.plain_ns, times.marked_ns, times.runs);
+  archive.List(times.turns, kMostLaunchTurns);
+  archive.Require([&] {
+    return times.plain_ns > 0 && times.runs > 0 && !times.turns.empty() &&
+           IsAmount(times.plain_ns) && IsAmount(times.marked_ns) &&
+           std::ranges::all_of(times.turns, [](const std::vector<double>& launches) {
+             return std::ranges::all_of(launches, IsAmount);
+           });
+  });
 }
 
 template <class Archive>

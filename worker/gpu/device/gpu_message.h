@@ -14,11 +14,14 @@
 #include "common/job/failure.h"
 #include "kernel/kernel.h"
 #include "worker/gpu/device/device_sampler.h"
+#include "worker/gpu/device/launch_sampler.h"
 #include "worker/verification/buffer_layout.h"
 
 namespace loopfleet::worker {
 
-inline constexpr std::size_t kMaxGpuReplyBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxGpuReplyBytes = std::size_t{2} << 20;
+// The times of all launches fit.
+static_assert(kMostLaunchTurns * (kMostLaunches + 1) * sizeof(double) < kMaxGpuReplyBytes * 3 / 4);
 
 // A block of the daemon's memory. The request carries its file descriptor.
 struct SharedBuffers {
@@ -42,12 +45,14 @@ struct GpuRunRequest {
 struct GpuTimeRequest {
   SamplingPolicy policy;
 };
-using GpuRequest = std::variant<GpuCheckRequest, GpuRunRequest, GpuTimeRequest>;
+// The same with each launch of the kernel timed by itself. Answered by LaunchTimes.
+struct GpuLaunchesRequest {};
+using GpuRequest = std::variant<GpuCheckRequest, GpuRunRequest, GpuTimeRequest, GpuLaunchesRequest>;
 
 struct GpuDone {
   std::uint64_t took_ns = 0;  // duration of the run, copies included, by the host's clock
 };
-using GpuAnswer = std::expected<std::variant<GpuDone, DeviceSamples>, Failure>;
+using GpuAnswer = std::expected<std::variant<GpuDone, DeviceSamples, LaunchTimes>, Failure>;
 struct GpuReply {
   GpuAnswer answer;
   bool is_lost = false;  // the child cannot use the device any more and must be replaced

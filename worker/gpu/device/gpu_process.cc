@@ -97,4 +97,10 @@ std::expected<DeviceSamples, Failure> GpuProcess::Time(const SamplingPolicy& pol
                             longest + options_.run_limit + options_.patience);
 }
 
+std::expected<LaunchTimes, Failure> GpuProcess::TimeLaunches(Nanos run_took) {
+  return Ask<LaunchTimes>(
+      GpuLaunchesRequest{}, {},
+      kMostLongRuns * std::max(run_took, Nanos{0}) + options_.run_limit + options_.patience);
+}
+
 }  // namespace loopfleet::worker

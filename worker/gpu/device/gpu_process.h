@@ -40,6 +40,8 @@ class GpuProcess {
   std::expected<Nanos, Failure> Run(const GpuCall& call);
   // Times the kernel of the last Run, and runs it again on the arena.
   std::expected<DeviceSamples, Failure> Time(const SamplingPolicy& policy, Nanos run_took);
+  // The same for each launch by itself.
+  std::expected<LaunchTimes, Failure> TimeLaunches(Nanos run_took);
 
  private:
   template <class Reply>

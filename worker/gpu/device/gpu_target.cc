@@ -64,6 +64,7 @@ std::optional<GpuTarget::Prepared> GpuTarget::Prepare(Preparer& preparer, const 
                            .specs = kernel.buffers,
                            .workload = *std::move(workload),
                            .arena = *std::move(arena)},
+                  .launch_roots = kernel.profile.launch_roots,
                   .prepared_at = done};
 }
 
@@ -97,22 +98,32 @@ void GpuTarget::Measure() {
     if (!desk_.Start(next->lease)) continue;
     Evaluation& evaluation = next->evaluation;
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->prepared_at;
-    std::expected<Measurement, Failure> measured = MeasureOne(*next);
+    std::expected<Verdict, Failure> verdict = VerdictOn(*next);
     desk_.duty().KernelCameOff();
     desk_.duty().SlotDoes(std::nullopt);
-    if (measured) {
+    if (verdict) {
       faults_ = 0;
-      evaluation.verdict = *std::move(measured);
+      evaluation.verdict = *std::move(verdict);
     } else {
-      if (measured.error().code == FailureCode::kDeviceFault) NoteFault(measured.error());
-      evaluation.verdict = std::move(measured).error();
+      if (verdict.error().code == FailureCode::kDeviceFault) NoteFault(verdict.error());
+      evaluation.verdict = std::move(verdict).error();
     }
     desk_.account().ShowWorth(evaluation);
     desk_.Finish(next->lease, next->job, std::move(evaluation));
   }
 }
 
-std::expected<Measurement, Failure> GpuTarget::MeasureOne(Prepared& prepared) {
+std::expected<GpuTarget::Verdict, Failure> GpuTarget::VerdictOn(Prepared& prepared) {
+  if (prepared.spec.profile == ProfileLevel::kNone) {
+    LF_TRY(Measurement measurement, MeasureOne(prepared));
+    return measurement;
+  }
+  LF_TRY(const Profile profile, ProfileOne(prepared));
+  return ToObserved(profile);
+}
+
+template <class Take>
+std::invoke_result_t<Take, Nanos> GpuTarget::TakeVerified(Prepared& prepared, const Take& take) {
   StageDurations& stages = prepared.evaluation.stages;
   const GuardedBuffers& arena = *prepared.call.arena;
   const Instant start = parts_.clock.Now();
@@ -128,33 +139,48 @@ std::expected<Measurement, Failure> GpuTarget::MeasureOne(Prepared& prepared) {
 
   prepared.call.arena->Poison();  // so that outputs of the first run cannot pass the second check
   desk_.duty().SlotDoes(Activity::kMeasure);
-  const auto samples = parts_.device.Time(GpuPolicyFor(prepared.spec), *ran);
+  auto taken = take(*ran);
   const Instant timed = parts_.clock.Now();
   desk_.duty().SlotDoes(Activity::kVerify);
   stages[Stage::kMeasure] += timed - begun;
-  if (!samples) return std::unexpected(samples.error());
+  if (!taken) return taken;
   verified = arena.Check(prepared.call.workload->expected);
   stages[Stage::kVerify] += parts_.clock.Now() - timed;
   if (!verified) return std::unexpected(std::move(verified).error());
+  return taken;
+}
 
-  const Samples& taken = samples->samples;
+std::expected<Profile, Failure> GpuTarget::ProfileOne(Prepared& prepared) {
+  LF_TRY(const LaunchTimes times, TakeVerified(prepared, [&](Nanos run_took) {
+           return parts_.device.TimeLaunches(run_took);
+         }));
+  LF_TRY(Profile profile, ProfileOfLaunches(prepared.launch_roots, times));
+  profile.code_hash = std::exchange(prepared.evaluation.code_hash, {});
+  return profile;
+}
+
+std::expected<Measurement, Failure> GpuTarget::MeasureOne(Prepared& prepared) {
+  LF_TRY(const DeviceSamples samples, TakeVerified(prepared, [&](Nanos run_took) {
+           return parts_.device.Time(GpuPolicyFor(prepared.spec), run_took);
+         }));
+  const Samples& taken = samples.samples;
   desk_.CountSamples(taken);
-  if (samples->after.clock_mhz > 0) {  // 0: no sensors
+  if (samples.after.clock_mhz > 0) {  // 0: no sensors
     constexpr double kHertzPerMhz = 1e6;
-    parts_.metrics.SetHostClock(samples->after.clock_mhz * kHertzPerMhz);
-    parts_.metrics.SetTemperature(samples->after.temperature_c);
+    parts_.metrics.SetHostClock(samples.after.clock_mhz * kHertzPerMhz);
+    parts_.metrics.SetTemperature(samples.after.temperature_c);
   }
-  if (samples->throttled > 0) {
+  if (samples.throttled > 0) {
     log::Info("device.throttled job={} samples={} of={} reasons=\"{}\" temperature_c={} power_w={}",
-              prepared.job, samples->throttled, taken.ns.size(),
-              ThrottleText(samples->after.throttle_reasons), samples->after.temperature_c,
-              samples->after.power_w);
+              prepared.job, samples.throttled, taken.ns.size(),
+              ThrottleText(samples.after.throttle_reasons), samples.after.temperature_c,
+              samples.after.power_w);
   }
-  if (samples->was_shared) {
+  if (samples.was_shared) {
     log::Warning("device.shared job={} message=\"another process has a context on the device\"",
                  prepared.job);
   }
-  return JudgeSamples(*samples, prepared.spec,
+  return JudgeSamples(samples, prepared.spec,
                       {.flop_count = prepared.evaluation.flop_count,
                        .output_bytes = BytesOf(prepared.call.specs, BufferSpec::Role::kOutput)},
                       prepared.evaluation.conditions->hardware, options_.truth);

@@ -1,15 +1,17 @@
 #pragma once
 // GpuTarget: the Target of an EvaluationPipeline (evaluation_pipeline.h) for kernels on a CUDA
 // device. Preparing computes a job's reference. One thread owns the device, where it verifies,
-// times and verifies each kernel again before the next one.
+// times (or profiles) and verifies each kernel again before the next one.
 
 #include <chrono>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "common/base/bounded_queue.h"
 #include "common/base/clock.h"
 #include "common/job/outcome.h"
+#include "common/job/profile.h"
 #include "monitoring/metrics.h"
 #include "worker/coordinator_link/service.h"
 #include "worker/evaluation/evaluation_pipeline.h"
@@ -60,6 +62,7 @@ class GpuTarget {
     Evaluation evaluation;  // complete but for the verdict
     JobSpec spec;
     GpuCall call;
+    std::vector<looptree::TreeRef> launch_roots;  // ProfileMap's
     Instant prepared_at;
   };
   GpuTarget(const Options& options, const Parts& parts, Conditions conditions, LeaseDesk& desk);
@@ -80,7 +83,14 @@ class GpuTarget {
  private:
   // False: the device was given up, or the pipeline is closing.
   bool AwaitDevice();
+  using Verdict = decltype(Evaluation::verdict);
+  // A figure, or what a profile observed.
+  std::expected<Verdict, Failure> VerdictOn(Prepared& prepared);
   std::expected<Measurement, Failure> MeasureOne(Prepared& prepared);
+  std::expected<Profile, Failure> ProfileOne(Prepared& prepared);
+  // What `take` returns for the duration of a run. The kernel is verified before and after.
+  template <class Take>
+  std::invoke_result_t<Take, Nanos> TakeVerified(Prepared& prepared, const Take& take);
   void NoteFault(const Failure& failure);
 
   const Options options_;

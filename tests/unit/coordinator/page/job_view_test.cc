@@ -134,5 +134,18 @@ TEST(JobView, CodeIsPrintedForTheDeviceThatMeasuredIt) {
             (Commands{"--format c", "--format llvm-ir", "--format ptx"}));
 }
 
+TEST(JobView, AProfileIsAskedForAsTheDeviceHasIt) {
+  const auto profile_command = [](const storage::StoredJob& job) -> std::string {
+    const Json view = JobViewJson({{1}, 2}, job);
+    for (const Json& one : view["commands"]) {
+      if (one["what"] == "where its time goes") return one["command"];
+    }
+    return "";
+  };
+  EXPECT_EQ(profile_command(MeasuredOn(DeviceKind::kCpu, "avx2")), "loopfleet job profile 1.2");
+  EXPECT_EQ(profile_command(MeasuredOn(DeviceKind::kCuda, "sm_90")),
+            "loopfleet job profile 1.2 --level roots");
+}
+
 }  // namespace
 }  // namespace loopfleet::coordinator

@@ -192,7 +192,8 @@ class FakeCompiler final : public Compiler {
                                          const CompileOptions&) override {
     const looptree::Program& program = tree.program();
     const std::int64_t elements = program.ElementCount(program.outputs.at(0));
-    Kernel kernel{.object = std::to_string(elements)};
+    // As if it were for a GPU, too: two launches for a root, one for another.
+    Kernel kernel{.object = std::to_string(elements), .profile = {.launch_roots = {0, 0, 3}}};
     for (int i = 0; i < 3; ++i) {
       kernel.buffers.push_back(
           {.role = i < 2 ? BufferSpec::Role::kInput : BufferSpec::Role::kOutput,

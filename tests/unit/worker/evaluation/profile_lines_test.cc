@@ -57,6 +57,16 @@ TEST(ProfileLines, CountsBecomeSharesOfTheWholeKernel) {
   EXPECT_NEAR(lines[4].low, 0, 1e-12);
 }
 
+TEST(ProfileLines, TooManyAreDroppedAndCounted) {
+  Profile profile{.lines = std::vector<ProfileLine>(kMostProfileLines)};
+  KeepMost(profile);
+  EXPECT_TRUE(profile.note.empty());
+  profile.lines.resize(kMostProfileLines + 3);
+  KeepMost(profile);
+  EXPECT_EQ(profile.lines.size(), kMostProfileLines);
+  EXPECT_EQ(profile.note, "3 of 1027 lines are not kept");
+}
+
 TEST(ProfileLines, OneLevelDeeperWhereEntriesAreLong) {
   const std::vector<ProbeReading> readings = {SomeReading(5)};
   // An entry of L1 takes at most 70,000 / 10.

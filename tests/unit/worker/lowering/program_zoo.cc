@@ -423,6 +423,32 @@ LoopTree PlainTree(const Program& program) {
   return MustBuild(program, std::move(schedule));
 }
 
+LoopTree ProductsTree(const std::vector<std::int64_t>& rows, std::int64_t depth,
+                      std::int64_t columns) {
+  ProgramBuilder b;
+  Schedule schedule;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string index = std::to_string(i);
+    const DimId m = b.Dim("m" + index, rows[i]);
+    const DimId k = b.Dim("k" + index, depth);
+    const DimId n = b.Dim("n" + index, columns);
+    const NodeId a = b.Read({m, k});
+    const NodeId w = b.Read({k, n});
+    const NodeId product = b.Compute(Op::kMultiply, {a, w}, {m, k, n});
+    const NodeId sum = b.Compute(Op::kAdd, {product}, {m, n});
+    const NodeId result = b.Write(sum, {m, n});
+    schedule.resize(b.program().nodes.size());
+    const double priority = static_cast<double>(rows.size() - i);
+    const LoopSpec by_m{.dim = m, .size = rows[i]};
+    const LoopSpec by_k{.dim = k, .size = depth};
+    const LoopSpec by_n{.dim = n, .size = columns};
+    schedule[product] = {.loops = {by_m, by_k, by_n}, .priority = priority};
+    schedule[sum] = schedule[product];
+    schedule[result] = {.loops = {by_m, by_n}, .priority = priority};
+  }
+  return MustBuild(b.program(), std::move(schedule));
+}
+
 LoopTree RandomTree(const Program& program, SplitMix64& random) {
   // A draw can break a rule of the language (a view that shares a loop with its input); it is
   // repeated then.

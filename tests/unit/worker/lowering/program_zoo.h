@@ -44,6 +44,11 @@ std::vector<ZooProgram> ProgramZoo();
 // and constants get no loops.
 looptree::LoopTree PlainTree(const looptree::Program& program);
 
+// A matrix product for each of `rows`, over dims of its own and under a root of its own, in loops
+// m, k, n. Their work is as their rows.
+looptree::LoopTree ProductsTree(const std::vector<std::int64_t>& rows, std::int64_t depth,
+                                std::int64_t columns);
+
 // Loops in random order with random splits, tails and annotations, for each operation by itself or
 // like the one before; sometimes reads, views and constants get loops, too.
 looptree::LoopTree RandomTree(const looptree::Program& program, SplitMix64& random);

@@ -118,7 +118,8 @@ TEST(ChildMessageTest, WhatProfilesNeedComesBack) {
                      .sites = {{.place = {.part = ProfilePart::kOutside}},
                                {.place = {.ref = 4}, .parent = 0, .entries = 7, .is_root = true}}},
       .spans = {{.begin = -3, .place = {.ref = 2, .part = ProfilePart::kZero}}},
-      .fused = {{1, 2}}};
+      .fused = {{1, 2}},
+      .launch_roots = {0, 0, 6}};
   const auto made = DecodeCompileReply(EncodeCompileReply(kernel));
   ASSERT_TRUE(made && made->has_value());
   EXPECT_EQ((*made)->kernel, kernel.kernel);

@@ -49,6 +49,31 @@ TEST(DevicePlan, ATileOfTheTree) {
             "128 x 256: tile 64x128, 8x4 each, depth 16, 2 staged\n");
 }
 
+TEST(DevicePlan, EachLaunchIsOfARoot) {
+  const looptree::LoopTree products = ProductsTree({8, 32, 8}, 16, 16);
+  const DevicePlan of_products = PlanDevice(products).value();
+  std::vector<looptree::TreeRef> launched;
+  for (const Stage& stage : of_products.stages) launched.push_back(stage.root);
+  EXPECT_EQ(launched, products.Children(std::nullopt));
+
+  SplitMix64 random(1);
+  int together = 0;  // launches of the root of the one before
+  for (const ZooProgram& zoo : ProgramZoo()) {
+    for (int i = 0; i < 8; ++i) {
+      const looptree::LoopTree tree = RandomTree(zoo.program, random);
+      const DevicePlan device = PlanDevice(tree).value();
+      for (std::size_t stage = 0; stage < device.stages.size(); ++stage) {
+        const looptree::TreeRef root = device.stages[stage].root;
+        EXPECT_EQ(tree.nodes()[root].depth, 0U) << zoo.name;
+        if (stage == 0) continue;
+        EXPECT_GE(root, device.stages[stage - 1].root) << zoo.name;
+        together += root == device.stages[stage - 1].root ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(together, 0) << "no accumulators were filled before a root";
+}
+
 TEST(DevicePlan, RefusesWhatNeedsTooMuchMemory) {
   const auto replayed =
       looptree::Replay(looptree::BenchmarkUri{"benchmark://mm-v0/mm512_512_512"}, {});

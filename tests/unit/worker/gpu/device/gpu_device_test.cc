@@ -67,6 +67,37 @@ TEST_F(GpuDeviceTest, RunsAndTimesAKernelAndTidiesUp) {
   ExpectTidy();
 }
 
+TEST_F(GpuDeviceTest, TimesEachLaunchByItself) {
+  for (const auto& [symbol, ms] : {std::pair("short", 1.0F), std::pair("long", 4.0F)}) {
+    driver_.kernels[symbol] = [this, ms](const std::vector<float*>&) { driver_.launch_ms = ms; };
+  }
+  kernel_.launches = {{.symbol = "short"}, {.symbol = "long"}, {.symbol = "short"}};
+  {
+    const auto device = Open();
+    const auto loaded = device->Load(kernel_, "code");
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+    EXPECT_EQ((*loaded)->launch_count(), 3U);
+    EXPECT_EQ(device->TimeLaunches(**loaded, 1).value(), (std::vector<double>{1e6, 4e6, 1e6}));
+    EXPECT_EQ(driver_.evictions, 0);
+    EXPECT_EQ(device->TimeLaunches(**loaded, 2).value(), (std::vector<double>{2e6, 8e6, 2e6}));
+    EXPECT_EQ(driver_.evictions, 6) << "the host gets ahead of the device meanwhile";
+    driver_.fails["CreateEvent"] = CudaCode::kOutOfMemory;
+    EXPECT_EQ(device->TimeLaunches(**loaded, 9).error().code, FailureCode::kRunOom);
+    EXPECT_FALSE(device->lost());
+  }
+  ExpectTidy();
+}
+
+TEST_F(GpuDeviceTest, ALaunchThatFailsWhileItIsTimedByItself) {
+  const auto device = Open();
+  const auto loaded = device->Load(kernel_, "code");
+  driver_.launch_ends_with = CudaCode::kIllegalAddress;
+  const auto timed = device->TimeLaunches(**loaded, 2);
+  ASSERT_FALSE(timed.has_value());
+  EXPECT_EQ(timed.error().code, FailureCode::kRunCrash);
+  EXPECT_TRUE(device->lost());
+}
+
 // Verification uses small integers, whose sums are exact. Timing uses floats with all mantissa bits
 // in use.
 TEST_F(GpuDeviceTest, WhatIsTimedWorksOnFloatsThatAreNoSmallIntegers) {

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <limits>
+#include <span>
+
 #include "worker/gpu/codegen/gpu_image.h"
 #include "worker/gpu/device/gpu_judge.h"
 #include "worker/gpu/device/gpu_machine.h"
@@ -59,6 +63,35 @@ TEST(GpuMessage, WhatIsCutOffOrChangedIsNoReply) {
   EXPECT_FALSE(DecodeGpuReply(Encode(GpuReply{.answer = impossible})).has_value());
 }
 
+LaunchTimes SomeTimes() {
+  return {.plain_ns = 100, .marked_ns = 110, .runs = 2, .turns = {{10, 30, 160}, {20, 20, 160}}};
+}
+
+TEST(GpuMessage, TimesOfLaunchesComeBackAsTheyWere) {
+  const auto decoded = DecodeGpuReply(Encode(GpuReply{.answer = SomeTimes()}));
+  ASSERT_TRUE(decoded.has_value());
+  const auto& times = std::get<LaunchTimes>(*decoded->answer);
+  EXPECT_EQ(times.plain_ns, 100);
+  EXPECT_EQ(times.marked_ns, 110);
+  EXPECT_EQ(times.runs, 2U);
+  EXPECT_EQ(times.turns, SomeTimes().turns);
+  EXPECT_TRUE(std::holds_alternative<GpuLaunchesRequest>(
+      *DecodeGpuRequest(Encode(GpuRequest{GpuLaunchesRequest{}}))));
+  const std::function<void(LaunchTimes&)> damages[] = {
+      [](LaunchTimes& it) { it.plain_ns = 0; },
+      [](LaunchTimes& it) { it.marked_ns = -1; },
+      [](LaunchTimes& it) { it.runs = 0; },
+      [](LaunchTimes& it) { it.turns.clear(); },
+      [](LaunchTimes& it) { it.turns.resize(kMostLaunchTurns + 1); },
+      [](LaunchTimes& it) { it.turns[1][2] = std::numeric_limits<double>::infinity(); },
+  };
+  for (const auto& damage : damages) {
+    LaunchTimes impossible = SomeTimes();
+    damage(impossible);
+    EXPECT_FALSE(DecodeGpuReply(Encode(GpuReply{.answer = impossible})).has_value());
+  }
+}
+
 TEST(GpuMessage, RequestsComeBackAsTheyWere) {
   GpuRunRequest run{.image = "image",
                     .specs = {{.role = BufferSpec::Role::kOutput, .element_count = 7}},
@@ -108,6 +141,30 @@ TEST(GpuJudge, TellsWhatTheSensorsSaid) {
   EXPECT_EQ(device(), samples.state);
   samples.state.reset();
   EXPECT_EQ(device(), std::nullopt);
+}
+
+TEST(GpuJudge, ARootsShareIsThatOfItsLaunches) {
+  const std::vector<looptree::TreeRef> roots = {0, 0, 7};
+  const auto profile = ProfileOfLaunches(roots, SomeTimes());
+  ASSERT_TRUE(profile.has_value());
+  EXPECT_EQ(profile->level, ProfileLevel::kRoots);
+  EXPECT_NEAR(profile->overhead, 0.1, 1e-12);
+  EXPECT_EQ(profile->run_ns, 100);
+  const std::vector<ProfileLine>& lines = profile->lines;
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].place, (ProfilePlace{.ref = 0}));
+  EXPECT_DOUBLE_EQ(lines[0].share, 0.2);
+  EXPECT_DOUBLE_EQ(lines[0].cycles, 20);
+  EXPECT_DOUBLE_EQ(lines[0].entries, 1);
+  EXPECT_EQ(lines[1].place, (ProfilePlace{.ref = 7}));
+  EXPECT_DOUBLE_EQ(lines[1].share, 0.8);
+  EXPECT_DOUBLE_EQ(lines[1].cycles, 80);
+  EXPECT_EQ(lines[2].place.part, ProfilePart::kOutside);
+  EXPECT_NEAR(lines[2].share, 0, 1e-12);
+
+  const auto other = ProfileOfLaunches(std::span(roots).first(2), SomeTimes());
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().code, FailureCode::kCompileError);
 }
 
 TEST(GpuJudge, WhatIsAboveThePeakIsRefused) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "common/job/profile.h"
 #include "monitoring/registry.h"
 #include "tests/unit/worker/gpu/device/scripted_device.h"
 #include "worker/gpu/device/gpu_target.h"
@@ -72,14 +73,25 @@ class GpuPipelineTest : public ScriptedDevice {
             .job = {.batch = {1}, .index = static_cast<std::uint32_t>(elements)},
             .spec = {.source = looptree::BenchmarkUri{Uri(elements)}}};
   }
+  static wire::Lease ProfileLease(std::int64_t elements,
+                                  ProfileLevel level = ProfileLevel::kRoots) {
+    wire::Lease lease = LeaseOf(elements);
+    lease.spec.profile = level;
+    return lease;
+  }
   std::map<std::int64_t, Evaluation> Evaluate(const std::vector<std::int64_t>& sizes) {
-    for (const std::int64_t size : sizes) EXPECT_TRUE(pipeline_->Accept(LeaseOf(size)));
+    std::vector<wire::Lease> leases;
+    for (const std::int64_t size : sizes) leases.push_back(LeaseOf(size));
+    return EvaluateLeases(leases);
+  }
+  std::map<std::int64_t, Evaluation> EvaluateLeases(const std::vector<wire::Lease>& leases) {
+    for (const wire::Lease& lease : leases) EXPECT_TRUE(pipeline_->Accept(lease));
     std::map<std::int64_t, Evaluation> evaluations;
     Await([&] {
       for (wire::Report& report : pipeline_->TakeFinished()) {
         evaluations[static_cast<std::int64_t>(report.lease.value)] = std::move(report.evaluation);
       }
-      return evaluations.size() == sizes.size();
+      return evaluations.size() == leases.size();
     });
     return evaluations;
   }
@@ -111,6 +123,50 @@ TEST_F(GpuPipelineTest, AFigureWithAllThatBelongsToIt) {
   for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
     EXPECT_GT(evaluation.stages[stage], Nanos{0}) << StageName(stage);
   }
+}
+
+TEST_F(GpuPipelineTest, AProfileByRootsIsNoFigure) {
+  const wire::Lease lease = ProfileLease(1000);
+  const Evaluation evaluation = EvaluateLeases({lease}).at(1000);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.failure().message;
+  ASSERT_FALSE(evaluation.is_timed());
+  EXPECT_EQ(evaluation.subject, ResolveProfile(lease.spec)->subject);
+  EXPECT_EQ(evaluation.flop_count, 0U);
+  EXPECT_TRUE(evaluation.code_hash.empty());
+  EXPECT_EQ(WhyNoProfile(lease.spec, evaluation.observed()), std::nullopt);
+  const auto profile = ProfileOf(evaluation.observed());
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(profile->code_hash.size(), 32U);
+  EXPECT_EQ(profile->run_ns, 1000);
+  EXPECT_NEAR(profile->overhead, 0.05, 1e-12);
+  ASSERT_EQ(profile->lines.size(), 3U);
+  EXPECT_EQ(profile->lines[0].place, (ProfilePlace{.ref = 0}));
+  EXPECT_DOUBLE_EQ(profile->lines[0].share, 0.2);
+  EXPECT_EQ(profile->lines[1].place, (ProfilePlace{.ref = 3}));
+  EXPECT_DOUBLE_EQ(profile->lines[1].share, 0.8);
+}
+
+TEST_F(GpuPipelineTest, ProfilesThatFailSayWhyAndSpareTheOthers) {
+  const auto sized = [](DeviceFate fate) { return static_cast<std::int64_t>(fate); };
+  const auto evaluations = EvaluateLeases(
+      {ProfileLease(1000, ProfileLevel::kLoops), ProfileLease(1001, ProfileLevel::kLines),
+       ProfileLease(sized(DeviceFate::kSticky)), ProfileLease(sized(DeviceFate::kStickyWhenTimed)),
+       ProfileLease(sized(DeviceFate::kWrongWhenTimed)), ProfileLease(1002), LeaseOf(1003)});
+  for (const std::int64_t size : {1000, 1001}) {
+    ASSERT_FALSE(evaluations.at(size).ok());
+    EXPECT_EQ(evaluations.at(size).failure().code, FailureCode::kUnsupported);
+    EXPECT_NE(evaluations.at(size).failure().message.find("'roots'"), std::string::npos);
+  }
+  for (const auto& [fate, code] :
+       {std::pair(DeviceFate::kSticky, FailureCode::kRunCrash),
+        std::pair(DeviceFate::kStickyWhenTimed, FailureCode::kRunCrash),
+        std::pair(DeviceFate::kWrongWhenTimed, FailureCode::kWrongOutput)}) {
+    ASSERT_FALSE(evaluations.at(sized(fate)).ok()) << sized(fate);
+    EXPECT_EQ(evaluations.at(sized(fate)).failure().code, code) << sized(fate);
+  }
+  EXPECT_TRUE(evaluations.at(1002).ok());
+  EXPECT_TRUE(evaluations.at(1003).ok());
+  EXPECT_FALSE(retirement_.reason());
 }
 
 TEST_F(GpuPipelineTest, WhatEndsAJobSparesTheOthers) {

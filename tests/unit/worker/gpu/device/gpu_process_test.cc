@@ -88,6 +88,11 @@ TEST_F(GpuProcessTest, OneCheckServesManyKernels) {
     EXPECT_EQ(samples->samples.ns.size(), 5U);
     EXPECT_EQ(samples->state->power_w, 200);
     EXPECT_TRUE(call.arena->Check(call.workload->expected));
+    call.arena->Poison();
+    const auto times = process_->TimeLaunches(*ran);
+    ASSERT_TRUE(times) << times.error().message;
+    EXPECT_EQ(times->turns.size(), 7U);
+    EXPECT_TRUE(call.arena->Check(call.workload->expected));
   }
   EXPECT_EQ(shared_->checks, 1);
   EXPECT_TRUE(restarts_.empty());

@@ -74,7 +74,17 @@ class Child {
     return {.answer = GpuDone{.took_ns = 1000}};
   }
 
+  GpuReply Answer(const GpuLaunchesRequest&, Fds&) {
+    if (fate_ == DeviceFate::kStickyWhenTimed) return Failed(FailureCode::kRunCrash, true);
+    Add(fate_ == DeviceFate::kWrongWhenTimed ? 1.0F : 0.0F);
+    return {.answer = LaunchTimes{.plain_ns = 1000,
+                                  .marked_ns = 1050,
+                                  .runs = 4,
+                                  .turns = std::vector<std::vector<double>>(7, {300, 500, 3200})}};
+  }
+
   GpuReply Answer(const GpuTimeRequest&, Fds&) {
+    if (fate_ == DeviceFate::kStickyWhenTimed) return Failed(FailureCode::kRunCrash, true);
     DeviceSamples samples;
     samples.samples.iterations = 8;
     samples.samples.ns.assign(5, 5000.0);

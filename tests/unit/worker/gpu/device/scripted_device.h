@@ -14,16 +14,17 @@
 namespace loopfleet::worker {
 
 enum class DeviceFate : std::int64_t {
-  kSticky = 211,         // RUN_CRASH, and the device is lost
-  kHangNoticed = 223,    // RUN_TIMEOUT, and the device is lost
-  kHang = 227,           // never answers
-  kCrash = 229,          // SIGSEGV in the driver
-  kExit = 233,           // exits without an answer
-  kJunk = 239,           // a malformed answer
-  kWrongOutput = 241,    // reports success
-  kNoMemory = 251,       // RUN_OOM, and the child lives on
-  kFault = 257,          // DEVICE_FAULT, and the device is lost
-  kWrongWhenTimed = 263  // wrong only in the run after timing
+  kSticky = 211,          // RUN_CRASH, and the device is lost
+  kHangNoticed = 223,     // RUN_TIMEOUT, and the device is lost
+  kHang = 227,            // never answers
+  kCrash = 229,           // SIGSEGV in the driver
+  kExit = 233,            // exits without an answer
+  kJunk = 239,            // a malformed answer
+  kWrongOutput = 241,     // reports success
+  kNoMemory = 251,        // RUN_OOM, and the child lives on
+  kFault = 257,           // DEVICE_FAULT, and the device is lost
+  kWrongWhenTimed = 263,  // wrong only in the run after timing
+  kStickyWhenTimed = 269  // RUN_CRASH only while it is timed, and the device is lost
 };
 
 class ScriptedDevice : public ChildrenFixture {
