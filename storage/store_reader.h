@@ -5,7 +5,7 @@
 // Threads: any one at a time. Open one for each thread (Store::OpenReader, storage/open.h).
 //
 // A damaged row is never used: the call fails with kCorrupt and names table and row. (ReadOutcomes
-// continues where it safely can, see there.)
+// and ListDoubts continue where they safely can, see there.)
 
 #include <cstdint>
 #include <functional>
@@ -85,7 +85,9 @@ class StoreReader {
   // code. None: it has no figure or one of its own, or what it repeats is not known or damaged.
   virtual Result<std::optional<FigureName>> RepeatedFigure(OutcomePlace outcome) = 0;
 
-  // The figures that came into doubt after that number, at most `max`, in order.
+  // The figures that came into doubt after that number, at most `max`, in order. If the row of the
+  // doubt is damaged, its reason says so. A figure whose own row is damaged cannot be named and is
+  // left out.
   virtual Result<std::vector<Doubt>> ListDoubts(std::int64_t after, std::uint32_t max) = 0;
 
   // Damaged rows that ReadOutcomes, ListOutcomes and ReadJob met since the last call.

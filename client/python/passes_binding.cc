@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/llvm_passes/clang_flags.h"
 #include "common/llvm_passes/debian_programs.h"
 #include "common/llvm_passes/observation.h"
 #include "common/llvm_passes/pass_action.h"
@@ -119,6 +120,13 @@ void BindPasses(nb::module_& module) {
       "little-endian. ValueError: it is none.");
   module.def("pass_programs", &ProgramNames, "dataset"_a,
              "The programs of \"small-v0\" or \"debian-v0\". KeyError: there is no such dataset.");
+  module.def(
+      "clang_flags",
+      [] {
+        return std::vector<std::string_view>(passes::kClangFlags.begin(),
+                                             passes::kClangFlags.end());
+      },
+      "The arguments of clang that make programs of C and C++.");
   module.def("pass_number_names", &NamesIn, "observation"_a,
              "What the numbers of InstCount or Autophase count, in order; else [].");
 }

@@ -25,7 +25,7 @@ import tomllib
 
 TABLE = pathlib.Path(__file__).with_name("debian-v0.toml")
 ARCHIVE = "deb-src http://deb.debian.org/debian bookworm main\n"
-# As worker/llvm_env/programs/program_source.cc compiles C.
+# As common/llvm_passes/clang_flags.h: this script runs without loopfleet.
 CLANG = ["clang-19", "-O1", "-Xclang", "-disable-llvm-passes", "-w", "-g0", "-fno-ident", "-emit-llvm", "-c"]
 
 

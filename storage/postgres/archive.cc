@@ -69,7 +69,8 @@ struct PostgresArchive::Impl {
   // The latest of each host and their id: telling that they are the same is cheaper than the key.
   std::map<std::string, std::pair<Conditions, int>> conditions_of_host;
   std::set<Month> months;  // that have a partition
-  BestRows best;
+  const SystemClock clock;
+  BestRows best{clock};
 };
 
 PostgresArchive::PostgresArchive(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -146,7 +146,7 @@ void BestRows::Note(pqxx::work& work, int coordinator, const std::vector<Outcome
 }
 
 void BestRows::ReadPlaces(pqxx::work& work, const Found& found) {
-  const auto now = std::chrono::steady_clock::now();
+  const Instant now = clock_.Now();
   const bool is_old = now - remembers_since_ > kLongestMemory;
   if (is_old || places_.size() > kMostPlaces) Forget();
   if (places_.empty()) remembers_since_ = now;

@@ -31,6 +31,7 @@ namespace loopfleet::storage {
 class BestRows {
  public:
   static constexpr std::size_t kMostOfPlace = 8;  // as BestTable::kMostOfPlace of SQLite
+  explicit BestRows(const Clock& clock) : clock_(clock) {}
 
   // Enters what these outcomes measured, if it is among the fastest of its program.
   // `coordinator`: coordinators.id.
@@ -78,9 +79,10 @@ class BestRows {
   std::vector<Candidate> CandidatesAmong(const Found& found) const;
   static void ReadDoubts(pqxx::work& work, std::vector<Candidate>& candidates);
 
+  const Clock& clock_;
   std::map<ContentKey, std::optional<ProgramKey>> programs_;  // by the benchmark's text
   std::map<Place, Entries> places_;
-  std::chrono::steady_clock::time_point remembers_since_;
+  Instant remembers_since_;
 };
 
 }  // namespace loopfleet::storage

@@ -237,7 +237,10 @@ void CpuTarget::RunCanariesIfDue() {
   if (parts_.slot.TakeCore()) {
     desk_.duty().SlotDoes(Activity::kCanary);
     const auto reading = parts_.slot.RunCanaries(device.hardware(), device.probe_steps());
+    const bool drifted = device.health().drifting.has_value();
     device.ObserveCanary(reading, parts_.clock.Now());
+    // The reading that ends a drift also forgets: figures came since the one before.
+    if (drifted || device.health().drifting) measured_.Forget();
   }
   desk_.duty().SlotDoes(std::nullopt);
   parts_.metrics.SetCanaryRatio(device.health().ratio);

@@ -55,4 +55,10 @@ void MeasuredCode::Add(const looptree::Program& program, const JobSpec& spec,
   oldest_first_.pop_front();
 }
 
+void MeasuredCode::Forget() {
+  std::lock_guard lock(mutex_);
+  entries_.clear();
+  oldest_first_.clear();
+}
+
 }  // namespace loopfleet::worker

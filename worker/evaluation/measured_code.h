@@ -34,6 +34,8 @@ class MeasuredCode {
   // `evaluation` was measured just now. Kept if its grade is A or B.
   void Add(const looptree::Program& program, const JobSpec& spec, const Evaluation& evaluation,
            Instant now);
+  // Call while the canaries drift: what was measured so far may be wrong.
+  void Forget();
 
  private:
   struct Entry {

@@ -14,8 +14,8 @@ import importlib.util as _importlib_util
 
 from . import registration as _registration
 from ._core import IR, Job, JobError, Loop, LoopTree, Outcome, Walk, __version__
-from .errors import (ClientClosed, ClusterError, CoordinatorReplaced, CoordinatorUnavailable, DeadlineExceeded,
-                     LoopfleetError, Refused, ScheduleError)
+from .errors import (BenchmarkInitError, ClientClosed, ClusterError, CoordinatorReplaced, CoordinatorUnavailable,
+                     DeadlineExceeded, LoopfleetError, Refused, ScheduleError)
 
 TYPE_CHECKING = False  # typing's own would load it
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ _MODULES = {
     "PassSearchResult": "schedule_search",
     "SearchResult": "schedule_search", "search": "schedule_search", "ui": "tui"}
 
-__all__ = ["AsyncClient", "BestSchedule", "Client", "ClientClosed", "ClusterError", "Confirmation", "Confirmed",
-           "CoordinatorReplaced", "CoordinatorUnavailable", "DeadlineExceeded", "FAILURE_NAMES", "FAILURE_NUMBERS",
+__all__ = ["AsyncClient", "BenchmarkInitError", "BestSchedule", "Client", "ClientClosed", "ClusterError",
+           "Confirmation", "Confirmed", "CoordinatorReplaced", "CoordinatorUnavailable", "DeadlineExceeded",
+           "FAILURE_NAMES", "FAILURE_NUMBERS",
            "GRADES", "IR", "Job", "JobError", "LocalCluster", "Loop", "LoopTree", "LoopfleetError", "Outcome", "PassSearchResult",
            "Profile", "ProfileLine", "RETRYABLE", "Refused", "ResultBatch", "SOURCES", "ScheduleError",
            "SearchResult", "Walk", "__version__", "job", "search", "ui"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ._core import JobError, set_schedule_error
 
 __all__ = ["LoopfleetError", "CoordinatorUnavailable", "CoordinatorReplaced", "DeadlineExceeded", "Refused", "ClientClosed",
-           "JobError", "ClusterError", "ScheduleError"]
+           "JobError", "BenchmarkInitError", "ClusterError", "ScheduleError"]
 
 
 class LoopfleetError(Exception):
@@ -54,6 +54,11 @@ class Refused(LoopfleetError):
 
 class ClientClosed(LoopfleetError):
     """The client was closed before or during the call."""
+
+
+class BenchmarkInitError(LoopfleetError, OSError):  # CompilerGym's name
+    """Source files do not become a program: the text is the compiler's or the linker's own message, or says what
+    to install where there is none."""
 
 
 class ClusterError(LoopfleetError):

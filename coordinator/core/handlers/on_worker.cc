@@ -371,7 +371,9 @@ void RememberInDoubt(Transaction& tx, Worker& worker, Job job) {
   }
 }
 
-// A doubtful timing cannot be told from a good one by itself, so the result says so.
+// A doubtful timing cannot be told from a good one by itself, so the result says so. Of grade C, a
+// copied figure has no link to its original, which another worker may have measured: the doubt does
+// not reach that one.
 void PutInDoubt(Evaluation& evaluation, const std::string& doubt) {
   if (auto* measurement = std::get_if<Measurement>(&evaluation.verdict)) {
     measurement->grade = Grade::kC;

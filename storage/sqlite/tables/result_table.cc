@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/enum_names.h"
+#include "common/base/log.h"
 #include "storage/sqlite/damage.h"
 #include "storage/sqlite/tables/job_text.h"
 
@@ -515,34 +516,56 @@ Result<std::optional<FigureName>> ResultTable::RepeatedBy(OutcomePlace outcome) 
 
 Result<FigureName> ResultTable::NameOfFigure(ResultId id) {
   LF_TRY(const auto original, copies_.OriginalOf(id));
-  LF_TRY(const StoredResult measured, Find(original.value_or(id)));
-  LF_TRY(const auto elsewhere, foreign_.MeasuredAt(measured.row));
+  return NameOf(original.value_or(id));
+}
+
+Result<FigureName> ResultTable::NameOf(ResultId id) {
+  LF_TRY(const StoredResult measured, Find(id));
+  LF_TRY(const auto elsewhere, foreign_.MeasuredAt(id));
   return FigureName{.subject = *measured.evaluation.subject,
                     .worker = measured.worker,
                     .measured_at = elsewhere.value_or(measured.measured_at)};
 }
 
 Result<std::vector<Doubt>> ResultTable::DoubtsAfter(std::int64_t number, std::uint32_t max) {
-  LF_TRY(Query row, connection_.Start(R"sql(
-    SELECT d.id, r.tree_key, r.worker, coalesce(f.measured_at, r.measured_at), s.flagged_at, s.reason
-    FROM doubts d JOIN suspect_results s ON s.result = d.result JOIN results r ON r.id = d.result
-    LEFT JOIN foreign_results f ON f.result = d.result
-    WHERE d.id > ? ORDER BY d.id LIMIT ?)sql"));
-  row.Add(number).Add(max);
+  LF_TRY(Query row, connection_.Start("SELECT id, result FROM doubts WHERE id > ? ORDER BY id"));
+  row.Add(number);
   std::vector<Doubt> doubts;
-  while (true) {
+  while (doubts.size() < max) {
     LF_TRY(const bool more, row.Next());
-    if (!more) return doubts;
-    Doubt doubt{.number = row.Int64()};
-    const auto key = row.Blob();
-    if (key.size() != sizeof(SubjectKey::bytes)) continue;  // damaged
-    std::memcpy(doubt.subject.bytes.data(), key.data(), key.size());
-    doubt.worker = row.Text();
-    doubt.measured_at = WallTime(Nanos(row.Int64()));
-    doubt.flagged_at = WallTime(Nanos(row.Int64()));
-    doubt.reason = row.Text();
-    doubts.push_back(std::move(doubt));
+    if (!more) break;
+    const std::int64_t id = row.Int64();
+    auto doubt = DoubtAbout(row.Int64());
+    if (doubt) {
+      doubt->number = id;
+      doubts.push_back(*std::move(doubt));
+    } else if (doubt.error().kind != ErrorKind::kCorrupt) {
+      return std::unexpected(std::move(doubt).error());
+    } else if (id > newest_lost_doubt_) {
+      newest_lost_doubt_ = id;
+      log::Error("store.doubt_lost row={} reason={}", id, doubt.error().message);
+    }
   }
+  return doubts;
+}
+
+Result<Doubt> ResultTable::DoubtAbout(ResultId id) {
+  LF_TRY(FigureName figure, NameOf(id));
+  Doubt doubt{.subject = figure.subject,
+              .worker = std::move(figure.worker),
+              .measured_at = figure.measured_at};
+  LF_TRY(Query row, connection_.Start("SELECT * FROM suspect_results WHERE result = ?"));
+  row.Add(id);
+  LF_TRY(const bool found, row.Next());
+  if (!found) return Damaged("suspect_results", id);
+  row.Skip();
+  doubt.flagged_at = WallTime(Nanos(row.Int64()));
+  doubt.reason = row.Text();
+  if (!row.ChecksumMatches()) {  // as in MarksOf, damage does not hide a mark
+    doubt.flagged_at = doubt.measured_at;
+    doubt.reason = Damaged("suspect_results", id).error().message;
+  }
+  return doubt;
 }
 
 Status ResultTable::SuspectFigure(ResultId id, WallTime flagged_at, const std::string& reason) {

@@ -158,6 +158,10 @@ class ResultTable {
   Result<Figures> FiguresOf(const StoredResult& row);
   // The result, or what it is a copy of. kCorrupt: a row is damaged.
   Result<FigureName> NameOfFigure(ResultId id);
+  // The result itself.
+  Result<FigureName> NameOf(ResultId id);
+  // Without its number. kCorrupt: it is not known what is in doubt.
+  Result<Doubt> DoubtAbout(ResultId id);
   static bool Satisfies(const Figures& figures, const ResultKey& key);
   Result<std::optional<ResultId>> FindStoredSame(const Identity& identity);
   void Remember(const Identity& identity, ResultId id);
@@ -190,6 +194,7 @@ class ResultTable {
   // which the index does not have yet.
   RecentMap<CodeFigure, ResultId, CodeFigureHash> id_by_code_{kRecentCodes};
   std::unordered_map<ResultHash, Candidates> candidates_;  // reader only
+  std::int64_t newest_lost_doubt_ = 0;                     // reader only: reported once
 };
 
 }  // namespace loopfleet::storage

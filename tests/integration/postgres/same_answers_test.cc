@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/looptree/datasets/benchmark.h"
 #include "common/looptree/text/text.h"
@@ -429,6 +430,55 @@ TEST_F(SameBest, TwoMirrorsAtATime) {
               sorted);
   }
   EXPECT_GT(full, 20);
+}
+
+class HandClock final : public Clock {
+ public:
+  Instant Now() const override { return now_; }
+  WallTime WallNow() const override { return {}; }
+  void Advance(Nanos by) { now_ += by; }
+
+ private:
+  Instant now_{Nanos{1}};
+};
+
+// No mirror is told of it. Until then a figure enters only if it is quicker than what was there.
+TEST_F(SameBest, WhatAnOperatorDeletesIsForgottenAfterAMinute) {
+  const Program program(23);
+  const std::string hardware_class = "class of an operator";
+  ASSERT_TRUE(PostgresArchive::Open({.url = url_, .incarnation = Uuid::Random()}));  // the schema
+  pqxx::connection connection(url_);
+  HandClock clock;
+  BestRows best(clock);
+  std::uint8_t batch = 0;
+  const auto note = [&](double elapsed_ns) {
+    ++batch;
+    pqxx::work work(connection);
+    work.exec("SET search_path TO loopfleet");
+    best.Note(work, 1,
+              {Measured(batch, program.Spec(false), 200 + batch, elapsed_ns, hardware_class)});
+    work.commit();
+  };
+  const auto batches = [&] {
+    std::vector<std::uint64_t> found;
+    for (const auto& [tree, elapsed_ns, batch] :
+         There({.program = program.key(), .hardware_class = hardware_class, .max = 99})) {
+      found.push_back(batch);
+    }
+    return found;
+  };
+  for (std::size_t i = 0; i < BestRows::kMostOfPlace; ++i) {
+    note(100.0 + static_cast<double>(i));
+  }
+  ASSERT_EQ(batches().size(), BestRows::kMostOfPlace);
+  pqxx::nontransaction(connection)
+      .exec("DELETE FROM loopfleet.best WHERE hardware_class = '" + hardware_class + "'");
+  clock.Advance(std::chrono::seconds(60));
+  note(200);
+  EXPECT_TRUE(batches().empty());
+  clock.Advance(Nanos(1));
+  note(201);
+  EXPECT_EQ(batches(), std::vector<std::uint64_t>{batch});
 }
 
 // The statement of a migration that begins so.

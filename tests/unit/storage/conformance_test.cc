@@ -518,6 +518,29 @@ TEST_P(Conformance, AFigureAnswersForItsMachineCode) {
   EXPECT_FALSE(Find(copy)) << "and as doubtful";
 }
 
+// What a worker in quarantine copied is stored so
+// (Core.AFigureThatAWorkerInQuarantineCopiedIsInDoubtAndOfGradeC).
+TEST_P(Conformance, ADoubtedCopyOfGradeCIsAllThatIsInDoubt) {
+  const Evaluation original = SomeMeasurement(1);
+  End(original, kThen, "worker-2");
+  Evaluation copy = SomeMeasurement(2);
+  copy.same_code = true;
+  copy.verdict = original.verdict;
+  std::get<Measurement>(copy.verdict).grade = Grade::kC;
+  const Outcome copied = SomeOutcome({}, PlainSpec(4), copy);
+  MustApply({SomeBatch(1, {PlainSpec(4)}), JobFinished{.outcome = copied, .in_doubt = true},
+             ResultDoubted{.job = copied.job, .reason = "its worker was in quarantine"}});
+  EXPECT_FALSE(Find(copy));
+  ASSERT_TRUE(Find(original));
+  EXPECT_EQ(Find(original)->worker, "worker-2");
+  ResultKey other = KeyFor(original);
+  other.subject = SomeKey(3);
+  EXPECT_TRUE(reader_->FindSameCode(original.code_hash, other).value());
+  const auto doubts = reader_->ListDoubts(0, 9).value();
+  ASSERT_EQ(doubts.size(), 1u);
+  EXPECT_EQ(doubts[0].subject, copy.subject);
+}
+
 TEST_P(Conformance, ObservedValuesAnswerToo) {
   Evaluation observed{.verdict = Observed{.values = {{"IrInstructionCount", 42.0}}},
                       .subject = SomeKey(9),

@@ -73,6 +73,8 @@ class CorruptionTest : public ScratchDatabase {
     EXPECT_NE(result.error().message.find(text), std::string::npos) << result.error().message;
   }
 
+  static constexpr WallTime kFlaggedAt{std::chrono::hours(480'000)};
+
   JobSpec spec_ = PlainSpec(4);
   JobsAccepted accepted_;
 };
@@ -134,6 +136,51 @@ TEST_F(CorruptionTest, ADamagedFigureIsNotNamed) {
   });
   Damage("copied_results", "original", "result = 2");
   EXPECT_EQ(OpenReader()->RepeatedFigure({{2}, 1}).value(), std::nullopt);
+}
+
+// Result 1 was measured here, 2 by another coordinator; both are in doubt, and so is 3.
+TEST_F(CorruptionTest, ADoubtAboutADamagedFigureHidesNoOther) {
+  {
+    const auto foreign = std::make_shared<const StoredResult>(
+        StoredResult{.evaluation = SomeMeasurement(2),
+                     .worker = "far away",
+                     .elsewhere = Elsewhere{.coordinator = Uuid::Random(), .job = {{7}, 8}}});
+    std::vector<Write> writes{
+        SomeBatch(2, {spec_}), SomeBatch(3, {spec_}),
+        JobsAnswered{.jobs = {{.job = {{2}, 0}, .sequence = 1, .answer = foreign}}},
+        JobFinished{SomeOutcome({.batch = 3}, spec_, SomeMeasurement(3))}};
+    for (const std::uint64_t batch : {1, 2, 3}) {
+      writes.emplace_back(
+          ResultDoubted{.job = {{batch}, 0}, .flagged_at = kFlaggedAt, .reason = "an audit"});
+    }
+    ASSERT_TRUE(OpenStore()->Apply(writes));
+  }
+  const auto expect = [](const std::vector<Doubt>& doubts,
+                         const std::vector<std::uint8_t>& subjects) {
+    ASSERT_EQ(doubts.size(), subjects.size());
+    for (std::size_t i = 0; i < doubts.size(); ++i) {
+      EXPECT_EQ(doubts[i].subject, SomeKey(subjects[i]));
+      EXPECT_EQ(doubts[i].reason, "an audit");
+      EXPECT_EQ(doubts[i].flagged_at, kFlaggedAt);
+    }
+  };
+  expect(OpenReader()->ListDoubts(0, 9).value(), {1, 2, 3});
+  ForEachColumn("results", {"id"}, "id = 1", [&](StoreReader& reader) {
+    expect(reader.ListDoubts(0, 9).value(), {2, 3});
+    expect(reader.ListDoubts(0, 1).value(), {2});  // not an empty page, which would be the last
+  });
+  ForEachColumn("foreign_results", {"result"}, "result = 2",
+                [&](StoreReader& reader) { expect(reader.ListDoubts(0, 9).value(), {1, 3}); });
+  ForEachColumn("suspect_results", {"result"}, "result = 2", [&](StoreReader& reader) {
+    auto doubts = reader.ListDoubts(0, 9).value();
+    ASSERT_EQ(doubts.size(), 3u);
+    EXPECT_EQ(doubts[1].subject, SomeKey(2)) << "it is still in doubt";
+    EXPECT_EQ(doubts[1].worker, "far away");
+    EXPECT_EQ(doubts[1].flagged_at, doubts[1].measured_at);
+    EXPECT_EQ(doubts[1].reason, "row 2 of table suspect_results is damaged");
+    doubts.erase(doubts.begin() + 1);
+    expect(doubts, {1, 3});
+  });
 }
 
 // Rows that retention rewrites have checksums, too.

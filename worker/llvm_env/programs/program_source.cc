@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "common/base/check.h"
+#include "common/llvm_passes/clang_flags.h"
 #include "worker/llvm_env/programs/small_programs.h"
 #include "worker/llvm_env/programs/tool_run.h"
 
@@ -12,11 +15,11 @@ namespace {
 constexpr ToolLimits kGeneratorLimits{.wall_time = std::chrono::seconds(20)};
 constexpr ToolLimits kCompilerLimits{.wall_time = std::chrono::seconds(60)};
 
-// CompilerGym's flags for C. -O0 would mark every function noinline, and `inline` could do nothing.
 Result<std::string> CompileC(std::string_view source) {
-  return RunTool({"clang-19", "-O1", "-Xclang", "-disable-llvm-passes", "-w", "-g0", "-fno-ident",
-                  "-emit-llvm", "-c", "-I/usr/include/csmith", "-x", "c", "-", "-o", "-"},
-                 source, kCompilerLimits);
+  std::vector<std::string> command = {"clang-19"};
+  command.insert(command.end(), passes::kClangFlags.begin(), passes::kClangFlags.end());
+  command.insert(command.end(), {"-I/usr/include/csmith", "-x", "c", "-", "-o", "-"});
+  return RunTool(command, source, kCompilerLimits);
 }
 
 struct Maker {

@@ -1,5 +1,6 @@
 """CompilerGym's names: ``from loopfleet.compiler_gym.datasets import Benchmark``."""
 
 from ..envs.datasets import Benchmark, Dataset, Datasets
+from ..errors import BenchmarkInitError
 
-__all__ = ["Benchmark", "Dataset", "Datasets"]
+__all__ = ["Benchmark", "BenchmarkInitError", "Dataset", "Datasets"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
 import string
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +24,7 @@ from gymnasium.vector.utils import batch_space
 
 from .. import _core, llvm_semantics
 from .._core import Outcome, full_uri
+from ..source_files import compile_to_bitcode
 from .datasets import Benchmark
 from .program_datasets import ProgramDatasets
 from .spaces import NamedDiscrete, NoObservation
@@ -254,6 +256,16 @@ class LlvmEnv(gym.Env):
         self._next_benchmark = _program(benchmark)
         if self._episode is None:
             self._benchmark = self._next_benchmark
+
+    def make_benchmark(self, inputs: str | os.PathLike | Sequence[str | os.PathLike],
+                       copt: Sequence[str] | None = None, *, timeout: float = 600.0) -> Benchmark:
+        """Files of C (.c), C++ (.cc, .cpp, .cxx) and bitcode (.bc) as one benchmark, which is sent to the coordinator.
+        ``copt``: more arguments of clang. ``timeout``: seconds until it was compiled and linked. DeadlineExceeded.
+        BenchmarkInitError: a compiler is missing or refuses a file. FileNotFoundError. ValueError: a file of another
+        kind, no bitcode, or more than 16 MiB of it."""
+        bitcode = compile_to_bitcode(inputs, copt or [], timeout)
+        uri = self._client().add_program(bitcode, timeout=self.timeout)
+        return Benchmark.from_file_contents(uri, bitcode)
 
     @property
     def observation(self) -> View:

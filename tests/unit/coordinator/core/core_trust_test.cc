@@ -222,6 +222,17 @@ TEST(Core, TheReasonOfAQuarantineTravels) {
   EXPECT_EQ(shown.quarantined_ms, 2000U);
 }
 
+Evaluation OfGradeA(Evaluation evaluation) {
+  auto& figure = std::get<Measurement>(evaluation.verdict);
+  figure.elapsed_ns = figure.elapsed_mean_ns = 1000;
+  figure.elapsed_low_ns = figure.elapsed_min_ns = 995;
+  figure.elapsed_high_ns = 1005;
+  figure.spread = 0.005;
+  figure.samples_ns = {995, 1000, 1005};
+  figure.grade = Grade::kA;
+  return evaluation;
+}
+
 // A lone worker with noisy canaries does not starve its jobs.
 TEST(Core, AWorkerInQuarantineGetsWhatNoReadyOneCouldRun) {
   Harness h;
@@ -239,15 +250,7 @@ TEST(Core, AWorkerInQuarantineGetsWhatNoReadyOneCouldRun) {
   EXPECT_NE(why.find("canaries of memory take 1.0700"), std::string::npos) << why;
   EXPECT_NE(why.find("in its turn the job is measured there"), std::string::npos) << why;
 
-  Evaluation evaluation = h.GoodEvaluation(leases[0]);
-  auto& figure = std::get<Measurement>(evaluation.verdict);
-  figure.elapsed_ns = figure.elapsed_mean_ns = 1000;
-  figure.elapsed_low_ns = figure.elapsed_min_ns = 995;
-  figure.elapsed_high_ns = 1005;
-  figure.spread = 0.005;
-  figure.samples_ns = {995, 1000, 1005};
-  figure.grade = Grade::kA;
-  h.ReportEvaluation("w", leases[0], evaluation);
+  h.ReportEvaluation("w", leases[0], OfGradeA(h.GoodEvaluation(leases[0])));
   h.Write();
   const Outcome outcome = h.OutcomeOf(leases[0].job);
   EXPECT_EQ(outcome.evaluation.measurement().grade, Grade::kC);
@@ -266,6 +269,22 @@ TEST(Core, AWorkerKeepsWhatItHasInQuarantineIfNoReadyOneCouldRunIt) {
   h.Write();
   EXPECT_EQ(h.OutcomeOf(h.lease.job).evaluation.measurement().grade, Grade::kC);
   ASSERT_EQ(h.disk.doubted.size(), 1U);
+}
+
+// It may be another worker's. Of grade C the store links it to no other figure, so that the doubt
+// is about this one alone (Conformance.ADoubtedCopyOfGradeCIsAllThatIsInDoubt).
+TEST(Core, AFigureThatAWorkerInQuarantineCopiedIsInDoubtAndOfGradeC) {
+  OneLease h;
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20), {h.lease.lease}));
+  Evaluation copy = OfGradeA(h.GoodEvaluation(h.lease));
+  copy.code_hash = "code";
+  copy.same_code = true;
+  h.ReportEvaluation("w", h.lease, copy);
+  h.Write();
+  EXPECT_TRUE(h.OutcomeOf(h.lease.job).evaluation.same_code);
+  EXPECT_EQ(h.OutcomeOf(h.lease.job).evaluation.measurement().grade, Grade::kC);
+  ASSERT_EQ(h.disk.doubted.size(), 1U);
+  EXPECT_EQ(h.disk.doubted[0].job, h.lease.job);
 }
 
 // The figure was measured during the drift, however steady the worker is when it reports.

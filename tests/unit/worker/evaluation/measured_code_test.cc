@@ -73,6 +73,11 @@ TEST_F(MeasuredCodeTest, KeepsGoodFiguresAndTheNewestOnes) {
   EXPECT_FALSE(Answers({}, "1"));
   EXPECT_TRUE(Answers({}, "2"));
   EXPECT_TRUE(Answers({}, "3"));
+  measured_.Forget();
+  EXPECT_FALSE(Answers({}, "3"));
+  for (const char* code : {"4", "5", "6"}) measured_.Add(program_, {}, Measured(code), now_);
+  EXPECT_FALSE(Answers({}, "4"));
+  EXPECT_TRUE(Answers({}, "5"));
 }
 
 }  // namespace

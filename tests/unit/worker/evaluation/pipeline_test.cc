@@ -6,6 +6,7 @@
 #include <csignal>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -69,7 +70,7 @@ class PipelineTest : public ChildrenFixture {
         options,
         CpuTarget::Parts{.preparers = std::move(preparers),
                          .slot = *slot_,
-                         .device = device_,
+                         .device = *device_,
                          .code = *code_,
                          .metrics = *metrics_,
                          .clock = clock_},
@@ -142,7 +143,9 @@ class PipelineTest : public ChildrenFixture {
   std::unique_ptr<ExecutorProcess> profiler_;
   std::unique_ptr<TimingSlot> slot_;
   // A device without known facts: no peaks, no contention baseline, no clock.
-  DeviceHealth device_{{}, DeviceReading{.probe_steps = 1'000}, HardwareFacts{}};
+  inline static const DeviceReading kReading{.probe_steps = 1'000};
+  std::optional<DeviceHealth> device_{std::in_place, DeviceHealth::Options{}, kReading,
+                                      HardwareFacts{}};
   std::unique_ptr<EvaluationPipeline<CpuTarget>> pipeline_;
 
   std::mutex mutex_;
@@ -295,6 +298,26 @@ TEST_F(PipelineTest, AKernelMeasuredBeforeIsNotMeasuredAgain) {
   EXPECT_FALSE(Evaluate({fresh}).at(3).same_code);
 }
 
+// Every reading differs from the first by more than the tolerance.
+TEST_F(PipelineTest, AFigureOfADriftingCoreIsNotCopied) {
+  pipeline_.reset();
+  device_.emplace(
+      DeviceHealth::Options{.canary_interval = std::chrono::milliseconds(1),
+                            .canaries = {.window = 1, .tolerance = {1e-12, 1e-12, 1e-12}}},
+      kReading, HardwareFacts{});
+  Start({});
+  const auto first = Evaluate({LeaseOf(1, 1024)});
+  ASSERT_TRUE(first.at(1).ok()) << first.at(1).failure().message;
+  if (first.at(1).measurement().grade > Grade::kB) GTEST_SKIP() << "the host is too busy";
+  for (int readings = 0; readings < 3; ++readings) {  // one begins after another was heeded
+    const double before = device_->health().ratio;
+    while (device_->health().ratio == before) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  EXPECT_FALSE(Evaluate({LeaseOf(2, 1024)}).at(2).same_code);
+}
+
 // The store knows the machine code: the kernel is verified here, and not timed.
 TEST_F(PipelineTest, AKernelThatTheStoreKnowsIsVerifiedAndNotMeasured) {
   // Returns how many questions it answered.
@@ -314,7 +337,7 @@ TEST_F(PipelineTest, AKernelThatTheStoreKnowsIsVerifiedAndNotMeasured) {
     std::this_thread::yield();
     return lookups.size();
   };
-  const double clock_mhz = device_.hardware().clock_mhz;
+  const double clock_mhz = device_->hardware().clock_mhz;
   Start({.lookup_patience = std::chrono::seconds(60)});
   ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, 1024)));
   while (answer_at(clock_mhz) == 0) continue;
