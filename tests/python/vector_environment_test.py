@@ -192,6 +192,37 @@ def test_seeds_are_numbers_of_any_kind_one_for_each():
             envs.reset(seed=seeds)
 
 
+def test_a_reset_without_a_seed_goes_on_with_the_random_numbers_there_were():
+    def make():
+        return WalkVectorEnv(3, env_class=LoopTuneEnv, benchmarks=[f"benchmark://mm-v0/mm8_8_{k}" for k in range(1, 200)],
+                             reward_space=None)
+
+    def drawn(envs, **how):
+        envs.reset(**how)
+        return [str(start.benchmark) for start in envs._starts]
+
+    alone = [LoopTuneEnv(benchmarks=make()._makes._benchmarks, reward_space=None) for _ in range(3)]
+    expected = []
+    for options in ({"seed": 5}, {}, {}):
+        expected.append([str(env.benchmark) for i, env in enumerate(alone)
+                         if env.reset(**{name: seed + i for name, seed in options.items()})])
+    envs = make()
+    assert [drawn(envs, seed=5), drawn(envs), drawn(envs, seed=[None, None, None])] == expected
+    envs = make()
+    first = drawn(envs, seed=5)
+    assert drawn(envs, seed=[None, 6, None]) == [expected[1][0], first[1], expected[1][2]]
+    envs = make()
+    drawn(envs, seed=5)
+    masked = drawn(envs, seed=9, options={"reset_mask": np.array([False, True, False])})
+    assert masked[::2] == first[::2]
+    after = drawn(envs)
+    assert after[::2] == expected[1][::2], "those that were not reset go on as they would have"
+    envs = make()
+    drawn(envs, seed=5)
+    envs.async_reset()
+    assert [str(start.benchmark) for start in envs._starts] == expected[1]
+
+
 def test_recv_waits_for_nobody(good):
     client = Held(good)
     envs = WalkVectorEnv(4, env_class=LoopTuneEnv, benchmark=MM, client=client, batch_size=2, episode_steps=None)

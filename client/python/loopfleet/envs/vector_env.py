@@ -24,6 +24,16 @@ from .walk_env import Start, WalkEnv, check_options
 _OPTIONS = ("reset_mask", "benchmark", "merge_all_first", "start_cursor")
 
 
+def seeds_of(seed: int | Sequence[int | None] | None, num_envs: int) -> list[int | None]:
+    """One for each environment; a number s gives them s, s + 1 ... ValueError: another count of them."""
+    if seed is None or isinstance(seed, numbers.Integral):
+        return [None if seed is None else int(seed) + i for i in range(num_envs)]
+    seeds = list(seed)
+    if len(seeds) != num_envs:
+        raise ValueError(f"{counted(len(seeds), 'seed', 'seeds')} for {counted(num_envs, 'environment', 'environments')}")
+    return seeds
+
+
 @dataclass
 class _Sent:
     """An environment with an action that recv() has not returned yet."""
@@ -71,7 +81,7 @@ class WalkVectorEnv(VectorEnv):
         self._sent: dict[int, _Sent] = {}
         self._turns = itertools.count()
         self._last = np.arange(num_envs)  # indices returned by the last recv()
-        self._rngs: list[np.random.Generator] = []
+        self._rngs: list[np.random.Generator | None] = [None] * num_envs  # None: not reset yet
 
     # ---- Gymnasium
 
@@ -80,19 +90,15 @@ class WalkVectorEnv(VectorEnv):
         """``options["reset_mask"]`` (bool, num_envs) selects which to reset; ``benchmark`` (one,
         or one per environment), ``merge_all_first`` and ``start_cursor`` are those of the
         environment. They remain in force for these environments until another reset changes
-        them."""
+        them. An environment that is not reset, or whose seed is None, goes on with the random
+        numbers that it had."""
         chosen = dict(options or {})
         check_options(chosen, _OPTIONS)
         if isinstance(chosen.get("benchmark"), (list, tuple)) and len(chosen["benchmark"]) != self.num_envs:
             raise ValueError(f"{counted(len(chosen['benchmark']), 'benchmark', 'benchmarks')} for {self._all()}")
         mask = chosen.pop("reset_mask", None)
         places = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
-        if seed is not None or not self._rngs:
-            seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)] \
-                if seed is None or isinstance(seed, numbers.Integral) else list(seed)
-            if len(seeds) != self.num_envs:
-                raise ValueError(f"{counted(len(seeds), 'seed', 'seeds')} for {self._all()}")
-            self._rngs = [np.random.default_rng(each) for each in seeds]
+        self._seed(places, seed)
         self._begin(places, chosen)
         return self._observations(np.arange(self.num_envs)), self._infos(np.arange(self.num_envs))
 
@@ -135,9 +141,10 @@ class WalkVectorEnv(VectorEnv):
     # ---- EnvPool
 
     def async_reset(self, *, seed: int | None = None) -> None:
-        """Starts all environments; recv() returns them as they become ready."""
-        self._rngs = [np.random.default_rng(None if seed is None else seed + i) for i in range(self.num_envs)]
+        """Starts all environments; recv() returns them as they become ready. Without a ``seed``, each
+        goes on with the random numbers that it had."""
         places = np.arange(self.num_envs)
+        self._seed(places, seed)
         self._begin(places, {})
         for place in places.tolist():
             self._await(place, measured=False, reset=False)
@@ -206,6 +213,12 @@ class WalkVectorEnv(VectorEnv):
 
     # ---- parts
 
+    def _seed(self, places: np.ndarray, seed: int | Sequence[int | None] | None) -> None:
+        seeds = seeds_of(seed, self.num_envs)
+        for place in places.tolist():
+            if seeds[place] is not None or self._rngs[place] is None:
+                self._rngs[place] = np.random.default_rng(seeds[place])
+
     def _begin(self, places: np.ndarray, options: dict[str, Any]) -> None:
         measuring = self._makes._measuring
         rule = self._makes._reward_rule
@@ -233,7 +246,9 @@ class WalkVectorEnv(VectorEnv):
             if isinstance(chosen.get("benchmark"), (list, tuple)):
                 chosen["benchmark"] = chosen["benchmark"][place]
             if chosen.get("benchmark") is None and self._makes._benchmarks is not None:
-                chosen["benchmark"] = self._makes._draw(self._rngs[place])
+                rng = self._rngs[place]
+                assert rng is not None
+                chosen["benchmark"] = self._makes._draw(rng)
             start = self._starts[place].changed_by(chosen)
             if start != self._starts[place]:
                 moved[place] = start
