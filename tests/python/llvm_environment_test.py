@@ -2,13 +2,14 @@
 
 import copy
 import math
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 from bitcode_files import bitcode_of
-from loopfleet import compiler_gym, envs
+from loopfleet import _core, compiler_gym, envs
 from loopfleet.compiler_gym.datasets import Benchmark
 
 SMALL = "benchmark://small-v0/qsort"
@@ -145,6 +146,69 @@ def test_a_vector_steps_as_its_environments_do(client):
     assert truncated.all()
     observations, rewards, *_ = vector.step(actions)  # begins again
     assert (rewards == 0).all() and observations[0][0] == single[0].unwrapped._episode.start["InstCount"][0]
+
+
+class Outages:
+    """A client on which the jobs at some places of the next batch fail as an outage does."""
+
+    def __init__(self, client):
+        self.client, self.places = client, ()
+
+    def evaluate_many(self, jobs, **named):
+        outcomes = list(self.client.evaluate_many(jobs, **named))
+        for place in self.places:
+            outcomes[place] = _core.failed_outcome("EXPIRED", "as in an outage")
+        self.places = ()
+        return SimpleNamespace(outcomes=outcomes)
+
+
+def test_a_vectors_step_that_raises_moves_no_environment(client):
+    broken = Outages(client)
+    options = {"reward_space": "IrInstructionCount", "observation_space": "IrInstructionCount", "benchmark": SMALL}
+    vector = envs.LlvmVectorEnv(2, client=broken, episode_steps=2, **options)
+    untroubled = envs.LlvmVectorEnv(2, client=client, episode_steps=2, **options)
+    vector.reset()
+    untroubled.reset()
+    flags = vector.single_action_space
+    for actions, failing in (([flags["-mem2reg"], flags["-sroa"]], (1,)), ([flags["-gvn"], flags["-dce"]], (1,)),
+                             ([0, 0], (0,)), ([flags["-sroa"], flags["-dce"]], (0,))):
+        broken.places = failing
+        with pytest.raises(envs.PassError, match="EXPIRED"):
+            vector.step(actions)
+        for got, expected in zip(vector.step(actions)[:4], untroubled.step(actions)[:4]):
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_a_vector_that_begins_again_in_vain_loses_no_step_of_the_others(client):
+    broken = Outages(client)
+    options = {"reward_space": "IrInstructionCount", "benchmark": SMALL}
+    vector = envs.LlvmVectorEnv(2, client=broken, **options)
+    vector.reset(options={"benchmark": ["generator://llvm-stress-v0/1", SMALL]})
+    flags = vector.single_action_space
+    vector.step([flags["-dce"], flags["-dce"]])
+    _, _, terminated, *_ = vector.step([flags["-scalarizer"], flags["-dce"]])
+    assert terminated.tolist() == [True, False]
+    broken.places = (1,)  # those that begin again come last
+    with pytest.raises(envs.PassError, match="EXPIRED"):
+        vector.step([0, flags["-mem2reg"]])
+    _, rewards, *_ = vector.step([0, flags["-mem2reg"]])
+    assert rewards[0] == 0 and rewards[1] > 0
+    assert vector.envs[1].state.commandline == "-dce,-dce,-mem2reg"
+
+
+def test_a_vector_takes_a_seed_for_each_and_an_action_for_each(client):
+    vector = envs.LlvmVectorEnv(2, client=client, benchmarks=[f"generator://csmith-v0/{i}" for i in range(50)])
+
+    def drawn(seed):
+        vector.reset(seed=seed)
+        return [str(env.benchmark) for env in vector.envs]
+
+    assert drawn(3) == drawn([3, 4]) == drawn(np.int64(3)) != drawn([4, 3])
+    with pytest.raises(ValueError, match="3 seeds for 2 environments"):
+        vector.reset(seed=[1, 2, 3])
+    for actions in ([0], [0, 0, 0]):
+        with pytest.raises(ValueError, match=f"{len(actions)} actions? for 2 environments"):
+            vector.step(actions)
 
 
 @pytest.mark.parametrize("id", ["loopfleet/LLVM-v0", "llvm-ic-v0"])

@@ -27,6 +27,7 @@ from .datasets import Benchmark
 from .program_datasets import ProgramDatasets
 from .spaces import NamedDiscrete, NoObservation
 from .state import EnvState, ValidationResult
+from .vector_env import seeds_of
 from .walk_env import View, check_options, shared_client
 
 OBSERVATIONS = {name: (kind, is_baseline) for name, kind, is_baseline in _core.pass_observations()}
@@ -149,6 +150,16 @@ class PassError(RuntimeError):
     def __init__(self, outcome: Outcome):
         super().__init__(f"{outcome.status}: {outcome.message}")
         self.status = outcome.status
+
+
+def _refuse_failure(outcome: Outcome) -> None:
+    if not outcome.ok:
+        raise PassError(outcome)
+
+
+def _refuse_outage(outcome: Outcome) -> None:
+    if not outcome.ok and outcome.status not in _OF_THE_PASS:
+        raise PassError(outcome)
 
 
 @dataclass
@@ -385,8 +396,7 @@ class LlvmEnv(gym.Env):
             self._client().add_program(self._benchmark.bitcode, timeout=self.timeout)
 
     def _start(self, outcome: Outcome) -> None:
-        if not outcome.ok:
-            raise PassError(outcome)
+        _refuse_failure(outcome)
         values = dict(outcome.observed)
         self._episode = _Episode([], values, dict(values))
         self._since = time.monotonic()
@@ -394,9 +404,8 @@ class LlvmEnv(gym.Env):
 
     def _settle(self, flags: list[str], outcome: Outcome) -> tuple[float, bool, dict[str, Any]]:
         episode = self._in_episode()
+        _refuse_outage(outcome)
         if not outcome.ok:
-            if outcome.status not in _OF_THE_PASS:
-                raise PassError(outcome)
             reward = -episode.total_reward if self.default_negates_returns else 0.0
             episode.total_reward += reward
             return reward, True, {**self._info(), "error_type": outcome.status, "error_details": outcome.message,
@@ -516,8 +525,11 @@ class LlvmVectorEnv(VectorEnv):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._over = np.zeros(num_envs, bool)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """``options["benchmark"]``: one, or one for each environment."""
+    def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+              ) -> tuple[Any, dict[str, Any]]:
+        """``options["benchmark"]``: one, or one for each environment; so ``seed``. PassError: one of the
+        programs cannot be had."""
+        seeds = seeds_of(seed, self.num_envs)
         chosen = dict(options or {})
         each = chosen.pop("benchmark", None)
         if not isinstance(each, (list, tuple)):
@@ -526,13 +538,17 @@ class LlvmVectorEnv(VectorEnv):
             raise ValueError(f"{_core.counted(len(each), 'benchmark', 'benchmarks')} for "
                              f"{_core.counted(self.num_envs, 'environment', 'environments')}")
         for place, env in enumerate(self.envs):
-            gym.Env.reset(env, seed=None if seed is None else seed + place)
+            gym.Env.reset(env, seed=seeds[place])
             env._choose(dict(chosen), each[place])
         self._begin(range(self.num_envs))
         self._over[:] = False
         return self._observations(), {}
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """PassError, or what an outage raises: no environment has moved, and the same step may be tried again."""
+        if len(actions) != self.num_envs:
+            raise ValueError(f"{_core.counted(len(actions), 'action', 'actions')} for "
+                             f"{_core.counted(self.num_envs, 'environment', 'environments')}")
         rewards = np.zeros(self.num_envs)
         terminated = np.zeros(self.num_envs, bool)
         truncated = np.zeros(self.num_envs, bool)
@@ -548,6 +564,10 @@ class LlvmVectorEnv(VectorEnv):
             self.envs[place]._episode = None
         jobs += [self.envs[place]._job([], self.envs[place]._wanted()) for place in renewed]
         outcomes = self.envs[0]._evaluate(jobs)
+        for outcome in outcomes[:len(going)]:
+            _refuse_outage(outcome)
+        for outcome in outcomes[len(going):]:
+            _refuse_failure(outcome)
         for place, outcome in zip(going, outcomes):
             rewards[place], terminated[place], info = self.envs[place]._settle(flags[place], outcome)
             truncated[place] = self.envs[place]._is_over() and not terminated[place]
