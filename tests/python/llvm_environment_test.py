@@ -114,6 +114,26 @@ def test_bad_input_names_the_nearest(make):
         env.unwrapped.step(124)
 
 
+def test_programs_are_drawn_from_a_list_or_from_a_data_set_of_any_size(make):
+    programs = make().unwrapped.datasets
+    for benchmarks in (programs["generator://csmith-v0"], programs["small-v0"],
+                       (f"generator://csmith-v0/{i}" for i in range(9))):
+        env = make(benchmarks=benchmarks).unwrapped
+        drawn = []
+        for seed in (4, None, 4, None):
+            env.reset(seed=seed)
+            drawn.append(str(env.benchmark))
+        assert drawn[:2] == drawn[2:] and drawn[0] != drawn[1], drawn
+    for env_class in (envs.LlvmEnv, envs.LoopTuneEnv, envs.LoopToolEnv):
+        with pytest.raises(ValueError, match="benchmarks is empty"):
+            env_class(benchmarks=[])
+        with pytest.raises(TypeError, match=f"not the text '{SMALL}'.*benchmark="):
+            env_class(benchmarks=SMALL)
+    env = envs.LoopTuneEnv(benchmarks=programs["small-v0"], reward_space=None)
+    with pytest.raises(LookupError, match="is a program for LLVM passes"):
+        env.reset()
+
+
 def test_a_graph_is_networkx(make):
     env = make("llvm-programl-ic-v0", benchmark="generator://csmith-v0/0")
     graph, _ = env.reset()

@@ -23,8 +23,8 @@ from gymnasium.vector.utils import batch_space
 
 from .. import _core, llvm_semantics
 from .._core import Outcome, full_uri
-from .datasets import Benchmark
-from .program_datasets import ProgramDatasets
+from .datasets import Benchmark, draw, to_draw_from
+from .program_datasets import ProgramDataset, ProgramDatasets
 from .spaces import NamedDiscrete, NoObservation
 from .state import EnvState, ValidationResult
 from .vector_env import seeds_of
@@ -179,7 +179,7 @@ class LlvmEnv(gym.Env):
     """Passes over a program, one a step. See docs/LLVM.md for every argument.
 
     ``benchmark`` is a program's URI, that of a file of bitcode (file:///...), or a ``Benchmark.from_file``.
-    ``action_space``: "PassesAll" (CompilerGym's 124), "Passes19",
+    Each reset draws one of ``benchmarks``, a list or a data set. ``action_space``: "PassesAll" (CompilerGym's 124), "Passes19",
     "PassesPipelines", or a list of flags and raw texts. ``observation_space``: a name of
     ``OBSERVATIONS``, or None. ``reward_space``: a name of ``PASS_REWARDS``, or None. After a pass that
     fails (it crashes, or breaks the program) the episode is terminated, with the reward 0, or minus
@@ -188,7 +188,7 @@ class LlvmEnv(gym.Env):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
 
-    def __init__(self, benchmark: str = DEFAULT_BENCHMARK, *, benchmarks: Sequence[str] | None = None,
+    def __init__(self, benchmark: str = DEFAULT_BENCHMARK, *, benchmarks: Sequence[str] | ProgramDataset | None = None,
                  action_space: str | Iterable[str] = "PassesAll", observation_space: str | None = None,
                  reward_space: str | None = None, episode_steps: int | None = None,
                  default_negates_returns: bool = False, client: Any = None, address: str | None = None,
@@ -205,7 +205,7 @@ class LlvmEnv(gym.Env):
         self.episode_steps = episode_steps
         self.default_negates_returns = default_negates_returns
         self._benchmark = self._next_benchmark = _program(benchmark)
-        self._benchmarks = list(benchmarks) if benchmarks is not None else None
+        self._benchmarks = to_draw_from(benchmarks)
         self._client_given, self._address = client, address
         self._reward_rule = self._rule(reward_space)
         self._observation_name: str | None = None
@@ -390,7 +390,7 @@ class LlvmEnv(gym.Env):
         if options.get("benchmark") is not None:
             self._next_benchmark = _program(options["benchmark"])
         elif self._benchmarks is not None:
-            self._next_benchmark = _program(self._benchmarks[int(self.np_random.integers(len(self._benchmarks)))])
+            self._next_benchmark = _program(draw(self._benchmarks, self.np_random))
         self._benchmark = self._next_benchmark
         if self._benchmark.bitcode is not None:
             self._client().add_program(self._benchmark.bitcode, timeout=self.timeout)

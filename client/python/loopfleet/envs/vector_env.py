@@ -17,6 +17,7 @@ from gymnasium.vector.utils import batch_space
 
 from .. import _core
 from .._core import Walk, counted
+from .datasets import draw
 from .environments import LoopTuneEnv
 from .episode import Episode, Verdict, arrive, ask_again, late
 from .walk_env import Start, WalkEnv, check_options
@@ -248,7 +249,7 @@ class WalkVectorEnv(VectorEnv):
             if chosen.get("benchmark") is None and self._makes._benchmarks is not None:
                 rng = self._rngs[place]
                 assert rng is not None
-                chosen["benchmark"] = self._makes._draw(rng)
+                chosen["benchmark"] = draw(self._makes._benchmarks, rng)
             start = self._starts[place].changed_by(chosen)
             if start != self._starts[place]:
                 moved[place] = start
