@@ -365,6 +365,19 @@ def test_an_episode_has_an_end_and_seeds_choose_benchmarks():
     assert len(drawn) > 5
 
 
+def test_an_action_is_a_whole_number_or_a_name():
+    env = LoopTuneEnv(MM, reward_space=None)
+    env.reset()
+    for action in (1, np.int64(1), np.array(1), np.array([1]), np.uint8(1), "down"):
+        env.step(action)
+    assert [env.action_space.names[action] for action in env.actions[-2:]] == [env.action_space.names[1], "down"]
+    before = env.actions
+    for action in (1.7, np.float32(0.2), np.array([0.9]), math.nan, None, np.array([1, 2])):
+        with pytest.raises(TypeError, match="an action is a whole number, not "):
+            env.step(action)
+    assert env.actions == before
+
+
 def test_datasets_by_compilergyms_names():
     env = LoopTuneEnv(reward_space=None)
     sizes = {dataset.name: dataset.size for dataset in env.datasets}

@@ -112,6 +112,15 @@ def test_bad_input_names_the_nearest(make):
         env = make()
         env.reset()
         env.unwrapped.step(124)
+    env = env.unwrapped
+    with pytest.raises(TypeError, match="whole number, not 0.5"):
+        env.step(0.5)
+    with pytest.raises(LookupError, match="unknown action .-mem2rg.*nearest: -mem2reg"):
+        env.step("-mem2rg")
+    assert env.actions == []
+    env.step("-mem2reg")
+    env.step(["-gvn", env.action_space["-dce"]])
+    assert env.state.commandline == "-mem2reg,-gvn,-dce"
 
 
 def test_programs_are_drawn_from_a_list_or_from_a_data_set_of_any_size(make):

@@ -223,6 +223,17 @@ def test_a_reset_without_a_seed_goes_on_with_the_random_numbers_there_were():
     assert [str(start.benchmark) for start in envs._starts] == expected[1]
 
 
+def test_actions_that_are_no_whole_numbers_are_refused():
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, reward_space=None)
+    before, _ = envs.reset()
+    for actions in ([0.9, 1.2], np.array([1, np.nan]), np.zeros(2, np.float32)):
+        for step in (envs.step, envs.send):
+            with pytest.raises(TypeError, match="whole numbers, not of the type float"):
+                step(actions)
+    assert [len(episode.actions) for episode in envs._episodes] == [0, 0]
+    envs.step(np.array([0, 1], np.uint8))
+
+
 def test_recv_waits_for_nobody(good):
     client = Held(good)
     envs = WalkVectorEnv(4, env_class=LoopTuneEnv, benchmark=MM, client=client, batch_size=2, episode_steps=None)

@@ -25,7 +25,7 @@ from .. import _core, llvm_semantics
 from .._core import Outcome, full_uri
 from .datasets import Benchmark, draw, to_draw_from
 from .program_datasets import ProgramDataset, ProgramDatasets
-from .spaces import NamedDiscrete, NoObservation
+from .spaces import NamedDiscrete, NoObservation, whole_number
 from .state import EnvState, ValidationResult
 from .vector_env import seeds_of
 from .walk_env import View, check_options, shared_client
@@ -228,7 +228,8 @@ class LlvmEnv(gym.Env):
 
     def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
              reward_spaces: Sequence[str] | None = None) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Runs the pass of an action, or of a list of actions as one step."""
+        """Runs the pass of an action, or of a list of actions as one step. An action is a number of the
+        action space, or one of its names."""
         episode = self._in_episode()
         several = isinstance(action, (list, tuple))
         flags = [self._flag(each) for each in (action if several else [action])]
@@ -469,7 +470,9 @@ class LlvmEnv(gym.Env):
         return self._episode
 
     def _flag(self, action: Any) -> str:
-        number = int(action)
+        if isinstance(action, str):
+            return self.action_space.names[self.action_space[action]]
+        number = whole_number(action)
         if not 0 <= number < len(self.action_space.names):
             raise LookupError(f"there is no action {number}; valid: 0 to {len(self.action_space.names) - 1}")
         return self.action_space.names[number]

@@ -20,6 +20,7 @@ from .._core import Walk, counted
 from .datasets import draw
 from .environments import LoopTuneEnv
 from .episode import Episode, Verdict, arrive, ask_again, late
+from .spaces import whole_numbers
 from .walk_env import Start, WalkEnv, check_options
 
 _OPTIONS = ("reset_mask", "benchmark", "merge_all_first", "start_cursor")
@@ -106,7 +107,7 @@ class WalkVectorEnv(VectorEnv):
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Steps all environments and waits for all."""
         places = np.arange(self.num_envs)
-        wanted, resets = self._advance(places, np.asarray(actions, np.int64))
+        wanted, resets = self._advance(places, whole_numbers(actions))
         rewards = np.zeros(self.num_envs)
         terminated = np.zeros(self.num_envs, bool)
         truncated = np.zeros(self.num_envs, bool)
@@ -154,7 +155,7 @@ class WalkVectorEnv(VectorEnv):
         """Sends one action to each of ``env_id`` (default: those of the last recv). Does not
         wait."""
         places = np.asarray(self._last if env_id is None else env_id, np.int64)
-        actions = np.asarray(actions, np.int64)
+        actions = whole_numbers(actions)
         if places.shape != actions.shape or places.ndim != 1:
             raise ValueError(f"{counted(actions.size, 'action', 'actions')} for {counted(places.size, 'environment', 'environments')}")
         if len(set(places.tolist())) < len(places) or ((places < 0) | (places >= self.num_envs)).any():

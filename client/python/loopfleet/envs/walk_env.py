@@ -27,7 +27,7 @@ from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict, arriv
 from .graphs import to_networkx
 from .rewards import REWARDS, find_reward, unknown_peak
 from .spaces import (DEFAULT_MAX_LOOPS, STRIDE_BUCKETS, NamedDiscrete, action_names,
-                     observation_space)
+                     observation_space, whole_number)
 from .state import EnvState, ValidationResult
 
 MEASURED = ("flops", "gflops", "runtime")
@@ -425,7 +425,7 @@ class WalkEnv(gym.Env):
     def _number(self, action: Any) -> int:
         if isinstance(action, str):
             return self.action_space[action]
-        number = int(action)
+        number = whole_number(action)
         if not 0 <= number < len(self.action_space.names):
             raise ValueError(f"action {number} is not in {self.action_space}")
         return number
