@@ -7,6 +7,7 @@ but that list, a fork is a copy of it, and a lost worker costs nothing.
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import math
 import string
@@ -282,6 +283,7 @@ class LlvmEnv(gym.Env):
         """A copy in the same state; it costs nothing on the fleet."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
+        other._np_random = copy.deepcopy(self._np_random)  # it draws what this one would draw
         other._episode = self._in_episode().copy()
         other._reward_seen = dict(self._reward_seen)
         return other

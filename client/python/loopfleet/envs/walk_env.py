@@ -3,6 +3,7 @@ names."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 import os
@@ -248,6 +249,7 @@ class WalkEnv(gym.Env):
         figures."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
+        other._np_random = copy.deepcopy(self._np_random)  # it draws what this one would draw
         other._episode = self._in_episode().fork()
         other._reward_seen = self._reward_seen.copy()
         return other
