@@ -143,6 +143,16 @@ def test_programs_are_drawn_from_a_list_or_from_a_data_set_of_any_size(make):
         env.reset()
 
 
+@pytest.mark.parametrize("name", envs.llvm_env.OBSERVATIONS)
+def test_every_observation_is_of_its_space_in_one_environment_and_in_several(make, client, name):
+    env = make(observation_space=name)
+    for observation in (env.reset()[0], env.step(env.action_space["-mem2reg"])[0]):
+        assert observation in env.observation_space, (type(observation), env.observation_space)
+    vector = envs.LlvmVectorEnv(2, client=client, benchmark=SMALL, observation_space=name)
+    for observations in (vector.reset()[0], vector.step([0, 1])[0]):
+        assert observations in vector.observation_space, (type(observations), vector.observation_space)
+
+
 def test_a_graph_is_networkx(make):
     env = make("llvm-programl-ic-v0", benchmark="generator://csmith-v0/0")
     graph, _ = env.reset()

@@ -99,24 +99,38 @@ def _program(benchmark: str) -> Benchmark:
     return Benchmark(benchmark)
 
 
-class GraphSpace(gym.Space):
-    """ProGraML's graphs: any networkx.MultiDiGraph."""
+class _TypeSpace(gym.Space):
+    """Any value of a type."""
+
+    type_name = ""
 
     def __init__(self) -> None:
         super().__init__(None, None)
 
     def contains(self, x: Any) -> bool:
-        return type(x).__name__ == "MultiDiGraph"
+        return type(x).__name__ == self.type_name
 
     @property
     def is_np_flattenable(self) -> bool:
         return False
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, GraphSpace)
+        return type(other) is type(self)
 
     def __repr__(self) -> str:
-        return "GraphSpace()"
+        return f"{type(self).__name__}()"
+
+
+class GraphSpace(_TypeSpace):
+    """ProGraML's graphs: any networkx.MultiDiGraph."""
+
+    type_name = "MultiDiGraph"
+
+
+class BytesSpace(_TypeSpace):
+    """Bitcode: any bytes."""
+
+    type_name = "bytes"
 
 
 def pass_observation_space(name: str) -> gym.spaces.Space:
@@ -129,6 +143,8 @@ def pass_observation_space(name: str) -> gym.spaces.Space:
         return gym.spaces.Box(0, np.iinfo(np.int64).max, (len(_core.pass_number_names(name)),), np.int64)
     if kind == "float32[]":
         return gym.spaces.Box(0, np.inf, (len(_core.pass_number_names("InstCount")) - 1,), np.float32)
+    if kind == "bytes":
+        return BytesSpace()
     return gym.spaces.Text(1 << 20, charset=string.printable)
 
 
