@@ -1,16 +1,20 @@
 """loopfleet/LLVM-v0 and its variants on a real cluster."""
 
 import copy
+import gc
 import math
 from types import SimpleNamespace
+from weakref import WeakValueDictionary
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
+import loopfleet
 from bitcode_files import bitcode_of
 from loopfleet import _core, compiler_gym, envs
 from loopfleet.compiler_gym.datasets import Benchmark
+from loopfleet.envs import walk_env
 
 SMALL = "benchmark://small-v0/qsort"
 
@@ -185,6 +189,31 @@ def test_a_vector_steps_as_its_environments_do(client):
     assert truncated.all()
     observations, rewards, *_ = vector.step(actions)  # begins again
     assert (rewards == 0).all() and observations[0][0] == single[0].unwrapped._episode.start["InstCount"][0]
+
+
+def test_without_a_client_one_is_made_and_kept(cluster, monkeypatch):
+    made = []
+
+    class Counted(loopfleet.Client):
+        def __init__(self, *given):
+            made.append(given)
+            super().__init__(*given)
+
+    monkeypatch.setattr(walk_env, "Client", Counted)
+    monkeypatch.setattr(walk_env, "_clients", WeakValueDictionary())
+    env = envs.LlvmEnv(SMALL, address=cluster.address)
+    vector = envs.LlvmVectorEnv(1, benchmark=SMALL, address=cluster.address)
+    assert made == []
+    env.reset()
+    env.step(0)
+    env.fork().step(1)
+    vector.reset()
+    vector.step([2])
+    assert made == [(cluster.address,)], "not one for each job"
+    env.close()
+    vector.close()
+    gc.collect()
+    assert not walk_env._clients, "closed, they leave none behind"
 
 
 class Outages:

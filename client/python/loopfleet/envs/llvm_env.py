@@ -223,7 +223,7 @@ class LlvmEnv(gym.Env):
         self.default_negates_returns = default_negates_returns
         self._benchmark = self._next_benchmark = _program(benchmark)
         self._benchmarks = to_draw_from(benchmarks)
-        self._client_given, self._address = client, address
+        self._client_given, self._client_made, self._address = client, None, address
         self._reward_rule = self._rule(reward_space)
         self._observation_name: str | None = None
         self._observe_by_default(observation_space)
@@ -270,6 +270,7 @@ class LlvmEnv(gym.Env):
 
     def close(self) -> None:
         self._episode = None
+        self._client_made = None
 
     # ---- CompilerGym
 
@@ -461,7 +462,12 @@ class LlvmEnv(gym.Env):
         return self._client().evaluate_many(jobs, timeout=self.timeout).outcomes
 
     def _client(self) -> Any:
-        return self._client_given if self._client_given is not None else shared_client(self._address)
+        """The client, created at the first job if none was given; held, as nothing else may hold the shared one."""
+        if self._client_given is not None:
+            return self._client_given
+        if self._client_made is None:
+            self._client_made = shared_client(self._address)
+        return self._client_made
 
     def _is_over(self) -> bool:
         return self.episode_steps is not None and len(self._in_episode().passes) >= self.episode_steps
