@@ -340,6 +340,23 @@ def test_compiled_functions():
         assert (memory[:offset] == 0).all() and (memory[offset + 96:] == 0).all()
 
 
+def test_a_compiled_function_refuses_a_leaf_that_has_another_shape_by_now():
+    m, n = lt.symbols("m n")
+    a, b = lt.Tensor(m, n), lt.Tensor(m, n)
+    a.set(numbers(64, 32))
+    b.set(numbers(64, 32, seed=1))
+    f = lt.compile(a + b, inputs=[a])
+    x, y = numbers(64, 32, seed=2), numbers(64, 32, seed=3)
+    b.set(y)
+    np.testing.assert_array_equal(f(x), x + y)
+    for shape in ((2, 2), (32, 64)):  # fewer elements than are read, and as many
+        b.set(numbers(*shape))
+        with pytest.raises(lt.ShapeError, match=rf"\[{shape[0]}, {shape[1]}\] by now.*\[64, 32\]"):
+            f(x)
+    b.set(y)
+    np.testing.assert_array_equal(f(x), x + y)
+
+
 def test_compiled_functions_check_their_arguments():
     f = compiled_product()
     x, y = numbers(12, 20), numbers(20, 8)
