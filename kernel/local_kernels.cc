@@ -42,18 +42,30 @@ struct LocalKernel::Scratch {
   std::vector<std::unique_ptr<float, Freed>> buffers;
 };
 
-SharedThreads::SharedThreads(std::uint32_t threads)
-    : threads_(threads),
-      owner_(::getpid()),
-      pool_(std::make_unique<ThreadPool>(UsableCores(threads))) {}
+struct SharedThreads::OfProcess {
+  explicit OfProcess(std::uint32_t threads) : pool(UsableCores(threads)) {}
 
-const ParallelFor* SharedThreads::parallel_for(const std::lock_guard<std::mutex>&) {
-  if (owner_ != ::getpid()) {
-    (void)pool_.release();  // the parent's threads: a forked child can neither use nor end them
-    pool_ = std::make_unique<ThreadPool>(UsableCores(threads_));
-    owner_ = ::getpid();
+  const pid_t owner = ::getpid();
+  std::mutex mutex;
+  ThreadPool pool;
+};
+
+SharedThreads::SharedThreads(std::uint32_t threads)
+    : threads_(threads), own_(new OfProcess(threads)) {}
+
+// A forked child can neither use nor end the parent's threads.
+SharedThreads::~SharedThreads() {
+  if (OfProcess* const own = own_; own->owner == ::getpid()) delete own;
+}
+
+SharedThreads::Turn SharedThreads::Take() {
+  OfProcess* own = own_;
+  if (own->owner != ::getpid()) {
+    auto mine = std::make_unique<OfProcess>(threads_);
+    // Another thread of the child may have been first; then `own` is what it made.
+    if (own_.compare_exchange_strong(own, mine.get())) own = mine.release();
   }
-  return pool_->parallel_for();
+  return {.lock = std::unique_lock(own->mutex), .parallel_for = own->pool.parallel_for()};
 }
 
 LocalKernel::LocalKernel(Served served, std::unique_ptr<CodeArea::Block> code,
@@ -99,8 +111,8 @@ void LocalKernel::Run(const float* const* inputs, float* const* outputs) {
   const std::unique_ptr<Scratch> own = is_mine ? nullptr : MakeScratch();
   for (const auto& buffer : (is_mine ? *scratch_ : *own).buffers) *next++ = buffer.get();
   if (threads_) {
-    const std::lock_guard lock(threads_->mutex());
-    *next = reinterpret_cast<float*>(const_cast<ParallelFor*>(threads_->parallel_for(lock)));
+    const SharedThreads::Turn turn = threads_->Take();
+    *next = reinterpret_cast<float*>(const_cast<ParallelFor*>(turn.parallel_for));
     code_->function()(pointers);
   } else {
     code_->function()(pointers);

@@ -21,19 +21,26 @@
 namespace loopfleet {
 
 // Threads for the kernels of one process: a ThreadPool that several threads may use in turns. A
-// forked process gets threads of its own.
+// forked process gets threads, and a lock, of its own: the parent's may be held by a thread that
+// the child does not have.
 class SharedThreads {
  public:
   explicit SharedThreads(std::uint32_t threads);
-  // For as long as the lock is held.
-  const ParallelFor* parallel_for(const std::lock_guard<std::mutex>&);
-  std::mutex& mutex() { return mutex_; }
+  ~SharedThreads();
+  SharedThreads(const SharedThreads&) = delete;
+  SharedThreads& operator=(const SharedThreads&) = delete;
+
+  struct Turn {
+    std::unique_lock<std::mutex> lock;
+    const ParallelFor* parallel_for;  // for as long as the lock is held
+  };
+  Turn Take();
 
  private:
+  struct OfProcess;
+
   const std::uint32_t threads_;
-  std::mutex mutex_;
-  pid_t owner_;
-  std::unique_ptr<ThreadPool> pool_;
+  std::atomic<OfProcess*> own_;
 };
 
 // Code in this process. Safe from any thread: calls at the same time have scratch of their own.
