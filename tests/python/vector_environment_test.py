@@ -223,6 +223,21 @@ def test_a_reset_without_a_seed_goes_on_with_the_random_numbers_there_were():
     assert [str(start.benchmark) for start in envs._starts] == expected[1]
 
 
+def test_a_wrong_number_of_actions_or_of_a_mask_changes_nothing(good):
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, client=Prompt(good), episode_steps=1)
+    before, _ = envs.reset()
+    after, _, _, truncated, _ = envs.step(np.full(2, envs.single_action_space["split_4"]))
+    assert truncated.all() and not np.array_equal(after, before)
+    for actions in ([0], [0, 0, 0], [[0, 0]], 0):  # the next step begins again: none of these does
+        with pytest.raises(ValueError, match="for 2 environments: one for each"):
+            envs.step(actions)
+    for mask in ([True], [True, False, True], [0, 1], [1]):
+        with pytest.raises(ValueError, match="reset_mask must be one bool for each of 2 environments"):
+            envs.reset(options={"reset_mask": mask})
+    assert envs._done.all()
+    np.testing.assert_array_equal(envs.reset(options={"reset_mask": [False, True]})[0], [after[0], before[1]])
+
+
 def test_actions_that_are_no_whole_numbers_are_refused():
     envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, reward_space=None)
     before, _ = envs.reset()

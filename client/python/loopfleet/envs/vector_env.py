@@ -99,7 +99,11 @@ class WalkVectorEnv(VectorEnv):
         if isinstance(chosen.get("benchmark"), (list, tuple)) and len(chosen["benchmark"]) != self.num_envs:
             raise ValueError(f"{counted(len(chosen['benchmark']), 'benchmark', 'benchmarks')} for {self._all()}")
         mask = chosen.pop("reset_mask", None)
-        places = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
+        mask = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask)
+        if mask.dtype != bool or mask.shape != (self.num_envs,):
+            raise ValueError(f"reset_mask must be one bool for each of {self._all()}, not {mask.dtype} of shape "
+                             f"{mask.shape}")
+        places = np.flatnonzero(mask)
         self._seed(places, seed)
         self._begin(places, chosen)
         return self._observations(np.arange(self.num_envs)), self._infos(np.arange(self.num_envs))
@@ -107,7 +111,10 @@ class WalkVectorEnv(VectorEnv):
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Steps all environments and waits for all."""
         places = np.arange(self.num_envs)
-        wanted, resets = self._advance(places, whole_numbers(actions))
+        actions = whole_numbers(actions)
+        if actions.shape != places.shape:
+            raise ValueError(f"actions of shape {actions.shape} for {self._all()}: one for each")
+        wanted, resets = self._advance(places, actions)
         rewards = np.zeros(self.num_envs)
         terminated = np.zeros(self.num_envs, bool)
         truncated = np.zeros(self.num_envs, bool)
