@@ -43,17 +43,14 @@ struct LocalKernel::Scratch {
 };
 
 SharedThreads::SharedThreads(std::uint32_t threads)
-    : threads_(threads),
-      owner_(::getpid()),
-      pool_(std::make_unique<ThreadPool>(UsableCores(threads))) {}
+    : pool_([threads] {
+        return std::unique_ptr<Pool>(
+            new Pool{.mutex = {}, .threads = ThreadPool(UsableCores(threads))});
+      }) {}
 
-const ParallelFor* SharedThreads::parallel_for(const std::lock_guard<std::mutex>&) {
-  if (owner_ != ::getpid()) {
-    (void)pool_.release();  // the parent's threads: a forked child can neither use nor end them
-    pool_ = std::make_unique<ThreadPool>(UsableCores(threads_));
-    owner_ = ::getpid();
-  }
-  return pool_->parallel_for();
+SharedThreads::Turn SharedThreads::Take() {
+  Pool& pool = pool_.Get();
+  return {.lock = std::unique_lock(pool.mutex), .parallel_for = pool.threads.parallel_for()};
 }
 
 LocalKernel::LocalKernel(Served served, std::unique_ptr<CodeArea::Block> code,
@@ -99,8 +96,8 @@ void LocalKernel::Run(const float* const* inputs, float* const* outputs) {
   const std::unique_ptr<Scratch> own = is_mine ? nullptr : MakeScratch();
   for (const auto& buffer : (is_mine ? *scratch_ : *own).buffers) *next++ = buffer.get();
   if (threads_) {
-    const std::lock_guard lock(threads_->mutex());
-    *next = reinterpret_cast<float*>(const_cast<ParallelFor*>(threads_->parallel_for(lock)));
+    const SharedThreads::Turn turn = threads_->Take();
+    *next = reinterpret_cast<float*>(const_cast<ParallelFor*>(turn.parallel_for));
     code_->function()(pointers);
   } else {
     code_->function()(pointers);

@@ -2,8 +2,6 @@
 // LocalKernels: kernels that this process calls itself. `loopfleet-worker serve` compiles them for a
 // place in this process's CodeArea and verifies them in a child before they run here.
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstdint>
 #include <expected>
@@ -16,6 +14,7 @@
 #include "common/looptree/tree/loop_tree.h"
 #include "kernel/code_area.h"
 #include "kernel/compile_service.h"
+#include "kernel/per_process.h"
 #include "kernel/thread_pool.h"
 
 namespace loopfleet {
@@ -25,15 +24,19 @@ namespace loopfleet {
 class SharedThreads {
  public:
   explicit SharedThreads(std::uint32_t threads);
-  // For as long as the lock is held.
-  const ParallelFor* parallel_for(const std::lock_guard<std::mutex>&);
-  std::mutex& mutex() { return mutex_; }
+
+  struct Turn {
+    std::unique_lock<std::mutex> lock;
+    const ParallelFor* parallel_for;  // for as long as the lock is held
+  };
+  Turn Take();
 
  private:
-  const std::uint32_t threads_;
-  std::mutex mutex_;
-  pid_t owner_;
-  std::unique_ptr<ThreadPool> pool_;
+  struct Pool {
+    std::mutex mutex;
+    ThreadPool threads;
+  };
+  PerProcess<Pool> pool_;
 };
 
 // Code in this process. Safe from any thread: calls at the same time have scratch of their own.

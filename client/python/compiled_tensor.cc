@@ -78,6 +78,13 @@ class CompiledTensor {
                           fmt::format("{} has no values: set it, or make it an input of compile",
                                       tensor::Describe(*leaves_[i])));
       }
+      if (leaves_[i]->bound != plan_->leaf_shapes[i]) {
+        throw TensorError(
+            Kind::kShape,
+            fmt::format("{} has shape [{}] by now, and was compiled with [{}]: compile again",
+                        tensor::Describe(*leaves_[i]), fmt::join(leaves_[i]->bound, ", "),
+                        fmt::join(plan_->leaf_shapes[i], ", ")));
+      }
       leaves[i] = leaves_[i]->data->data();
       kept.push_back(leaves_[i]->data);
     }

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode
 from learning_packages import learning_package
 
 from loopfleet import models
@@ -44,6 +45,19 @@ class Corridor:
         self.step_number = (self.step_number + 1) % 3
         over = np.full(self.num_envs, self.step_number == 0)
         return self.observe(), reward, np.zeros(self.num_envs, bool), over, {"action_mask": self.mask()}
+
+
+@pytest.mark.parametrize("name", ["DQN", "PPO"])
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED, "NextStep"])
+def test_environments_that_reset_in_another_step_are_refused(name, mode):
+    learning_package("torch")
+    envs = Corridor()
+    envs.metadata = {"autoreset_mode": mode}
+    agent = getattr(models, name).for_envs(envs)
+    with pytest.raises(ModelError, match=f"not {AutoresetMode(mode).value}: .*SAME_STEP"):
+        agent.train(envs, 100)
+    envs.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+    assert agent.train(envs, 100).steps >= 100
 
 
 @pytest.mark.parametrize("name, steps", [("DQN", 2400), ("PPO", 4000)])

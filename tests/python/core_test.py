@@ -28,6 +28,16 @@ def test_every_field_of_a_job_line_reaches_the_job():
         assert word in job.line
 
 
+def test_fields_of_a_job_may_be_numpys_numbers():
+    given = loopfleet.job(np.str_(MM), np.array(["down"]), threads=np.int64(2), precision=np.float32(0.25), fresh=np.True_,
+                          tag={"seed": np.uint8(7), "row": np.arange(3)})
+    assert given == loopfleet.job(MM, ["down"], threads=2, precision=0.25, fresh=True, tag={"seed": 7, "row": [0, 1, 2]})
+    with pytest.raises(TypeError, match="a field of a job cannot hold a set: {1}"):
+        loopfleet.job(MM, tag={1})
+    walk = _core.Walk(benchmark=MM)
+    assert walk.job(threads=np.int64(2), precision=np.float32(0.25)) == walk.job(threads=2, precision=0.25)
+
+
 @pytest.mark.parametrize("rules", ["structural", "loop_nest", "loop_nest_58"])
 @pytest.mark.parametrize("features", ["agent20", "agent58"])
 def test_a_walks_job_names_the_rules_that_it_was_walked_under(rules, features):

@@ -365,6 +365,38 @@ def test_an_episode_has_an_end_and_seeds_choose_benchmarks():
     assert len(drawn) > 5
 
 
+def test_a_fork_draws_what_its_original_would_and_takes_no_draw_from_it():
+    many = [f"benchmark://mm-v0/mm8_8_{k}" for k in range(1, 100)]
+
+    def drawn(forks):
+        env = LoopTuneEnv(benchmarks=many, reward_space=None)
+        env.reset(seed=3)
+        seen = []
+        for _ in range(3):
+            if forks:
+                fork = env.fork()
+                fork.reset()
+            env.reset()
+            seen.append(str(env.benchmark))
+            assert not forks or fork.benchmark == env.benchmark
+        return seen
+
+    assert drawn(forks=True) == drawn(forks=False)
+
+
+def test_an_action_is_a_whole_number_or_a_name():
+    env = LoopTuneEnv(MM, reward_space=None)
+    env.reset()
+    for action in (1, np.int64(1), np.array(1), np.array([1]), np.uint8(1), "down"):
+        env.step(action)
+    assert [env.action_space.names[action] for action in env.actions[-2:]] == [env.action_space.names[1], "down"]
+    before = env.actions
+    for action in (1.7, np.float32(0.2), np.array([0.9]), math.nan, None, np.array([1, 2])):
+        with pytest.raises(TypeError, match="an action is a whole number, not "):
+            env.step(action)
+    assert env.actions == before
+
+
 def test_datasets_by_compilergyms_names():
     env = LoopTuneEnv(reward_space=None)
     sizes = {dataset.name: dataset.size for dataset in env.datasets}

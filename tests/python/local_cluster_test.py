@@ -46,9 +46,14 @@ def test_nothing_is_left_of_a_killed_interpreter():
     wait_for_the_end_of(pids)
 
 
-def test_a_client_of_a_cluster_that_was_not_started_says_so():
-    with pytest.raises(loopfleet.ClusterError, match="was not started: use `with LocalCluster"):
-        loopfleet.LocalCluster().client()
+def test_a_client_of_a_cluster_that_does_not_run_says_so():
+    cluster = loopfleet.LocalCluster(workers=0)
+    with pytest.raises(loopfleet.ClusterError, match="does not run: use `with LocalCluster"):
+        cluster.client()
+    with cluster:
+        cluster.client().close()
+    with pytest.raises(loopfleet.ClusterError, match="does not run: use `with LocalCluster"):
+        cluster.client()
 
 
 def test_a_block_ends_its_cluster_and_leaves_the_affinity_as_it_was(tmp_path):

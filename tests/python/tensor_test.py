@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import random
+import signal
 import subprocess
 import threading
 import weakref
@@ -340,6 +341,23 @@ def test_compiled_functions():
         assert (memory[:offset] == 0).all() and (memory[offset + 96:] == 0).all()
 
 
+def test_a_compiled_function_refuses_a_leaf_that_has_another_shape_by_now():
+    m, n = lt.symbols("m n")
+    a, b = lt.Tensor(m, n), lt.Tensor(m, n)
+    a.set(numbers(64, 32))
+    b.set(numbers(64, 32, seed=1))
+    f = lt.compile(a + b, inputs=[a])
+    x, y = numbers(64, 32, seed=2), numbers(64, 32, seed=3)
+    b.set(y)
+    np.testing.assert_array_equal(f(x), x + y)
+    for shape in ((2, 2), (32, 64)):  # fewer elements than are read, and as many
+        b.set(numbers(*shape))
+        with pytest.raises(lt.ShapeError, match=rf"\[{shape[0]}, {shape[1]}\] by now.*\[64, 32\]"):
+            f(x)
+    b.set(y)
+    np.testing.assert_array_equal(f(x), x + y)
+
+
 def test_compiled_functions_check_their_arguments():
     f = compiled_product()
     x, y = numbers(12, 20), numbers(20, 8)
@@ -545,6 +563,33 @@ def test_a_forked_child_computes_too():
             os._exit(status)
     assert os.waitpid(pid, 0)[1] == 0
     assert (lt.Tensor(4) + 19).numpy().tolist() == [19] * 4
+
+
+@pytest.mark.parametrize("backend", ["cpu", "isolated"])
+def test_a_child_forked_while_a_thread_computes_computes_too(backend):
+    with lt.Backend(backend):
+        busy, mine = lt.rand(1000, 1000).sum(), lt.rand(300, 300).sum()
+        expected = mine.item()
+        over = threading.Event()
+
+        def compute():
+            while not over.is_set():
+                busy.force_recompute()
+                busy.item()
+
+        computing = threading.Thread(target=compute)
+        computing.start()
+        try:
+            for _ in range(10):
+                pid = os.fork()
+                if pid == 0:
+                    signal.alarm(20)
+                    mine.force_recompute()
+                    os._exit(mine.item() != expected)
+                assert os.waitpid(pid, 0)[1] == 0
+        finally:
+            over.set()
+            computing.join()
 
 
 def test_random_calls_never_end_the_process():

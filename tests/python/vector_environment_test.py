@@ -192,6 +192,63 @@ def test_seeds_are_numbers_of_any_kind_one_for_each():
             envs.reset(seed=seeds)
 
 
+def test_a_reset_without_a_seed_goes_on_with_the_random_numbers_there_were():
+    def make():
+        return WalkVectorEnv(3, env_class=LoopTuneEnv, benchmarks=[f"benchmark://mm-v0/mm8_8_{k}" for k in range(1, 200)],
+                             reward_space=None)
+
+    def drawn(envs, **how):
+        envs.reset(**how)
+        return [str(start.benchmark) for start in envs._starts]
+
+    alone = [LoopTuneEnv(benchmarks=make()._makes._benchmarks, reward_space=None) for _ in range(3)]
+    expected = []
+    for options in ({"seed": 5}, {}, {}):
+        expected.append([str(env.benchmark) for i, env in enumerate(alone)
+                         if env.reset(**{name: seed + i for name, seed in options.items()})])
+    envs = make()
+    assert [drawn(envs, seed=5), drawn(envs), drawn(envs, seed=[None, None, None])] == expected
+    envs = make()
+    first = drawn(envs, seed=5)
+    assert drawn(envs, seed=[None, 6, None]) == [expected[1][0], first[1], expected[1][2]]
+    envs = make()
+    drawn(envs, seed=5)
+    masked = drawn(envs, seed=9, options={"reset_mask": np.array([False, True, False])})
+    assert masked[::2] == first[::2]
+    after = drawn(envs)
+    assert after[::2] == expected[1][::2], "those that were not reset go on as they would have"
+    envs = make()
+    drawn(envs, seed=5)
+    envs.async_reset()
+    assert [str(start.benchmark) for start in envs._starts] == expected[1]
+
+
+def test_a_wrong_number_of_actions_or_of_a_mask_changes_nothing(good):
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, client=Prompt(good), episode_steps=1)
+    before, _ = envs.reset()
+    after, _, _, truncated, _ = envs.step(np.full(2, envs.single_action_space["split_4"]))
+    assert truncated.all() and not np.array_equal(after, before)
+    for actions in ([0], [0, 0, 0], [[0, 0]], 0):  # the next step begins again: none of these does
+        with pytest.raises(ValueError, match="for 2 environments: one for each"):
+            envs.step(actions)
+    for mask in ([True], [True, False, True], [0, 1], [1]):
+        with pytest.raises(ValueError, match="reset_mask must be one bool for each of 2 environments"):
+            envs.reset(options={"reset_mask": mask})
+    assert envs._done.all()
+    np.testing.assert_array_equal(envs.reset(options={"reset_mask": [False, True]})[0], [after[0], before[1]])
+
+
+def test_actions_that_are_no_whole_numbers_are_refused():
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, reward_space=None)
+    before, _ = envs.reset()
+    for actions in ([0.9, 1.2], np.array([1, np.nan]), np.zeros(2, np.float32)):
+        for step in (envs.step, envs.send):
+            with pytest.raises(TypeError, match="whole numbers, not of the type float"):
+                step(actions)
+    assert [len(episode.actions) for episode in envs._episodes] == [0, 0]
+    envs.step(np.array([0, 1], np.uint8))
+
+
 def test_recv_waits_for_nobody(good):
     client = Held(good)
     envs = WalkVectorEnv(4, env_class=LoopTuneEnv, benchmark=MM, client=client, batch_size=2, episode_steps=None)

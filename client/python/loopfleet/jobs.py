@@ -51,6 +51,13 @@ def _names(actions: Actions) -> list[str]:
     return list(actions)
 
 
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as Python's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a field of a job cannot hold a {type(value).__name__}: {value!r:.80}")
+
+
 def job(benchmark: str | None = None, actions: Actions = (), **fields: Unpack[JobFields]) -> Job:
     """One job. ``fields`` are those of a job line: see JobFields.
 
@@ -62,7 +69,7 @@ def job(benchmark: str | None = None, actions: Actions = (), **fields: Unpack[Jo
     if not fields and isinstance(benchmark, str):
         return Job.simple(benchmark, names)
     given = {} if benchmark is None else {"benchmark": benchmark}
-    return Job(json.dumps({**given, "actions": names, **fields}))
+    return Job(json.dumps({**given, "actions": names, **fields}, default=_plain))
 
 
 def make_job(given: JobLike) -> Job:

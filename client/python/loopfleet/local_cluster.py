@@ -138,8 +138,8 @@ class LocalCluster:
 
     def client(self, **options: Any) -> Client:
         """A client of this cluster. ClusterError: it does not run."""
-        if not self.address:
-            raise ClusterError("this cluster was not started: use `with LocalCluster() as cluster:`, or start()")
+        if self._process is None:
+            raise ClusterError("this cluster does not run: use `with LocalCluster() as cluster:`, or start()")
         return Client(self.address, **options)
 
     def __enter__(self) -> LocalCluster:

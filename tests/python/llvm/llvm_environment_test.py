@@ -1,15 +1,20 @@
 """loopfleet/LLVM-v0 and its variants on a real cluster."""
 
 import copy
+import gc
 import math
+from types import SimpleNamespace
+from weakref import WeakValueDictionary
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
+import loopfleet
 from bitcode_files import bitcode_of
-from loopfleet import compiler_gym, envs
+from loopfleet import _core, compiler_gym, envs
 from loopfleet.compiler_gym.datasets import Benchmark
+from loopfleet.envs import walk_env
 
 SMALL = "benchmark://small-v0/qsort"
 
@@ -111,6 +116,45 @@ def test_bad_input_names_the_nearest(make):
         env = make()
         env.reset()
         env.unwrapped.step(124)
+    env = env.unwrapped
+    with pytest.raises(TypeError, match="whole number, not 0.5"):
+        env.step(0.5)
+    with pytest.raises(LookupError, match="unknown action .-mem2rg.*nearest: -mem2reg"):
+        env.step("-mem2rg")
+    assert env.actions == []
+    env.step("-mem2reg")
+    env.step(["-gvn", env.action_space["-dce"]])
+    assert env.state.commandline == "-mem2reg,-gvn,-dce"
+
+
+def test_programs_are_drawn_from_a_list_or_from_a_data_set_of_any_size(make):
+    programs = make().unwrapped.datasets
+    for benchmarks in (programs["generator://csmith-v0"], programs["small-v0"],
+                       (f"generator://csmith-v0/{i}" for i in range(9))):
+        env = make(benchmarks=benchmarks).unwrapped
+        drawn = []
+        for seed in (4, None, 4, None):
+            env.reset(seed=seed)
+            drawn.append(str(env.benchmark))
+        assert drawn[:2] == drawn[2:] and drawn[0] != drawn[1], drawn
+    for env_class in (envs.LlvmEnv, envs.LoopTuneEnv, envs.LoopToolEnv):
+        with pytest.raises(ValueError, match="benchmarks is empty"):
+            env_class(benchmarks=[])
+        with pytest.raises(TypeError, match=f"not the text '{SMALL}'.*benchmark="):
+            env_class(benchmarks=SMALL)
+    env = envs.LoopTuneEnv(benchmarks=programs["small-v0"], reward_space=None)
+    with pytest.raises(LookupError, match="is a program for LLVM passes"):
+        env.reset()
+
+
+@pytest.mark.parametrize("name", envs.llvm_env.OBSERVATIONS)
+def test_every_observation_is_of_its_space_in_one_environment_and_in_several(make, client, name):
+    env = make(observation_space=name)
+    for observation in (env.reset()[0], env.step(env.action_space["-mem2reg"])[0]):
+        assert observation in env.observation_space, (type(observation), env.observation_space)
+    vector = envs.LlvmVectorEnv(2, client=client, benchmark=SMALL, observation_space=name)
+    for observations in (vector.reset()[0], vector.step([0, 1])[0]):
+        assert observations in vector.observation_space, (type(observations), vector.observation_space)
 
 
 def test_a_graph_is_networkx(make):
@@ -145,6 +189,94 @@ def test_a_vector_steps_as_its_environments_do(client):
     assert truncated.all()
     observations, rewards, *_ = vector.step(actions)  # begins again
     assert (rewards == 0).all() and observations[0][0] == single[0].unwrapped._episode.start["InstCount"][0]
+
+
+def test_without_a_client_one_is_made_and_kept(cluster, monkeypatch):
+    made = []
+
+    class Counted(loopfleet.Client):
+        def __init__(self, *given):
+            made.append(given)
+            super().__init__(*given)
+
+    monkeypatch.setattr(walk_env, "Client", Counted)
+    monkeypatch.setattr(walk_env, "_clients", WeakValueDictionary())
+    env = envs.LlvmEnv(SMALL, address=cluster.address)
+    vector = envs.LlvmVectorEnv(1, benchmark=SMALL, address=cluster.address)
+    assert made == []
+    env.reset()
+    env.step(0)
+    env.fork().step(1)
+    vector.reset()
+    vector.step([2])
+    assert made == [(cluster.address,)], "not one for each job"
+    env.close()
+    vector.close()
+    gc.collect()
+    assert not walk_env._clients, "closed, they leave none behind"
+
+
+class Outages:
+    """A client on which the jobs at some places of the next batch fail as an outage does."""
+
+    def __init__(self, client):
+        self.client, self.places = client, ()
+
+    def evaluate_many(self, jobs, **named):
+        outcomes = list(self.client.evaluate_many(jobs, **named))
+        for place in self.places:
+            outcomes[place] = _core.failed_outcome("EXPIRED", "as in an outage")
+        self.places = ()
+        return SimpleNamespace(outcomes=outcomes)
+
+
+def test_a_vectors_step_that_raises_moves_no_environment(client):
+    broken = Outages(client)
+    options = {"reward_space": "IrInstructionCount", "observation_space": "IrInstructionCount", "benchmark": SMALL}
+    vector = envs.LlvmVectorEnv(2, client=broken, episode_steps=2, **options)
+    untroubled = envs.LlvmVectorEnv(2, client=client, episode_steps=2, **options)
+    vector.reset()
+    untroubled.reset()
+    flags = vector.single_action_space
+    for actions, failing in (([flags["-mem2reg"], flags["-sroa"]], (1,)), ([flags["-gvn"], flags["-dce"]], (1,)),
+                             ([0, 0], (0,)), ([flags["-sroa"], flags["-dce"]], (0,))):
+        broken.places = failing
+        with pytest.raises(envs.PassError, match="EXPIRED"):
+            vector.step(actions)
+        for got, expected in zip(vector.step(actions)[:4], untroubled.step(actions)[:4]):
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_a_vector_that_begins_again_in_vain_loses_no_step_of_the_others(client):
+    broken = Outages(client)
+    options = {"reward_space": "IrInstructionCount", "benchmark": SMALL}
+    vector = envs.LlvmVectorEnv(2, client=broken, **options)
+    vector.reset(options={"benchmark": ["generator://llvm-stress-v0/1", SMALL]})
+    flags = vector.single_action_space
+    vector.step([flags["-dce"], flags["-dce"]])
+    _, _, terminated, *_ = vector.step([flags["-scalarizer"], flags["-dce"]])
+    assert terminated.tolist() == [True, False]
+    broken.places = (1,)  # those that begin again come last
+    with pytest.raises(envs.PassError, match="EXPIRED"):
+        vector.step([0, flags["-mem2reg"]])
+    _, rewards, *_ = vector.step([0, flags["-mem2reg"]])
+    assert rewards[0] == 0 and rewards[1] > 0
+    assert vector.envs[1].state.commandline == "-dce,-dce,-mem2reg"
+
+
+def test_a_vector_takes_a_seed_for_each_and_an_action_for_each(client):
+    vector = envs.LlvmVectorEnv(2, client=client, benchmarks=[f"generator://csmith-v0/{i}" for i in range(50)])
+
+    def drawn(seed):
+        vector.reset(seed=seed)
+        return [str(env.benchmark) for env in vector.envs]
+
+    assert drawn(3) == drawn([3, 4]) == drawn(np.int64(3)) != drawn([4, 3])
+    with pytest.raises(ValueError, match="3 seeds for 2 environments"):
+        vector.reset(seed=[1, 2, 3])
+    for actions in ([0], [0, 0, 0]):
+        with pytest.raises(ValueError, match=f"{len(actions)} actions? for 2 environments"):
+            vector.step(actions)
 
 
 @pytest.mark.parametrize("id", ["loopfleet/LLVM-v0", "llvm-ic-v0"])

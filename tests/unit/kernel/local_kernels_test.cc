@@ -149,6 +149,31 @@ TEST(LocalKernelsTest, AForkedProcessHasThreadsOfItsOwn) {
   ExpectRight(**kernel);
 }
 
+// A thread of the parent holds the lock at nearly every fork, and does not exist in the child.
+TEST(LocalKernelsTest, AProcessForkedWhileAKernelRunsHasALockOfItsOwn) {
+  CompileService::Options options = Options();
+  options.threads = 2;
+  LocalKernels kernels(options);
+  const auto kernel = kernels.Compile(
+      looptree::Annotate(ExpSum(), 0, looptree::Annotation::kThread).value(), VerifyWish::kNever);
+  ASSERT_TRUE(kernel);
+  ExpectRight(**kernel);
+  const std::jthread runs([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) ExpectRight(**kernel);
+  });
+  for (int i = 0; i < 50 && !HasFailure(); ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      ExpectRight(**kernel);
+      ::_exit(HasFailure() ? 1 : 0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "fork " << i;
+  }
+}
+
 TEST(LocalKernelsTest, ParallelLoopsAndConcurrentCallers) {
   CompileService::Options options = Options();
   options.threads = 2;

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from .. import _core
 from .._core import full_uri
@@ -85,6 +87,31 @@ class Dataset:
 
     def __repr__(self) -> str:
         return self.name
+
+
+def to_draw_from(benchmarks: Any) -> Any:
+    """The benchmarks of an environment, as a data set or a sequence; None: none are given. TypeError: a single one.
+    ValueError: there is none."""
+    if benchmarks is None or hasattr(benchmarks, "random_benchmark"):
+        return benchmarks
+    if isinstance(benchmarks, str):
+        raise TypeError(f"benchmarks must be several, not the text '{benchmarks}': give a list or a data set, or "
+                        "one as benchmark=")
+    if not isinstance(benchmarks, Sequence):
+        benchmarks = list(benchmarks)
+    if not len(benchmarks):
+        raise ValueError("benchmarks is empty: there is none to draw")
+    return benchmarks
+
+
+def draw(benchmarks: Any, rng: np.random.Generator) -> str:
+    """One of what to_draw_from() gave."""
+    if not hasattr(benchmarks, "random_benchmark"):
+        return benchmarks[int(rng.integers(len(benchmarks)))]
+    seed = int(rng.integers(1 << 62))
+    if isinstance(benchmarks, Dataset):
+        return _core.random_benchmark([benchmarks.name], seed)
+    return benchmarks.random_benchmark(random.Random(seed))
 
 
 def find_dataset(known: dict[str, Any], name: str) -> Any:

@@ -7,6 +7,7 @@ but that list, a fork is a copy of it, and a lost worker costs nothing.
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import math
 import os
@@ -25,10 +26,11 @@ from gymnasium.vector.utils import batch_space
 from .. import _core, llvm_semantics
 from .._core import Outcome, full_uri
 from ..source_files import compile_to_bitcode
-from .datasets import Benchmark
-from .program_datasets import ProgramDatasets
-from .spaces import NamedDiscrete, NoObservation
+from .datasets import Benchmark, draw, to_draw_from
+from .program_datasets import ProgramDataset, ProgramDatasets
+from .spaces import NamedDiscrete, NoObservation, whole_number
 from .state import EnvState, ValidationResult
+from .vector_env import seeds_of
 from .walk_env import View, check_options, shared_client
 
 OBSERVATIONS = {name: (kind, is_baseline) for name, kind, is_baseline in _core.pass_observations()}
@@ -99,24 +101,38 @@ def _program(benchmark: str) -> Benchmark:
     return Benchmark(benchmark)
 
 
-class GraphSpace(gym.Space):
-    """ProGraML's graphs: any networkx.MultiDiGraph."""
+class _TypeSpace(gym.Space):
+    """Any value of a type."""
+
+    type_name = ""
 
     def __init__(self) -> None:
         super().__init__(None, None)
 
     def contains(self, x: Any) -> bool:
-        return type(x).__name__ == "MultiDiGraph"
+        return type(x).__name__ == self.type_name
 
     @property
     def is_np_flattenable(self) -> bool:
         return False
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, GraphSpace)
+        return type(other) is type(self)
 
     def __repr__(self) -> str:
-        return "GraphSpace()"
+        return f"{type(self).__name__}()"
+
+
+class GraphSpace(_TypeSpace):
+    """ProGraML's graphs: any networkx.MultiDiGraph."""
+
+    type_name = "MultiDiGraph"
+
+
+class BytesSpace(_TypeSpace):
+    """Bitcode: any bytes."""
+
+    type_name = "bytes"
 
 
 def pass_observation_space(name: str) -> gym.spaces.Space:
@@ -129,6 +145,8 @@ def pass_observation_space(name: str) -> gym.spaces.Space:
         return gym.spaces.Box(0, np.iinfo(np.int64).max, (len(_core.pass_number_names(name)),), np.int64)
     if kind == "float32[]":
         return gym.spaces.Box(0, np.inf, (len(_core.pass_number_names("InstCount")) - 1,), np.float32)
+    if kind == "bytes":
+        return BytesSpace()
     return gym.spaces.Text(1 << 20, charset=string.printable)
 
 
@@ -153,6 +171,16 @@ class PassError(RuntimeError):
         self.status = outcome.status
 
 
+def _refuse_failure(outcome: Outcome) -> None:
+    if not outcome.ok:
+        raise PassError(outcome)
+
+
+def _refuse_outage(outcome: Outcome) -> None:
+    if not outcome.ok and outcome.status not in _OF_THE_PASS:
+        raise PassError(outcome)
+
+
 @dataclass
 class _Episode:
     """What is known of an episode: values by name at the present step, and those of its start."""
@@ -170,7 +198,7 @@ class LlvmEnv(gym.Env):
     """Passes over a program, one a step. See docs/LLVM.md for every argument.
 
     ``benchmark`` is a program's URI, that of a file of bitcode (file:///...), or a ``Benchmark.from_file``.
-    ``action_space``: "PassesAll" (CompilerGym's 124), "Passes19",
+    Each reset draws one of ``benchmarks``, a list or a data set. ``action_space``: "PassesAll" (CompilerGym's 124), "Passes19",
     "PassesPipelines", or a list of flags and raw texts. ``observation_space``: a name of
     ``OBSERVATIONS``, or None. ``reward_space``: a name of ``PASS_REWARDS``, or None. After a pass that
     fails (it crashes, or breaks the program) the episode is terminated, with the reward 0, or minus
@@ -179,7 +207,7 @@ class LlvmEnv(gym.Env):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
 
-    def __init__(self, benchmark: str = DEFAULT_BENCHMARK, *, benchmarks: Sequence[str] | None = None,
+    def __init__(self, benchmark: str = DEFAULT_BENCHMARK, *, benchmarks: Sequence[str] | ProgramDataset | None = None,
                  action_space: str | Iterable[str] = "PassesAll", observation_space: str | None = None,
                  reward_space: str | None = None, episode_steps: int | None = None,
                  default_negates_returns: bool = False, client: Any = None, address: str | None = None,
@@ -196,8 +224,8 @@ class LlvmEnv(gym.Env):
         self.episode_steps = episode_steps
         self.default_negates_returns = default_negates_returns
         self._benchmark = self._next_benchmark = _program(benchmark)
-        self._benchmarks = list(benchmarks) if benchmarks is not None else None
-        self._client_given, self._address = client, address
+        self._benchmarks = to_draw_from(benchmarks)
+        self._client_given, self._client_made, self._address = client, None, address
         self._reward_rule = self._rule(reward_space)
         self._observation_name: str | None = None
         self._observe_by_default(observation_space)
@@ -219,7 +247,8 @@ class LlvmEnv(gym.Env):
 
     def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
              reward_spaces: Sequence[str] | None = None) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Runs the pass of an action, or of a list of actions as one step."""
+        """Runs the pass of an action, or of a list of actions as one step. An action is a number of the
+        action space, or one of its names."""
         episode = self._in_episode()
         several = isinstance(action, (list, tuple))
         flags = [self._flag(each) for each in (action if several else [action])]
@@ -243,6 +272,7 @@ class LlvmEnv(gym.Env):
 
     def close(self) -> None:
         self._episode = None
+        self._client_made = None
 
     # ---- CompilerGym
 
@@ -282,6 +312,7 @@ class LlvmEnv(gym.Env):
         """A copy in the same state; it costs nothing on the fleet."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
+        other._np_random = copy.deepcopy(self._np_random)  # it draws what this one would draw
         other._episode = self._in_episode().copy()
         other._reward_seen = dict(self._reward_seen)
         return other
@@ -391,14 +422,13 @@ class LlvmEnv(gym.Env):
         if options.get("benchmark") is not None:
             self._next_benchmark = _program(options["benchmark"])
         elif self._benchmarks is not None:
-            self._next_benchmark = _program(self._benchmarks[int(self.np_random.integers(len(self._benchmarks)))])
+            self._next_benchmark = _program(draw(self._benchmarks, self.np_random))
         self._benchmark = self._next_benchmark
         if self._benchmark.bitcode is not None:
             self._client().add_program(self._benchmark.bitcode, timeout=self.timeout)
 
     def _start(self, outcome: Outcome) -> None:
-        if not outcome.ok:
-            raise PassError(outcome)
+        _refuse_failure(outcome)
         values = dict(outcome.observed)
         self._episode = _Episode([], values, dict(values))
         self._since = time.monotonic()
@@ -406,9 +436,8 @@ class LlvmEnv(gym.Env):
 
     def _settle(self, flags: list[str], outcome: Outcome) -> tuple[float, bool, dict[str, Any]]:
         episode = self._in_episode()
+        _refuse_outage(outcome)
         if not outcome.ok:
-            if outcome.status not in _OF_THE_PASS:
-                raise PassError(outcome)
             reward = -episode.total_reward if self.default_negates_returns else 0.0
             episode.total_reward += reward
             return reward, True, {**self._info(), "error_type": outcome.status, "error_details": outcome.message,
@@ -445,7 +474,12 @@ class LlvmEnv(gym.Env):
         return self._client().evaluate_many(jobs, timeout=self.timeout).outcomes
 
     def _client(self) -> Any:
-        return self._client_given if self._client_given is not None else shared_client(self._address)
+        """The client, created at the first job if none was given; held, as nothing else may hold the shared one."""
+        if self._client_given is not None:
+            return self._client_given
+        if self._client_made is None:
+            self._client_made = shared_client(self._address)
+        return self._client_made
 
     def _is_over(self) -> bool:
         return self.episode_steps is not None and len(self._in_episode().passes) >= self.episode_steps
@@ -472,7 +506,9 @@ class LlvmEnv(gym.Env):
         return self._episode
 
     def _flag(self, action: Any) -> str:
-        number = int(action)
+        if isinstance(action, str):
+            return self.action_space.names[self.action_space[action]]
+        number = whole_number(action)
         if not 0 <= number < len(self.action_space.names):
             raise LookupError(f"there is no action {number}; valid: 0 to {len(self.action_space.names) - 1}")
         return self.action_space.names[number]
@@ -528,8 +564,11 @@ class LlvmVectorEnv(VectorEnv):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._over = np.zeros(num_envs, bool)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """``options["benchmark"]``: one, or one for each environment."""
+    def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+              ) -> tuple[Any, dict[str, Any]]:
+        """``options["benchmark"]``: one, or one for each environment; so ``seed``. PassError: one of the
+        programs cannot be had."""
+        seeds = seeds_of(seed, self.num_envs)
         chosen = dict(options or {})
         each = chosen.pop("benchmark", None)
         if not isinstance(each, (list, tuple)):
@@ -538,13 +577,17 @@ class LlvmVectorEnv(VectorEnv):
             raise ValueError(f"{_core.counted(len(each), 'benchmark', 'benchmarks')} for "
                              f"{_core.counted(self.num_envs, 'environment', 'environments')}")
         for place, env in enumerate(self.envs):
-            gym.Env.reset(env, seed=None if seed is None else seed + place)
+            gym.Env.reset(env, seed=seeds[place])
             env._choose(dict(chosen), each[place])
         self._begin(range(self.num_envs))
         self._over[:] = False
         return self._observations(), {}
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """PassError, or what an outage raises: no environment has moved, and the same step may be tried again."""
+        if len(actions) != self.num_envs:
+            raise ValueError(f"{_core.counted(len(actions), 'action', 'actions')} for "
+                             f"{_core.counted(self.num_envs, 'environment', 'environments')}")
         rewards = np.zeros(self.num_envs)
         terminated = np.zeros(self.num_envs, bool)
         truncated = np.zeros(self.num_envs, bool)
@@ -560,6 +603,10 @@ class LlvmVectorEnv(VectorEnv):
             self.envs[place]._episode = None
         jobs += [self.envs[place]._job([], self.envs[place]._wanted()) for place in renewed]
         outcomes = self.envs[0]._evaluate(jobs)
+        for outcome in outcomes[:len(going)]:
+            _refuse_outage(outcome)
+        for outcome in outcomes[len(going):]:
+            _refuse_failure(outcome)
         for place, outcome in zip(going, outcomes):
             rewards[place], terminated[place], info = self.envs[place]._settle(flags[place], outcome)
             truncated[place] = self.envs[place]._is_over() and not terminated[place]

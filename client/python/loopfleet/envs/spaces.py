@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import string
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -71,6 +73,22 @@ class NamedDiscrete(spaces.Discrete):
 
     def __repr__(self) -> str:
         return f"NamedDiscrete([{', '.join(self.names)}])"
+
+
+def whole_number(action: Any) -> int:
+    """Of an action. TypeError: it is none, such as 1.5."""
+    try:
+        return operator.index(action.item() if isinstance(action, np.ndarray) and action.size == 1 else action)
+    except TypeError:
+        raise TypeError(f"an action is a whole number, not {action!r}") from None
+
+
+def whole_numbers(actions: Any) -> np.ndarray:
+    """int64, of the same shape. TypeError: not all are whole numbers."""
+    array = np.asarray(actions)
+    if array.size and array.dtype.kind not in "iub":
+        raise TypeError(f"actions are whole numbers, not of the type {array.dtype}")
+    return array.astype(np.int64)
 
 
 def action_names(chosen: str | Iterable[str] | None, known: dict[str, tuple[str, ...]], default: str

@@ -17,11 +17,23 @@ from gymnasium.vector.utils import batch_space
 
 from .. import _core
 from .._core import Walk, counted
+from .datasets import draw
 from .environments import LoopTuneEnv
 from .episode import Episode, Verdict, arrive, ask_again, late
+from .spaces import whole_numbers
 from .walk_env import Start, WalkEnv, check_options
 
 _OPTIONS = ("reset_mask", "benchmark", "merge_all_first", "start_cursor")
+
+
+def seeds_of(seed: int | Sequence[int | None] | None, num_envs: int) -> list[int | None]:
+    """One for each environment; a number s gives them s, s + 1 ... ValueError: another count of them."""
+    if seed is None or isinstance(seed, numbers.Integral):
+        return [None if seed is None else int(seed) + i for i in range(num_envs)]
+    seeds = list(seed)
+    if len(seeds) != num_envs:
+        raise ValueError(f"{counted(len(seeds), 'seed', 'seeds')} for {counted(num_envs, 'environment', 'environments')}")
+    return seeds
 
 
 @dataclass
@@ -71,7 +83,7 @@ class WalkVectorEnv(VectorEnv):
         self._sent: dict[int, _Sent] = {}
         self._turns = itertools.count()
         self._last = np.arange(num_envs)  # indices returned by the last recv()
-        self._rngs: list[np.random.Generator] = []
+        self._rngs: list[np.random.Generator | None] = [None] * num_envs  # None: not reset yet
 
     # ---- Gymnasium
 
@@ -80,26 +92,29 @@ class WalkVectorEnv(VectorEnv):
         """``options["reset_mask"]`` (bool, num_envs) selects which to reset; ``benchmark`` (one,
         or one per environment), ``merge_all_first`` and ``start_cursor`` are those of the
         environment. They remain in force for these environments until another reset changes
-        them."""
+        them. An environment that is not reset, or whose seed is None, goes on with the random
+        numbers that it had."""
         chosen = dict(options or {})
         check_options(chosen, _OPTIONS)
         if isinstance(chosen.get("benchmark"), (list, tuple)) and len(chosen["benchmark"]) != self.num_envs:
             raise ValueError(f"{counted(len(chosen['benchmark']), 'benchmark', 'benchmarks')} for {self._all()}")
         mask = chosen.pop("reset_mask", None)
-        places = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
-        if seed is not None or not self._rngs:
-            seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)] \
-                if seed is None or isinstance(seed, numbers.Integral) else list(seed)
-            if len(seeds) != self.num_envs:
-                raise ValueError(f"{counted(len(seeds), 'seed', 'seeds')} for {self._all()}")
-            self._rngs = [np.random.default_rng(each) for each in seeds]
+        mask = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask)
+        if mask.dtype != bool or mask.shape != (self.num_envs,):
+            raise ValueError(f"reset_mask must be one bool for each of {self._all()}, not {mask.dtype} of shape "
+                             f"{mask.shape}")
+        places = np.flatnonzero(mask)
+        self._seed(places, seed)
         self._begin(places, chosen)
         return self._observations(np.arange(self.num_envs)), self._infos(np.arange(self.num_envs))
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Steps all environments and waits for all."""
         places = np.arange(self.num_envs)
-        wanted, resets = self._advance(places, np.asarray(actions, np.int64))
+        actions = whole_numbers(actions)
+        if actions.shape != places.shape:
+            raise ValueError(f"actions of shape {actions.shape} for {self._all()}: one for each")
+        wanted, resets = self._advance(places, actions)
         rewards = np.zeros(self.num_envs)
         terminated = np.zeros(self.num_envs, bool)
         truncated = np.zeros(self.num_envs, bool)
@@ -135,9 +150,10 @@ class WalkVectorEnv(VectorEnv):
     # ---- EnvPool
 
     def async_reset(self, *, seed: int | None = None) -> None:
-        """Starts all environments; recv() returns them as they become ready."""
-        self._rngs = [np.random.default_rng(None if seed is None else seed + i) for i in range(self.num_envs)]
+        """Starts all environments; recv() returns them as they become ready. Without a ``seed``, each
+        goes on with the random numbers that it had."""
         places = np.arange(self.num_envs)
+        self._seed(places, seed)
         self._begin(places, {})
         for place in places.tolist():
             self._await(place, measured=False, reset=False)
@@ -146,7 +162,7 @@ class WalkVectorEnv(VectorEnv):
         """Sends one action to each of ``env_id`` (default: those of the last recv). Does not
         wait."""
         places = np.asarray(self._last if env_id is None else env_id, np.int64)
-        actions = np.asarray(actions, np.int64)
+        actions = whole_numbers(actions)
         if places.shape != actions.shape or places.ndim != 1:
             raise ValueError(f"{counted(actions.size, 'action', 'actions')} for {counted(places.size, 'environment', 'environments')}")
         if len(set(places.tolist())) < len(places) or ((places < 0) | (places >= self.num_envs)).any():
@@ -206,6 +222,12 @@ class WalkVectorEnv(VectorEnv):
 
     # ---- parts
 
+    def _seed(self, places: np.ndarray, seed: int | Sequence[int | None] | None) -> None:
+        seeds = seeds_of(seed, self.num_envs)
+        for place in places.tolist():
+            if seeds[place] is not None or self._rngs[place] is None:
+                self._rngs[place] = np.random.default_rng(seeds[place])
+
     def _begin(self, places: np.ndarray, options: dict[str, Any]) -> None:
         measuring = self._makes._measuring
         rule = self._makes._reward_rule
@@ -233,7 +255,9 @@ class WalkVectorEnv(VectorEnv):
             if isinstance(chosen.get("benchmark"), (list, tuple)):
                 chosen["benchmark"] = chosen["benchmark"][place]
             if chosen.get("benchmark") is None and self._makes._benchmarks is not None:
-                chosen["benchmark"] = self._makes._draw(self._rngs[place])
+                rng = self._rngs[place]
+                assert rng is not None
+                chosen["benchmark"] = draw(self._makes._benchmarks, rng)
             start = self._starts[place].changed_by(chosen)
             if start != self._starts[place]:
                 moved[place] = start

@@ -3,6 +3,7 @@ names."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 import os
@@ -22,12 +23,12 @@ from .._core import JobError, Outcome, Walk, full_uri
 from ..client import Client
 from ..errors import DeadlineExceeded
 from ..settings import find_address
-from .datasets import Benchmark, Dataset, Datasets
+from .datasets import Benchmark, Dataset, Datasets, draw, to_draw_from
 from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict, arrive
 from .graphs import to_networkx
 from .rewards import REWARDS, find_reward, unknown_peak
 from .spaces import (DEFAULT_MAX_LOOPS, STRIDE_BUCKETS, NamedDiscrete, action_names,
-                     observation_space)
+                     observation_space, whole_number)
 from .state import EnvState, ValidationResult
 
 MEASURED = ("flops", "gflops", "runtime")
@@ -137,7 +138,7 @@ class WalkEnv(gym.Env):
         self.max_loops = max_loops or DEFAULT_MAX_LOOPS.get(self.features, 20)
         self.mask_in_observation = mask_in_observation
         self._rules = rules
-        self._benchmarks = benchmarks
+        self._benchmarks = to_draw_from(benchmarks)
         self._start = Start(Benchmark(full_uri(benchmark or self.default_benchmark)), merge_all_first)
         name, names = action_names(action_space, self.action_sets, self.default_actions)
         self.action_space = NamedDiscrete(names, name)
@@ -177,7 +178,7 @@ class WalkEnv(gym.Env):
         space = None if observation_name is None else self._space_of(observation_name, len(actions.names))
         super().reset(seed=seed)
         if chosen.get("benchmark") is None and self._benchmarks is not None:
-            chosen["benchmark"] = self._draw(self.np_random)
+            chosen["benchmark"] = draw(self._benchmarks, self.np_random)
         start = self._start.changed_by(chosen)
         template = self._template
         if start != self._start or action_space is not None:
@@ -248,6 +249,7 @@ class WalkEnv(gym.Env):
         figures."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
+        other._np_random = copy.deepcopy(self._np_random)  # it draws what this one would draw
         other._episode = self._in_episode().fork()
         other._reward_seen = self._reward_seen.copy()
         return other
@@ -411,12 +413,6 @@ class WalkEnv(gym.Env):
                     stride_buckets=STRIDE_BUCKETS[self.features], merge_all_first=start.merge_all_first,
                     start_cursor=start.start_cursor)
 
-    def _draw(self, rng: np.random.Generator) -> str:
-        chosen = self._benchmarks
-        if isinstance(chosen, Dataset):
-            return _core.random_benchmark([chosen.name], int(rng.integers(1 << 62)))
-        return chosen[int(rng.integers(len(chosen)))]
-
     def _client(self) -> Any:
         """The client, created at the first measurement."""
         if self._measuring.client is None:
@@ -431,7 +427,7 @@ class WalkEnv(gym.Env):
     def _number(self, action: Any) -> int:
         if isinstance(action, str):
             return self.action_space[action]
-        number = int(action)
+        number = whole_number(action)
         if not 0 <= number < len(self.action_space.names):
             raise ValueError(f"action {number} is not in {self.action_space}")
         return number

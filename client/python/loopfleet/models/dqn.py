@@ -12,7 +12,7 @@ from .errors import BadModelFile, ModelError, need
 from .mlp import legal_best
 from .model_file import read_model, write_model
 from .replay import Replay, Transitions
-from .training import Policy, Returns, random_actions, squash
+from .training import Policy, Returns, need_same_step, random_actions, squash
 
 _WIDTH = 128
 _TARGET_EVERY = 250  # updates, then the target network is the online one
@@ -96,7 +96,8 @@ class DQN:
     def train(self, envs: Any, steps: int, *, updates: int = 2, on_mark: Callable[[str], Any] | None = None) -> Returns:
         """At least ``steps`` steps of a vector environment that resets in the same step; ``updates``
         after each step of all. Actions become less random over the first 60 % of the steps.
-        ``on_mark`` is told how it goes, as text."""
+        ``on_mark`` is told how it goes, as text. ModelError: it resets in another step."""
+        need_same_step(envs)
         episodes = Returns(envs.num_envs, on_mark)
         observation, info = envs.reset(seed=int(self._rng.integers(1 << 31)))
         mask = info["action_mask"]

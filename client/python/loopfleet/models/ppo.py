@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import BadModelFile, ModelError, need
 from .model_file import read_model, write_model
-from .training import Policy, Returns, squash
+from .training import Policy, Returns, need_same_step, squash
 
 _WIDTH = 128
 _PART = 160  # rows of an update
@@ -73,7 +73,8 @@ class PPO:
 
     def train(self, envs: Any, steps: int, *, on_mark: Callable[[str], Any] | None = None) -> Returns:
         """At least ``steps`` steps of a vector environment that resets in the same step. ``on_mark``
-        is told how it goes, as text."""
+        is told how it goes, as text. ModelError: it resets in another step."""
+        need_same_step(envs)
         torch = self._torch
         episodes = Returns(envs.num_envs, on_mark)
         observation, info = envs.reset(seed=self._seed)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .errors import ModelError
+
 # Number of an action, given the observation float32[features] and which actions are legal [actions].
 Policy = Callable[[np.ndarray, np.ndarray, np.random.Generator], int]
 
@@ -26,6 +28,16 @@ def random_policy(observation: np.ndarray, mask: np.ndarray, rng: np.random.Gene
 def random_actions(masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """int64[environments]: a legal action of each, for masks [environments, actions]."""
     return np.argmax(rng.random(masks.shape) * masks, axis=1)
+
+
+def need_same_step(envs: Any) -> None:
+    """ModelError: the environments start a new episode not in the step that ends one, but later; the step between would
+    be learned as a part of an episode."""
+    mode = (getattr(envs, "metadata", None) or {}).get("autoreset_mode")
+    name = getattr(mode, "value", mode)
+    if name not in (None, "SameStep"):
+        raise ModelError(f"training needs environments that reset in the same step, not {name}: make them with "
+                         "autoreset_mode=AutoresetMode.SAME_STEP")
 
 
 class Returns:
