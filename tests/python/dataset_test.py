@@ -85,6 +85,24 @@ def test_a_damaged_row_of_a_file_has_no_figures(cluster, batch, tmp_path):
         assert (after["benchmark"], after["actions"]) == known
 
 
+def test_doubts_are_those_of_the_view(cluster, batch, tmp_path):
+    copy = tmp_path / "copy.db"
+    subprocess.run([os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "db", "snapshot", str(cluster.database),
+                    str(copy)], check=True, capture_output=True)
+    database = sqlite3.connect(copy)
+    results = [each for each, in database.execute("SELECT DISTINCT result FROM outcomes WHERE result > 0 ORDER BY result")]
+    for result in results[::3]:  # without its checksum, a doubt has another reason
+        database.execute("INSERT INTO suspect_results (result, flagged_at, reason, checksum) VALUES (?, 1, 'test', 0)",
+                         (result,))
+    database.commit()
+    doubted = {place for place in
+               database.execute('SELECT batch, "index" FROM v_results WHERE suspect IS NOT NULL AND status = \'ok\'')}
+    database.close()
+    rows = list(rows_of_file(copy))
+    assert {(row["batch"], row["index"]) for row in rows if row["suspect"]} == doubted
+    assert 0 < len(doubted) < sum(row["status"] == "ok" for row in rows)
+
+
 def test_rows_of_others_spoil_no_export(batch, tmp_path):
     row = next(row_of(outcome) for outcome in batch if outcome.ok)
     tags = ["run {4", '{"campaign": "c", "copies": "two"}', '{"campaign": "c", "copies": [2]}', '["copies"]', None]
