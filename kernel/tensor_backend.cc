@@ -12,14 +12,11 @@
 
 #include "common/base/unique_fd.h"
 #include "common/looptree/text/text.h"
-#include "kernel/per_process.h"
 #include "tensor/session.h"
 #include "tensor/tensor_error.h"
 
 namespace loopfleet {
 namespace {
-
-using OwnMutex = PerProcess<std::mutex>;
 
 class KernelRun final : public tensor::Runnable {
  public:
@@ -45,7 +42,7 @@ class KernelRun final : public tensor::Runnable {
 
 class IsolatedKernel final : public tensor::Runnable {
  public:
-  IsolatedKernel(std::shared_ptr<CompileService> service, std::shared_ptr<OwnMutex> mutex,
+  IsolatedKernel(std::shared_ptr<CompileService> service, std::shared_ptr<std::mutex> mutex,
                  const looptree::LoopTree& tree, std::uint32_t threads)
       : service_(std::move(service)),
         mutex_(std::move(mutex)),
@@ -73,7 +70,7 @@ class IsolatedKernel final : public tensor::Runnable {
       std::memcpy(bytes + offsets_[i], inputs[i], BytesOf(program_->inputs[i]));
     }
     const IsolatedRunReply done = [&] {
-      const std::lock_guard lock(mutex_->Get());
+      const std::lock_guard lock(*mutex_);
       return service_->Ask(request_, file.get());
     }();
     for (std::size_t i = 0; done && i < program_->outputs.size(); ++i) {
@@ -90,7 +87,7 @@ class IsolatedKernel final : public tensor::Runnable {
   }
 
   const std::shared_ptr<CompileService> service_;
-  const std::shared_ptr<OwnMutex> mutex_;  // of service_
+  const std::shared_ptr<std::mutex> mutex_;  // of service_
   const std::shared_ptr<const looptree::Program> program_;
   const std::vector<std::size_t> offsets_;
   IsolatedRunRequest request_;
@@ -103,15 +100,14 @@ class IsolatedBackend final : public tensor::Backend {
       : threads_(options.threads), service_(std::make_shared<CompileService>(options)) {}
   std::string name() const override { return "isolated"; }
   std::shared_ptr<tensor::Runnable> Compile(const looptree::LoopTree& tree) override {
-    const std::lock_guard lock(mutex_->Get());
+    const std::lock_guard lock(*mutex_);
     return std::make_shared<IsolatedKernel>(service_, mutex_, tree, threads_);
   }
 
  private:
   const std::uint32_t threads_;
   const std::shared_ptr<CompileService> service_;
-  const std::shared_ptr<OwnMutex> mutex_ =
-      std::make_shared<OwnMutex>([] { return std::make_unique<std::mutex>(); });
+  const std::shared_ptr<std::mutex> mutex_ = std::make_shared<std::mutex>();
 };
 
 class CpuBackend final : public tensor::Backend {

@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import random
-import signal
 import subprocess
 import threading
 import weakref
@@ -563,33 +562,6 @@ def test_a_forked_child_computes_too():
             os._exit(status)
     assert os.waitpid(pid, 0)[1] == 0
     assert (lt.Tensor(4) + 19).numpy().tolist() == [19] * 4
-
-
-@pytest.mark.parametrize("backend", ["cpu", "isolated"])
-def test_a_child_forked_while_a_thread_computes_computes_too(backend):
-    with lt.Backend(backend):
-        busy, mine = lt.rand(1000, 1000).sum(), lt.rand(300, 300).sum()
-        expected = mine.item()
-        over = threading.Event()
-
-        def compute():
-            while not over.is_set():
-                busy.force_recompute()
-                busy.item()
-
-        computing = threading.Thread(target=compute)
-        computing.start()
-        try:
-            for _ in range(10):
-                pid = os.fork()
-                if pid == 0:
-                    signal.alarm(20)
-                    mine.force_recompute()
-                    os._exit(mine.item() != expected)
-                assert os.waitpid(pid, 0)[1] == 0
-        finally:
-            over.set()
-            computing.join()
 
 
 def test_random_calls_never_end_the_process():
