@@ -75,7 +75,7 @@ def test_an_sdist_holds_what_the_module_is_made_of_and_nothing_else(sdist):
     assert names - tracked == {"PKG-INFO"}, "nothing that a build left"
     assert {name.split("/")[0] for name in names} == {
         "CMakeLists.txt", "LICENSE", "PKG-INFO", "client", "cmake", "common", "deploy", "docs", "kernel",
-        "pyproject.toml", "schema", "tensor", "worker"}
+        "pyproject.toml", "schema", "storage", "tensor", "worker"}
     # The hashes of debian-v0 are compiled in.
     assert [name for name in names if name.startswith("deploy/")] == ["deploy/llvm/debian-v0.toml"]
     assert {str(path.relative_to(SOURCE)) for path in PURE.rglob("*.py")} <= names

@@ -12,7 +12,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import fleet  # noqa: E402
 from fleet import Fleet  # noqa: E402
-from programs import exponentials, products  # noqa: E402
+from programs import powers, products  # noqa: E402
 
 TRIES = 6
 REPEATS = 7
@@ -99,7 +99,7 @@ class ProfileTruthTest(unittest.TestCase):
         self.check_products(10)
 
     def test_two_bodies_in_a_loop(self):
-        # L0 holds L1 with an exponential of 1,024 columns and L4 with one of 3,072.
+        # L0 holds L1 with a power of 1,024 columns and L4 with one of 3,072.
         def by_loop(values):
             return [share for share, ref, part in zip(values["share"], values["ref"], values["part"])
                     if part == 0 and ref in (1, 4)]
@@ -109,7 +109,7 @@ class ProfileTruthTest(unittest.TestCase):
                 return sum(share for share, ref in zip(values["share"], values["ref"]) if begin <= ref < end)
             return [inside(1, 4), inside(4, 7)]
 
-        self.check(exponentials(16, 1024, 3072), (exponentials(16, 1024), exponentials(16, 3072)),
+        self.check(powers(16, 1024, 3072), (powers(16, 1024), powers(16, 3072)),
                    {"loops": by_loop, "lines": by_line})
 
 

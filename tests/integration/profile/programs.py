@@ -49,8 +49,9 @@ def products(*rows):
     return program.text()
 
 
-def exponentials(rows, *columns):
-    """In one loop over rows a body for each number of columns; their work is as their columns."""
+def powers(rows, *columns):
+    """In one loop over rows a body for each number of columns; their work is as their columns. A power takes so
+    many instructions that each loop is long enough to be counted."""
     program = Program()
     m = program.dim("m")
     for index, each in enumerate(columns):
@@ -58,6 +59,7 @@ def exponentials(rows, *columns):
         loops = [(m, rows), (n, each)]
         # The priority keeps a body's operations together, and the bodies in their order.
         priority = len(columns) - index
-        value = program.node(12, [program.read(m, n)], [m, n], loops, priority)
+        x = program.read(m, n)
+        value = program.node(44, [x, x], [m, n], loops, priority)
         program.write(value, [m, n], loops, priority)
     return program.text()
