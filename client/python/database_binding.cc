@@ -1,6 +1,5 @@
 #include "client/python/database_binding.h"
 
-#include <fmt/format.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -11,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -39,7 +39,10 @@ class Database {
  public:
   explicit Database(const std::string& path) : reader_(OrThrow(storage::OpenReader(path))) {}
 
-  std::string Incarnation() { return OrThrow(reader_->Incarnation()).ToString(); }
+  std::string Incarnation() {
+    const std::lock_guard lock(mutex_);
+    return OrThrow(reader_->Incarnation()).ToString();
+  }
 
   // (outcomes, why each one's figure is not trusted, last, open, is_end)
   using Step = std::tuple<nb::list, std::vector<std::optional<std::string>>, std::uint64_t,
@@ -51,6 +54,7 @@ class Database {
     bool is_end = false;
     {
       nb::gil_scoped_release unlocked;
+      const std::lock_guard lock(mutex_);
       storage::FeedPosition from{.last = BatchId{last}};
       for (const auto& [batch, sequence] : open) from.open[BatchId{batch}] = sequence;
       step = OrThrow(storage::NextOutcomes(*reader_, from, most));
@@ -66,18 +70,14 @@ class Database {
   }
 
  private:
-  using FigureKey = std::tuple<std::string, std::string, std::int64_t>;
-  static FigureKey KeyOf(const SubjectKey& subject, const std::string& worker,
-                         WallTime measured_at) {
-    return {subject.ToString(), worker, measured_at.time_since_epoch().count()};
-  }
+  using FigureKey = std::tuple<SubjectKey, WallTime, std::string>;  // storage::FigureName
 
   void ReadDoubts() {
     constexpr std::uint32_t kDoubtsPerRead = 1'000;
     while (true) {
       const auto doubts = OrThrow(reader_->ListDoubts(newest_doubt_, kDoubtsPerRead));
       for (const storage::Doubt& doubt : doubts) {
-        doubts_.try_emplace(KeyOf(doubt.subject, doubt.worker, doubt.measured_at), doubt.reason);
+        doubts_.try_emplace({doubt.subject, doubt.measured_at, doubt.worker}, doubt.reason);
       }
       if (doubts.empty()) return;
       newest_doubt_ = doubts.back().number;
@@ -88,16 +88,15 @@ class Database {
   std::optional<std::string> ReasonToDoubt(const storage::FeedStep& step, std::size_t place) const {
     const Outcome& outcome = step.outcomes[place];
     const Evaluation& evaluation = outcome.evaluation;
-    if (!evaluation.is_timed()) return std::nullopt;
+    if (doubts_.empty() || !evaluation.is_timed()) return std::nullopt;
     if (evaluation.subject) {
-      const auto found =
-          doubts_.find(KeyOf(*evaluation.subject, outcome.worker, outcome.finished_at));
+      const auto found = doubts_.find({*evaluation.subject, outcome.finished_at, outcome.worker});
       if (found != doubts_.end()) return found->second;
     }
     const auto repeated = step.repeated.find(place);
     if (repeated == step.repeated.end()) return std::nullopt;
     const storage::FigureName& figure = repeated->second;
-    const auto found = doubts_.find(KeyOf(figure.subject, figure.worker, figure.measured_at));
+    const auto found = doubts_.find({figure.subject, figure.measured_at, figure.worker});
     return found == doubts_.end() ? std::nullopt : std::optional(found->second);
   }
 
@@ -115,6 +114,7 @@ class Database {
     return rows;
   }
 
+  std::mutex mutex_;  // guards all below
   std::unique_ptr<storage::StoreReader> reader_;
   std::map<FigureKey, std::string> doubts_;
   std::int64_t newest_doubt_ = 0;
@@ -123,18 +123,16 @@ class Database {
 }  // namespace
 
 void BindDatabase(nb::module_& module) {
-  nb::class_<Database>(
-      module, "Database",
-      "A coordinator's database file, which it may be writing to. RuntimeError: it "
-      "cannot be read.")
+  nb::class_<Database>(module, "Database",
+                       "A coordinator's database file, which it may be writing to. Safe from any "
+                       "thread. RuntimeError: it cannot be read.")
       .def(nb::init<const std::string&>(), "path"_a)
       .def_prop_ro("incarnation", &Database::Incarnation, "Names the history of this database.")
       .def("next", &Database::Next, "last"_a, "open"_a, "most"_a,
-           "At most about `most` outcomes that follow a position: the newest batch that was begun "
-           "(0: "
-           "none), and by batch the sequence read last, of those that may grow. Returns (outcomes, "
-           "for each why its figure is not trusted or None, last, open, whether nothing more was "
-           "there).");
+           "At most about `most` outcomes that follow a position: the newest batch that was begun, "
+           "0 for none, and by batch the sequence read last, of those that may grow. Returns "
+           "(outcomes, for each why its figure is not trusted or None, last, open, whether nothing "
+           "more was there).");
 }
 
 }  // namespace loopfleet::python
