@@ -91,7 +91,7 @@ class FileFeed:
         return Step([(coordinator, row) for row in rows], {**positions, coordinator: Position(*after)}, is_end)
 
     def close(self) -> None:
-        pass
+        del self._file
 
 
 class PostgresFeed:
