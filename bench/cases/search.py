@@ -268,6 +268,8 @@ def draw(runs, ways, benchmarks, seconds, path):
 
     ours = [one for one in runs if one["benchmark"] in benchmarks and one["elapsed_ns"]]
     best = {name: min(one["elapsed_ns"] for one in ours if one["benchmark"] == name) for name in {one["benchmark"] for one in ours}}
+    if not any(one["seconds"] == seconds and one.get("curve") for one in ours):
+        raise SystemExit(f"search: no run of {seconds:g} s has a curve")
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), sharey=True)
     for number, way in enumerate(ways):
         curves = [one for one in ours if one["way"] == way and one["seconds"] == seconds and one.get("curve")]
