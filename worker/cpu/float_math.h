@@ -1,7 +1,7 @@
 #pragma once
 // FloatMath: functions of float32 numbers, or of vectors of them, as plain arithmetic with fused
-// multiply-adds. Accurate to about two units in the last place, the sine and cosine of numbers up
-// to 65,536. Equal numbers have equal results on every machine that fuses them, in whatever lane.
+// multiply-adds. Accurate to three units in the last place, the sine and cosine of numbers up to
+// 65,536. Equal numbers have equal results on every machine that fuses them, in whatever lane.
 
 namespace llvm {
 class IRBuilderBase;
