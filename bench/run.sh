@@ -44,7 +44,8 @@ page         /metrics and the queue while 100 pages are watched live and 64 conn
 python       messages, environments over a null backend, async against sync, fork, in Python
              [--seconds 3]; tests/python/make_environment.sh makes its environment
 queue        durable null jobs per second through the coordinator, beside redis lists, beanstalkd and NATS
-scale        both stores at so many rows: rows a second, a look-up, a start, bytes a row and v_best, beside plain tables
+scale        both stores at so many rows: rows a second, a look-up, a start, bytes a row and v_best, beside plain tables;
+             the page and an export over SQLite
              [--rows 1000000 10000000] [--benchmarks 10000] [--stores sqlite postgres]
 search       strategies and learned models on 25 products that no model was trained on (LoopTune's test set), or, with
              --table 2, on convolutions, chains, reductions and large products beside numpy; goes on where it was
@@ -89,7 +90,9 @@ case "$name" in
   evaluations) targets=(bench_evaluations bench_compiled_before_worker loopfleet-coordinator loopfleet-worker) ;;
   mirror) targets=(bench_store loopfleet-mirror) python=python3 ;;
   outage) targets=("${fleet[@]}" loopfleet-mirror) python=python3 ;;
-  scale) targets=(bench_scale loopfleet-mirror) python=python3 ;;
+  scale)
+    targets=(bench_scale loopfleet_python loopfleet-coordinator loopfleet-mirror) python=build/python/bin/python
+    environment=(tests/python/make_environment.sh --without-learning) ;;
   search_stored) targets=("${fleet[@]}") python=python3 ;;
   editor | llvm_semantics | python | tensor | wasm)
     targets=(loopfleet_python "${fleet[@]}") python=build/python/bin/python

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """What both stores cost at so many synthetic rows of real width: rows a second, a look-up, a start, bytes a row and the view of
-the best, each beside a plain table with the usual indices. SQLite as a coordinator writes it; PostgreSQL, a server of its own,
-as loopfleet-mirror fills it from there. Prints the lines of bench/run.sh. Sizes without room in TMPDIR are refused."""
+the best, each beside a plain table with the usual indices; over SQLite also the page and an export. SQLite as a coordinator
+writes it; PostgreSQL, a server of its own, as loopfleet-mirror fills it from there. Prints the lines of bench/run.sh. Sizes
+without room in TMPDIR are refused."""
 
 import argparse
+import http.client
 import json
 import os
 import pathlib
 import random
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,6 +19,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/integration/postgres"), str(ROOT / "tests/integration"), str(ROOT / "bench/cases")]
+import fleet  # noqa: E402
 from mirror import BEST, OUTCOMES_SIZE, PLAIN, PLAIN_BEST, seconds  # noqa: E402
 from postgres_server import PostgresServer, programs  # noqa: E402
 
@@ -25,11 +29,12 @@ SQLITE, SQLITE_PLAIN, SQLITE_SORTED, POSTGRES = 760, 440, 300, 800
 OVERHEAD = 3 << 30  # PostgreSQL's log
 BATCH = 1_000  # rows, as bench_scale makes them
 LOOKUPS = 20_000
+PAGES = 200
 PEER = "one plain table with the same indices"
 
 
-def emit(rows, what, value, unit, peer_value=None, **details):
-    print(json.dumps({"bench": "scale", "case": f"{rows} rows, PostgreSQL: {what}", "value": value, "unit": unit,
+def emit(rows, what, value, unit, peer_value=None, store="PostgreSQL", **details):
+    print(json.dumps({"bench": "scale", "case": f"{rows} rows, {store}: {what}", "value": value, "unit": unit,
                       "peer": None if peer_value is None else PEER, "peer_value": peer_value,
                       "ratio": None if peer_value is None else value / peer_value, **details}), flush=True)
 
@@ -103,6 +108,50 @@ def plain_lookup_us(server, folder, rows):
     return (took - seconds(lambda: server.rows("SELECT 1"))) / LOOKUPS * 1e6
 
 
+def measure_page(rows, database, folder):
+    """A coordinator's page: its first screen, batches and jobs."""
+    coordinator = fleet.Daemon([str(BIN / "loopfleet-coordinator"), "--db", str(database), "--http", "127.0.0.1:0",
+                                "--listen-clients", f"ipc://{folder}/clients", "--listen-workers", f"ipc://{folder}/workers"],
+                               folder / "coordinator.log")
+
+    def milliseconds(paths):
+        took = []
+        for path in paths:
+            connection = http.client.HTTPConnection(coordinator.ready["http"])
+            since = time.perf_counter()
+            connection.request("GET", path)
+            reply = connection.getresponse()
+            if not reply.read() or reply.status != 200:
+                raise SystemExit(f"{path}: {reply.status}")
+            took.append((time.perf_counter() - since) * 1e3)
+            connection.close()
+        return took
+
+    def place():
+        return random.randrange(rows // BATCH) + 1, random.randrange(BATCH)
+
+    def ask(what, paths):
+        took = milliseconds(paths)
+        emit(rows, f"page, {what}", statistics.median(took), "ms", store="SQLite", first_ms=took[0], most_ms=max(took))
+
+    try:
+        ask("the first screen", ["/api/overview"] * PAGES)
+        ask("a batch", [f"/api/batch/{place()[0]}" for _ in range(PAGES)])
+        ask("a job", ["/api/job/{}.{}".format(*place()) for _ in range(PAGES)])
+    finally:
+        coordinator.stop()
+
+
+def measure_export(rows, database, folder):
+    files = folder / "files"
+    took = seconds(lambda: subprocess.run(
+        [sys.executable, "-m", "loopfleet.export", str(files), "--db", str(database), "--follow", "--once"], check=True,
+        stdout=subprocess.DEVNULL))
+    size = sum(each.stat().st_size for each in files.rglob("*.parquet"))
+    emit(rows, "export as Parquet", rows / took, "1/s", store="SQLite", bytes_a_row=size / rows)
+    shutil.rmtree(files)
+
+
 def measure_postgres(rows, database, folder):
     timed = max(BATCH, min(rows // 10 // BATCH * BATCH, 200_000))
     with PostgresServer() as server:
@@ -129,8 +178,10 @@ def measure(rows, benchmarks, stores):
         folder = pathlib.Path(name)
         os.chmod(folder, 0o777)  # PostgreSQL's account copies to and from it
         bench_scale("--rows", rows, "--benchmarks", benchmarks, "sqlite", folder)
+        (folder / "plain.db").unlink()
+        measure_page(rows, folder / "store.db", folder)
+        measure_export(rows, folder / "store.db", folder)
         if "postgres" in stores:
-            (folder / "plain.db").unlink()
             measure_postgres(rows, folder / "store.db", folder)
     return True
 

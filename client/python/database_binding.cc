@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/python/job_binding.h"
+#include "client/python/dataset_row.h"
 #include "common/base/result.h"
 #include "storage/open.h"
 #include "storage/outcome_feed.h"
@@ -44,9 +44,9 @@ class Database {
     return OrThrow(reader_->Incarnation()).ToString();
   }
 
-  // (outcomes, why each one's figure is not trusted, last, open, is_end)
-  using Step = std::tuple<nb::list, std::vector<std::optional<std::string>>, std::uint64_t,
-                          std::map<std::uint64_t, std::uint64_t>, bool>;
+  // (rows, last, open, is_end)
+  using Step =
+      std::tuple<nb::list, std::uint64_t, std::map<std::uint64_t, std::uint64_t>, bool>;
   Step Next(std::uint64_t last, const std::map<std::uint64_t, std::uint64_t>& open,
             std::uint32_t most) {
     storage::FeedStep step;
@@ -63,10 +63,16 @@ class Database {
       for (std::size_t i = 0; i < step.outcomes.size(); ++i)
         reasons.push_back(ReasonToDoubt(step, i));
     }
+    nb::list rows;
+    for (std::size_t i = 0; i < step.outcomes.size(); ++i) {
+      nb::object row = DatasetRow(step.outcomes[i]);
+      if (row.is_none()) continue;
+      if (reasons[i]) row["suspect"] = *reasons[i];
+      rows.append(std::move(row));
+    }
     std::map<std::uint64_t, std::uint64_t> open_after;
     for (const auto& [batch, sequence] : step.after.open) open_after[batch.value] = sequence;
-    return {Rows(step.outcomes), std::move(reasons), step.after.last.value, std::move(open_after),
-            is_end};
+    return {std::move(rows), step.after.last.value, std::move(open_after), is_end};
   }
 
  private:
@@ -100,20 +106,6 @@ class Database {
     return found == doubts_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  static nb::list Rows(const std::vector<Outcome>& outcomes) {
-    nb::list rows;
-    for (std::size_t first = 0; first < outcomes.size();) {
-      wire::OutcomeColumns page;
-      std::size_t next = first;
-      while (next < outcomes.size() && outcomes[next].job.batch == outcomes[first].job.batch) {
-        page.Append(outcomes[next++]);
-      }
-      rows.extend(RowsOf(std::move(page)));
-      first = next;
-    }
-    return rows;
-  }
-
   std::mutex mutex_;  // guards all below
   std::unique_ptr<storage::StoreReader> reader_;
   std::map<FigureKey, std::string> doubts_;
@@ -129,10 +121,10 @@ void BindDatabase(nb::module_& module) {
       .def(nb::init<const std::string&>(), "path"_a)
       .def_prop_ro("incarnation", &Database::Incarnation, "Names the history of this database.")
       .def("next", &Database::Next, "last"_a, "open"_a, "most"_a,
-           "At most about `most` outcomes that follow a position: the newest batch that was begun, "
-           "0 for none, and by batch the sequence read last, of those that may grow. Returns "
-           "(outcomes, for each why its figure is not trusted or None, last, open, whether nothing "
-           "more was there).");
+           "The rows (Outcome.dataset_row(), with `suspect`) of at most about `most` outcomes that "
+           "follow a position: the newest batch that was begun, 0 for none, and by batch the sequence "
+           "read last, of those that may grow. Returns (rows, last, open, whether nothing more was "
+           "there).");
 }
 
 }  // namespace loopfleet::python

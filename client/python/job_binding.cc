@@ -1,15 +1,12 @@
 #include "client/python/job_binding.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <ctime>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -21,6 +18,7 @@
 #include "client/job_line.h"
 #include "client/outcome_json.h"
 #include "client/python/conversion.h"
+#include "client/python/dataset_row.h"
 #include "common/job/failure.h"
 #include "common/job/loop_schedule.h"
 #include "common/looptree/actions/action.h"
@@ -376,6 +374,10 @@ void BindOutcome(nb::module_& module) {
       .def(
           "to_dict", [](const OutcomeRow& o) { return ToPython(client::OutcomeJson(o.Whole())); },
           "All there is, with the fields of `loopfleet eval --json`.")
+      .def(
+          "dataset_row", [](const OutcomeRow& o) { return DatasetRow(o.Whole()); },
+          "The fields of `loopfleet.rows.FIELDS` in their order; `program`, `region` and `suspect`, "
+          "which it does not say, are None. None: the job is not timed.")
       .def("__repr__", [](const OutcomeRow& o) {
         if (!o.ok()) return fmt::format("<Outcome {}: {}>", StatusOf(o), MessageOf(o));
         if (!o.is_timed()) {
@@ -435,13 +437,7 @@ void BindJobs(nb::module_& module) {
   module.def("columns", &ColumnsOf, "outcomes"_a,
              "Many outcomes as NumPy arrays, one entry a row, which own what C++ made.");
   module.def(
-      "iso_time",
-      [](const OutcomeRow& outcome) {
-        const auto since = outcome.page->finished_at[outcome.row].time_since_epoch();
-        const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(since).count();
-        const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(since).count() % 1000;
-        return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), ms);
-      },
+      "iso_time", [](const OutcomeRow& o) { return IsoTime(o.page->finished_at[o.row]); },
       "outcome"_a, "When it finished, by the coordinator's clock.");
   module.def("failure_codes", &FailureCodes, "(number, name, retryable, advice) of every code.");
 }

@@ -5,7 +5,6 @@ SUSPECT."""
 from __future__ import annotations
 
 import hashlib
-import json
 import uuid
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -136,11 +135,10 @@ class OutcomeFile:
         whether nothing more was there. A position is the newest batch that was begun, 0 for none, and of
         each batch up to it that may grow the sequence read last."""
         try:
-            outcomes, doubts, last, open, is_end = self._database.next(last, open, most)
+            rows, last, open, is_end = self._database.next(last, open, most)
         except RuntimeError as error:
             raise LoopfleetError(f"{self._path}: {error}") from None
-        rows = [_row(outcome, doubt) for outcome, doubt in zip(outcomes, doubts) if has_row(outcome)]
-        return rows, (last, open), is_end
+        return [_with_program(row) for row in rows], (last, open), is_end
 
 
 def rows_of_batches(client: Client, batches: Iterable[int]) -> Iterator[Row]:
@@ -148,37 +146,20 @@ def rows_of_batches(client: Client, batches: Iterable[int]) -> Iterator[Row]:
     not timed have none."""
     for batch in batches:
         for outcome in client.outcomes(batch):
-            if has_row(outcome):
+            if outcome.observed is None and is_timed(outcome.benchmark):
                 yield row_of(outcome)
 
 
-def has_row(outcome: _core.Outcome) -> bool:
-    return outcome.observed is None and is_timed(outcome.benchmark)
-
-
 def row_of(outcome: _core.Outcome) -> Row:
-    """Of a coordinator's outcome: without SUSPECT."""
-    row = _row(outcome, None)
+    """Of a coordinator's outcome, whose job is timed: without SUSPECT."""
+    row = _with_program(outcome.dataset_row())
     del row[SUSPECT]
     return row
 
 
-def _row(outcome: _core.Outcome, suspect: str | None) -> Row:
-    said = outcome.to_dict()
-    hardware, compiler = said["hardware"] or {}, said["compiler"] or {}
-    ok = outcome.ok
-    row: Row = {name: said.get(name) for name in FIELDS}
-    row.update(
-        status=outcome.status, message=None if ok else outcome.message, action_index=outcome.action_index,
-        gflops=said["gflop_per_second"], hardware_class=hardware.get("class"), hardware_model=hardware.get("model"),
-        isa=hardware.get("isa"), microcode=hardware.get("microcode"), reference_clock_mhz=hardware.get("clock_mhz"),
-        peak_gflops=hardware.get("peak_gflop_per_second"), llvm=compiler.get("llvm"), tier=compiler.get("tier"),
-        lowering=compiler.get("revision"), code_hash=compiler.get("code_hash"),
-        clock_before_mhz=said["clock_mhz"]["before"], clock_after_mhz=said["clock_mhz"]["after"],
-        tag=None if said["tag"] is None else json.dumps(said["tag"], separators=(",", ":")),
-        batch=outcome.batch, index=outcome.index,
-        finished_at=_core.iso_time(outcome), worker=said["worker"], suspect=suspect)
-    return finished_row(row)
+def _with_program(row: Row) -> Row:
+    row["program"], row["region"] = program_of(row["benchmark"], row["ir"])
+    return row
 
 
 def finished_row(row: Row) -> Row:
