@@ -45,8 +45,7 @@ class Database {
   }
 
   // (rows, last, open, is_end)
-  using Step =
-      std::tuple<nb::list, std::uint64_t, std::map<std::uint64_t, std::uint64_t>, bool>;
+  using Step = std::tuple<nb::list, std::uint64_t, std::map<std::uint64_t, std::uint64_t>, bool>;
   Step Next(std::uint64_t last, const std::map<std::uint64_t, std::uint64_t>& open,
             std::uint32_t most) {
     storage::FeedStep step;
@@ -122,7 +121,8 @@ void BindDatabase(nb::module_& module) {
       .def_prop_ro("incarnation", &Database::Incarnation, "Names the history of this database.")
       .def("next", &Database::Next, "last"_a, "open"_a, "most"_a,
            "The rows (Outcome.dataset_row(), with `suspect`) of at most about `most` outcomes that "
-           "follow a position: the newest batch that was begun, 0 for none, and by batch the sequence "
+           "follow a position: the newest batch that was begun, 0 for none, and by batch the "
+           "sequence "
            "read last, of those that may grow. Returns (rows, last, open, whether nothing more was "
            "there).");
 }

@@ -53,7 +53,8 @@ void AddQuestion(const Outcome& outcome, nb::dict& row) {
   const auto* ir = std::get_if<looptree::IrText>(&outcome.benchmark);
   row["benchmark"] = TextOrNone(uri == nullptr ? std::string_view() : uri->text);
   row["ir"] = TextOrNone(ir == nullptr ? std::string_view() : ir->text);
-  row["program"] = row["region"] = nb::none();
+  row["program"] = nb::none();
+  row["region"] = nb::none();
   nb::list actions;
   for (const auto& action : outcome.actions) actions.append(Text(looptree::ActionName(action)));
   row["actions"] = actions;
@@ -63,7 +64,8 @@ void AddVerdict(const Evaluation& evaluation, nb::dict& row) {
   row["tree_key"] = evaluation.subject ? Text(evaluation.subject->ToString()) : nb::none();
   if (evaluation.ok()) {
     row["status"] = Text("ok");
-    row["message"] = row["action_index"] = nb::none();
+    row["message"] = nb::none();
+    row["action_index"] = nb::none();
     return;
   }
   const Failure& failure = evaluation.failure();
@@ -117,7 +119,7 @@ void AddConditions(const Outcome& outcome, nb::dict& row) {
   row["microcode"] = known(Text(hardware.microcode));
   row["reference_clock_mhz"] = known(Number(hardware.clock_mhz));
   row["peak_gflops"] = PositiveNumber(hardware.peaks.flop_per_second / 1e9);
-  const auto clock = [&](double Measurement::*reading) {
+  const auto clock = [&](double Measurement::* reading) {
     return evaluation.is_timed() ? PositiveNumber(evaluation.measurement().*reading) : nb::none();
   };
   row["clock_before_mhz"] = clock(&Measurement::clock_before_mhz);

@@ -357,6 +357,17 @@ void BindOutcome(nb::module_& module) {
                                 ? o.figures().subjects[o.row].ToString()
                                 : std::string();
                    })
+      .def_prop_ro(
+          "code_hash",
+          [](const OutcomeRow& o) { return std::string(o.figures().code_hash[o.row]); },
+          "Digest of the object code; \"\": none was made.")
+      .def_prop_ro(
+          "hardware_class",
+          [](const OutcomeRow& o) {
+            const Conditions* conditions = o.figures().conditions_of(o.row);
+            return conditions == nullptr ? std::string() : conditions->hardware.hardware_class;
+          },
+          "Results are shared within a class; \"\": no worker had the job.")
       .def_prop_ro("peak_gflops", &PeakGflops, "The device's measured peak; 0: not known.")
       .def_prop_ro(
           "source", [](const OutcomeRow& o) { return std::string(SourceNameOf(o)); },
@@ -376,7 +387,8 @@ void BindOutcome(nb::module_& module) {
           "All there is, with the fields of `loopfleet eval --json`.")
       .def(
           "dataset_row", [](const OutcomeRow& o) { return DatasetRow(o.Whole()); },
-          "The fields of `loopfleet.rows.FIELDS` in their order; `program`, `region` and `suspect`, "
+          "The fields of `loopfleet.rows.FIELDS` in their order; `program`, `region` and "
+          "`suspect`, "
           "which it does not say, are None. None: the job is not timed.")
       .def("__repr__", [](const OutcomeRow& o) {
         if (!o.ok()) return fmt::format("<Outcome {}: {}>", StatusOf(o), MessageOf(o));

@@ -17,8 +17,8 @@ class CoreProbe {
   // Probes until one takes no longer than `quiet_ns`. False: none did within the patience.
   virtual bool WaitUntilQuiet(double quiet_ns, std::uint64_t patience_ns) = 0;
   // Timed by a chain of dependent operations of known latency, which a neighbour on the core hardly
-  // slows. Takes about 4 or 8 us; nothing right after another reading. 0: unknown for this
-  // processor.
+  // slows. Takes about 4 or 8 us, 32 us at most; nothing right after another reading. 0: unknown
+  // for this processor.
   virtual double ClockMhz() = 0;
   // Involuntary context switches of this thread since it began.
   virtual std::uint64_t Preemptions() = 0;

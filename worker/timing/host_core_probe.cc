@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "worker/isa/processor.h"
+#include "worker/timing/clock_reading.h"
 #include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {
@@ -14,11 +15,6 @@ namespace {
 
 // About 4 us at 4 GHz.
 constexpr double kChainCycles = 15'000;
-// The quicker one counts: an interrupt can only make a chain longer.
-constexpr int kClockTries = 2;
-// A chain that reaches this share of the last clock reading was not interrupted; one is then
-// enough.
-constexpr double kConfirmed = 0.998;
 
 // The shortest of `tries`, each between two clock readings.
 template <class Work>
@@ -97,17 +93,16 @@ double HostCoreProbe::ClockMhz() {
   if (clock_mhz_ > 0 && stopwatch_.NowNs() - clock_read_ns_ < kHoldsNs) return clock_mhz_;
   const std::uint64_t reading = ReadingNs(stopwatch_);
   const auto steps = static_cast<std::uint64_t>(kChainCycles / kCyclesPerStep);
-  double quickest_mhz = 0;
-  for (int i = 0; i < kClockTries; ++i) {
+  ClockReading clock(clock_mhz_);
+  do {
     const std::uint64_t start = stopwatch_.NowNs();
     DependentSteps(steps);
     const std::uint64_t took = stopwatch_.NowNs() - start;
     if (took <= reading) return 0;  // the stopwatch does not move
-    quickest_mhz = std::max(quickest_mhz, static_cast<double>(steps) * kCyclesPerStep /
-                                              static_cast<double>(took - reading) * kMhzPerPerNs);
-    if (clock_mhz_ > 0 && quickest_mhz >= kConfirmed * clock_mhz_) break;
-  }
-  clock_mhz_ = quickest_mhz;
+    clock.Add(static_cast<double>(steps) * kCyclesPerStep / static_cast<double>(took - reading) *
+              kMhzPerPerNs);
+  } while (!clock.is_sure());
+  clock_mhz_ = clock.mhz();
   clock_read_ns_ = stopwatch_.NowNs();
   return clock_mhz_;
 }

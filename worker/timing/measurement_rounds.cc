@@ -256,8 +256,8 @@ Measurement MeasurementRounds::Summarise(double reference_mhz) const {
   std::vector<double> accepted;
   std::vector<double> unpreempted;
   double slowdown = 1;
-  double lowest = 0;  // of the medians of the rounds that count
-  double highest = 0;
+  double lowest = 0;   // of the medians of the rounds that count, at each one's slowest clock
+  double highest = 0;  // at its fastest
   double clocks = 0;
   for (std::size_t i = 0; i < rounds_.size(); ++i) {
     const Round& round = rounds_[i];
@@ -270,9 +270,11 @@ Measurement MeasurementRounds::Summarise(double reference_mhz) const {
       measurement.clock_after_mhz += samples.clock_after_mhz;
       ++clocks;
       if (!round.accepted_ns.empty()) {
-        const double median = MedianWithInterval(round.accepted_ns).median * scale;
-        lowest = lowest == 0 ? median : std::min(lowest, median);
-        highest = std::max(highest, median);
+        const double median = MedianWithInterval(round.accepted_ns).median;
+        const auto [slow, fast] = std::minmax(samples.clock_before_mhz, samples.clock_after_mhz);
+        const double low = median * ToReference(slow, reference_mhz);
+        lowest = lowest == 0 ? low : std::min(lowest, low);
+        highest = std::max(highest, median * ToReference(fast, reference_mhz));
       }
     }
     for (std::size_t k = 0; k < samples.ns.size(); ++k) {
@@ -301,7 +303,7 @@ Measurement MeasurementRounds::Summarise(double reference_mhz) const {
     // proves nothing.
     interval.low = std::min(interval.low, interval.median / slowdown);
   } else if (agreeing.empty()) {
-    // The true time may be that of any round.
+    // The true time may be that of any round, and at either of its clocks.
     interval.low = std::min(interval.low, lowest);
     interval.high = std::max(interval.high, highest);
   }

@@ -13,8 +13,10 @@ from . import _core
 from ._core import Outcome, full_uri
 from .client import Client
 from .confirmation import REPEATS
+from .jobs import make_job
 
 _TRIES = 3  # of a schedule whose outcome says nothing about it
+_CONFIRMED = 3  # kernels, of which the quickest by its new figures is the best
 
 Actions = list[str]
 # strategy(n, results) -> up to n action lists; none: it is done. results: (actions, ns or None), new ones
@@ -68,7 +70,7 @@ class SearchResult:
     benchmark: str
     actions: Actions | None      # of the best schedule
     best_ns: float | None        # its figure in the search, which is in part luck
-    confirmed_ns: float | None   # median of its new figures; None also without ``confirm``
+    confirmed_ns: float | None   # median of its new figures, by which it is the best; None also without ``confirm``
     untuned_ns: float | None     # of the benchmark's first tree, confirmed like the best
     flop_count: int
     evaluations: int             # distinct schedules
@@ -125,7 +127,8 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
     ``start``, or of a PolicyModel, are measured first, after the untuned one. ``fields`` are those
     of every job, such as ``threads`` or ``labels``. A schedule ``cut_factor`` times slower than the
     best so far is cut; 0: none is. Figures of other hardware classes than the first one's are not
-    used. ``watch(progress)`` is called after each ``in_flight`` schedules; False ends the search.
+    used. At the end the three quickest kernels and the untuned schedule are measured three times more, in turns; the
+    medians say which is the best, unless ``confirm`` is False. ``watch(progress)`` is called after each ``in_flight`` schedules; False ends the search.
     ValueError: a bad argument, with the nearest valid one.
     """
     if (seconds is None) == (evaluations is None):
@@ -163,6 +166,7 @@ class _Run:
         self._start = begun
         self._hardware: str | None = None
         self._flop_count = 0
+        self._kernels: dict[str, tuple[float, Actions]] = {}  # by machine code: its quickest figure
 
     def result(self, client: Client, confirm: bool) -> SearchResult:
         self._client = client
@@ -172,13 +176,17 @@ class _Run:
                 break
         took = time.monotonic() - self._start
         found = self._searcher
-        untuned_ns, confirmed_ns = found.start_cost, None
-        if confirm and found.best_actions is not None:
-            confirmed_ns, again_ns = self._confirmed(found.best_actions)
+        actions, best_ns, untuned_ns, tree = found.best_actions, found.best_cost, found.start_cost, found.best_tree
+        confirmed_ns = None
+        if confirm and actions is not None:
+            confirmed, again_ns = self._confirmed()
             untuned_ns = again_ns or untuned_ns
-        return SearchResult(self._fields.get("benchmark") or self._fields["ir"], found.best_actions, found.best_cost,
-                            confirmed_ns, untuned_ns, self._flop_count, found.evaluations, found.without_figure, took,
-                            [CurvePoint(*point) for point in found.curve], found.best_tree)
+            if confirmed is not None:
+                confirmed_ns, best_ns, actions = confirmed
+                tree = str(make_job({**self._fields, "actions": actions}).tree)
+        return SearchResult(self._fields.get("benchmark") or self._fields["ir"], actions, best_ns, confirmed_ns, untuned_ns,
+                            self._flop_count, found.evaluations, found.without_figure, took,
+                            [CurvePoint(*point) for point in found.curve], tree)
 
     def _progress(self) -> Progress:
         found = self._searcher
@@ -203,7 +211,11 @@ class _Run:
                     continue
                 numbers.append(asked[0])
                 actions.append(asked[1])
-                figures.append(self._figure(outcome))
+                figure = self._figure(outcome)
+                figures.append(figure)
+                if figure is not None:
+                    found = (figure, asked[1])
+                    self._kernels[outcome.code_hash] = min(found, self._kernels.get(outcome.code_hash, found))
             batch = again
             if not batch:
                 break
@@ -220,21 +232,22 @@ class _Run:
     def _figure(self, outcome: Outcome) -> float | None:
         if not outcome.ok or outcome.grade == "D":
             return None
-        hardware = outcome.to_dict()["hardware"]["class"]
         if self._hardware is None:
-            self._hardware, self._flop_count = hardware, outcome.flop_count
-        return outcome.elapsed_ns if hardware == self._hardware else None
+            self._hardware, self._flop_count = outcome.hardware_class, outcome.flop_count
+        return outcome.elapsed_ns if outcome.hardware_class == self._hardware else None
 
-    def _confirmed(self, actions: Actions) -> tuple[float | None, float | None]:
-        """New figures of the best and of the untuned schedule, measured in turns."""
+    def _confirmed(self) -> tuple[tuple[float, float, Actions] | None, float | None]:
+        """The best by new figures (the new one, the first one, its actions), and a new figure of the untuned schedule."""
+        quickest = sorted(self._kernels.values())[:_CONFIRMED]
         fields = {name: value for name, value in self._fields.items() if name != "cut_above_ns"}
-        pair = [{**fields, "actions": each, "fresh": True} for each in (actions, [])]
-        outcomes = list(self._client.evaluate_many(pair * REPEATS))
+        turn = [{**fields, "actions": actions, "fresh": True} for actions in ([], *(actions for _, actions in quickest))]
+        outcomes = list(self._client.evaluate_many(turn * REPEATS))
         medians = []
-        for place in range(2):
-            figures = sorted(figure for each in outcomes[place::2] if (figure := self._figure(each)) is not None)
+        for place in range(len(turn)):
+            figures = sorted(figure for each in outcomes[place::len(turn)] if (figure := self._figure(each)) is not None)
             medians.append(figures[len(figures) // 2] if figures else None)
-        return medians[0], medians[1]
+        found = [(again, *kernel) for again, kernel in zip(medians[1:], quickest) if again is not None]
+        return min(found, default=None), medians[0]
 
 
 class _PassRun(_Run):

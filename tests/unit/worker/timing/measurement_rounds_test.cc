@@ -75,6 +75,16 @@ TEST(MeasurementRoundsTest, MomentsApartIsOfTheFirstTwoThatAgree) {
   EXPECT_NEAR(apart.value(), 0.004, 1e-9);
 }
 
+// A clock that was read as 1/8 of what it was makes a kernel look nearly twice as quick.
+TEST(MeasurementRoundsTest, WithoutAgreementTheIntervalHoldsTheTimeAtEitherClockOfARound) {
+  Samples misread = QuietRound(100);
+  misread.clock_after_mhz = kMhz / 8;
+  const Measurement m = RoundsOf({misread, misread, misread}).Summarise(kMhz);
+  EXPECT_LE(m.elapsed_low_ns, 12.5);
+  EXPECT_GE(m.elapsed_high_ns, 100);
+  EXPECT_EQ(m.grade, Grade::kD);
+}
+
 TEST(MeasurementRoundsTest, OneMomentNeverIs) {
   const MeasurementRounds rounds = RoundsOf({QuietRound(100)});
   EXPECT_EQ(rounds.NextIn(), std::chrono::milliseconds(5));
