@@ -194,19 +194,8 @@ class _Run:
         return self._searcher.ask(most) if most > 0 else []
 
     def _measure(self, batch: list[tuple[int, Actions]]) -> None:
-        numbers, actions, figures = [], [], []
-        for tries in range(_TRIES):
-            again = []
-            for asked, outcome in zip(batch, self._client.evaluate_many(self._jobs(batch))):
-                if _is_inconclusive(outcome) and tries + 1 < _TRIES:
-                    again.append(asked)
-                    continue
-                numbers.append(asked[0])
-                actions.append(asked[1])
-                figures.append(self._figure(outcome))
-            batch = again
-            if not batch:
-                break
+        numbers, actions = [number for number, _ in batch], [each for _, each in batch]
+        figures = [self._figure(outcome) for outcome in conclusive_outcomes(self._client, self._jobs(batch))]
         self._searcher.tell(numbers, figures, time.monotonic() - self._start)
         if self._learn is not None:
             self._learn(actions, figures)
@@ -255,6 +244,19 @@ class _PassRun(_Run):
             return None
         self._oz_instructions = outcome.observed["IrInstructionCountOz"]
         return outcome.observed["IrInstructionCount"]
+
+
+def conclusive_outcomes(client: Client, jobs: Sequence[dict[str, Any]]) -> list[Outcome]:
+    """In the order of the jobs. What says nothing about a schedule (grade D, a failure that may pass) is asked for again,
+    three times at most; then it is given as it is."""
+    outcomes = list(client.evaluate_many(jobs))
+    for _ in range(_TRIES - 1):
+        again = [place for place, outcome in enumerate(outcomes) if _is_inconclusive(outcome)]
+        if not again:
+            break
+        for place, outcome in zip(again, client.evaluate_many([jobs[place] for place in again])):
+            outcomes[place] = outcome
+    return outcomes
 
 
 def _is_inconclusive(outcome: Outcome) -> bool:
