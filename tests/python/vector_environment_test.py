@@ -223,6 +223,16 @@ def test_a_reset_without_a_seed_goes_on_with_the_random_numbers_there_were():
     assert [str(start.benchmark) for start in envs._starts] == expected[1]
 
 
+def test_each_environment_may_have_start_options_of_its_own():
+    envs = WalkVectorEnv(3, env_class=LoopTuneEnv, benchmark=MM, reward_space=None)
+    envs.reset(options={"benchmark": [SIZES[0], None, SIZES[1]], "merge_all_first": [True, False, None],
+                        "start_cursor": [None, 2, 1]})
+    assert [(str(start.benchmark), start.merge_all_first, start.start_cursor) for start in envs._starts] == [
+        (SIZES[0], True, 0), (MM, False, 2), (SIZES[1], False, 1)]
+    with pytest.raises(ValueError, match="2 start_cursors for 3 environments"):
+        envs.reset(options={"start_cursor": [1, 2]})
+
+
 def test_a_wrong_number_of_actions_or_of_a_mask_changes_nothing(good):
     envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, client=Prompt(good), episode_steps=1)
     before, _ = envs.reset()
