@@ -15,7 +15,7 @@ from loopfleet import models
 from loopfleet.models import BadModelFile, ModelError
 from loopfleet.models.mlp import forward, legal_best
 from loopfleet.models.replay import Replay, Transitions
-from loopfleet.models.training import Returns, squash
+from loopfleet.models.training import Returns, random_policy, squash
 
 ACTIONS = ["left", "right", "never"]
 
@@ -91,6 +91,22 @@ def test_an_agent_learns_what_earns_and_is_kept_in_a_file(name, steps, tmp_path)
         type(agent).load(tmp_path / "bad.npz")
 
 
+@pytest.mark.parametrize("name", ["DQN", "PPO"])
+def test_a_mask_that_allows_nothing_is_refused(name):
+    learning_package("torch")
+    envs = Corridor()
+    agent = getattr(models, name).for_envs(envs)
+    masks = np.array([[1, 1, 0], [0, 0, 0]])
+    for use in (lambda: agent.act(np.zeros((2, 2), np.float32), masks),
+                lambda: agent.policy()(np.zeros(2, np.float32), masks[1], np.random.default_rng(0)),
+                lambda: random_policy(np.zeros(2, np.float32), masks[1], np.random.default_rng(0))):
+        with pytest.raises(ModelError, match="no action is legal"):
+            use()
+    envs.mask = lambda: np.zeros((envs.num_envs, 3), np.int8)
+    with pytest.raises(ModelError, match="no action is legal in row 0"):
+        agent.train(envs, 100)
+
+
 def test_actors_compute_the_values_of_the_learner():
     learning_package("torch")
     agent = models.DQN(5, ACTIONS, seed=3)
@@ -159,6 +175,9 @@ def test_a_failed_actor_ends_the_training_with_what_it_said(client):
     wrong = models.ActorOptions(["benchmark://mm-v0/mm32_32_32", "benchmark://mm-v9/mm32_32_32"], envs=8)
     with pytest.raises(models.ActorFailed, match="mm-v9"):
         models.train_distributed(wrong, 10_000, actors=2, address=client.address)
+    stuck = models.ActorOptions(["benchmark://mm-v0/mm8_8_8"], action_space=["split_16"])
+    with pytest.raises(models.ActorFailed, match="no action is legal"):
+        models.train_distributed(stuck, 10_000, actors=1, address=client.address)
     assert not multiprocessing.active_children() and not actor_processes()
     with pytest.raises(ModelError, match="at least 1, not 0"):
         models.train_distributed(wrong, 10, actors=0)

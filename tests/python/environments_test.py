@@ -36,6 +36,14 @@ def test_make_gives_the_environment_itself(name):
     assert env.action_space.sample(mask=env.observation and env.walk.mask()) in env.action_space
 
 
+def test_an_episode_ends_where_nothing_is_legal_any_more():
+    env = LoopTuneEnv(MM, reward_space=None, action_space=["split_16"])
+    _, info = env.reset()
+    assert info["action_mask"].tolist() == [1]
+    _, _, terminated, truncated, info = env.step(0)  # 32 becomes 2 x 16
+    assert (terminated, truncated, info["action_mask"].tolist()) == (True, False, [0])
+
+
 class NoNetwork:
     def submit_job(self, job):
         raise AssertionError("a step without a reward space touched the network")

@@ -233,6 +233,21 @@ def test_each_environment_may_have_start_options_of_its_own():
         envs.reset(options={"start_cursor": [1, 2]})
 
 
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_an_episode_ends_where_nothing_is_legal_any_more(mode):
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, reward_space=None, action_space=["split_16"], autoreset_mode=mode)
+    # 32 becomes 2 x 16, of which nothing more can be split off; 512 becomes 32 x 16.
+    _, info = envs.reset(options={"benchmark": [MM, "benchmark://mm-v0/mm512_16_16"]})
+    assert info["action_mask"].tolist() == [[1], [1]]
+    _, _, terminated, truncated, info = envs.step(np.zeros(2, np.int64))
+    assert terminated.tolist() == [True, False] and not truncated.any()
+    assert info["action_mask"].tolist() == [[mode == AutoresetMode.SAME_STEP], [1]]
+    envs.async_reset()
+    envs.recv()
+    envs.send(np.zeros(2, np.int64))
+    assert envs.recv()[2].tolist() == [True, False]
+
+
 def test_a_wrong_number_of_actions_or_of_a_mask_changes_nothing(good):
     envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, client=Prompt(good), episode_steps=1)
     before, _ = envs.reset()

@@ -337,11 +337,14 @@ class WalkVectorEnv(VectorEnv):
         return self._episodes[place].judge()
 
     def _cut(self, places: np.ndarray, resets: set[int], terminated: np.ndarray, truncated: np.ndarray) -> None:
+        """Ends the episodes in which nothing is legal any more, and those of ``episode_steps``."""
         limit = self._makes.episode_steps
-        if limit is None:
-            return
         for row, place in enumerate(places.tolist()):
-            if place not in resets and not terminated[row] and len(self._episodes[place].actions) >= limit:
+            if place in resets:
+                continue
+            if not self._masks[place].any():
+                terminated[row] = True
+            elif limit is not None and not terminated[row] and len(self._episodes[place].actions) >= limit:
                 truncated[row] = True
 
     def _finish(self, places: np.ndarray, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray,

@@ -228,8 +228,9 @@ class WalkEnv(gym.Env):
         info = self._info()
         info["action_had_no_effect"] = effect == NOTHING
         verdict.tell(info)
+        terminated = verdict.terminated or not info["action_mask"].any()  # whatever followed would change nothing
         over = self.episode_steps is not None and len(episode.actions) >= self.episode_steps
-        return observation, reward, verdict.terminated, verdict.truncated or (over and not verdict.terminated), info
+        return observation, reward, terminated, verdict.truncated or (over and not terminated), info
 
     def render(self) -> str | None:
         return self.observation["loop_tree"] if self.render_mode == "ansi" else None

@@ -21,7 +21,7 @@ from .dqn import DQN
 from .errors import ModelError
 from .mlp import forward, legal_best
 from .replay import Transitions
-from .training import Returns, random_actions, squash
+from .training import Returns, need_legal, random_actions, squash
 
 _WARM_UP = 500        # transitions before the first update
 _PUBLISH_EVERY = 20   # updates
@@ -246,6 +246,7 @@ def _walked(number: int, actors: int, options: ActorOptions, client: Client, pub
         if published.version != version:
             version, layers = published.read()
         values = forward(layers, seen)
+        need_legal(mask)
         action = np.where(rng.random(len(values)) < chance, random_actions(mask, rng), legal_best(values, mask))
         following, reward, terminated, truncated, info = envs.step(action)
         over = terminated | truncated

@@ -21,8 +21,18 @@ def squash(observations: np.ndarray) -> np.ndarray:
     return (np.sign(observations) * np.log1p(np.abs(observations))).astype(np.float32)
 
 
+def need_legal(masks: Any) -> np.ndarray:
+    """Masks [rows, actions] as bool. ModelError: a row allows nothing."""
+    masks = np.asarray(masks, bool)
+    stuck = np.flatnonzero(~masks.any(-1))
+    if stuck.size:
+        raise ModelError(f"no action is legal in row {stuck[0]} of the masks: an environment whose actions are all illegal "
+                         "has to end the episode, or to offer other actions")
+    return masks
+
+
 def random_policy(observation: np.ndarray, mask: np.ndarray, rng: np.random.Generator) -> int:
-    return int(rng.choice(np.flatnonzero(mask)))
+    return int(rng.choice(np.flatnonzero(need_legal(mask[None])[0])))
 
 
 def random_actions(masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
