@@ -84,12 +84,19 @@ def make_job(given: JobLike) -> Job:
     raise TypeError(f"a job is a Job, a URI, (URI, actions) or a dict, not {type(given).__name__}")
 
 
+def jobs_of(given: Iterable[JobLike]) -> list[JobLike]:
+    """TypeError: it is one job, of which a text's letters or a dict's keys would be taken for jobs."""
+    if isinstance(given, (Job, str, Mapping)):
+        raise TypeError(f"jobs are a list, not one job: [{given!r:.80}]")
+    return list(given)
+
+
 def make_jobs(given: Iterable[JobLike]) -> tuple[list[Job], list[int], list[tuple[int, Outcome]]]:
     """(jobs that can be sent, their indices in ``given``, (index, outcome) of the others)."""
     jobs: list[Job] = []
     places: list[int] = []
     failed: list[tuple[int, Outcome]] = []
-    for place, item in enumerate(given):
+    for place, item in enumerate(jobs_of(given)):
         try:
             made = make_job(item)
         except JobError as error:
