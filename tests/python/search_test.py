@@ -34,6 +34,19 @@ def test_a_watcher_is_told_of_each_batch_and_may_end_the_search(client):
     assert seen[-1].flop_count == found.flop_count > 0 and 0 < seen[0].seconds <= seen[-1].seconds
 
 
+def test_a_watcher_that_says_nothing_ends_nothing(client):
+    seen = []
+    found = loopfleet.search(BENCHMARK, evaluations=9, in_flight=4, client=client, confirm=False, watch=seen.append)
+    assert found.evaluations == 9 and len(seen) == 3
+
+
+def test_a_search_without_any_figure_says_why(client):
+    for benchmark in (BENCHMARK, PROGRAM):
+        found = loopfleet.search(benchmark, evaluations=1, client=client, labels=["nobody"], deadline_s=0.2)
+        assert found.failure.startswith("EXPIRED: ") and found.without_figure == 1, found
+    assert loopfleet.search(BENCHMARK, evaluations=1, client=client).failure is None
+
+
 def simulate(searcher, figure, evaluations):
     """Without a fleet: what was asked for, in order."""
     asked = []
@@ -113,6 +126,9 @@ def test_bad_arguments_name_what_is_valid(client):
         loopfleet.search(BENCHMARK, "genetics", seconds=1, client=client)
     with pytest.raises(ValueError, match="either seconds or evaluations"):
         loopfleet.search(BENCHMARK, client=client)
+    for benchmark in (BENCHMARK, PROGRAM):
+        with pytest.raises(loopfleet.JobError, match="nearest: threads"):
+            loopfleet.search(benchmark, seconds=60, client=client, thread=2)
     with pytest.raises(ValueError, match="mm-v0"):
         loopfleet.search("benchmark://mm-v9/mm8_8_8", seconds=1, client=client)
     with pytest.raises(ValueError, match="one number for each"):

@@ -13,6 +13,7 @@ from . import _core
 from ._core import Outcome, full_uri
 from .client import Client
 from .confirmation import REPEATS
+from .jobs import make_job
 
 _TRIES = 3  # of a schedule whose outcome says nothing about it
 
@@ -57,8 +58,8 @@ class Progress:
     flop_count: int              # 0: not known yet
 
 
-# Called after each batch of figures; False ends the search.
-Watch = Callable[[Progress], bool]
+# Called after each batch of figures; False ends the search, None does not.
+Watch = Callable[[Progress], Union[bool, None]]
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class SearchResult:
     seconds: float
     curve: list[CurvePoint]
     loop_tree: str | None
+    failure: str | None = None   # where nothing has a figure: what the last outcome said
 
     @property
     def gflops(self) -> float | None:
@@ -103,6 +105,7 @@ class PassSearchResult:
     without_figure: int
     seconds: float
     curve: list[tuple[int, float, float]]  # evaluations, seconds, instructions at each improvement
+    failure: str | None = None        # where nothing has a figure: what the last outcome said
 
     @property
     def oz_ratio(self) -> float | None:
@@ -126,7 +129,7 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
     of every job, such as ``threads`` or ``labels``. A schedule ``cut_factor`` times slower than the
     best so far is cut; 0: none is. Figures of other hardware classes than the first one's are not
     used. ``watch(progress)`` is called after each ``in_flight`` schedules; False ends the search.
-    ValueError: a bad argument, with the nearest valid one.
+    ValueError: a bad argument or field, with the nearest valid one.
     """
     if (seconds is None) == (evaluations is None):
         raise ValueError("give either seconds or evaluations, and not both: one of them ends the search")
@@ -163,12 +166,15 @@ class _Run:
         self._start = begun
         self._hardware: str | None = None
         self._flop_count = 0
+        self._failure: str | None = None
 
     def result(self, client: Client, confirm: bool) -> SearchResult:
         self._client = client
+        make_job(self._jobs([(0, [])])[0])
         while batch := self._ask():
             self._measure(batch)
-            if self._watch is not None and not self._watch(self._progress()):
+            go_on = None if self._watch is None else self._watch(self._progress())
+            if go_on is not None and not go_on:
                 break
         took = time.monotonic() - self._start
         found = self._searcher
@@ -178,7 +184,8 @@ class _Run:
             untuned_ns = again_ns or untuned_ns
         return SearchResult(self._fields.get("benchmark") or self._fields["ir"], found.best_actions, found.best_cost,
                             confirmed_ns, untuned_ns, self._flop_count, found.evaluations, found.without_figure, took,
-                            [CurvePoint(*point) for point in found.curve], found.best_tree)
+                            [CurvePoint(*point) for point in found.curve], found.best_tree,
+                            self._failure if found.best_cost is None else None)
 
     def _progress(self) -> Progress:
         found = self._searcher
@@ -208,6 +215,7 @@ class _Run:
 
     def _figure(self, outcome: Outcome) -> float | None:
         if not outcome.ok or outcome.grade == "D":
+            self._failure = "grade D" if outcome.ok else f"{outcome.status}: {outcome.message}"
             return None
         hardware = outcome.to_dict()["hardware"]["class"]
         if self._hardware is None:
@@ -233,7 +241,7 @@ class _PassRun(_Run):
         found = super().result(client, False)
         return PassSearchResult(found.benchmark, found.actions, found.best_ns, found.untuned_ns, self._oz_instructions,
                                 found.evaluations, found.without_figure, found.seconds,
-                                [(point.evaluations, point.seconds, point.best_ns) for point in found.curve])
+                                [(point.evaluations, point.seconds, point.best_ns) for point in found.curve], found.failure)
 
     def _jobs(self, batch: list[tuple[int, Actions]]) -> list[dict[str, Any]]:
         return [{**self._fields, "passes": passes, "observe": ["IrInstructionCount", "IrInstructionCountOz"]}
@@ -241,6 +249,7 @@ class _PassRun(_Run):
 
     def _figure(self, outcome: Outcome) -> float | None:
         if not outcome.ok:
+            self._failure = f"{outcome.status}: {outcome.message}"
             return None
         self._oz_instructions = outcome.observed["IrInstructionCountOz"]
         return outcome.observed["IrInstructionCount"]
