@@ -92,7 +92,18 @@ def test_a_search_over_passes_leaves_few_instructions(client):
     assert started.instructions <= found.instructions
 
 
-@pytest.mark.parametrize("strategy", ["beam", "genetic", "mcts"])
+def test_auto_is_what_the_records_say():
+    def trace(strategy, scorer=None):
+        return simulate(_core.Searcher(BENCHMARK, strategy=strategy, seed=5, scorer=scorer), lambda actions: 100 + len(actions), 80)
+
+    def score(many):
+        return [len(actions) for actions in many]
+
+    assert trace("auto") == trace("hill_climbing") != trace("genetic")
+    assert trace("auto", score) == trace("genetic", score)
+
+
+@pytest.mark.parametrize("strategy", ["beam", "genetic", "hill_climbing", "mcts"])
 def test_searches_over_passes_repeat_and_know_no_tree(strategy):
     def trace():
         searcher = _core.Searcher(PROGRAM, strategy=strategy, seed=5)
