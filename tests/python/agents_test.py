@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 from learning_packages import learning_package
 
 from loopfleet import models
+from loopfleet.envs import LoopTuneEnv
 from loopfleet.models import BadModelFile, ModelError
 from loopfleet.models.mlp import forward, legal_best
 from loopfleet.models.replay import Replay, Transitions
@@ -53,6 +54,8 @@ def test_environments_that_reset_in_another_step_are_refused(name, mode):
     learning_package("torch")
     envs = Corridor()
     envs.metadata = {"autoreset_mode": mode}
+    with pytest.raises(ModelError, match="not on LoopTuneEnv: make one with WalkVectorEnv"):
+        getattr(models, name).for_envs(LoopTuneEnv(reward_space=None))
     agent = getattr(models, name).for_envs(envs)
     with pytest.raises(ModelError, match=f"not {AutoresetMode(mode).value}: .*SAME_STEP"):
         agent.train(envs, 100)
@@ -179,9 +182,11 @@ def test_a_failed_actor_ends_the_training_with_what_it_said(client):
     with pytest.raises(models.ActorFailed, match="no action is legal"):
         models.train_distributed(stuck, 10_000, actors=1, address=client.address)
     assert not multiprocessing.active_children() and not actor_processes()
+    with pytest.raises(ModelError, match="need a list of benchmarks"):
+        models.train_distributed(models.ActorOptions("benchmark://mm-v0/mm32_32_32"), 10)
     with pytest.raises(ModelError, match="at least 1, not 0"):
         models.train_distributed(wrong, 10, actors=0)
-    with pytest.raises(ModelError, match="need benchmarks"):
+    with pytest.raises(ModelError, match="need a list of benchmarks"):
         models.train_distributed(models.ActorOptions([]), 10)
     with pytest.raises(ModelError, match="the agent sees 5 numbers"):
         models.train_distributed(wrong, 10, agent=models.DQN(5, ACTIONS))

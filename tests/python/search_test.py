@@ -88,7 +88,7 @@ def test_a_search_over_passes_leaves_few_instructions(client):
     assert found.curve[-1][2] == found.instructions and found.curve[0][2] == found.start_instructions
     outcome = client.evaluate_many([{"benchmark": PROGRAM, "passes": found.passes, "observe": ["IrInstructionCount"]}]).outcomes[0]
     assert outcome.observed["IrInstructionCount"] == found.instructions
-    started = loopfleet.search(PROGRAM, "random", evaluations=5, start=[found.passes], client=client)
+    started = loopfleet.search(PROGRAM, "random", evaluations=5, start=[",".join(found.passes)], client=client)
     assert started.instructions <= found.instructions
 
 
@@ -137,6 +137,15 @@ def test_bad_arguments_name_what_is_valid(client):
         loopfleet.search(BENCHMARK, "genetics", seconds=1, client=client)
     with pytest.raises(ValueError, match="either seconds or evaluations"):
         loopfleet.search(BENCHMARK, client=client)
+    with pytest.raises(ValueError, match="evaluations must be at least 1, not 0"):
+        loopfleet.search(BENCHMARK, evaluations=0, client=client)
+    with pytest.raises(ValueError, match="seconds must be more than 0, not -1"):
+        loopfleet.search(BENCHMARK, seconds=-1, client=client)
+    for wrong in (None, ["down"], [3]):
+        with pytest.raises(TypeError, match="must return lists of actions"):
+            simulate(_core.Searcher(BENCHMARK, strategy=lambda most, results: wrong), lambda _: 1.0, 20)
+    with pytest.raises(TypeError, match="must return a list of numbers"):
+        simulate(_core.Searcher(BENCHMARK, strategy="random", scorer=lambda many: ["a"] * len(many)), lambda _: 1.0, 20)
     for benchmark in (BENCHMARK, PROGRAM):
         with pytest.raises(loopfleet.JobError, match="nearest: threads"):
             loopfleet.search(benchmark, seconds=60, client=client, thread=2)

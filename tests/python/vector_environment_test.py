@@ -10,7 +10,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import loopfleet
-from loopfleet.envs import LoopToolEnv, LoopTuneEnv, WalkVectorEnv
+from loopfleet.envs import LlvmEnv, LoopToolEnv, LoopTuneEnv, WalkVectorEnv
 
 MM = "benchmark://mm-v0/mm32_32_32"
 
@@ -60,6 +60,11 @@ class Prompt(Held):
 @pytest.fixture(scope="module")
 def good(client):
     return client.evaluate(MM)
+
+
+def test_other_environments_are_refused():
+    with pytest.raises(TypeError, match="not LlvmEnv; gym.make_vec makes"):
+        WalkVectorEnv(2, env_class=LlvmEnv)
 
 
 def test_make_vec_gives_it():

@@ -45,7 +45,7 @@ JobLike = Union[Job, str, tuple, Mapping[str, Any]]
 Actions = Union[str, Iterable[str]]
 
 
-def _names(actions: Actions) -> list[str]:
+def names_of(actions: Actions) -> list[str]:
     if isinstance(actions, str):
         return actions.replace(",", " ").split()
     return list(actions)
@@ -63,7 +63,7 @@ def job(benchmark: str | None = None, actions: Actions = (), **fields: Unpack[Jo
 
     Raises JobError, which states the invalid field or action and the nearest valid one.
     """
-    names = _names(actions)
+    names = names_of(actions)
     if benchmark is not None:
         benchmark = full_uri(benchmark)
     if not fields and isinstance(benchmark, str):

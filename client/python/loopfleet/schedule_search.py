@@ -13,7 +13,7 @@ from . import _core
 from ._core import Outcome, full_uri
 from .client import Client
 from .confirmation import REPEATS
-from .jobs import make_job
+from .jobs import make_job, names_of
 
 _TRIES = 3  # of a schedule whose outcome says nothing about it
 
@@ -135,6 +135,10 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
         raise ValueError("give either seconds or evaluations, and not both: one of them ends the search")
     if in_flight < 1:
         raise ValueError(f"in_flight must be at least 1, not {in_flight}")
+    if evaluations is not None and evaluations < 1:
+        raise ValueError(f"evaluations must be at least 1, not {evaluations}")
+    if seconds is not None and seconds <= 0:
+        raise ValueError(f"seconds must be more than 0, not {seconds}")
     if benchmark is not None:
         benchmark = full_uri(benchmark)
     begun = time.monotonic()  # what models take counts, too
@@ -142,7 +146,7 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
         scorer = scorer.scorer_for(benchmark, ir)
     if hasattr(start, "start_for"):
         start = start.start_for(benchmark, ir)
-    searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer, [list(actions) for actions in start])
+    searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer, [names_of(actions) for actions in start])
     given = {"benchmark": benchmark} if benchmark is not None else {"ir": ir}
     is_program = benchmark is not None and _core.kind_of(benchmark) == "passes"
     kind = _PassRun if is_program else _Run

@@ -109,6 +109,10 @@ def test_a_pass_that_crashes_ends_the_episode(make):
 
 
 def test_bad_input_names_the_nearest(make):
+    with pytest.raises(ValueError, match="episode_steps must be at least 1"):
+        make(episode_steps=-1)
+    with pytest.raises(TypeError, match="an address is address="):
+        envs.LlvmEnv(client="tcp://127.0.0.1:5570")
     with pytest.raises(LookupError, match="nearest: Autophase"):
         make(observation_space="Autofase")
     with pytest.raises(LookupError, match="nearest: IrInstructionCountOz"):

@@ -31,7 +31,7 @@ from .program_datasets import ProgramDataset, ProgramDatasets
 from .spaces import NamedDiscrete, NoObservation, whole_number
 from .state import EnvState, ValidationResult
 from .vector_env import seeds_of
-from .walk_env import View, check_options, shared_client
+from .walk_env import View, check_options, need_client, shared_client
 
 OBSERVATIONS = {name: (kind, is_baseline) for name, kind, is_baseline in _core.pass_observations()}
 ACTION_SPACES = ("PassesAll", "Passes19", "PassesPipelines")
@@ -219,6 +219,9 @@ class LlvmEnv(gym.Env):
                  timeout: float = 300.0, render_mode: str | None = None):
         if render_mode not in (None, "ansi"):
             raise TypeError(f"unknown render_mode '{render_mode}'; valid: ansi")
+        if episode_steps is not None and episode_steps < 1:
+            raise ValueError(f"episode_steps must be at least 1, not {episode_steps}")
+        need_client(client)
         if isinstance(action_space, str):
             flags = [flag for flag, _ in _core.pass_actions(_named("action space", action_space, ACTION_SPACES))]
             self.action_space = NamedDiscrete(flags, action_space)

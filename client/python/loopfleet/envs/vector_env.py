@@ -59,6 +59,9 @@ class WalkVectorEnv(VectorEnv):
                  autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP, **options: Any):
         if options.get("mask_in_observation"):
             raise LookupError("mask_in_observation belongs to single environments; here the mask is in the info")
+        if not issubclass(env_class, WalkEnv):
+            raise TypeError(f"env_class must be LoopTuneEnv or LoopToolEnv, not {env_class.__name__}; gym.make_vec makes a "
+                            "vector of any environment")
         self._makes = env_class(**options)
         self.num_envs = num_envs
         self.batch_size = num_envs if batch_size is None else batch_size

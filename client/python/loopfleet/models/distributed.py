@@ -85,8 +85,8 @@ def train_distributed(options: ActorOptions, steps: int, *, actors: int = 8, add
     """
     if actors < 1 or steps < 1:
         raise ModelError(f"actors and steps must be at least 1, not {actors} and {steps}")
-    if not options.benchmarks or options.envs < 1 or options.batch < 1:
-        raise ModelError("actors need benchmarks, and envs and batch of at least 1")
+    if not options.benchmarks or isinstance(options.benchmarks, str) or options.envs < 1 or options.batch < 1:
+        raise ModelError("actors need a list of benchmarks, and envs and batch of at least 1")
     features, names = _spaces_of(options)
     if agent is None:
         agent = DQN(features, names, priority=0.6, seed=seed)

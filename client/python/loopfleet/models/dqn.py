@@ -12,7 +12,7 @@ from .errors import BadModelFile, ModelError, need
 from .mlp import legal_best
 from .model_file import read_model, write_model
 from .replay import Replay, Transitions
-from .training import Policy, Returns, need_legal, need_same_step, random_actions, squash
+from .training import Policy, Returns, need_legal, need_same_step, random_actions, spaces_of, squash
 
 _WIDTH = 128
 _TARGET_EVERY = 250  # updates, then the target network is the online one
@@ -48,7 +48,7 @@ class DQN:
     @classmethod
     def for_envs(cls, envs: Any, **options: Any) -> DQN:
         """For the observations and actions of a vector environment."""
-        return cls(envs.single_observation_space.shape[0], envs.single_action_space.names, **options)
+        return cls(*spaces_of(envs), **options)
 
     def _network(self) -> Any:
         nn = self._torch.nn

@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import BadModelFile, ModelError, need
 from .model_file import read_model, write_model
-from .training import Policy, Returns, need_legal, need_same_step, squash
+from .training import Policy, Returns, need_legal, need_same_step, spaces_of, squash
 
 _WIDTH = 128
 _PART = 160  # rows of an update
@@ -50,7 +50,7 @@ class PPO:
     @classmethod
     def for_envs(cls, envs: Any, **options: Any) -> PPO:
         """For the observations and actions of a vector environment."""
-        return cls(envs.single_observation_space.shape[0], envs.single_action_space.names, **options)
+        return cls(*spaces_of(envs), **options)
 
     def _forward(self, squashed: Any, masks: Any) -> tuple[Any, Any]:
         hidden = self._networks["body"](squashed)

@@ -40,6 +40,14 @@ def random_actions(masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.argmax(rng.random(masks.shape) * masks, axis=1)
 
 
+def spaces_of(envs: Any) -> tuple[int, list[str]]:
+    """(numbers in an observation, names of the actions) of a vector environment. ModelError: it is none."""
+    if not hasattr(envs, "single_observation_space"):
+        raise ModelError(f"an agent trains on a vector of environments, not on {type(envs).__name__}: make one with "
+                         "WalkVectorEnv or gym.make_vec")
+    return envs.single_observation_space.shape[0], envs.single_action_space.names
+
+
 def need_same_step(envs: Any) -> None:
     """ModelError: the environments start a new episode not in the step that ends one, but later; the step between would
     be learned as a part of an episode."""
