@@ -42,30 +42,15 @@ struct LocalKernel::Scratch {
   std::vector<std::unique_ptr<float, Freed>> buffers;
 };
 
-struct SharedThreads::OfProcess {
-  explicit OfProcess(std::uint32_t threads) : pool(UsableCores(threads)) {}
-
-  const pid_t owner = ::getpid();
-  std::mutex mutex;
-  ThreadPool pool;
-};
-
 SharedThreads::SharedThreads(std::uint32_t threads)
-    : threads_(threads), own_(new OfProcess(threads)) {}
-
-// A forked child can neither use nor end the parent's threads.
-SharedThreads::~SharedThreads() {
-  if (OfProcess* const own = own_; own->owner == ::getpid()) delete own;
-}
+    : pool_([threads] {
+        return std::unique_ptr<Pool>(
+            new Pool{.mutex = {}, .threads = ThreadPool(UsableCores(threads))});
+      }) {}
 
 SharedThreads::Turn SharedThreads::Take() {
-  OfProcess* own = own_;
-  if (own->owner != ::getpid()) {
-    auto mine = std::make_unique<OfProcess>(threads_);
-    // Another thread of the child may have been first; then `own` is what it made.
-    if (own_.compare_exchange_strong(own, mine.get())) own = mine.release();
-  }
-  return {.lock = std::unique_lock(own->mutex), .parallel_for = own->pool.parallel_for()};
+  Pool& pool = pool_.Get();
+  return {.lock = std::unique_lock(pool.mutex), .parallel_for = pool.threads.parallel_for()};
 }
 
 LocalKernel::LocalKernel(Served served, std::unique_ptr<CodeArea::Block> code,

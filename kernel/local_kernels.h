@@ -2,8 +2,6 @@
 // LocalKernels: kernels that this process calls itself. `loopfleet-worker serve` compiles them for a
 // place in this process's CodeArea and verifies them in a child before they run here.
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstdint>
 #include <expected>
@@ -16,19 +14,16 @@
 #include "common/looptree/tree/loop_tree.h"
 #include "kernel/code_area.h"
 #include "kernel/compile_service.h"
+#include "kernel/per_process.h"
 #include "kernel/thread_pool.h"
 
 namespace loopfleet {
 
 // Threads for the kernels of one process: a ThreadPool that several threads may use in turns. A
-// forked process gets threads, and a lock, of its own: the parent's may be held by a thread that
-// the child does not have.
+// forked process gets threads of its own.
 class SharedThreads {
  public:
   explicit SharedThreads(std::uint32_t threads);
-  ~SharedThreads();
-  SharedThreads(const SharedThreads&) = delete;
-  SharedThreads& operator=(const SharedThreads&) = delete;
 
   struct Turn {
     std::unique_lock<std::mutex> lock;
@@ -37,10 +32,11 @@ class SharedThreads {
   Turn Take();
 
  private:
-  struct OfProcess;
-
-  const std::uint32_t threads_;
-  std::atomic<OfProcess*> own_;
+  struct Pool {
+    std::mutex mutex;
+    ThreadPool threads;
+  };
+  PerProcess<Pool> pool_;
 };
 
 // Code in this process. Safe from any thread: calls at the same time have scratch of their own.

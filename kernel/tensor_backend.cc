@@ -12,6 +12,7 @@
 
 #include "common/base/unique_fd.h"
 #include "common/looptree/text/text.h"
+#include "kernel/per_process.h"
 #include "tensor/session.h"
 #include "tensor/tensor_error.h"
 
@@ -40,16 +41,28 @@ class KernelRun final : public tensor::Runnable {
                             fmt::format("{}: {}", InfoOf(failure.code).name, failure.message));
 }
 
+// What runs kernels for the threads of one process, in turns.
+struct RunService {
+  explicit RunService(const CompileService::Options& options) : service(options) {}
+  IsolatedRunReply Ask(const IsolatedRunRequest& request, int memory) {
+    const std::lock_guard lock(mutex);
+    return service.Ask(request, memory);
+  }
+
+  std::mutex mutex;
+  CompileService service;
+};
+using OwnService = PerProcess<RunService>;
+
 class IsolatedKernel final : public tensor::Runnable {
  public:
-  IsolatedKernel(std::shared_ptr<CompileService> service, std::shared_ptr<std::mutex> mutex,
-                 const looptree::LoopTree& tree, std::uint32_t threads)
+  IsolatedKernel(std::shared_ptr<OwnService> service, const looptree::LoopTree& tree,
+                 std::uint32_t threads)
       : service_(std::move(service)),
-        mutex_(std::move(mutex)),
         program_(tree.shared_program()),
         offsets_(LayOutTensors(*program_)),
         request_{.threads = threads, .ir = looptree::IrTextOf(tree)} {
-    const IsolatedRunReply compiled = service_->Ask(request_, -1);
+    const IsolatedRunReply compiled = service_->Get().Ask(request_, -1);
     if (!compiled) ThrowKernelError(compiled.error());
     scratch_bytes_ = compiled->scratch_bytes;
     constexpr std::size_t kPageBytes = 4096;
@@ -69,10 +82,7 @@ class IsolatedKernel final : public tensor::Runnable {
     for (std::size_t i = 0; i < input_count; ++i) {
       std::memcpy(bytes + offsets_[i], inputs[i], BytesOf(program_->inputs[i]));
     }
-    const IsolatedRunReply done = [&] {
-      const std::lock_guard lock(*mutex_);
-      return service_->Ask(request_, file.get());
-    }();
+    const IsolatedRunReply done = service_->Get().Ask(request_, file.get());
     for (std::size_t i = 0; done && i < program_->outputs.size(); ++i) {
       std::memcpy(outputs[i], bytes + offsets_[input_count + i], BytesOf(program_->outputs[i]));
     }
@@ -86,8 +96,7 @@ class IsolatedKernel final : public tensor::Runnable {
     return static_cast<std::size_t>(program_->ElementCount(node)) * sizeof(float);
   }
 
-  const std::shared_ptr<CompileService> service_;
-  const std::shared_ptr<std::mutex> mutex_;  // of service_
+  const std::shared_ptr<OwnService> service_;
   const std::shared_ptr<const looptree::Program> program_;
   const std::vector<std::size_t> offsets_;
   IsolatedRunRequest request_;
@@ -97,17 +106,17 @@ class IsolatedKernel final : public tensor::Runnable {
 class IsolatedBackend final : public tensor::Backend {
  public:
   explicit IsolatedBackend(const CompileService::Options& options)
-      : threads_(options.threads), service_(std::make_shared<CompileService>(options)) {}
+      : threads_(options.threads), service_(std::make_shared<OwnService>([options] {
+          return std::make_unique<RunService>(options);
+        })) {}
   std::string name() const override { return "isolated"; }
   std::shared_ptr<tensor::Runnable> Compile(const looptree::LoopTree& tree) override {
-    const std::lock_guard lock(*mutex_);
-    return std::make_shared<IsolatedKernel>(service_, mutex_, tree, threads_);
+    return std::make_shared<IsolatedKernel>(service_, tree, threads_);
   }
 
  private:
   const std::uint32_t threads_;
-  const std::shared_ptr<CompileService> service_;
-  const std::shared_ptr<std::mutex> mutex_ = std::make_shared<std::mutex>();
+  const std::shared_ptr<OwnService> service_;
 };
 
 class CpuBackend final : public tensor::Backend {

@@ -56,7 +56,10 @@ class CalledScorer : public client::Scorer {
   std::vector<double> Score(std::span<const Candidate> candidates) override {
     std::vector<Names> actions;
     for (const Candidate& one : candidates) actions.push_back(NamesOf(one));
-    auto scores = nb::cast<std::vector<double>>(function_(actions));
+    std::vector<double> scores;
+    if (!nb::try_cast(function_(actions), scores)) {
+      throw nb::type_error("a scorer must return a list of numbers");
+    }
     if (scores.size() != actions.size()) {
       throw nb::value_error("a scorer must return one number for each schedule");
     }
@@ -89,9 +92,11 @@ class CalledStrategy : public client::Strategy {
   std::vector<Candidate> Propose(std::size_t most) override {
     const nb::object results = std::exchange(news_, nb::list());
     std::vector<Candidate> proposed;
-    for (const Names& names : nb::cast<std::vector<Names>>(function_(most, results))) {
-      proposed.push_back(CandidateOf(*space_, names));
+    std::vector<Names> lists;
+    if (!nb::try_cast(function_(most, results), lists)) {
+      throw nb::type_error("a strategy must return lists of actions, each a list of names");
     }
+    for (const Names& names : lists) proposed.push_back(CandidateOf(*space_, names));
     return proposed;
   }
   void Tell(std::span<const Evaluated> results) override {
@@ -149,7 +154,9 @@ void MakeSearcher(Searcher* place, std::string benchmark, std::string ir,
       Must(client::OpenSearchSpace(SourceOf(std::move(benchmark), std::move(ir))));
   std::unique_ptr<client::Strategy> made;
   if (nb::isinstance<nb::str>(strategy)) {
-    const client::StrategyInfo* found = Must(client::FindStrategy(nb::cast<std::string>(strategy)));
+    std::string name = nb::cast<std::string>(strategy);
+    if (name == client::kAuto && !scorer.is_none()) name = client::kAutoWithScorer;
+    const client::StrategyInfo* found = Must(client::FindStrategy(name));
     if (found->is_for_loops_only && client::IsProgram(space->source())) {
       throw nb::value_error(fmt::format("strategy '{}' is for loops", found->name).c_str());
     }

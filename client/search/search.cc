@@ -1,5 +1,7 @@
 #include "client/search/search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -119,8 +121,13 @@ std::optional<double> Search::Read(const Asked& asked, const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   if (IsInconclusive(evaluation) && asked.tries < kMostTries) return std::nullopt;
   const double cost = FigureOf(evaluation);
-  if (cost == kNoFigure || !evaluation.conditions) return kNoFigure;
   Lane& lane = lanes_[asked.lane];
+  if (cost == kNoFigure || !evaluation.conditions) {
+    lane.failure = evaluation.ok() ? "grade D"
+                                   : fmt::format("{}: {}", InfoOf(evaluation.failure().code).name,
+                                                 evaluation.failure().message);
+    return kNoFigure;
+  }
   if (const auto* observed = std::get_if<Observed>(&evaluation.verdict)) {
     lane.instructions_oz = std::get<double>(observed->values.at(kInstructionsOz));
     return cost;  // exact, and the same everywhere

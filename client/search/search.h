@@ -47,6 +47,7 @@ class Search {
     std::string hardware_class;             // of the first figure; figures of others are not used
     std::uint64_t other_hardware = 0;       // figures not used
     std::optional<double> instructions_oz;  // of a program after -Oz
+    std::string failure;                    // what the last outcome without a figure said
     std::uint64_t under_way = 0;
     bool is_exhausted = false;
   };

@@ -18,7 +18,9 @@ struct StrategyInfo {
   bool is_for_loops_only = false;  // it looks at the loops, so it cannot search over passes
 };
 
-inline constexpr std::string_view kAuto = "auto";  // the strategy that docs/SEARCH.md recommends
+// What docs/SEARCH.md recommends, without a scorer and with one.
+inline constexpr std::string_view kAuto = "auto";
+inline constexpr std::string_view kAutoWithScorer = "genetic";
 std::span<const StrategyInfo> Strategies();
 // kInvalid, with the nearest name. kAuto is a name, too.
 Result<const StrategyInfo*> FindStrategy(std::string_view name);

@@ -1,5 +1,7 @@
 #include "common/base/memory_limit.h"
 
+#include <sys/sysinfo.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -14,7 +16,10 @@ std::uint64_t ReadHostBytes(const std::filesystem::path& file) {
   std::string key;
   std::uint64_t kibibytes = 0;
   stream >> key >> kibibytes;  // "MemTotal:  24689884 kB" comes first
-  return key == "MemTotal:" ? kibibytes * 1024 : 0;
+  if (key == "MemTotal:") return kibibytes * 1024;
+  // A service may see the processes in /proc alone (systemd's ProcSubset=pid).
+  struct sysinfo info{};
+  return ::sysinfo(&info) == 0 ? std::uint64_t{info.totalram} * info.mem_unit : 0;
 }
 
 // The limit in the file; 0: none ("max", or there is no such file).

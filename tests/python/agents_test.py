@@ -12,10 +12,11 @@ from gymnasium.vector import AutoresetMode
 from learning_packages import learning_package
 
 from loopfleet import models
+from loopfleet.envs import LoopTuneEnv
 from loopfleet.models import BadModelFile, ModelError
 from loopfleet.models.mlp import forward, legal_best
 from loopfleet.models.replay import Replay, Transitions
-from loopfleet.models.training import Returns, squash
+from loopfleet.models.training import Returns, random_policy, squash
 
 ACTIONS = ["left", "right", "never"]
 
@@ -53,6 +54,8 @@ def test_environments_that_reset_in_another_step_are_refused(name, mode):
     learning_package("torch")
     envs = Corridor()
     envs.metadata = {"autoreset_mode": mode}
+    with pytest.raises(ModelError, match="not on LoopTuneEnv: make one with WalkVectorEnv"):
+        getattr(models, name).for_envs(LoopTuneEnv(reward_space=None))
     agent = getattr(models, name).for_envs(envs)
     with pytest.raises(ModelError, match=f"not {AutoresetMode(mode).value}: .*SAME_STEP"):
         agent.train(envs, 100)
@@ -89,6 +92,22 @@ def test_an_agent_learns_what_earns_and_is_kept_in_a_file(name, steps, tmp_path)
     np.savez(tmp_path / "bad.npz", **arrays)
     with pytest.raises(BadModelFile, match="damaged"):
         type(agent).load(tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize("name", ["DQN", "PPO"])
+def test_a_mask_that_allows_nothing_is_refused(name):
+    learning_package("torch")
+    envs = Corridor()
+    agent = getattr(models, name).for_envs(envs)
+    masks = np.array([[1, 1, 0], [0, 0, 0]])
+    for use in (lambda: agent.act(np.zeros((2, 2), np.float32), masks),
+                lambda: agent.policy()(np.zeros(2, np.float32), masks[1], np.random.default_rng(0)),
+                lambda: random_policy(np.zeros(2, np.float32), masks[1], np.random.default_rng(0))):
+        with pytest.raises(ModelError, match="no action is legal"):
+            use()
+    envs.mask = lambda: np.zeros((envs.num_envs, 3), np.int8)
+    with pytest.raises(ModelError, match="no action is legal in row 0"):
+        agent.train(envs, 100)
 
 
 def test_actors_compute_the_values_of_the_learner():
@@ -159,10 +178,15 @@ def test_a_failed_actor_ends_the_training_with_what_it_said(client):
     wrong = models.ActorOptions(["benchmark://mm-v0/mm32_32_32", "benchmark://mm-v9/mm32_32_32"], envs=8)
     with pytest.raises(models.ActorFailed, match="mm-v9"):
         models.train_distributed(wrong, 10_000, actors=2, address=client.address)
+    stuck = models.ActorOptions(["benchmark://mm-v0/mm8_8_8"], action_space=["split_16"])
+    with pytest.raises(models.ActorFailed, match="no action is legal"):
+        models.train_distributed(stuck, 10_000, actors=1, address=client.address)
     assert not multiprocessing.active_children() and not actor_processes()
+    with pytest.raises(ModelError, match="need a list of benchmarks"):
+        models.train_distributed(models.ActorOptions("benchmark://mm-v0/mm32_32_32"), 10)
     with pytest.raises(ModelError, match="at least 1, not 0"):
         models.train_distributed(wrong, 10, actors=0)
-    with pytest.raises(ModelError, match="need benchmarks"):
+    with pytest.raises(ModelError, match="need a list of benchmarks"):
         models.train_distributed(models.ActorOptions([]), 10)
     with pytest.raises(ModelError, match="the agent sees 5 numbers"):
         models.train_distributed(wrong, 10, agent=models.DQN(5, ACTIONS))

@@ -113,6 +113,14 @@ def test_futures_and_tickets(client):
     assert got[tickets[10]].status == "INVALID_ACTION"
 
 
+def test_one_job_is_not_taken_for_many():
+    client = loopfleet.Client("ipc:///nonexistent")
+    for one in (MM, {"benchmark": MM}, loopfleet.job(MM)):
+        for use in (client.evaluate_many, client.as_completed, client.submit_jobs, client.send):
+            with pytest.raises(TypeError, match="jobs are a list, not one job"):
+                use(one)
+
+
 class Given:
     """Replaces a client's submit_jobs(); the test sets the outcomes."""
 
@@ -144,8 +152,9 @@ def test_recv_loses_nothing_when_a_job_has_no_outcome_or_time_is_over():
     assert caught.value.ticket == tickets[3] and error.ticket is None
     given.futures[2].set_result("C")
     assert sorted(client.recv(2)) == [(tickets[0], "A"), (tickets[2], "C")]
-    with pytest.raises(ValueError):
-        client.recv(1)
+    for wrong in (1, -1):
+        with pytest.raises(ValueError):
+            client.recv(wrong)
 
 
 def test_two_threads_do_not_wait_for_one_outcome():

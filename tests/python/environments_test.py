@@ -36,6 +36,24 @@ def test_make_gives_the_environment_itself(name):
     assert env.action_space.sample(mask=env.observation and env.walk.mask()) in env.action_space
 
 
+def test_an_episode_ends_where_nothing_is_legal_any_more():
+    env = LoopTuneEnv(MM, reward_space=None, action_space=["split_16"])
+    _, info = env.reset()
+    assert info["action_mask"].tolist() == [1]
+    _, _, terminated, truncated, info = env.step(0)  # 32 becomes 2 x 16
+    assert (terminated, truncated, info["action_mask"].tolist()) == (True, False, [0])
+
+
+def test_arguments_that_no_step_could_use_are_refused_at_once():
+    for wrong, error, said in (({"threads": 0}, ValueError, "'threads' is 0; from 1 to 1024"),
+                               ({"precision": -1.0}, ValueError, "'precision' is -1"),
+                               ({"episode_steps": 0}, ValueError, "episode_steps must be at least 1, not 0"),
+                               ({"max_loops": 0}, ValueError, "max_loops must be at least 1, not 0"),
+                               ({"client": "tcp://127.0.0.1:5570"}, TypeError, "an address is address=")):
+        with pytest.raises(error, match=said):
+            LoopTuneEnv(MM, **wrong)
+
+
 class NoNetwork:
     def submit_job(self, job):
         raise AssertionError("a step without a reward space touched the network")

@@ -285,7 +285,7 @@ def test_what_is_wrong_is_said(server, tmp_path, capsys, monkeypatch):
     assert "has no outcomes of loopfleet" in refused(server.url.replace("/postgres", "/empty").replace("://empty@", "://postgres@"))
     assert "secret" not in refused("postgresql://me:secret@127.0.0.1:1/x")
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    assert "pip install 'loopfleet[postgres]'" in refused(server.url)
+    assert "pip install '.[postgres]'" in refused(server.url)
 
 
 def test_the_position_is_readable(cluster, outcomes, tmp_path):

@@ -39,6 +39,29 @@ def test_its_ppo_trains_on_many_at_once(ppo, env_class, options, client):
     assert episodes and all(1 <= each["l"] <= 20 and abs(each["r"]) < 100 for each in episodes)
 
 
+def test_its_options_are_those_of_the_next_reset():
+    learning_package("stable_baselines3")
+    from loopfleet.sb3 import Sb3VecEnv
+    envs = Sb3VecEnv(2, env_class=LoopTuneEnv, benchmark=MM, reward_space=None)
+    plain = envs.reset()
+    assert [info["action_mask"].tolist() for info in envs.reset_infos] == [
+        mask.tolist() for mask in envs.env_method("action_masks")]
+    large, elsewhere = "benchmark://mm-v0/mm64_64_64", {"start_cursor": 1}
+    envs.set_options({"benchmark": large})
+    both = envs.reset()
+    assert (both[0] == both[1]).all() and (both != plain).any()
+    envs.set_options([{"benchmark": MM}, elsewhere])
+    mixed = envs.reset()
+    assert (mixed[0] == plain[0]).all() and (mixed[1] != both[1]).any()
+    assert (envs.reset() == mixed).all()  # they stay, as those of an environment do, and are not given again
+    envs.set_options({"benchmrk": large})
+    with pytest.raises(LookupError, match="nearest: benchmark"):
+        envs.reset()
+    envs.set_options([elsewhere])
+    with pytest.raises(ValueError, match="1 start_cursor for 2 environments"):
+        envs.reset()
+
+
 def test_its_ppo_takes_the_name_of_an_environment(ppo, cluster):
     model = ppo("MlpPolicy", "loopfleet/LoopTune-v0", n_steps=16, batch_size=16, n_epochs=1, seed=1, device="cpu")
     model.learn(16)

@@ -102,6 +102,8 @@ def test_a_forked_process_leaves_it_alone():
 
 
 def test_a_cluster_that_cannot_start_says_why(tmp_path):
+    with pytest.raises(ValueError, match="workers must be at least 0, not -1"):
+        loopfleet.LocalCluster(-1).start()
     with pytest.raises(loopfleet.ClusterError, match="no/such/folder"):
         loopfleet.LocalCluster(database="/no/such/folder/x.db").start()
     with pytest.raises(loopfleet.ClusterError, match="there is no program"):

@@ -76,6 +76,19 @@ def test_a_watcher_is_told_of_each_batch_and_may_end_the_search(client):
     assert seen[-1].flop_count == found.flop_count > 0 and 0 < seen[0].seconds <= seen[-1].seconds
 
 
+def test_a_watcher_that_says_nothing_ends_nothing(client):
+    seen = []
+    found = loopfleet.search(BENCHMARK, evaluations=9, in_flight=4, client=client, confirm=False, watch=seen.append)
+    assert found.evaluations == 9 and len(seen) == 3
+
+
+def test_a_search_without_any_figure_says_why(client):
+    for benchmark in (BENCHMARK, PROGRAM):
+        found = loopfleet.search(benchmark, evaluations=1, client=client, labels=["nobody"], deadline_s=0.2)
+        assert found.failure.startswith("EXPIRED: ") and found.without_figure == 1, found
+    assert loopfleet.search(BENCHMARK, evaluations=1, client=client).failure is None
+
+
 def simulate(searcher, figure, evaluations):
     """Without a fleet: what was asked for, in order."""
     asked = []
@@ -117,11 +130,22 @@ def test_a_search_over_passes_leaves_few_instructions(client):
     assert found.curve[-1][2] == found.instructions and found.curve[0][2] == found.start_instructions
     outcome = client.evaluate_many([{"benchmark": PROGRAM, "passes": found.passes, "observe": ["IrInstructionCount"]}]).outcomes[0]
     assert outcome.observed["IrInstructionCount"] == found.instructions
-    started = loopfleet.search(PROGRAM, "random", evaluations=5, start=[found.passes], client=client)
+    started = loopfleet.search(PROGRAM, "random", evaluations=5, start=[",".join(found.passes)], client=client)
     assert started.instructions <= found.instructions
 
 
-@pytest.mark.parametrize("strategy", ["beam", "genetic", "mcts"])
+def test_auto_is_what_the_records_say():
+    def trace(strategy, scorer=None):
+        return simulate(_core.Searcher(BENCHMARK, strategy=strategy, seed=5, scorer=scorer), lambda actions: 100 + len(actions), 80)
+
+    def score(many):
+        return [len(actions) for actions in many]
+
+    assert trace("auto") == trace("hill_climbing") != trace("genetic")
+    assert trace("auto", score) == trace("genetic", score)
+
+
+@pytest.mark.parametrize("strategy", ["beam", "genetic", "hill_climbing", "mcts"])
 def test_searches_over_passes_repeat_and_know_no_tree(strategy):
     def trace():
         searcher = _core.Searcher(PROGRAM, strategy=strategy, seed=5)
@@ -155,6 +179,18 @@ def test_bad_arguments_name_what_is_valid(client):
         loopfleet.search(BENCHMARK, "genetics", seconds=1, client=client)
     with pytest.raises(ValueError, match="either seconds or evaluations"):
         loopfleet.search(BENCHMARK, client=client)
+    with pytest.raises(ValueError, match="evaluations must be at least 1, not 0"):
+        loopfleet.search(BENCHMARK, evaluations=0, client=client)
+    with pytest.raises(ValueError, match="seconds must be more than 0, not -1"):
+        loopfleet.search(BENCHMARK, seconds=-1, client=client)
+    for wrong in (None, ["down"], [3]):
+        with pytest.raises(TypeError, match="must return lists of actions"):
+            simulate(_core.Searcher(BENCHMARK, strategy=lambda most, results: wrong), lambda _: 1.0, 20)
+    with pytest.raises(TypeError, match="must return a list of numbers"):
+        simulate(_core.Searcher(BENCHMARK, strategy="random", scorer=lambda many: ["a"] * len(many)), lambda _: 1.0, 20)
+    for benchmark in (BENCHMARK, PROGRAM):
+        with pytest.raises(loopfleet.JobError, match="nearest: threads"):
+            loopfleet.search(benchmark, seconds=60, client=client, thread=2)
     with pytest.raises(ValueError, match="mm-v0"):
         loopfleet.search("benchmark://mm-v9/mm8_8_8", seconds=1, client=client)
     with pytest.raises(ValueError, match="one number for each"):

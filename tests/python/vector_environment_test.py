@@ -10,7 +10,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import loopfleet
-from loopfleet.envs import LoopToolEnv, LoopTuneEnv, WalkVectorEnv
+from loopfleet.envs import LlvmEnv, LoopToolEnv, LoopTuneEnv, WalkVectorEnv
 
 MM = "benchmark://mm-v0/mm32_32_32"
 
@@ -60,6 +60,11 @@ class Prompt(Held):
 @pytest.fixture(scope="module")
 def good(client):
     return client.evaluate(MM)
+
+
+def test_other_environments_are_refused():
+    with pytest.raises(TypeError, match="not LlvmEnv; gym.make_vec makes"):
+        WalkVectorEnv(2, env_class=LlvmEnv)
 
 
 def test_make_vec_gives_it():
@@ -221,6 +226,31 @@ def test_a_reset_without_a_seed_goes_on_with_the_random_numbers_there_were():
     drawn(envs, seed=5)
     envs.async_reset()
     assert [str(start.benchmark) for start in envs._starts] == expected[1]
+
+
+def test_each_environment_may_have_start_options_of_its_own():
+    envs = WalkVectorEnv(3, env_class=LoopTuneEnv, benchmark=MM, reward_space=None)
+    envs.reset(options={"benchmark": [SIZES[0], None, SIZES[1]], "merge_all_first": [True, False, None],
+                        "start_cursor": [None, 2, 1]})
+    assert [(str(start.benchmark), start.merge_all_first, start.start_cursor) for start in envs._starts] == [
+        (SIZES[0], True, 0), (MM, False, 2), (SIZES[1], False, 1)]
+    with pytest.raises(ValueError, match="2 start_cursors for 3 environments"):
+        envs.reset(options={"start_cursor": [1, 2]})
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_an_episode_ends_where_nothing_is_legal_any_more(mode):
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, reward_space=None, action_space=["split_16"], autoreset_mode=mode)
+    # 32 becomes 2 x 16, of which nothing more can be split off; 512 becomes 32 x 16.
+    _, info = envs.reset(options={"benchmark": [MM, "benchmark://mm-v0/mm512_16_16"]})
+    assert info["action_mask"].tolist() == [[1], [1]]
+    _, _, terminated, truncated, info = envs.step(np.zeros(2, np.int64))
+    assert terminated.tolist() == [True, False] and not truncated.any()
+    assert info["action_mask"].tolist() == [[mode == AutoresetMode.SAME_STEP], [1]]
+    envs.async_reset()
+    envs.recv()
+    envs.send(np.zeros(2, np.int64))
+    assert envs.recv()[2].tolist() == [True, False]
 
 
 def test_a_wrong_number_of_actions_or_of_a_mask_changes_nothing(good):

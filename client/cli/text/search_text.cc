@@ -104,6 +104,10 @@ std::string PassCommand(const std::string& benchmark, const Candidate& candidate
                                                 fmt::join(candidate.passes, ","));
 }
 
+std::string NoFigureText(const Search::Lane& lane) {
+  return fmt::format("none has a figure{}{}\n", lane.failure.empty() ? "" : ": ", lane.failure);
+}
+
 std::string PassSearchText(const SearchReport& report) {
   const Exploration& exploration = report.lane.exploration;
   const std::string benchmark = SourceText(exploration.space().source());
@@ -113,7 +117,7 @@ std::string PassSearchText(const SearchReport& report) {
                   report.strategy, report.seed, exploration.without_figure(),
                   report.lane.is_exhausted ? "; nothing is left to try" : "");
   const auto& best = exploration.best();
-  if (!best) return text + "none has a figure\n";
+  if (!best) return text + NoFigureText(report.lane);
   text += fmt::format("best: {} after {}", InstructionsText(best->cost),
                       Counted(best->candidate.passes.size(), "pass", "passes"));
   if (const auto start = exploration.start_cost())
@@ -172,7 +176,7 @@ std::string SearchText(const SearchReport& report) {
                         lane.hardware_class);
   }
   const std::optional<Best> best = BestOf(report);
-  if (!best) return text + "none has a figure\n";
+  if (!best) return text + NoFigureText(lane);
   text += looptree::TreeText(best->candidate.tree, {});
   const Figure& figure = best->figure;
   text += fmt::format("best: {:.4g} GFLOP/s, {} a run{}\n", Gflops(lane, figure.ns()),

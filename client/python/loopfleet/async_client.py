@@ -11,9 +11,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, S
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ._core import LoopTree, Outcome, counted
+from ._core import LoopTree, Outcome
 from .best_schedule import BestSchedule
-from .client import Client
+from .client import Client, need_on_the_way
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import DeadlineExceeded, of_ticket
 from .jobs import Actions, JobFields, JobLike, make_jobs
@@ -131,8 +131,7 @@ class AsyncClient:
         """Returns (ticket, outcome) of at least ``min_n`` jobs, and of all others that have
         arrived. Nothing is lost if recv() is cancelled, times out, or raises the error of one job
         (named by its ``ticket``)."""
-        if min_n > self._expected:
-            raise ValueError(f"{counted(min_n, 'outcome', 'outcomes')} wanted, but only {counted(self._expected, 'job is', 'jobs are')} on the way")
+        need_on_the_way(min_n, self._expected)
         self._expected -= min_n
         taking = _Taking(min_n)
         try:

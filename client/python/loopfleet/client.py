@@ -22,7 +22,7 @@ from .bitcode import read_bitcode, uri_of
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused, of_ticket
 from .io_thread import IoThread
-from .jobs import Actions, JobFields, JobLike, job, make_jobs
+from .jobs import Actions, JobFields, JobLike, job, jobs_of, make_jobs
 from .profile import Level, Profile, profile_job
 from .results import ResultBatch
 from .session import Limits
@@ -79,9 +79,10 @@ class Client:
         rows carry the reason.
 
         ``on_outcome(place, outcome)`` is called in the caller's thread as each finishes.
+        TypeError: ``jobs`` is one job.
         """
         outcomes: dict[int, Outcome] = {}
-        for place, outcome in self._stream(list(jobs), timeout):
+        for place, outcome in self._stream(jobs_of(jobs), timeout):
             outcomes[place] = outcome
             if on_outcome is not None:
                 on_outcome(place, outcome)
@@ -91,7 +92,7 @@ class Client:
                      ) -> Iterator[tuple[int, Outcome]]:
         """Yields (index in ``jobs``, outcome) as each finishes. Leaving the loop early cancels the
         rest."""
-        return self._stream(list(jobs), timeout)
+        return self._stream(jobs_of(jobs), timeout)
 
     def confirm(self, jobs: Iterable[JobLike], results: Sequence[Outcome], *, most: int = 5, repeats: int = REPEATS,
                 timeout: float | None = None) -> Confirmation:
@@ -152,8 +153,7 @@ class Client:
         If a job has no outcome (the coordinator is unreachable), its error is raised with its
         ``ticket``; another call returns the others. Nothing is lost on a timeout."""
         with self._lock:
-            if min_n > self._expected:
-                raise ValueError(f"{counted(min_n, 'outcome', 'outcomes')} wanted, but only {counted(self._expected, 'job is', 'jobs are')} on the way")
+            need_on_the_way(min_n, self._expected)
             self._expected -= min_n
         promised = min_n  # reserved for this call; other threads wait for others
         deadline = self._deadline(timeout)
@@ -369,6 +369,14 @@ class Client:
                 pass
 
         return cancel
+
+
+def need_on_the_way(min_n: int, expected: int) -> None:
+    """ValueError: recv(min_n) would wait for jobs that were never sent."""
+    if min_n < 0:
+        raise ValueError(f"min_n must be at least 0, not {min_n}")
+    if min_n > expected:
+        raise ValueError(f"{counted(min_n, 'outcome', 'outcomes')} wanted, but only {counted(expected, 'job is', 'jobs are')} on the way")
 
 
 def _left(deadline: float | None) -> float | None:

@@ -25,6 +25,11 @@ def of_ticket(ticket: int, error: BaseException) -> LoopfleetError:
     return named
 
 
+def installing(extra: str) -> str:
+    """The command that installs an extra; no package index has loopfleet."""
+    return f"pip install '.[{extra}]' in loopfleet's repository, or 'FILE.whl[{extra}]' with its wheel"
+
+
 class CoordinatorUnavailable(LoopfleetError, ConnectionError):
     """The coordinator was silent for longer than the limit."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from .errors import LoopfleetError
+from .errors import LoopfleetError, installing
 from .rows import FIELDS, Row
 
 # Columns, in rows of a followed export also whose and in which part they are.
@@ -56,8 +56,8 @@ class Parquet:
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ImportError:
-            raise LoopfleetError("writing Parquet needs the Python package 'pyarrow': pip install 'loopfleet[dataset]', "
-                                 "or --format jsonl") from None
+            raise LoopfleetError(f"writing Parquet needs the Python package 'pyarrow': {installing('dataset')}; or "
+                                 "--format jsonl") from None
         self._pa = pa
         self._schema = arrow_schema(columns)
         self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")

@@ -45,7 +45,7 @@ JobLike = Union[Job, str, tuple, Mapping[str, Any]]
 Actions = Union[str, Iterable[str]]
 
 
-def _names(actions: Actions) -> list[str]:
+def names_of(actions: Actions) -> list[str]:
     if isinstance(actions, str):
         return actions.replace(",", " ").split()
     return list(actions)
@@ -63,7 +63,7 @@ def job(benchmark: str | None = None, actions: Actions = (), **fields: Unpack[Jo
 
     Raises JobError, which states the invalid field or action and the nearest valid one.
     """
-    names = _names(actions)
+    names = names_of(actions)
     if benchmark is not None:
         benchmark = full_uri(benchmark)
     if not fields and isinstance(benchmark, str):
@@ -84,12 +84,19 @@ def make_job(given: JobLike) -> Job:
     raise TypeError(f"a job is a Job, a URI, (URI, actions) or a dict, not {type(given).__name__}")
 
 
+def jobs_of(given: Iterable[JobLike]) -> list[JobLike]:
+    """TypeError: it is one job, of which a text's letters or a dict's keys would be taken for jobs."""
+    if isinstance(given, (Job, str, Mapping)):
+        raise TypeError(f"jobs are a list, not one job: [{given!r:.80}]")
+    return list(given)
+
+
 def make_jobs(given: Iterable[JobLike]) -> tuple[list[Job], list[int], list[tuple[int, Outcome]]]:
     """(jobs that can be sent, their indices in ``given``, (index, outcome) of the others)."""
     jobs: list[Job] = []
     places: list[int] = []
     failed: list[tuple[int, Outcome]] = []
-    for place, item in enumerate(given):
+    for place, item in enumerate(jobs_of(given)):
         try:
             made = make_job(item)
         except JobError as error:

@@ -74,6 +74,8 @@ class LocalCluster:
         """Starts the cluster without `with`; call stop() afterwards."""
         if self._process is not None:
             raise ClusterError("this cluster runs already")
+        if self.workers < 0:
+            raise ValueError(f"workers must be at least 0, not {self.workers}")
         arguments = [find_program(self._programs), "local", "--json", "--workers", str(self.workers),
                      "--parent", str(os.getpid())]
         if self.database is not None:

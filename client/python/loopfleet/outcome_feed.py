@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from .errors import LoopfleetError
+from .errors import LoopfleetError, installing
 from .rows import OutcomeFile, Row, finished_row, is_timed
 
 
@@ -101,8 +101,8 @@ class PostgresFeed:
         try:
             import psycopg
         except ImportError:
-            raise LoopfleetError("reading PostgreSQL needs the Python package 'psycopg': pip install 'loopfleet[postgres]' "
-                                 "or 'psycopg[binary]', or Debian's python3-psycopg") from None
+            raise LoopfleetError(f"reading PostgreSQL needs the Python package 'psycopg': {installing('postgres')}; or "
+                                 "Debian's python3-psycopg") from None
         self._psycopg = psycopg
         try:
             self._connection = psycopg.connect(address, autocommit=True, row_factory=psycopg.rows.dict_row,

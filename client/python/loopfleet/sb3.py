@@ -26,9 +26,13 @@ class Sb3VecEnv(VecEnv):
         super().__init__(num_envs, self._envs.single_observation_space, self._envs.single_action_space)
 
     def reset(self) -> np.ndarray:
+        """``set_options`` before it: the options of WalkVectorEnv.reset, for this reset."""
         seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
-        observations, _ = self._envs.reset(seed=seeds)
+        options = {name: [one.get(name) for one in self._options] for each in self._options for name in each}
+        observations, info = self._envs.reset(seed=seeds, options=options)
         self._reset_seeds()
+        self._reset_options()
+        self.reset_infos = [{"action_mask": mask} for mask in info["action_mask"]]
         self._returns[:], self._lengths[:] = 0, 0
         return observations
 
@@ -46,6 +50,7 @@ class Sb3VecEnv(VecEnv):
                                    "TimeLimit.truncated": bool(truncated[row] and not terminated[row])}
             if over[row]:
                 one["terminal_observation"] = info["final_obs"][row]
+                self.reset_infos[row] = {"action_mask": info["action_mask"][row]}
                 one["episode"] = {"r": float(self._returns[row]), "l": int(self._lengths[row]),
                                   "t": round(time.monotonic() - self._since, 6)}
             if "error_type" in info and info["error_type"][row] is not None:

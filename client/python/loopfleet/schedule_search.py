@@ -13,7 +13,7 @@ from . import _core
 from ._core import Outcome, full_uri
 from .client import Client
 from .confirmation import REPEATS
-from .jobs import make_job
+from .jobs import make_job, names_of
 
 _TRIES = 3  # of a schedule whose outcome says nothing about it
 _CONFIRMED = 3  # kernels, of which the quickest by its new figures is the best
@@ -59,8 +59,8 @@ class Progress:
     flop_count: int              # 0: not known yet
 
 
-# Called after each batch of figures; False ends the search.
-Watch = Callable[[Progress], bool]
+# Called after each batch of figures; False ends the search, None does not.
+Watch = Callable[[Progress], Union[bool, None]]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ class SearchResult:
     seconds: float
     curve: list[CurvePoint]
     loop_tree: str | None
+    failure: str | None = None   # where nothing has a figure: what the last outcome said
 
     @property
     def gflops(self) -> float | None:
@@ -105,6 +106,7 @@ class PassSearchResult:
     without_figure: int
     seconds: float
     curve: list[tuple[int, float, float]]  # evaluations, seconds, instructions at each improvement
+    failure: str | None = None        # where nothing has a figure: what the last outcome said
 
     @property
     def oz_ratio(self) -> float | None:
@@ -128,13 +130,17 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
     of every job, such as ``threads`` or ``labels``. A schedule ``cut_factor`` times slower than the
     best so far is cut; 0: none is. Figures of other hardware classes than the first one's are not
     used. At the end the three quickest kernels and the untuned schedule are measured three times more, in turns; the
-    medians say which is the best, unless ``confirm`` is False. ``watch(progress)`` is called after each ``in_flight`` schedules; False ends the search.
-    ValueError: a bad argument, with the nearest valid one.
+    medians say which is the best, unless ``confirm`` is False. ``watch(progress)`` is called after each ``in_flight``
+    schedules; False ends the search. ValueError: a bad argument or field, with the nearest valid one.
     """
     if (seconds is None) == (evaluations is None):
         raise ValueError("give either seconds or evaluations, and not both: one of them ends the search")
     if in_flight < 1:
         raise ValueError(f"in_flight must be at least 1, not {in_flight}")
+    if evaluations is not None and evaluations < 1:
+        raise ValueError(f"evaluations must be at least 1, not {evaluations}")
+    if seconds is not None and seconds <= 0:
+        raise ValueError(f"seconds must be more than 0, not {seconds}")
     if benchmark is not None:
         benchmark = full_uri(benchmark)
     begun = time.monotonic()  # what models take counts, too
@@ -142,7 +148,7 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
         scorer = scorer.scorer_for(benchmark, ir)
     if hasattr(start, "start_for"):
         start = start.start_for(benchmark, ir)
-    searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer, [list(actions) for actions in start])
+    searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer, [names_of(actions) for actions in start])
     given = {"benchmark": benchmark} if benchmark is not None else {"ir": ir}
     is_program = benchmark is not None and _core.kind_of(benchmark) == "passes"
     kind = _PassRun if is_program else _Run
@@ -167,12 +173,15 @@ class _Run:
         self._hardware: str | None = None
         self._flop_count = 0
         self._kernels: dict[str, tuple[float, Actions]] = {}  # by machine code: its quickest figure
+        self._failure: str | None = None
 
     def result(self, client: Client, confirm: bool) -> SearchResult:
         self._client = client
+        make_job(self._jobs([(0, [])])[0])
         while batch := self._ask():
             self._measure(batch)
-            if self._watch is not None and not self._watch(self._progress()):
+            go_on = None if self._watch is None else self._watch(self._progress())
+            if go_on is not None and not go_on:
                 break
         took = time.monotonic() - self._start
         found = self._searcher
@@ -186,7 +195,7 @@ class _Run:
                 tree = str(make_job({**self._fields, "actions": actions}).tree)
         return SearchResult(self._fields.get("benchmark") or self._fields["ir"], actions, best_ns, confirmed_ns, untuned_ns,
                             self._flop_count, found.evaluations, found.without_figure, took,
-                            [CurvePoint(*point) for point in found.curve], tree)
+                            [CurvePoint(*point) for point in found.curve], tree, self._failure if best_ns is None else None)
 
     def _progress(self) -> Progress:
         found = self._searcher
@@ -202,23 +211,14 @@ class _Run:
         return self._searcher.ask(most) if most > 0 else []
 
     def _measure(self, batch: list[tuple[int, Actions]]) -> None:
-        numbers, actions, figures = [], [], []
-        for tries in range(_TRIES):
-            again = []
-            for asked, outcome in zip(batch, self._client.evaluate_many(self._jobs(batch))):
-                if _is_inconclusive(outcome) and tries + 1 < _TRIES:
-                    again.append(asked)
-                    continue
-                numbers.append(asked[0])
-                actions.append(asked[1])
-                figure = self._figure(outcome)
-                figures.append(figure)
-                if figure is not None:
-                    found = (figure, asked[1])
-                    self._kernels[outcome.code_hash] = min(found, self._kernels.get(outcome.code_hash, found))
-            batch = again
-            if not batch:
-                break
+        numbers, actions = [number for number, _ in batch], [each for _, each in batch]
+        figures = []
+        for each, outcome in zip(actions, conclusive_outcomes(self._client, self._jobs(batch))):
+            figure = self._figure(outcome)
+            figures.append(figure)
+            if figure is not None:
+                found = (figure, each)
+                self._kernels[outcome.code_hash] = min(found, self._kernels.get(outcome.code_hash, found))
         self._searcher.tell(numbers, figures, time.monotonic() - self._start)
         if self._learn is not None:
             self._learn(actions, figures)
@@ -231,6 +231,7 @@ class _Run:
 
     def _figure(self, outcome: Outcome) -> float | None:
         if not outcome.ok or outcome.grade == "D":
+            self._failure = "grade D" if outcome.ok else f"{outcome.status}: {outcome.message}"
             return None
         if self._hardware is None:
             self._hardware, self._flop_count = outcome.hardware_class, outcome.flop_count
@@ -257,7 +258,7 @@ class _PassRun(_Run):
         found = super().result(client, False)
         return PassSearchResult(found.benchmark, found.actions, found.best_ns, found.untuned_ns, self._oz_instructions,
                                 found.evaluations, found.without_figure, found.seconds,
-                                [(point.evaluations, point.seconds, point.best_ns) for point in found.curve])
+                                [(point.evaluations, point.seconds, point.best_ns) for point in found.curve], found.failure)
 
     def _jobs(self, batch: list[tuple[int, Actions]]) -> list[dict[str, Any]]:
         return [{**self._fields, "passes": passes, "observe": ["IrInstructionCount", "IrInstructionCountOz"]}
@@ -265,9 +266,23 @@ class _PassRun(_Run):
 
     def _figure(self, outcome: Outcome) -> float | None:
         if not outcome.ok:
+            self._failure = f"{outcome.status}: {outcome.message}"
             return None
         self._oz_instructions = outcome.observed["IrInstructionCountOz"]
         return outcome.observed["IrInstructionCount"]
+
+
+def conclusive_outcomes(client: Client, jobs: Sequence[dict[str, Any]]) -> list[Outcome]:
+    """In the order of the jobs. What says nothing about a schedule (grade D, a failure that may pass) is asked for again,
+    three times at most; then it is given as it is."""
+    outcomes = list(client.evaluate_many(jobs))
+    for _ in range(_TRIES - 1):
+        again = [place for place, outcome in enumerate(outcomes) if _is_inconclusive(outcome)]
+        if not again:
+            break
+        for place, outcome in zip(again, client.evaluate_many([jobs[place] for place in again])):
+            outcomes[place] = outcome
+    return outcomes
 
 
 def _is_inconclusive(outcome: Outcome) -> bool:

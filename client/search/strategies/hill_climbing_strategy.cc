@@ -1,5 +1,5 @@
+#include <map>
 #include <optional>
-#include <set>
 
 #include "client/search/strategies/strategies.h"
 
@@ -16,9 +16,9 @@ class HillClimbing : public Strategy {
   std::vector<Candidate> Propose(std::size_t most) override {
     std::vector<Candidate> next;
     for (std::size_t i = 0; i < most; ++i) {
-      next.push_back(here_ ? space_->Mutate(here_->candidate, random_)
-                           : space_->RandomWalk(kMostSteps, random_));
-      proposed_.insert(next.back().key);
+      next.push_back(here_ && told_ > 1 ? space_->Mutate(here_->candidate, random_)
+                                        : space_->RandomWalk(kMostSteps, random_));
+      climb_of_[next.back().key] = climb_;
     }
     return next;
   }
@@ -26,7 +26,9 @@ class HillClimbing : public Strategy {
   void Tell(std::span<const Evaluated> results) override {
     for (const Evaluated& one : results) {
       // Proposals from before the last restart would lead back to where it was.
-      if (!proposed_.contains(one.candidate.key)) continue;
+      const auto climb = climb_of_.find(one.candidate.key);
+      if (climb != climb_of_.end() && climb->second != climb_) continue;
+      ++told_;
       ++failures_;
       if (one.cost == kNoFigure) continue;
       if (!here_ || one.cost < here_->cost) {
@@ -36,7 +38,7 @@ class HillClimbing : public Strategy {
     }
     if (failures_ >= kPatience) {
       here_.reset();
-      proposed_.clear();
+      ++climb_;
       failures_ = 0;
     }
   }
@@ -45,8 +47,10 @@ class HillClimbing : public Strategy {
   SharedSpace space_;
   SplitMix64 random_;
   std::optional<Evaluated> here_;
-  std::set<looptree::TreeKey> proposed_;  // since it started here
-  std::size_t failures_ = 0;              // since here_ was last improved
+  std::size_t told_ = 0;                               // 1: only the start's
+  std::map<looptree::TreeKey, std::size_t> climb_of_;  // of what it proposed last
+  std::size_t climb_ = 0;                              // one more after each restart
+  std::size_t failures_ = 0;                           // since here_ was last improved
 };
 
 }  // namespace

@@ -52,6 +52,9 @@ class SearchTest(unittest.TestCase):
                              [(point["evaluations"], point["best_ns"]) for point in each["curve"]])
             self.assertEqual(again["best"]["elapsed_ns"], each["curve"][-1]["best_ns"])
             self.assertIsNone(again["best"]["confirmed_ns"])
+        unknown = self.search("mm-v0/mm8_8_8", "--evaluations", "5", "--store-only", "--db", str(self.database), live=False)
+        self.assertEqual(unknown.returncode, 1, unknown.stderr)
+        self.assertIn("none has a figure: NOT_FOUND: the database has no figure of this tree", unknown.stdout)
 
     def test_a_repeated_search_is_answered_from_the_store(self):
         flags = (MATRIX, "--evaluations", "60", "--confirm", "0")

@@ -719,4 +719,5 @@ def test_without_textual_it_says_what_to_install(tmp_path):
                                       "u.find_spec = lambda name, *rest: None if name == 'textual' else found(name, *rest)\n")
     code = "import hide, loopfleet\ntry: loopfleet.ui(None)\nexcept loopfleet.LoopfleetError as error: print(error)"
     done = loopfleet_python("-c", code, PYTHONPATH=f"{tmp_path}:{os.environ['PYTHONPATH']}")
-    assert done.stdout.strip() == "the editor needs the package Textual: pip install 'loopfleet[tui]'", done.stderr
+    assert done.stdout.strip() == ("the editor needs the package Textual: pip install '.[tui]' in loopfleet's repository, or "
+                                   "'FILE.whl[tui]' with its wheel"), done.stderr

@@ -100,10 +100,19 @@ def test_a_pass_that_crashes_ends_the_episode(make):
     env.reset()
     env.step(env.action_space["-dce"])
     _, reward, terminated, *_ = env.step(env.action_space["-scalarizer"])
-    assert terminated and reward == -first
+    assert terminated and reward == -first and env.episode_reward == 0
+    # Its state is the one before that pass, which can be had again.
+    state = env.state
+    assert (state.commandline, state.reward) == ("-dce", first) and first != 0
+    result = env.validate(semantics=False)
+    assert result.okay() and result.reward_validated and result.errors == ()
 
 
 def test_bad_input_names_the_nearest(make):
+    with pytest.raises(ValueError, match="episode_steps must be at least 1"):
+        make(episode_steps=-1)
+    with pytest.raises(TypeError, match="an address is address="):
+        envs.LlvmEnv(client="tcp://127.0.0.1:5570")
     with pytest.raises(LookupError, match="nearest: Autophase"):
         make(observation_space="Autofase")
     with pytest.raises(LookupError, match="nearest: IrInstructionCountOz"):

@@ -33,6 +33,11 @@ TEST_F(MemoryLimitTest, WithoutControlGroupsItIsTheMachines) {
   EXPECT_EQ(Read().bytes(), 8ULL << 30);
 }
 
+TEST_F(MemoryLimitTest, AServiceThatSeesOnlyProcessesKnowsTheMachinesToo) {
+  std::filesystem::remove(root_ / "proc/meminfo");
+  EXPECT_GT(Read().host_bytes, 64ULL << 20);
+}
+
 TEST_F(MemoryLimitTest, TheLowestOfTheGroupAndItsParentsCounts) {
   Write("proc/self/cgroup", "1:name=systemd:/elsewhere\n0::/fleet.slice/worker.service\n");
   Write("sys/fs/cgroup/fleet.slice/worker.service/memory.max", "max\n");

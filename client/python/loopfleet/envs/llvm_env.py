@@ -31,7 +31,7 @@ from .program_datasets import ProgramDataset, ProgramDatasets
 from .spaces import NamedDiscrete, NoObservation, whole_number
 from .state import EnvState, ValidationResult
 from .vector_env import seeds_of
-from .walk_env import View, check_options, shared_client
+from .walk_env import View, check_options, need_client, shared_client
 
 OBSERVATIONS = {name: (kind, is_baseline) for name, kind, is_baseline in _core.pass_observations()}
 ACTION_SPACES = ("PassesAll", "Passes19", "PassesPipelines")
@@ -188,10 +188,15 @@ class _Episode:
     passes: list[str] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
     start: dict[str, Any] = field(default_factory=dict)
-    total_reward: float = 0.0
+    earned: float = 0.0   # by the passes
+    penalty: float = 0.0  # for those that failed
+
+    @property
+    def total_reward(self) -> float:
+        return self.earned + self.penalty
 
     def copy(self) -> _Episode:
-        return _Episode(list(self.passes), dict(self.values), dict(self.start), self.total_reward)
+        return _Episode(list(self.passes), dict(self.values), dict(self.start), self.earned, self.penalty)
 
 
 class LlvmEnv(gym.Env):
@@ -214,6 +219,9 @@ class LlvmEnv(gym.Env):
                  timeout: float = 300.0, render_mode: str | None = None):
         if render_mode not in (None, "ansi"):
             raise TypeError(f"unknown render_mode '{render_mode}'; valid: ansi")
+        if episode_steps is not None and episode_steps < 1:
+            raise ValueError(f"episode_steps must be at least 1, not {episode_steps}")
+        need_client(client)
         if isinstance(action_space, str):
             flags = [flag for flag, _ in _core.pass_actions(_named("action space", action_space, ACTION_SPACES))]
             self.action_space = NamedDiscrete(flags, action_space)
@@ -319,9 +327,10 @@ class LlvmEnv(gym.Env):
 
     @property
     def state(self) -> EnvState:
+        """After a pass that failed: the passes before it, and what they earned."""
         episode = self._in_episode()
         return EnvState(self.benchmark, ",".join(episode.passes), time.monotonic() - self._since,
-                        None if self._reward_rule is None else episode.total_reward)
+                        None if self._reward_rule is None else episode.earned)
 
     def apply(self, state: EnvState) -> None:
         """Replays the passes of a state."""
@@ -387,7 +396,7 @@ class LlvmEnv(gym.Env):
         """In an episode: applies to its next steps, and the total starts at 0."""
         self._reward_rule = self._rule(name)
         if self._episode is not None:
-            self._episode.total_reward = 0.0
+            self._episode.earned = self._episode.penalty = 0.0
 
     @property
     def datasets(self) -> ProgramDatasets:
@@ -439,7 +448,7 @@ class LlvmEnv(gym.Env):
         _refuse_outage(outcome)
         if not outcome.ok:
             reward = -episode.total_reward if self.default_negates_returns else 0.0
-            episode.total_reward += reward
+            episode.penalty += reward
             return reward, True, {**self._info(), "error_type": outcome.status, "error_details": outcome.message,
                                   "action_had_no_effect": False}
         before = episode.values
@@ -453,7 +462,7 @@ class LlvmEnv(gym.Env):
             if metric not in before:  # the reward was changed in this episode
                 before[metric] = self._value_after(episode.passes[:-len(flags)] if flags else episode.passes, metric)
             reward = self._reward(self._reward_rule, before[metric])
-            episode.total_reward += reward
+            episode.earned += reward
         return reward, False, {**self._info(), "action_had_no_effect": not any(changed)}
 
     def _wanted(self, *more: str) -> list[str]:

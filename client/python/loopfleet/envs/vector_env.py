@@ -59,6 +59,9 @@ class WalkVectorEnv(VectorEnv):
                  autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP, **options: Any):
         if options.get("mask_in_observation"):
             raise LookupError("mask_in_observation belongs to single environments; here the mask is in the info")
+        if not issubclass(env_class, WalkEnv):
+            raise TypeError(f"env_class must be LoopTuneEnv or LoopToolEnv, not {env_class.__name__}; gym.make_vec makes a "
+                            "vector of any environment")
         self._makes = env_class(**options)
         self.num_envs = num_envs
         self.batch_size = num_envs if batch_size is None else batch_size
@@ -89,16 +92,17 @@ class WalkVectorEnv(VectorEnv):
 
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
               ) -> tuple[Any, dict[str, Any]]:
-        """``options["reset_mask"]`` (bool, num_envs) selects which to reset; ``benchmark`` (one,
-        or one per environment), ``merge_all_first`` and ``start_cursor`` are those of the
-        environment. They remain in force for these environments until another reset changes
-        them. An environment that is not reset, or whose seed is None, goes on with the random
+        """``options["reset_mask"]`` (bool, num_envs) selects which to reset; ``benchmark``,
+        ``merge_all_first`` and ``start_cursor`` are those of the environment: one, or a list with one
+        for each, None where it stays. They remain in force for these environments until another reset
+        changes them. An environment that is not reset, or whose seed is None, goes on with the random
         numbers that it had."""
         chosen = dict(options or {})
         check_options(chosen, _OPTIONS)
-        if isinstance(chosen.get("benchmark"), (list, tuple)) and len(chosen["benchmark"]) != self.num_envs:
-            raise ValueError(f"{counted(len(chosen['benchmark']), 'benchmark', 'benchmarks')} for {self._all()}")
         mask = chosen.pop("reset_mask", None)
+        for name, value in chosen.items():
+            if isinstance(value, (list, tuple)) and len(value) != self.num_envs:
+                raise ValueError(f"{counted(len(value), name, f'{name}s')} for {self._all()}")
         mask = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask)
         if mask.dtype != bool or mask.shape != (self.num_envs,):
             raise ValueError(f"reset_mask must be one bool for each of {self._all()}, not {mask.dtype} of shape "
@@ -251,9 +255,7 @@ class WalkVectorEnv(VectorEnv):
         made: dict[Start, Walk] = {}
         moved: dict[int, Start] = {}
         for place in places.tolist():
-            chosen = dict(options)
-            if isinstance(chosen.get("benchmark"), (list, tuple)):
-                chosen["benchmark"] = chosen["benchmark"][place]
+            chosen = {name: value[place] if isinstance(value, (list, tuple)) else value for name, value in options.items()}
             if chosen.get("benchmark") is None and self._makes._benchmarks is not None:
                 rng = self._rngs[place]
                 assert rng is not None
@@ -338,11 +340,14 @@ class WalkVectorEnv(VectorEnv):
         return self._episodes[place].judge()
 
     def _cut(self, places: np.ndarray, resets: set[int], terminated: np.ndarray, truncated: np.ndarray) -> None:
+        """Ends the episodes in which nothing is legal any more, and those of ``episode_steps``."""
         limit = self._makes.episode_steps
-        if limit is None:
-            return
         for row, place in enumerate(places.tolist()):
-            if place not in resets and not terminated[row] and len(self._episodes[place].actions) >= limit:
+            if place in resets:
+                continue
+            if not self._masks[place].any():
+                terminated[row] = True
+            elif limit is not None and not terminated[row] and len(self._episodes[place].actions) >= limit:
                 truncated[row] = True
 
     def _finish(self, places: np.ndarray, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray,

@@ -46,6 +46,12 @@ def shared_client(address: str | None) -> Client:
     return client
 
 
+def need_client(client: Any) -> None:
+    """TypeError: it measures nothing, such as an address."""
+    if client is not None and not hasattr(client, "submit_jobs") and not hasattr(client, "submit_job"):
+        raise TypeError(f"client must be a loopfleet.Client, not {client!r:.60}; an address is address=")
+
+
 @dataclass(frozen=True)
 class Start:
     """Where the walks of an environment start."""
@@ -130,6 +136,10 @@ class WalkEnv(gym.Env):
                               f"valid: {', '.join(STRIDE_BUCKETS)}")
         if tensors not in ("numpy", "torch"):
             raise LookupError(f"unknown tensors '{tensors}'{_core.nearest(tensors, ['numpy', 'torch'])}")
+        for argument, count in (("episode_steps", episode_steps), ("max_loops", max_loops)):
+            if count is not None and count < 1:
+                raise ValueError(f"{argument} must be at least 1, not {count}")
+        need_client(client)
         self.render_mode = render_mode
         self.timeout = timeout
         self.episode_steps = episode_steps
@@ -149,6 +159,8 @@ class WalkEnv(gym.Env):
         self._observation_names = [row[0] for row in _core.observations(self.dialect)] + list(MEASURED)
         self.observation_space = observation_space or self.default_observation
         self._template = self._make_walk(self._start, names)
+        if wrong := _core.failure_of(self._template.job(**self._measuring.fields)):
+            raise ValueError(wrong[1])
         self._episode: Episode | None = None
         self._since = time.monotonic()
         self._reward_seen: dict[str, Figure] = {}
@@ -228,8 +240,9 @@ class WalkEnv(gym.Env):
         info = self._info()
         info["action_had_no_effect"] = effect == NOTHING
         verdict.tell(info)
+        terminated = verdict.terminated or not info["action_mask"].any()  # whatever followed would change nothing
         over = self.episode_steps is not None and len(episode.actions) >= self.episode_steps
-        return observation, reward, verdict.terminated, verdict.truncated or (over and not verdict.terminated), info
+        return observation, reward, terminated, verdict.truncated or (over and not terminated), info
 
     def render(self) -> str | None:
         return self.observation["loop_tree"] if self.render_mode == "ansi" else None

@@ -21,7 +21,7 @@ from .dqn import DQN
 from .errors import ModelError
 from .mlp import forward, legal_best
 from .replay import Transitions
-from .training import Returns, random_actions, squash
+from .training import Returns, need_legal, random_actions, squash
 
 _WARM_UP = 500        # transitions before the first update
 _PUBLISH_EVERY = 20   # updates
@@ -85,8 +85,8 @@ def train_distributed(options: ActorOptions, steps: int, *, actors: int = 8, add
     """
     if actors < 1 or steps < 1:
         raise ModelError(f"actors and steps must be at least 1, not {actors} and {steps}")
-    if not options.benchmarks or options.envs < 1 or options.batch < 1:
-        raise ModelError("actors need benchmarks, and envs and batch of at least 1")
+    if not options.benchmarks or isinstance(options.benchmarks, str) or options.envs < 1 or options.batch < 1:
+        raise ModelError("actors need a list of benchmarks, and envs and batch of at least 1")
     features, names = _spaces_of(options)
     if agent is None:
         agent = DQN(features, names, priority=0.6, seed=seed)
@@ -246,6 +246,7 @@ def _walked(number: int, actors: int, options: ActorOptions, client: Client, pub
         if published.version != version:
             version, layers = published.read()
         values = forward(layers, seen)
+        need_legal(mask)
         action = np.where(rng.random(len(values)) < chance, random_actions(mask, rng), legal_best(values, mask))
         following, reward, terminated, truncated, info = envs.step(action)
         over = terminated | truncated

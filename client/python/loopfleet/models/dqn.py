@@ -12,7 +12,7 @@ from .errors import BadModelFile, ModelError, need
 from .mlp import legal_best
 from .model_file import read_model, write_model
 from .replay import Replay, Transitions
-from .training import Policy, Returns, need_same_step, random_actions, squash
+from .training import Policy, Returns, need_legal, need_same_step, random_actions, spaces_of, squash
 
 _WIDTH = 128
 _TARGET_EVERY = 250  # updates, then the target network is the online one
@@ -48,7 +48,7 @@ class DQN:
     @classmethod
     def for_envs(cls, envs: Any, **options: Any) -> DQN:
         """For the observations and actions of a vector environment."""
-        return cls(envs.single_observation_space.shape[0], envs.single_action_space.names, **options)
+        return cls(*spaces_of(envs), **options)
 
     def _network(self) -> Any:
         nn = self._torch.nn
@@ -62,8 +62,9 @@ class DQN:
             return self._online(self._torch.from_numpy(squash(observations))).numpy()
 
     def act(self, observations: np.ndarray, masks: np.ndarray, chance: float = 0.0) -> np.ndarray:
-        """int64[rows]: the best legal actions, or, by ``chance`` from 0 to 1, random legal ones."""
-        masks = np.asarray(masks, bool)
+        """int64[rows]: the best legal actions, or, by ``chance`` from 0 to 1, random legal ones.
+        ModelError: a row of ``masks`` allows none."""
+        masks = need_legal(masks)
         best = legal_best(self.values(observations), masks)
         return np.where(self._rng.random(len(best)) < chance, random_actions(masks, self._rng), best)
 
@@ -121,7 +122,7 @@ class DQN:
         """Softly greedy, since the same walk again would find nothing new: actions by the softmax
         of values / ``temperature``, by ``chance`` any legal one."""
         def act(observation: np.ndarray, mask: np.ndarray, rng: np.random.Generator) -> int:
-            legal = np.flatnonzero(mask)
+            legal = np.flatnonzero(need_legal(mask[None])[0])
             if rng.random() < chance:
                 return int(rng.choice(legal))
             values = self.values(observation[None])[0].astype(np.float64)[legal]

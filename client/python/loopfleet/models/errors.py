@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from ..errors import LoopfleetError
+from ..errors import LoopfleetError, installing
 
 
 class ModelError(LoopfleetError):
@@ -40,4 +40,4 @@ def need(package: str, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        raise MissingPackage(f"{package} is not installed: pip install 'loopfleet[{extra}]'") from error
+        raise MissingPackage(f"{package} is not installed: {installing(extra)}") from error

@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import BadModelFile, ModelError, need
 from .model_file import read_model, write_model
-from .training import Policy, Returns, need_same_step, squash
+from .training import Policy, Returns, need_legal, need_same_step, spaces_of, squash
 
 _WIDTH = 128
 _PART = 160  # rows of an update
@@ -50,7 +50,7 @@ class PPO:
     @classmethod
     def for_envs(cls, envs: Any, **options: Any) -> PPO:
         """For the observations and actions of a vector environment."""
-        return cls(envs.single_observation_space.shape[0], envs.single_action_space.names, **options)
+        return cls(*spaces_of(envs), **options)
 
     def _forward(self, squashed: Any, masks: Any) -> tuple[Any, Any]:
         hidden = self._networks["body"](squashed)
@@ -59,10 +59,10 @@ class PPO:
 
     def probabilities(self, observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
         """float64[rows, actions], 0 for illegal ones; observations float[rows, features], masks
-        [rows, actions]."""
+        [rows, actions]. ModelError: a row of ``masks`` allows none."""
         torch = self._torch
         with torch.no_grad():
-            policy, _ = self._forward(torch.from_numpy(squash(observations)), torch.from_numpy(np.asarray(masks, bool)))
+            policy, _ = self._forward(torch.from_numpy(squash(observations)), torch.from_numpy(need_legal(masks)))
         found = policy.probs.double().numpy()
         return found / found.sum(-1, keepdims=True)
 
@@ -82,7 +82,7 @@ class PPO:
         while episodes.steps < steps:
             rows: list[tuple[Any, ...]] = []
             for _ in range(self.horizon):
-                seen, legal = torch.from_numpy(squash(observation)), torch.from_numpy(np.asarray(mask, bool))
+                seen, legal = torch.from_numpy(squash(observation)), torch.from_numpy(need_legal(mask))
                 with torch.no_grad():
                     policy, value = self._forward(seen, legal)
                 action = torch.multinomial(policy.probs, 1, generator=self._draws)[:, 0]

@@ -21,13 +21,31 @@ def squash(observations: np.ndarray) -> np.ndarray:
     return (np.sign(observations) * np.log1p(np.abs(observations))).astype(np.float32)
 
 
+def need_legal(masks: Any) -> np.ndarray:
+    """Masks [rows, actions] as bool. ModelError: a row allows nothing."""
+    masks = np.asarray(masks, bool)
+    stuck = np.flatnonzero(~masks.any(-1))
+    if stuck.size:
+        raise ModelError(f"no action is legal in row {stuck[0]} of the masks: an environment whose actions are all illegal "
+                         "has to end the episode, or to offer other actions")
+    return masks
+
+
 def random_policy(observation: np.ndarray, mask: np.ndarray, rng: np.random.Generator) -> int:
-    return int(rng.choice(np.flatnonzero(mask)))
+    return int(rng.choice(np.flatnonzero(need_legal(mask[None])[0])))
 
 
 def random_actions(masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """int64[environments]: a legal action of each, for masks [environments, actions]."""
     return np.argmax(rng.random(masks.shape) * masks, axis=1)
+
+
+def spaces_of(envs: Any) -> tuple[int, list[str]]:
+    """(numbers in an observation, names of the actions) of a vector environment. ModelError: it is none."""
+    if not hasattr(envs, "single_observation_space"):
+        raise ModelError(f"an agent trains on a vector of environments, not on {type(envs).__name__}: make one with "
+                         "WalkVectorEnv or gym.make_vec")
+    return envs.single_observation_space.shape[0], envs.single_action_space.names
 
 
 def need_same_step(envs: Any) -> None:

@@ -94,7 +94,8 @@ def tune(self: Tensor, strategy: Strategy = "search", seconds: float = 10, threa
     """Looks for a quicker schedule and keeps the best verified one.
 
     ``strategy``: "search" (the search of docs/SEARCH.md), any name of `loopfleet search --help`, or a callable, which is
-    given the best tree's IR text and what was measured, [(IR text, GFLOP/s or None)], and gives trees to try next."""
+    given the best tree's IR text and what was measured, [(IR text, GFLOP/s or None)], and gives trees to try next. None: a
+    tree failed, or had no figure of grade C or better in three tries."""
     if seconds <= 0:
         raise ValueError(f"tune(seconds={seconds}): more than 0")
     fields = {**fields, "threads": threads}
@@ -123,14 +124,16 @@ def _tune_by_search(tensor: Tensor, strategy: str, seconds: float, client: Clien
 
 
 def _tune_by(tensor: Tensor, strategy: Callable, seconds: float, client: Client, fields: dict[str, Any]) -> Tuned:
+    from ..schedule_search import conclusive_outcomes
+
     begun = time.monotonic()
     best = tensor.loop_tree.serialize()
     measured: list[tuple[str, float | None]] = []
     history: list[tuple[float, float]] = []
 
     def measure(trees: list[str]) -> list[float | None]:
-        outcomes = client.evaluate_many([{"ir": ir, "actions": [], **fields} for ir in trees]).outcomes
-        figures = [outcome.flop_count / outcome.elapsed_ns if outcome.ok else None for outcome in outcomes]
+        outcomes = conclusive_outcomes(client, [{"ir": ir, "actions": [], **fields} for ir in trees])
+        figures = [outcome.gflops if outcome.ok and outcome.grade != "D" else None for outcome in outcomes]
         measured.extend(zip(trees, figures))
         return figures
 

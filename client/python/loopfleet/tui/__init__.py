@@ -6,7 +6,7 @@ import importlib.util
 import os
 from typing import TYPE_CHECKING
 
-from ..errors import LoopfleetError
+from ..errors import LoopfleetError, installing
 
 if TYPE_CHECKING:
     from .._core import Tensor
@@ -18,7 +18,7 @@ __all__ = ["run", "ui"]
 
 def _need_textual() -> None:
     if importlib.util.find_spec("textual") is None:
-        raise LoopfleetError("the editor needs the package Textual: pip install 'loopfleet[tui]'")
+        raise LoopfleetError(f"the editor needs the package Textual: {installing('tui')}")
 
 
 def run(editor: Editor) -> None:

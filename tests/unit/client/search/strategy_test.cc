@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, EachStrategy, testing::ValuesIn(Names()),
 
 TEST(FindStrategy, NamesTheNearest) {
   EXPECT_EQ(FindStrategy("greedy").value()->name, "greedy");
-  EXPECT_TRUE(FindStrategy("auto"));
+  EXPECT_EQ(FindStrategy("auto").value()->name, "hill_climbing");
   const auto unknown = FindStrategy("genetics");
   EXPECT_NE(unknown.error().message.find("nearest: genetic"), std::string::npos);
 }
@@ -152,14 +152,16 @@ TEST(Started, ProposesTheFirstOnesAndThenWhatTheInnerOneDoes) {
   EXPECT_EQ(started->Propose(4)[3].key, others[3].key);
 }
 
-// Beams expand what they were started with, the genetic strategy has it as a parent.
+// Beams expand what they were started with, the genetic strategy has it as a parent, and climbing
+// goes on from it.
 TEST(Started, TellsTheInnerOneTheirFigures) {
   const SharedSpace space = OpenSpace(kMatrix);
   SplitMix64 random(5);
   const Candidate start = space->Start();
   const Candidate quick = space->RandomWalk(3, random);
-  for (const bool is_beam : {true, false}) {
-    auto inner = is_beam ? MakeBeam(space, {.width = 1}) : MakeGenetic(space, 1);
+  for (const std::string_view name : {"beam", "genetic", "hill_climbing"}) {
+    auto inner =
+        name == "beam" ? MakeBeam(space, {.width = 1}) : FindStrategy(name).value()->make(space, 1);
     const auto started = MakeStarted(std::move(inner), {quick});
     started->Tell(std::vector<Evaluated>{{.candidate = start, .cost = 100}});
     started->Tell(std::vector<Evaluated>{{.candidate = started->Propose(1)[0], .cost = 1}});
@@ -170,8 +172,24 @@ TEST(Started, TellsTheInnerOneTheirFigures) {
                          ? 1
                          : 0;
     }
-    EXPECT_GT(descendants, 5) << is_beam;
+    EXPECT_GT(descendants, 5) << name;
   }
+}
+
+// Walks come first, but a start that none of them beats is not forgotten: an editor's may be good.
+TEST(HillClimbing, GoesOnFromAQuickStart) {
+  constexpr std::size_t kMostChanges = 3;  // of a mutation
+  const SharedSpace space = OpenSpace(kMatrix);
+  const auto climbing = MakeHillClimbing(space, 1);
+  climbing->Tell(std::vector<Evaluated>{{.candidate = space->Start(), .cost = 1}});
+  std::vector<Evaluated> walks;
+  for (Candidate& walk : climbing->Propose(40)) {
+    walks.push_back({.candidate = std::move(walk), .cost = 100});
+  }
+  EXPECT_TRUE(std::ranges::any_of(
+      walks, [](const Evaluated& one) { return one.candidate.length() > kMostChanges; }));
+  climbing->Tell(walks);
+  for (const Candidate& one : climbing->Propose(40)) EXPECT_LE(one.length(), kMostChanges);
 }
 
 TEST(LinearScorer, LearnsASmoothLandscape) {

@@ -161,7 +161,7 @@ TEST_F(HardwareTest, WhatTheHostDoesNotSayStaysEmpty) {
   EXPECT_EQ(facts.physical_cores, 1U);
   EXPECT_EQ(facts.microcode, "");
   EXPECT_EQ(facts.l2_bytes, 0U);
-  EXPECT_EQ(facts.memory_bytes, 0U);
+  EXPECT_GT(facts.memory_bytes, 0U);  // the kernel says it without /proc
 }
 
 TEST_F(HardwareTest, NoProcessorIsAnError) { EXPECT_FALSE(ProbeHardware(0, sources_)); }
