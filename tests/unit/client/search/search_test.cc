@@ -56,6 +56,28 @@ TEST(Search, EndsAtItsTime) {
   EXPECT_LT(evaluator.asked.size(), 3200);
 }
 
+// Each kernel takes two seconds, so 64 of them would take two minutes.
+TEST(Search, OfSlowKernelsAsksForWhatFitsIntoItsTime) {
+  class SlowClock : public Clock {
+   public:
+    explicit SlowClock(const LandscapeEvaluator& evaluator) : evaluator_(evaluator) {}
+    Instant Now() const override {
+      return Instant(std::chrono::seconds(2 * evaluator_.asked.size()));
+    }
+    WallTime WallNow() const override { return {}; }
+
+   private:
+    const LandscapeEvaluator& evaluator_;
+  };
+  LandscapeEvaluator evaluator;
+  const SlowClock clock(evaluator);
+  Search search(evaluator, clock, {.seconds = 60});
+  search.Add(Explore(OpenSpace(kMatrix), "random", 1));
+  ASSERT_TRUE(search.Run());
+  EXPECT_GE(evaluator.asked.size(), 28);
+  EXPECT_LE(evaluator.asked.size(), 34);
+}
+
 TEST(Search, CutsWhatIsHopeless) {
   LandscapeEvaluator evaluator;
   const SystemClock clock;
