@@ -103,10 +103,10 @@ class Walk {
   const Action& ActionAt(std::size_t index) const {
     if (index >= setting_->space.actions.size()) {
       Raise({.code = FailureCode::kInvalidAction,
-             .message = fmt::format("action {} is not in the action space, which has {}; Walk(..., "
-                                    "action_space=[...]) chooses one",
-                                    index,
-                                    Counted(setting_->space.actions.size(), "action", "actions"))});
+             .message =
+                 fmt::format("action {} is not in the action space, which has {}; Walk(..., "
+                             "action_space=[...]) chooses one",
+                             index, Counted(setting_->space.actions.size(), "action", "actions"))});
     }
     return setting_->space.actions[index];
   }
