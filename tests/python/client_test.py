@@ -275,6 +275,12 @@ def test_several_threads_share_a_client(client):
     assert results == {i: 20 for i in range(4)}
 
 
+def test_the_workers_address_is_not_one_for_clients(cluster):
+    with loopfleet.Client(cluster.worker_address) as lost:
+        with pytest.raises(loopfleet.LoopfleetError, match=f"{cluster.worker_address} cannot be read.*address for clients"):
+            lost.workers()
+
+
 def test_a_silent_address_is_a_typed_error():
     with loopfleet.Client("tcp://127.0.0.1:1", connect_limit=0.3) as nobody:
         with pytest.raises(loopfleet.CoordinatorUnavailable, match="127.0.0.1:1"):
