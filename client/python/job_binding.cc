@@ -22,6 +22,7 @@
 #include "common/job/failure.h"
 #include "common/job/loop_schedule.h"
 #include "common/looptree/actions/action.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::python {
 namespace {
@@ -298,10 +299,27 @@ auto FigureOf(std::vector<double> wire::EvaluationColumns::* column) {
   return [column](const OutcomeRow& o) { return (o.figures().*column)[o.row]; };
 }
 
+// For pickle: as a coordinator would send it.
+nb::bytes StateOf(const OutcomeRow& outcome) {
+  const std::string frame = wire::Encode(
+      wire::CoordinatorReply{.message = wire::OutcomeList{.outcomes = {outcome.Whole()}}});
+  return nb::bytes(frame.data(), frame.size());
+}
+
+void SetState(OutcomeRow& outcome, const nb::bytes& state) {
+  auto reply = wire::DecodeCoordinatorReply({state.c_str(), state.size()});
+  if (!reply) throw nb::value_error(reply.error().message.c_str());
+  const auto* list = std::get_if<wire::OutcomeList>(&reply->message);
+  if (list == nullptr || list->outcomes.size() != 1) throw nb::value_error("this is no outcome");
+  new (&outcome) OutcomeRow(RowOf(list->outcomes.front()));
+}
+
 void BindOutcome(nb::module_& module) {
   using Figures = wire::EvaluationColumns;
   nb::class_<OutcomeRow>(module, "Outcome",
                          "What became of one job. Figures of a failed one are not-a-number.")
+      .def("__getstate__", &StateOf)
+      .def("__setstate__", &SetState)
       .def_prop_ro("batch", [](const OutcomeRow& o) { return o.page->batch.value; })
       .def_prop_ro(
           "index", [](const OutcomeRow& o) { return o.page->index[o.row]; },
@@ -428,6 +446,8 @@ void BindJobs(nb::module_& module) {
            "From a job line: JSON text, as `loopfleet submit` reads.")
       .def_static("simple", &SimpleJob, "benchmark"_a, "actions"_a,
                   "A URI and names of actions, everything else at its default.")
+      .def("__getstate__", [](const Job& job) { return client::JobLine(job.spec); })
+      .def("__setstate__", [](Job& job, const std::string& line) { MakeJob(&job, line); })
       .def_prop_ro("line", [](const Job& job) { return client::JobLine(job.spec); })
       .def_prop_ro("benchmark", [](const Job& job) { return TextOf(job.spec.source); })
       .def_prop_ro("actions", [](const Job& job) { return NamesOf(job.spec.actions); })

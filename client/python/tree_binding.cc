@@ -317,6 +317,9 @@ void BindReading(nb::class_<LoopTree>& tree) {
       .def(
           "serialize", [](const LoopTree& t) { return looptree::IrTextOf(t); },
           "The IR text, program and schedule. IR.serialize keeps annotations without an effect.")
+      .def("__getstate__", [](const LoopTree& t) { return looptree::IrTextOf(t); })
+      .def("__setstate__",
+           [](LoopTree& t, const std::string& ir) { new (&t) LoopTree(Opened(ir)); })
       .def_prop_ro("ir", [](const LoopTree& t) { return IrBuilder(t); })
       .def_prop_ro("tree_key", [](const LoopTree& t) { return looptree::KeyOf(t).ToString(); })
       .def_prop_ro("program_key",

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import multiprocessing
 import os
 import pickle
 import re
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,20 @@ def test_one_job_is_not_taken_for_many():
         for use in (client.evaluate_many, client.as_completed, client.submit_jobs, client.send):
             with pytest.raises(TypeError, match="jobs are a list, not one job"):
                 use(one)
+
+
+def test_outcomes_jobs_and_trees_go_to_other_processes(client):
+    jobs = [loopfleet.job(MM, ["down", "split_4"], threads=1), (MM, ["splt_4"]), ("benchmark://mm-v0/mm8_8_8", [])]
+    batch = client.evaluate_many(jobs)
+    again = pickle.loads(pickle.dumps(batch))
+    assert again.to_dicts() == batch.to_dicts() and again.status_names.tolist() == batch.status_names.tolist()
+    np.testing.assert_array_equal(again.samples_ns, batch.samples_ns)
+    assert [outcome.index for outcome in again] == [outcome.index for outcome in batch]
+    assert pickle.loads(pickle.dumps(jobs[0])).line == jobs[0].line
+    tree = loopfleet.LoopTree(MM).split("m", 4)
+    assert pickle.loads(pickle.dumps(tree)).tree_key == tree.tree_key
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(client.evaluate, MM, ["down", "split_4"]).result(300).source == "stored"
 
 
 class Given:
@@ -258,6 +273,12 @@ def test_several_threads_share_a_client(client):
     for thread in threads:
         thread.join()
     assert results == {i: 20 for i in range(4)}
+
+
+def test_the_workers_address_is_not_one_for_clients(cluster):
+    with loopfleet.Client(cluster.worker_address) as lost:
+        with pytest.raises(loopfleet.LoopfleetError, match=f"{cluster.worker_address} cannot be read.*address for clients"):
+            lost.workers()
 
 
 def test_a_silent_address_is_a_typed_error():

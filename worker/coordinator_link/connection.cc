@@ -73,7 +73,9 @@ Status Connection::ReceiveAll() {
   while (const std::optional<std::string> frame = dealer_->Receive()) {
     std::expected<wire::WorkerCommand, Failure> command = wire::DecodeWorkerCommand(*frame);
     if (!command) {
-      log::Warning("coordinator.unreadable message=\"{}\"", command.error().message);
+      log::Warning(
+          "coordinator.unreadable message=\"{}\" hint=\"workers have an address of their own\"",
+          command.error().message);
       continue;
     }
     if (const auto* welcome = std::get_if<wire::WorkerWelcome>(&*command)) {

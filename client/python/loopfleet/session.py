@@ -91,7 +91,8 @@ class Session:
             number, kind, content = _core.decode_reply(frame)
         except _core.JobError as error:
             # The request that it answers is unknown, so all fail.
-            self.fail_all(LoopfleetError(f"the coordinator's answer cannot be read: {error}"))
+            self.fail_all(LoopfleetError(f"the answer from {self.address} cannot be read: {error}; is this a coordinator's "
+                                         "address for clients?"))
             return
         if number in self._hellos:
             self._hellos.discard(number)

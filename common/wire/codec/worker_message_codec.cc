@@ -84,6 +84,10 @@ WorkerHello ReadHello(schema::WorkerHello::Reader reader) {
   }
   hello.http = ReadFact(reader.getHttp(), "the worker's metrics address");
   hello.hardware = ReadHardware(reader.getHardware());
+  // A client's hello reads as one of a worker that states nothing.
+  if (hello.hardware.hardware_class.empty()) {
+    RefuseMalformed("a worker without a hardware class; clients have another address");
+  }
   hello.compiler = ReadCompiler(reader.getCompiler());
   hello.policy = ReadFact(reader.getPolicy(), "measuring policy");
   hello.isolation = ReadFact(reader.getIsolation(), "isolation");

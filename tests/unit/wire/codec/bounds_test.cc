@@ -143,6 +143,11 @@ TEST(Bounds, OfWorkerMessages) {
   ExpectMalformed(with([](auto& h) { h.credit = kMaxLeasesPerMessage + 1; }), "credit is 4097");
   ExpectMalformed(with([](auto& h) { h.held[0].lease = {}; }), "id 0");
   ExpectMalformed(with([](auto& h) { h.hardware.clock_mhz = NAN; }), "clock");
+  ExpectMalformed(with([](auto& h) { h.hardware.hardware_class = ""; }), "hardware class");
+  const auto client = DecodeWorkerMessage(Encode(ClientRequest{
+      .number = 1, .message = ClientHello{.client = Uuid::Random(), .program = "p"}}));
+  ASSERT_FALSE(client.has_value());
+  EXPECT_NE(client.error().message.find("clients have another address"), std::string::npos);
   for (const char* label : {"device=cuda", "isa=avx512", "host=n1", "key=n1"}) {
     ExpectMalformed(with([&](auto& h) { h.labels = {"quiet", label}; }), label);
   }

@@ -132,7 +132,7 @@ Measurement RandomMessages::AMeasurement() {
 
 HardwareFacts RandomMessages::Hardware() {
   return {.device = Pick<DeviceKind>(2),
-          .hardware_class = Text(),
+          .hardware_class = "class " + Text(),
           .model = Text(),
           .isa = Text(),
           .microcode = Text(),
