@@ -1,5 +1,7 @@
 #include "worker/llvm_env/pass_child.h"
 
+#include <llvm/Support/TargetSelect.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -7,9 +9,11 @@
 #include <optional>
 
 #include "common/base/subprocess.h"
+#include "worker/llvm_env/huge_code.h"
 #include "worker/llvm_env/journal.h"
 #include "worker/llvm_env/pass_message.h"
 #include "worker/llvm_env/pass_runner.h"
+#include "worker/llvm_env/x86_target.h"
 #include "worker/sandbox/last_words.h"
 
 namespace loopfleet::worker {
@@ -17,6 +21,7 @@ namespace {
 
 constexpr std::size_t kJournalBytes = std::size_t{64} << 20;
 constexpr std::uint64_t kStderrBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMemory = std::uint64_t{4} << 30;
 
 using Slots = std::array<std::optional<ProgramModule>, kProgramSlots>;
 
@@ -41,43 +46,74 @@ bool IsWellFormed(const WalkRequest& request, const Slots& slots) {
   return true;
 }
 
+// A fork of this process returns with `journal` and `channel` replaced by its own; this one returns
+// without them. The channel takes over the number of the old one, which the filter of system calls
+// knows.
+void Branch(const UniqueFd& fd, Channel& channel, std::optional<Journal>& journal) {
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {  // earlier ones that have ended
+  }
+  if (ForkWithin() != 0) return;
+  Result<Journal> own = Journal::Make(kJournalBytes);
+  const int number = channel.TakeFd().Release();
+  if (!own || ::dup3(fd.get(), number, 0) < 0) ::_exit(kExitOutOfMemory);
+  channel = Channel(UniqueFd(number));
+  journal.emplace(*std::move(own));
+}
+
 // What LLVM writes to stderr goes to a file in memory, which the processes of a walk share.
 bool CatchStderr() {
   const Result<UniqueFd> file = MemoryFile("");
   return file && ::dup2(file->get(), STDERR_FILENO) >= 0;
 }
 
-}  // namespace
-
-ChildLimits PassChildLimits() {
-  constexpr std::uint64_t kMemory = std::uint64_t{4} << 30;
-  return {.private_bytes = kMemory, .address_space_bytes = kMemory, .file_bytes = kStderrBytes};
-}
-
+// Returns the exit code.
 int RunPassChild(Channel& channel, const PassLimits& limits, Isolation isolation) {
   std::set_new_handler(ExitOutOfMemory);
-  Result<Journal> journal = Journal::Make(kJournalBytes);
+  Result<Journal> made = Journal::Make(kJournalBytes);
   PassRunner runner;
-  if (!journal || !CatchStderr()) return kExitNotConfined;
+  if (!made || !CatchStderr()) return kExitNotConfined;
+  std::optional<Journal> journal(*std::move(made));
   if (!SealProcess(ChildRole::kPasses, isolation, channel.fd())) return kExitNotConfined;
   Slots slots;
   for (;;) {
-    const Result<std::string> bytes = channel.Receive(std::nullopt, kMaxPassMessageBytes);
-    if (!bytes) return kExitOk;
-    const std::optional<PassRequest> request = DecodePassRequest(*bytes);
+    const Result<Channel::Message> message = channel.ReceiveWithFds(kMaxPassMessageBytes);
+    if (!message) return kExitOk;
+    const std::optional<PassRequest> request = DecodePassRequest(message->bytes);
     if (!request) return kExitBadRequest;
+    if (std::holds_alternative<BranchRequest>(*request)) {
+      if (message->fds.size() != 1) return kExitBadRequest;
+      Branch(message->fds.front(), channel, journal);
+      continue;
+    }
     if (const auto* load = std::get_if<LoadRequest>(&*request)) {
       if (!channel.Send(Encode(Load(*load, slots, limits)), std::nullopt)) return kExitOk;
       continue;
     }
     const auto& walk = std::get<WalkRequest>(*request);
     if (!IsWellFormed(walk, slots)) return kExitBadRequest;
-    auto& program = *slots[walk.slot];
-    if (!TreeWalk(walk, program, runner, limits, *journal, channel).Run()) return kExitOk;
-    const EndReply end{.instruction_count = program.InstructionCount()};
-    if (!channel.Send(Encode(PassReply(end)), std::nullopt)) return kExitOk;
-    StopTimers();
+    const ProgramModule& program = *slots[walk.slot];
+    TreeWalk(walk, program, runner, limits, *journal, channel).Run();
+    const RecordsReply last{.records = std::string(journal->records()),
+                            .instructions_at_end = program.InstructionCount()};
+    journal->Clear();
+    StopTimers();  // they must not cut the message off
+    if (!channel.Send(Encode(PassReply(last)), std::nullopt)) return kExitOk;
   }
+}
+
+}  // namespace
+
+ChildProgram PassChildProgram(const PassLimits& limits, Isolation isolation) {
+  return {.run = [limits,
+                  isolation](Channel& channel) { return RunPassChild(channel, limits, isolation); },
+          .limits = {.private_bytes = kMemory,
+                     .address_space_bytes = kMemory,
+                     .file_bytes = kStderrBytes},
+          .prepare =
+              [] {
+                InitializeX86();
+                MoveCodeToHugePages(reinterpret_cast<const void*>(&LLVMInitializeX86Target));
+              }};
 }
 
 }  // namespace loopfleet::worker
