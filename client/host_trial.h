@@ -69,7 +69,7 @@ struct TrialReport {
   double latency_p99_ms = 0;
   double latency_short_p99_ms = 0;  // of kernels that run for kShortRunMs at most
   StageDurations slowest;           // the mean of the slowest hundredth
-  double peak_range = 0;  // largest less smallest, relative to the median
+  double peak_range = 0;            // largest less smallest, relative to the median
 };
 TrialReport Assess(const Trial& trial);
 

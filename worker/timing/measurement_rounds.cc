@@ -218,7 +218,8 @@ Nanos MeasurementRounds::LongEnough() const {
   const bool asks = spec_.precision > 0 || spec_.budget_ms > 0 || spec_.min_grade < Grade::kD;
   const bool has_clear =
       std::ranges::find(rounds_, Round::Worth::kClear, &Round::worth) != rounds_.end();
-  return asks || !has_clear ? options_.longest : options_.long_enough;
+  if (asks) return options_.longest;
+  return has_clear ? options_.long_enough : options_.long_enough_contended;
 }
 
 bool MeasurementRounds::IsEnough() const {

@@ -50,6 +50,8 @@ class MeasurementRounds {
     // No further round once two or more have taken this long in all and one of them is clear, so
     // that slow kernels need few runs. Not for jobs that ask for a precision, budget or grade.
     Nanos long_enough = std::chrono::milliseconds(10);
+    // The same where none is clear: a slow kernel's figure comes soon and says that it is poor.
+    Nanos long_enough_contended = std::chrono::milliseconds(100);
     // No further round once two or more have taken this long in all.
     Nanos longest = std::chrono::seconds(1);
   };

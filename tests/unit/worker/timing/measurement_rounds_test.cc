@@ -290,6 +290,14 @@ TEST(MeasurementRoundsTest, ThreeLongRunsThatAgreeAreEnough) {
   MeasurementRounds again({}, {.expects_long_runs = true});
   again.Add(contended);
   EXPECT_TRUE(again.NextIn());
+  // But not if they took long, unless the job asks for a grade.
+  for (double& ns : contended.ns) ns *= 6;
+  MeasurementRounds slow({}, {.expects_long_runs = true});
+  slow.Add(contended);
+  EXPECT_FALSE(slow.NextIn());
+  MeasurementRounds slow_but_asked({.min_grade = Grade::kB}, {.expects_long_runs = true});
+  slow_but_asked.Add(contended);
+  EXPECT_TRUE(slow_but_asked.NextIn());
   MeasurementRounds apart({.min_grade = Grade::kB}, {.expects_long_runs = true});
   apart.Add(of({7.01, 7.30, 7.00}));
   EXPECT_TRUE(apart.NextIn());
