@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace loopfleet::client {
 namespace {
 
 constexpr std::size_t kLeastStarts = 3;
+constexpr double kNsPerMs = 1e6;
 
 double RelativeDifference(double a, double b) { return std::abs(a - b) / std::min(a, b); }
 
@@ -50,6 +52,25 @@ std::vector<double> AloneToBatch(const std::vector<TrialFigure>& figures) {
         std::abs(Quantile(taken.at(true), 0.5) / Quantile(taken.at(false), 0.5) - 1));
   }
   return differences;
+}
+
+void AssessLatencies(std::vector<TrialLatency> latencies, TrialReport& report) {
+  std::ranges::sort(latencies, {}, &TrialLatency::ms);
+  std::vector<double> all;
+  std::vector<double> of_short;
+  for (const TrialLatency& latency : latencies) {
+    all.push_back(latency.ms);
+    if (latency.run_ms <= kShortRunMs) of_short.push_back(latency.ms);
+  }
+  report.latency_p50_ms = Quantile(all, 0.5);
+  report.latency_p99_ms = Quantile(all, 0.99);
+  report.latency_short_p99_ms = Quantile(of_short, 0.99);
+  const std::size_t slow = (latencies.size() + 99) / 100;
+  for (const TrialLatency& latency : std::span(latencies).last(slow)) {
+    for (const Stage stage : kStages) {
+      report.slowest[stage] += latency.stages[stage] / static_cast<std::int64_t>(slow);
+    }
+  }
 }
 
 // Matrix products of 48, 192 and 768 KiB, each in several loop orders.
@@ -103,10 +124,7 @@ class Runner {
     std::iota(all.begin(), all.end(), 0);
     LF_TRY_VOID(Measure(*client, all));
     for (const std::size_t kernel : all) {
-      const Instant asked = clock_.Now();
       LF_TRY_VOID(Measure(*client, {kernel}));
-      trial_.latencies_ms.push_back(
-          std::chrono::duration<double, std::milli>(clock_.Now() - asked).count());
     }
     return {};
   }
@@ -114,12 +132,16 @@ class Runner {
   Status Measure(Client& client, const std::vector<std::size_t>& kernels) {
     std::vector<JobSpec> jobs;
     for (const std::size_t kernel : kernels) jobs.push_back(jobs_[kernel]);
+    const Instant asked = clock_.Now();
+    TrialLatency latency;
     const auto done = client.Evaluate(jobs, [&](const Outcome& outcome) {
+      latency.stages = outcome.evaluation.stages;
       if (!outcome.evaluation.ok()) {
         ++trial_.failed;
         return;
       }
       const Measurement& measurement = outcome.evaluation.measurement();
+      latency.run_ms = measurement.elapsed_ns / kNsPerMs;
       trial_.figures.push_back({.kernel = kernels[outcome.job.index],
                                 .start = start_,
                                 .is_alone = kernels.size() == 1,
@@ -129,6 +151,8 @@ class Runner {
                                 .grade = measurement.grade});
     });
     if (!done) return Fail(done.error().kind, done.error().message);
+    latency.ms = static_cast<double>((clock_.Now() - asked).count()) / kNsPerMs;
+    if (kernels.size() == 1) trial_.latencies.push_back(latency);
     return {};
   }
 
@@ -168,8 +192,7 @@ TrialReport Assess(const Trial& trial) {
   const std::vector<double> alone_to_batch = AloneToBatch(trial.figures);
   report.alone_to_batch_p50 = Quantile(alone_to_batch, 0.5);
   report.alone_to_batch_max = Quantile(alone_to_batch, 1);
-  report.latency_p50_ms = Quantile(trial.latencies_ms, 0.5);
-  report.latency_p99_ms = Quantile(trial.latencies_ms, 0.99);
+  AssessLatencies(trial.latencies, report);
   report.peak_range =
       (Quantile(trial.peaks, 1) - Quantile(trial.peaks, 0)) / Quantile(trial.peaks, 0.5);
   return report;

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/job/measurement.h"
+#include "common/job/stage.h"
 
 namespace loopfleet::client {
 
@@ -25,11 +26,18 @@ struct TrialFigure {
   Grade grade = Grade::kC;
 };
 
+// One evaluation of a kernel alone.
+struct TrialLatency {
+  double ms = 0;      // from submission to outcome
+  double run_ms = 0;  // one run of the kernel; 0: it has no figure
+  StageDurations stages;
+};
+
 struct Trial {
   std::vector<TrialFigure> figures;
-  std::size_t failed = 0;            // evaluations without a figure
-  std::vector<double> latencies_ms;  // of those alone: from submission to figure
-  std::vector<double> peaks;         // flop per second of one core, as measured at each start
+  std::size_t failed = 0;  // evaluations without a figure
+  std::vector<TrialLatency> latencies;
+  std::vector<double> peaks;  // flop per second of one core, as measured at each start
 };
 
 // How far two figures of a kernel lie apart, over pairs from different starts. Relative: 0.01 is
@@ -39,6 +47,9 @@ struct Agreement {
   double p50 = 0;
   double p95 = 0;
 };
+
+// Five runs of such a kernel, which a figure takes, are short beside the rest of an evaluation.
+inline constexpr double kShortRunMs = 1;
 
 struct TrialReport {
   std::size_t figures = 0;
@@ -56,7 +67,9 @@ struct TrialReport {
   double alone_to_batch_max = 0;
   double latency_p50_ms = 0;
   double latency_p99_ms = 0;
-  double peak_range = 0;  // largest less smallest, relative to the median
+  double latency_short_p99_ms = 0;  // of kernels that run for kShortRunMs at most
+  StageDurations slowest;           // the mean of the slowest hundredth
+  double peak_range = 0;            // largest less smallest, relative to the median
 };
 TrialReport Assess(const Trial& trial);
 

@@ -24,6 +24,10 @@ constexpr std::uint64_t kRoundBudgetNs = 2'000'000;
 // kernels get the core. docs/research/timing_experiments.md says what a longer wait gains.
 constexpr std::uint64_t kQuietWaitShare = 8;
 constexpr std::uint64_t kMostQuietWaitNs = 5'000'000;
+// A longer run is not watched by the probes at its ends. On a shared core two figures of such a
+// kernel differ by this factor at most in four of five cases (docs/research/timing_experiments.md).
+constexpr double kUnwatchedNs = 1e6;
+constexpr double kUnseenSlowdown = 4.0 / 3;
 
 double ClockOf(const Samples& samples) {
   const bool is_known = samples.clock_before_mhz > 0 && samples.clock_after_mhz > 0;
@@ -55,6 +59,15 @@ std::size_t MeasurementRounds::sample_count() const {
   std::size_t count = 0;
   for (const Round& round : rounds_) count += round.samples.ns.size();
   return count;
+}
+
+bool MeasurementRounds::IsUnwatched() const {
+  const Samples& first = rounds_.front().samples;
+  return options_.fewest >= 2 && first.iterations == 1 && MedianOf(first.ns) >= kUnwatchedNs;
+}
+
+bool MeasurementRounds::IsDisturbed(std::size_t accepted) const {
+  return IsUnwatched() && (accepted < kLeastAccepted || 2 * accepted < sample_count());
 }
 
 SamplingPolicy MeasurementRounds::NextPolicy() const {
@@ -218,14 +231,16 @@ Nanos MeasurementRounds::LongEnough() const {
   const bool asks = spec_.precision > 0 || spec_.budget_ms > 0 || spec_.min_grade < Grade::kD;
   const bool has_clear =
       std::ranges::find(rounds_, Round::Worth::kClear, &Round::worth) != rounds_.end();
-  return asks || !has_clear ? options_.longest : options_.long_enough;
+  if (asks) return options_.longest;
+  return has_clear ? options_.long_enough : options_.long_enough_contended;
 }
 
 bool MeasurementRounds::IsEnough() const {
   const auto clear =
       static_cast<std::size_t>(std::ranges::count(rounds_, Round::Worth::kClear, &Round::worth));
   const Measurement figure = Summarise(kMhzPerPerNs);  // in cycles, as in Agreeing
-  if (AcceptedSamples(figure) < kLeastAccepted) return false;
+  const std::size_t accepted = AcceptedSamples(figure);
+  if (accepted < kLeastAccepted || IsDisturbed(accepted)) return false;
   if (figure.spread <= TargetSpread()) return true;
   if (spec_.precision > 0) return false;
   if (clear >= options_.most_scattered) return true;
@@ -291,6 +306,7 @@ Measurement MeasurementRounds::Summarise(double reference_mhz) const {
   measurement.clock_after_mhz /= clocks;
 
   const bool is_accepted = accepted.size() >= kLeastAccepted;
+  const bool is_disturbed = IsDisturbed(accepted.size());
   const bool all_preempted = !is_accepted && unpreempted.empty();
   // Contended samples may be right. Preempted ones are known to be too slow, by an unknown amount.
   std::vector<double> used = is_accepted     ? std::move(accepted)
@@ -311,6 +327,10 @@ Measurement MeasurementRounds::Summarise(double reference_mhz) const {
     const double least = LeastHalfWidth(agreeing) * interval.median;
     interval.low = std::min(interval.low, interval.median - least);
     interval.high = std::max(interval.high, interval.median + least);
+  }
+  if (is_disturbed) {
+    interval.low = std::min(interval.low, interval.median / kUnseenSlowdown);
+    interval.high = std::max(interval.high, interval.median * kUnseenSlowdown);
   }
   measurement.elapsed_ns = interval.median;
   measurement.elapsed_low_ns = interval.low;

@@ -50,6 +50,8 @@ class MeasurementRounds {
     // No further round once two or more have taken this long in all and one of them is clear, so
     // that slow kernels need few runs. Not for jobs that ask for a precision, budget or grade.
     Nanos long_enough = std::chrono::milliseconds(10);
+    // The same where none is clear: a slow kernel's figure comes soon and says that it is poor.
+    Nanos long_enough_contended = std::chrono::milliseconds(100);
     // No further round once two or more have taken this long in all.
     Nanos longest = std::chrono::seconds(1);
   };
@@ -97,6 +99,11 @@ class MeasurementRounds {
   // Whether a repetition takes as long as the wait between two rounds.
   bool IsLong(const Samples& samples) const;
   double SpentNs() const;  // in all samples
+  // A single run takes so long that a neighbour may come and go between the probes at its ends.
+  bool IsUnwatched() const;
+  // Too few samples of such a kernel were accepted, or less than half: what disturbed the others
+  // may have slowed these unseen.
+  bool IsDisturbed(std::size_t accepted) const;
   Nanos LongEnough() const;
   // Whether the figure of the agreeing rounds is narrow enough, or one more round would not make it
   // so.

@@ -10,7 +10,8 @@
 namespace loopfleet::worker {
 namespace {
 
-// Once the patience is over: the most repetitions, as a multiple of the least samples.
+// Once the patience is over: the most repetitions in all. Long runs count as rounds, and there are
+// five of those at most.
 constexpr std::uint32_t kMostTries = 5;
 // Extra length of a repetition, so that a small speed-up does not push it below the least time.
 constexpr double kMargin = 1.05;
@@ -107,9 +108,8 @@ class Sampling {
     const auto least = static_cast<double>(policy_.min_repetition_ns);
     for (int tries_left = 3;;) {
       const double elapsed = samples_.ns.back() * static_cast<double>(samples_.iterations);
-      const bool is_preempted = (samples_.flags.back() & kSamplePreempted) != 0;
       bool is_found = false;
-      if (!is_preempted || tries_left-- <= 0) {
+      if (!is_lengthened_ || tries_left-- <= 0) {
         if (elapsed >= kNearlyEnough * least) return;
         if (samples_.iterations >= policy_.max_iterations) return;
         const double wanted =
@@ -214,16 +214,19 @@ class Sampling {
     // be trusted either.
     const std::uint64_t preemptions = with_.probe.Preemptions();
     bool is_preempted = preemptions != std::exchange(preemptions_, preemptions);
+    bool has_own_time = false;
     if (is_preempted && is_long) {
       const std::uint64_t has = with_.probe.ProcessorNs() - had;
       is_preempted =
           has == 0 || static_cast<double>(elapsed) * (1 - kMaxAwayShare) > static_cast<double>(has);
       // Its processor time is far closer to an undisturbed run than the time with that of others.
       const bool is_alone = policy_.threads == 1 && policy_.cache == CacheState::kWarm;
-      if (is_preempted && is_alone && has > 0 && has < elapsed) {
+      has_own_time = is_preempted && is_alone && has > 0 && has < elapsed;
+      if (has_own_time) {
         samples_.ns.back() = static_cast<double>(has) / static_cast<double>(samples_.iterations);
       }
     }
+    is_lengthened_ = is_preempted && !has_own_time;
     samples_.flags.push_back(is_preempted ? kSamplePreempted : kSampleAccepted);
     beside_.push_back({.before = probe_, .after = probe_});
   }
@@ -278,11 +281,12 @@ class Sampling {
     }
     const std::uint64_t spent = with_.stopwatch.NowNs() - started_at_;
     if (accepted_.size() < policy_.min_samples) {
-      if (accepted_.empty() && contended_ >= policy_.give_up_after) return false;
-      if (spent < policy_.patience_ns) return true;
+      const bool is_patient = spent < policy_.patience_ns;
+      const std::size_t lost = is_patient ? contended_ : samples_.ns.size();
+      if (accepted_.empty() && lost >= policy_.give_up_after) return false;
+      if (is_patient) return true;
       // A busy system may have used up the whole patience in the middle of one run.
-      return unpreempted_ < policy_.min_samples &&
-             samples_.ns.size() < kMostTries * policy_.min_samples;
+      return unpreempted_ < policy_.min_samples && samples_.ns.size() < kMostTries;
     }
     if (accepted_.size() >= policy_.most_samples || spent >= policy_.budget_ns) return false;
     if (timed_ns_ < static_cast<double>(policy_.least_timed_ns)) return true;
@@ -324,6 +328,7 @@ class Sampling {
   std::uint64_t started_at_ = 0;
   std::uint64_t reading_ns_ = 0;
   std::uint64_t preemptions_ = 0;  // after the last repetition
+  bool is_lengthened_ = false;     // the last repetition's time is also that of an interruption
 };
 
 }  // namespace
@@ -332,8 +337,7 @@ std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
   // The last repetition begins before the patience is over, unless even the least samples are
   // missing. A few more runs find the iterations.
   return std::max(policy.budget_ns, policy.patience_ns) + 2 * policy.quiet_wait_ns +
-         kMostSpeedUpNs + run_ns +
-         (kMostTries * policy.min_samples + 6) * (run_ns + policy.min_repetition_ns);
+         kMostSpeedUpNs + run_ns + (kMostTries + 6) * (run_ns + policy.min_repetition_ns);
 }
 
 Samples SampleRound(const SamplingPolicy& policy, const Instruments& instruments,

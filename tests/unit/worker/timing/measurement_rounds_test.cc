@@ -290,6 +290,14 @@ TEST(MeasurementRoundsTest, ThreeLongRunsThatAgreeAreEnough) {
   MeasurementRounds again({}, {.expects_long_runs = true});
   again.Add(contended);
   EXPECT_TRUE(again.NextIn());
+  // But not if they took long, unless the job asks for a grade.
+  for (double& ns : contended.ns) ns *= 6;
+  MeasurementRounds slow({}, {.expects_long_runs = true});
+  slow.Add(contended);
+  EXPECT_FALSE(slow.NextIn());
+  MeasurementRounds slow_but_asked({.min_grade = Grade::kB}, {.expects_long_runs = true});
+  slow_but_asked.Add(contended);
+  EXPECT_TRUE(slow_but_asked.NextIn());
   MeasurementRounds apart({.min_grade = Grade::kB}, {.expects_long_runs = true});
   apart.Add(of({7.01, 7.30, 7.00}));
   EXPECT_TRUE(apart.NextIn());
@@ -298,6 +306,39 @@ TEST(MeasurementRoundsTest, ThreeLongRunsThatAgreeAreEnough) {
   const Measurement m = apart.Summarise(kMhz);
   EXPECT_EQ(m.grade, Grade::kA);
   EXPECT_EQ(std::ranges::count(m.sample_flags, kSampleOutlierRound), 1);
+}
+
+// A neighbour that no probe saw may have slowed the accepted ones, too.
+TEST(MeasurementRoundsTest, LongRunsThatAreMostlyDisturbedAreNoGoodFigure) {
+  const auto figure_of = [](double run_ns, std::size_t contended) {
+    Samples samples = SamplesOf(std::vector<double>(8, run_ns));
+    samples.iterations = 1;
+    std::fill_n(samples.flags.begin(), contended, kSampleContended);
+    return RoundsOf({samples, samples});
+  };
+  const Measurement m = figure_of(4e6, 5).Summarise(kMhz);
+  EXPECT_EQ(m.grade, Grade::kC);
+  EXPECT_NEAR(m.elapsed_low_ns, 3e6, 1);
+  EXPECT_NEAR(m.elapsed_high_ns, 4e6 * 4 / 3, 1);
+  EXPECT_EQ(m.elapsed_ns, 4e6);
+  EXPECT_EQ(figure_of(4e6, 4).Summarise(kMhz).grade, Grade::kA) << "half of them were accepted";
+  EXPECT_EQ(figure_of(4e5, 5).Summarise(kMhz).grade, Grade::kA) << "the probes would have seen it";
+  EXPECT_FALSE(figure_of(4e5, 5).NextIn());
+
+  // Too few are accepted: as before, but the interval says what the probes cannot.
+  const Measurement few = figure_of(4e6, 7).Summarise(kMhz);
+  EXPECT_EQ(few.grade, Grade::kC);
+  EXPECT_LE(few.elapsed_low_ns, 3e6);
+  EXPECT_GE(few.elapsed_high_ns, 4e6 * 4 / 3 - 1);
+}
+
+TEST(MeasurementRoundsTest, ADisturbedLongRunGetsOtherMomentsIfTheJobAsksForAGrade) {
+  Samples disturbed = SamplesOf(std::vector<double>(6, 4e6));
+  disturbed.iterations = 1;
+  std::fill_n(disturbed.flags.begin(), 4, kSampleContended);
+  const JobSpec asks{.min_grade = Grade::kB};
+  EXPECT_FALSE(RoundsOf({disturbed, disturbed}).NextIn());
+  EXPECT_TRUE(RoundsOf({disturbed, disturbed}, asks).NextIn());
 }
 
 TEST(MeasurementRoundsTest, PrecisionIsOfBothMomentsTogether) {

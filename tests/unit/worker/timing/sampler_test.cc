@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
+#include "common/base/random.h"
 #include "tests/support/scripted_core/scripted_core.h"
 #include "worker/timing/measurement_rounds.h"
 
@@ -266,6 +269,40 @@ TEST(SamplerTest, AnInterruptedLongRunHasItsProcessorTime) {
   SamplingPolicy two_threads = WithBaseline();
   two_threads.threads = 2;
   for (const double ns : core.Take(two_threads).ns) EXPECT_GE(ns, 14e6) << "of one thread only";
+}
+
+// The rounds of a kernel until no further one is due.
+MeasurementRounds AllRounds(ScriptedCore& core, bool expects_long_runs) {
+  MeasurementRounds rounds({}, {.expects_long_runs = expects_long_runs});
+  std::optional<Nanos> wait = Nanos{0};
+  while (wait) {
+    core.now += static_cast<std::uint64_t>(wait->count());
+    SamplingPolicy policy = rounds.NextPolicy();
+    policy.quiet_cycles = kQuietCycles;
+    rounds.Add(core.Take(policy));
+    wait = rounds.NextIn();
+  }
+  return rounds;
+}
+
+// On a busy system the first figure of a slow kernel must not take half a second.
+TEST(SamplerTest, ALongRunIsRepeatedAFewTimesHoweverOftenItIsInterrupted) {
+  for (const auto& [run_ns, runs] : {std::pair{60'000'000U, 3U}, {25'000'000U, 6U}}) {
+    ScriptedCore always{.run_ns = run_ns};
+    always.preempts = [](std::size_t) { return true; };
+    const MeasurementRounds rounds = AllRounds(always, true);
+    EXPECT_EQ(always.runs(), runs) << "three at each moment, until they took 0.1 s";
+    EXPECT_NEAR(rounds.Summarise(0).elapsed_ns, run_ns, 1);
+  }
+
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SplitMix64 random(seed);
+    ScriptedCore core{.run_ns = 25'000'000};
+    core.preempts = [&](std::size_t) { return random.Below(10) < seed % 10; };
+    AllRounds(core, true);
+    EXPECT_GE(core.runs(), 3U) << seed;
+    EXPECT_LE(core.runs(), 8U) << seed;
+  }
 }
 
 // Every run of a second is interrupted for a few milliseconds, even on a quiet system.

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <string>
+
 #include "tests/unit/client/trial_figure.h"
 
 namespace loopfleet::client {
@@ -13,12 +16,15 @@ TEST(HostTrialText, SaysWhichDifferenceTheHostShows) {
   const auto finding = [](double other, Grade grade) {
     return FindingOf(Assess({.figures = {Figure(0, 0, 100), Figure(0, 1, other, grade),
                                          Figure(0, 2, 100, Grade::kA, true)},
-                             .latencies_ms = {9},
+                             .latencies = {{.ms = 9, .run_ms = 0.1}},
                              .peaks = {100, 100}}));
   };
   const monitoring::Finding good = finding(101, Grade::kA);
   EXPECT_EQ(good.severity, Severity::kGood) << good.why;
   EXPECT_NE(good.what.find("differ by 1.0 % or more"), std::string::npos) << good.what;
+  const std::string latency =
+      "one at a time 9 ms (99 of 100: 9 ms; of kernels of 1 ms or less: 9 ms)";
+  EXPECT_NE(good.why.find(latency), std::string::npos) << good.why;
   EXPECT_EQ(finding(130, Grade::kB).severity, Severity::kProblem);
   EXPECT_EQ(finding(130, Grade::kC).severity, Severity::kNotice)
       << "a third of the figures is of C";
@@ -33,6 +39,15 @@ TEST(HostTrialText, JsonHasNullWhereThereWereNoPairs) {
   EXPECT_TRUE(json["coverage"].is_null());
   EXPECT_TRUE(json["grades"]["A"]["differences"].is_null());
   EXPECT_EQ(json["grades"]["A"]["share"], 1.0);
+  EXPECT_TRUE(json["latency_p99_ms"].is_null());
+}
+
+TEST(HostTrialText, JsonSaysWhereTheSlowestSpentTheirTime) {
+  TrialLatency slow{.ms = 500};
+  slow.stages[Stage::kMeasure] = std::chrono::milliseconds(450);
+  const Json json = TrialJson(Assess({.latencies = {{.ms = 9}, slow}}));
+  EXPECT_EQ(json["slowest_hundredth_ms"]["measure"], 450.0);
+  EXPECT_EQ(json["slowest_hundredth_ms"]["compile"], 0.0);
 }
 
 }  // namespace
