@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -156,7 +157,7 @@ struct SqliteStore::Impl {
         start(started),
         keys(std::make_shared<ResultKeys>(options.run_entries)) {}
 
-  Status ApplyAll(std::span<const Write> writes);
+  Status ApplyAll(WriteGroup group);
   Status RunPrepared(const char* statement);
   void Undo();
   Status CheckEpoch();
@@ -300,8 +301,8 @@ Result<std::unique_ptr<StoreReader>> SqliteStore::OpenReader() {
   return SqliteReader::Open(impl_->path, impl_->keys);
 }
 
-Status SqliteStore::Apply(std::span<const Write> writes) {
-  Status applied = impl_->ApplyAll(writes);
+Status SqliteStore::Apply(WriteGroup group) {
+  Status applied = impl_->ApplyAll(group);
   if (applied) {
     impl_->in_work.Committed();
     impl_->keys->Publish(impl_->results.TakeAdded());
@@ -310,7 +311,7 @@ Status SqliteStore::Apply(std::span<const Write> writes) {
       return std::holds_alternative<ResultsSuspected>(write) ||
              std::holds_alternative<ResultDoubted>(write);
     };
-    if (std::ranges::any_of(writes, suspects)) impl_->keys->Invalidate();
+    if (std::ranges::any_of(group | std::views::join, suspects)) impl_->keys->Invalidate();
     return {};
   }
   impl_->Undo();
@@ -414,12 +415,12 @@ Status SqliteStore::Impl::RunPrepared(const char* statement) {
   return query.Run();
 }
 
-Status SqliteStore::Impl::ApplyAll(std::span<const Write> writes) {
+Status SqliteStore::Impl::ApplyAll(WriteGroup group) {
   LF_TRY_VOID(RunPrepared("BEGIN IMMEDIATE"));
   LF_TRY_VOID(CheckEpoch());
   LF_FAILPOINT("store.begun");
   bests_left = kBestsPerCommit;
-  for (const Write& write : writes) {
+  for (const Write& write : group | std::views::join) {
     LF_TRY_VOID(std::visit([this](const auto& what) { return On(what); }, write));
   }
   LF_TRY_VOID(in_work.Save());

@@ -57,7 +57,8 @@ class SqliteStore final : public Store {
   std::uint64_t epoch() const override;
   const Uuid& incarnation() const override;
   Result<std::unique_ptr<StoreReader>> OpenReader() override;
-  Status Apply(std::span<const Write> writes) override;
+  using Store::Apply;
+  Status Apply(WriteGroup group) override;
   Status FlagMore() override;
   bool HasMoreToFlag() const override;
   Status Thin(Thinning& pass, WallTime now) override;
