@@ -26,6 +26,9 @@ namespace loopfleet::storage {
 class Pruning;
 class Thinning;
 
+// The writes of one transaction, in order, as pieces that stay where they are.
+using WriteGroup = std::span<const std::span<const Write>>;
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -59,7 +62,8 @@ class Store {
   //   kInvalid  anything else that contradicts what is stored: jobs for a closed batch, a gap in
   //             the indices or sequences, an outcome for a job never accepted, a measurement
   //             without its key or with a time that is not finite and positive
-  virtual Status Apply(std::span<const Write> writes) = 0;
+  virtual Status Apply(WriteGroup group) = 0;
+  Status Apply(std::span<const Write> writes) { return Apply(WriteGroup(&writes, 1)); }
 
   // Apply() looks at no more than kRowsPerStep rows that a ResultsSuspected may be about. The order
   // is on disk with it: no result that it covers answers, before a restart or after, and FlagMore()

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <thread>
 #include <utility>
 
 #include "bench/rigs/process_time.h"
@@ -12,7 +11,7 @@ namespace loopfleet::bench {
 namespace {
 
 constexpr std::uint32_t kActions = 20;
-constexpr Nanos kLookPause = std::chrono::milliseconds(2);
+constexpr Nanos kLongPoll = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -94,7 +93,7 @@ namespace {
 std::unexpected<Error> WhyFailed(client::Client& client, BatchId batch) {
   std::uint64_t after = 0;
   while (true) {
-    const auto page = client.Fetch(batch, after, kLookPause);
+    const auto page = client.Fetch(batch, after, kLongPoll);
     if (!page) return std::unexpected(ToError(page.error()));
     for (const Outcome& outcome : page->outcomes) {
       if (!outcome.evaluation.ok()) {
@@ -113,7 +112,8 @@ Status AwaitStored(client::Client& client, BatchId batch) {
     if (!info) return std::unexpected(ToError(info.error()));
     if (info->failed > 0) return WhyFailed(client, batch);
     if (info->finished == info->job_count) return {};
-    std::this_thread::sleep_for(kLookPause);
+    const auto last = client.Fetch(batch, info->job_count - 1, kLongPoll);
+    if (!last) return std::unexpected(ToError(last.error()));
   }
 }
 

@@ -35,7 +35,9 @@ StorageThread::~StorageThread() {
 void StorageThread::Write(Persist persist) { queue_.Push(std::move(persist)); }
 
 std::vector<Event> StorageThread::TakeEvents() {
+  std::vector<Persist> written;  // freed after the mutex
   std::lock_guard lock(mutex_);
+  written.swap(written_);
   return std::exchange(events_, {});
 }
 
@@ -139,7 +141,8 @@ bool StorageThread::FlushBacklog() {
     if (applied) {
       metrics_.Committed(clock_.Now() - start, backlog_.rows_of_group());
       NoteSuccess();
-      Tell(backlog_.Applied());
+      WriteBacklog::Written written = backlog_.Applied();
+      Tell(std::move(written.persisted), std::move(written.group));
       continue;
     }
     if (!MayPass(applied.error().kind)) {
@@ -154,11 +157,12 @@ bool StorageThread::FlushBacklog() {
   return true;
 }
 
-void StorageThread::Tell(std::vector<Event> events) {
+void StorageThread::Tell(std::vector<Event> events, std::vector<Persist> written) {
   if (events.empty()) return;
   {
     std::lock_guard lock(mutex_);
     std::ranges::move(events, std::back_inserter(events_));
+    std::ranges::move(written, std::back_inserter(written_));
   }
   done_.Signal();
 }

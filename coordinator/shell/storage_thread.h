@@ -38,7 +38,8 @@ class StorageThread {
   // Blocks while kMaxWaiting are queued, which bounds the backlog of a burst.
   void Write(Persist persist);
 
-  // Persisted and PersistRefused, in order.
+  // Persisted and PersistRefused, in order. Frees what was written: it costs less where it was
+  // allocated.
   std::vector<Event> TakeEvents();
   // Why it stopped for good: the database is damaged, or has a newer writer.
   std::optional<Error> fatal() const;
@@ -60,7 +61,7 @@ class StorageThread {
   void GiveUp(const Error& error);
   void NoteTrouble(const Error& error);
   void NoteSuccess();
-  void Tell(std::vector<Event> events);
+  void Tell(std::vector<Event> events, std::vector<Persist> written = {});
 
   storage::Store& store_;
   monitoring::CoordinatorMetrics& metrics_;
@@ -75,6 +76,7 @@ class StorageThread {
 
   mutable std::mutex mutex_;
   std::vector<Event> events_;         // guarded by mutex_
+  std::vector<Persist> written_;      // guarded by mutex_; to be freed
   std::optional<Error> fatal_;        // guarded by mutex_
   std::optional<ErrorKind> trouble_;  // guarded by mutex_
 

@@ -1,6 +1,5 @@
 #include "coordinator/shell/write_backlog.h"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -25,24 +24,22 @@ std::size_t RowsOf(const Persist& persist) {
 
 }  // namespace
 
-std::span<const storage::Write> WriteBacklog::StartGroup() {
-  LF_CHECK(group_size_ == 0, "a group of {} is under way", group_size_);
+storage::WriteGroup WriteBacklog::StartGroup() {
+  LF_CHECK(group_.empty(), "a group of {} is under way", group_.size());
   group_rows_ = 0;
   rows_.clear();
-  while (group_size_ < waiting_.size() && (group_size_ == 0 || group_rows_ < kMaxRowsPerCommit)) {
-    group_rows_ += rows_.emplace_back(RowsOf(waiting_[group_size_++]));
-  }
-  if (group_size_ == 1) return waiting_.front().writes;
-  for (Persist& persist : std::span(waiting_).first(group_size_)) {
-    std::ranges::move(persist.writes, std::back_inserter(group_));
+  for (const Persist& persist : waiting_) {
+    if (group_rows_ >= kMaxRowsPerCommit) break;
+    group_rows_ += rows_.emplace_back(RowsOf(persist));
+    group_.emplace_back(persist.writes);
   }
   return group_;
 }
 
-std::vector<Event> WriteBacklog::Applied() {
+WriteBacklog::Written WriteBacklog::Applied() {
   std::vector<Event> persisted;
   std::size_t rows = 0;  // of the last event
-  for (std::size_t i = 0; i < group_size_; ++i) {
+  for (std::size_t i = 0; i < group_.size(); ++i) {
     rows += rows_[i];
     if (persisted.empty() || rows > kMaxRowsPerEvent) {
       persisted.emplace_back(Persisted{});
@@ -50,20 +47,14 @@ std::vector<Event> WriteBacklog::Applied() {
     }
     std::get<Persisted>(persisted.back()).tokens.push_back(waiting_[i].token);
   }
-  waiting_.erase(waiting_.begin(),
-                 waiting_.begin() + static_cast<std::ptrdiff_t>(std::exchange(group_size_, 0)));
+  const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(group_.size());
+  std::vector<Persist> group(std::move_iterator(waiting_.begin()), std::move_iterator(end));
+  waiting_.erase(waiting_.begin(), end);
   group_.clear();
-  return persisted;
+  return {.persisted = std::move(persisted), .group = std::move(group)};
 }
 
 std::vector<Event> WriteBacklog::NoRoom(const Error& why) {
-  if (group_size_ > 1) {  // put back, to be written later
-    auto next = group_.begin();
-    for (Persist& persist : std::span(waiting_).first(group_size_)) {
-      for (storage::Write& write : persist.writes) write = std::move(*next++);
-    }
-  }
-  group_size_ = 0;
   group_.clear();
   const Failure failure{
       .code = why.kind == ErrorKind::kUnavailable ? FailureCode::kBusy : FailureCode::kStorageFull,

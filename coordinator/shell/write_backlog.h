@@ -14,6 +14,7 @@
 #include "common/base/result.h"
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/contract/event.h"
+#include "storage/store.h"
 
 namespace loopfleet::coordinator {
 
@@ -30,20 +31,25 @@ class WriteBacklog {
 
   // The writes at the front, for one transaction (group commit). Not empty if the backlog is not.
   // They stay here until Applied() or NoRoom() is called.
-  std::span<const storage::Write> StartGroup();
+  storage::WriteGroup StartGroup();
   std::size_t rows_of_group() const { return group_rows_; }
-  // The group is on disk. Returns Persisted events of at most kMaxRowsPerEvent rows, or one token.
-  std::vector<Event> Applied();
+  // The group is on disk. Returns it, and Persisted events of at most kMaxRowsPerEvent rows, or one
+  // token.
+  struct Written {
+    std::vector<Event> persisted;
+    std::vector<Persist> group;
+  };
+  Written Applied();
   // The group is not on disk, because the disk is full or fails. Removes all waiting writes that
   // may be refused, and returns one PersistRefused for each. Empty: only a later retry can help.
   std::vector<Event> NoRoom(const Error& why);
 
  private:
   std::vector<Persist> waiting_;
-  std::size_t group_size_ = 0;  // at the front of waiting_; 0: no group is started
+  // The writes of the first ones; empty: no group is started.
+  std::vector<std::span<const storage::Write>> group_;
+  std::vector<std::size_t> rows_;  // of each of the group
   std::size_t group_rows_ = 0;
-  std::vector<std::size_t> rows_;      // of each Persist of the group
-  std::vector<storage::Write> group_;  // moved out of waiting_; unused for a group of one
 };
 
 }  // namespace loopfleet::coordinator

@@ -305,6 +305,32 @@ Status Connection::InsertFrom(const FedRows& rows, const char* insert) {
   return written;
 }
 
+void Connection::AfterCommit(std::function<void(std::uint32_t pages)> committed) {
+  after_commit_ = std::move(committed);
+  const auto call = [](void* function, sqlite3*, const char*, int pages) {
+    (*static_cast<std::function<void(std::uint32_t)>*>(function))(
+        static_cast<std::uint32_t>(pages));
+    return SQLITE_OK;
+  };
+  sqlite3_wal_hook(database_, after_commit_ ? +call : nullptr, &after_commit_);
+}
+
+Status Connection::FoldLog() {
+  const int code =
+      sqlite3_wal_checkpoint_v2(database_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  if (code == SQLITE_OK || (code & 0xff) == SQLITE_BUSY) return {};
+  return FailWith(database_, code);
+}
+
+Status Connection::SyncFile() {
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(database_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  const int code = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+  if (code == SQLITE_OK) return {};
+  return Fail(ErrorKind::kSystem,
+              fmt::format("database {}: cannot be synced (sqlite {})", path(), code));
+}
+
 Status Connection::CopyFrom(Connection& other) {
   sqlite3_backup* backup = sqlite3_backup_init(database_, "main", other.database_, "main");
   if (backup == nullptr) return FailWith(database_, sqlite3_errcode(database_));

@@ -14,6 +14,7 @@
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -136,6 +137,14 @@ class Connection {
   // Runs an INSERT that reads these rows from the table row_feed.
   Status InsertFrom(const FedRows& rows, const char* insert);
 
+  // Calls `committed` after each commit, with the number of pages in the log; null: nothing.
+  void AfterCommit(std::function<void(std::uint32_t pages)> committed);
+  // Copies the log's pages into the file as far as nobody reads their older versions. Does nothing
+  // while another connection does that.
+  Status FoldLog();
+  // Makes what was copied durable. SQLite does it by itself only once the whole log is folded.
+  Status SyncFile();
+
   // Makes this database a durable copy of the other one's current state.
   Status CopyFrom(Connection& other);
 
@@ -147,6 +156,7 @@ class Connection {
 
   sqlite3* database_;
   std::unordered_map<const char*, sqlite3_stmt*> statements_;
+  std::function<void(std::uint32_t)> after_commit_;
   const FedRows* fed_ = nullptr;  // the rows of row_feed; null: none
   Query::Row row_;
 };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/unique_fd.h"
+#include "storage/sqlite/log_folder.h"
 #include "storage/sqlite/maintenance/pruning_table.h"
 #include "storage/sqlite/maintenance/retention_table.h"
 #include "storage/sqlite/migrations.h"
@@ -78,8 +80,6 @@ Status Configure(Connection& connection, const StoreOptions& options) {
     PRAGMA ignore_check_constraints = ON;
     PRAGMA journal_size_limit = 67108864;    -- what a long reader let the log grow to is given back
   )sql"));
-  LF_TRY_VOID(
-      connection.Run(fmt::format("PRAGMA wal_autocheckpoint = {}", options.log_pages).c_str()));
   if (options.max_file_bytes == 0) return {};
   LF_TRY(const std::int64_t page_bytes, connection.Number("PRAGMA page_size"));
   const auto pages = options.max_file_bytes / static_cast<std::uint64_t>(page_bytes);
@@ -148,15 +148,16 @@ Result<Start> BeginEpoch(Connection& connection) {
 }  // namespace
 
 struct SqliteStore::Impl {
-  Impl(WriterLock taken, std::unique_ptr<Connection> opened, std::filesystem::path file,
-       const Start& started, const StoreOptions& options)
+  Impl(WriterLock taken, std::unique_ptr<Connection> opened, std::unique_ptr<LogFolder> folding,
+       std::filesystem::path file, const Start& started, const StoreOptions& options)
       : lock(std::move(taken)),
         connection(std::move(opened)),
+        folder(std::move(folding)),
         path(std::move(file)),
         start(started),
         keys(std::make_shared<ResultKeys>(options.run_entries)) {}
 
-  Status ApplyAll(std::span<const Write> writes);
+  Status ApplyAll(WriteGroup group);
   Status RunPrepared(const char* statement);
   void Undo();
   Status CheckEpoch();
@@ -182,6 +183,7 @@ struct SqliteStore::Impl {
 
   WriterLock lock;  // freed last
   std::unique_ptr<Connection> connection;
+  std::unique_ptr<LogFolder> folder;
   const std::filesystem::path path;
   const Start start;
   const std::shared_ptr<ResultKeys> keys;
@@ -211,6 +213,9 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::filesystem::pa
   LF_TRY(WriterLock lock, WriterLock::Take(file, kLockWait));
   CreatePrivately(file);
   LF_TRY(auto connection, Connection::Open(file, Access::kReadWriteCreate, kBusyWait));
+  auto folder = std::make_unique<LogFolder>(
+      *connection, file,
+      LogFolder::Options{.beside_pages = options.fold_pages, .writer_pages = options.log_pages});
   LF_TRY_VOID(CheckOrigin(*connection));
   LF_TRY_VOID(Configure(*connection, options));
   LF_FAILPOINT("store.opened");
@@ -218,7 +223,8 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::filesystem::pa
   LF_FAILPOINT("store.migrated");
   LF_TRY(const Start start, BeginEpoch(*connection));
   LF_FAILPOINT("store.epoch_begun");
-  auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), file, start, options);
+  auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), std::move(folder),
+                                     file, start, options);
   LF_TRY_VOID(impl->RebuildBatches());
   LF_TRY_VOID(impl->LoadResultKeys());
   return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(impl)));
@@ -300,8 +306,8 @@ Result<std::unique_ptr<StoreReader>> SqliteStore::OpenReader() {
   return SqliteReader::Open(impl_->path, impl_->keys);
 }
 
-Status SqliteStore::Apply(std::span<const Write> writes) {
-  Status applied = impl_->ApplyAll(writes);
+Status SqliteStore::Apply(WriteGroup group) {
+  Status applied = impl_->ApplyAll(group);
   if (applied) {
     impl_->in_work.Committed();
     impl_->keys->Publish(impl_->results.TakeAdded());
@@ -310,7 +316,7 @@ Status SqliteStore::Apply(std::span<const Write> writes) {
       return std::holds_alternative<ResultsSuspected>(write) ||
              std::holds_alternative<ResultDoubted>(write);
     };
-    if (std::ranges::any_of(writes, suspects)) impl_->keys->Invalidate();
+    if (std::ranges::any_of(group | std::views::join, suspects)) impl_->keys->Invalidate();
     return {};
   }
   impl_->Undo();
@@ -414,12 +420,12 @@ Status SqliteStore::Impl::RunPrepared(const char* statement) {
   return query.Run();
 }
 
-Status SqliteStore::Impl::ApplyAll(std::span<const Write> writes) {
+Status SqliteStore::Impl::ApplyAll(WriteGroup group) {
   LF_TRY_VOID(RunPrepared("BEGIN IMMEDIATE"));
   LF_TRY_VOID(CheckEpoch());
   LF_FAILPOINT("store.begun");
   bests_left = kBestsPerCommit;
-  for (const Write& write : writes) {
+  for (const Write& write : group | std::views::join) {
     LF_TRY_VOID(std::visit([this](const auto& what) { return On(what); }, write));
   }
   LF_TRY_VOID(in_work.Save());

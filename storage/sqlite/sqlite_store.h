@@ -29,6 +29,9 @@ struct StoreOptions {
   // Pages of 4 KiB in the log before it is folded into the file (8192: 32 MiB). A long log writes a
   // page that many groups change back once.
   std::uint32_t log_pages = 8192;
+  // Pages that the log grows by before a thread folds them beside the writer
+  // (storage/sqlite/log_folder.h); 0: only the writer folds.
+  std::uint32_t fold_pages = 2048;
   // Results kept in memory before they are sealed into a run
   // (storage/sqlite/result_index/result_keys.h).
   std::size_t run_entries = 262'144;
@@ -57,7 +60,8 @@ class SqliteStore final : public Store {
   std::uint64_t epoch() const override;
   const Uuid& incarnation() const override;
   Result<std::unique_ptr<StoreReader>> OpenReader() override;
-  Status Apply(std::span<const Write> writes) override;
+  using Store::Apply;
+  Status Apply(WriteGroup group) override;
   Status FlagMore() override;
   bool HasMoreToFlag() const override;
   Status Thin(Thinning& pass, WallTime now) override;

@@ -348,7 +348,9 @@ void SimulatedCoordinator::StartWriting() {
     is_writing_ = false;
     return;
   }
-  group_ = backlog_.StartGroup();
+  for (const auto writes : backlog_.StartGroup()) {
+    group_.insert(group_.end(), writes.begin(), writes.end());
+  }
   Nanos took = parts_.mix.commit_time;
   if (dice_.Chance(Rate(Fault::kSlowDisk))) took = dice_.Between(took, Nanos(seconds(2)));
   After(took, [this] { FinishWriting(std::exchange(group_, {})); });
@@ -364,7 +366,7 @@ void SimulatedCoordinator::FinishWriting(std::span<const storage::Write> group) 
   std::vector<Event> events;
   bool waits = false;
   if (applied) {
-    events = backlog_.Applied();
+    events = backlog_.Applied().persisted;
   } else if (applied.error().kind == ErrorKind::kFull ||
              applied.error().kind == ErrorKind::kUnavailable ||
              applied.error().kind == ErrorKind::kSystem) {

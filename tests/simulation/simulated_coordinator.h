@@ -84,7 +84,7 @@ class SimulatedCoordinator {
   std::set<JobId> early_;  // of to_recover_: already given to the core
   std::unique_ptr<coordinator::Core> core_;
   coordinator::WriteBacklog backlog_;
-  std::span<const storage::Write> group_;  // being written
+  std::vector<storage::Write> group_;  // being written
   bool is_writing_ = false;
   bool is_stopping_ = false;
   bool is_healed_ = false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <set>
 #include <variant>
 
@@ -390,13 +391,13 @@ Result<std::unique_ptr<StoreReader>> ModelStore::OpenReader() {
   return std::make_unique<ModelReader>(database_);
 }
 
-Status ModelStore::Apply(std::span<const Write> writes) {
+Status ModelStore::Apply(WriteGroup group) {
   if (epoch_ != database_.epoch) {
     return Fail(ErrorKind::kClosed, "a newer writer has taken over from this one");
   }
   if (database_.is_full) return Fail(ErrorKind::kFull, "no room");
   undo_.clear();
-  for (const Write& write : writes) {
+  for (const Write& write : group | std::views::join) {
     Status applied = std::visit(Writer{database_, undo_}, write);
     if (applied) continue;
     for (auto change = undo_.rbegin(); change != undo_.rend(); ++change) (*change)();

@@ -64,7 +64,8 @@ class ModelStore final : public Store {
   std::uint64_t epoch() const override { return epoch_; }
   const Uuid& incarnation() const override { return database_.incarnation; }
   Result<std::unique_ptr<StoreReader>> OpenReader() override;
-  Status Apply(std::span<const Write> writes) override;
+  using Store::Apply;
+  Status Apply(WriteGroup group) override;
   Status FlagMore() override { return {}; }
   bool HasMoreToFlag() const override { return false; }  // Apply() flags all
   // A pass is one step.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <ranges>
+
 namespace loopfleet::coordinator {
 namespace {
 
@@ -13,9 +15,9 @@ Persist ToPersist(Token token, std::size_t jobs, WhenFull when_full) {
   return persist;
 }
 
-std::vector<Token> BatchesOf(std::span<const storage::Write> group) {
+std::vector<Token> BatchesOf(storage::WriteGroup group) {
   std::vector<Token> batches;
-  for (const storage::Write& write : group) {
+  for (const storage::Write& write : group | std::views::join) {
     batches.push_back(std::get<storage::JobsAccepted>(write).batch.value);
   }
   return batches;
@@ -33,9 +35,9 @@ TEST(WriteBacklog, WhatWaitsSharesATransactionAndAnEvent) {
   for (const Token token : {1, 2, 3}) backlog.Add(ToPersist(token, 1, WhenFull::kRefuse));
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{1, 2, 3}));
   backlog.Add(ToPersist(4, 1, WhenFull::kRefuse));  // arrives while they are written
-  EXPECT_EQ(TokensOf(backlog.Applied()), (Tokens{{1, 2, 3}}));
+  EXPECT_EQ(TokensOf(backlog.Applied().persisted), (Tokens{{1, 2, 3}}));
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{4}));
-  EXPECT_EQ(TokensOf(backlog.Applied()), (Tokens{{4}}));
+  EXPECT_EQ(TokensOf(backlog.Applied().persisted), (Tokens{{4}}));
   EXPECT_TRUE(backlog.empty());
 }
 
@@ -48,7 +50,7 @@ TEST(WriteBacklog, AnEventIsBounded) {
     backlog.Add(ToPersist(++token, count, WhenFull::kRefuse));
   }
   EXPECT_EQ(backlog.StartGroup().size(), 5u);
-  EXPECT_EQ(TokensOf(backlog.Applied()), (Tokens{{1, 2}, {3}, {4}, {5}}));
+  EXPECT_EQ(TokensOf(backlog.Applied().persisted), (Tokens{{1, 2}, {3}, {4}, {5}}));
 }
 
 TEST(WriteBacklog, ATransactionIsBounded) {
@@ -57,7 +59,7 @@ TEST(WriteBacklog, ATransactionIsBounded) {
     backlog.Add(ToPersist(token, WriteBacklog::kMaxRowsPerCommit / 2, WhenFull::kRetry));
   }
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{1, 2}));
-  EXPECT_EQ(TokensOf(backlog.Applied()), (Tokens{{1}, {2}}));
+  EXPECT_EQ(TokensOf(backlog.Applied().persisted), (Tokens{{1}, {2}}));
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{3}));
 }
 
@@ -75,7 +77,7 @@ TEST(WriteBacklog, WithoutRoomWhatMayBeIsRefusedAndTheRestKeepsItsWrites) {
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{1, 3}));
   EXPECT_TRUE(backlog.NoRoom({.kind = ErrorKind::kFull, .message = "no room"}).empty());
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{1, 3}));
-  EXPECT_EQ(TokensOf(backlog.Applied()), (Tokens{{1, 3}}));
+  EXPECT_EQ(TokensOf(backlog.Applied().persisted), (Tokens{{1, 3}}));
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ class MergedRunsTest : public ResultKeysTest {
 
   // Until nothing is left to merge or to remove.
   static void Settle(Store& store) {
-    for (int i = 0; i < 300; ++i) ASSERT_TRUE(store.Apply({}));
+    for (int i = 0; i < 300; ++i) ASSERT_TRUE(store.Apply(std::vector<Write>{}));
   }
 
   std::int64_t Whole(std::size_t level) {
@@ -203,14 +203,14 @@ TEST_F(MergedRunsTest, AMergeGoesOnWhereItWasInterrupted) {
   for (int turn = 0; turn < 40; ++turn) {
     if (turn % 3 == 0) {
       RunByHand("UPDATE writer SET epoch = epoch + 1");
-      EXPECT_FALSE(store->Apply({}));
+      EXPECT_FALSE(store->Apply(std::vector<Write>{}));
       RunByHand("UPDATE writer SET epoch = epoch - 1");
     } else if (turn % 3 == 1) {
       store.reset();
       store = OpenStore(kOptions);
     }
     ExpectAll(*store->result_keys());
-    ASSERT_TRUE(store->Apply({}));
+    ASSERT_TRUE(store->Apply(std::vector<Write>{}));
   }
   Settle(*store);
   EXPECT_EQ(Whole(1), 1);
