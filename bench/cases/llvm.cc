@@ -1,12 +1,14 @@
 // Pass ordering: steps per second of one core, beside a process of opt-19 for each pass. A step is
 // a random pass, verified if it changed the module, then InstCount and Autophase. Batches are 64
-// episodes of 40 steps over Passes19. An environment sends a job a step, over all 124 actions: what
+// episodes of 40 steps over Passes19, of modules of 1 MB and more 8 episodes. An environment sends a job a step, over all 124 actions: what
 // a step of a running head costs, and what starting one does, are lines of their own. Processor
 // time of all processes, the daemon's part included, because the machine may be shared.
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -39,7 +41,6 @@ namespace {
 using passes::Observation;
 using worker::Episode;
 
-constexpr std::size_t kEpisodes = 64;
 constexpr std::size_t kSteps = 40;
 constexpr std::size_t kPeerPasses = 20;
 
@@ -66,13 +67,16 @@ double SecondsOfProcess(pid_t pid) {
 
 double OwnSeconds() { return SecondsOfProcess(::getpid()); }
 
-// Of each child of the fork server.
+// Of each process below the fork server: its children, and the heads, which are theirs.
 using Clocks = std::map<pid_t, double>;
 
-Clocks ClocksOf(pid_t fork_server) {
+Clocks ClocksOf(pid_t parent) {
   Clocks clocks;
-  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", fork_server));
-  for (pid_t pid = 0; children >> pid;) clocks[pid] = SecondsOfProcess(pid);
+  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", parent));
+  for (pid_t pid = 0; children >> pid;) {
+    clocks[pid] = SecondsOfProcess(pid);
+    clocks.merge(ClocksOf(pid));
+  }
   return clocks;
 }
 
@@ -86,7 +90,7 @@ Clocks SettledClocksOf(pid_t fork_server) {
   return last;
 }
 
-// nullopt: a child has come or gone.
+// nullopt: a process has come or gone.
 std::optional<double> SecondsBetween(const Clocks& before, const Clocks& after) {
   const bool are_same =
       std::ranges::equal(before, after, {}, &Clocks::value_type::first, &Clocks::value_type::first);
@@ -117,6 +121,7 @@ Episode EpisodeOf(std::vector<std::string> texts) {
 class Rig {
  public:
   Rig() {
+    LF_CHECK(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "no children of children");
     const worker::Isolation isolation = worker::ProbeIsolation();
     programs_.prepare = worker::InitializeX86;
     programs_.by_role[worker::ChildRole::kPasses] = {
@@ -189,6 +194,8 @@ class Rig {
       process.reset();
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
     }
+    while (::waitpid(-1, nullptr, 0) > 0) {  // whose parents have ended before them
+    }
     return own + ChildrenSeconds() - before;
   }
 
@@ -242,13 +249,14 @@ std::optional<double> OptRate(const Bitcode& bitcode, SplitMix64& random) {
 struct Subject {
   std::string name;
   Bitcode bitcode;
+  std::size_t episodes = 64;  // of a batch
 };
 
 void RunRate(Rig& rig, const Subject& subject, std::size_t batches) {
   SplitMix64 random(17);
   std::vector<std::vector<Episode>> work(batches);
   for (std::vector<Episode>& batch : work) {
-    for (std::size_t i = 0; i < kEpisodes; ++i) {
+    for (std::size_t i = 0; i < subject.episodes; ++i) {
       batch.push_back(EpisodeOf(RandomPasses(random, kSteps)));
     }
   }
@@ -261,6 +269,7 @@ void RunRate(Rig& rig, const Subject& subject, std::size_t batches) {
          .peer = "opt-19, a process for each pass, without features",
          .peer_value = OptRate(subject.bitcode, random),
          .details = {{"steps", outcome.steps},
+                     {"bitcode_bytes", subject.bitcode->size()},
                      {"failures", outcome.failures},
                      {"processor_seconds", outcome.processor_seconds}}});
 }
@@ -369,7 +378,8 @@ int Main(int argc, char** argv) {
   std::size_t batches = 2;
   app.add_option("--llvm-programs", debian,
                  "folder of the programs that deploy/llvm/build_debian.py made");
-  app.add_option("--batches", batches, "batches of 64 episodes for each program");
+  app.add_option("--batches", batches,
+                 "batches of 64 episodes for each program, of 8 for those of 1 MB and more");
   std::vector<std::string> only = {"batches", "environment", "prefix"};
   app.add_option("--only", only, "which of batches, environment and prefix")
       ->delimiter(',')
@@ -386,14 +396,17 @@ int Main(int argc, char** argv) {
   std::vector<Subject> subjects = {{"csmith 5", Made("generator://csmith-v0/5", debian)},
                                    {"csmith 0", Made("generator://csmith-v0/0", debian)}};
   if (!debian.empty()) {
-    for (const char* name : {"gsm", "bzip2", "jpeg"}) {
-      subjects.push_back({name, Made(fmt::format("benchmark://debian-v0/{}", name), debian)});
+    for (const char* name : {"gsm", "bzip2", "zstd", "jpeg"}) {
+      const Bitcode bitcode = Made(fmt::format("benchmark://debian-v0/{}", name), debian);
+      subjects.push_back({name, bitcode, bitcode->size() < 1'000'000 ? 64U : 8U});
     }
   }
   for (const Subject& subject : subjects) {
     if (!names.empty() && std::ranges::find(names, subject.name) == names.end()) continue;
     if (is_wanted("batches")) RunRate(rig, subject, batches);
-    if (is_wanted("environment")) RunEnvironment(rig, subject, 4 * batches);
+    if (is_wanted("environment")) {
+      RunEnvironment(rig, subject, std::max<std::size_t>(1, batches * subject.episodes / 16));
+    }
     if (is_wanted("prefix") && subject.name == "csmith 0") RunGreedy(rig, subject);
   }
   return 0;

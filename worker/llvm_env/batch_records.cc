@@ -11,10 +11,11 @@ BatchRecords::BatchRecords(std::size_t nodes,
   nodes_.front().changed = false;  // the program itself: no pass has to end
 }
 
-bool BatchRecords::Add(std::vector<PassRecord> records) {
-  return std::ranges::all_of(records, [&](PassRecord& record) {
-    return std::visit([&](auto& one) { return AddOne(std::move(one)); }, record);
-  });
+bool BatchRecords::Add(std::string_view records) {
+  auto decoded = DecodeRecords(records);
+  return decoded && std::ranges::all_of(*decoded, [&](PassRecord& record) {
+           return std::visit([&](auto& one) { return AddOne(std::move(one)); }, record);
+         });
 }
 
 bool BatchRecords::AddOne(StepRecord record) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,8 @@ class BatchRecords {
   BatchRecords(std::size_t nodes,
                std::map<passes::Observation, passes::ObservationValue> baselines);
 
-  // False: a record names a node that does not exist, or a value that is there already.
-  bool Add(std::vector<PassRecord> records);
+  // False: junk, or a record names a node that does not exist, or a value that is there already.
+  bool Add(std::string_view records);
 
   const std::map<passes::Observation, passes::ObservationValue>& baselines() const {
     return baselines_;

@@ -1,5 +1,6 @@
 #include "worker/llvm_env/pass_child.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -41,6 +42,20 @@ bool IsWellFormed(const WalkRequest& request, const Slots& slots) {
   return true;
 }
 
+// A fork of this process returns with `journal` and `channel` replaced by its own; this one returns
+// without them. The channel takes over the number of the old one, which the filter of system calls
+// knows.
+void Branch(const UniqueFd& fd, Channel& channel, std::optional<Journal>& journal) {
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {  // earlier ones that have ended
+  }
+  if (ForkWithin() != 0) return;
+  Result<Journal> own = Journal::Make(kJournalBytes);
+  const int number = channel.TakeFd().Release();
+  if (!own || ::dup3(fd.get(), number, 0) < 0) ::_exit(kExitOutOfMemory);
+  channel = Channel(UniqueFd(number));
+  journal.emplace(*std::move(own));
+}
+
 // What LLVM writes to stderr goes to a file in memory, which the processes of a walk share.
 bool CatchStderr() {
   const Result<UniqueFd> file = MemoryFile("");
@@ -56,27 +71,35 @@ ChildLimits PassChildLimits() {
 
 int RunPassChild(Channel& channel, const PassLimits& limits, Isolation isolation) {
   std::set_new_handler(ExitOutOfMemory);
-  Result<Journal> journal = Journal::Make(kJournalBytes);
+  Result<Journal> made = Journal::Make(kJournalBytes);
   PassRunner runner;
-  if (!journal || !CatchStderr()) return kExitNotConfined;
+  if (!made || !CatchStderr()) return kExitNotConfined;
+  std::optional<Journal> journal(*std::move(made));
   if (!SealProcess(ChildRole::kPasses, isolation, channel.fd())) return kExitNotConfined;
   Slots slots;
   for (;;) {
-    const Result<std::string> bytes = channel.Receive(std::nullopt, kMaxPassMessageBytes);
-    if (!bytes) return kExitOk;
-    const std::optional<PassRequest> request = DecodePassRequest(*bytes);
+    const Result<Channel::Message> message = channel.ReceiveWithFds(kMaxPassMessageBytes);
+    if (!message) return kExitOk;
+    const std::optional<PassRequest> request = DecodePassRequest(message->bytes);
     if (!request) return kExitBadRequest;
+    if (std::holds_alternative<BranchRequest>(*request)) {
+      if (message->fds.size() != 1) return kExitBadRequest;
+      Branch(message->fds.front(), channel, journal);
+      continue;
+    }
     if (const auto* load = std::get_if<LoadRequest>(&*request)) {
       if (!channel.Send(Encode(Load(*load, slots, limits)), std::nullopt)) return kExitOk;
       continue;
     }
     const auto& walk = std::get<WalkRequest>(*request);
     if (!IsWellFormed(walk, slots)) return kExitBadRequest;
-    auto& program = *slots[walk.slot];
-    if (!TreeWalk(walk, program, runner, limits, *journal, channel).Run()) return kExitOk;
-    const EndReply end{.instruction_count = program.InstructionCount()};
-    if (!channel.Send(Encode(PassReply(end)), std::nullopt)) return kExitOk;
-    StopTimers();
+    const ProgramModule& program = *slots[walk.slot];
+    TreeWalk(walk, program, runner, limits, *journal, channel).Run();
+    const RecordsReply last{.records = std::string(journal->records()),
+                            .instructions_at_end = program.InstructionCount()};
+    journal->Clear();
+    StopTimers();  // they must not cut the message off
+    if (!channel.Send(Encode(PassReply(last)), std::nullopt)) return kExitOk;
   }
 }
 

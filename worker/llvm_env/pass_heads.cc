@@ -82,24 +82,25 @@ std::optional<PassHeads::Result> PassHeads::Run(const std::shared_ptr<const std:
 }
 
 std::optional<PassHeads::Result> PassHeads::RunOnNew(const Program& program, const Episode& episode,
-                                                     Instant deadline) {
+                                                     Instant deadline, Channel& holder) {
   if (episode.passes.empty()) return std::nullopt;
   const std::span<const std::string> before(episode.passes.data(), episode.passes.size() - 1);
-  // The first pass of all may begin an environment's episode; a walk costs about as much as a head.
+  // The first pass of all may begin an environment's episode; a walk forks, too.
   const bool continues = before.empty() || std::ranges::find(seen_, KeyOf(program.facts.module_hash,
                                                                           before)) != seen_.end();
   if (!continues || !CanObserve(episode, 0, program.baselines) ||
       !MakeRoom(program.facts.instruction_count)) {
     return std::nullopt;
   }
-  auto child = fork_server_.Spawn(ChildRole::kPasses);
-  if (!child) return std::nullopt;
-  const LoadRequest load{.slot = 0, .bitcode = *program.bitcode};
-  if (!child->channel().Send(Encode(PassRequest(load)), deadline)) return std::nullopt;
-  const auto bytes = child->channel().Receive(deadline, kMaxPassMessageBytes);
-  const auto reply = bytes ? DecodePassReply(*bytes) : std::nullopt;
-  if (!reply || !std::holds_alternative<LoadedReply>(*reply)) return std::nullopt;
-  heads_.push_back({.child = *std::move(child), .program = program, .passes = {}, .changed = {}});
+  auto ends = Channel::MakePair();
+  if (!ends) return std::nullopt;
+  const int far_end = ends->second.fd();
+  if (!holder.Send(Encode(PassRequest(BranchRequest{})), deadline, {&far_end, 1})) {
+    return std::nullopt;
+  }
+  ends->second = Channel();  // so that the near end is closed when the head ends
+  heads_.push_back(
+      {.channel = std::move(ends->first), .program = program, .passes = {}, .changed = {}});
   auto result = Advance(heads_.back(), episode, deadline);
   if (result) {
     DropLargest();
@@ -141,23 +142,19 @@ std::optional<PassHeads::Result> PassHeads::Advance(Head& head, const Episode& e
   BatchRecords records(chain.tree.nodes.size(), head.program.baselines);
   const Instant begun = Now();
   const WalkRequest walk{
-      .slot = 0,
+      .slot = head.program.slot,
       .baselines = 0,
       .tree = std::move(chain.tree),
       .in_place = WalkRequest::InPlace{.program_instructions = head.program.facts.instruction_count,
                                        .spent = head.spent}};
-  if (!head.child.channel().Send(Encode(PassRequest(walk)), deadline)) return std::nullopt;
-  for (;;) {
-    const auto bytes = head.child.channel().Receive(deadline, kMaxPassMessageBytes);
+  if (!head.channel.Send(Encode(PassRequest(walk)), deadline)) return std::nullopt;
+  for (bool is_over = false; !is_over;) {
+    const auto bytes = head.channel.Receive(deadline, kMaxPassMessageBytes);
     const auto reply = bytes ? DecodePassReply(*bytes) : std::nullopt;
-    if (!reply) return std::nullopt;
-    if (const auto* end = std::get_if<EndReply>(&*reply)) {
-      head.instructions = end->instruction_count;
-      break;
-    }
-    const auto* part = std::get_if<RecordsReply>(&*reply);
-    auto decoded = part != nullptr ? DecodeRecords(part->records) : std::nullopt;
-    if (!decoded || !records.Add(*std::move(decoded))) return std::nullopt;
+    const auto* part = reply ? std::get_if<RecordsReply>(&*reply) : nullptr;
+    if (part == nullptr || !records.Add(part->records)) return std::nullopt;
+    is_over = part->instructions_at_end.has_value();
+    head.instructions = part->instructions_at_end.value_or(head.instructions);
   }
   EpisodeResult result = records.ResultOf(rest, chain.paths[0], std::nullopt);
   if (result.failure) return std::nullopt;  // a walk from the program on tells it with its place

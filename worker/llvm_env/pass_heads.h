@@ -1,7 +1,8 @@
 #pragma once
-// PassHeads: children that each hold the state that an episode has come to, so that the next job of
-// the episode runs only what it adds. An environment's step is such a job: all passes so far and
-// one more. A head runs passes in place and moves on with them. Whatever goes wrong in one, it is
+// PassHeads: processes that each hold the state that an episode has come to, so that the next job
+// of the episode runs only what it adds. An environment's step is such a job: all passes so far and
+// one more. A head is a fork of the child that holds the program (pass_child.h); it serves this
+// program alone, runs passes in place and moves on with them. Whatever goes wrong in one, it is
 // gone, and the caller runs the job from the program on: results are the same with and without
 // heads. Bounded in number and by the instructions that they hold; the longest unused makes room,
 // if it has not been used lately. A caller without work drops them all. One thread.
@@ -16,18 +17,19 @@
 
 #include "common/base/clock.h"
 #include "common/base/content_key.h"
+#include "kernel/channel.h"
 #include "worker/llvm_env/episode.h"
 #include "worker/llvm_env/pass_message.h"
-#include "worker/sandbox/fork_server.h"
 
 namespace loopfleet::worker {
 
 class PassHeads {
  public:
-  PassHeads(ForkServer& fork_server, std::size_t most) : fork_server_(fork_server), most_(most) {}
+  explicit PassHeads(std::size_t most) : most_(most) {}
 
   struct Program {
     std::shared_ptr<const std::string> bitcode;
+    std::uint8_t slot = 0;  // of the child that holds it
     LoadedReply facts;
     std::map<passes::Observation, passes::ObservationValue> baselines;  // those known
   };
@@ -39,8 +41,9 @@ class PassHeads {
   std::optional<Result> Run(const std::shared_ptr<const std::string>& bitcode,
                             const Episode& episode, Instant deadline);
   // Makes a head for an episode of one pass, or one of which all but the last pass was seen a short
-  // time ago.
-  std::optional<Result> RunOnNew(const Program& program, const Episode& episode, Instant deadline);
+  // time ago. `holder` leads to the child that holds the program.
+  std::optional<Result> RunOnNew(const Program& program, const Episode& episode, Instant deadline,
+                                 Channel& holder);
   void Saw(const LoadedReply& program, const Episode& episode);
 
   void DropAll() { heads_.clear(); }
@@ -50,7 +53,7 @@ class PassHeads {
 
  private:
   struct Head {
-    ChildProcess child;
+    Channel channel;  // closed: the head ends
     Program program;
     std::vector<std::string> passes;
     std::vector<bool> changed;       // by each of them
@@ -64,7 +67,6 @@ class PassHeads {
   bool MakeRoom(std::uint64_t instructions);
   std::optional<Result> Advance(Head& head, const Episode& episode, Instant deadline);
 
-  ForkServer& fork_server_;
   const std::size_t most_;
   std::vector<Head> heads_;
   std::deque<ContentKey> seen_;  // the last episodes: program and passes

@@ -32,6 +32,9 @@ void Fields(Archive& archive, FieldsOf<Archive, WalkRequest>& walk) {
 }
 
 template <class Archive>
+void Fields(Archive& /*archive*/, FieldsOf<Archive, BranchRequest>& /*branch*/) {}
+
+template <class Archive>
 void Fields(Archive& archive, FieldsOf<Archive, LoadedReply>& loaded) {
   archive(loaded.module_hash, loaded.instruction_count);
 }
@@ -43,12 +46,7 @@ void Fields(Archive& archive, FieldsOf<Archive, RefusedReply>& refused) {
 
 template <class Archive>
 void Fields(Archive& archive, FieldsOf<Archive, RecordsReply>& records) {
-  archive(records.records);
-}
-
-template <class Archive>
-void Fields(Archive& archive, FieldsOf<Archive, EndReply>& end) {
-  archive(end.instruction_count);
+  archive(records.records, records.instructions_at_end);
 }
 
 // The index of the pass is not sent: it follows from the node.

@@ -35,7 +35,11 @@ struct WalkRequest {
   };
   std::optional<InPlace> in_place = {};
 };
-using PassRequest = std::variant<LoadRequest, WalkRequest>;
+// To the child, with the descriptor of a channel: a fork of the child, with its programs as they
+// are, takes requests from there until that channel is closed. If there is no fork, it is closed at
+// once.
+struct BranchRequest {};
+using PassRequest = std::variant<LoadRequest, WalkRequest, BranchRequest>;
 std::string Encode(const PassRequest& request);
 std::optional<PassRequest> DecodePassRequest(std::string_view bytes);
 
@@ -47,14 +51,13 @@ struct LoadedReply {
 struct RefusedReply {
   std::string message;
 };
-// ... and to a WalkRequest: any number of records, then an end.
+// ... and to a WalkRequest: records in any number of parts.
 struct RecordsReply {
   std::string records;
+  // Of the program in the slot, once the walk is over: this part is the last one.
+  std::optional<std::uint64_t> instructions_at_end = {};
 };
-struct EndReply {
-  std::uint64_t instruction_count = 0;  // of the program in the slot now
-};
-using PassReply = std::variant<LoadedReply, RefusedReply, RecordsReply, EndReply>;
+using PassReply = std::variant<LoadedReply, RefusedReply, RecordsReply>;
 std::string Encode(const PassReply& reply);
 std::optional<PassReply> DecodePassReply(std::string_view bytes);
 

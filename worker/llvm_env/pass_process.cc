@@ -65,7 +65,7 @@ PassProcess::PassProcess(ForkServer& fork_server, const Options& options,
     : fork_server_(fork_server),
       options_(options),
       on_restart_(std::move(on_restart)),
-      heads_(fork_server, options.heads) {}
+      heads_(options.heads) {}
 
 std::expected<BatchResult, Failure> PassProcess::Run(
     const std::shared_ptr<const std::string>& bitcode, std::span<const Episode> episodes) {
@@ -93,12 +93,13 @@ std::expected<BatchResult, Failure> PassProcess::Run(
   LF_TRY(Program* const program, Load(bitcode));
   std::vector<Episode> rest;
   for (const std::size_t place : std::exchange(left, {})) {
-    take(place,
-         is_alone(episodes[place])
-             ? heads_.RunOnNew(
-                   {.bitcode = bitcode, .facts = program->facts, .baselines = program->baselines},
-                   episodes[place], deadline)
-             : std::nullopt);
+    take(place, is_alone(episodes[place])
+                    ? heads_.RunOnNew({.bitcode = bitcode,
+                                       .slot = SlotOf(*program),
+                                       .facts = program->facts,
+                                       .baselines = program->baselines},
+                                      episodes[place], deadline, child_->channel())
+                    : std::nullopt);
   }
   if (left.empty() && !episodes.empty()) return result;
   for (const std::size_t place : left) rest.push_back(episodes[place]);
@@ -132,17 +133,17 @@ std::expected<BatchResult, Failure> PassProcess::Walk(Program& program,
       WalkRequest{
           .slot = SlotOf(program), .baselines = batch.baselines, .tree = std::move(batch.tree)},
       deadline);
-  for (; !reply || !std::holds_alternative<EndReply>(*reply); reply = Receive(deadline)) {
+  for (;; reply = Receive(deadline)) {
     if (!reply) {
       interruption = ToInterruption(reply.error());
       break;
     }
-    const auto* bytes = std::get_if<RecordsReply>(&*reply);
-    auto decoded = bytes != nullptr ? DecodeRecords(bytes->records) : std::nullopt;
-    if (!decoded || !records.Add(*std::move(decoded))) {
+    const auto* part = std::get_if<RecordsReply>(&*reply);
+    if (part == nullptr || !records.Add(part->records)) {
       interruption = ToInterruption(Replace(ErrorKind::kCorrupt));
       break;
     }
+    if (part->instructions_at_end) break;
   }
   if (!interruption) program.baselines = records.baselines();
   for (std::size_t i = 0; i < episodes.size(); ++i) {

@@ -83,6 +83,16 @@ void StopTimers() { StartTimers({}, {}); }
 
 bool WasTimer(int signal) { return signal == SIGPROF || signal == SIGALRM || signal == SIGXCPU; }
 
+pid_t ForkWithin() {
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(kExitOk);  // it ended before that call
+  }
+  return pid;
+}
+
 TreeWalk::TreeWalk(const WalkRequest& request, const ProgramModule& program, PassRunner& runner,
                    const PassLimits& limits, Journal& journal, Channel& channel)
     : request_(request),
@@ -99,14 +109,14 @@ TreeWalk::TreeWalk(const WalkRequest& request, const ProgramModule& program, Pas
       spent_(request.in_place ? request.in_place->spent : Nanos{0}),
       last_flush_(Now()) {}
 
-bool TreeWalk::Run() {
+void TreeWalk::Run() {
   if (request_.in_place) {
     journal_.place() = {};
     StartStepTimers();
     ObserveNode(0);
-    Walk(0);
-    return Flush();
+    return Walk(0);
   }
+  TakeStderr();  // of forks that other channels lead to
   for (const auto baseline : {passes::Baseline::kO0, passes::Baseline::kO3, passes::Baseline::kOz,
                               passes::Baseline::kOzAttr}) {
     RunBaseline(baseline);
@@ -118,7 +128,6 @@ bool TreeWalk::Run() {
     Walk(0);
   });
   if (failure) Note(FailureRecord{.node = journal_.place().node, .failure = *failure});
-  return Flush();
 }
 
 void TreeWalk::RunBaseline(passes::Baseline baseline) {
@@ -236,11 +245,8 @@ void TreeWalk::ObserveOne(std::uint32_t node, passes::Observation observation) {
 
 std::optional<PassFailure> TreeWalk::InFork(const std::function<void()>& body) {
   StopTimers();
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
+  const pid_t pid = ForkWithin();
   if (pid == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(kExitOk);  // it ended before that call
     body();
     ::_exit(kExitOk);
   }

@@ -5,6 +5,8 @@
 // at a time. Deadlines are timers that end the process that set them, so no process needs the right
 // to kill.
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -37,6 +39,9 @@ void StartTimers(std::chrono::milliseconds processor_time, std::chrono::millisec
 void StopTimers();
 bool WasTimer(int signal);
 
+// As fork() does it; the fork ends when this process does.
+pid_t ForkWithin();
+
 class TreeWalk {
  public:
   // Standard error must be a file of this process and its forks alone. All must outlive the walk.
@@ -44,9 +49,8 @@ class TreeWalk {
            const PassLimits& limits, Journal& journal, Channel& channel);
 
   // Leaves the program as it is, unless it is told to run in place: the first pass is run in a
-  // fork. Sends records as they come, the last ones before it returns. False: the channel is
-  // closed.
-  bool Run();
+  // fork. Sends records as they come, but for the last ones, which are in the journal.
+  void Run();
 
  private:
   using Activity = Journal::Place::Activity;

@@ -167,6 +167,8 @@ void AddRules(ChildRole role, int channel_fd, Rules& rules) {
     rules.Allow({SCMP_SYS(set_robust_list), SCMP_SYS(wait4), SCMP_SYS(getppid)});
     rules.AllowIf(SCMP_SYS(prctl), {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG)});
     rules.Allow({SCMP_SYS(setitimer)});
+    // A fork may move on to another channel, which comes by the first one.
+    rules.AllowIf(SCMP_SYS(dup3), {SCMP_A1(SCMP_CMP_EQ, fd)});
     // What LLVM wrote to stderr, a file in memory, is read when a fork has crashed.
     for (const int call : {SCMP_SYS(pread64), SCMP_SYS(ftruncate), SCMP_SYS(lseek), SCMP_SYS(fstat),
                            SCMP_SYS(newfstatat)}) {

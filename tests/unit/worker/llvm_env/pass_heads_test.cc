@@ -134,5 +134,43 @@ TEST_F(PassHeadsTest, TheyAreBoundedAndAnUnusedOneMakesRoom) {
   EXPECT_EQ(Walk(programs[2], longer).size(), 5U);
 }
 
+TEST_F(PassHeadsTest, AHeadKeepsItsProgramWhenTheChildTurnsToOthers) {
+  const Bitcode program = CsmithProgram(5);
+  const std::vector<std::string> passes = {"function(mem2reg)", "function(gvn)", "function(dce)"};
+  const auto step = [&](std::size_t count) {
+    return Run(program, {StepOf(passes, count)}).episodes[0];
+  };
+  step(0);
+  std::vector<EpisodeResult> with = {step(1), step(2)};
+  ASSERT_EQ(process_->heads(), 1U);
+  for (std::uint32_t seed = 2; seed < 2 + kProgramSlots + 1; ++seed) {
+    Run(StressProgram(seed), {{.passes = {"function(dce)", "function(gvn)"}, .wanted = {}}});
+  }
+  with.push_back(step(3));
+  EXPECT_EQ(process_->heads(), 1U);
+  Start({}, {.heads = 0});
+  const auto without = Walk(program, passes);
+  EXPECT_EQ(with, std::vector(without.begin() + 1, without.end()));
+}
+
+TEST_F(PassHeadsTest, HeadsEndWithTheChildThatTheyAreForksOf) {
+  Start({}, {.batch_limit = std::chrono::milliseconds(2000)});
+  const Bitcode program = CsmithProgram(5);
+  const std::vector<std::string> passes = {"function(mem2reg)", "function(gvn)", "function(dce)"};
+  const auto step = [&](std::size_t count) {
+    return Run(program, {StepOf(passes, count)}).episodes[0];
+  };
+  step(0);
+  std::vector<EpisodeResult> with = {step(1), step(2)};
+  ASSERT_EQ(process_->heads(), 1U);
+  const Episode endless{.passes = std::vector<std::string>(100'000, "default<O3>"), .wanted = {}};
+  ASSERT_TRUE(Run(StressProgram(3), {endless}).episodes[0].failure);
+  ASSERT_EQ(restarts_, std::vector{ExitReason::Cause::kTimeout});
+  with.push_back(step(3));
+  Start({}, {.heads = 0});
+  const auto without = Walk(program, passes);
+  EXPECT_EQ(with, std::vector(without.begin() + 1, without.end()));
+}
+
 }  // namespace
 }  // namespace loopfleet::worker

@@ -31,6 +31,9 @@ TEST(PassMessage, RequestsAreReadBack) {
   ASSERT_TRUE(load);
   EXPECT_EQ(std::get<LoadRequest>(*load).bitcode, "BC");
   EXPECT_FALSE(DecodePassRequest(Encode(PassRequest(LoadRequest{.slot = kProgramSlots}))));
+  const auto branch = DecodePassRequest(Encode(PassRequest(BranchRequest{})));
+  ASSERT_TRUE(branch);
+  EXPECT_TRUE(std::holds_alternative<BranchRequest>(*branch));
 }
 
 TEST(PassMessage, RecordsAreReadBackAndCutOnesAreJunk) {
@@ -65,7 +68,13 @@ TEST(PassMessage, RepliesAreReadBack) {
   ASSERT_TRUE(loaded);
   EXPECT_EQ(std::get<LoadedReply>(*loaded).module_hash, "aa");
   EXPECT_EQ(std::get<LoadedReply>(*loaded).instruction_count, 7U);
-  EXPECT_TRUE(DecodePassReply(Encode(PassReply(EndReply{}))));
+  for (const std::optional<std::uint64_t> end : {std::optional<std::uint64_t>(), {9}}) {
+    const auto part = DecodePassReply(
+        Encode(PassReply(RecordsReply{.records = "r", .instructions_at_end = end})));
+    ASSERT_TRUE(part);
+    EXPECT_EQ(std::get<RecordsReply>(*part).records, "r");
+    EXPECT_EQ(std::get<RecordsReply>(*part).instructions_at_end, end);
+  }
   EXPECT_FALSE(DecodePassReply("junk"));
   EXPECT_FALSE(DecodePassReply(""));
 }
