@@ -31,11 +31,10 @@ ChildPrograms ChildProgramsOf(const WorkerConfig& config, const Backend& backend
   };
   auto tools = std::make_shared<Toolchain>();
   ChildPrograms programs;
-  programs.prepare = [tools, &backend, &kinds, &code] {
+  programs.prepare = [tools, &backend, &code] {
     const Status left = code.MakeExecutable();
     LF_CHECK(left.has_value(), "{}", left.error().message);
     *tools = {.compiler = backend.make_compiler(), .linker = backend.make_linker()};
-    for (const JobKind& kind : kinds) kind.prepare();
   };
   for (const JobKind& kind : kinds) programs.by_role[kind.child] = kind.make_child(isolation);
   const auto compile_seconds =

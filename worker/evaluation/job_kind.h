@@ -34,7 +34,6 @@ struct JobKind {
 
   TaskKind kind = TaskKind::kLoopSchedule;
   ChildRole child = ChildRole::kCompiler;
-  std::function<void()> prepare;  // once, in the fork server
   std::function<ChildProgram(Isolation)> make_child;
   std::function<std::unique_ptr<LeaseRunner>(Parts)> make_runner;
 };

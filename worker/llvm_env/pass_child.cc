@@ -1,5 +1,6 @@
 #include "worker/llvm_env/pass_child.h"
 
+#include <llvm/Support/TargetSelect.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,9 +9,11 @@
 #include <optional>
 
 #include "common/base/subprocess.h"
+#include "worker/llvm_env/huge_code.h"
 #include "worker/llvm_env/journal.h"
 #include "worker/llvm_env/pass_message.h"
 #include "worker/llvm_env/pass_runner.h"
+#include "worker/llvm_env/x86_target.h"
 #include "worker/sandbox/last_words.h"
 
 namespace loopfleet::worker {
@@ -18,6 +21,7 @@ namespace {
 
 constexpr std::size_t kJournalBytes = std::size_t{64} << 20;
 constexpr std::uint64_t kStderrBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMemory = std::uint64_t{4} << 30;
 
 using Slots = std::array<std::optional<ProgramModule>, kProgramSlots>;
 
@@ -62,13 +66,7 @@ bool CatchStderr() {
   return file && ::dup2(file->get(), STDERR_FILENO) >= 0;
 }
 
-}  // namespace
-
-ChildLimits PassChildLimits() {
-  constexpr std::uint64_t kMemory = std::uint64_t{4} << 30;
-  return {.private_bytes = kMemory, .address_space_bytes = kMemory, .file_bytes = kStderrBytes};
-}
-
+// Returns the exit code.
 int RunPassChild(Channel& channel, const PassLimits& limits, Isolation isolation) {
   std::set_new_handler(ExitOutOfMemory);
   Result<Journal> made = Journal::Make(kJournalBytes);
@@ -101,6 +99,21 @@ int RunPassChild(Channel& channel, const PassLimits& limits, Isolation isolation
     StopTimers();  // they must not cut the message off
     if (!channel.Send(Encode(PassReply(last)), std::nullopt)) return kExitOk;
   }
+}
+
+}  // namespace
+
+ChildProgram PassChildProgram(const PassLimits& limits, Isolation isolation) {
+  return {.run = [limits,
+                  isolation](Channel& channel) { return RunPassChild(channel, limits, isolation); },
+          .limits = {.private_bytes = kMemory,
+                     .address_space_bytes = kMemory,
+                     .file_bytes = kStderrBytes},
+          .prepare =
+              [] {
+                InitializeX86();
+                MoveCodeToHugePages(reinterpret_cast<const void*>(&LLVMInitializeX86Target));
+              }};
 }
 
 }  // namespace loopfleet::worker

@@ -15,7 +15,6 @@
 #include "common/llvm_passes/pass_sequence.h"
 #include "worker/evaluation/job_rebuild.h"
 #include "worker/llvm_env/pass_child.h"
-#include "worker/llvm_env/x86_target.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -228,14 +227,7 @@ void PassJobs::Finish(Work work, Nanos took) {
 JobKind PassJobKind() {
   return {.kind = TaskKind::kPasses,
           .child = ChildRole::kPasses,
-          .prepare = InitializeX86,
-          .make_child =
-              [](Isolation isolation) {
-                return ChildProgram{
-                    .run = [isolation](
-                               Channel& channel) { return RunPassChild(channel, {}, isolation); },
-                    .limits = PassChildLimits()};
-              },
+          .make_child = [](Isolation isolation) { return PassChildProgram({}, isolation); },
           .make_runner = [](JobKind::Parts parts) -> std::unique_ptr<LeaseRunner> {
             ProgramSource::Options programs{.programs = parts.llvm_programs};
             return std::make_unique<PassJobs>(std::move(parts), std::move(programs));

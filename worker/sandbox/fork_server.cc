@@ -19,6 +19,7 @@ extern "C" {
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "common/base/check.h"
@@ -126,6 +127,8 @@ class ForkServerLoop {
 
   Result<Child> Make(ChildRole role) {
     LF_CHECK(programs_.by_role.contains(role), "there is no program for a {}", ChildRoleName(role));
+    const auto& prepare = programs_.by_role.at(role).prepare;
+    if (prepared_.insert(role).second && prepare) prepare();
     LF_TRY(auto ends, Channel::MakePair());
     int pipe_ends[2];
     if (::pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -175,6 +178,7 @@ class ForkServerLoop {
   const ChildPrograms& programs_;
   std::map<pid_t, UniqueFd> status_pipes_;
   std::map<ChildRole, Child> spares_;
+  std::set<ChildRole> prepared_;
 };
 
 }  // namespace

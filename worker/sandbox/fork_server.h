@@ -58,9 +58,10 @@ class ChildProcess {
 struct ChildProgram {
   std::function<int(Channel&)> run;
   ChildLimits limits;
+  std::function<void()> prepare = {};  // runs once, in the fork server, before the first such child
 };
 struct ChildPrograms {
-  std::function<void()> prepare;  // runs once, in the fork server
+  std::function<void()> prepare;  // runs once, in the fork server, before it is ready
   std::map<ChildRole, ChildProgram> by_role;
 };
 

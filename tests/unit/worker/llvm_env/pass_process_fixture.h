@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,6 @@
 #include "worker/llvm_env/pass_process.h"
 #include "worker/llvm_env/programs/program_source.h"
 #include "worker/llvm_env/programs/tool_run.h"
-#include "worker/llvm_env/x86_target.h"
 
 namespace loopfleet::worker {
 
@@ -51,16 +51,13 @@ class PassProcessFixture : public testing::Test {
  protected:
   void SetUp() override { Start({}); }
   void Start(const PassLimits& limits, const PassProcess::Options& options = {},
-             const ChildLimits& child_limits = PassChildLimits()) {
+             const std::optional<std::uint64_t>& private_bytes = {}) {
     process_.reset();
     fork_server_.reset();  // a new one would inherit what keeps the old one alive
-    const Isolation isolation = ProbeIsolation();
     ChildPrograms programs;
-    programs.prepare = InitializeX86;
-    programs.by_role[ChildRole::kPasses] = {
-        .run = [limits,
-                isolation](Channel& channel) { return RunPassChild(channel, limits, isolation); },
-        .limits = child_limits};
+    ChildProgram& program = programs.by_role[ChildRole::kPasses];
+    program = PassChildProgram(limits, ProbeIsolation());
+    program.limits.private_bytes = private_bytes.value_or(program.limits.private_bytes);
     auto fork_server = ForkServer::Start(programs);
     ASSERT_TRUE(fork_server) << fork_server.error().message;
     fork_server_ = *std::move(fork_server);

@@ -213,9 +213,7 @@ end:
   std::size_t pass_failures = 0;
   for (std::uint64_t limit = std::uint64_t{8} << 20; limit < std::uint64_t{1} << 30;
        limit += limit / 3) {
-    ChildLimits limits = PassChildLimits();
-    limits.private_bytes = limit;
-    Start({}, {}, limits);
+    Start({}, {}, limit);
     const auto batch = process_->Run(
         program, std::vector<Episode>{{.passes = {"no-op-module", "default<O3>"}, .wanted = {}}});
     if (!batch) {

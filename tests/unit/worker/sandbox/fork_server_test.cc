@@ -214,6 +214,23 @@ TEST(ForkServerStartTest, ALateAnswerIsNotTheNextRequests) {
   }
 }
 
+TEST(ForkServerStartTest, ARoleIsPreparedOnceBeforeItsFirstChild) {
+  int times = 0;  // in the fork server
+  const ChildPrograms programs{
+      .by_role = {{ChildRole::kExecutor,
+                   {.run =
+                        [&times](Channel& channel) {
+                          static_cast<void>(channel.Send(std::to_string(times), std::nullopt));
+                          return 0;
+                        },
+                    .prepare = [&times] { ++times; }}}}};
+  auto fork_server = ForkServer::Start(programs).value();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(fork_server->Spawn(ChildRole::kExecutor)->channel().Receive(Soon(), 100).value(),
+              "1");
+  }
+}
+
 TEST(ForkServerStartTest, APreparationThatCrashesIsAnError) {
   const ChildPrograms programs{.prepare = [] { std::raise(SIGKILL); },
                                .by_role = {{ChildRole::kExecutor, {.run = Obey}}}};
