@@ -1,8 +1,10 @@
 // Pass ordering: steps per second of one core, beside a process of opt-19 for each pass. A step is
 // a random pass, verified if it changed the module, then InstCount and Autophase. Batches are 64
-// episodes of 40 steps over Passes19, of modules of 1 MB and more 8 episodes. An environment sends a job a step, over all 124 actions: what
-// a step of a running head costs, and what starting one does, are lines of their own. Processor
-// time of all processes, the daemon's part included, because the machine may be shared.
+// episodes of 40 steps over Passes19, of modules of 1 MB and more 8 episodes. An environment sends
+// a job a step, over all 124 actions: what a step of a running head costs, and what starting one
+// does, are lines of their own. Processor time of all processes, the daemon's part included,
+// because the machine may be shared; without what a worker does once, and without reading the
+// program.
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -33,7 +35,6 @@
 #include "worker/llvm_env/pass_child.h"
 #include "worker/llvm_env/pass_process.h"
 #include "worker/llvm_env/programs/program_source.h"
-#include "worker/llvm_env/x86_target.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -122,28 +123,22 @@ class Rig {
  public:
   Rig() {
     LF_CHECK(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "no children of children");
-    const worker::Isolation isolation = worker::ProbeIsolation();
-    programs_.prepare = worker::InitializeX86;
-    programs_.by_role[worker::ChildRole::kPasses] = {
-        .run =
-            [isolation](Channel& channel) { return worker::RunPassChild(channel, {}, isolation); },
-        .limits = worker::PassChildLimits()};
+    programs_.by_role[worker::ChildRole::kPasses] =
+        worker::PassChildProgram({}, worker::ProbeIsolation());
   }
 
   struct Outcome {
     std::size_t steps = 0;
     std::map<std::string, std::size_t> failures;  // code -> episodes
     double processor_seconds = 0;
+    double start_seconds = 0;  // before these: of the fork server and of reading the program
   };
   // Each batch in turn; steps are counted once for each episode that they belong to.
   Outcome Run(const Bitcode& bitcode, const std::vector<std::vector<Episode>>& batches,
               const worker::PassProcess::Options& options = {}) {
     Outcome outcome;
-    outcome.processor_seconds = InProcess(options, [&](worker::PassProcess& process, pid_t) {
-      double own = 0;
-      for (const std::vector<Episode>& batch : batches)
-        own += RunOne(process, bitcode, batch, outcome);
-      return own;
+    InProcess(bitcode, options, outcome, [&](worker::PassProcess& process, pid_t) {
+      for (const std::vector<Episode>& batch : batches) RunOne(process, bitcode, batch, outcome);
     });
     return outcome;
   }
@@ -155,40 +150,39 @@ class Rig {
   };
   Steps RunSteps(const Bitcode& bitcode, const std::vector<std::vector<Episode>>& jobs) {
     Steps steps;
-    steps.all.processor_seconds = InProcess({}, [&](worker::PassProcess& process, pid_t server) {
-      double own = 0;
+    InProcess(bitcode, {}, steps.all, [&](worker::PassProcess& process, pid_t server) {
       Clocks before = SettledClocksOf(server);
-      std::optional<pid_t> walker;  // the first child: it runs what no head does
+      const pid_t walker = before.begin()->first;  // it runs what no head does
       for (const std::vector<Episode>& job : jobs) {
         const double took = RunOne(process, bitcode, job, steps.all);
-        own += took;
         Clocks after = ClocksOf(server);
-        if (!walker) walker = after.begin()->first;
         const auto children = SecondsBetween(before, after);
-        if (children && after[*walker] == before[*walker]) {
+        if (children && after[walker] == before[walker]) {
           steps.in_place.push_back(took + *children);
           before = std::move(after);
         } else {
           before = SettledClocksOf(server);
         }
       }
-      return own;
     });
     return steps;
   }
 
  private:
-  // Processor seconds of a fork server's life, with what `body` says that this process took.
-  double InProcess(const worker::PassProcess::Options& options,
-                   const std::function<double(worker::PassProcess&, pid_t)>& body) {
+  // Adds the processor seconds of the children, for as long as `body` runs and until they end.
+  void InProcess(const Bitcode& bitcode, const worker::PassProcess::Options& options,
+                 Outcome& outcome, const std::function<void(worker::PassProcess&, pid_t)>& body) {
     const double before = ChildrenSeconds();
-    double own = 0;
     {
       auto fork_server = worker::ForkServer::Start(programs_);
       LF_CHECK(fork_server.has_value(), "{}", fork_server.error().message);
       auto process = std::make_unique<worker::PassProcess>(
           **fork_server, options, [](worker::ChildRole, worker::ExitReason::Cause) {});
-      own = body(*process, (*fork_server)->pid());
+      const pid_t server = (*fork_server)->pid();
+      LF_CHECK(process->Run(bitcode, {}).has_value(), "the program");
+      outcome.start_seconds = SecondsOfProcess(server);
+      for (const auto& [pid, seconds] : SettledClocksOf(server)) outcome.start_seconds += seconds;
+      body(*process, server);
       // Processor time is added up when a child is reaped: the passes' by the fork server, and all
       // of it by this process when the fork server has ended.
       process.reset();
@@ -196,16 +190,17 @@ class Rig {
     }
     while (::waitpid(-1, nullptr, 0) > 0) {  // whose parents have ended before them
     }
-    return own + ChildrenSeconds() - before;
+    outcome.processor_seconds += ChildrenSeconds() - before - outcome.start_seconds;
   }
 
-  // Returns the processor seconds of this process.
+  // Adds and returns the processor seconds of this process.
   static double RunOne(worker::PassProcess& process, const Bitcode& bitcode,
                        std::span<const Episode> batch, Outcome& outcome) {
     const double before = OwnSeconds();
     const auto result = process.Run(bitcode, batch);
     const double took = OwnSeconds() - before;
     LF_CHECK(result.has_value(), "{}", result.error().message);
+    outcome.processor_seconds += took;
     for (const worker::EpisodeResult& episode : result->episodes) {
       outcome.steps += episode.changed.size();
       if (!episode.failure) continue;
@@ -271,7 +266,8 @@ void RunRate(Rig& rig, const Subject& subject, std::size_t batches) {
          .details = {{"steps", outcome.steps},
                      {"bitcode_bytes", subject.bitcode->size()},
                      {"failures", outcome.failures},
-                     {"processor_seconds", outcome.processor_seconds}}});
+                     {"processor_seconds", outcome.processor_seconds},
+                     {"start_seconds", outcome.start_seconds}}});
 }
 
 // What one environment asks: a job for each step, with all passes so far.
@@ -296,9 +292,8 @@ double Sum(const std::vector<double>& values) {
 void RunEnvironment(Rig& rig, const Subject& subject, std::size_t episodes) {
   const auto jobs = JobsOfEnvironment(episodes);
   Rig::Steps steps = rig.RunSteps(subject.bitcode, jobs);
-  const double all = steps.all.processor_seconds;
-  // The fork server, the child that walks, and the first job.
-  const double fixed = rig.RunSteps(subject.bitcode, {jobs.front()}).all.processor_seconds;
+  // Without the end of the fork server and of the child that holds the program.
+  const double all = steps.all.processor_seconds - rig.Run(subject.bitcode, {}).processor_seconds;
   const Rig::Outcome replayed =
       rig.Run(subject.bitcode, {jobs.begin(), jobs.begin() + kSteps}, {.heads = 0});
   LF_CHECK(!steps.in_place.empty(), "no step was taken by a running head");
@@ -313,7 +308,7 @@ void RunEnvironment(Rig& rig, const Subject& subject, std::size_t episodes) {
          .value = static_cast<double>(steps.in_place.size()) / in_place,
          .unit = "steps/s of processor time",
          .peer = "a replay of all passes at each step",
-         .peer_value = static_cast<double>(kSteps - 1) / (replayed.processor_seconds - fixed),
+         .peer_value = static_cast<double>(kSteps) / replayed.processor_seconds,
          .details = {{"steps", steps.in_place.size()},
                      {"us_mean", in_place * 1e6 / static_cast<double>(steps.in_place.size())},
                      {"us_p50", microseconds_at(0.5)},
@@ -322,14 +317,14 @@ void RunEnvironment(Rig& rig, const Subject& subject, std::size_t episodes) {
                      {"failures", steps.all.failures}}});
   Print({.bench = "llvm",
          .name = "starting a head, with an episode's first two steps, " + subject.name,
-         .value = (all - fixed - in_place) * 1e3 / static_cast<double>(episodes),
+         .value = (all - in_place) * 1e3 / static_cast<double>(episodes),
          .unit = "ms of processor time",
          .peer = "",
          .peer_value = std::nullopt,
          .details = {{"episodes", episodes}}});
   Print({.bench = "llvm",
          .name = "steps of one environment, heads included, " + subject.name,
-         .value = static_cast<double>(jobs.size()) / (all - fixed),
+         .value = static_cast<double>(jobs.size()) / all,
          .unit = "steps/s of processor time",
          .peer = "",
          .peer_value = std::nullopt,
