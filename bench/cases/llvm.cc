@@ -316,7 +316,7 @@ void RunEnvironment(Rig& rig, const Subject& subject, std::size_t episodes) {
                      {"us_p99", microseconds_at(0.99)},
                      {"failures", steps.all.failures}}});
   Print({.bench = "llvm",
-         .name = "starting a head, with an episode's first two steps, " + subject.name,
+         .name = "starting a head, with an episode's first step, " + subject.name,
          .value = (all - in_place) * 1e3 / static_cast<double>(episodes),
          .unit = "ms of processor time",
          .peer = "",

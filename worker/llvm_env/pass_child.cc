@@ -8,6 +8,7 @@
 #include <new>
 #include <optional>
 
+#include "common/base/check.h"
 #include "common/base/subprocess.h"
 #include "worker/llvm_env/huge_code.h"
 #include "worker/llvm_env/journal.h"
@@ -34,6 +35,40 @@ PassReply Load(const LoadRequest& request, Slots& slots, const PassLimits& limit
   if (!program) return RefusedReply{.message = program.error().message};
   slot = *std::move(program);
   return LoadedReply{.module_hash = slot->hash(), .instruction_count = slot->InstructionCount()};
+}
+
+// Of a function as clang makes it and of one as llvm-stress does: forks then find what LLVM makes
+// once in a process, such as the tables of a processor, ready made.
+void WarmUp(PassRunner& runner) {
+  const auto program = ProgramModule::Parse(R"(
+define i32 @f(ptr %p, i64 %n) #0 {
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %0 ], [ %next, %loop ]
+  %sum = phi i32 [ 0, %0 ], [ %more, %loop ]
+  %at = getelementptr i32, ptr %p, i64 %i
+  %x = load i32, ptr %at
+  %y = call i32 @g(i32 %x)
+  %more = add i32 %sum, %y
+  %next = add i64 %i, 1
+  %again = icmp ult i64 %next, %n
+  br i1 %again, label %loop, label %end
+end:
+  ret i32 %more
+}
+define internal i32 @g(i32 %x) {
+  %p = alloca i32
+  store i32 %x, ptr %p
+  %y = load i32, ptr %p
+  %z = mul i32 %y, 8
+  ret i32 %z
+}
+attributes #0 = { nounwind uwtable "min-legal-vector-width"="0" "no-trapping-math"="true"
+  "stack-protector-buffer-size"="8" "target-cpu"="x86-64"
+  "target-features"="+cmov,+cx8,+fxsr,+mmx,+sse,+sse2,+x87" "tune-cpu"="generic" }
+)");
+  LF_CHECK(program.has_value(), "{}", program.error().message);
+  LF_CHECK(runner.Run("default<O3>", program->module()).has_value(), "default<O3>");
 }
 
 // The tree comes from our own daemon; a bug there must not become a wild access here.
@@ -71,6 +106,7 @@ int RunPassChild(Channel& channel, const PassLimits& limits, Isolation isolation
   std::set_new_handler(ExitOutOfMemory);
   Result<Journal> made = Journal::Make(kJournalBytes);
   PassRunner runner;
+  WarmUp(runner);
   if (!made || !CatchStderr()) return kExitNotConfined;
   std::optional<Journal> journal(*std::move(made));
   if (!SealProcess(ChildRole::kPasses, isolation, channel.fd())) return kExitNotConfined;

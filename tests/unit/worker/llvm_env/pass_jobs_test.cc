@@ -7,7 +7,6 @@
 
 #include <condition_variable>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -67,10 +66,18 @@ class PassJobsTest : public PassProcessFixture {
     return evaluations;
   }
   // Of the fork server: each head, the one that runs what no head does, and a spare.
-  std::size_t Children() const {
-    std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", fork_server_->pid()));
-    return static_cast<std::size_t>(
-        std::distance(std::istream_iterator<pid_t>(file), std::istream_iterator<pid_t>()));
+  // That run, below the fork server: its children, and the heads, which are theirs.
+  std::size_t Children() const { return RunningBelow(fork_server_->pid()); }
+  static std::size_t RunningBelow(pid_t parent) {
+    std::size_t count = 0;
+    std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", parent));
+    for (pid_t pid = 0; children >> pid;) {
+      std::string stat;
+      std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid)), stat);
+      const bool has_ended = stat.empty() || stat.contains(") Z ");
+      count += (has_ended ? 0 : 1) + RunningBelow(pid);
+    }
+    return count;
   }
   bool AwaitChildren(std::size_t count) const {
     const auto end = std::chrono::steady_clock::now() + 60s;
