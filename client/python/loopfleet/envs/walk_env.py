@@ -48,7 +48,7 @@ def shared_client(address: str | None) -> Client:
 
 def need_client(client: Any) -> None:
     """TypeError: it measures nothing, such as an address."""
-    if client is not None and not hasattr(client, "submit_jobs") and not hasattr(client, "submit_job"):
+    if client is not None and not any(hasattr(client, name) for name in ("submit_job", "submit_jobs", "evaluate_many")):
         raise TypeError(f"client must be a loopfleet.Client, not {client!r:.60}; an address is address=")
 
 
