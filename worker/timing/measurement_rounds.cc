@@ -25,7 +25,7 @@ constexpr std::uint64_t kRoundBudgetNs = 2'000'000;
 constexpr std::uint64_t kQuietWaitShare = 8;
 constexpr std::uint64_t kMostQuietWaitNs = 5'000'000;
 // A longer run is not watched by the probes at its ends. On a shared core two figures of such a
-// kernel differ by this factor at most in four of five cases (docs/research/timing_experiments.md).
+// kernel differ by this factor at most in nine of ten cases (docs/research/timing_experiments.md).
 constexpr double kUnwatchedNs = 1e6;
 constexpr double kUnseenSlowdown = 4.0 / 3;
 
