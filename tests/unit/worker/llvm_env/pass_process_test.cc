@@ -153,7 +153,7 @@ TEST_F(PassProcessTest, TheTimeOfAnEpisodeIsLimited) {
 }
 
 TEST_F(PassProcessTest, ABatchThatTakesTooLongEndsWithWhatIsKnown) {
-  Start({}, {.batch_limit = std::chrono::milliseconds(400)});
+  Start({}, {.batch_limit = std::chrono::milliseconds(2000)});
   const Episode episode{.passes = std::vector<std::string>(100'000, "default<O3>"),
                         .wanted = {{Observation::kIrInstructionCount, {1}}}};
   const BatchResult batch = Run(StressProgram(3), {episode});
