@@ -24,8 +24,8 @@ constexpr std::uint64_t kRoundBudgetNs = 2'000'000;
 // kernels get the core. docs/research/timing_experiments.md says what a longer wait gains.
 constexpr std::uint64_t kQuietWaitShare = 8;
 constexpr std::uint64_t kMostQuietWaitNs = 5'000'000;
-// A longer run is not watched by the probes at its ends. On a shared core two figures of such a
-// kernel differ by this factor at most in nine of ten cases (docs/research/timing_experiments.md).
+// A longer run is not watched by the probes at its ends. On a shared core most pairs of figures of
+// such a kernel differ by less than this factor (docs/research/timing_experiments.md).
 constexpr double kUnwatchedNs = 1e6;
 constexpr double kUnseenSlowdown = 4.0 / 3;
 

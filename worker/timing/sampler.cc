@@ -283,7 +283,9 @@ class Sampling {
     if (accepted_.size() < policy_.min_samples) {
       const bool is_patient = spent < policy_.patience_ns;
       const std::size_t lost = is_patient ? contended_ : samples_.ns.size();
-      if (accepted_.empty() && lost >= policy_.give_up_after) return false;
+      // Of preempted repetitions alone no figure can be made.
+      const bool has_any = unpreempted_ > 0;
+      if (accepted_.empty() && has_any && lost >= policy_.give_up_after) return false;
       if (is_patient) return true;
       // A busy system may have used up the whole patience in the middle of one run.
       return unpreempted_ < policy_.min_samples && samples_.ns.size() < kMostTries;

@@ -35,7 +35,8 @@ struct SamplingPolicy {
   // wait.
   std::uint64_t quiet_wait_ns = 0;
   // After this many contended repetitions and none accepted the round ends: another moment is
-  // better. Once the patience is over, preempted ones count as well.
+  // better. Once the patience is over, preempted ones count as well; one that was not preempted has
+  // to be there.
   std::uint32_t give_up_after = 3;
   std::uint64_t max_iterations = std::uint64_t{1} << 24;  // in one repetition
   std::uint32_t max_samples = 1'000;                      // accepted or not
