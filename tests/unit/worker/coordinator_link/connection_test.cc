@@ -107,6 +107,7 @@ class ConnectionTest : public testing::Test {
     options.longest_wait = 20ms;
     wire::WorkerHello hello{.worker = Uuid::Random(), .name = "tested", .pid = 7, .credit = 4};
     hello.policy = "none";
+    hello.hardware.hardware_class = "cpu:tested";
     worker_ = hello.worker;
     connection_ = std::make_unique<Connection>(
         options,
