@@ -17,6 +17,7 @@
 #include "client/search/exploration.h"
 #include "client/search/loop_space.h"
 #include "client/search/open_space.h"
+#include "client/search/pace.h"
 #include "client/search/pass_space.h"
 #include "client/search/strategies/strategies.h"
 #include "client/search/strategy_table.h"
@@ -197,6 +198,15 @@ void BindSearch(nb::module_& module) {
           "most"_a,
           "(number, actions) of up to so many; the first of all is the untuned schedule, alone. "
           "None: nothing new is left, or it waits for figures.")
+      .def(
+          "most_in_time",
+          [](const Searcher& searcher, double seconds, double took) {
+            return client::MostInTime(seconds, took, searcher.exploration().evaluations(), 0);
+          },
+          "seconds"_a, "took"_a,
+          "How many fit into the time that is left of so many seconds, of which `took` are over. "
+          "For a "
+          "searcher that was told something, with nothing under way.")
       .def("tell", &Searcher::Tell, "numbers"_a, "costs"_a, "seconds"_a,
            "Figures of what was asked for; None: it has none.")
       .def_prop_ro("best_cost",

@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "client/search/figure.h"
+#include "client/search/pace.h"
 
 namespace loopfleet::client {
 namespace {
 
 constexpr std::size_t kBatches = 2;  // under way
 constexpr int kMostTries = 3;        // of a schedule whose outcome is inconclusive
-constexpr double kFirst = 4;         // schedules after the untuned one, while the pace is not known
 
 }  // namespace
 
@@ -53,7 +53,7 @@ Search::Batch Search::NextBatch() {
   if (limits_.seconds && seconds() >= *limits_.seconds) return {};
   const Instant start = clock_.Now();
   Batch batch;
-  const std::size_t most = std::min<std::size_t>(limits_.in_flight / kBatches, MostInTime());
+  const std::size_t most = std::min<std::size_t>(limits_.in_flight / kBatches, MostNow());
   if (most == 0 && !batches_.empty()) return {};
   const std::size_t share =
       std::max<std::size_t>(1, most / std::max<std::size_t>(lanes_.size(), 1));
@@ -62,22 +62,16 @@ Search::Batch Search::NextBatch() {
   return batch;
 }
 
-std::size_t Search::MostInTime() const {
+std::size_t Search::MostNow() const {
+  if (!limits_.seconds) return limits_.in_flight;
   std::uint64_t told = 0;
   std::uint64_t under_way = 0;
   for (const Lane& lane : lanes_) {
     told += lane.exploration.evaluations();
     under_way += lane.under_way;
   }
-  const double took = seconds();
-  if (!limits_.seconds) return limits_.in_flight;
-  if (told == 0)
-    return lanes_.size() - std::min<std::uint64_t>(lanes_.size(), under_way);  // the untuned ones
-  if (took <= 0) return limits_.in_flight;
-  const double in_time = static_cast<double>(told) / took * (*limits_.seconds - took);
-  const double known = std::max(kFirst, 2 * static_cast<double>(told));
-  return static_cast<std::size_t>(
-      std::max(std::min(in_time, known) - static_cast<double>(under_way), 0.0));
+  if (told > 0) return MostInTime(*limits_.seconds, seconds(), told, under_way);
+  return lanes_.size() - std::min<std::uint64_t>(lanes_.size(), under_way);  // the untuned ones
 }
 
 void Search::AskLane(std::size_t number, std::size_t most, Batch& batch) {

@@ -71,9 +71,8 @@ class Search {
   };
 
   Batch NextBatch();
-  // How many more schedules fit into the time that is left, at the pace so far, and twice as many
-  // as are known at most: a batch of slow kernels could take longer than all of a short search.
-  std::size_t MostInTime() const;
+  // How many more schedules may be asked for now, of all lanes.
+  std::size_t MostNow() const;
   void AskLane(std::size_t lane, std::size_t most, Batch& batch);
   Answer<void> SendTrials(Batch& batch, std::vector<std::size_t> places);
   // The oldest request's outcomes. Sends again what they say nothing about.

@@ -16,7 +16,6 @@ from .confirmation import REPEATS
 from .jobs import make_job, names_of
 
 _TRIES = 3  # of a schedule whose outcome says nothing about it
-_FIRST = 4  # schedules after the untuned one, while the pace is not known
 _CONFIRMED = 3  # kernels, of which the quickest by its new figures is the best
 
 Actions = list[str]
@@ -206,11 +205,11 @@ class _Run:
     def _ask(self) -> list[tuple[int, Actions]]:
         most = self._in_flight
         if self._seconds is not None:
-            took, told = time.monotonic() - self._start, self._searcher.evaluations
+            took = time.monotonic() - self._start
             if took >= self._seconds:
                 return []
-            if told:  # a batch of slow kernels could take longer than all of a short search
-                most = min(most, max(1, int(told / took * (self._seconds - took))), max(_FIRST, 2 * told))
+            if self._searcher.evaluations:
+                most = min(most, max(1, self._searcher.most_in_time(self._seconds, took)))
         if self._evaluations is not None:
             most = min(most, self._evaluations - self._searcher.evaluations)
         return self._searcher.ask(most) if most > 0 else []
