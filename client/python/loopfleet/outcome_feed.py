@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from .errors import LoopfleetError, installing
-from .rows import OutcomeFile, Row, finished_row, is_timed
+from .rows import FIELDS, OutcomeFile, Row, is_timed, with_program
 
 
 @dataclass
@@ -209,7 +209,11 @@ def _row_of_postgres(found: dict[str, Any]) -> Row | None:
     row["gflops"] = found["flop_count"] / found["elapsed_ns"] if found["elapsed_ns"] else None
     row["samples_ns"] = found["samples_ns"] or []
     row["sample_flags"] = list(found["sample_flags"] or b"")
-    return finished_row(row)
+    for name in ("benchmark", "ir", "tag", "message", "worker", "code_hash", "clock_before_mhz", "clock_after_mhz",
+                 "peak_gflops", "flop_count"):
+        row[name] = row[name] or None
+    with_program(row)
+    return {name: row.get(name) for name in FIELDS}
 
 
 def _first_line(error: Exception) -> str:

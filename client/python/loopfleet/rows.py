@@ -138,7 +138,7 @@ class OutcomeFile:
             rows, last, open, is_end = self._database.next(last, open, most)
         except RuntimeError as error:
             raise LoopfleetError(f"{self._path}: {error}") from None
-        return [_with_program(row) for row in rows], (last, open), is_end
+        return [with_program(row) for row in rows], (last, open), is_end
 
 
 def rows_of_batches(client: Client, batches: Iterable[int]) -> Iterator[Row]:
@@ -152,24 +152,15 @@ def rows_of_batches(client: Client, batches: Iterable[int]) -> Iterator[Row]:
 
 def row_of(outcome: _core.Outcome) -> Row:
     """Of a coordinator's outcome, whose job is timed: without SUSPECT."""
-    row = _with_program(outcome.dataset_row())
+    row = with_program(outcome.dataset_row())
     del row[SUSPECT]
     return row
 
 
-def _with_program(row: Row) -> Row:
+def with_program(row: Row) -> Row:
+    """The row itself, with what follows from its benchmark or IR text."""
     row["program"], row["region"] = program_of(row["benchmark"], row["ir"])
     return row
-
-
-def finished_row(row: Row) -> Row:
-    """The row with every field, those that follow from others included."""
-    for name in ("benchmark", "ir", "tag", "message", "worker", "code_hash"):
-        row[name] = row.get(name) or None
-    for name in ("clock_before_mhz", "clock_after_mhz", "peak_gflops", "flop_count"):
-        row[name] = row.get(name) or None
-    row["program"], row["region"] = program_of(row.get("benchmark"), row.get("ir"))
-    return {name: row.get(name) for name in FIELDS}
 
 
 def rebuild(row: Row, features: str = "agent58") -> _core.Walk:
