@@ -25,9 +25,20 @@ class PassHeadsTest : public PassProcessFixture {
   std::vector<EpisodeResult> Walk(const Bitcode& program, const std::vector<std::string>& passes) {
     std::vector<EpisodeResult> results;
     for (std::size_t count = 0; count <= passes.size(); ++count) {
-      results.push_back(Run(program, {StepOf(passes, count)}).episodes[0]);
+      results.push_back(Step(program, passes, count));
     }
     return results;
+  }
+  EpisodeResult Step(const Bitcode& program, const std::vector<std::string>& passes,
+                     std::size_t count) {
+    return Run(program, {StepOf(passes, count)}).episodes[0];
+  }
+  std::vector<EpisodeResult> TwoStepsOfAHead(const Bitcode& program,
+                                             const std::vector<std::string>& passes) {
+    Step(program, passes, 0);
+    std::vector<EpisodeResult> steps = {Step(program, passes, 1), Step(program, passes, 2)};
+    EXPECT_EQ(process_->heads(), 1U);
+    return steps;
   }
   static std::vector<std::string> RandomPasses(std::mt19937& random, std::size_t count) {
     const auto actions = passes::ActionsOf(passes::ActionSpace::kDistinct);
@@ -137,16 +148,11 @@ TEST_F(PassHeadsTest, TheyAreBoundedAndAnUnusedOneMakesRoom) {
 TEST_F(PassHeadsTest, AHeadKeepsItsProgramWhenTheChildTurnsToOthers) {
   const Bitcode program = CsmithProgram(5);
   const std::vector<std::string> passes = {"function(mem2reg)", "function(gvn)", "function(dce)"};
-  const auto step = [&](std::size_t count) {
-    return Run(program, {StepOf(passes, count)}).episodes[0];
-  };
-  step(0);
-  std::vector<EpisodeResult> with = {step(1), step(2)};
-  ASSERT_EQ(process_->heads(), 1U);
+  std::vector<EpisodeResult> with = TwoStepsOfAHead(program, passes);
   for (std::uint32_t seed = 2; seed < 2 + kProgramSlots + 1; ++seed) {
     Run(StressProgram(seed), {{.passes = {"function(dce)", "function(gvn)"}, .wanted = {}}});
   }
-  with.push_back(step(3));
+  with.push_back(Step(program, passes, 3));
   EXPECT_EQ(process_->heads(), 1U);
   Start({}, {.heads = 0});
   const auto without = Walk(program, passes);
@@ -157,16 +163,11 @@ TEST_F(PassHeadsTest, HeadsEndWithTheChildThatTheyAreForksOf) {
   Start({}, {.batch_limit = std::chrono::milliseconds(2000)});
   const Bitcode program = CsmithProgram(5);
   const std::vector<std::string> passes = {"function(mem2reg)", "function(gvn)", "function(dce)"};
-  const auto step = [&](std::size_t count) {
-    return Run(program, {StepOf(passes, count)}).episodes[0];
-  };
-  step(0);
-  std::vector<EpisodeResult> with = {step(1), step(2)};
-  ASSERT_EQ(process_->heads(), 1U);
+  std::vector<EpisodeResult> with = TwoStepsOfAHead(program, passes);
   const Episode endless{.passes = std::vector<std::string>(100'000, "default<O3>"), .wanted = {}};
   ASSERT_TRUE(Run(StressProgram(3), {endless}).episodes[0].failure);
   ASSERT_EQ(restarts_, std::vector{ExitReason::Cause::kTimeout});
-  with.push_back(step(3));
+  with.push_back(Step(program, passes, 3));
   Start({}, {.heads = 0});
   const auto without = Walk(program, passes);
   EXPECT_EQ(with, std::vector(without.begin() + 1, without.end()));
