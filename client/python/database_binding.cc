@@ -122,9 +122,8 @@ void BindDatabase(nb::module_& module) {
       .def("next", &Database::Next, "last"_a, "open"_a, "most"_a,
            "The rows (Outcome.dataset_row(), with `suspect`) of at most about `most` outcomes that "
            "follow a position: the newest batch that was begun, 0 for none, and by batch the "
-           "sequence "
-           "read last, of those that may grow. Returns (rows, last, open, whether nothing more was "
-           "there).");
+           "sequence read last, of those that may grow. Returns (rows, last, open, whether nothing "
+           "more was there).");
 }
 
 }  // namespace loopfleet::python

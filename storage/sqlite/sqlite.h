@@ -139,8 +139,8 @@ class Connection {
 
   // Calls `committed` after each commit, with the number of pages in the log; null: nothing.
   void AfterCommit(std::function<void(std::uint32_t pages)> committed);
-  // Copies the log's pages into the file as far as nobody reads their older versions. Does nothing
-  // while another connection does that.
+  // Copies the log's pages into the file, up to the first page of which a reader needs the older
+  // version. Does nothing while another connection does that.
   Status FoldLog();
   // Makes what was copied durable. SQLite does it by itself only once the whole log is folded.
   Status SyncFile();

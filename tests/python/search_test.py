@@ -84,7 +84,7 @@ def test_a_watcher_that_says_nothing_ends_nothing(client):
 
 def test_a_search_without_any_figure_says_why(client):
     for benchmark in (BENCHMARK, PROGRAM):
-        found = loopfleet.search(benchmark, evaluations=1, client=client, labels=["nobody"], deadline_s=0.2)
+        found = loopfleet.search(benchmark, evaluations=1, client=client, labels=["absent"], deadline_s=0.2)
         assert found.failure.startswith("EXPIRED: ") and found.without_figure == 1, found
     assert loopfleet.search(BENCHMARK, evaluations=1, client=client).failure is None
 
