@@ -64,6 +64,8 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   for (int target = 0; target < 3; ++target) {
     if (fds[target] >= 0 && ::dup2(fds[target], target) < 0) fail();
   }
+  const std::string& folder = options.working_directory;
+  if (!folder.empty() && ::chdir(folder.c_str()) != 0) fail();
   // The program starts with no signal blocked or ignored.
   sigset_t none;
   sigemptyset(&none);

@@ -26,5 +26,10 @@ TEST(ToolRun, FailuresAreTyped) {
             ErrorKind::kInvalid);
 }
 
+TEST(ToolRun, ToolsLeaveNoFilesWhereTheWorkerRuns) {
+  EXPECT_EQ(RunTool({"pwd"}, "", {}).value(), "/proc\n");
+  EXPECT_EQ(KindOf(RunTool({"touch", "platform.info"}, "", {})), ErrorKind::kInvalid);
+}
+
 }  // namespace
 }  // namespace loopfleet::worker
