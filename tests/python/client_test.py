@@ -385,6 +385,21 @@ def test_the_asynchronous_client_has_every_name_of_the_other():
     assert names(loopfleet.Client) <= names(loopfleet.AsyncClient)
 
 
+def test_a_cancellation_that_comes_together_with_the_result_is_obeyed():
+    async def race():
+        async with loopfleet.AsyncClient("tcp://127.0.0.1:1") as asking:
+            result = asyncio.get_running_loop().create_future()
+            asking.submit = lambda *job, **fields: result
+            evaluating = asyncio.create_task(asking.evaluate(MM, timeout=60))
+            await asyncio.sleep(0)
+            result.set_result("an outcome")
+            evaluating.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await evaluating
+
+    asyncio.run(race())
+
+
 def test_an_asynchronous_loop_that_is_left_cancels_the_rest(cluster, client):
     async def leave(how, many):
         async with loopfleet.AsyncClient(cluster.address, timeout=300) as asking:

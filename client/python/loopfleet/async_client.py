@@ -30,6 +30,7 @@ class _Taking:
 
     promised: int  # outcomes reserved for it; other tasks wait for others
     got: list[tuple[int, asyncio.Future[Outcome]]] = field(default_factory=list)
+    failed: list[tuple[int, asyncio.Future[Outcome]]] = field(default_factory=list)  # at most one; it ends the recv()
 
 
 class AsyncClient:
@@ -136,23 +137,25 @@ class AsyncClient:
         taking = _Taking(min_n)
         try:
             await self._within(self._take(taking), timeout)
+            if taking.failed:
+                ticket, done = taking.failed.pop()
+                taking.promised -= 1  # raising it counts as receiving it
+                raise of_ticket(ticket, done.exception())
         except BaseException:
             self._expected += taking.promised
-            for each in taking.got:
+            for each in taking.got + taking.failed:
                 self._arrived.put_nowait(each)
             raise
         return [(ticket, done.result()) for ticket, done in taking.got]
 
     async def _take(self, taking: _Taking) -> None:
-        while len(taking.got) < taking.promised or (self._expected and not self._arrived.empty()):
+        while not taking.failed and (len(taking.got) < taking.promised
+                                     or (self._expected and not self._arrived.empty())):
             if len(taking.got) == taking.promised:
                 self._expected -= 1
                 taking.promised += 1
             ticket, done = await self._arrived.get()
-            if (error := done.exception()) is not None:
-                taking.promised -= 1  # raising it counts as receiving it
-                raise of_ticket(ticket, error)
-            taking.got.append((ticket, done))
+            (taking.got if done.exception() is None else taking.failed).append((ticket, done))
 
     async def workers(self, *, timeout: float | None = None) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self._client.workers, timeout=timeout)
@@ -191,10 +194,16 @@ class AsyncClient:
         return await self._until(awaitable, self._client._deadline(timeout))
 
     async def _until(self, awaitable: Any, deadline: float | None) -> Any:
+        """Not by asyncio.wait_for(), which loses a cancellation that comes together with the result
+        (before Python 3.12)."""
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        working = asyncio.ensure_future(awaitable)
         try:
-            return await asyncio.wait_for(awaitable, left)
-        except DeadlineExceeded:
+            in_time, _ = await asyncio.wait({working}, timeout=left)
+        except asyncio.CancelledError:
+            working.cancel()
             raise
-        except (TimeoutError, asyncio.TimeoutError) as error:
-            raise DeadlineExceeded("no answer in the given time") from error
+        if not in_time and working.cancel():
+            await asyncio.wait({working})
+            raise DeadlineExceeded("no answer in the given time")
+        return working.result()
