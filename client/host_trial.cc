@@ -94,7 +94,7 @@ class Runner {
  public:
   explicit Runner(const TrialOptions& options) : options_(options) {}
 
-  Result<Trial> Run() {
+  Result<HostTrial> Run() {
     LF_TRY(jobs_, TrialJobs());
     LF_TRY(const auto scratch, ScratchDir::Create());
     const Instant begun = clock_.Now();
@@ -160,12 +160,12 @@ class Runner {
   const SystemClock clock_;
   std::vector<JobSpec> jobs_;
   std::size_t start_ = 0;
-  Trial trial_;
+  HostTrial trial_;
 };
 
 }  // namespace
 
-TrialReport Assess(const Trial& trial) {
+TrialReport Assess(const HostTrial& trial) {
   TrialReport report{.figures = trial.figures.size(), .failed = trial.failed};
   const double each = trial.figures.empty() ? 0 : 1 / static_cast<double>(trial.figures.size());
   for (const TrialFigure& figure : trial.figures) {
@@ -198,6 +198,6 @@ TrialReport Assess(const Trial& trial) {
   return report;
 }
 
-Result<Trial> RunTrial(const TrialOptions& options) { return Runner(options).Run(); }
+Result<HostTrial> RunTrial(const TrialOptions& options) { return Runner(options).Run(); }
 
 }  // namespace loopfleet::client

@@ -33,7 +33,7 @@ struct TrialLatency {
   StageDurations stages;
 };
 
-struct Trial {
+struct HostTrial {
   std::vector<TrialFigure> figures;
   std::size_t failed = 0;  // evaluations without a figure
   std::vector<TrialLatency> latencies;
@@ -71,7 +71,7 @@ struct TrialReport {
   StageDurations slowest;           // the mean of the slowest hundredth
   double peak_range = 0;            // largest less smallest, relative to the median
 };
-TrialReport Assess(const Trial& trial);
+TrialReport Assess(const HostTrial& trial);
 
 struct TrialOptions {
   std::filesystem::path programs;                 // as in LocalClusterOptions
@@ -80,6 +80,6 @@ struct TrialOptions {
 };
 // Uses a cluster of its own for each start. Another worker on this host takes turns with it on the
 // timing core.
-Result<Trial> RunTrial(const TrialOptions& options);
+Result<HostTrial> RunTrial(const TrialOptions& options);
 
 }  // namespace loopfleet::client

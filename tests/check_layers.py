@@ -182,6 +182,8 @@ FULLEST_FOLDER = 44  # sources
 NOT_OURS = {"build", "__pycache__", "node_modules"}
 CODE_FOLDERS = [*PROGRAMS, "bench", "tests"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+NAMESPACE = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{")
+TYPE = re.compile(r"(?:template <.*> )?(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :[^:].*)? ?\{")
 
 
 def files_of(root):
@@ -355,6 +357,24 @@ def check_code(root, path):
         yield f"{path}:{LONGEST_FILE}: longer than {LONGEST_FILE} lines: split it by nouns"
 
 
+def check_types(root, paths):
+    """That no two files define a type of the same name in the same namespace. The linker takes
+    the functions that the compiler made for one of them for both."""
+    places = collections.defaultdict(list)
+    for path in paths:
+        inside = []
+        for number, line in enumerate((root / path).read_text(encoding="utf-8").splitlines(), 1):
+            if match := NAMESPACE.match(line):
+                inside.append(match.group(1))
+            elif line.startswith("}  // namespace") and inside:
+                inside.pop()
+            elif (match := TYPE.match(line)) and "" not in inside:  # "": without a name, one for each file
+                places["::".join(inside + [match.group(1)])].append(f"{path}:{number}")
+    for name, where in places.items():
+        if len(where) > 1:
+            yield f"{where[0]}: {name} is defined in {where[1].partition(':')[0]}, too"
+
+
 def check_name(path):
     for part in pathlib.PurePosixPath(path).parts:
         if part == "common" and path.startswith("common/"):
@@ -400,6 +420,7 @@ def violations(root, planted=False):
     found += check_table()
     found += check_folders(code)
     sources = [path for path in code if path.endswith((".h", ".cc", ".cc.in"))]
+    found += check_types(root, sources)
     includes = includes_of(root, sources)
     found += check_circles(includes)
     if not planted:
@@ -499,6 +520,9 @@ PLANTED_SETS = [
       "coordinator/core/tables/b.h": ONCE + '#include "coordinator/core/tables/c.h"\n',
       "coordinator/core/tables/c.h": ONCE + '#include "coordinator/core/tables/a.h"\n'},
      "in a circle: coordinator/core/tables/a, coordinator/core/tables/b, coordinator/core/tables/c"),
+    ({"coordinator/core/tables/a.h": ONCE + "namespace loopfleet {\nstruct Lease {\n};\n}  // namespace loopfleet\n",
+      "coordinator/core/tables/b.h": ONCE + "namespace loopfleet {\nenum class Lease : int {\n};\n"},
+     "Lease is defined in coordinator/core/tables/b.h, too"),
     ({"tests/unit/base/a.h": ONCE + '#include "tests/unit/base/b.h"\n',
       "tests/unit/base/b.h": ONCE + '#include "tests/unit/base/a.h"\n'}, "in a circle"),
 ]

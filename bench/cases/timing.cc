@@ -186,7 +186,7 @@ class Bench {
 
   // What `loopfleet doctor --measure` says of this host.
   Status RunTrial(const std::string& circumstances) {
-    LF_TRY(const client::Trial trial, client::RunTrial({.programs = client::OwnDirectory()}));
+    LF_TRY(const client::HostTrial trial, client::RunTrial({.programs = client::OwnDirectory()}));
     const client::TrialReport report = client::Assess(trial);
     Print({.bench = "timing",
            .name = "figures of new workers, " + circumstances,

@@ -37,7 +37,7 @@ TEST(HostTrial, ComparesAloneWithBatchByKernel) {
 }
 
 TEST(HostTrial, TellsTheLatencyOfShortKernelsFromThatOfLongOnes) {
-  Trial trial;
+  HostTrial trial;
   for (int i = 0; i < 200; ++i) {
     TrialLatency latency{.ms = 10, .run_ms = 0.1};
     if (i % 10 == 3) latency = {.ms = 150, .run_ms = 25};
