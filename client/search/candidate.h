@@ -42,6 +42,7 @@ struct Evaluated {
   // What the search makes small: nanoseconds of one run, or a program's instructions. kNoFigure:
   // failed, cut or unknown.
   double cost = kNoFigure;
+  bool is_tried = true;  // false: a scorer passed it over, so it says nothing of how a search goes
 };
 
 }  // namespace loopfleet::client

@@ -38,7 +38,7 @@ class Annealing : public Strategy {
       }
       const auto found = chain_of_.find(one.candidate.key);
       if (found == chain_of_.end()) continue;  // the start
-      Advance(chains_[found->second], one);
+      if (one.is_tried) Advance(chains_[found->second], one);
       chain_of_.erase(found);
     }
   }

@@ -33,7 +33,7 @@ class Guided : public Strategy {
       if (i < most) {
         chosen.push_back(std::move(one));
       } else {
-        passed_over.push_back({.candidate = std::move(one)});
+        passed_over.push_back({.candidate = std::move(one), .is_tried = false});
       }
     }
     inner_->Tell(passed_over);

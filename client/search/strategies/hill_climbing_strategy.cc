@@ -25,6 +25,7 @@ class HillClimbing : public Strategy {
 
   void Tell(std::span<const Evaluated> results) override {
     for (const Evaluated& one : results) {
+      if (!one.is_tried) continue;
       // Proposals from before the last restart would lead back to where it was.
       const auto climb = climb_of_.find(one.candidate.key);
       if (climb != climb_of_.end() && climb->second != climb_) continue;

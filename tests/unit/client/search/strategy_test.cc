@@ -192,6 +192,24 @@ TEST(HillClimbing, GoesOnFromAQuickStart) {
   for (const Candidate& one : climbing->Propose(40)) EXPECT_LE(one.length(), kMostChanges);
 }
 
+// Seven of eight proposals are passed over: 30 evaluations without an improvement are no reason to
+// start elsewhere.
+TEST(HillClimbing, DoesNotStartElsewhereForWhatAScorerPassedOver) {
+  constexpr std::size_t kMostChanges = 3;
+  const SharedSpace space = OpenSpace(kMatrix);
+  auto climbing = MakeGuided(MakeHillClimbing(space, 1), std::make_unique<NodeScorer>(), 1);
+  climbing->Tell(std::vector<Evaluated>{{.candidate = space->Start(), .cost = 1}});
+  const auto slower = [&](std::size_t count) {
+    std::vector<Evaluated> results;
+    for (Candidate& one : climbing->Propose(count)) {
+      results.push_back({.candidate = std::move(one), .cost = 100});
+    }
+    return results;
+  };
+  for (int batch = 0; batch < 3; ++batch) climbing->Tell(slower(20));
+  for (const Evaluated& one : slower(20)) EXPECT_LE(one.candidate.length(), kMostChanges);
+}
+
 TEST(LinearScorer, LearnsASmoothLandscape) {
   const SharedSpace space = OpenSpace(kMatrix);
   const auto scorer = MakeLinearScorer();
