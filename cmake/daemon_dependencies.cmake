@@ -12,8 +12,6 @@ set_target_properties(civetweb PROPERTIES IMPORTED_LOCATION ${CIVETWEB_LIBRARY}
 
 add_library(lf_llvm INTERFACE)
 target_include_directories(lf_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
-separate_arguments(LLVM_DEFINITIONS_LIST NATIVE_COMMAND ${LLVM_DEFINITIONS})
-target_compile_definitions(lf_llvm INTERFACE ${LLVM_DEFINITIONS_LIST})
 if(TARGET LLVM)
   target_link_libraries(lf_llvm INTERFACE LLVM)  # the shared libLLVM
 else()

@@ -44,7 +44,7 @@ endfunction()
 
 # lf_unity(NAME EXCEPT SOURCES...): compiles six files of a library at a time: parsing our headers takes
 # half of the time to compile one. Who links one of them links all six. EXCEPT: those of which a test
-# program links a copy of its own.
+# program links a copy of its own, and those with a name in common.
 function(lf_unity name)
   cmake_parse_arguments(ARG "" "" "EXCEPT" ${ARGN})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
