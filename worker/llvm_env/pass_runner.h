@@ -34,7 +34,10 @@ class PassRunner {
   std::expected<bool, Problem> Run(std::string_view text, llvm::Module& module);
 
  private:
+  struct Analyses;
+
   std::unique_ptr<llvm::TargetMachine> target_;
+  std::unique_ptr<Analyses> analyses_;  // registered for the triple of the last module
 };
 
 // Marks every defined function minsize and optsize: without this, LLVM's -Os and -Oz do little that
