@@ -461,9 +461,9 @@ TEST_F(SameBest, WhatAnOperatorDeletesIsForgottenAfterAMinute) {
   };
   const auto batches = [&] {
     std::vector<std::uint64_t> found;
-    for (const auto& [tree, elapsed_ns, batch] :
+    for (const auto& [tree, elapsed_ns, of_batch] :
          There({.program = program.key(), .hardware_class = hardware_class, .max = 99})) {
-      found.push_back(batch);
+      found.push_back(of_batch);
     }
     return found;
   };

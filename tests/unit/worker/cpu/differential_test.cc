@@ -29,6 +29,7 @@ const char* NameOf(CpuIsa isa) {
     case CpuIsa::kAvx2: return "Avx2";
     case CpuIsa::kBaseline: return "Baseline";
     case CpuIsa::kAArch64: return "AArch64";
+    case CpuIsa::kWasm32: return "Wasm32";
     case CpuIsa::kHost: break;
   }
   return "Host";
