@@ -37,7 +37,7 @@ class Subprocess {
     std::vector<std::string> argv;  // argv[0] is looked up in PATH if it has no slash
     std::vector<std::pair<std::string, std::string>> set_environment;
     std::vector<std::string> clear_environment_prefixes;  // variables not passed on
-    std::string working_directory;  // empty: the parent's
+    std::string working_directory;                        // empty: the parent's
     Group group = Group::kInherit;
     // The child's standard streams; -1: the parent's.
     int stdin_fd = -1;

@@ -1,6 +1,6 @@
 #pragma once
-// Runs a program of this host from bytes to bytes, with limits, where it finds no files of the worker's
-// and can leave none: its working directory is /proc.
+// Runs a program of this host from bytes to bytes, with limits, where it finds no files of the
+// worker's and can leave none: its working directory is /proc.
 
 #include <chrono>
 #include <cstdint>
