@@ -21,7 +21,7 @@ from loopfleet.actions import LOOPTUNE_ACTIONS
 from loopfleet.models import (BadModelFile, ComparisonModel, CostModel, Measured, ModelError, NotFitted, PolicyModel,
                               UnknownProgram, evaluate, features, landscape)
 from loopfleet.models.evaluation import peak_at, split_parts
-from loopfleet.models.landscapes import expected_best, table
+from loopfleet.models.landscapes import expected_best, rows_of_campaign, table
 from loopfleet.splits import Split
 
 SOURCE = Path(os.environ["LOOPFLEET_SOURCE"])
@@ -558,6 +558,8 @@ def test_the_commands_on_a_small_campaign(tmp_path):
     assert done.returncode == 0 and "trees" in done.stdout, done.stderr
     assert "leave the part" in run_command("evaluate", tmp_path / "data", "--suspect", "--seed", lacking).stderr
     shown = run_command("landscape", tmp_path / "campaign", "--plot", tmp_path / "depth.svg")
-    # On a busy host an untuned schedule may have no figure; its program is left out then.
-    assert shown.returncode == 0 and 3 <= shown.stdout.count("| mm") <= 5, shown.stderr
+    # A program whose untuned schedule has no figure, on a busy host, is left out.
+    untuned = {row["benchmark"] for row in rows_of_campaign(tmp_path / "campaign")
+               if row["elapsed_ns"] and row["tree_key"] == loopfleet.Walk(benchmark=row["benchmark"]).tree_key.hex()}
+    assert shown.returncode == 0 and shown.stdout.count("| mm") == len(untuned) > 0, shown.stderr
     assert "best of 30" in shown.stdout and (tmp_path / "depth.svg").stat().st_size > 1000
