@@ -51,6 +51,25 @@ TEST_F(PassRunnerTest, EveryActionCanBeRun) {
   }
 }
 
+// What LLVM knows of library functions goes by the triple: there is no strlen on a GPU.
+TEST_F(PassRunnerTest, AProgramDoesNotInheritTheTripleOfTheOneBefore) {
+  const auto instructions_left = [this](std::string_view triple) {
+    const auto program = ProgramModule::Parse("target triple = \"" + std::string(triple) + R"("
+@text = constant [4 x i8] c"abc\00"
+declare i64 @strlen(ptr)
+define i64 @main() {
+  %length = call i64 @strlen(ptr @text)
+  ret i64 %length
+}
+)");
+    EXPECT_TRUE(runner_.Run("function(instcombine)", program->module()));
+    return program->InstructionCount();
+  };
+  EXPECT_EQ(instructions_left("x86_64-pc-linux-gnu"), 1U);
+  EXPECT_EQ(instructions_left("nvptx64-nvidia-cuda"), 2U);
+  EXPECT_EQ(instructions_left("x86_64-pc-linux-gnu"), 1U);
+}
+
 TEST_F(PassRunnerTest, ATextThatLlvmDoesNotKnowRunsNothing) {
   const ProgramModule program = Program();
   const auto changed = runner_.Run("function(simplifycfg<bonus>)", program.module());
