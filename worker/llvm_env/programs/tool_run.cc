@@ -48,8 +48,7 @@ Result<std::string> RunTool(const std::vector<std::string>& argv, std::string_vi
                   "--"};
   options.argv.insert(options.argv.end(), argv.begin(), argv.end());
   options.set_environment = {{"LC_ALL", "C"}};
-  // Csmith takes the sizes of C's types from a file of the directory that it runs in, or writes
-  // one.
+  // Csmith reads the sizes of C's types from a file where it runs, or leaves one there.
   options.working_directory = "/proc";
   options.group = Subprocess::Group::kOwn;
   options.stdin_fd = in.get();
