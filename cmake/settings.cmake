@@ -38,31 +38,29 @@ endif()
 # get from CLI11's headers takes most of their time to compile.
 function(lf_run_once)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1)
   endif()
 endfunction()
 
-# lf_unity(NAME EXCEPT SOURCES...): compiles six files of a library at a time: parsing our headers takes
-# half of the time to compile one. Who links one of them links all six. EXCEPT: those of which a test
-# program links a copy of its own, and those with a name in common.
+# lf_unity(NAME ALONE sources): compiles ten files of a target at a time. Parsing headers takes half of the
+# time to compile one.
 function(lf_unity name)
-  cmake_parse_arguments(ARG "" "" "EXCEPT" ${ARGN})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
-  if(ARG_EXCEPT)
-    set_source_files_properties(${ARG_EXCEPT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  cmake_parse_arguments(ARG "" "" "ALONE" ${ARGN})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LOOPFLEET_UNITY} UNITY_BUILD_BATCH_SIZE 10)
+  if(ARG_ALONE)
+    set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
 
-# lf_library(NAME SOURCES... LINK targets...): one of our static libraries.
+# lf_library(NAME SOURCES files ALONE files LINK targets PRIVATE_LINK targets): one of our static libraries. A large
+# one is compiled ten files at a time, and who links one of the ten links all. ALONE: those of which a test
+# program links a copy of its own, and those that have names in common with others.
 function(lf_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES} ${ARG_ALONE})
   target_link_libraries(${name} PUBLIC lf_settings ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
-  # The standard headers take a fifth of the time to compile a file. For a few files it does not pay.
   list(LENGTH ARG_SOURCES count)
-  if(count GREATER 7)
-    target_precompile_headers(${name} PRIVATE <algorithm> <chrono> <expected> <functional> <map>
-                              <memory> <optional> <ranges> <set> <string> <unordered_map> <variant>
-                              <vector> <fmt/format.h>)
+  if(count GREATER 3)
+    lf_unity(${name} ALONE ${ARG_ALONE})
   endif()
 endfunction()

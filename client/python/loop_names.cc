@@ -25,10 +25,6 @@ using looptree::NodeId;
 using looptree::TreeNode;
 using looptree::TreeRef;
 
-bool IsLoop(const LoopTree& tree, TreeRef ref) {
-  return tree.nodes()[ref].kind == TreeNode::Kind::kLoop;
-}
-
 std::string LabelOf(const LoopTree& tree, TreeRef ref) {
   const TreeNode& node = tree.nodes()[ref];
   return tree.program().dims[node.dim].name + std::string(node.dim_depth, '\'');
@@ -37,7 +33,7 @@ std::string LabelOf(const LoopTree& tree, TreeRef ref) {
 std::vector<TreeRef> LoopsOf(const LoopTree& tree) {
   std::vector<TreeRef> loops;
   for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
-    if (IsLoop(tree, ref)) loops.push_back(ref);
+    if (tree.IsLoop(ref)) loops.push_back(ref);
   }
   return loops;
 }
@@ -76,7 +72,7 @@ TreeRef CheckedRef(const LoopTree& tree, std::int64_t number) {
 std::vector<TreeRef> Meant(const LoopTree& tree, nb::handle name) {
   if (const auto number = NumberOf(name)) {
     const TreeRef ref = CheckedRef(tree, *number);
-    if (!IsLoop(tree, ref)) {
+    if (!tree.IsLoop(ref)) {
       RaiseSchedule(fmt::format("L{} is no loop but {}", ref,
                                 looptree::OperationText(tree.program(), tree.nodes()[ref].node)));
     }
@@ -123,7 +119,7 @@ LoopView LoopAt(const LoopTree& tree, TreeRef ref) {
 }
 
 bool NamesOperation(const LoopTree& tree, nb::handle name) {
-  if (const auto number = NumberOf(name)) return !IsLoop(tree, CheckedRef(tree, *number));
+  if (const auto number = NumberOf(name)) return !tree.IsLoop(CheckedRef(tree, *number));
   return nb::isinstance<nb::str>(name) && nb::cast<std::string>(name).starts_with('%');
 }
 
@@ -185,7 +181,7 @@ NodeId OperationNamed(const LoopTree& tree, nb::handle name) {
   const auto number = NumberOf(name);
   if (!number) throw nb::type_error("an operation is named by its line's number or as '%5'");
   const TreeRef ref = CheckedRef(tree, *number);
-  if (IsLoop(tree, ref)) {
+  if (tree.IsLoop(ref)) {
     RaiseSchedule(fmt::format("L{} is a loop over {}, no operation", ref, LabelOf(tree, ref)));
   }
   return tree.nodes()[ref].node;

@@ -45,10 +45,6 @@ using looptree::Op;
 using looptree::TreeNode;
 using looptree::TreeRef;
 
-bool IsLoop(const LoopTree& tree, TreeRef ref) {
-  return tree.nodes()[ref].kind == TreeNode::Kind::kLoop;
-}
-
 LoopTree Opened(const std::string& source) {
   const bool is_uri = source.find("://") != std::string::npos && source.find('\n') == source.npos;
   if (!is_uri) return OrRaiseSchedule(looptree::ParseIr(source));
@@ -81,7 +77,7 @@ std::vector<TreeRef> NodesOfKind(const LoopTree& tree, nb::handle root, bool loo
   const auto [begin, end] = RangeOf(tree, root);
   std::vector<TreeRef> refs;
   for (TreeRef ref = begin; ref < end; ++ref) {
-    if (IsLoop(tree, ref) == loops) refs.push_back(ref);
+    if (tree.IsLoop(ref) == loops) refs.push_back(ref);
   }
   return refs;
 }
@@ -100,14 +96,14 @@ std::int64_t OrdinalOf(const LoopTree& tree, TreeRef ref) {
 TreeRef MapRef(const LoopTree& tree, nb::handle name, const LoopTree& other) {
   const TreeRef ref = NodeNamed(other, name);
   const TreeNode& there = other.nodes()[ref];
-  if (!IsLoop(other, ref)) {
+  if (!other.IsLoop(ref)) {
     const bool exists = there.node < tree.program().nodes.size();
     if (const auto leaf = exists ? tree.LeafOf(there.node) : std::nullopt) return *leaf;
     RaiseSchedule(fmt::format("%{} of the other tree has no line in this one", there.node));
   }
   std::optional<std::tuple<bool, std::int64_t, std::int64_t, TreeRef>> nearest;
   for (TreeRef at = 0; at < tree.nodes().size(); ++at) {
-    if (!IsLoop(tree, at)) continue;
+    if (!tree.IsLoop(at)) continue;
     const TreeNode& here = tree.nodes()[at];
     const bool other_dim =
         tree.program().dims[here.dim].name != other.program().dims[there.dim].name;
@@ -125,7 +121,7 @@ TreeRef MapRef(const LoopTree& tree, nb::handle name, const LoopTree& other) {
 bool TriviallyParallel(const LoopTree& tree, nb::handle name) {
   const TreeRef loop = LoopNamed(tree, name);
   for (TreeRef ref = loop + 1; ref < tree.nodes()[loop].end; ++ref) {
-    if (IsLoop(tree, ref)) continue;
+    if (tree.IsLoop(ref)) continue;
     if (tree.facts().nodes[tree.nodes()[ref].node].reduced.Has(tree.nodes()[loop].dim))
       return false;
   }
@@ -220,7 +216,7 @@ DimId DimNamed(const LoopTree& tree, nb::handle name) {
 // `reusable` the outermost that it does not.
 LoopTree ChangeReuse(const LoopTree& tree, nb::handle name, bool reusable) {
   const TreeRef ref = NodeNamed(tree, name);
-  if (IsLoop(tree, ref)) {
+  if (tree.IsLoop(ref)) {
     return OrRaiseSchedule(reusable ? looptree::IncreaseReuse(tree, ref)
                                     : looptree::DecreaseReuse(tree, ref));
   }
@@ -272,7 +268,7 @@ void BindReading(nb::class_<LoopTree>& tree) {
           "loop", [](const LoopTree& t, nb::handle loop) { return LoopAt(t, LoopNamed(t, loop)); },
           "loop"_a)
       .def(
-          "is_loop", [](const LoopTree& t, nb::handle ref) { return IsLoop(t, NodeNamed(t, ref)); },
+          "is_loop", [](const LoopTree& t, nb::handle ref) { return t.IsLoop(NodeNamed(t, ref)); },
           "ref"_a)
       .def(
           "ir_node", [](const LoopTree& t, nb::handle ref) { return OperationNamed(t, ref); },

@@ -21,10 +21,6 @@ struct Edit {
   Action action;
 };
 
-bool IsLoop(const LoopTree& tree, TreeRef ref) {
-  return tree.nodes()[ref].kind == TreeNode::Kind::kLoop;
-}
-
 bool SameTree(const LoopTree& a, const LoopTree& b) { return CanonicalForm(a) == CanonicalForm(b); }
 
 class PathFinder {
@@ -61,7 +57,7 @@ class PathFinder {
   std::optional<Edit> Between(const LoopTree& before, const LoopTree& after,
                               const Action& action) const {
     for (TreeRef ref = 0; ref < before.nodes().size(); ++ref) {
-      if (!IsLoop(before, ref)) continue;
+      if (!before.IsLoop(ref)) continue;
       const Edit edit{ref, action};
       const auto reached = After(before, edit);
       if (reached && SameTree(*reached, after)) return edit;
@@ -73,10 +69,10 @@ class PathFinder {
   bool UndoAnnotation(LoopTree& to, std::vector<Edit>& undone) const {
     for (const Annotation annotation : {Annotation::kVectorize, Annotation::kUnroll}) {
       for (TreeRef ref = 0; ref < to.nodes().size(); ++ref) {
-        if (!IsLoop(to, ref) || to.nodes()[ref].annotation != annotation) continue;
+        if (!to.IsLoop(ref) || to.nodes()[ref].annotation != annotation) continue;
         std::vector<LoopAnnotation> cleared = {{ref, Annotation::kNone}};
         for (TreeRef inside = ref + 1;
-             annotation == Annotation::kUnroll && inside < to.nodes().size() && IsLoop(to, inside);
+             annotation == Annotation::kUnroll && inside < to.nodes().size() && to.IsLoop(inside);
              ++inside) {
           cleared.push_back({inside, Annotation::kNone});
         }
@@ -101,7 +97,7 @@ class PathFinder {
   // Clears one annotation of `from` by an action.
   bool DoAnnotation(LoopTree& from, std::vector<Edit>& edits) const {
     for (TreeRef ref = 0; ref < from.nodes().size(); ++ref) {
-      if (!IsLoop(from, ref)) continue;
+      if (!from.IsLoop(ref)) continue;
       const Annotation annotation = from.nodes()[ref].annotation;
       if (annotation != Annotation::kVectorize && annotation != Annotation::kUnroll) continue;
       const Edit edit{ref,
@@ -131,7 +127,7 @@ class PathFinder {
     };
     for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
       const TreeNode& node = tree.nodes()[ref];
-      if (!IsLoop(tree, ref) || node.dim != sought.dim || node.dim_depth != sought.dim_depth ||
+      if (!tree.IsLoop(ref) || node.dim != sought.dim || node.dim_depth != sought.dim_depth ||
           node.size != sought.size || node.tail != sought.tail) {
         continue;
       }
@@ -144,7 +140,7 @@ class PathFinder {
   // a split and of the swaps behind it.
   bool Undo(LoopTree& to, std::vector<Edit>& undone) const {
     for (TreeRef ref = 0; ref < to.nodes().size(); ++ref) {
-      if (!IsLoop(to, ref) || !Outer(to, ref)) continue;
+      if (!to.IsLoop(ref) || !Outer(to, ref)) continue;
       LoopTree tree = to;
       std::vector<Edit> edits;
       if (!Unsplit(tree, ref, edits)) continue;
@@ -172,7 +168,7 @@ class PathFinder {
   // Merges one loop of `from` by an action.
   bool Do(LoopTree& from, std::vector<Edit>& edits) const {
     for (TreeRef ref = 0; ref < from.nodes().size(); ++ref) {
-      if (!IsLoop(from, ref) || !Outer(from, ref)) continue;
+      if (!from.IsLoop(ref) || !Outer(from, ref)) continue;
       const auto merged = After(from, {ref, Merge{}});
       if (!merged || SameTree(*merged, from)) continue;
       edits.push_back({ref, Merge{}});
@@ -195,7 +191,7 @@ class PathFinder {
     for (std::size_t at = 0; at < seen.size() && seen.size() < kMostOrders; ++at) {
       const LoopTree tree = seen[at].tree;
       for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
-        if (!IsLoop(tree, ref)) continue;
+        if (!tree.IsLoop(ref)) continue;
         const Edit edit{ref, SwapDown{}};
         auto next = After(tree, edit);
         if (!next) continue;

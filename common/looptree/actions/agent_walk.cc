@@ -14,10 +14,6 @@ namespace {
 
 using State = AgentWalk::State;
 
-bool IsLoop(const LoopTree& tree, TreeRef ref) {
-  return tree.nodes()[ref].kind == TreeNode::Kind::kLoop;
-}
-
 std::unexpected<Rejection> Illegal(const Action& action, std::string_view why) {
   return Reject(RejectionCode::kInvalidAction,
                 fmt::format("{} is illegal here: {}", ActionName(action), why));
@@ -29,7 +25,7 @@ Checked<void> CheckRules(const LoopTree& tree, RuleSet rules, const Action& acti
   constexpr std::int64_t kVectorWidth = 8;
   if (rules == RuleSet::kStructural) return {};
   TreeRef innermost = 0;  // the innermost of the first nest's leading loops
-  while (innermost + 1 < tree.nodes().size() && IsLoop(tree, innermost + 1)) ++innermost;
+  while (innermost + 1 < tree.nodes().size() && tree.IsLoop(innermost + 1)) ++innermost;
   const TreeNode& loop = tree.nodes()[innermost];
   if (loop.kind == TreeNode::Kind::kLoop && loop.size != 1 && loop.size % kVectorWidth != 0) {
     return Illegal(action,
@@ -37,7 +33,7 @@ Checked<void> CheckRules(const LoopTree& tree, RuleSet rules, const Action& acti
   }
   if (rules == RuleSet::kLoopNest58) return {};
   std::uint32_t loops = 0;
-  for (TreeRef ref = 0; ref < tree.nodes()[0].end; ++ref) loops += IsLoop(tree, ref);
+  for (TreeRef ref = 0; ref < tree.nodes()[0].end; ++ref) loops += tree.IsLoop(ref);
   if (loops > kMostLoops) return Illegal(action, "the first nest would have more than 10 loops");
   return {};
 }
@@ -47,7 +43,7 @@ TreeRef LastLoopUpTo(const LoopTree& tree, TreeRef cursor, RuleSet rules) {
   TreeRef end = static_cast<TreeRef>(tree.nodes().size());
   if (rules != RuleSet::kStructural) end = tree.nodes()[0].end;
   TreeRef ref = std::min(cursor, end - 1);
-  while (ref > 0 && !IsLoop(tree, ref)) --ref;
+  while (ref > 0 && !tree.IsLoop(ref)) --ref;
   return ref;
 }
 
@@ -125,14 +121,14 @@ struct Step {
     const auto nodes = state.tree.nodes();
     std::vector<TreeRef> path;
     if (rules != RuleSet::kStructural) {
-      for (TreeRef ref = 0; ref < nodes.size() && IsLoop(state.tree, ref); ++ref) {
+      for (TreeRef ref = 0; ref < nodes.size() && state.tree.IsLoop(ref); ++ref) {
         path.push_back(ref);
       }
       return path;
     }
     for (TreeRef ref = state.cursor; ref != kNoParent; ref = nodes[ref].parent) path.push_back(ref);
     std::reverse(path.begin(), path.end());
-    for (TreeRef ref = state.cursor + 1; ref < nodes.size() && IsLoop(state.tree, ref); ++ref) {
+    for (TreeRef ref = state.cursor + 1; ref < nodes.size() && state.tree.IsLoop(ref); ++ref) {
       path.push_back(ref);
     }
     return path;
@@ -176,7 +172,7 @@ bool IsMove(const Action& action) {
 Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
                        const Action& action) {
   const bool anywhere = IsMove(action) || std::holds_alternative<MergeAllLoops>(action);
-  if (!anywhere && !IsLoop(state.tree, state.cursor)) {
+  if (!anywhere && !state.tree.IsLoop(state.cursor)) {
     return Illegal(action, "the cursor is not on a loop");
   }
   LF_TRY(State next, std::visit(Step{state, rules, limits, action}, action));
@@ -191,7 +187,7 @@ Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
 Checked<State> Step::operator()(MergeAllLoops) const {
   State merged{state.tree, 0};
   for (;;) {
-    if (IsLoop(merged.tree, merged.cursor)) {  // the first root may be an operation
+    if (merged.tree.IsLoop(merged.cursor)) {  // the first root may be an operation
       LF_TRY(State next, Stepped(merged, rules, limits, Merge{}));
       const bool moved = next.cursor != merged.cursor;
       merged = std::move(next);

@@ -81,6 +81,7 @@ class LoopTree {
   const std::shared_ptr<const Program>& shared_program() const { return body_->program; }
   const Schedule& schedule() const { return body_->schedule; }
   std::span<const TreeNode> nodes() const { return body_->nodes; }
+  bool IsLoop(TreeRef ref) const { return nodes()[ref].kind == TreeNode::Kind::kLoop; }
 
   // The children of a loop, or the roots for nullopt, in order.
   std::vector<TreeRef> Children(std::optional<TreeRef> parent) const;
