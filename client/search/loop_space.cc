@@ -28,7 +28,7 @@ constexpr int kTries = 16;  // to draw a step that changes something
 std::vector<TreeRef> LoopsOf(const LoopTree& tree) {
   std::vector<TreeRef> loops;
   for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
-    if (tree.nodes()[ref].kind == TreeNode::Kind::kLoop) loops.push_back(ref);
+    if (tree.IsLoop(ref)) loops.push_back(ref);
   }
   return loops;
 }

@@ -60,11 +60,10 @@ class Finder {
     }
   }
 
-  bool IsLoop(TreeRef ref) const { return tree_.nodes()[ref].kind == TreeNode::Kind::kLoop; }
   bool IsAnnotated(TreeRef ref) const {
-    return IsLoop(ref) && tree_.nodes()[ref].annotation == Annotation::kThread;
+    return tree_.IsLoop(ref) && tree_.nodes()[ref].annotation == Annotation::kThread;
   }
-  bool HasWaiters(TreeRef ref) const { return every_ ? IsLoop(ref) : IsAnnotated(ref); }
+  bool HasWaiters(TreeRef ref) const { return every_ ? tree_.IsLoop(ref) : IsAnnotated(ref); }
   // Keeps the first reason.
   void Refuse(TreeRef ref, std::string why) {
     if (IsAnnotated(ref)) found_.refused.try_emplace(ref, std::move(why));

@@ -111,7 +111,7 @@ class Interpreter {
 
   void RunNodes(TreeRef begin, TreeRef end) {
     for (TreeRef ref = begin; ref < end; ref = tree_.nodes()[ref].end) {
-      if (tree_.nodes()[ref].kind == TreeNode::Kind::kLoop) {
+      if (tree_.IsLoop(ref)) {
         RunLoop(ref);
       } else {
         RunLeaf(tree_.nodes()[ref].node);

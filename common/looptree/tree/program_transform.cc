@@ -358,8 +358,7 @@ class Factorer {
 }  // namespace
 
 Checked<LoopTree> Rfactor(const LoopTree& tree, NodeId node, TreeRef loop, const Limits& limits) {
-  LF_CHECK(loop < tree.nodes().size() && tree.nodes()[loop].kind == TreeNode::Kind::kLoop,
-           "L{} is not a loop", loop);
+  LF_CHECK(loop < tree.nodes().size() && tree.IsLoop(loop), "L{} is not a loop", loop);
   LF_TRY_VOID(CheckNode(tree, node));
   return Factorer(tree, node, loop).Run(limits);
 }

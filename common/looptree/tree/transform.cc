@@ -21,8 +21,7 @@ std::string LoopText(const LoopTree& tree, TreeRef loop) {
 }
 
 void CheckLoop(const LoopTree& tree, TreeRef loop) {
-  LF_CHECK(loop < tree.nodes().size() && tree.nodes()[loop].kind == TreeNode::Kind::kLoop,
-           "L{} is not a loop", loop);
+  LF_CHECK(loop < tree.nodes().size() && tree.IsLoop(loop), "L{} is not a loop", loop);
 }
 
 bool IsInside(const LoopTree& tree, TreeRef inner, TreeRef outer) {
@@ -169,7 +168,7 @@ Checked<LoopTree> MergeAll(const LoopTree& tree, const Limits& limits) {
   LoopTree merged = tree;
   TreeRef ref = 0;
   while (ref < merged.nodes().size()) {
-    if (merged.nodes()[ref].kind == TreeNode::Kind::kLoop) {
+    if (merged.IsLoop(ref)) {
       LF_TRY(auto joined, MergeLoop(merged, ref, limits));
       // Each merge removes at least one loop, so this ends. The merged loops may have moved: start
       // again.
