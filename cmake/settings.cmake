@@ -42,11 +42,15 @@ function(lf_run_once)
   endif()
 endfunction()
 
-# lf_unity(NAME ALONE sources): compiles ten files of a target at a time. Parsing headers takes half of the
-# time to compile one.
+# lf_unity(NAME ALONE sources): compiles ten files of a target at a time, if it has more than three. Parsing
+# headers takes half of the time to compile one.
 function(lf_unity name)
   cmake_parse_arguments(ARG "" "" "ALONE" ${ARGN})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LOOPFLEET_UNITY} UNITY_BUILD_BATCH_SIZE 10)
+  get_target_property(sources ${name} SOURCES)
+  list(LENGTH sources count)
+  if(count GREATER 3)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ${LOOPFLEET_UNITY} UNITY_BUILD_BATCH_SIZE 10)
+  endif()
   if(ARG_ALONE)
     set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
@@ -59,8 +63,5 @@ function(lf_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;LINK;PRIVATE_LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES} ${ARG_ALONE})
   target_link_libraries(${name} PUBLIC lf_settings ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
-  list(LENGTH ARG_SOURCES count)
-  if(count GREATER 3)
-    lf_unity(${name} ALONE ${ARG_ALONE})
-  endif()
+  lf_unity(${name} ALONE ${ARG_ALONE})
 endfunction()
