@@ -18,8 +18,8 @@ namespace loopfleet::storage {
 // write. kCorrupt: its header and its table `writer` state different versions. Changes nothing.
 Status CheckOrigin(Connection& connection);
 
-// Creates the schema in an empty file, or runs the missing migrations; each step is one
-// transaction. A newer schema stays. For the writer only, after CheckOrigin().
+// Creates the schema in an empty file, or runs the missing migrations, in one transaction. A newer
+// schema stays. For the writer only, after CheckOrigin().
 Status Migrate(Connection& connection);
 
 // kInvalid: an older schema than this program's, or a newer one that it may not write. Changes

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "tests/simulation/disk/store_disk.h"
 #include "tests/support/crash_vfs.h"
@@ -28,6 +29,7 @@ class SqliteDisk final : public StoreDisk {
  private:
   Result<std::unique_ptr<storage::Store>> OpenStore() override;
 
+  const std::string& new_store_;  // a file; first, because it is made on a CrashVfs of its own
   CrashVfs files_;
   std::filesystem::path directory_;  // for the lock file, which is a real one
 };
