@@ -1,5 +1,5 @@
 """The package as a user gets it: an sdist, a wheel built from it, and a fresh environment that runs the examples of
-README and docs/PYTHON.md. Compiles the module (two to three minutes on two cores, seconds with ccache)."""
+README and docs/PYTHON.md. Compiles the module, not optimised: the other tests use the optimised one."""
 
 import email
 import os
@@ -29,9 +29,9 @@ def run(*command, cwd, **environment):
     return done.stdout
 
 
-def build(kind, source, out):
+def build(kind, source, out, *settings):
     # Uses the build tools of the tests' environment.
-    run(sys.executable, "-m", "build", "--no-isolation", kind, "--outdir", out, source, cwd=out)
+    run(sys.executable, "-m", "build", "--no-isolation", kind, "--outdir", out, *settings, source, cwd=out)
     (made,) = out.glob({"--sdist": "*.tar.gz", "--wheel": "*.whl"}[kind])
     return made
 
@@ -54,7 +54,8 @@ def sdist(folder):
 def wheel(sdist, folder):
     with tarfile.open(sdist) as archive:
         archive.extractall(folder)
-    return build("--wheel", folder / sdist.name.removesuffix(".tar.gz"), folder)
+    return build("--wheel", folder / sdist.name.removesuffix(".tar.gz"), folder,
+                 "--config-setting=cmake.build-type=Debug")
 
 
 @pytest.fixture(scope="module")
