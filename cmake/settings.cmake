@@ -56,12 +56,13 @@ function(lf_unity name)
   endif()
 endfunction()
 
-# lf_library(NAME [IN_PARTS] SOURCES files ALONE files LINK targets PRIVATE_LINK targets): one of our static
-# libraries. A large one is compiled ten files at a time, and who links one of the ten links all. IN_PARTS: the
-# files one by one, because some program links a few and must not need what others link (LLVM, ZeroMQ). ALONE:
-# those of which a test program links a copy of its own, and those that have names in common with others.
+# lf_library(NAME [IN_FOLDERS | IN_PARTS] SOURCES files ALONE files LINK targets PRIVATE_LINK targets): one of our
+# static libraries. A large one is compiled ten files at a time, and who links one of the ten links all. Where some
+# program links a few and must not need what others link (LLVM, ZeroMQ): IN_FOLDERS compiles a folder at a time,
+# IN_PARTS the files one by one. ALONE: those that link more than others of their folder, those of which a test
+# program links a copy of its own, and those that have names in common with others.
 function(lf_library name)
-  cmake_parse_arguments(ARG "IN_PARTS" "" "SOURCES;ALONE;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "IN_FOLDERS;IN_PARTS" "" "SOURCES;ALONE;LINK;PRIVATE_LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES} ${ARG_ALONE})
   target_link_libraries(${name} PUBLIC lf_settings ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
   if(ARG_IN_PARTS)
@@ -71,5 +72,13 @@ function(lf_library name)
                               <vector> <fmt/format.h>)
   else()
     lf_unity(${name} ALONE ${ARG_ALONE})
+  endif()
+  if(ARG_IN_FOLDERS)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD_MODE GROUP)
+    foreach(source ${ARG_SOURCES})
+      get_filename_component(folder ${source} DIRECTORY)
+      string(MAKE_C_IDENTIFIER "${name}/${folder}" group)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+    endforeach()
   endif()
 endfunction()

@@ -15,7 +15,7 @@ namespace {
 using Columns = schema::EvaluationColumns;
 using Rows = std::span<const Evaluation* const>;
 
-constexpr double kNoTime = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotTimed = std::numeric_limits<double>::quiet_NaN();
 
 constexpr EnumTable kGrades{"grade", std::array{std::pair{schema::Grade::A, Grade::kA},
                                                 std::pair{schema::Grade::B, Grade::kB},
@@ -99,7 +99,7 @@ void WriteVerdicts(Rows rows, Columns::Builder builder) {
   for (const NumberColumn& column : kTimeColumns) {
     auto list = (builder.*column.init)(RowCount(rows));
     for (std::uint32_t i = 0; i < rows.size(); ++i) {
-      list.set(i, rows[i]->is_timed() ? rows[i]->measurement().*column.member : kNoTime);
+      list.set(i, rows[i]->is_timed() ? rows[i]->measurement().*column.member : kNotTimed);
     }
   }
 }

@@ -27,7 +27,6 @@ constexpr std::chrono::milliseconds kMaxSilence{5'000};  // of the coordinator's
 constexpr int kFirstReconnectMs = 100;
 constexpr int kLastReconnectMs = 200;
 constexpr int kHighWaterMark = 1000;
-constexpr int kMaxMalformedInARow = 100;  // skipped in one call of Receive
 
 zmq::const_buffer BufferOf(const std::array<std::uint8_t, kKeyBytes>& key) {
   return {key.data(), key.size()};

@@ -9,6 +9,8 @@
 
 namespace loopfleet::wire {
 
+constexpr int kMaxMalformedInARow = 100;  // skipped in one call of Receive() of a Dealer or Router
+
 // Receives the next message; false if none is waiting. `parts` gets its first `kept` parts, `count`
 // the number of all.
 bool ReceiveParts(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std::size_t kept,

@@ -21,8 +21,7 @@ namespace loopfleet::wire {
 
 namespace {
 
-constexpr int kListenBacklog = 1024;      // a whole fleet that reconnects at once
-constexpr int kMaxMalformedInARow = 100;  // skipped in one call of Receive
+constexpr int kListenBacklog = 1024;  // a whole fleet that reconnects at once
 
 }  // namespace
 
