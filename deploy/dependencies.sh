@@ -28,8 +28,8 @@ build_packages=(
   libseccomp-dev
   # command line, configuration, text
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
-  # tests and benchmarks; the build goes on without them and says so
-  libgtest-dev libbenchmark-dev
+  # tests; the build goes on without it and says so
+  libgtest-dev
 )
 # What bundles the web page. A Node.js from elsewhere brings its npm along, and Debian's npm would
 # take its place: both programs are asked for, not both packages. LOOPFLEET_PAGE=OFF does without.

@@ -21,7 +21,8 @@ std::filesystem::path MakeDirectory() {
   return made;
 }
 
-// Made once: it takes half of the time of a world, and power_failure_test.cc fails in the middle of it.
+// Made once: it takes half of the time of a world, and power_failure_test.cc fails in the middle of
+// it.
 const std::string& NewStore() {
   static const std::string file = [] {
     const std::filesystem::path directory = MakeDirectory();

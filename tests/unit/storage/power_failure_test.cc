@@ -87,8 +87,8 @@ class PowerFailureTest : public ScratchDatabase {
     return out << "operation " << moment.at << (moment.store.empty() ? " of making the store" : "");
   }
 
-  // Every operation of runs without faults. Making the store takes most of a run, so that only those
-  // runs do it that are to fail there.
+  // Every operation of runs without faults. Making the store takes most of a run, so that only
+  // those runs do it that are to fail there.
   std::vector<Moment> EveryMoment() {
     std::vector<Moment> moments;
     const auto note = [&](const std::string& store, const CrashVfs& disk) {
