@@ -29,11 +29,12 @@ class PassRunner {
   PassRunner();
   ~PassRunner();
 
-  // Whether the pass says that it changed the module; it may say so of a module that is equal. A
-  // changed module is verified.
+  // Whether the pass says that it changed the module; it may say so of a module that is equal. What
+  // it says that it changed, functions or the module, is verified.
   std::expected<bool, Problem> Run(std::string_view text, llvm::Module& module);
 
  private:
+  struct Changes;
   struct Analyses;
 
   std::unique_ptr<llvm::TargetMachine> target_;

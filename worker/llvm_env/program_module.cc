@@ -28,6 +28,16 @@ std::unexpected<Error> Refuse(std::string message) {
   return Fail(ErrorKind::kInvalid, std::move(message));
 }
 
+// `is_broken` writes why.
+template <class IsBroken>
+std::string MessageOf(IsBroken is_broken) {
+  std::string message;
+  llvm::raw_string_ostream stream(message);
+  if (!is_broken(stream)) return {};
+  if (message.size() > kLongestMessage) message.resize(kLongestMessage);
+  return message.empty() ? "the module is broken" : message;
+}
+
 }  // namespace
 
 ProgramModule::ProgramModule(std::unique_ptr<llvm::LLVMContext> context,
@@ -98,11 +108,11 @@ Result<ProgramModule> ProgramModule::Normalise(ProgramModule program, const Prog
 std::uint64_t ProgramModule::InstructionCount() const { return module_->getInstructionCount(); }
 
 std::string VerifierMessage(const llvm::Module& module) {
-  std::string message;
-  llvm::raw_string_ostream stream(message);
-  if (!llvm::verifyModule(module, &stream)) return {};
-  if (message.size() > kLongestMessage) message.resize(kLongestMessage);
-  return message.empty() ? "the module is broken" : message;
+  return MessageOf([&](llvm::raw_ostream& out) { return llvm::verifyModule(module, &out); });
+}
+
+std::string VerifierMessage(const llvm::Function& function) {
+  return MessageOf([&](llvm::raw_ostream& out) { return llvm::verifyFunction(function, &out); });
 }
 
 }  // namespace loopfleet::worker

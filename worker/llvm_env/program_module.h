@@ -17,6 +17,7 @@
 #include "common/llvm_passes/program_uri.h"
 
 namespace llvm {
+class Function;
 class LLVMContext;
 class Module;
 }  // namespace llvm
@@ -56,7 +57,8 @@ class ProgramModule {
   std::string hash_;
 };
 
-// The verifier's complaint, at most 4 KiB of it; "": the module is sound.
+// The verifier's complaint, at most 4 KiB of it; "": the module, or function, is sound.
 std::string VerifierMessage(const llvm::Module& module);
+std::string VerifierMessage(const llvm::Function& function);
 
 }  // namespace loopfleet::worker

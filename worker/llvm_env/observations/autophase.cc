@@ -125,16 +125,17 @@ class Counter {
   }
 
   void VisitInstructions(const llvm::BasicBlock& block) {
-    Add(kTotalBlocks);
-    const std::size_t count = block.size();
-    AddIf(count < 15, kBlockLow);
-    AddIf(count >= 15 && count <= 500, kBlockMid);
-    Add(kTotalInsts, static_cast<std::int64_t>(count));
+    std::int64_t count = 0;
     for (const llvm::Instruction& instruction : block) {
+      ++count;
       VisitOpcode(instruction);
       VisitOperands(instruction);
       AddIf(llvm::isa<llvm::UnaryInstruction>(instruction), kTestUnary);
     }
+    Add(kTotalBlocks);
+    Add(kTotalInsts, count);
+    AddIf(count < 15, kBlockLow);
+    AddIf(count >= 15 && count <= 500, kBlockMid);
   }
 
   void VisitOpcode(const llvm::Instruction& instruction) {

@@ -1,6 +1,7 @@
 #include "worker/llvm_env/pass_runner.h"
 
 #include <gtest/gtest.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 
 #include "common/llvm_passes/pass_action.h"
@@ -48,6 +49,20 @@ TEST_F(PassRunnerTest, EveryActionCanBeRun) {
       const auto changed = runner_.Run(action.text, program.module());
       EXPECT_TRUE(changed) << action.text << ": " << changed.error().message;
     }
+  }
+}
+
+TEST_F(PassRunnerTest, VerifiesWhatAPassChanged) {
+  const ProgramModule program = Program();
+  llvm::BasicBlock& main = program.module().getFunction("main")->getEntryBlock();
+  new llvm::UnreachableInst(main.getContext(), main.begin());
+  EXPECT_EQ(runner_.Run("function(mem2reg)", program.module()), true) << "it changed the other one";
+  new llvm::AllocaInst(llvm::Type::getInt32Ty(main.getContext()), 0, "", main.begin());
+  for (const std::string_view text : {"function(mem2reg)", "strip"}) {
+    const auto changed = runner_.Run(text, program.module());
+    ASSERT_FALSE(changed) << text;
+    EXPECT_EQ(changed.error().kind, PassRunner::Problem::Kind::kBrokenModule);
+    EXPECT_NE(changed.error().message.find("Terminator found in the middle"), std::string::npos);
   }
 }
 
