@@ -172,8 +172,8 @@ def scrape_the_fleet(loopfleet, folder):
     outcomes = []
     for _ in range(MEASURING_TRIES):
         outcomes += evaluate(loopfleet, JOBS)
-        if all(is_ok(outcome) for outcome in outcomes[-len(JOBS):]):
-            break  # otherwise the host was too busy for a figure
+        if all(is_ok(outcome) and outcome["grade"] != "D" for outcome in outcomes[-len(JOBS):]):
+            break  # otherwise the host was too busy for a figure, or for one that answers
     unstable = [outcome for outcome in outcomes if not is_ok(outcome)]
     assert all(outcome["error"]["code"] == "UNSTABLE_TIMING" for outcome in unstable), unstable
     assert all(is_ok(outcome) for outcome in outcomes[-len(JOBS):]), outcomes
@@ -198,7 +198,8 @@ def scrape_the_fleet(loopfleet, folder):
         answer_the_dashboards(prometheus)
 
         again = evaluate(loopfleet, JOBS)  # the counters grow; now the store answers
-        assert all(outcome["source"] == "stored" for outcome in again), again
+        doubtful = {outcome["tree_key"] for outcome in outcomes[-len(JOBS):] if outcome["grade"] == "D"}
+        assert all(outcome["source"] == "stored" for outcome in again if outcome["tree_key"] not in doubtful), again
         stored = sum(outcome["source"] == "stored" for outcome in outcomes + again)
         prometheus.expect("sum(loopfleet_jobs_completed_total)", len(outcomes + again))
         prometheus.expect('sum(loopfleet_outcomes_total{source="stored"})', stored)
