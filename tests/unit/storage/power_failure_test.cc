@@ -80,38 +80,38 @@ class PowerFailureTest : public ScratchDatabase {
 
   // An operation of a run: of one that makes the store, or of one on a store that holds nothing.
   struct Moment {
-    std::string store;  // the file of that store; empty: there is none yet
-    std::uint64_t at;   // 1: the first operation
+    bool makes_store;
+    std::uint64_t at;  // 1: the first operation
   };
   friend std::ostream& operator<<(std::ostream& out, const Moment& moment) {
-    return out << "operation " << moment.at << (moment.store.empty() ? " of making the store" : "");
+    return out << "operation " << moment.at << (moment.makes_store ? " of making the store" : "");
   }
 
   // Every operation of runs without faults. Making the store takes most of a run, so that only
   // those runs do it that are to fail there.
   std::vector<Moment> EveryMoment() {
     std::vector<Moment> moments;
-    const auto note = [&](const std::string& store, const CrashVfs& disk) {
-      for (std::uint64_t at = 1; at <= disk.operations(); ++at) moments.push_back({store, at});
+    const auto note = [&](bool makes_store, const CrashVfs& disk) {
+      for (std::uint64_t at = 1; at <= disk.operations(); ++at)
+        moments.push_back({makes_store, at});
     };
-    std::string made;
     {
       CrashVfs disk;
       OpenStore(kOptions);
-      note("", disk);
-      made = disk.Get(path());
+      note(true, disk);
+      new_store_ = disk.Get(path());
     }
     CrashVfs disk;
-    disk.Put(path(), made);
+    disk.Put(path(), new_store_);
     EXPECT_EQ(Write(1), kGroups);
-    note(made, disk);
+    note(false, disk);
     EXPECT_EQ(NumberByHand("SELECT count(*) FROM merged_runs"), 1);
     return moments;
   }
 
   void FailAt(CrashVfs& disk, const Moment& moment, DiskFault fault,
               CrashVfs::Lasting lasting = CrashVfs::Lasting::kOnce) {
-    if (!moment.store.empty()) disk.Put(path(), moment.store);
+    if (!moment.makes_store) disk.Put(path(), new_store_);
     disk.FailAt(moment.at, fault, lasting);
   }
 
@@ -138,6 +138,7 @@ class PowerFailureTest : public ScratchDatabase {
 
   // As LogFolder's thread does, but in turns: CrashVfs is for one thread at a time.
   bool folds_beside_ = false;
+  std::string new_store_;  // the file of a store that holds nothing; EveryMoment() makes it
 };
 
 TEST_F(PowerFailureTest, AtEveryOperation) {
