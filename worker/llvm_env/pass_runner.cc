@@ -20,6 +20,7 @@
 #include "worker/llvm_env/x86_target.h"
 
 namespace loopfleet::worker {
+
 // What a pass says that it changed.
 struct PassRunner::Changes {
   // Noted after each pass that a pipeline consists of, from the inside out. A pass over functions
