@@ -28,6 +28,9 @@ constexpr std::uint64_t kMostQuietWaitNs = 5'000'000;
 // such a kernel differ by less than this factor (docs/research/timing_experiments.md).
 constexpr double kUnwatchedNs = 1e6;
 constexpr double kUnseenSlowdown = 4.0 / 3;
+// If a smaller share of the repetitions that count was accepted, a neighbour may have come and gone
+// between the probes at their ends, too. The same file has the shares of such figures.
+constexpr double kLeastQuietShare = 0.3;
 
 double ClockOf(const Samples& samples) {
   const bool is_known = samples.clock_before_mhz > 0 && samples.clock_after_mhz > 0;
@@ -66,8 +69,14 @@ bool MeasurementRounds::IsUnwatched() const {
   return options_.fewest >= 2 && first.iterations == 1 && MedianOf(first.ns) >= kUnwatchedNs;
 }
 
-bool MeasurementRounds::IsDisturbed(std::size_t accepted) const {
-  return IsUnwatched() && (accepted < kLeastAccepted || 2 * accepted < sample_count());
+bool MeasurementRounds::IsDisturbed(std::size_t accepted,
+                                    const std::vector<std::size_t>& agreeing) const {
+  if (options_.fewest < 2) return false;
+  if (IsUnwatched()) return accepted < kLeastAccepted || 2 * accepted < sample_count();
+  std::size_t counted = agreeing.empty() ? sample_count() : 0;
+  for (const std::size_t i : agreeing) counted += rounds_[i].samples.ns.size();
+  return accepted >= kLeastAccepted &&
+         static_cast<double>(accepted) < kLeastQuietShare * static_cast<double>(counted);
 }
 
 SamplingPolicy MeasurementRounds::NextPolicy() const {
@@ -223,7 +232,9 @@ std::optional<Nanos> MeasurementRounds::NextIn() const {
       spent >= static_cast<double>(LongEnough().count())) {
     return std::nullopt;
   }
-  if (!Agreeing().empty() && IsEnough()) return std::nullopt;
+  if (const auto agreeing = Agreeing(); !agreeing.empty() && IsEnough(agreeing)) {
+    return std::nullopt;
+  }
   return options_.first_wait * (std::int64_t{1} << (rounds_.size() - 1));
 }
 
@@ -235,12 +246,12 @@ Nanos MeasurementRounds::LongEnough() const {
   return has_clear ? options_.long_enough : options_.long_enough_contended;
 }
 
-bool MeasurementRounds::IsEnough() const {
+bool MeasurementRounds::IsEnough(const std::vector<std::size_t>& agreeing) const {
   const auto clear =
       static_cast<std::size_t>(std::ranges::count(rounds_, Round::Worth::kClear, &Round::worth));
   const Measurement figure = Summarise(kMhzPerPerNs);  // in cycles, as in Agreeing
   const std::size_t accepted = AcceptedSamples(figure);
-  if (accepted < kLeastAccepted || IsDisturbed(accepted)) return false;
+  if (accepted < kLeastAccepted || IsDisturbed(accepted, agreeing)) return false;
   if (figure.spread <= TargetSpread()) return true;
   if (spec_.precision > 0) return false;
   if (clear >= options_.most_scattered) return true;
@@ -306,7 +317,7 @@ Measurement MeasurementRounds::Summarise(double reference_mhz) const {
   measurement.clock_after_mhz /= clocks;
 
   const bool is_accepted = accepted.size() >= kLeastAccepted;
-  const bool is_disturbed = IsDisturbed(accepted.size());
+  const bool is_disturbed = IsDisturbed(accepted.size(), agreeing);
   const bool all_preempted = !is_accepted && unpreempted.empty();
   // Contended samples may be right. Preempted ones are known to be too slow, by an unknown amount.
   std::vector<double> used = is_accepted     ? std::move(accepted)

@@ -101,13 +101,13 @@ class MeasurementRounds {
   double SpentNs() const;  // in all samples
   // A single run takes so long that a neighbour may come and go between the probes at its ends.
   bool IsUnwatched() const;
-  // Too few samples of such a kernel were accepted, or less than half: what disturbed the others
-  // may have slowed these unseen.
-  bool IsDisturbed(std::size_t accepted) const;
+  // So few samples were accepted that what disturbed the others may have slowed these unseen: less
+  // than half of such a kernel's, or less than three tenths of the rounds that count.
+  bool IsDisturbed(std::size_t accepted, const std::vector<std::size_t>& agreeing) const;
   Nanos LongEnough() const;
   // Whether the figure of the agreeing rounds is narrow enough, or one more round would not make it
   // so.
-  bool IsEnough() const;
+  bool IsEnough(const std::vector<std::size_t>& agreeing) const;
   // The indices of the quickest rounds that agree with each other. Empty if no rounds agree, if
   // none of these is clear, or if a single round was so much quicker that all of these must have
   // been disturbed.

@@ -332,6 +332,25 @@ TEST(MeasurementRoundsTest, LongRunsThatAreMostlyDisturbedAreNoGoodFigure) {
   EXPECT_GE(few.elapsed_high_ns, 4e6 * 4 / 3 - 1);
 }
 
+// Of a core that is nearly always contended, a few repetitions pass between probes that are quiet.
+TEST(MeasurementRoundsTest, FewAcceptedAmongMostlyContendedRepetitionsAreNoGoodFigure) {
+  const auto round_of = [](double run_ns, std::size_t contended) {
+    Samples samples = SamplesOf(std::vector<double>(8, run_ns));
+    std::fill_n(samples.flags.begin(), contended, kSampleContended);
+    return samples;
+  };
+  const Samples doubtful = round_of(13'000, 6);
+  const Measurement m = RoundsOf({doubtful, doubtful}).Summarise(kMhz);
+  EXPECT_EQ(m.grade, Grade::kC);
+  EXPECT_NEAR(m.elapsed_low_ns, 9'750, 1);
+  const Samples usable = round_of(13'000, 5);
+  EXPECT_EQ(RoundsOf({usable, usable}).Summarise(kMhz).grade, Grade::kA);
+  // Rounds that do not count leave those that do as good as they are.
+  const Samples loud = round_of(13'000, 8);
+  const Samples quiet = round_of(10'000, 0);
+  EXPECT_EQ(RoundsOf({loud, loud, loud, quiet, quiet}).Summarise(kMhz).grade, Grade::kA);
+}
+
 TEST(MeasurementRoundsTest, ADisturbedLongRunGetsOtherMomentsIfTheJobAsksForAGrade) {
   Samples disturbed = SamplesOf(std::vector<double>(6, 4e6));
   disturbed.iterations = 1;
