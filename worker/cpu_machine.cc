@@ -21,6 +21,7 @@
 #include "worker/evaluation/kind_router.h"
 #include "worker/evaluation/memory_share.h"
 #include "worker/host/hardware.h"
+#include "worker/isa/isa_support.h"
 #include "worker/isa/processor.h"
 #include "worker/processes/executor_process.h"
 #include "worker/processes/slot_lock.h"
@@ -167,6 +168,9 @@ Status CpuMachine::Run(const Daemon& daemon) {
   TimingSlot slot(slot_options, *std::move(slot_lock_),
                   {.kernels = executor, .canaries = canaries, .profiler = profiler}, daemon.clock);
 
+  // A core that everything shares has work of its own.
+  AwakeCore awake(cores_.slot_core, cores_.others.empty() ? Nanos{0} : config_.awake,
+                  *HostIsa().core_kernels);
   const Conditions conditions{.hardware = hardware_,
                               .compiler = backend_.compiler,
                               .policy = std::string(kPolicyName),
@@ -185,6 +189,7 @@ Status CpuMachine::Run(const Daemon& daemon) {
       {.preparers = preparers,
        .slot = slot,
        .device = device,
+       .awake = awake,
        .code = *code_,
        .metrics = daemon.metrics,
        .clock = daemon.clock},

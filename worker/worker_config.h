@@ -33,6 +33,7 @@ struct WorkerConfig {
   // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers whose
   // results are shared must have the same.
   double reference_clock_mhz = 0;
+  Nanos awake = std::chrono::seconds(1);  // AwakeCore: after each job; 0: the core may sleep
   log::Level log_level = log::Level::kInfo;
 
   // Leases held for each slot: the one being timed, those being prepared, and those that wait for

@@ -30,6 +30,7 @@ struct RawOptions {
   std::string sandbox = "any";
   std::int64_t compile_limit_ms = 2'000;
   std::int64_t run_limit_ms = 10'000;
+  std::int64_t awake_ms = 1'000;
   std::string config_file;
 };
 
@@ -85,6 +86,11 @@ void AddOptions(CLI::App& app, WorkerConfig& config, RawOptions& wishes) {
                  "State times at this clock; 0: as measured at start, rounded to 100 MHz. Workers "
                  "whose results are to be shared must have the same")
       ->check(CLI::Range(0.0, 100'000.0))
+      ->capture_default_str();
+  app.add_option("--awake-ms", wishes.awake_ms,
+                 "How long after each job the timing core is kept at work, so that it is warm and, "
+                 "on a shared host, without a neighbour when the next one comes; 0: it may sleep")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{600'000}))
       ->capture_default_str();
   app.add_option("--require-sandbox", wishes.sandbox,
                  "full: refuse to run where system calls cannot be filtered; any: go without")
@@ -213,6 +219,7 @@ std::expected<WorkerConfig, StartupExit> ParseWorkerOptions(int argc, const char
   config.log_level = *level;
   config.compile_limit = std::chrono::milliseconds(wishes.compile_limit_ms);
   config.run_limit = std::chrono::milliseconds(wishes.run_limit_ms);
+  config.awake = std::chrono::milliseconds(wishes.awake_ms);
   return config;
 }
 

@@ -59,6 +59,7 @@ bool CpuTarget::RunsAlone(Preparer& preparer, const wire::Lease& lease, Evaluati
 std::expected<CpuTarget::Compiled, Failure> CpuTarget::Compile(Preparer& preparer,
                                                                const looptree::LoopTree& tree,
                                                                const JobSpec& spec) {
+  parts_.awake.Renew();
   CodeArena::Place place = parts_.code.Take();
   LF_TRY(CompiledKernel compiled,
          preparer.compiler.Compile(tree, place, {.threads = spec.threads}));
@@ -312,6 +313,7 @@ void CpuTarget::Measure() {
     Evaluation& evaluation = done.evaluation;
     std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
     desk_.duty().KernelCameOff();
+    parts_.awake.Renew();
     // The slot is kept busy while this result is judged.
     if (on_slot.empty()) {
       desk_.duty().SlotDoes(Activity::kVerify);

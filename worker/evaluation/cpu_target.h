@@ -28,6 +28,7 @@
 #include "worker/processes/compiler_process.h"
 #include "worker/processes/reference_process.h"
 #include "worker/processes/timing_slot.h"
+#include "worker/timing/awake_core.h"
 #include "worker/timing/device_health.h"
 #include "worker/verification/code_arena.h"
 #include "worker/verification/guarded_buffers.h"
@@ -63,6 +64,7 @@ class CpuTarget {
     std::vector<Preparer> preparers;  // one thread each
     TimingSlot& slot;                 // used by the timing thread
     DeviceHealth& device;
+    AwakeCore& awake;
     CodeArena& code;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;

@@ -17,18 +17,15 @@ constexpr std::size_t kAlignment = 4096;
 constexpr std::size_t kCommonSecondCache = std::size_t{512} << 10;
 constexpr std::size_t kLeastMemory = std::size_t{32} << 20;
 constexpr std::size_t kMostMemory = std::size_t{64} << 20;
-constexpr int kTries = 3;  // the quickest counts
+// The quickest of so long counts: a core that was idle has a neighbour at first (AwakeCore).
+constexpr std::uint64_t kLookNs = 6'000'000;
 
 std::size_t Floats(std::size_t bytes) { return bytes / sizeof(float) / kStep * kStep; }
 
-double LeastNs(const Stopwatch& stopwatch, int tries, const std::function<void()>& kernel) {
-  double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < tries; ++i) {
-    const std::uint64_t start = stopwatch.NowNs();
-    kernel();
-    least = std::min(least, static_cast<double>(stopwatch.NowNs() - start));
-  }
-  return std::max(least, 1.0);
+double TookNs(const Stopwatch& stopwatch, const std::function<void()>& kernel) {
+  const std::uint64_t start = stopwatch.NowNs();
+  kernel();
+  return std::max(static_cast<double>(stopwatch.NowNs() - start), 1.0);
 }
 
 }  // namespace
@@ -51,14 +48,18 @@ std::optional<CanaryReading> CanarySuite::Run(const Stopwatch& stopwatch, CorePr
   volatile float sink = 0;
   CanaryReading reading;
   reading.took[static_cast<std::size_t>(Canary::kMemory)] =
-      LeastNs(stopwatch, 1, [&] { sink = kernels_.read(memory_.get(), memory_floats_); });
+      TookNs(stopwatch, [&] { sink = kernels_.read(memory_.get(), memory_floats_); });
+  double arithmetic = std::numeric_limits<double>::infinity();
+  double cache = arithmetic;
+  const std::uint64_t begun = stopwatch.NowNs();
+  do {
+    arithmetic = std::min(
+        arithmetic, TookNs(stopwatch, [&] { kernels_.multiply_adds(kCanaryArithmeticSteps); }));
+    cache = std::min(
+        cache, TookNs(stopwatch, [&] { sink = kernels_.read(memory_.get(), cache_floats_); }));
+  } while (stopwatch.NowNs() - begun < kLookNs);
   const double clock = probe.ClockMhz();
   const double per_ns = clock > 0 ? clock / kMhzPerPerNs : 1;
-  const double arithmetic =
-      LeastNs(stopwatch, kTries, [&] { kernels_.multiply_adds(kCanaryArithmeticSteps); });
-  // One more try: the first fills the cache.
-  const double cache =
-      LeastNs(stopwatch, kTries + 1, [&] { sink = kernels_.read(memory_.get(), cache_floats_); });
   reading.took[static_cast<std::size_t>(Canary::kArithmetic)] = arithmetic * per_ns;
   reading.took[static_cast<std::size_t>(Canary::kSecondCache)] = cache * per_ns;
   return reading;

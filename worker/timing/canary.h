@@ -37,7 +37,7 @@ class CanarySuite {
   };
   CanarySuite(const CoreKernels& kernels, const Sizes& sizes);
 
-  // Takes about 10 ms the first time (page faults), then 3 ms. nullopt: the memory cannot be
+  // Takes about 16 ms the first time (page faults), then 9 ms. nullopt: the memory cannot be
   // allocated.
   std::optional<CanaryReading> Run(const Stopwatch& stopwatch, CoreProbe& probe);
 

@@ -31,6 +31,7 @@ TEST(WorkerOptionsTest, Defaults) {
   EXPECT_EQ(config.http, "127.0.0.1:0");
   EXPECT_EQ(config.slots, 1U);
   EXPECT_EQ(config.run_limit, std::chrono::seconds(10));
+  EXPECT_EQ(config.awake, std::chrono::seconds(1));
   EXPECT_EQ(config.compile_limit, std::chrono::seconds(2));
 }
 
@@ -53,6 +54,8 @@ TEST(WorkerOptionsTest, FlagsAboveEnvironmentAboveFile) {
 TEST(WorkerOptionsTest, MistakesAreUsageErrors) {
   EXPECT_EQ(Refusal({"--no-such-flag"}).exit_code, kExitUsage);
   EXPECT_EQ(Refusal({"--slots", "many"}).exit_code, kExitUsage);
+  EXPECT_EQ(Parse({"--awake-ms", "0"}).value().awake, Nanos{0});
+  EXPECT_EQ(Refusal({"--awake-ms", "-1"}).exit_code, kExitUsage);
   EXPECT_EQ(Refusal({"--run-limit-ms", "0"}).exit_code, kExitUsage);
 }
 

@@ -71,6 +71,7 @@ class PipelineTest : public ChildrenFixture {
         CpuTarget::Parts{.preparers = std::move(preparers),
                          .slot = *slot_,
                          .device = *device_,
+                         .awake = awake_,
                          .code = *code_,
                          .metrics = *metrics_,
                          .clock = clock_},
@@ -144,6 +145,8 @@ class PipelineTest : public ChildrenFixture {
   std::unique_ptr<TimingSlot> slot_;
   // A device without known facts: no peaks, no contention baseline, no clock.
   inline static const DeviceReading kReading{.probe_steps = 1'000};
+  AwakeCore awake_{monitoring::AllowedProcessors().value().back(), Nanos{0},
+                   core_kernels::kPortable};
   std::optional<DeviceHealth> device_{std::in_place, DeviceHealth::Options{}, kReading,
                                       HardwareFacts{}};
   std::unique_ptr<EvaluationPipeline<CpuTarget>> pipeline_;
