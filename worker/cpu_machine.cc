@@ -82,6 +82,12 @@ double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
   return hardware.clock_mhz;
 }
 
+// Not a core that everything shares, nor where the work would use up rationed processor time.
+bool MayKeepAwake(const monitoring::CorePlan& cores, const GradeLimit& limit) {
+  return !cores.others.empty() &&
+         std::ranges::find(limit.because, "cpu_quota") == limit.because.end();
+}
+
 class CpuMachine final : public Machine {
  public:
   CpuMachine(const WorkerConfig& config, const Backend& backend, const JobKinds& kinds)
@@ -147,6 +153,9 @@ Status CpuMachine::Run(const Daemon& daemon) {
   ExecutorProcess profiler(daemon.fork_server,
                            {.role = ChildRole::kProfiler, .run_limit = config_.run_limit},
                            daemon.on_restart);
+  AwakeCore awake(cores_.slot_core, MayKeepAwake(cores_, limit) ? config_.awake : Nanos{0},
+                  *HostIsa().core_kernels);
+  awake.Renew();
   const TimingSlot::Options slot_options;
   const Result<DeviceReading> metered = MeasureDeviceAlone(
       canaries, *slot_lock_, hardware_, {.patience = slot_options.lock_timeout, .should_stop = [&] {
@@ -168,9 +177,6 @@ Status CpuMachine::Run(const Daemon& daemon) {
   TimingSlot slot(slot_options, *std::move(slot_lock_),
                   {.kernels = executor, .canaries = canaries, .profiler = profiler}, daemon.clock);
 
-  // A core that everything shares has work of its own.
-  AwakeCore awake(cores_.slot_core, cores_.others.empty() ? Nanos{0} : config_.awake,
-                  *HostIsa().core_kernels);
   const Conditions conditions{.hardware = hardware_,
                               .compiler = backend_.compiler,
                               .policy = std::string(kPolicyName),

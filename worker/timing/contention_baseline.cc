@@ -20,15 +20,17 @@ void ContentionBaseline::Observe(double probe_cycles) {
   count_ = 0;
 }
 
-double QuietCoreCycles(double learned, double least) {
-  // Allows for filling and draining the units, and for the scatter of clock readings.
-  constexpr double kMost = 1.03;
+double FewestCycles(double learned, double least) {
   constexpr double kAlmost = 0.98;  // allows for a misjudged clock
   // Processors have two such units or one. From twice `least` on it may be either.
   constexpr double kFewerUnits = 2;
-  if (least <= 0) return learned;
-  const double multiple = learned < kAlmost * kFewerUnits * least ? 1 : kFewerUnits;
-  return std::min(learned, kMost * multiple * least);
+  return learned < kAlmost * kFewerUnits * least ? least : kFewerUnits * least;
+}
+
+double QuietCoreCycles(double learned, double least) {
+  // Allows for filling and draining the units, and for the scatter of clock readings.
+  constexpr double kMost = 1.03;
+  return least <= 0 ? learned : std::min(learned, kMost * FewestCycles(learned, least));
 }
 
 }  // namespace loopfleet::worker

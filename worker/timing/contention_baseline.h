@@ -34,6 +34,10 @@ class ContentionBaseline {
   double cycles_ = 0;
 };
 
+// The cycles of arithmetic that took `learned` at best, if the core's units do nothing else.
+// `least`, above 0: the cycles with two units; one unit takes twice as long.
+double FewestCycles(double learned, double least);
+
 // The most cycles that a probe takes on a quiet core. `learned`: the fewest observed. `least`: the
 // fewest possible with two arithmetic units; one unit takes twice as long, and no quiet core lies
 // between the two. This unmasks a core that has had a neighbour for as long as it was watched.

@@ -62,15 +62,12 @@ std::uint64_t TimeNs(const Stopwatch& stopwatch, const CoreKernels& kernels) {
   return std::max<std::uint64_t>(stopwatch.NowNs() - start, 1);
 }
 
-// The cycles that the peak is computed from. `least`: cycles by the number of units; 0: unknown.
-// Where both methods agree the second one does not vary from start to start.
-double PeakCycles(double measured, double least) {
-  constexpr double kAgreement = 0.05;
-  if (least > 0 && std::abs(measured / least - 1) <= kAgreement) return least;
-  return QuietCoreCycles(measured, least);
-}
-
 }  // namespace
+
+double PeakCycles(double measured, double least) {
+  constexpr double kMisjudged = 0.95;  // a core that is quicker has more units than is known
+  return least <= 0 || measured < kMisjudged * least ? measured : FewestCycles(measured, least);
+}
 
 double WideVectorFactor(std::vector<double> wide_to_narrow) {
   // From one (as many units for wide vectors, at the same clock) to two (half as many). Between:

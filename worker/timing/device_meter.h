@@ -15,8 +15,7 @@ namespace loopfleet::worker {
 
 struct DeviceReading {
   std::uint64_t probe_steps = 0;  // of a throughput probe
-  // The fewest cycles possible if the fifth best of the groups took about as many, else those of
-  // the fifth best. Per nanosecond if no clock is known.
+  // By PeakCycles of the fifth best of the groups. Per nanosecond if no clock is known.
   double flop_per_cycle = 0;
   std::uint64_t canary_flop = 0;     // of one arithmetic canary
   double clock_mhz = 0;              // median; 0: not known
@@ -39,6 +38,11 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
 // How much longer a step of wide vectors takes than one of half the width, from pairs of such
 // times, one right after the other: 1 to 2.1; 1 without pairs.
 double WideVectorFactor(std::vector<double> wide_to_narrow);
+
+// The cycles of the arithmetic that took `measured` at best, from the number of the core's units:
+// so a peak does not vary from start to start, nor with a neighbour. `least`: as in FewestCycles;
+// 0: unknown, `measured` is returned.
+double PeakCycles(double measured, double least);
 
 // The reference clock of a worker with this clock: rounded to 100 MHz, so that workers of one class
 // agree although each measured at a different moment.

@@ -37,6 +37,18 @@ TEST(DeviceMeterTest, WideVectorsTakeAsLongAsNarrowOnesOrTwiceAsLongOrBetween) {
   EXPECT_EQ(WideVectorFactor({9, 9}), 2.1);
 }
 
+TEST(DeviceMeterTest, PeaksFollowFromTheUnits) {
+  constexpr double kTwoUnits = 10'000;
+  for (const double measured : {9'800.0, 10'000.0, 10'400.0, 13'000.0, 19'000.0}) {
+    EXPECT_EQ(PeakCycles(measured, kTwoUnits), kTwoUnits) << measured;
+  }
+  for (const double measured : {19'700.0, 20'000.0, 31'000.0}) {
+    EXPECT_EQ(PeakCycles(measured, kTwoUnits), 2 * kTwoUnits) << measured;
+  }
+  EXPECT_EQ(PeakCycles(5'000, kTwoUnits), 5'000) << "more units than this program knows of";
+  EXPECT_EQ(PeakCycles(13'000, 0), 13'000);
+}
+
 TEST(DeviceMeterTest, MeasuresTheHost) {
   const SystemStopwatch stopwatch;
   const DeviceReading reading = MeasureDevice(*HostIsa().core_kernels, stopwatch, 1 << 20);
