@@ -3,8 +3,12 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <limits>
+
+#include "common/base/log.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -42,6 +46,9 @@ void AwakeCore::Run(int core) {
   CPU_SET(static_cast<std::size_t>(core), &cores);
   if (::sched_setscheduler(0, SCHED_IDLE, &lowest) != 0 ||
       ::sched_setaffinity(0, sizeof cores, &cores) != 0) {
+    log::Warning(
+        "worker.core_may_sleep core={} message=\"the system refuses its lowest class: {}\"", core,
+        std::strerror(errno));
     return;
   }
   for (;;) {

@@ -15,7 +15,8 @@ namespace loopfleet::worker {
 class AwakeCore {
  public:
   // `core`: of the timing slot; nothing else of this process runs there. `stay`: for how long after
-  // each Renew; 0: never. Where the system refuses the class or the core, the core may sleep.
+  // each Renew; 0: never. Where the system refuses the class or the core,
+  // the core may sleep; a warning says so.
   AwakeCore(int core, Nanos stay, const CoreKernels& kernels);
   ~AwakeCore();
   AwakeCore(const AwakeCore&) = delete;

@@ -84,6 +84,14 @@ TEST_F(AwakeCoreTest, GivesWayToEverythingElseOnItsCore) {
   }));
 }
 
+TEST_F(AwakeCoreTest, WithoutItsCoreItEnds) {
+  constexpr int kNoSuchCore = CPU_SETSIZE - 1;
+  AwakeCore awake(kNoSuchCore, milliseconds(20), core_kernels::kPortable);
+  awake.Renew();
+  EXPECT_TRUE(ComesTrue([] { return !AwakeThread(); }));
+  awake.Renew();
+}
+
 TEST_F(AwakeCoreTest, WithoutATimeTheCoreMaySleep) {
   AwakeCore awake(core_, Nanos{0}, core_kernels::kPortable);
   awake.Renew();
