@@ -15,10 +15,11 @@ namespace {
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 // Unmapped, on either side. Costs only address space.
 constexpr std::size_t kGuardSpaceBytes = std::size_t{1} << 30;
-// All views have the same low address bits. Caches guess by a hash of them where data is (AMD's way
-// predictor: bits 12 to 27), so otherwise a kernel would be up to 1.3 times as slow in one place as
-// in another. What is written is kept apart from what is read: bit 24 is in that hash. Both are
-// multiples of huge pages, so that the host can use them.
+// All views have the same low address bits: at random ones a kernel was up to 1.3 times as slow in
+// one place as in another (docs/research/timing_experiments.md), most likely because AMD's caches
+// guess by a hash of bits 12 to 27 where data is. What is written is kept apart from what is read,
+// as bit 24 is in that hash; that this gains anything was not seen. Both are multiples of huge
+// pages, so that the host can use them.
 constexpr std::size_t kPlaceBytes = std::size_t{1} << 30;
 constexpr std::size_t kWrittenOffset = std::size_t{1} << 24;
 
