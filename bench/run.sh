@@ -25,8 +25,8 @@ flood        how long a client waits while another one sends all that it can
 interactive  how long one job waits behind a million of another client [QUEUED [JOBS]]
 gpu_compile  loop tree to cubin beside NVRTC from CUDA C++ of the same kernel to cubin; needs no GPU [--gpu-arch sm_90]
 isolation    what confining kernels costs, and how soon the next runs after a crash
-llvm         steps of LLVM passes per second of processor time beside a process of opt-19 for each, what an environment's
-             steps and its heads cost, and what a shared prefix saves
+llvm         steps of LLVM passes per second of processor time beside a process of opt-19 for each and for 40, and llvmlite;
+             what an environment's steps and its heads cost, and what a shared prefix saves
              [--batches 2] [--llvm-programs FOLDER] [--only batches,environment,prefix] [--program bzip2]
 llvm_agents  agents that order passes, trained on Csmith's programs and judged on Debian's beside searches that do not learn
              --folder F [--llvm-programs FOLDER] train graph|features|rllib|tabular SEED | judge | table
@@ -117,6 +117,9 @@ fi
   if [[ $name == peers ]]; then
     targets+=(bench_peers)
     bench/make_environment.sh peers --no-deps || echo "bench/run.sh: TVM could not be installed; that peer will be skipped"
+  fi
+  if [[ $name == llvm ]]; then
+    bench/make_environment.sh llvmlite || echo "bench/run.sh: llvmlite could not be installed; that peer will be skipped"
   fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"

@@ -1,13 +1,14 @@
-// Pass ordering: steps per second of one core, beside a process of opt-19 for each pass. A step is
-// a random pass, verified if it changed the module, then InstCount and Autophase. Batches are 64
-// episodes of 40 steps over Passes19, of modules of 1 MB and more 8 episodes. An environment sends
-// a job a step, over all 124 actions: what a step of a running head costs, and what starting one
-// does, are lines of their own. Processor time of all processes, the daemon's part included,
-// because the machine may be shared; without what a worker does once, and without reading the
-// program.
+// Pass ordering: steps per second of one core, beside a process of opt-19 for each pass, one for 40
+// passes, and llvmlite. A step is a random pass, verified if it changed the module, then InstCount
+// and Autophase. Batches are 64 episodes of 40 steps over Passes19, of modules of 1 MB and more 8
+// episodes. An environment sends a job a step, over all 124 actions: what a step of a running head
+// costs, and what starting one does, are lines of their own. Processor time of all processes, the
+// daemon's part included, because the machine may be shared; without what a worker does once, and
+// without reading the program.
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -44,6 +45,7 @@ using worker::Episode;
 
 constexpr std::size_t kSteps = 40;
 constexpr std::size_t kPeerPasses = 20;
+constexpr std::size_t kSequencesTogether = 6;  // of kSteps passes
 
 using Bitcode = std::shared_ptr<const std::string>;
 
@@ -241,6 +243,47 @@ std::optional<double> OptRate(const Bitcode& bitcode, SplitMix64& random) {
   return static_cast<double>(kPeerPasses) / seconds;
 }
 
+// Passes per second when one process of opt-19 runs 40 of them with the analyses that they leave to
+// each other, neither verifies nor observes: what LLVM itself takes, reading included.
+std::optional<double> OptTogetherRate(const Bitcode& bitcode, std::size_t episodes) {
+  SplitMix64 random(17);
+  std::size_t passes = 0;
+  double seconds = 0;
+  for (std::size_t i = 0; i < episodes; ++i) {
+    const auto file = MemoryFile(*bitcode), null = MemoryFile("");
+    LF_CHECK(file.has_value() && null.has_value(), "no file in memory");
+    const double before = ChildrenSeconds();
+    auto process = Subprocess::Start(
+        {.argv = {"opt-19", "-disable-verify", "-disable-output",
+                  fmt::format("-passes={}", fmt::join(RandomPasses(random, kSteps), ",")), "-"},
+         .stdin_fd = file->get(),
+         .stderr_fd = null->get()});
+    if (!process) return std::nullopt;
+    // Without those that LLVM ends, and those that it does not end.
+    if (process->WaitFor(std::chrono::seconds(120)) != ExitStatus{}) continue;
+    passes += kSteps;
+    seconds += ChildrenSeconds() - before;
+  }
+  if (passes == 0) return std::nullopt;
+  return static_cast<double>(passes) / seconds;
+}
+
+// What bench/peers/llvmlite_peer.py prints; nullptr: llvmlite is not installed, or its LLVM ended
+// the process.
+nlohmann::json LlvmliteRates(const Bitcode& bitcode) {
+  const auto file = MemoryFile(*bitcode), said = MemoryFile(""), null = MemoryFile("");
+  LF_CHECK(file.has_value() && said.has_value() && null.has_value(), "no file in memory");
+  auto process = Subprocess::Start(
+      {.argv = {LOOPFLEET_SOURCE_DIR "/build/llvmlite/bin/python",
+                LOOPFLEET_SOURCE_DIR "/bench/peers/llvmlite_peer.py", "/dev/stdin", "5"},
+       .stdin_fd = file->get(),
+       .stdout_fd = said->get(),
+       .stderr_fd = null->get()});
+  if (!process || process->WaitFor(std::chrono::seconds(300)) != ExitStatus{}) return nullptr;
+  std::ifstream text(fmt::format("/proc/self/fd/{}", said->get()));
+  return nlohmann::json::parse(text);
+}
+
 struct Subject {
   std::string name;
   Bitcode bitcode;
@@ -257,17 +300,21 @@ void RunRate(Rig& rig, const Subject& subject, std::size_t batches) {
   }
   const Rig::Outcome outcome = rig.Run(subject.bitcode, work);
   const double rate = static_cast<double>(outcome.steps) / outcome.processor_seconds;
-  Print({.bench = "llvm",
-         .name = "steps, " + subject.name,
-         .value = rate,
-         .unit = "steps/s of processor time",
-         .peer = "opt-19, a process for each pass, without features",
-         .peer_value = OptRate(subject.bitcode, random),
-         .details = {{"steps", outcome.steps},
-                     {"bitcode_bytes", subject.bitcode->size()},
-                     {"failures", outcome.failures},
-                     {"processor_seconds", outcome.processor_seconds},
-                     {"start_seconds", outcome.start_seconds}}});
+  const auto together = OptTogetherRate(subject.bitcode, kSequencesTogether);
+  Print(
+      {.bench = "llvm",
+       .name = "steps, " + subject.name,
+       .value = rate,
+       .unit = "steps/s of processor time",
+       .peer = "opt-19, a process for each pass, without features",
+       .peer_value = OptRate(subject.bitcode, random),
+       .details = {{"steps", outcome.steps},
+                   {"bitcode_bytes", subject.bitcode->size()},
+                   {"failures", outcome.failures},
+                   {"llvmlite", LlvmliteRates(subject.bitcode)},
+                   {"opt_with_40_passes_a_process", together ? nlohmann::json(*together) : nullptr},
+                   {"processor_seconds", outcome.processor_seconds},
+                   {"start_seconds", outcome.start_seconds}}});
 }
 
 // What one environment asks: a job for each step, with all passes so far.
