@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "worker/llvm_env/batch_records.h"
@@ -48,11 +49,18 @@ bool SharesAllButTheLast(const Episode& one, const Episode& other) {
          std::equal(one.passes.begin(), one.passes.end() - 1, other.passes.begin());
 }
 
-// The program alone can have caused it, unless there was no process.
+// The program alone can have caused it, unless there was no process, or this host stood still: what
+// a program takes to read is processor time.
 Failure ToLoadFailure(const ExitReason& end) {
   if (end.cause == Cause::kNoChild) {
     return {.code = FailureCode::kDeviceFault,
             .message = "this worker has no process that runs passes: " + end.message};
+  }
+  if (end.cause == Cause::kTimeout || (end.cause == Cause::kSignal && end.number == SIGALRM)) {
+    return {.code = FailureCode::kDeviceFault,
+            .message =
+                "reading the bitcode took too long, though little processor time: this host "
+                "stood still or is overloaded"};
   }
   return {.code = FailureCode::kInvalidBenchmark,
           .message = "the process that read the bitcode " + TextOf(end)};
