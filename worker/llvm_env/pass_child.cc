@@ -111,6 +111,7 @@ int RunPassChild(Channel& channel, const PassLimits& limits, Isolation isolation
   std::optional<Journal> journal(*std::move(made));
   if (!SealProcess(ChildRole::kPasses, isolation, channel.fd())) return kExitNotConfined;
   Slots slots;
+  KnownValues known;  // of the program that is walked in place: a process does so with one alone
   for (;;) {
     const Result<Channel::Message> message = channel.ReceiveWithFds(kMaxPassMessageBytes);
     if (!message) return kExitOk;
@@ -128,7 +129,7 @@ int RunPassChild(Channel& channel, const PassLimits& limits, Isolation isolation
     const auto& walk = std::get<WalkRequest>(*request);
     if (!IsWellFormed(walk, slots)) return kExitBadRequest;
     const ProgramModule& program = *slots[walk.slot];
-    TreeWalk(walk, program, runner, limits, *journal, channel).Run();
+    TreeWalk(walk, program, known, runner, limits, *journal, channel).Run();
     const RecordsReply last{.records = std::string(journal->records()),
                             .instructions_at_end = program.InstructionCount()};
     journal->Clear();

@@ -15,6 +15,8 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 
 #include "common/base/check.h"
 #include "worker/llvm_env/observations/observe.h"
@@ -93,10 +95,11 @@ pid_t ForkWithin() {
   return pid;
 }
 
-TreeWalk::TreeWalk(const WalkRequest& request, const ProgramModule& program, PassRunner& runner,
-                   const PassLimits& limits, Journal& journal, Channel& channel)
+TreeWalk::TreeWalk(const WalkRequest& request, const ProgramModule& program, KnownValues& known,
+                   PassRunner& runner, const PassLimits& limits, Journal& journal, Channel& channel)
     : request_(request),
       program_(program),
+      known_(known),
       runner_(runner),
       limits_(limits),
       journal_(journal),
@@ -183,6 +186,7 @@ bool TreeWalk::Step(std::uint32_t node) {
     Note(FailureRecord{.node = node, .failure = ToPassFailure(changed.error())});
     return false;
   }
+  if (*changed) known_.clear();
   const std::uint64_t count = *changed ? program_.InstructionCount() : 0;
   if (count > most_instructions_) {
     Note(FailureRecord{
@@ -215,25 +219,40 @@ void TreeWalk::ObserveNode(std::uint32_t node) {
     if ((wanted >> static_cast<unsigned>(info.observation) & 1) == 0) continue;
     journal_.place() = {
         .node = node, .activity = Activity::kObservation, .observation = info.observation};
-    if (!IsCodeSize(info.observation)) {
+    if (const auto known = known_.find(info.observation); known != known_.end()) {
+      Note(ValueRecord{.node = node, .observation = info.observation, .value = known->second});
+    } else if (IsCodeSize(info.observation)) {
+      ObserveInFork(node, info.observation);
+    } else {
       ObserveOne(node, info.observation);
-      continue;
     }
-    // LLVM's code generator gives up on some modules, and that must not end the walk.
-    const auto failure = InFork([&] {
-      StartStepTimers();
-      ObserveOne(node, info.observation);
-    });
+  }
+}
+
+void TreeWalk::ObserveInFork(std::uint32_t node, passes::Observation observation) {
+  const std::size_t before = journal_.records().size();
+  const auto failure = InFork([&] {
     StartStepTimers();
-    if (failure) {
-      Note(NoValueRecord{.node = node, .observation = info.observation, .failure = *failure});
-    }
+    ObserveOne(node, observation);
+  });
+  StartStepTimers();
+  if (failure) {
+    Note(NoValueRecord{.node = node, .observation = observation, .failure = *failure});
+    return;
+  }
+  // Unless the fork has sent them, and the journal begins again.
+  const std::string_view all = journal_.records();
+  const auto records = DecodeRecords(all.substr(std::min(before, all.size())));
+  if (!records || records->size() != 1) return;
+  if (const auto* found = std::get_if<ValueRecord>(&records->front())) {
+    known_.emplace(observation, found->value);
   }
 }
 
 void TreeWalk::ObserveOne(std::uint32_t node, passes::Observation observation) {
   auto value = Observe(observation, program_.module());
   if (value) {
+    if (!passes::HoldsNames(observation)) known_.insert_or_assign(observation, *value);
     Note(ValueRecord{.node = node, .observation = observation, .value = *std::move(value)});
   } else {
     Note(NoValueRecord{

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -42,11 +43,15 @@ bool WasTimer(int signal);
 // As fork() does it; the fork ends when this process does.
 pid_t ForkWithin();
 
+// What was observed since a pass last changed the module: half of all passes change nothing.
+using KnownValues = std::map<passes::Observation, passes::ObservationValue>;
+
 class TreeWalk {
  public:
-  // Standard error must be a file of this process and its forks alone. All must outlive the walk.
-  TreeWalk(const WalkRequest& request, const ProgramModule& program, PassRunner& runner,
-           const PassLimits& limits, Journal& journal, Channel& channel);
+  // `known`: of the program as it is; of a walk in place, also when it is over. Standard error must
+  // be a file of this process and its forks alone. All must outlive the walk.
+  TreeWalk(const WalkRequest& request, const ProgramModule& program, KnownValues& known,
+           PassRunner& runner, const PassLimits& limits, Journal& journal, Channel& channel);
 
   // Leaves the program as it is, unless it is told to run in place: the first pass is run in a
   // fork. Sends records as they come, but for the last ones, which are in the journal.
@@ -63,6 +68,8 @@ class TreeWalk {
   bool Step(std::uint32_t node);
   void ObserveNode(std::uint32_t node);
   void ObserveOne(std::uint32_t node, passes::Observation observation);
+  // As ObserveOne; LLVM's code generator gives up on some modules, which must not end the walk.
+  void ObserveInFork(std::uint32_t node, passes::Observation observation);
 
   // Runs `body` in a fork and waits for its end. Returns why it failed, if it did.
   std::optional<PassFailure> InFork(const std::function<void()>& body);
@@ -74,6 +81,7 @@ class TreeWalk {
 
   const WalkRequest& request_;
   const ProgramModule& program_;
+  KnownValues& known_;
   PassRunner& runner_;
   const PassLimits& limits_;
   Journal& journal_;

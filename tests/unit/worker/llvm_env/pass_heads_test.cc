@@ -20,6 +20,7 @@ class PassHeadsTest : public PassProcessFixture {
     return {.passes = {passes.begin(), passes.begin() + static_cast<std::ptrdiff_t>(count)},
             .wanted = {{Observation::kModuleHash, {last}},
                        {Observation::kAutophase, {last}},
+                       {Observation::kObjectTextSizeBytes, {last}},
                        {Observation::kIrInstructionCountOz, {last}}}};
   }
   std::vector<EpisodeResult> Walk(const Bitcode& program, const std::vector<std::string>& passes) {

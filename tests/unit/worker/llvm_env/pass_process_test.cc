@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <random>
 
@@ -131,9 +132,10 @@ TEST_F(PassProcessTest, ATextThatLlvmDoesNotKnowIsAnInvalidAction) {
 }
 
 TEST_F(PassProcessTest, TheTimeOfAPassIsLimited) {
-  Start({.pass_processor_time = std::chrono::milliseconds(40)});
+  Start({.pass_processor_time = std::chrono::milliseconds(150)});
+  const std::string slow = "default<O3>,default<O3>,default<O3>,default<O3>,default<O3>";
   const BatchResult batch =
-      Run(CsmithProgram(0), {{.passes = {"function(dce)", "default<O3>"}, .wanted = {}}});
+      Run(CsmithProgram(0), {{.passes = {"function(dce)", slow}, .wanted = {}}});
   ASSERT_TRUE(batch.episodes[0].failure);
   EXPECT_EQ(batch.episodes[0].failure->reason, Reason::kTimeout)
       << batch.episodes[0].failure->message;
@@ -257,6 +259,14 @@ TEST_F(PassProcessTest, WhatIsNoProgramIsAnInvalidBenchmark) {
   EXPECT_TRUE(restarts_.empty());
 }
 
+TEST_F(PassProcessTest, AHostThatStandsStillWhileItReadsDoesNotCondemnTheProgram) {
+  const Bitcode program = CsmithProgram(0);
+  Start({.pass_wall_time = std::chrono::milliseconds(1)});
+  const auto result = process_->Run(program, std::vector<Episode>{{.passes = {}, .wanted = {}}});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, FailureCode::kDeviceFault) << result.error().message;
+}
+
 TEST_F(PassProcessTest, BatchesEqualEpisodesOneByOneAndRepeat) {
   std::mt19937 random(7);
   for (const std::uint32_t seed : {2, 4}) {
@@ -281,6 +291,36 @@ TEST_F(PassProcessTest, BatchesEqualEpisodesOneByOneAndRepeat) {
     }
     Start({});  // a third run, in other processes
     EXPECT_EQ(batch.episodes, Run(program, episodes).episodes);
+  }
+}
+
+// What is observed after a pass that changes nothing is not computed again.
+TEST_F(PassProcessTest, ValuesAreThoseOfAWalkThatObservesNothingBefore) {
+  Start({}, {.heads = 0});
+  std::mt19937 random(13);
+  const Bitcode program = CsmithProgram(5);
+  std::vector<std::string> passes = RandomPasses(random, 30);
+  passes.insert(passes.begin() + 5, "function(instnamer)");  // names values and says nothing of it
+  const auto wanted = [](const std::vector<std::uint32_t>& steps) {
+    std::vector<Wanted> all;
+    for (const passes::ObservationInfo& info : passes::ObservationTable()) {
+      if (info.baseline == passes::Baseline::kNone) all.push_back({info.observation, steps});
+    }
+    return all;
+  };
+  const EpisodeResult whole =
+      Run(program, {{.passes = passes, .wanted = wanted(StepsTo(passes.size()))}}).episodes[0];
+  ASSERT_FALSE(whole.failure) << whole.failure->message;
+  EXPECT_GT(std::ranges::count(whole.changed, false), 5);
+  for (std::uint32_t step = 0; step <= passes.size(); ++step) {
+    const Episode until{.passes = {passes.begin(), passes.begin() + step},
+                        .wanted = wanted({step})};
+    const EpisodeResult alone = Run(program, {until}).episodes[0];
+    EXPECT_EQ(alone.values.size(), until.wanted.size());
+    for (const StepValue& fresh : alone.values) {
+      EXPECT_NE(std::ranges::find(whole.values, fresh), whole.values.end())
+          << step << " " << InfoOf(fresh.observation).name;
+    }
   }
 }
 
