@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -287,7 +288,7 @@ nlohmann::json LlvmliteRates(const Bitcode& bitcode) {
 struct Subject {
   std::string name;
   Bitcode bitcode;
-  std::size_t episodes = 64;  // of a batch
+  std::size_t episodes = 0;  // of a batch
 };
 
 void RunRate(Rig& rig, const Subject& subject, std::size_t batches) {
@@ -412,6 +413,35 @@ Bitcode Made(const std::string& uri, const std::filesystem::path& debian) {
   return std::make_shared<const std::string>(*std::move(bitcode));
 }
 
+constexpr std::size_t kLargeBytes = 1'000'000;
+
+Subject SubjectOf(std::string name, Bitcode bitcode) {
+  const std::size_t episodes = bitcode->size() < kLargeBytes ? 64 : 8;
+  return {.name = std::move(name), .bitcode = std::move(bitcode), .episodes = episodes};
+}
+
+std::vector<Subject> SubjectsOf(const std::filesystem::path& debian) {
+  std::vector<Subject> subjects = {SubjectOf("csmith 5", Made("generator://csmith-v0/5", debian)),
+                                   SubjectOf("csmith 0", Made("generator://csmith-v0/0", debian))};
+  if (debian.empty()) return subjects;
+  for (const char* name : {"gsm", "bzip2", "zstd", "jpeg"}) {
+    subjects.push_back(
+        SubjectOf(name, Made(fmt::format("benchmark://debian-v0/{}", name), debian)));
+  }
+  return subjects;
+}
+
+std::vector<Subject> SubjectsIn(std::span<const std::string> files) {
+  std::vector<Subject> subjects;
+  for (const std::string& path : files) {
+    std::ifstream file(path, std::ios::binary);
+    subjects.push_back(
+        SubjectOf(path, std::make_shared<const std::string>(std::istreambuf_iterator<char>(file),
+                                                            std::istreambuf_iterator<char>())));
+  }
+  return subjects;
+}
+
 }  // namespace
 
 int Main(int argc, char** argv) {
@@ -430,20 +460,16 @@ int Main(int argc, char** argv) {
   app.add_option("--program", names,
                  "which programs, such as 'csmith 5' or bzip2; all if not given")
       ->delimiter(',');
+  std::vector<std::string> files;
+  app.add_option("--bitcode", files, "files of bitcode, instead of the programs")
+      ->check(CLI::ExistingFile)
+      ->delimiter(',');
   CLI11_PARSE(app, argc, argv);
   const auto is_wanted = [&](const char* part) {
     return std::ranges::find(only, part) != only.end();
   };
   Rig rig;
-  std::vector<Subject> subjects = {{"csmith 5", Made("generator://csmith-v0/5", debian)},
-                                   {"csmith 0", Made("generator://csmith-v0/0", debian)}};
-  if (!debian.empty()) {
-    for (const char* name : {"gsm", "bzip2", "zstd", "jpeg"}) {
-      const Bitcode bitcode = Made(fmt::format("benchmark://debian-v0/{}", name), debian);
-      subjects.push_back({name, bitcode, bitcode->size() < 1'000'000 ? 64U : 8U});
-    }
-  }
-  for (const Subject& subject : subjects) {
+  for (const Subject& subject : files.empty() ? SubjectsOf(debian) : SubjectsIn(files)) {
     if (!names.empty() && std::ranges::find(names, subject.name) == names.end()) continue;
     if (is_wanted("batches")) RunRate(rig, subject, batches);
     if (is_wanted("environment")) {
