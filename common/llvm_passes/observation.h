@@ -68,12 +68,6 @@ const ObservationInfo& InfoOf(Observation observation);
 constexpr bool IsBinary(Observation observation) {
   return observation == Observation::kBitcode || observation == Observation::kPrograml;
 }
-// Depends on the names of values, which -instnamer gives while it says that it changes nothing.
-constexpr bool HoldsNames(Observation observation) {
-  using enum Observation;
-  return observation == kIr || observation == kIrSha1 || observation == kBitcode ||
-         observation == kModuleHash || observation == kProgramlJsonFullText;
-}
 // kInvalid: there is none of this name; the message names the nearest one.
 Result<Observation> ParseObservation(std::string_view name);
 

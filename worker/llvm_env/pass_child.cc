@@ -111,7 +111,7 @@ int RunPassChild(Channel& channel, const PassLimits& limits, Isolation isolation
   std::optional<Journal> journal(*std::move(made));
   if (!SealProcess(ChildRole::kPasses, isolation, channel.fd())) return kExitNotConfined;
   Slots slots;
-  KnownValues known;  // of the program that is walked in place: a process does so with one alone
+  KnownSizes known;  // of the program that is walked in place: a process does so with one alone
   for (;;) {
     const Result<Channel::Message> message = channel.ReceiveWithFds(kMaxPassMessageBytes);
     if (!message) return kExitOk;

@@ -19,6 +19,7 @@
 #include <variant>
 
 #include "common/base/check.h"
+#include "worker/llvm_env/observations/module_bitcode.h"
 #include "worker/llvm_env/observations/observe.h"
 #include "worker/sandbox/last_words.h"
 
@@ -95,7 +96,7 @@ pid_t ForkWithin() {
   return pid;
 }
 
-TreeWalk::TreeWalk(const WalkRequest& request, const ProgramModule& program, KnownValues& known,
+TreeWalk::TreeWalk(const WalkRequest& request, const ProgramModule& program, KnownSizes& known,
                    PassRunner& runner, const PassLimits& limits, Journal& journal, Channel& channel)
     : request_(request),
       program_(program),
@@ -186,7 +187,7 @@ bool TreeWalk::Step(std::uint32_t node) {
     Note(FailureRecord{.node = node, .failure = ToPassFailure(changed.error())});
     return false;
   }
-  if (*changed) known_.clear();
+  ForgetSizesAfter(*changed);
   const std::uint64_t count = *changed ? program_.InstructionCount() : 0;
   if (count > most_instructions_) {
     Note(FailureRecord{
@@ -219,17 +220,18 @@ void TreeWalk::ObserveNode(std::uint32_t node) {
     if ((wanted >> static_cast<unsigned>(info.observation) & 1) == 0) continue;
     journal_.place() = {
         .node = node, .activity = Activity::kObservation, .observation = info.observation};
-    if (const auto known = known_.find(info.observation); known != known_.end()) {
-      Note(ValueRecord{.node = node, .observation = info.observation, .value = known->second});
-    } else if (IsCodeSize(info.observation)) {
-      ObserveInFork(node, info.observation);
+    if (IsCodeSize(info.observation)) {
+      ObserveCodeSize(node, info.observation);
     } else {
       ObserveOne(node, info.observation);
     }
   }
 }
 
-void TreeWalk::ObserveInFork(std::uint32_t node, passes::Observation observation) {
+void TreeWalk::ObserveCodeSize(std::uint32_t node, passes::Observation observation) {
+  if (const auto known = known_.sizes.find(observation); known != known_.sizes.end()) {
+    return Note(ValueRecord{.node = node, .observation = observation, .value = known->second});
+  }
   const std::size_t before = journal_.records().size();
   const auto failure = InFork([&] {
     StartStepTimers();
@@ -245,14 +247,21 @@ void TreeWalk::ObserveInFork(std::uint32_t node, passes::Observation observation
   const auto records = DecodeRecords(all.substr(std::min(before, all.size())));
   if (!records || records->size() != 1) return;
   if (const auto* found = std::get_if<ValueRecord>(&records->front())) {
-    known_.emplace(observation, found->value);
+    if (known_.sizes.empty()) known_.module = ContentKey::Of(BitcodeOf(program_.module()));
+    known_.sizes.emplace(observation, found->value);
+  }
+}
+
+void TreeWalk::ForgetSizesAfter(bool changed) {
+  if (known_.sizes.empty()) return;
+  if (changed || known_.module != ContentKey::Of(BitcodeOf(program_.module()))) {
+    known_.sizes.clear();
   }
 }
 
 void TreeWalk::ObserveOne(std::uint32_t node, passes::Observation observation) {
   auto value = Observe(observation, program_.module());
   if (value) {
-    if (!passes::HoldsNames(observation)) known_.insert_or_assign(observation, *value);
     Note(ValueRecord{.node = node, .observation = observation, .value = *std::move(value)});
   } else {
     Note(NoValueRecord{
