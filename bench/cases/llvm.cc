@@ -260,7 +260,7 @@ std::optional<double> OptTogetherRate(const Bitcode& bitcode, std::size_t episod
          .stdin_fd = file->get(),
          .stderr_fd = null->get()});
     if (!process) return std::nullopt;
-    // Without those that LLVM ends, and those that it does not end.
+    // Without those that LLVM ends, and those that take longer: that favours LLVM.
     if (process->WaitFor(std::chrono::seconds(120)) != ExitStatus{}) continue;
     passes += kSteps;
     seconds += ChildrenSeconds() - before;
