@@ -27,7 +27,8 @@ gpu_compile  loop tree to cubin beside NVRTC from CUDA C++ of the same kernel to
 isolation    what confining kernels costs, and how soon the next runs after a crash
 llvm         steps of LLVM passes per second of processor time beside a process of opt-19 for each and for 40, and llvmlite;
              what an environment's steps and its heads cost, and what a shared prefix saves
-             [--batches 2] [--llvm-programs FOLDER] [--only batches,environment,prefix] [--program bzip2]
+             [--batches 2] [--llvm-programs FOLDER] [--only batches,environment,prefix]
+             [--program bzip2] [--bitcode FILE]
 llvm_agents  agents that order passes, trained on Csmith's programs and judged on Debian's beside searches that do not learn
              --folder F [--llvm-programs FOLDER] train graph|features|rllib|tabular SEED | judge | table
              with rllib: in an environment of its own, build/rllib (bench/requirements-rllib.txt)

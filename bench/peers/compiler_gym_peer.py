@@ -5,7 +5,7 @@ InstCount and Autophase, in episodes of 40.
 
 prints {"instructions", "steps", "processor", "wall"}: steps per second of processor time, of its service and of Python
 together, and of wall time. By hand, as CompilerGym 0.2.5 (of 2022) is not made for today's Python. It was run so:
-`pip install --no-deps compiler_gym` with gym 0.20, protobuf < 4.21, pydantic < 2, networkx < 3, grpcio, deprecated,
+`pip install --no-deps compiler_gym` with gym 0.20 (built by setuptools < 60), protobuf < 4.21, pydantic < 2, networkx < 3, grpcio, deprecated,
 docker, fasteners, humanize, requests, tabulate, absl-py and psutil; Debian's libtinfo5; and, as its archive of LLVM 10
 must be there, COMPILER_GYM_SITE_DATA=FOLDER with LLVM 14's programs in FOLDER/llvm-v0/bin and an empty
 FOLDER/llvm-v0/.unpacked. It reads bitcode of llvm-stress-14 and not that of clang-14.
