@@ -1,11 +1,14 @@
 #include "client/audit.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "common/job/outcome_json.h"
+#include "common/job/task.h"
 #include "common/wire/hardware_label.h"
 
 namespace loopfleet::client {
@@ -97,13 +100,18 @@ Witness WitnessOf(const Outcome& outcome, Keys keys) {
 std::optional<Opinion> OpinionOf(const Outcome& outcome, const JobSpec& spec, Keys keys) {
   const Evaluation& evaluation = outcome.evaluation;
   if (outcome.source != OutcomeSource::kMeasured || !evaluation.conditions) return std::nullopt;
-  if (evaluation.ok() && !evaluation.is_timed()) return std::nullopt;  // others do not agree on it
+  const bool is_observed = evaluation.ok() && !evaluation.is_timed();
+  if (is_observed && TaskOf(spec).kind != TaskKind::kPasses) return std::nullopt;
   Opinion opinion{
       .witness = WitnessOf(outcome, keys), .worker = outcome.worker, .job = outcome.job};
   if (!evaluation.ok()) {
     opinion.failure = evaluation.failure();
     if (IsCut(opinion)) opinion.cut_above_ns = spec.cut_above_ns;
     if (!IsAboutTheTree(opinion.failure->code)) return std::nullopt;
+    return opinion;
+  }
+  if (is_observed) {
+    opinion.observed = evaluation.observed();
     return opinion;
   }
   const Measurement& measurement = evaluation.measurement();
@@ -119,6 +127,7 @@ bool Agree(const Opinion& a, const Opinion& b) {
   if (IsCut(a)) return AgreesWithCut(a, b);
   if (IsCut(b)) return AgreesWithCut(b, a);
   if (a.failure || b.failure) return false;
+  if (a.observed || b.observed) return a.observed == b.observed;
   return std::max(a.low_ns, b.low_ns) <= std::min(a.high_ns, b.high_ns) * (1 + kAuditTolerance);
 }
 
@@ -129,11 +138,30 @@ std::optional<Odd> FindOutlier(std::span<const Opinion> opinions) {
     const Opinion& a = opinions[(which + 1) % 3];
     const Opinion& b = opinions[(which + 2) % 3];
     if (!Agree(a, b) || Agree(a, odd) || Agree(b, odd)) continue;
-    if (a.failure || b.failure || odd.failure) return Odd{.which = which, .kind = OddKind::kOther};
+    const auto has_figure = [](const Opinion& one) { return !one.failure && !one.observed; };
+    if (!has_figure(a) || !has_figure(b) || !has_figure(odd)) {
+      return Odd{.which = which, .kind = OddKind::kOther};
+    }
     return Odd{.which = which,
                .kind = odd.high_ns < a.low_ns ? OddKind::kQuicker : OddKind::kSlower};
   }
   return std::nullopt;
+}
+
+std::string DifferencesOf(const Opinion& opinion, std::span<const Opinion> opinions) {
+  constexpr std::size_t kMostText = 40;
+  std::vector<std::string> differences;
+  const Json values = ObservedJson(*opinion.observed);
+  for (const auto& [name, value] : opinion.observed->values) {
+    const auto differs = [&](const Opinion& other) {
+      if (!other.observed) return false;
+      const auto found = other.observed->values.find(name);
+      return found == other.observed->values.end() || found->second != value;
+    };
+    if (std::ranges::none_of(opinions, differs)) continue;
+    differences.push_back(fmt::format("{} {:.{}}", name, values.at(name).dump(), kMostText));
+  }
+  return fmt::format("{}", fmt::join(differences, ", "));
 }
 
 std::vector<JobId> InDoubt(std::span<const Opinion> opinions) {

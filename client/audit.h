@@ -1,6 +1,6 @@
 #pragma once
-// Audit: chooses which stored results are measured again and on which workers, compares the
-// figures, and finds the outlier. Pure: `loopfleet audit` does the I/O.
+// Audit: chooses which stored results are measured or observed again and on which workers, compares
+// the figures or values, and finds the outlier. Pure: `loopfleet audit` does the I/O.
 
 #include <cstdint>
 #include <optional>
@@ -12,6 +12,7 @@
 #include "common/base/random.h"
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
+#include "common/job/observed.h"
 #include "common/job/outcome.h"
 #include "common/wire/message.h"
 
@@ -57,14 +58,16 @@ struct Opinion {
   std::string worker;  // its name, for display
   JobId job;           // whose outcome it is
   std::optional<Failure> failure;
-  double elapsed_ns = 0;  // with its interval; 0: failed
+  std::optional<Observed> observed;  // of a job of LLVM passes
+  double elapsed_ns = 0;             // with its interval; 0: failed, or observed
   double low_ns = 0;
   double high_ns = 0;
   std::uint64_t cut_above_ns = 0;  // of a CUT: a run takes longer than this
 };
 
-// Nullopt: another host cannot confirm the outcome, because it was not measured for this job or
-// failed by circumstances (UNSTABLE_TIMING, EXPIRED, WORKER_LOST ...).
+// Nullopt: another host cannot confirm the outcome, because it was not measured for this job,
+// failed by circumstances (UNSTABLE_TIMING, EXPIRED, WORKER_LOST ...), or tells of the host itself
+// (a probe, a profile).
 std::optional<Opinion> OpinionOf(const Outcome& outcome, const JobSpec& spec, Keys keys);
 
 // Two figures disagree if the relative distance of their intervals exceeds kAuditTolerance. An
@@ -72,11 +75,12 @@ std::optional<Opinion> OpinionOf(const Outcome& outcome, const JobSpec& spec, Ke
 // everything.
 inline constexpr double kAuditTolerance = 0.10;
 inline constexpr double kMaxHalfWidth = 0.03;
-// Failures agree if their codes are equal. A failure and a figure disagree, except a CUT and a
-// figure that is not faster than its bound.
+// Observed values agree if they are equal: LLVM's passes are deterministic. Failures agree if their
+// codes are equal. A failure and a figure disagree, except a CUT and a figure that is not faster
+// than its bound.
 bool Agree(const Opinion& a, const Opinion& b);
 
-enum class OddKind : std::uint8_t { kQuicker, kSlower, kOther };  // kOther: a failure is involved
+enum class OddKind : std::uint8_t { kQuicker, kSlower, kOther };  // kOther: a failure, or observed
 struct Odd {
   std::size_t which = 0;
   OddKind kind = OddKind::kOther;
@@ -84,6 +88,8 @@ struct Odd {
 };
 // Of three opinions, the one that disagrees with the two others, which agree. Nullopt: undecided.
 std::optional<Odd> FindOutlier(std::span<const Opinion> opinions);
+// The observed values that another opinion has otherwise, such as "IrInstructionCount 24".
+std::string DifferencesOf(const Opinion& opinion, std::span<const Opinion> opinions);
 // Jobs whose outcomes are in doubt: the outlier's, else those of all opinions that disagree with
 // another.
 std::vector<JobId> InDoubt(std::span<const Opinion> opinions);

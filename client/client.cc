@@ -413,6 +413,35 @@ Answer<std::string> Client::AddProgram(std::string_view bitcode) {
   return fmt::format("bitcode://sha256/{}", sha256);
 }
 
+Answer<std::string> Client::GetBlob(const std::string& sha256) {
+  const auto fail = [&](ErrorKind kind, std::string_view what) {
+    return std::unexpected(
+        CallError{.kind = kind, .message = fmt::format("the blob {} {}", sha256, what)});
+  };
+  if (version_.minor < 4) {
+    return fail(ErrorKind::kInvalid,
+                fmt::format("needs protocol 1.4, and the coordinator at {} speaks 1.{}: upgrade it",
+                            options_.address, version_.minor));
+  }
+  std::string bytes;
+  for (std::uint64_t total = 1; bytes.size() < total;) {
+    LF_TRY(
+        const auto piece,
+        Ask<wire::BlobPiece>(wire::BlobWanted{.sha256 = sha256, .offset = bytes.size()}, Nanos{0}));
+    if (piece.total == 0) {
+      return fail(ErrorKind::kNotFound,
+                  "is not kept at the coordinator (any more): submit its job again, fresh");
+    }
+    if (piece.sha256 != sha256 || piece.offset != bytes.size() || piece.bytes.empty()) {
+      return fail(ErrorKind::kCorrupt, "came with a gap");
+    }
+    total = piece.total;
+    bytes += piece.bytes;
+  }
+  if (Sha256Of(bytes) != sha256) return fail(ErrorKind::kCorrupt, "came with another hash");
+  return bytes;
+}
+
 Answer<wire::OutcomeList> Client::ListOutcomes(const wire::ListOutcomes& list) {
   return Ask<wire::OutcomeList>(list, Nanos{0});
 }

@@ -107,6 +107,9 @@ class Client {
   // URI, bitcode://sha256/...; it is on disk and its hash was checked there. At most
   // wire::kMaxBlobBytes.
   Answer<std::string> AddProgram(std::string_view bitcode);
+  // The bytes of an observed value, whose SHA-256 was checked. kNotFound: the coordinator keeps
+  // them no more, or never did; the job can be submitted again, fresh.
+  Answer<std::string> GetBlob(const std::string& sha256);
   // Outcomes of all batches, page by page.
   Answer<wire::OutcomeList> ListOutcomes(const wire::ListOutcomes& list);
 

@@ -129,18 +129,22 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
   app.add_option("--page-host", options.page_hosts,
                  "A name that browsers call this machine by, beside its own; may be given again");
   app.add_option("--db", database, "Database file; made if it is not there")->capture_default_str();
-  app.add_option("--uploads", uploads,
-                 "Folder for the bitcode that clients send (loopfleet llvm add). Not given: the "
-                 "database's name with .uploads");
+  app.add_option(
+      "--uploads", uploads,
+      "Folder for the bitcode that clients send (loopfleet llvm add) and for large values "
+      "that workers observe. Not given: the database's name with .uploads");
   const CLI::Range sizes(std::uint64_t{2} * wire::kMaxBlobBytes, std::uint64_t{1} << 50);
-  app.add_option("--uploads-size", options.uploads_bytes,
-                 "What this bitcode may take, such as 4GiB; beyond, the longest unused is removed")
+  app.add_option(
+         "--uploads-size", options.uploads_bytes,
+         "What they may take, such as 4GiB, observed values half of it; beyond, the longest "
+         "unused is removed")
       ->transform(CLI::AsSizeValue(false))
       ->check(sizes)
       ->capture_default_str();
-  app.add_option("--uploads-size-per-client", options.uploads_bytes_per_client,
-                 "What one client's may take; beyond, its longest unused is removed, unless it was "
-                 "in use a short time ago (QUOTA_EXCEEDED)")
+  app.add_option(
+         "--uploads-size-per-client", options.uploads_bytes_per_client,
+         "What one client's bitcode may take; beyond, its longest unused is removed, unless it was "
+         "in use a short time ago (QUOTA_EXCEEDED)")
       ->transform(CLI::AsSizeValue(false))
       ->check(sizes)
       ->capture_default_str();

@@ -64,12 +64,12 @@ enum class Metric {
   kWorkerThrottles,
   kWaitingRequestBytes,
   kNeedsAttention,
-  kPrograms,
-  kProgramBytes,
-  kProgramBytesReceived,
-  kProgramBytesSent,
-  kProgramsRemoved,
-  kProgramsDamaged,
+  kBlobs,
+  kBlobBytes,
+  kBlobBytesReceived,
+  kBlobBytesSent,
+  kBlobsRemoved,
+  kBlobsDamaged,
 };
 
 struct MetricSpec {

@@ -192,12 +192,12 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       database_{AddUnknown(registry, Metric::kDatabaseBytes),
                 AddUnknown(registry, Metric::kDatabaseFreeBytes),
                 AddUnknown(registry, Metric::kDatabaseDiskBytes)},
-      programs_{&GaugeFamily(registry, Metric::kPrograms).Add({}),
-                &GaugeFamily(registry, Metric::kProgramBytes).Add({})},
-      program_bytes_{&CounterFamily(registry, Metric::kProgramBytesReceived).Add({}),
-                     &CounterFamily(registry, Metric::kProgramBytesSent).Add({})},
-      programs_lost_{&CounterFamily(registry, Metric::kProgramsRemoved).Add({}),
-                     &CounterFamily(registry, Metric::kProgramsDamaged).Add({})} {
+      blobs_{&GaugeFamily(registry, Metric::kBlobs).Add({}),
+             &GaugeFamily(registry, Metric::kBlobBytes).Add({})},
+      blob_bytes_{&CounterFamily(registry, Metric::kBlobBytesReceived).Add({}),
+                  &CounterFamily(registry, Metric::kBlobBytesSent).Add({})},
+      blobs_lost_{&CounterFamily(registry, Metric::kBlobsRemoved).Add({}),
+                  &CounterFamily(registry, Metric::kBlobsDamaged).Add({})} {
   for (const LookupResult result : kLookupResults) {
     lookups_[static_cast<std::size_t>(result)] =
         &CounterFamily(registry, Metric::kStoreLookups)
@@ -307,20 +307,20 @@ void CoordinatorMetrics::SetDatabaseSpace(const DatabaseSpace& space) {
   database_[2]->Set(static_cast<double>(space.disk_size_bytes));
 }
 
-void CoordinatorMetrics::SetPrograms(const Programs& kept) {
-  programs_[0]->Set(static_cast<double>(kept.programs));
-  programs_[1]->Set(static_cast<double>(kept.bytes));
-  programs_lost_[0]->Increment(static_cast<double>(kept.removed - programs_seen_.removed));
-  programs_lost_[1]->Increment(static_cast<double>(kept.damaged - programs_seen_.damaged));
-  programs_seen_ = kept;
+void CoordinatorMetrics::SetBlobs(const Blobs& kept) {
+  blobs_[0]->Set(static_cast<double>(kept.blobs));
+  blobs_[1]->Set(static_cast<double>(kept.bytes));
+  blobs_lost_[0]->Increment(static_cast<double>(kept.removed - blobs_seen_.removed));
+  blobs_lost_[1]->Increment(static_cast<double>(kept.damaged - blobs_seen_.damaged));
+  blobs_seen_ = kept;
 }
 
-void CoordinatorMetrics::ProgramReceived(std::uint64_t bytes) {
-  program_bytes_[0]->Increment(static_cast<double>(bytes));
+void CoordinatorMetrics::BlobReceived(std::uint64_t bytes) {
+  blob_bytes_[0]->Increment(static_cast<double>(bytes));
 }
 
-void CoordinatorMetrics::ProgramSent(std::uint64_t bytes) {
-  program_bytes_[1]->Increment(static_cast<double>(bytes));
+void CoordinatorMetrics::BlobSent(std::uint64_t bytes) {
+  blob_bytes_[1]->Increment(static_cast<double>(bytes));
 }
 
 void WorkerMetrics::SlotSpent(std::string_view activity, std::chrono::nanoseconds duration) {

@@ -104,15 +104,15 @@ class CoordinatorMetrics {
     std::uint64_t disk_size_bytes = 0;
   };
   void SetDatabaseSpace(const DatabaseSpace& space);
-  struct Programs {
-    std::uint64_t programs = 0;
+  struct Blobs {
+    std::uint64_t blobs = 0;
     std::uint64_t bytes = 0;
     std::uint64_t removed = 0;  // since the start
     std::uint64_t damaged = 0;  // since the start
   };
-  void SetPrograms(const Programs& kept);  // one thread
-  void ProgramReceived(std::uint64_t bytes);
-  void ProgramSent(std::uint64_t bytes);
+  void SetBlobs(const Blobs& kept);  // one thread
+  void BlobReceived(std::uint64_t bytes);
+  void BlobSent(std::uint64_t bytes);
 
  private:
   prometheus::Counter* submitted_;
@@ -139,10 +139,10 @@ class CoordinatorMetrics {
   prometheus::Gauge* waiting_requests_;
   prometheus::Gauge* oldest_queued_;
   std::array<prometheus::Gauge*, 3> database_;  // in the order of DatabaseSpace
-  std::array<prometheus::Gauge*, 2> programs_;
-  std::array<prometheus::Counter*, 2> program_bytes_;  // received, sent
-  std::array<prometheus::Counter*, 2> programs_lost_;  // removed, damaged
-  Programs programs_seen_;
+  std::array<prometheus::Gauge*, 2> blobs_;
+  std::array<prometheus::Counter*, 2> blob_bytes_;  // received, sent
+  std::array<prometheus::Counter*, 2> blobs_lost_;  // removed, damaged
+  Blobs blobs_seen_;
 };
 
 struct WorkerLabels {

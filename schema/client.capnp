@@ -33,6 +33,7 @@ struct ClientRequest {
     flagResults @14 :FlagResults;   # needs the role admin where there are roles
     findBest @15 :FindBest;
     putBlob @16 :BlobPiece;         # answered with `blobHeld`
+    getBlob @17 :BlobWanted;        # answered with `blobPiece`; since 1.4
   }
 }
 
@@ -98,11 +99,17 @@ struct FindBest {
 }
 
 struct BlobPiece {
-  # A piece of a program's bitcode, which the SHA-256 of all its bytes names.
+  # A piece of a blob: a program's bitcode, or an observed value. The SHA-256 of all its bytes names it.
   sha256 @0 :Text;              # 64 lower-case hexadecimal digits
-  total @1 :UInt64;             # bytes of the whole; at most 16 MiB. 0, to a worker only: there is no such program
+  total @1 :UInt64;             # bytes of the whole; at most 16 MiB. 0, from a coordinator only: it has no such blob
   offset @2 :UInt64;            # of this piece
   bytes @3 :Data;               # at most 512 KiB, and not beyond `total`; none: how much is held?
+}
+
+struct BlobWanted {
+  # Answered with `blobPiece`, from this offset on. From workers only to coordinators with the capability blobs.
+  sha256 @0 :Text;      # 64 lower-case hexadecimal digits
+  offset @1 :UInt64;    # at most 16 MiB
 }
 
 # ---- coordinator -> client ------------------------------------------------------------------------
@@ -123,8 +130,9 @@ struct CoordinatorReply {
     outcomeList @11 :OutcomeList;
     fleet @12 :FleetInfo;
     jobs @13 :List(JobInfo);       # of findBest; at most 64
-    blobHeld @14 :UInt64;          # bytes of the program that are held, from its first on: go on there. All of
+    blobHeld @14 :UInt64;          # bytes of the blob that are held, from its first on: go on there. All of
                                    # them: its hash is right and it is on disk
+    blobPiece @15 :BlobPiece;
   }
 }
 

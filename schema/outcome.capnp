@@ -90,7 +90,14 @@ struct ObservedValue {
     number @1 :Float64;         # finite, as are those of the list
     numbers @2 :List(Float64);
     text @3 :Text;
+    blob @4 :Blob;              # since 1.4
   }
+}
+
+struct Blob {
+  # Bytes that the coordinator keeps for a time: getBlob brings them.
+  sha256 @0 :Text;    # 64 lower-case hexadecimal digits
+  bytes @1 :UInt64;   # 1 to 16 MiB
 }
 
 struct RowObserved {

@@ -22,7 +22,8 @@ struct WorkerMessage {
     goodbye @4 :List(UInt64);  # lease ids returned unrun; the worker's last message; at most 4,096
     returned @5 :List(UInt64);  # lease ids returned unrun, in answer to giveBack; at most 4,096
     codeLookup @6 :CodeLookup;  # only to coordinators with the capability code-lookup
-    blobWanted @7 :BlobWanted;  # only to coordinators with the capability blobs
+    blobWanted @7 :Client.BlobWanted;  # only to coordinators with the capability blobs
+    putBlob @8 :Client.BlobPiece;  # answered with `blobHeld`; only to coordinators with the capability put-blob
   }
 }
 
@@ -91,12 +92,6 @@ struct Reports {
   evaluations @3 :Outcome.EvaluationColumns;
 }
 
-struct BlobWanted {
-  # Answered with `blobPiece`, from this offset on. Only to coordinators with the capability blobs.
-  sha256 @0 :Text;      # 64 lower-case hexadecimal digits
-  offset @1 :UInt64;    # at most 16 MiB
-}
-
 # ---- coordinator -> worker ------------------------------------------------------------------------
 
 struct WorkerCommand {
@@ -113,6 +108,7 @@ struct WorkerCommand {
                                       # (`returned`); only to workers with the capability give-back
     codeLookupAnswer @9 :CodeLookupAnswer;
     blobPiece @10 :Client.BlobPiece;
+    blobHeld @11 :WorkerBlobHeld;
   }
 }
 
@@ -120,6 +116,12 @@ struct CodeLookupAnswer {
   lease @0 :UInt64;
   found @1 :Outcome.EvaluationColumns;  # one row, a measurement; no row: the store has none that is as
                                         # good and as new as the job asks for
+}
+
+struct WorkerBlobHeld {
+  sha256 @0 :Text;
+  bytes @1 :UInt64;             # as in CoordinatorReply.blobHeld
+  failure @2 :Outcome.Failure;  # it cannot be kept; absent: it can
 }
 
 struct WorkerWelcome {

@@ -217,6 +217,10 @@ struct ReplyParts {
   nb::object operator()(const wire::BlobHeld& held) const {
     return nb::make_tuple("blob_held", nb::cast(held.bytes));
   }
+  nb::object operator()(const wire::BlobPiece& piece) const {
+    return nb::make_tuple("blob_piece", nb::make_tuple(piece.total, nb::bytes(piece.bytes.data(),
+                                                                              piece.bytes.size())));
+  }
   nb::object operator()(const wire::UnknownMember&) const {
     return nb::make_tuple("unknown", nb::none());
   }
@@ -314,6 +318,12 @@ void BindFrames(nb::module_& module) {
                                                .bytes = {bytes.c_str(), bytes.size()}});
       },
       "number"_a, "sha256"_a, "total"_a, "offset"_a, "bytes"_a);
+  module.def(
+      "encode_get_blob",
+      [](std::uint64_t number, const std::string& sha256, std::uint64_t offset) {
+        return Encoded(number, wire::BlobWanted{.sha256 = sha256, .offset = offset});
+      },
+      "number"_a, "sha256"_a, "offset"_a);
   module.def("decode_reply", &DecodeReply, "frame"_a,
              "(number, kind, content). JobError MALFORMED.");
   module.def("encode_page", &EncodePage, "number"_a, "batch"_a, "outcomes"_a,

@@ -9,6 +9,7 @@ struct ValueBytes {
     return numbers.size() * sizeof(double);
   }
   std::size_t operator()(const std::string& text) const { return text.size(); }
+  std::size_t operator()(const Blob& blob) const { return blob.sha256.size() + sizeof(blob.bytes); }
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 #pragma once
-// Observed: the verdict on a job that is not timed: values by name.
+// Observed: the verdict on a job that is not timed: values by name. A large one is kept by the
+// coordinator under its hash, and the verdict tells the hash.
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <variant>
@@ -9,8 +11,15 @@
 
 namespace loopfleet {
 
-// A number, several numbers, or text. Numbers are finite.
-using ObservedValue = std::variant<double, std::vector<double>, std::string>;
+// Bytes that the coordinator of the worker keeps, for a time.
+struct Blob {
+  std::string sha256;       // of the bytes: 64 lower-case hexadecimal digits
+  std::uint64_t bytes = 0;  // 1 to 16 MiB
+  friend bool operator==(const Blob&, const Blob&) = default;
+};
+
+// A number, several numbers, text, or a blob. Numbers are finite.
+using ObservedValue = std::variant<double, std::vector<double>, std::string, Blob>;
 
 struct Observed {
   std::map<std::string, ObservedValue, std::less<>> values;

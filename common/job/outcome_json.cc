@@ -108,11 +108,16 @@ Json FailureJson(const Failure& failure) {
   return json;
 }
 
+struct ValueJson {
+  Json operator()(const auto& value) const { return Json(value); }
+  Json operator()(const Blob& blob) const {
+    return Json{{"sha256", blob.sha256}, {"bytes", blob.bytes}};
+  }
+};
+
 Json ObservedJson(const Observed& observed) {
   Json json = Json::object();
-  for (const auto& [name, value] : observed.values) {
-    json[name] = std::visit([](const auto& each) { return Json(each); }, value);
-  }
+  for (const auto& [name, value] : observed.values) json[name] = std::visit(ValueJson{}, value);
   return json;
 }
 

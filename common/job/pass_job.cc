@@ -21,6 +21,17 @@ std::string WithDash(const std::string& pass) {
   return is_one || pass.empty() || pass.find_first_of("(<") != pass.npos ? pass : "-" + pass;
 }
 
+bool IsOfType(const ObservedValue& value, passes::ValueType type) {
+  switch (type) {
+    case passes::ValueType::kInteger: return std::holds_alternative<double>(value);
+    case passes::ValueType::kBytes:
+      return std::holds_alternative<std::string>(value) || std::holds_alternative<Blob>(value);
+    case passes::ValueType::kIntegers:
+    case passes::ValueType::kFloats: return std::holds_alternative<std::vector<double>>(value);
+  }
+  return false;
+}
+
 }  // namespace
 
 std::expected<PassJob, Failure> PassJobOf(const JobSpec& spec) {
@@ -75,12 +86,8 @@ std::optional<std::string> WhyNoAnswer(const JobSpec& spec, const Observed& obse
     const auto& info = passes::InfoOf(observation);
     const auto found = observed.values.find(info.name);
     if (found == observed.values.end()) return fmt::format("it has no value '{}'", info.name);
-    const bool is_right = info.type == passes::ValueType::kInteger
-                              ? std::holds_alternative<double>(found->second)
-                          : info.type == passes::ValueType::kBytes
-                              ? std::holds_alternative<std::string>(found->second)
-                              : std::holds_alternative<std::vector<double>>(found->second);
-    if (!is_right) return fmt::format("its value '{}' is of another type", info.name);
+    if (!IsOfType(found->second, info.type))
+      return fmt::format("its value '{}' is of another type", info.name);
   }
   return std::nullopt;
 }

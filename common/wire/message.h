@@ -34,8 +34,8 @@ struct ProtocolVersion {
   std::uint16_t minor = 0;
   friend auto operator<=>(const ProtocolVersion&, const ProtocolVersion&) = default;
 };
-// 1.1: JobSpec::min_grade. 1.2: JobSpec::profile. 1.3: bitcode:// from the coordinator.
-inline constexpr ProtocolVersion kProtocolVersion{.major = 1, .minor = 3};
+// 1.1: JobSpec::min_grade. 1.2: JobSpec::profile. 1.3: bitcode:// from the coordinator. 1.4: Blob.
+inline constexpr ProtocolVersion kProtocolVersion{.major = 1, .minor = 4};
 
 // The lowest minor version whose workers understand everything that this job uses. A worker of an
 // older one would pass over the field, and measure something else. A new field or action that
@@ -150,14 +150,23 @@ struct FindBest {
   friend bool operator==(const FindBest&, const FindBest&) = default;
 };
 
-// A piece of a program's bitcode, named by the SHA-256 of all its bytes. From a client: answered
-// with BlobHeld. To a worker: the answer to a BlobWanted.
+// A piece of a blob (a program's bitcode, or an observed value), named by the SHA-256 of all its
+// bytes. To the coordinator: answered with BlobHeld or WorkerBlobHeld. From it: the answer to a
+// BlobWanted.
 struct BlobPiece {
   std::string sha256;        // 64 lower-case hexadecimal digits
-  std::uint64_t total = 0;   // at most kMaxBlobBytes. 0, to a worker only: there is no such program
+  std::uint64_t total = 0;   // at most kMaxBlobBytes. 0, from the coordinator only: no such blob
   std::uint64_t offset = 0;  // of this piece
   std::string bytes;         // at most kMaxBlobPieceBytes; "": how much is held?
   friend bool operator==(const BlobPiece&, const BlobPiece&) = default;
+};
+
+// Asks for a blob, from this offset on. Answered with a BlobPiece. A worker sends it only to
+// coordinators with kBlobCapability.
+struct BlobWanted {
+  std::string sha256;
+  std::uint64_t offset = 0;
+  friend bool operator==(const BlobWanted&, const BlobWanted&) = default;
 };
 
 // A union member that this version does not know. Answered with UNSUPPORTED, never ignored.
@@ -169,7 +178,7 @@ struct UnknownMember {
 using ClientMessage =
     std::variant<ClientHello, SubmitJobs, FetchOutcomes, CancelBatch, ListBatches, ShowBatch,
                  ShowJob, ListWorkers, ExplainJob, SetDrain, ListOutcomes, ShowFleet, FlagResults,
-                 FindBest, BlobPiece, UnknownMember>;
+                 FindBest, BlobPiece, BlobWanted, UnknownMember>;
 
 struct ClientRequest {
   std::uint64_t number = 0;
@@ -418,16 +427,16 @@ struct FleetInfo {
   friend bool operator==(const FleetInfo&, const FleetInfo&) = default;
 };
 
-// How much of a program is held, from its first byte on: the next piece starts there. All of it:
+// How much of a blob is held, from its first byte on: the next piece starts there. All of it:
 // its hash is right, and it is on disk.
 struct BlobHeld {
   std::uint64_t bytes = 0;
   friend bool operator==(const BlobHeld&, const BlobHeld&) = default;
 };
 
-using CoordinatorMessage =
-    std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList, BatchInfo, JobInfo, WorkerList,
-                 JobExplanation, OutcomeList, FleetInfo, JobList, BlobHeld, UnknownMember>;
+using CoordinatorMessage = std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList,
+                                        BatchInfo, JobInfo, WorkerList, JobExplanation, OutcomeList,
+                                        FleetInfo, JobList, BlobHeld, BlobPiece, UnknownMember>;
 
 struct CoordinatorReply {
   std::uint64_t number = 0;  // of the request; 0: the request's number could not be read
@@ -513,17 +522,11 @@ struct CodeLookup {
 };
 inline constexpr std::string_view kCodeLookupCapability = "code-lookup";
 
-// Asks for a program's bitcode, from this offset on. Answered with a BlobPiece. Sent only to
-// coordinators with kBlobCapability.
-struct BlobWanted {
-  std::string sha256;
-  std::uint64_t offset = 0;
-  friend bool operator==(const BlobWanted&, const BlobWanted&) = default;
-};
-inline constexpr std::string_view kBlobCapability = "blobs";
+inline constexpr std::string_view kBlobCapability = "blobs";        // answers a BlobWanted
+inline constexpr std::string_view kPutBlobCapability = "put-blob";  // answers a worker's BlobPiece
 
 using WorkerMessage = std::variant<WorkerHello, Heartbeat, Reports, Goodbye, Returned, CodeLookup,
-                                   BlobWanted, UnknownMember>;
+                                   BlobWanted, BlobPiece, UnknownMember>;
 
 // ---- coordinator -> worker ----------------------------------------------------------------------
 
@@ -599,8 +602,16 @@ struct CodeLookupAnswer {
   friend bool operator==(const CodeLookupAnswer&, const CodeLookupAnswer&) = default;
 };
 
+// BlobHeld, to a worker.
+struct WorkerBlobHeld {
+  std::string sha256;
+  std::uint64_t bytes = 0;
+  std::optional<Failure> failure = {};  // it cannot be kept
+  friend bool operator==(const WorkerBlobHeld&, const WorkerBlobHeld&) = default;
+};
+
 using WorkerCommand =
     std::variant<WorkerWelcome, Leases, ReportsStored, Revoke, HeartbeatAnswer, HelloWanted,
-                 Refused, GiveBack, CodeLookupAnswer, BlobPiece, UnknownMember>;
+                 Refused, GiveBack, CodeLookupAnswer, BlobPiece, WorkerBlobHeld, UnknownMember>;
 
 }  // namespace loopfleet::wire

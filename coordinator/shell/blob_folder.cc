@@ -104,12 +104,12 @@ Status BlobFolder::Scan() {
     if (!IsOurs(name) || !entry->is_regular_file(gone)) continue;
     const auto file = files_.try_emplace(name).first;
     file->second.size = entry->file_size(gone);
-    programs_ += IsWhole(name) ? 1 : 0;
+    wholes_ += IsWhole(name) ? 1 : 0;
     found.emplace_back(entry->last_write_time(gone), file);
   }
   if (error) {
     return Fail(ErrorKind::kInvalid,
-                fmt::format("the folder of programs '{}': {}", folder_.native(), error.message()));
+                fmt::format("the folder of blobs '{}': {}", folder_.native(), error.message()));
   }
   for (const auto& [hash, client] : marks) {
     const auto whole = files_.find(hash);
@@ -138,8 +138,11 @@ std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& pie
     if (whole->second.size != piece.total) {
       return std::unexpected(
           Failure{.code = FailureCode::kInvalidBenchmark,
-                  .message = fmt::format("the program {} has {} bytes, not {}", piece.sha256,
+                  .message = fmt::format("the blob {} has {} bytes, not {}", piece.sha256,
                                          whole->second.size, piece.total)});
+    }
+    if (whole->second.client.is_nil() && !client.is_nil()) {
+      if (auto full = TakeOver(whole, client)) return std::unexpected(*std::move(full));
     }
     Touch(whole);
     return piece.total;
@@ -166,7 +169,7 @@ std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& pie
       part = files_.try_emplace(name, File{.last_use = ++uses_}).first;
       Count(part);
     }
-    Assign(part, client);
+    if (!client.is_nil()) Assign(part, client);
     if (const Status written = Append(part, piece.bytes); !written) {
       return std::unexpected(StorageFailure(written.error()));
     }
@@ -264,7 +267,7 @@ std::expected<std::uint64_t, Failure> BlobFolder::Complete(const std::string& na
     Remove(part);
     return std::unexpected(
         Failure{.code = FailureCode::kInvalidBenchmark,
-                .message = fmt::format("the {} bytes that came for the program {} have the SHA-256 "
+                .message = fmt::format("the {} bytes that came for the blob {} have the SHA-256 "
                                        "{}; they are gone: send it again",
                                        bytes->size(), name, found)});
   }
@@ -279,7 +282,7 @@ std::expected<std::uint64_t, Failure> BlobFolder::Complete(const std::string& na
   files_.erase(part);
   Count(whole);
   Touch(whole);
-  ++programs_;
+  ++wholes_;
   if (const Status synced = SyncFolder(folder_); !synced) {
     return std::unexpected(StorageFailure(synced.error()));
   }
@@ -332,8 +335,14 @@ void BlobFolder::Remove(Files::iterator file) {
   fs::remove(folder_ / file->first, ignored);
   fs::remove(Mark(HashIn(file->first), file->second.client), ignored);
   Uncount(file);
-  programs_ -= IsWhole(file->first) ? 1 : 0;
+  wholes_ -= IsWhole(file->first) ? 1 : 0;
   files_.erase(file);
+}
+
+std::optional<Failure> BlobFolder::TakeOver(Files::iterator file, const Uuid& client) {
+  auto full = MakeRoom(0, Blocks(file->second.size), client, file->first);
+  if (!full) Assign(file, client);
+  return full;
 }
 
 std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, std::uint64_t bytes_of_client,
@@ -343,11 +352,13 @@ std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, std::uint64_t b
   if (!unknown && disk.available < bytes + bounds_.free_bytes) {
     return Failure{
         .code = FailureCode::kStorageFull,
-        .message = fmt::format("the disk of '{}' has {} bytes free; programs leave {} of it",
+        .message = fmt::format("the disk of '{}' has {} bytes free; blobs leave {} of it",
                                folder_.native(), disk.available, bounds_.free_bytes)};
   }
+  if (client.is_nil()) RemoveObserved(bytes, keep);
   for (auto share = shares_.find(client);
-       share != shares_.end() && share->second.bytes + bytes_of_client > bounds_.bytes_per_client;
+       !client.is_nil() && share != shares_.end() &&
+       share->second.bytes + bytes_of_client > bounds_.bytes_per_client;
        share = shares_.find(client)) {
     const ByUse::iterator oldest = LongestUnused(share->second.files, keep);
     if (oldest == share->second.files.end() ||
@@ -363,7 +374,18 @@ std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, std::uint64_t b
   }
   if (RemoveUnused(bytes, keep)) return std::nullopt;
   return Failure{.code = FailureCode::kStorageFull,
-                 .message = "the folder of programs is too small (--uploads-size)"};
+                 .message = "the folder of blobs is too small (--uploads-size)"};
+}
+
+void BlobFolder::RemoveObserved(std::uint64_t bytes, const std::string& keep) {
+  for (auto share = shares_.find(Uuid{}); share != shares_.end(); share = shares_.find(Uuid{})) {
+    const bool fits = share->second.bytes + bytes <= bounds_.bytes / 2;
+    if (fits && bytes_ + bytes <= bounds_.bytes) return;
+    const ByUse::iterator oldest = LongestUnused(share->second.files, keep);
+    if (oldest == share->second.files.end()) return;
+    ++removed_;
+    Remove(oldest->second);
+  }
 }
 
 bool BlobFolder::RemoveUnused(std::uint64_t bytes, const std::string& keep) {

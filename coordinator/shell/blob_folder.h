@@ -1,10 +1,12 @@
 #pragma once
-// BlobFolder: the programs' bitcode that clients sent, in a folder, each file named by the SHA-256
-// of its bytes. A program comes in pieces, in order, into HASH.part, which becomes HASH once it is
-// whole, its hash is right and it is on disk. So a restart in the middle loses nothing, and no
-// reader sees a part. Beyond a bound the longest unused files are removed. A file counts for the
-// client that sent its last piece, which the empty file HASH.of-CLIENT tells after a restart. Only
-// hashes bytes: bitcode is hostile. One thread.
+// BlobFolder: programs' bitcode that clients sent, and large values that workers observed, in a
+// folder, each file named by the SHA-256 of its bytes. A blob comes in pieces, in order, into
+// HASH.part, which becomes HASH once it is whole, its hash is right and it is on disk. So a restart
+// in the middle loses nothing, and no reader sees a part. Beyond a bound the longest unused files
+// are removed. A file counts for the client that sent its last piece, which the empty file
+// HASH.of-CLIENT tells after a restart; without one it is an observed value. Those take at most
+// half of the room, and make room for each other only. Only hashes bytes: bitcode is hostile. One
+// thread.
 
 #include <chrono>
 #include <cstdint>
@@ -25,26 +27,26 @@ class BlobFolder {
  public:
   // Sizes of files are counted in blocks of 4 KiB.
   struct Bounds {
-    std::uint64_t bytes = std::uint64_t{1} << 30;               // of all; at least twice a program
+    std::uint64_t bytes = std::uint64_t{1} << 30;               // of all; at least twice a blob
     std::uint64_t bytes_per_client = std::uint64_t{256} << 20;  // likewise
-    std::uint64_t free_bytes = std::uint64_t{64} << 20;         // that programs leave of the disk
+    std::uint64_t free_bytes = std::uint64_t{64} << 20;         // that blobs leave of the disk
     // After its last use a file stays for so long, if only its own client wants room.
     std::chrono::seconds in_use{300};
   };
-  // The folder is made when the first program comes.
+  // The folder is made when the first blob comes.
   static Result<BlobFolder> Open(std::filesystem::path folder, const Bounds& bounds);
 
-  // How much of the program is held afterwards. A piece that does not begin there is not kept.
-  // INVALID_BENCHMARK: the whole has another hash, and is gone; or the named program has another
-  // size, and stays. QUOTA_EXCEEDED: the client's files, all in use, leave no room. STORAGE_FULL:
-  // the disk is full, or fails.
+  // How much of the blob is held afterwards. A piece that does not begin there is not kept. A nil
+  // client: an observed value. INVALID_BENCHMARK: the whole has another hash, and is gone; or the
+  // named blob has another size, and stays. QUOTA_EXCEEDED: the client's files, all in use, leave
+  // no room. STORAGE_FULL: the disk is full, or fails.
   std::expected<std::uint64_t, Failure> Put(const wire::BlobPiece& piece, const Uuid& client);
-  // `total` 0: there is no such program, or its file was damaged and is gone. kSystem: the file
+  // `total` 0: there is no such blob, or its file was damaged and is gone. kSystem: the file
   // cannot be read now, and stays.
   Result<wire::BlobPiece> Get(const wire::BlobWanted& wanted);
 
   std::uint64_t bytes() const { return bytes_; }
-  std::size_t programs() const { return programs_; }  // whole ones
+  std::size_t blobs() const { return wholes_; }       // whole ones
   std::uint64_t removed() const { return removed_; }  // to make room
   std::uint64_t damaged() const { return damaged_; }  // files with another hash than their name
 
@@ -54,7 +56,7 @@ class BlobFolder {
     std::uint64_t size = 0;
     std::uint64_t last_use = 0;  // a number; no two files have the same
     Time used_at{};
-    Uuid client{};  // nil: unknown
+    Uuid client{};  // nil: an observed value
     // When it was last written, as of the last time that its hash was right in this process.
     std::optional<Time> verified{};
   };
@@ -84,9 +86,12 @@ class BlobFolder {
   void Remove(Files::iterator file);
   // False: it is damaged, and gone.
   Result<bool> Verify(Files::iterator file);
+  // A client sends what is held as an observed value.
+  std::optional<Failure> TakeOver(Files::iterator file, const Uuid& client);
   // Room for so much more in `keep`, of which `bytes_of_client` are new to the client.
   std::optional<Failure> MakeRoom(std::uint64_t bytes, std::uint64_t bytes_of_client,
                                   const Uuid& client, const std::string& keep);
+  void RemoveObserved(std::uint64_t bytes, const std::string& keep);
   // False: what is left is `keep`.
   bool RemoveUnused(std::uint64_t bytes, const std::string& keep);
   static ByUse::iterator LongestUnused(ByUse& files, const std::string& keep);  // not `keep`
@@ -96,7 +101,7 @@ class BlobFolder {
   Files files_;
   ByUse by_use_;
   std::map<Uuid, Share> shares_;  // of clients with files
-  std::size_t programs_ = 0;
+  std::size_t wholes_ = 0;
   std::uint64_t bytes_ = 0;  // of all files, in blocks
   std::uint64_t uses_ = 0;
   std::uint64_t removed_ = 0;

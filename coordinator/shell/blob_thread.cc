@@ -7,6 +7,19 @@
 #include "coordinator/core/contract/limits.h"
 
 namespace loopfleet::coordinator {
+namespace {
+
+wire::Refused RefusalOf(Failure failure) {
+  const bool is_passing = InfoOf(failure.code).policy.is_passing;
+  return {.failure = std::move(failure),
+          .retry_after_ms = is_passing ? Limits{}.retry_after_ms : 0};
+}
+
+ReplyToClient Reply(const BlobPeer& client, wire::CoordinatorMessage message) {
+  return {.peer = client.peer, .number = *client.number, .message = std::move(message)};
+}
+
+}  // namespace
 
 BlobThread::BlobThread(BlobFolder folder, monitoring::CoordinatorMetrics& metrics,
                        wire::Wakeup& done)
@@ -37,10 +50,10 @@ Effects BlobThread::TakeAnswers() {
 
 void BlobThread::Run() {
   while (true) {
-    metrics_.SetPrograms({.programs = folder_.programs(),
-                          .bytes = folder_.bytes(),
-                          .removed = folder_.removed(),
-                          .damaged = folder_.damaged()});
+    metrics_.SetBlobs({.blobs = folder_.blobs(),
+                       .bytes = folder_.bytes(),
+                       .removed = folder_.removed(),
+                       .damaged = folder_.damaged()});
     const auto request = queue_.Pop();
     if (!request) return;
     if (std::holds_alternative<KeepBlob>(*request)) --pieces_;
@@ -53,34 +66,36 @@ void BlobThread::Run() {
 
 std::optional<Effect> BlobThread::Do(const KeepBlob& keep) {
   const auto held = folder_.Put(keep.piece, keep.client);
-  metrics_.ProgramReceived(keep.piece.bytes.size());
-  ReplyToClient reply{.peer = keep.peer, .number = keep.number, .message = {}};
-  if (held) {
-    reply.message = wire::BlobHeld{.bytes = *held};
-  } else {
+  metrics_.BlobReceived(keep.piece.bytes.size());
+  if (!held) {
     if (const auto count = refused_log_.Count(std::chrono::steady_clock::now())) {
-      log::Warning("program.refused count={} last=\"{}\"", *count, held.error().message);
+      log::Warning("blob.refused count={} last=\"{}\"", *count, held.error().message);
     }
-    const FailureInfo& info = InfoOf(held.error().code);
-    metrics_.Refused(info.name);
-    reply.message =
-        wire::Refused{.failure = held.error(),
-                      .retry_after_ms = info.policy.is_passing ? Limits{}.retry_after_ms : 0};
+    metrics_.Refused(InfoOf(held.error().code).name);
   }
-  return reply;
+  if (!keep.from.number) {
+    wire::WorkerBlobHeld answer{.sha256 = keep.piece.sha256, .bytes = held.value_or(0)};
+    if (!held) answer.failure = held.error();
+    return SendToWorker{.peer = keep.from.peer, .command = std::move(answer)};
+  }
+  if (held) return Reply(keep.from, wire::BlobHeld{.bytes = *held});
+  return Reply(keep.from, RefusalOf(held.error()));
 }
 
-// A file that cannot be read now gives no answer: the worker asks again.
+// A file that cannot be read now gives a worker no answer: it asks again.
 std::optional<Effect> BlobThread::Do(const SendBlob& send) {
   Result<wire::BlobPiece> piece = folder_.Get(send.wanted);
   if (!piece) {
     if (const auto count = refused_log_.Count(std::chrono::steady_clock::now())) {
-      log::Warning("program.unreadable count={} last=\"{}\"", *count, piece.error().message);
+      log::Warning("blob.unreadable count={} last=\"{}\"", *count, piece.error().message);
     }
-    return std::nullopt;
+    if (!send.to.number) return std::nullopt;
+    return Reply(send.to, RefusalOf({.code = FailureCode::kStorageFull,
+                                     .message = std::move(piece).error().message}));
   }
-  metrics_.ProgramSent(piece->bytes.size());
-  return SendToWorker{.peer = send.peer, .command = *std::move(piece)};
+  metrics_.BlobSent(piece->bytes.size());
+  if (send.to.number) return Reply(send.to, *std::move(piece));
+  return SendToWorker{.peer = send.to.peer, .command = *std::move(piece)};
 }
 
 }  // namespace loopfleet::coordinator

@@ -90,7 +90,7 @@ void EffectRunner::Do(SendFleet effect) {
 }
 
 void EffectRunner::Do(SendToWorker effect) {
-  // Pieces of programs leave most of the room to leases. The worker asks for a lost one again.
+  // Pieces of blobs leave most of the room to leases. The worker asks for a lost one again.
   constexpr std::size_t kMostUnreadBytes = std::size_t{8} << 20;
   if (std::holds_alternative<wire::BlobPiece>(effect.command)) {
     if (workers_.unread_bytes() < kMostUnreadBytes) Send(effect.peer, effect.command);
@@ -110,19 +110,21 @@ void EffectRunner::Do(const AnswerCodeLookup& effect) {
 
 void EffectRunner::Do(KeepBlob effect) {
   BlobThread::Request request = std::move(effect);
-  if (blobs_.Add(request)) return;
-  const auto& keep = std::get<KeepBlob>(request);
-  Failure failure{.code = FailureCode::kBusy,
-                  .message = "too many pieces of programs wait for the disk"};
-  observer_.Observe(Observation{RequestWasRefused{failure.code}});
-  Reply(keep.peer, keep.number,
-        wire::Refused{.failure = std::move(failure), .retry_after_ms = Limits{}.retry_after_ms});
+  if (!blobs_.Add(request)) RefuseBlob(std::get<KeepBlob>(request).from);
 }
 
-// If there is no room for it, the worker asks again.
 void EffectRunner::Do(SendBlob effect) {
   BlobThread::Request request = std::move(effect);
-  blobs_.Add(request);
+  if (!blobs_.Add(request)) RefuseBlob(std::get<SendBlob>(request).to);
+}
+
+// A worker asks again by itself.
+void EffectRunner::RefuseBlob(const BlobPeer& from) {
+  if (!from.number) return;
+  Failure failure{.code = FailureCode::kBusy, .message = "too many pieces wait for the disk"};
+  observer_.Observe(Observation{RequestWasRefused{failure.code}});
+  Reply(from.peer, *from.number,
+        wire::Refused{.failure = std::move(failure), .retry_after_ms = Limits{}.retry_after_ms});
 }
 
 void EffectRunner::Do(Persist effect) {

@@ -47,6 +47,7 @@ class EffectRunner {
   void Do(const AnswerCodeLookup& effect);
   void Do(KeepBlob effect);
   void Do(SendBlob effect);
+  void RefuseBlob(const BlobPeer& from);
   void Do(Persist effect);
   void Do(const Observation& observation);
 

@@ -148,6 +148,29 @@ class Audit(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("an admin's key is needed", done.stderr)
 
+    def test_the_worker_that_miscounts_after_passes_is_found(self):
+        self.start_worker("bad", "loopfleet-worker-faulty")
+        job = ("benchmark://small-v0/qsort", "--passes", "mem2reg", "--observe", "IrInstructionCount")
+        wrong, = self.json("eval", *job)
+        self.assertEqual(wrong["status"], "ok", wrong)
+        self.start_worker("good", count=2)
+        self.start_worker("other", count=3)
+        report = self.audit("--batch", wrong["job"].split(".")[0], expect=1)
+        (found,) = report["disagreements"]
+        self.assertEqual(found["odd"], wrong["job"], found)
+        self.assertEqual(found["flagged"], [wrong["job"]])
+        self.assertEqual(found["passes"], ["mem2reg"])
+        counts = [says["observed"]["IrInstructionCount"] for says in found["says"]]
+        self.assertEqual(counts[0] - 1, counts[1])
+        self.assertEqual(counts[1], counts[2])
+        text = self.command("audit", "--share", "100%", "--batch", wrong["job"].split(".")[0]).stdout
+        self.assertIn(f"IrInstructionCount {counts[0]:.1f}", text)
+
+        # It answers equal jobs no more; the answers of the others do.
+        mended, = self.json("eval", *job)
+        self.assertEqual(mended["observed"]["IrInstructionCount"], counts[1])
+        self.assertEqual(mended["source"], "stored")
+
     def test_what_makes_no_sense_is_a_mistake_of_usage(self):
         for arguments in (["--share", "0%"], ["--share", "two"], ["--since", "1 day"],
                           ["--batch", "1", "--since", "1h"], ["--share", "101%"]):

@@ -44,6 +44,9 @@ std::string TextOf(const wire::BlobHeld& m) { return fmt::format("held({})", m.b
 std::string TextOf(const wire::BlobWanted& m) {
   return fmt::format("wanted({} from {})", m.sha256.substr(0, 6), m.offset);
 }
+std::string TextOf(const wire::WorkerBlobHeld& m) {
+  return fmt::format("held({} {})", m.sha256.substr(0, 6), m.bytes);
+}
 std::string TextOf(const wire::JobList& m) { return fmt::format("{} jobs", m.jobs.size()); }
 std::string TextOf(const wire::FleetInfo& m) { return fmt::format("fleet(epoch {})", m.epoch); }
 std::string TextOf(const wire::UnknownMember& m) { return fmt::format("unknown({})", m.member); }

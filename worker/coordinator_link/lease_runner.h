@@ -4,11 +4,15 @@
 // while jobs run.
 
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "common/wire/message.h"
 
 namespace loopfleet::worker {
+
+using BlobQuestion = std::variant<wire::BlobWanted, wire::BlobPiece>;
+using BlobAnswer = std::variant<wire::BlobPiece, wire::WorkerBlobHeld>;
 
 class LeaseRunner {
  public:
@@ -28,9 +32,10 @@ class LeaseRunner {
   // Questions to the store about machine code, for runners that have some. Each gets one Answer.
   virtual std::vector<wire::CodeLookup> TakeCodeLookups() { return {}; }
   virtual void Answer(wire::CodeLookupAnswer) {}
-  // Questions for programs that the coordinator keeps, likewise. A lost one is asked again.
-  virtual std::vector<wire::BlobWanted> TakeBlobsWanted() { return {}; }
-  virtual void AnswerBlob(const wire::BlobPiece&) {}
+  // Questions for blobs that the coordinator keeps, and pieces for it to keep, likewise. A lost one
+  // is sent again.
+  virtual std::vector<BlobQuestion> TakeBlobQuestions() { return {}; }
+  virtual void AnswerBlob(const BlobAnswer&) {}
 };
 
 }  // namespace loopfleet::worker

@@ -33,7 +33,8 @@ struct Protocol::Hearer {
       return std::ranges::find(welcome.capabilities, capability) != welcome.capabilities.end();
     };
     self.answers_code_lookups_ = can(wire::kCodeLookupCapability);
-    self.keeps_blobs_ = can(wire::kBlobCapability);
+    self.sends_blobs_ = can(wire::kBlobCapability);
+    self.keeps_blobs_ = can(wire::kPutBlobCapability);
     return {};
   }
 
@@ -107,8 +108,13 @@ struct Protocol::Hearer {
     return {};
   }
 
-  Status operator()(const wire::BlobPiece& piece) const {
-    self.runner_.AnswerBlob(piece);
+  Status operator()(wire::BlobPiece piece) const {
+    self.runner_.AnswerBlob(std::move(piece));
+    return {};
+  }
+
+  Status operator()(wire::WorkerBlobHeld held) const {
+    self.runner_.AnswerBlob(std::move(held));
     return {};
   }
 
@@ -143,7 +149,7 @@ Result<Protocol::Phase> Protocol::Step(Instant now) {
   SendHelloIfDue(now);
   SendReturned();
   SendCodeLookups();
-  SendBlobsWanted();
+  SendBlobQuestions();
   SendHeartbeatIfDue(now);
   SendReports(now);
   if (!is_draining_ || !IsDrained(now)) return Phase::kGoesOn;
@@ -219,13 +225,26 @@ void Protocol::SendCodeLookups() {
   }
 }
 
-void Protocol::SendBlobsWanted() {
-  for (wire::BlobWanted& wanted : runner_.TakeBlobsWanted()) {
+void Protocol::SendBlobQuestions() {
+  for (BlobQuestion& question : runner_.TakeBlobQuestions()) {
     if (!is_registered_) continue;  // asked again later
-    if (!keeps_blobs_) {
-      runner_.AnswerBlob(wire::BlobPiece{.sha256 = std::move(wanted.sha256)});
+    if (auto* wanted = std::get_if<wire::BlobWanted>(&question)) {
+      if (sends_blobs_) {
+        line_.Send(std::move(*wanted));
+      } else {
+        runner_.AnswerBlob(wire::BlobPiece{.sha256 = std::move(wanted->sha256)});
+      }
+      continue;
+    }
+    auto& piece = std::get<wire::BlobPiece>(question);
+    if (keeps_blobs_) {
+      line_.Send(std::move(piece));
     } else {
-      line_.Send(wanted);
+      runner_.AnswerBlob(wire::WorkerBlobHeld{
+          .sha256 = std::move(piece.sha256),
+          .failure = Failure{.code = FailureCode::kUnsupported,
+                             .message = "the coordinator is too old to keep observed values of "
+                                        "this size: upgrade it"}});
     }
   }
 }

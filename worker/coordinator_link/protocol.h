@@ -81,7 +81,7 @@ class Protocol {
   void TakeFinished(Instant now);
   void SendReturned();
   void SendCodeLookups();
-  void SendBlobsWanted();
+  void SendBlobQuestions();
   bool Lingers(Instant now) const;
   void SendReports(Instant now);
   void ResendPending();
@@ -102,6 +102,7 @@ class Protocol {
   bool has_said_hello_ = false;
   bool has_told_silence_ = false;
   bool answers_code_lookups_ = false;  // the coordinator of the last welcome does
+  bool sends_blobs_ = false;           // likewise
   bool keeps_blobs_ = false;           // likewise
   Instant next_hello_{};
   Instant next_heartbeat_{};

@@ -42,13 +42,13 @@ std::vector<wire::Report> KindRouter::TakeFinished() {
   return Gather<wire::Report>([](LeaseRunner& runner) { return runner.TakeFinished(); });
 }
 
-std::vector<wire::BlobWanted> KindRouter::TakeBlobsWanted() {
-  return Gather<wire::BlobWanted>([](LeaseRunner& runner) { return runner.TakeBlobsWanted(); });
+std::vector<BlobQuestion> KindRouter::TakeBlobQuestions() {
+  return Gather<BlobQuestion>([](LeaseRunner& runner) { return runner.TakeBlobQuestions(); });
 }
 
-void KindRouter::AnswerBlob(const wire::BlobPiece& piece) {
-  rest_.AnswerBlob(piece);
-  for (const Route& route : routes_) route.runner->AnswerBlob(piece);
+void KindRouter::AnswerBlob(const BlobAnswer& answer) {
+  rest_.AnswerBlob(answer);
+  for (const Route& route : routes_) route.runner->AnswerBlob(answer);
 }
 
 std::vector<wire::HeldLease> KindRouter::Held() const {

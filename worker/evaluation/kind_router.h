@@ -29,8 +29,8 @@ class KindRouter final : public LeaseRunner {
   std::vector<wire::HeldLease> Held() const override;
   std::vector<wire::CodeLookup> TakeCodeLookups() override { return rest_.TakeCodeLookups(); }
   void Answer(wire::CodeLookupAnswer answer) override { rest_.Answer(std::move(answer)); }
-  std::vector<wire::BlobWanted> TakeBlobsWanted() override;
-  void AnswerBlob(const wire::BlobPiece& piece) override;
+  std::vector<BlobQuestion> TakeBlobQuestions() override;
+  void AnswerBlob(const BlobAnswer& answer) override;
 
  private:
   // The results of all runners, one after the other.

@@ -13,6 +13,7 @@
 #include "common/job/observed.h"
 #include "common/llvm_passes/observation.h"
 #include "common/llvm_passes/pass_sequence.h"
+#include "common/wire/bounds.h"
 #include "worker/evaluation/job_rebuild.h"
 #include "worker/llvm_env/pass_child.h"
 
@@ -25,6 +26,10 @@ constexpr std::size_t kProgramsKept = 64;
 constexpr std::size_t kProgramBytesKept = std::size_t{256} << 20;
 // A batch that takes longer is ended, and each of its jobs without an answer is run alone.
 constexpr std::chrono::minutes kBatchLimit{2};
+// A larger text is a blob. So many of each of the three long observations fit an outcome, in
+// base64.
+constexpr std::size_t kMostInlineBytes = std::size_t{112} << 10;
+static_assert(3 * kMostInlineBytes * 4 / 3 <= kMostObservedBytes * 7 / 8);
 
 struct ToObservedValue {
   ObservedValue operator()(std::int64_t number) const { return static_cast<double>(number); }
@@ -36,29 +41,6 @@ struct ToObservedValue {
   }
   ObservedValue operator()(const std::string& text) const { return text; }
 };
-
-std::expected<loopfleet::Observed, Failure> ToObserved(const EpisodeResult& result,
-                                                       const PassJob& job,
-                                                       const BatchResult& batch) {
-  if (result.failure) return std::unexpected(ToFailure(*result.failure));
-  loopfleet::Observed observed;
-  for (const StepValue& each : result.values) {
-    ObservedValue& value = observed.values[std::string(passes::InfoOf(each.observation).name)];
-    value = std::visit(ToObservedValue{}, each.value);
-    if (passes::IsBinary(each.observation)) value = Base64Of(std::get<std::string>(value));
-  }
-  observed.values["program"] = batch.module_hash;
-  observed.values["commandline"] = passes::CommandLine(job.texts);
-  observed.values["changed"] = std::vector<double>(result.changed.begin(), result.changed.end());
-  if (const std::size_t bytes = BytesOf(observed); bytes > kMostObservedBytes) {
-    return std::unexpected(Failure{
-        .code = FailureCode::kUnsupported,
-        .message = fmt::format("what was to be observed has {} bytes, and an outcome holds {}: ask "
-                               "for less of it",
-                               bytes, kMostObservedBytes)});
-  }
-  return observed;
-}
 
 Episode EpisodeOf(const PassJob& job) {
   const auto last = static_cast<std::uint32_t>(job.texts.size());
@@ -74,7 +56,7 @@ Episode EpisodeOf(const PassJob& job) {
 PassJobs::PassJobs(JobKind::Parts parts, ProgramSource::Options programs, Nanos heads_idle)
     : parts_(std::move(parts)),
       heads_idle_(heads_idle),
-      fetch_({}, parts_.on_output),
+      blobs_({}, parts_.on_output),
       source_(std::move(programs)),
       process_(parts_.fork_server, {.batch_limit = kBatchLimit}, parts_.on_restart),
       leases_(parts_.max_held),
@@ -82,7 +64,7 @@ PassJobs::PassJobs(JobKind::Parts parts, ProgramSource::Options programs, Nanos 
 
 PassJobs::~PassJobs() {
   leases_.Stop();
-  fetch_.Stop();
+  blobs_.Stop();
   thread_.join();
 }
 
@@ -159,7 +141,7 @@ void PassJobs::Run(std::vector<Work> batch) {
       of = alone ? &*alone : nullptr;
       place = 0;
     }
-    auto observed = of != nullptr ? ToObserved(of->episodes[place], work.job, *of)
+    auto observed = of != nullptr ? ObservedOf(of->episodes[place], work.job, *of)
                                   : std::unexpected(result ? alone.error() : result.error());
     if (observed) {
       work.evaluation.verdict = *std::move(observed);
@@ -195,17 +177,51 @@ std::expected<std::string, Failure> PassJobs::Obtain(const passes::ProgramUri& u
   auto bitcode = source_.BitcodeOf(uri);
   const auto* sent = std::get_if<passes::BitcodeProgram>(&uri);
   if (bitcode || sent == nullptr) return bitcode;
-  auto fetched = fetch_.Fetch(sent->sha256);
+  auto fetched = blobs_.Fetch(sent->sha256);
   if (!fetched && source_.has_folder()) {
     fetched.error().message += "; " + bitcode.error().message;
   }
   return fetched;
 }
 
-std::vector<wire::BlobWanted> PassJobs::TakeBlobsWanted() {
-  std::vector<wire::BlobWanted> wanted;
-  if (auto question = fetch_.TakeQuestion()) wanted.push_back(*std::move(question));
-  return wanted;
+std::vector<BlobQuestion> PassJobs::TakeBlobQuestions() {
+  std::vector<BlobQuestion> questions;
+  if (auto question = blobs_.TakeQuestion()) questions.push_back(*std::move(question));
+  return questions;
+}
+
+std::expected<Observed, Failure> PassJobs::ObservedOf(const EpisodeResult& result,
+                                                      const PassJob& job,
+                                                      const BatchResult& batch) {
+  if (result.failure) return std::unexpected(ToFailure(*result.failure));
+  Observed observed;
+  for (const StepValue& each : result.values) {
+    LF_TRY(observed.values[std::string(passes::InfoOf(each.observation).name)], ValueOf(each));
+  }
+  observed.values["program"] = batch.module_hash;
+  observed.values["commandline"] = passes::CommandLine(job.texts);
+  observed.values["changed"] = std::vector<double>(result.changed.begin(), result.changed.end());
+  if (const std::size_t bytes = BytesOf(observed); bytes > kMostObservedBytes) {
+    return std::unexpected(Failure{
+        .code = FailureCode::kUnsupported,
+        .message = fmt::format("what was to be observed has {} bytes, and an outcome holds {}: ask "
+                               "for less of it",
+                               bytes, kMostObservedBytes)});
+  }
+  return observed;
+}
+
+std::expected<ObservedValue, Failure> PassJobs::ValueOf(const StepValue& value) {
+  const auto* text = std::get_if<std::string>(&value.value);
+  if (text == nullptr) return std::visit(ToObservedValue{}, value.value);
+  if (text->size() > wire::kMaxBlobBytes) {
+    return std::unexpected(Failure{.code = FailureCode::kUnsupported,
+                                   .message = fmt::format("{} has {} bytes; at most {}",
+                                                          passes::InfoOf(value.observation).name,
+                                                          text->size(), wire::kMaxBlobBytes)});
+  }
+  if (text->size() > kMostInlineBytes) return blobs_.Keep(*text);
+  return passes::IsBinary(value.observation) ? Base64Of(*text) : *text;
 }
 
 void PassJobs::Finish(Work work, Nanos took) {

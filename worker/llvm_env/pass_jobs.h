@@ -14,8 +14,8 @@
 
 #include "common/base/clock.h"
 #include "common/job/pass_job.h"
+#include "worker/coordinator_link/blob_exchange.h"
 #include "worker/coordinator_link/lease_book.h"
-#include "worker/coordinator_link/program_fetch.h"
 #include "worker/evaluation/job_kind.h"
 #include "worker/llvm_env/pass_process.h"
 #include "worker/llvm_env/programs/program_source.h"
@@ -37,8 +37,8 @@ class PassJobs final : public LeaseRunner {
   }
   std::vector<wire::Report> TakeFinished() override { return leases_.TakeFinished(); }
   std::vector<wire::HeldLease> Held() const override { return leases_.Held(); }
-  std::vector<wire::BlobWanted> TakeBlobsWanted() override;
-  void AnswerBlob(const wire::BlobPiece& piece) override { fetch_.Answer(piece); }
+  std::vector<BlobQuestion> TakeBlobQuestions() override;
+  void AnswerBlob(const BlobAnswer& answer) override { blobs_.Answer(answer); }
 
  private:
   using Bitcode = std::shared_ptr<const std::string>;
@@ -60,11 +60,15 @@ class PassJobs final : public LeaseRunner {
   void Run(std::vector<Work> batch);
   std::expected<Bitcode, Failure> ProgramOf(const passes::ProgramUri& uri);
   std::expected<std::string, Failure> Obtain(const passes::ProgramUri& uri);
+  // The verdict. Large values go to the coordinator first.
+  std::expected<Observed, Failure> ObservedOf(const EpisodeResult& result, const PassJob& job,
+                                              const BatchResult& batch);
+  std::expected<ObservedValue, Failure> ValueOf(const StepValue& value);
   void Finish(Work work, Nanos took);
 
   JobKind::Parts parts_;
   const Nanos heads_idle_;
-  ProgramFetch fetch_;
+  BlobExchange blobs_;
   const ProgramSource source_;
   PassProcess process_;
   LeaseBook leases_;

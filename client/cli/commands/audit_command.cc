@@ -1,5 +1,6 @@
-// `loopfleet audit`: measures a share of the stored results again on other hosts, shows those that
-// disagree, and flags them so that they answer no later job.
+// `loopfleet audit`: measures a share of the stored results again on other hosts (of jobs of LLVM
+// passes: runs them again), shows those that disagree, and flags them so that they answer no later
+// job.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -172,8 +173,12 @@ Answer<void> Auditor::MeasureAgain() {
   return {};
 }
 
-std::string FigureText(const Opinion& opinion) {
+std::string FigureText(const Opinion& opinion, const std::vector<Opinion>& opinions) {
   if (opinion.failure) return std::string(InfoOf(opinion.failure->code).name);
+  if (opinion.observed) {
+    const std::string differences = DifferencesOf(opinion, opinions);
+    return differences.empty() ? "observed" : differences;
+  }
   return fmt::format("{:.4g} ns", opinion.elapsed_ns);
 }
 
@@ -182,7 +187,8 @@ Answer<void> Auditor::Flag() {
     if (audited.came != Came::kDisagrees) continue;
     std::vector<std::string> said;
     for (const Opinion& opinion : audited.what.opinions) {
-      said.push_back(fmt::format("{} {}", opinion.witness.name(), FigureText(opinion)));
+      said.push_back(
+          fmt::format("{} {}", opinion.witness.name(), FigureText(opinion, audited.what.opinions)));
     }
     const std::vector<JobId> jobs = InDoubt(audited.what.opinions);
     LF_TRY_VOID(client_.FlagResults(
@@ -267,7 +273,8 @@ void PrintText(const AuditReport& report) {
     for (std::size_t i = 0; i < opinions.size(); ++i) {
       const bool is_flagged =
           std::ranges::find(audited.flagged, opinions[i].job) != audited.flagged.end();
-      rows.Add({fmt::format("{}", opinions[i].job), opinions[i].worker, FigureText(opinions[i]),
+      rows.Add({fmt::format("{}", opinions[i].job), opinions[i].worker,
+                FigureText(opinions[i], opinions),
                 !odd              ? "?"
                 : odd->which == i ? "yes"
                                   : "",
@@ -278,7 +285,7 @@ void PrintText(const AuditReport& report) {
 }
 
 Json OpinionJson(const Opinion& opinion) {
-  const bool ok = !opinion.failure;
+  const bool ok = !opinion.failure && !opinion.observed;
   return Json{{"job", fmt::format("{}", opinion.job)},
               {"witness", opinion.witness.name()},
               {"worker", opinion.worker},
@@ -286,7 +293,8 @@ Json OpinionJson(const Opinion& opinion) {
               {"elapsed_ns", ok ? Json(opinion.elapsed_ns) : Json(nullptr)},
               {"low_ns", ok ? Json(opinion.low_ns) : Json(nullptr)},
               {"high_ns", ok ? Json(opinion.high_ns) : Json(nullptr)},
-              {"error", ok ? Json(nullptr) : FailureJson(*opinion.failure)}};
+              {"observed", opinion.observed ? ObservedJson(*opinion.observed) : Json(nullptr)},
+              {"error", opinion.failure ? FailureJson(*opinion.failure) : Json(nullptr)}};
 }
 
 Json DisagreementJson(const Audited& audited) {
@@ -296,6 +304,7 @@ Json DisagreementJson(const Audited& audited) {
   for (const auto& action : audited.what.spec.actions) {
     json["actions"].push_back(looptree::ActionName(action));
   }
+  json["passes"] = audited.what.spec.passes;
   json["says"] = Json::array();
   for (const Opinion& opinion : audited.what.opinions) json["says"].push_back(OpinionJson(opinion));
   json["odd"] =

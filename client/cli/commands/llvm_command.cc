@@ -1,4 +1,5 @@
-// `loopfleet llvm add`: sends bitcode to the coordinator, or puts it into a folder of workers.
+// `loopfleet llvm`: `add` sends bitcode to the coordinator, or puts it into a folder of workers;
+// `get` brings an observed value.
 
 #include <fmt/format.h>
 
@@ -26,6 +27,11 @@ struct AddFlags {
   std::string programs;
 };
 
+struct GetFlags {
+  std::string sha256;
+  std::string file;
+};
+
 int RefuseFile(const std::string& message) {
   fmt::print(stderr, "loopfleet: {}\n", message);
   return kExitFailed;
@@ -41,7 +47,7 @@ bool LooksLikeBitcode(std::string_view bytes) {
 // A reader sees no file or the whole of it.
 Status Write(const fs::path& path, std::string_view bytes) {
   std::error_code error;
-  fs::create_directories(path.parent_path(), error);
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
   const fs::path partial = path.string() + ".new";
   std::ofstream file(partial, std::ios::binary);
   file << bytes;
@@ -87,12 +93,35 @@ int RunAdd(const AddFlags& flags, const ClientSettings& settings) {
   return kExitOk;
 }
 
+Answer<std::string> Get(const ClientSettings& settings, const std::string& sha256) {
+  LF_TRY(Client client, Connect(settings));
+  return client.GetBlob(sha256);
+}
+
+int RunGet(const GetFlags& flags, const ClientSettings& settings) {
+  const auto bytes = Get(settings, flags.sha256);
+  if (!bytes) return Report(bytes.error());
+  if (const Status written = Write(flags.file, *bytes); !written) {
+    return RefuseFile(written.error().message);
+  }
+  fmt::print("{}: {} bytes\n", flags.file, bytes->size());
+  return kExitOk;
+}
+
+// The SHA-256, as an outcome has it, also from the end of a bitcode://sha256/ URI.
+std::string CheckSha256(std::string& text) {
+  if (const std::size_t slash = text.rfind('/'); slash != text.npos) text.erase(0, slash + 1);
+  const bool is_hash = text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
+  return is_hash ? "" : fmt::format("'{}' is no SHA-256 of 64 hexadecimal digits", text);
+}
+
 }  // namespace
 
 void AddLlvmCommands(CommandLine& line) {
-  CLI::App& noun = line.AddNoun({.name = "llvm",
-                                 .description = "Programs for jobs of LLVM passes",
-                                 .examples = "loopfleet llvm add mine.bc"});
+  CLI::App& noun =
+      line.AddNoun({.name = "llvm",
+                    .description = "Programs for jobs of LLVM passes, and what comes out",
+                    .examples = "loopfleet llvm add mine.bc"});
   const auto flags = std::make_shared<AddFlags>();
   CLI::App& add = line.AddCommand(
       noun,
@@ -106,6 +135,19 @@ void AddLlvmCommands(CommandLine& line) {
   add.add_option("--llvm-programs", flags->programs,
                  "copy it into this folder of workers instead; no coordinator is asked")
       ->type_name("FOLDER");
+
+  const auto got = std::make_shared<GetFlags>();
+  CLI::App& get = line.AddCommand(
+      noun,
+      {.name = "get",
+       .description = "Write an observed value that is too large for an outcome to a file",
+       .examples = "loopfleet llvm get HASH out.bc"},
+      CommandLine::Talks::kToCoordinator,
+      [got](const CommandRun& run) { return RunGet(*got, run.settings); });
+  get.add_option("hash", got->sha256, "the sha256 that the outcome has in place of the value")
+      ->required()
+      ->transform(CLI::Validator(CheckSha256, "HASH"));
+  get.add_option("file", got->file, "what to write")->required()->type_name("FILE");
 }
 
 }  // namespace loopfleet::client

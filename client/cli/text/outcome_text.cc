@@ -58,6 +58,9 @@ struct ValueText {
     const std::size_t line = text.find('\n');
     return line == text.npos ? text : text.substr(0, line) + " ...";
   }
+  std::string operator()(const Blob& blob) const {
+    return fmt::format("{} bytes: loopfleet llvm get {}", blob.bytes, blob.sha256);
+  }
 };
 
 std::string ValuesText(const Observed& observed) {

@@ -173,6 +173,12 @@ class AsyncClient:
     async def add_program(self, program: str | os.PathLike | bytes, *, timeout: float | None = None) -> str:
         return await asyncio.to_thread(self._client.add_program, program, timeout=timeout)
 
+    async def get_blob(self, sha256: str, *, timeout: float | None = None) -> bytes:
+        return await asyncio.to_thread(self._client.get_blob, sha256, timeout=timeout)
+
+    async def observed(self, outcome: Outcome, *, timeout: float | None = None) -> dict[str, Any]:
+        return await asyncio.to_thread(self._client.observed, outcome, timeout=timeout)
+
     async def find_best(self, benchmark: str | LoopTree | None = None, *, limit: int = 1, hardware_class: str = "",
                         timeout: float | None = None, **fields: Unpack[JobFields]) -> list[BestSchedule]:
         return await asyncio.to_thread(self._client.find_best, benchmark, limit=limit, hardware_class=hardware_class,

@@ -3,6 +3,7 @@ AsyncClient."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import queue
@@ -23,6 +24,7 @@ from .confirmation import REPEATS, Confirmation, Winners
 from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused, of_ticket
 from .io_thread import IoThread
 from .jobs import Actions, JobFields, JobLike, job, jobs_of, make_jobs
+from .observed_blob import in_full
 from .profile import Level, Profile, profile_job
 from .results import ResultBatch
 from .session import Limits
@@ -255,6 +257,33 @@ class Client:
                                        "others (--uploads-size)", True)
             held = now_held
         return uri
+
+    def get_blob(self, sha256: str, *, timeout: float | None = None) -> bytes:
+        """The bytes of an observed value that is too large for an outcome, by the "sha256" that stands there.
+        Refused: NOT_FOUND, the coordinator keeps it no more (docs/LLVM.md); a job with ``fresh=True`` observes it anew."""
+        deadline = self._deadline(timeout)
+        got, total = b"", 1
+        while len(got) < total:
+            offset = len(got)
+            total, piece = self._ask(lambda number: _core.encode_get_blob(number, sha256, offset), "blob_piece", _left(deadline))
+            if total == 0:
+                raise Refused("NOT_FOUND", f"the coordinator does not keep the blob {sha256} (any more); fresh=True observes it anew")
+            if not piece:
+                raise LoopfleetError(f"the blob {sha256} came with a gap")
+            got += piece
+        if hashlib.sha256(got).hexdigest() != sha256:
+            raise LoopfleetError(f"the blob {sha256} came with another hash")
+        return got
+
+    def observed(self, outcome: Outcome, *, timeout: float | None = None) -> dict[str, Any]:
+        """``outcome.observed`` in full: large values are brought from the coordinator, and Bitcode and Programl are
+        bytes. Refused: NOT_FOUND, as get_blob()."""
+        deadline = self._deadline(timeout)
+
+        def get_blob(sha256: str) -> bytes:
+            return self.get_blob(sha256, timeout=_left(deadline))
+
+        return {name: in_full(name, value, get_blob) for name, value in (outcome.observed or {}).items()}
 
     def peak_gflops(self, *, timeout: float | None = None) -> float:
         """The highest measured peak of the ready workers; 0: unknown."""

@@ -8,7 +8,6 @@ output (_confined_start.c).
 
 from __future__ import annotations
 
-import base64
 import resource
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
+from .observed_blob import in_full_or_again
 
 CHECKABLE = ("generator://csmith-v0/", "benchmark://small-v0/")
 # What they add needs a runtime that the program is not linked with.
@@ -151,13 +151,17 @@ def _run(program: Path, seconds: float) -> Output:
 
 
 def bitcode_after(client: Any, benchmark: str, passes: Sequence[str], timeout: float) -> bytes:
-    job = {"benchmark": benchmark, "passes": list(passes), "observe": ["Bitcode"]}
-    outcome = client.evaluate_many([job], timeout=timeout).outcomes[0]
-    if outcome.status == "UNSUPPORTED":
-        raise NotCheckable(outcome.message)
-    if not outcome.ok:
-        raise RuntimeError(f"{outcome.status}: {outcome.message}")
-    return base64.b64decode(outcome.observed["Bitcode"])
+    def observe(fresh: bool = False) -> Any:
+        job = {"benchmark": benchmark, "passes": list(passes), "observe": ["Bitcode"], "fresh": fresh}
+        outcome = client.evaluate_many([job], timeout=timeout).outcomes[0]
+        if outcome.status == "UNSUPPORTED":
+            raise NotCheckable(outcome.message)
+        if not outcome.ok:
+            raise RuntimeError(f"{outcome.status}: {outcome.message}")
+        return outcome.observed["Bitcode"]
+
+    return in_full_or_again("Bitcode", observe(), lambda sha256: client.get_blob(sha256, timeout=timeout),
+                            lambda: observe(fresh=True))
 
 
 @lru_cache(maxsize=1)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/wire/codec/facts_codec.h"
 #include "common/wire/codec/field.h"
 
 namespace loopfleet::wire {
@@ -10,10 +11,10 @@ namespace {
 // The name becomes that of a file, so nothing else may be in it.
 std::string ReadSha256(capnp::Text::Reader text) {
   constexpr std::size_t kDigits = 64;
-  std::string name = ReadText(text, kDigits, "the SHA-256 of a program");
+  std::string name = ReadText(text, kDigits, "the SHA-256 of a blob");
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (name.size() != kDigits || !std::ranges::all_of(name, is_digit)) {
-    RefuseMalformed("the SHA-256 of a program needs 64 lower-case hexadecimal digits");
+    RefuseMalformed("the SHA-256 of a blob needs 64 lower-case hexadecimal digits");
   }
   return name;
 }
@@ -27,6 +28,18 @@ std::uint64_t ReadPlace(std::uint64_t bytes, std::string_view what) {
 
 }  // namespace
 
+void WriteBlob(const Blob& blob, schema::Blob::Builder builder) {
+  builder.setSha256(TextOf(blob.sha256));
+  builder.setBytes(blob.bytes);
+}
+
+Blob ReadBlob(schema::Blob::Reader reader) {
+  Blob blob{.sha256 = ReadSha256(reader.getSha256()),
+            .bytes = ReadPlace(reader.getBytes(), "a blob")};
+  if (blob.bytes == 0) RefuseMalformed("a blob without bytes");
+  return blob;
+}
+
 void WriteBlobPiece(const BlobPiece& piece, schema::BlobPiece::Builder builder) {
   builder.setSha256(TextOf(piece.sha256));
   builder.setTotal(piece.total);
@@ -36,7 +49,7 @@ void WriteBlobPiece(const BlobPiece& piece, schema::BlobPiece::Builder builder) 
 
 BlobPiece ReadBlobPiece(schema::BlobPiece::Reader reader) {
   BlobPiece piece{.sha256 = ReadSha256(reader.getSha256()),
-                  .total = ReadPlace(reader.getTotal(), "a program"),
+                  .total = ReadPlace(reader.getTotal(), "a blob"),
                   .offset = ReadPlace(reader.getOffset(), "the offset of a piece"),
                   .bytes = {}};
   const auto bytes = reader.getBytes();
@@ -45,10 +58,16 @@ BlobPiece ReadBlobPiece(schema::BlobPiece::Reader reader) {
         fmt::format("a piece has {} bytes; at most {}", bytes.size(), kMaxBlobPieceBytes));
   }
   if (piece.offset + bytes.size() > piece.total) {
-    RefuseMalformed(fmt::format("a piece of {} bytes at {} is beyond the program's {} bytes",
+    RefuseMalformed(fmt::format("a piece of {} bytes at {} is beyond the blob's {} bytes",
                                 bytes.size(), piece.offset, piece.total));
   }
   piece.bytes.assign(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+  return piece;
+}
+
+BlobPiece ReadPutBlob(schema::BlobPiece::Reader reader) {
+  BlobPiece piece = ReadBlobPiece(reader);
+  if (piece.total == 0) RefuseMalformed("a blob without bytes");
   return piece;
 }
 
@@ -60,6 +79,19 @@ void WriteBlobWanted(const BlobWanted& wanted, schema::BlobWanted::Builder build
 BlobWanted ReadBlobWanted(schema::BlobWanted::Reader reader) {
   return {.sha256 = ReadSha256(reader.getSha256()),
           .offset = ReadPlace(reader.getOffset(), "the offset of a piece")};
+}
+
+void WriteWorkerBlobHeld(const WorkerBlobHeld& held, schema::WorkerBlobHeld::Builder builder) {
+  builder.setSha256(TextOf(held.sha256));
+  builder.setBytes(held.bytes);
+  if (held.failure) WriteFailure(*held.failure, builder.initFailure());
+}
+
+WorkerBlobHeld ReadWorkerBlobHeld(schema::WorkerBlobHeld::Reader reader) {
+  WorkerBlobHeld held{.sha256 = ReadSha256(reader.getSha256()),
+                      .bytes = ReadPlace(reader.getBytes(), "what is held of a blob")};
+  if (reader.hasFailure()) held.failure = ReadFailure(reader.getFailure());
+  return held;
 }
 
 }  // namespace loopfleet::wire

@@ -161,12 +161,6 @@ FlagResults ReadFlagResults(schema::FlagResults::Reader reader) {
   return flag;
 }
 
-BlobPiece ReadPutBlob(schema::BlobPiece::Reader reader) {
-  BlobPiece piece = ReadBlobPiece(reader);
-  if (piece.total == 0) RefuseMalformed("a program without bytes");
-  return piece;
-}
-
 struct RequestWriter {
   schema::ClientRequest::Builder builder;
   void operator()(const ClientHello& hello) { WriteHello(hello, builder.initHello()); }
@@ -197,6 +191,7 @@ struct RequestWriter {
   void operator()(const FlagResults& flag) { WriteFlagResults(flag, builder.initFlagResults()); }
   void operator()(const FindBest& find) { WriteFindBest(find, builder.initFindBest()); }
   void operator()(const BlobPiece& piece) { WriteBlobPiece(piece, builder.initPutBlob()); }
+  void operator()(const BlobWanted& wanted) { WriteBlobWanted(wanted, builder.initGetBlob()); }
   void operator()(const ExplainJob& explain) { WriteJobId(explain.job, builder.initExplainJob()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
@@ -220,6 +215,7 @@ ClientMessage ReadMessage(schema::ClientRequest::Reader reader) {
     case schema::ClientRequest::FLAG_RESULTS: return ReadFlagResults(reader.getFlagResults());
     case schema::ClientRequest::FIND_BEST: return ReadFindBest(reader.getFindBest());
     case schema::ClientRequest::PUT_BLOB: return ReadPutBlob(reader.getPutBlob());
+    case schema::ClientRequest::GET_BLOB: return ReadBlobWanted(reader.getGetBlob());
     case schema::ClientRequest::EXPLAIN_JOB:
       return ExplainJob{.job = ReadJobId(reader.getExplainJob())};
   }

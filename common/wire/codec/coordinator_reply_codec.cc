@@ -1,5 +1,6 @@
 // Coordinator to client.
 
+#include "common/wire/codec/blob_codec.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/codec/column.h"
 #include "common/wire/codec/facts_codec.h"
@@ -485,6 +486,7 @@ struct ReplyWriter {
     for (unsigned i = 0; i < wire.size(); ++i) WriteJobInfo(list.jobs[i], wire[i]);
   }
   void operator()(const BlobHeld& held) { builder.setBlobHeld(held.bytes); }
+  void operator()(const BlobPiece& piece) { WriteBlobPiece(piece, builder.initBlobPiece()); }
   void operator()(const WorkerList& list) {
     auto wire = builder.initWorkers(static_cast<unsigned>(list.workers.size()));
     for (unsigned i = 0; i < wire.size(); ++i) WriteWorker(list.workers[i], wire[i]);
@@ -509,6 +511,7 @@ CoordinatorMessage ReadMessage(schema::CoordinatorReply::Reader reader) {
     case schema::CoordinatorReply::JOB: return ReadJobInfo(reader.getJob());
     case schema::CoordinatorReply::JOBS: return ReadJobs(reader.getJobs());
     case schema::CoordinatorReply::BLOB_HELD: return BlobHeld{.bytes = reader.getBlobHeld()};
+    case schema::CoordinatorReply::BLOB_PIECE: return ReadBlobPiece(reader.getBlobPiece());
     case schema::CoordinatorReply::WORKERS: return ReadWorkers(reader.getWorkers());
     case schema::CoordinatorReply::OUTCOME_LIST: return ReadOutcomeList(reader.getOutcomeList());
     case schema::CoordinatorReply::FLEET: return ReadFleet(reader.getFleet());

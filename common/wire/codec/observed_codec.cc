@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/wire/codec/blob_codec.h"
 #include "common/wire/codec/column.h"
 #include "common/wire/codec/field.h"
 #include "common/wire/codec/frame.h"
@@ -19,6 +20,7 @@ struct ValueWriter {
   void operator()(const std::string& text) {
     builder.setText(TextOf(ToUtf8(text, kMostObservedBytes)));
   }
+  void operator()(const Blob& blob) { WriteBlob(blob, builder.initBlob()); }
 };
 
 ObservedValue ReadValue(schema::ObservedValue::Reader reader) {
@@ -31,6 +33,7 @@ ObservedValue ReadValue(schema::ObservedValue::Reader reader) {
       return VectorOf<double>(list);
     }
     case schema::ObservedValue::TEXT: return ReadText(reader.getText(), kMostObservedBytes, "text");
+    case schema::ObservedValue::BLOB: return ReadBlob(reader.getBlob());
   }
   RefuseUnsupported("an observed value is of a kind that this version does not know");
 }

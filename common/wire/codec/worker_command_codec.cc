@@ -102,6 +102,7 @@ struct CommandWriter {
     WriteCodeLookupAnswer(answer, builder.initCodeLookupAnswer());
   }
   void operator()(const BlobPiece& piece) { WriteBlobPiece(piece, builder.initBlobPiece()); }
+  void operator()(const WorkerBlobHeld& held) { WriteWorkerBlobHeld(held, builder.initBlobHeld()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
 
@@ -125,6 +126,7 @@ WorkerCommand ReadCommand(schema::WorkerCommand::Reader reader) {
     case schema::WorkerCommand::CODE_LOOKUP_ANSWER:
       return ReadCodeLookupAnswer(reader.getCodeLookupAnswer());
     case schema::WorkerCommand::BLOB_PIECE: return ReadBlobPiece(reader.getBlobPiece());
+    case schema::WorkerCommand::BLOB_HELD: return ReadWorkerBlobHeld(reader.getBlobHeld());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

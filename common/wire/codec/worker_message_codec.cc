@@ -189,6 +189,7 @@ struct MessageWriter {
   }
   void operator()(const CodeLookup& lookup) { WriteCodeLookup(lookup, builder.initCodeLookup()); }
   void operator()(const BlobWanted& wanted) { WriteBlobWanted(wanted, builder.initBlobWanted()); }
+  void operator()(const BlobPiece& piece) { WriteBlobPiece(piece, builder.initPutBlob()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
 
@@ -206,6 +207,7 @@ WorkerMessage ReadMessage(schema::WorkerMessage::Reader reader) {
                                                  "the returned leases")};
     case schema::WorkerMessage::CODE_LOOKUP: return ReadCodeLookup(reader.getCodeLookup());
     case schema::WorkerMessage::BLOB_WANTED: return ReadBlobWanted(reader.getBlobWanted());
+    case schema::WorkerMessage::PUT_BLOB: return ReadPutBlob(reader.getPutBlob());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

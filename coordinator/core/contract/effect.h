@@ -91,16 +91,19 @@ struct AnswerCodeLookup {
   std::string measured_by;  // accept only a figure of the worker of this name; "": of any worker
 };
 
-// Keep this piece of a program's bitcode, and answer how much of it is held.
-struct KeepBlob {
+// Who sends or wants a piece of a blob.
+struct BlobPeer {
   PeerId peer;
-  std::uint64_t number = 0;
-  Uuid client = {};  // whose allowance it counts towards
+  std::optional<std::uint64_t> number = {};  // of a client's request; none: it is a worker
+};
+// Keep this piece, and answer how much of its blob is held.
+struct KeepBlob {
+  BlobPeer from;
+  Uuid client = {};  // whose allowance it counts towards; nil: an observed value, from a worker
   wire::BlobPiece piece;
 };
-// Send this piece of a program's bitcode to a worker.
 struct SendBlob {
-  PeerId peer;
+  BlobPeer to;
   wire::BlobWanted wanted;
 };
 

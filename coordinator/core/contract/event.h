@@ -98,7 +98,7 @@ using ClientQuestion =
     std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch, wire::ListBatches,
                  wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::ExplainJob,
                  wire::SetDrain, wire::ListOutcomes, wire::ShowFleet, wire::FlagResults,
-                 wire::FindBest, wire::BlobPiece, wire::UnknownMember>;
+                 wire::FindBest, wire::BlobPiece, wire::BlobWanted, wire::UnknownMember>;
 struct ClientAsked {
   PeerId peer;
   std::uint64_t number = 0;

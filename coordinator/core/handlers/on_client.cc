@@ -192,11 +192,20 @@ struct QuestionVisitor {
   }
 
   void operator()(wire::BlobPiece& piece) const {
-    if (!tx.state.clients.ClientOf(asker.peer, key)) {
-      return Refuse(tx, asker, FailureCode::kUnauthenticated, "say hello first");
-    }
-    tx.effects.push_back(KeepBlob{
-        .peer = asker.peer, .number = asker.number, .client = payer, .piece = std::move(piece)});
+    if (!HasSaidHello()) return;
+    tx.effects.push_back(KeepBlob{.from = {.peer = asker.peer, .number = asker.number},
+                                  .client = payer,
+                                  .piece = std::move(piece)});
+  }
+  void operator()(const wire::BlobWanted& wanted) const {
+    if (!HasSaidHello()) return;
+    tx.effects.push_back(
+        SendBlob{.to = {.peer = asker.peer, .number = asker.number}, .wanted = wanted});
+  }
+  bool HasSaidHello() const {
+    if (tx.state.clients.ClientOf(asker.peer, key)) return true;
+    Refuse(tx, asker, FailureCode::kUnauthenticated, "say hello first");
+    return false;
   }
 
   void operator()(const wire::ListOutcomes& list) const { Read(list); }

@@ -231,7 +231,8 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
            .epoch = state.epoch,
            .heartbeat_ms = static_cast<std::uint32_t>(state.limits.heartbeat.count()),
            .capabilities = {std::string(wire::kCodeLookupCapability),
-                            std::string(wire::kBlobCapability)},
+                            std::string(wire::kBlobCapability),
+                            std::string(wire::kPutBlobCapability)},
            .reference_mhz = worker.facts.hardware.clock_mhz});
   Reconcile(tx, worker, held, is_repeated ? ArrivedBy(tx, worker) : worker.running);
   ApplyDrains(tx, worker);
@@ -503,7 +504,12 @@ struct MessageVisitor {
   }
   void operator()(wire::BlobWanted wanted) const {
     if (Known() != nullptr) {
-      tx.effects.push_back(SendBlob{.peer = peer, .wanted = std::move(wanted)});
+      tx.effects.push_back(SendBlob{.to = {.peer = peer}, .wanted = std::move(wanted)});
+    }
+  }
+  void operator()(wire::BlobPiece piece) const {
+    if (Known() != nullptr) {
+      tx.effects.push_back(KeepBlob{.from = {.peer = peer}, .piece = std::move(piece)});
     }
   }
   void operator()(const wire::UnknownMember& unknown) const {

@@ -54,6 +54,8 @@ inline constexpr Need kNeedOf<wire::FindBest> = Need::kClient;
 template <>
 inline constexpr Need kNeedOf<wire::BlobPiece> = Need::kClient;
 template <>
+inline constexpr Need kNeedOf<wire::BlobWanted> = Need::kClient;
+template <>
 inline constexpr Need kNeedOf<wire::FlagResults> = Need::kAdmin;
 template <>
 inline constexpr Need kNeedOf<wire::UnknownMember> =

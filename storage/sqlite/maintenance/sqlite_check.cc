@@ -171,6 +171,10 @@ class Checker {
          "SELECT batch FROM outcomes "
          "WHERE result < 0 AND -result NOT IN (SELECT id FROM observations)",
          14},
+        {"suspect_observations", "an observation in doubt is not there",
+         "SELECT observation FROM suspect_observations "
+         "WHERE observation NOT IN (SELECT id FROM observations)",
+         21},
         {"results", "ids have a gap",
          "SELECT 0 FROM (SELECT count(*) AS n, max(id) AS m FROM results) WHERE n <> m"},
         {"requests", "batch has no request",

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include "common/job/outcome_json.h"
 #include "common/job/task.h"
 #include "storage/sqlite/damage.h"
 #include "storage/sqlite/tables/job_text.h"
@@ -23,16 +25,18 @@ constexpr int kMaxCandidates = 64;
 
 // kInvalid: a text is not UTF-8, or a number is not finite, which JSON cannot say.
 Result<std::string> ValuesText(const Observed& observed) {
-  json values = json::object();
-  for (const auto& [name, value] : observed.values) {
-    values[name] = std::visit([](const auto& each) { return json(each); }, value);
-  }
+  const json values = ObservedJson(observed);
   try {
     std::string text = values.dump();
     if (json::parse(text) == values) return text;
   } catch (const json::exception&) {
   }
   return Fail(ErrorKind::kInvalid, "an observed value is not finite, or its text is not UTF-8");
+}
+
+bool HasBlob(const Observed& observed) {
+  return std::ranges::any_of(
+      observed.values, [](const auto& each) { return std::holds_alternative<Blob>(each.second); });
 }
 
 std::optional<Observed> ParseValues(const std::string& text) {
@@ -44,6 +48,9 @@ std::optional<Observed> ParseValues(const std::string& text) {
         observed.values[name] = value.get<double>();
       } else if (value.is_array()) {
         observed.values[name] = value.get<std::vector<double>>();
+      } else if (value.is_object()) {
+        observed.values[name] = Blob{.sha256 = value.at("sha256").get<std::string>(),
+                                     .bytes = value.at("bytes").get<std::uint64_t>()};
       } else {
         observed.values[name] = value.get<std::string>();
       }
@@ -70,9 +77,8 @@ Result<ResultId> ObservationTable::Insert(const Outcome& outcome, const JobSpec&
   LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
   LF_TRY(const std::int64_t id,
          connection_.Number("SELECT coalesce(max(id), 0) + 1 FROM observations"));
-  if (id == 1) {  // programs of version 13 take its outcome for damage
-    LF_TRY_VOID(connection_.Run("UPDATE writer SET oldest_program = max(oldest_program, 14)"));
-  }
+  if (id == 1) LF_TRY_VOID(RaiseOldestProgram(14));  // older ones take its outcome for damage
+  if (HasBlob(evaluation.observed())) LF_TRY_VOID(RaiseOldestProgram(21));
   LF_TRY(Query query, connection_.Start("INSERT INTO observations VALUES (?,?,?,?,?,?,?,?,?,?)"));
   LF_TRY_VOID(query.Add(id)
                   .Add(EnumName(TaskOf(job).kind))
@@ -110,11 +116,26 @@ Result<StoredResult> ObservationTable::Find(ResultId id) {
   return ReadRow(row, id);
 }
 
+Status ObservationTable::Suspect(ResultId id, WallTime flagged_at, const std::string& reason) {
+  LF_TRY_VOID(RaiseOldestProgram(21));
+  LF_TRY(Query query,
+         connection_.Start("INSERT OR IGNORE INTO suspect_observations VALUES (?,?,?,?)"));
+  return query.Add(-id).Add(flagged_at.time_since_epoch().count()).Add(reason).AddChecksum().Run();
+}
+
+Status ObservationTable::RaiseOldestProgram(int version) {
+  LF_TRY(Query query,
+         connection_.Start("UPDATE writer SET oldest_program = max(oldest_program, ?)"));
+  return query.Add(version).Run();
+}
+
 Result<StoredAnswer> ObservationTable::FindLatest(const ResultKey& key) {
   std::optional<ResultId> id;
   {
     LF_TRY(Query row, connection_.Start(R"sql(
-      SELECT id, conditions FROM observations WHERE subject = ? ORDER BY id DESC LIMIT ?)sql"));
+      SELECT id, conditions FROM observations
+    WHERE subject = ? AND id NOT IN (SELECT observation FROM suspect_observations)
+    ORDER BY id DESC LIMIT ?)sql"));
     row.Add(BytesOf(key.subject)).Add(kMaxCandidates);
     while (!id) {
       LF_TRY(const bool found, row.Next());

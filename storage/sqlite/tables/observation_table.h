@@ -3,6 +3,7 @@
 // timed has one; its outcome refers to it by a ResultId below 0, minus the row's id.
 
 #include <optional>
+#include <string>
 
 #include "common/base/result.h"
 #include "common/job/outcome.h"
@@ -27,11 +28,16 @@ class ObservationTable {
   Result<std::optional<ResultId>> FindSame(const Evaluation& evaluation);
   // kCorrupt: the row is damaged or missing.
   Result<StoredResult> Find(ResultId id);
-  // The newest that has the subject, the conditions and the age of the key; null: none.
+  // It answers nothing any more.
+  Status Suspect(ResultId id, WallTime flagged_at, const std::string& reason);
+  // The newest that has the subject, the conditions and the age of the key, and is not suspect;
+  // null: none.
   Result<StoredAnswer> FindLatest(const ResultKey& key);
 
  private:
   Result<StoredResult> ReadRow(Query& row, ResultId id);
+  // Programs of older versions may write the database no more.
+  Status RaiseOldestProgram(int version);
 
   Connection& connection_;
   ConditionsTable& conditions_;

@@ -172,7 +172,10 @@ Result<std::optional<std::uint64_t>> OutcomeTable::Doubt(const ResultDoubted& do
     result = row.OptionalInt64();
   }
   if (!result) return sequence;
-  if (IsObservation(*result)) return std::nullopt;  // no clock was read: there is nothing to doubt
+  if (IsObservation(*result)) {
+    LF_TRY_VOID(observations_.Suspect(*result, doubted.flagged_at, doubted.reason));
+    return std::nullopt;
+  }
   LF_TRY_VOID(results_.SuspectFigure(*result, doubted.flagged_at, doubted.reason));
   return std::nullopt;
 }

@@ -99,19 +99,19 @@ class UploadTest(unittest.TestCase):
         said, error = client.communicate(timeout=fleet.COMMAND_LIMIT_S)
         self.assertEqual((client.returncode, said.strip()), (0, uri), error)
         # What was held was not sent again.
-        self.assertLessEqual(self.metric("loopfleet_program_received_bytes_total"), LARGE - held + MIB)
+        self.assertLessEqual(self.metric("loopfleet_blob_received_bytes_total"), LARGE - held + MIB)
         self.assertEqual((self.programs / uri.rsplit("/", 1)[1]).read_bytes(), path.read_bytes())
         # A client that is killed, and another one that goes on.
         path, uri = self.file("other.bc", enlarged(self.bitcode, 2))
-        before = self.metric("loopfleet_program_received_bytes_total")
+        before = self.metric("loopfleet_blob_received_bytes_total")
         client = self.begin(proxy, path, uri)
         client.kill()
         client.communicate()
         proxy.cut()
         self.assertEqual(self.add(path), uri)
-        sent = self.metric("loopfleet_program_received_bytes_total") - before
+        sent = self.metric("loopfleet_blob_received_bytes_total") - before
         self.assertTrue(LARGE <= sent <= LARGE + MIB, sent)
-        self.assertEqual(self.metric("loopfleet_programs"), 2)
+        self.assertEqual(self.metric("loopfleet_blobs"), 2)
         # The worker fetches it; a new worker of a new coordinator, too.
         self.assertEqual(self.instructions(uri), 2)
         self.fleet.coordinator.kill()
@@ -121,7 +121,7 @@ class UploadTest(unittest.TestCase):
         self.fleet.start_worker()
         self.fleet.await_workers(1)
         self.assertEqual(self.instructions(uri, "--fresh"), 2)
-        self.assertGreaterEqual(self.metric("loopfleet_program_sent_bytes_total"), LARGE)
+        self.assertGreaterEqual(self.metric("loopfleet_blob_sent_bytes_total"), LARGE)
 
     def test_a_coordinator_that_is_gone_while_a_worker_fetches_is_waited_for(self):
         self.start()
@@ -129,7 +129,7 @@ class UploadTest(unittest.TestCase):
         self.add(path)
         job = self.fleet.popen("eval", uri, "--passes", "mem2reg", "--observe", "IrInstructionCount", "--json", stdout=-1,
                                stderr=-1)
-        fleet.wait_until(lambda: self.metric("loopfleet_program_sent_bytes_total") > 0, "a piece")
+        fleet.wait_until(lambda: self.metric("loopfleet_blob_sent_bytes_total") > 0, "a piece")
         self.fleet.coordinator.kill()
         self.fleet.start_coordinator()
         said, error = job.communicate(timeout=fleet.COMMAND_LIMIT_S)
@@ -144,7 +144,7 @@ class UploadTest(unittest.TestCase):
         (self.programs / f"{uri.rsplit('/', 1)[1]}.part").write_bytes(b"BC not of this program")
         self.fleet.start_coordinator()
         self.assertEqual(self.add(path), uri)
-        self.assertGreater(self.metric("loopfleet_program_received_bytes_total"), LARGE)
+        self.assertGreater(self.metric("loopfleet_blob_received_bytes_total"), LARGE)
         self.assertEqual(self.instructions(uri), 2)
 
     def test_what_is_wrong_has_a_typed_error(self):
@@ -168,7 +168,7 @@ class UploadTest(unittest.TestCase):
         damaged[100] ^= 1
         kept.write_bytes(damaged)
         self.assertIn("the coordinator has no such program", self.failure(uri))
-        self.assertEqual(self.metric("loopfleet_programs_damaged_total"), 1)
+        self.assertEqual(self.metric("loopfleet_blobs_damaged_total"), 1)
         self.assertEqual(self.add(path), uri)
         self.assertEqual(self.instructions(uri), 2)
         # Too large, and no bitcode.
@@ -186,8 +186,8 @@ class UploadTest(unittest.TestCase):
             self.assertEqual(self.add(path), uri)
         self.assertEqual(self.instructions(files[0][1]), 2)  # used later than the second
         self.add(files[2][0])
-        self.assertEqual(self.metric("loopfleet_programs_removed_total"), 1)
-        self.assertLessEqual(self.metric("loopfleet_program_kept_bytes"), 32 * MIB)
+        self.assertEqual(self.metric("loopfleet_blobs_removed_total"), 1)
+        self.assertLessEqual(self.metric("loopfleet_blob_kept_bytes"), 32 * MIB)
         self.assertIn("loopfleet llvm add FILE", self.failure(files[1][1]))
         self.assertEqual(self.instructions(files[2][1]), 2)
 

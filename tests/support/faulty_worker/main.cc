@@ -1,6 +1,7 @@
 // loopfleet-worker with a compiler that fails on purpose for programs with a dimension of certain
 // sizes, and compiles all others correctly. Built with the tests only. The environment variable
 // FAULTY_TIER sets the tier it claims: with "general" its results mix with those of honest workers.
+// Its instruction counts after LLVM passes are one too high.
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -18,6 +19,7 @@
 #include "common/base/check.h"
 #include "worker/cpu/cpu_backend.h"
 #include "worker/daemon.h"
+#include "worker/llvm_env/pass_jobs.h"
 #include "worker/worker_options.h"
 
 namespace loopfleet::worker {
@@ -103,6 +105,42 @@ Backend FaultyBackend() {
   return backend;
 }
 
+class MiscountingRunner final : public LeaseRunner {
+ public:
+  explicit MiscountingRunner(std::unique_ptr<LeaseRunner> runner) : runner_(std::move(runner)) {}
+
+  bool Accept(wire::Lease lease) override { return runner_->Accept(std::move(lease)); }
+  void Drop(std::span<const LeaseId> leases) override { runner_->Drop(leases); }
+  std::vector<LeaseId> DropUnstarted() override { return runner_->DropUnstarted(); }
+  std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override {
+    return runner_->GiveBack(leases);
+  }
+  std::vector<wire::Report> TakeFinished() override {
+    auto reports = runner_->TakeFinished();
+    for (wire::Report& report : reports) {
+      auto* observed = std::get_if<Observed>(&report.evaluation.verdict);
+      if (observed == nullptr) continue;
+      const auto count = observed->values.find("IrInstructionCount");
+      if (count != observed->values.end()) std::get<double>(count->second) += 1;
+    }
+    return reports;
+  }
+  std::vector<wire::HeldLease> Held() const override { return runner_->Held(); }
+  std::vector<BlobQuestion> TakeBlobQuestions() override { return runner_->TakeBlobQuestions(); }
+  void AnswerBlob(const BlobAnswer& answer) override { runner_->AnswerBlob(answer); }
+
+ private:
+  std::unique_ptr<LeaseRunner> runner_;
+};
+
+JobKind MiscountingPasses() {
+  JobKind kind = PassJobKind();
+  kind.make_runner = [make = kind.make_runner](JobKind::Parts parts) {
+    return std::make_unique<MiscountingRunner>(make(std::move(parts)));
+  };
+  return kind;
+}
+
 }  // namespace
 }  // namespace loopfleet::worker
 
@@ -115,5 +153,5 @@ int main(int argc, char** argv) {
   }
   // Other load on the host must not put this worker into quarantine.
   config->canary_interval = std::chrono::hours(24);
-  return RunWorker(*config, FaultyBackend());
+  return RunWorker(*config, FaultyBackend(), {MiscountingPasses()});
 }

@@ -49,6 +49,13 @@ wire::WorkerInfo WorkerOn(std::string host, std::string key = "") {
   return worker;
 }
 
+Outcome Counted(std::string host, double instructions) {
+  Outcome outcome = Took(std::move(host), 1);
+  outcome.evaluation.verdict =
+      Observed{.values = {{"IrInstructionCount", instructions}, {"program", std::string("p")}}};
+  return outcome;
+}
+
 // ---- the sample ---------------------------------------------------------------------------------
 
 std::vector<JobId> Drawn(std::uint64_t seed, std::size_t most) {
@@ -212,6 +219,27 @@ TEST(Audit, ACutAgreesWithWhatIsNotQuickerThanItsBound) {
   EXPECT_TRUE(Agree(cut, Said(Took("b", 5000))));
   EXPECT_TRUE(Agree(Said(Took("b", 950)), cut));
   EXPECT_FALSE(Agree(cut, Said(Took("b", 800))));
+}
+
+TEST(Audit, ObservedValuesOfPassesAgreeIfTheyAreEqual) {
+  const JobSpec passes{.source = looptree::BenchmarkUri{"benchmark://small-v0/qsort"},
+                       .passes = {"mem2reg"}};
+  const auto said = [&](std::string host, double instructions) {
+    return OpinionOf(Counted(std::move(host), instructions), passes, Keys::kNone).value();
+  };
+  const Opinion a = said("a", 24);
+  const Opinion odd = said("b", 25);
+  const Opinion c = said("c", 24);
+  EXPECT_TRUE(Agree(a, c));
+  EXPECT_FALSE(Agree(a, odd));
+  EXPECT_FALSE(Agree(a, Said(Took("b", 1000))));
+  EXPECT_FALSE(Agree(a, Said(Failed("b", FailureCode::kCompileError))));
+  const std::vector<Opinion> opinions = {a, odd, c};
+  EXPECT_EQ(FindOutlier(opinions), (Odd{1, OddKind::kOther}));
+  EXPECT_EQ(DifferencesOf(odd, opinions), "IrInstructionCount 25.0");
+  EXPECT_EQ(DifferencesOf(a, std::vector{a, c}), "");
+  const JobSpec probe{.source = looptree::BenchmarkUri{"probe://peaks-v0"}};
+  EXPECT_FALSE(OpinionOf(Counted("a", 24), probe, Keys::kNone)) << "it tells of the host";
 }
 
 TEST(Audit, OfThreeTheOneThatTwoContradictIsOdd) {

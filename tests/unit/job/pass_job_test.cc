@@ -76,6 +76,10 @@ TEST(PassJob, AnAnswerHasWhatWasAskedFor) {
                                {"Ir", std::string("define")},
                                {"commandline", std::string("opt-19")}}};
   EXPECT_FALSE(WhyNoAnswer(spec, observed));
+  observed.values["Ir"] = Blob{.sha256 = std::string(64, 'a'), .bytes = 600'000};
+  EXPECT_FALSE(WhyNoAnswer(spec, observed));
+  observed.values["Autophase"] = observed.values["Ir"];
+  EXPECT_NE(WhyNoAnswer(spec, observed)->find("'Autophase' is of another type"), std::string::npos);
   observed.values["Autophase"] = 3.0;
   EXPECT_NE(WhyNoAnswer(spec, observed)->find("'Autophase' is of another type"), std::string::npos);
   observed.values.erase("Autophase");

@@ -27,7 +27,7 @@ TEST(MetricTable, RowsAreFoundByTheirEnum) {
     EXPECT_EQ(&SpecOf(spec.metric), &spec);
   }
   EXPECT_EQ(SpecOf(Metric::kWorkerConnected).name, "loopfleet_worker_connected");
-  EXPECT_EQ(MetricTable().back().metric, Metric::kProgramsDamaged);
+  EXPECT_EQ(MetricTable().back().metric, Metric::kBlobsDamaged);
 }
 
 TEST(MetricTable, HistogramsHaveRisingBucketsAndNothingElseHasAny) {

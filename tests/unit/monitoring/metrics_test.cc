@@ -83,20 +83,20 @@ TEST(Metrics, EachDaemonShowsTheTablesMetricsFromTheStart) {
   EXPECT_EQ(FamilyNames(worker), TableNames(MetricHome::kWorker));
 }
 
-TEST(CoordinatorMetrics, CountsPrograms) {
+TEST(CoordinatorMetrics, CountsBlobs) {
   Registry registry;
   CoordinatorMetrics metrics(registry, kCoordinatorLabels);
-  metrics.ProgramReceived(5);
-  metrics.ProgramReceived(6);
-  metrics.ProgramSent(7);
-  metrics.SetPrograms({.programs = 3, .bytes = 8'192, .removed = 1, .damaged = 0});
-  metrics.SetPrograms({.programs = 2, .bytes = 4'096, .removed = 3, .damaged = 1});
-  EXPECT_EQ(ValueOf(registry, "loopfleet_program_received_bytes_total"), 11);
-  EXPECT_EQ(ValueOf(registry, "loopfleet_program_sent_bytes_total"), 7);
-  EXPECT_EQ(ValueOf(registry, "loopfleet_programs"), 2);
-  EXPECT_EQ(ValueOf(registry, "loopfleet_program_kept_bytes"), 4'096);
-  EXPECT_EQ(ValueOf(registry, "loopfleet_programs_removed_total"), 3);
-  EXPECT_EQ(ValueOf(registry, "loopfleet_programs_damaged_total"), 1);
+  metrics.BlobReceived(5);
+  metrics.BlobReceived(6);
+  metrics.BlobSent(7);
+  metrics.SetBlobs({.blobs = 3, .bytes = 8'192, .removed = 1, .damaged = 0});
+  metrics.SetBlobs({.blobs = 2, .bytes = 4'096, .removed = 3, .damaged = 1});
+  EXPECT_EQ(ValueOf(registry, "loopfleet_blob_received_bytes_total"), 11);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_blob_sent_bytes_total"), 7);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_blobs"), 2);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_blob_kept_bytes"), 4'096);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_blobs_removed_total"), 3);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_blobs_damaged_total"), 1);
 }
 
 TEST(CoordinatorMetrics, CountsJobs) {

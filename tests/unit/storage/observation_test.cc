@@ -54,6 +54,27 @@ TEST_F(ObservationTest, AnOutcomeHasItsValuesAfterARestart) {
   EXPECT_EQ(outcomes[0].benchmark, ProbeSpec().source);
 }
 
+TEST_F(ObservationTest, ABlobNeedsAProgramOfVersion21) {
+  Evaluation observing = Observing(1);
+  {
+    const auto store = OpenStore();
+    Apply(*store, {SomeBatch(1, {ProbeSpec()}), Finished(1, 1, observing)});
+  }
+  EXPECT_EQ(NumberByHand("SELECT oldest_program FROM writer"), 14);
+  std::get<Observed>(observing.verdict).values["Ir"] =
+      Blob{.sha256 = std::string(64, 'a'), .bytes = 600'000};
+  {
+    const auto store = OpenStore();
+    Apply(*store, {SomeBatch(2, {ProbeSpec()}), Finished(2, 1, observing)});
+  }
+  EXPECT_EQ(NumberByHand("SELECT oldest_program FROM writer"), 21);
+  const auto outcomes = OpenReader()->ReadOutcomes({2}, 0, 10).value();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].evaluation, observing);
+  EXPECT_EQ(NumberByHand("SELECT value ->> 'bytes' FROM v_observations WHERE name = 'Ir'"),
+            600'000);
+}
+
 TEST_F(ObservationTest, TheNewestWithItsConditionsAnswers) {
   const auto store = OpenStore();
   const auto reader = OpenReader();
@@ -73,6 +94,27 @@ TEST_F(ObservationTest, TheNewestWithItsConditionsAnswers) {
   key = KeyFor(first);
   key.compiler.llvm += "x";
   EXPECT_EQ(*reader->FindObservation(key), nullptr);
+}
+
+TEST_F(ObservationTest, OneInDoubtAnswersNothing) {
+  const auto store = OpenStore();
+  const auto reader = OpenReader();
+  const Evaluation first = Observing(1);
+  Evaluation second = first;
+  std::get<Observed>(second.verdict).values["clock_mhz"] = 1.0;
+  Apply(*store,
+        {SomeBatch(1, {ProbeSpec(), ProbeSpec()}), Finished(1, 1, first), Finished(1, 2, second)});
+  const ResultKey key = KeyFor(first);
+  EXPECT_EQ((*reader->FindObservation(key))->evaluation.observed(), second.observed());
+  Apply(*store,
+        {ResultDoubted{.job = {{1}, 1}, .flagged_at = WallTime(Nanos(5)), .reason = "why"}});
+  EXPECT_EQ((*reader->FindObservation(key))->evaluation.observed(), first.observed());
+  Apply(*store,
+        {ResultDoubted{.job = {{1}, 0}, .flagged_at = WallTime(Nanos(6)), .reason = "why"}});
+  EXPECT_EQ(*reader->FindObservation(key), nullptr);
+  EXPECT_EQ(reader->ReadOutcomes({1}, 0, 10)->size(), 2U) << "its outcome stays as it was told";
+  EXPECT_EQ(NumberByHand("SELECT oldest_program FROM writer"), 21);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_observations WHERE suspect = 'why'"), 6);
 }
 
 TEST_F(ObservationTest, AnAnswerIsStoredOnce) {

@@ -6,7 +6,6 @@ but that list, a fork is a copy of it, and a lost worker costs nothing.
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 import math
@@ -25,6 +24,7 @@ from gymnasium.vector.utils import batch_space
 
 from .. import _core, llvm_semantics
 from .._core import Outcome, full_uri
+from ..observed_blob import in_full_or_again
 from ..source_files import compile_to_bitcode
 from .datasets import Benchmark, draw, to_draw_from
 from .program_datasets import ProgramDataset, ProgramDatasets
@@ -147,19 +147,17 @@ def pass_observation_space(name: str) -> gym.spaces.Space:
         return gym.spaces.Box(0, np.inf, (len(_core.pass_number_names("InstCount")) - 1,), np.float32)
     if kind == "bytes":
         return BytesSpace()
-    return gym.spaces.Text(1 << 20, charset=string.printable)
+    return gym.spaces.Text(_core.MAX_BLOB_BYTES, charset=string.printable)
 
 
 def _decoded(name: str, value: Any) -> Any:
-    """The observation as its space says, from an outcome's value."""
+    """The observation as its space says, from an outcome's value in full."""
     kind, _ = OBSERVATIONS[name]
     if name == "Programl":
         import networkx
-        return networkx.node_link_graph(json.loads(_core.programl_json(base64.b64decode(value))), edges="links")
-    if kind == "text":
+        return networkx.node_link_graph(json.loads(_core.programl_json(value)), edges="links")
+    if kind in ("text", "bytes"):
         return value
-    if kind == "bytes":
-        return base64.b64decode(value)
     return np.asarray(value, np.float32 if kind == "float32[]" else np.int64)
 
 
@@ -476,8 +474,9 @@ class LlvmEnv(gym.Env):
         wanted = dict.fromkeys(_named("observation", name, OBSERVATIONS) for name in names if name is not None)
         return list(wanted) or [_COUNT]
 
-    def _job(self, passes: Sequence[str], wanted: Sequence[str], benchmark: str | None = None) -> dict[str, Any]:
-        return {"benchmark": benchmark or self.benchmark, "passes": list(passes), "observe": list(wanted)}
+    def _job(self, passes: Sequence[str], wanted: Sequence[str], benchmark: str | None = None, *,
+             fresh: bool = False) -> dict[str, Any]:
+        return {"benchmark": benchmark or self.benchmark, "passes": list(passes), "observe": list(wanted), "fresh": fresh}
 
     def _evaluate(self, jobs: list[dict[str, Any]]) -> list[Outcome]:
         return self._client().evaluate_many(jobs, timeout=self.timeout).outcomes
@@ -529,14 +528,17 @@ class LlvmEnv(gym.Env):
             episode.values[name] = self._value_after(episode.passes, name)
         return episode.values[name]
 
-    def _value_after(self, passes: Sequence[str], name: str) -> Any:
-        outcome = self._evaluate([self._job(passes, [_named("observation", name, OBSERVATIONS)])])[0]
+    def _value_after(self, passes: Sequence[str], name: str, *, fresh: bool = False) -> Any:
+        outcome = self._evaluate([self._job(passes, [_named("observation", name, OBSERVATIONS)], fresh=fresh)])[0]
         if not outcome.ok:
             raise PassError(outcome)
         return outcome.observed[name]
 
     def _read_observation(self, name: str) -> Any:
-        return _decoded(name, self._value(name))
+        client, passes = self._client(), self._in_episode().passes
+        return _decoded(name, in_full_or_again(
+            name, self._value(name), lambda sha256: client.get_blob(sha256, timeout=self.timeout),
+            lambda: self._value_after(passes, name, fresh=True)))
 
     def _reward(self, rule: PassReward, before: float) -> float:
         start = self._at_start(rule.metric)

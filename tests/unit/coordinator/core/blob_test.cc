@@ -1,4 +1,4 @@
-// Programs that clients send and workers fetch: who may, and to whom jobs over them go.
+// Blobs that clients and workers send and fetch: who may, and to whom jobs over them go.
 
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ TEST(Core, APieceOfAProgramIsKeptForAClientAndForNoStranger) {
   EXPECT_TRUE(h.kept_blobs.empty());
   number = h.Ask("c", piece);
   ASSERT_EQ(h.kept_blobs.size(), 1U);
-  EXPECT_EQ(h.kept_blobs[0].peer, "c");
-  EXPECT_EQ(h.kept_blobs[0].number, number);
+  EXPECT_EQ(h.kept_blobs[0].from.peer, "c");
+  EXPECT_EQ(h.kept_blobs[0].from.number, number);
   EXPECT_EQ(h.kept_blobs[0].client, Named(1));
   EXPECT_EQ(h.kept_blobs[0].piece, piece);
 }
@@ -32,7 +32,34 @@ TEST(Core, AProgramIsSentToAWorkerThatSaidHello) {
   EXPECT_TRUE(h.TakeCommand<wire::HelloWanted>("stranger"));
   h.Say("w", wanted);
   ASSERT_EQ(h.sent_blobs.size(), 1U);
-  EXPECT_EQ(h.sent_blobs[0].peer, "w");
+  EXPECT_EQ(h.sent_blobs[0].to.peer, "w");
+  EXPECT_FALSE(h.sent_blobs[0].to.number);
+  EXPECT_EQ(h.sent_blobs[0].wanted, wanted);
+}
+
+TEST(Core, AnObservedValueIsKeptForAWorkerThatSaidHello) {
+  OneLease h;
+  const wire::BlobPiece piece{.sha256 = kName, .total = 3, .offset = 0, .bytes = "BCx"};
+  h.Say("stranger", piece);
+  EXPECT_TRUE(h.kept_blobs.empty());
+  h.Say("w", piece);
+  ASSERT_EQ(h.kept_blobs.size(), 1U);
+  EXPECT_EQ(h.kept_blobs[0].from.peer, "w");
+  EXPECT_FALSE(h.kept_blobs[0].from.number);
+  EXPECT_TRUE(h.kept_blobs[0].client.is_nil());
+  EXPECT_EQ(h.kept_blobs[0].piece, piece);
+}
+
+TEST(Core, ABlobIsSentToAClientAndToNoStranger) {
+  OneLease h;
+  const wire::BlobWanted wanted{.sha256 = kName, .offset = 7};
+  auto number = h.Ask("stranger", wanted);
+  EXPECT_EQ(h.TakeReply<wire::Refused>("stranger", number)->failure.code,
+            FailureCode::kUnauthenticated);
+  number = h.Ask("c", wanted);
+  ASSERT_EQ(h.sent_blobs.size(), 1U);
+  EXPECT_EQ(h.sent_blobs[0].to.peer, "c");
+  EXPECT_EQ(h.sent_blobs[0].to.number, number);
   EXPECT_EQ(h.sent_blobs[0].wanted, wanted);
 }
 

@@ -32,7 +32,8 @@ TEST(Permission, WhatEachRequestNeeds) {
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::UnknownMember{})), Need::kClient);
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::FindBest{})), Need::kClient);
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::BlobPiece{})), Need::kClient);
-  static_assert(std::variant_size_v<wire::ClientMessage> == 16, "one line for each request");
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::BlobWanted{})), Need::kClient);
+  static_assert(std::variant_size_v<wire::ClientMessage> == 17, "one line for each request");
   struct RequestThatNobodyThoughtOf {};
   EXPECT_EQ(kNeedOf<RequestThatNobodyThoughtOf>, Need::kAdmin);
 }

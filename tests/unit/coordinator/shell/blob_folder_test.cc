@@ -56,7 +56,7 @@ TEST_F(BlobFolderTest, AProgramInPiecesIsReadBackInPieces) {
   EXPECT_EQ(folder.Put(Piece(program, 2000, 10), kAlice), 1000U) << "a gap";
   EXPECT_EQ(folder.Put(Piece(program, 1000, program.size()), kAlice), program.size());
   EXPECT_EQ(folder.Put(Piece(program, 0, 0), kAlice), program.size());
-  EXPECT_EQ(folder.programs(), 1U);
+  EXPECT_EQ(folder.blobs(), 1U);
   EXPECT_EQ(folder.Get({.sha256 = name}).value().bytes.size(), wire::kMaxBlobPieceBytes);
   EXPECT_EQ(Read(folder, name), program);
 }
@@ -70,7 +70,7 @@ TEST_F(BlobFolderTest, BothPartsAndProgramsOutliveTheProcess) {
     ASSERT_EQ(folder.Put(Piece(part, 0, 60), kAlice), 60U);
   }
   BlobFolder folder = Open();
-  EXPECT_EQ(folder.programs(), 1U);
+  EXPECT_EQ(folder.blobs(), 1U);
   EXPECT_EQ(folder.Put(Piece(part, 0, 0), kAlice), 60U);
   EXPECT_EQ(folder.Put(Piece(part, 60, 40), kAlice), 100U);
   EXPECT_EQ(Read(folder, Sha256Of(whole)), whole);
@@ -186,7 +186,7 @@ TEST_F(BlobFolderTest, AClientThatFillsItsAllowanceIsRefusedAndOthersAreNot) {
   EXPECT_FALSE(folder.Put(Piece(c, 100, 100), kAlice)) << "nor may it go on with another's part";
   EXPECT_EQ(folder.Put(Piece(c, 100, 8092), kBob), 8192U);
   EXPECT_EQ(folder.removed(), 0U);
-  EXPECT_EQ(folder.programs(), 3U);
+  EXPECT_EQ(folder.blobs(), 3U);
 }
 
 TEST_F(BlobFolderTest, ItsOwnLongestUnusedProgramMakesRoomForAClientAndNoOthers) {
@@ -220,6 +220,45 @@ TEST_F(BlobFolderTest, APartCountsForWhoeverSentItsLastPiece) {
   EXPECT_EQ(folder.Put(Piece(other, 0, 8192), kAlice), 8192U);
   EXPECT_EQ(folder.Put(Piece(ProgramOf(8192, 'q'), 0, 8192), kBob).error().code,
             FailureCode::kQuotaExceeded);
+}
+
+TEST_F(BlobFolderTest, ObservedValuesMakeRoomForEachOtherAndLeaveProgramsAlone) {
+  constexpr Uuid kObserved{};
+  const BlobFolder::Bounds bounds{.bytes = 4 * 8192, .bytes_per_client = 4 * 8192};
+  const std::string a = ProgramOf(8192, 'a'), b = ProgramOf(8192, 'b'), c = ProgramOf(8192, 'c');
+  const std::string first = ProgramOf(8192, 'd'), other = ProgramOf(8192, 'e');
+  {
+    BlobFolder folder = Open(bounds);
+    ASSERT_TRUE(folder.Put(Piece(first, 0, 8192), kAlice));  // the longest unused of all
+    ASSERT_TRUE(folder.Put(Piece(a, 0, 8192), kObserved));
+    ASSERT_TRUE(folder.Put(Piece(b, 0, 8192), kObserved));
+    EXPECT_EQ(folder.Put(Piece(c, 0, 8192), kObserved), 8192U) << "beyond their half of the room";
+    EXPECT_EQ(folder.Get({.sha256 = Sha256Of(a)}).value().total, 0U);
+    ASSERT_TRUE(folder.Put(Piece(other, 0, 8192), kAlice));
+  }
+  BlobFolder folder = Open(bounds);  // what is observed stays so
+  EXPECT_EQ(folder.Put(Piece(a, 0, 8192), kObserved), 8192U);
+  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(b)}).value().total, 0U);
+  for (const std::string& each : {a, c, first, other}) {
+    EXPECT_TRUE(Read(folder, Sha256Of(each)) == each);
+  }
+}
+
+TEST_F(BlobFolderTest, AnObservedValueThatAClientSendsIsItsProgram) {
+  constexpr Uuid kObserved{};
+  const BlobFolder::Bounds bounds{.bytes = 4 * 8192, .bytes_per_client = 8192};
+  const std::string a = ProgramOf(8192, 'a'), b = ProgramOf(8192, 'b'), c = ProgramOf(8192, 'c');
+  BlobFolder folder = Open(bounds);
+  ASSERT_TRUE(folder.Put(Piece(a, 0, 8192), kObserved));
+  EXPECT_EQ(folder.Put(Piece(a, 0, 0), kAlice), 8192U);
+  EXPECT_EQ(folder.Put(Piece(b, 0, 1), kAlice).error().code, FailureCode::kQuotaExceeded)
+      << "it counts for its allowance";
+  for (const std::string& each : {b, c, ProgramOf(8192, 'd')}) {
+    ASSERT_TRUE(folder.Put(Piece(each, 0, 8192), kObserved));
+  }
+  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(a)}).value().total, 8192U);
+  EXPECT_EQ(folder.Put(Piece(a, 0, 0), kObserved), 8192U)
+      << "observed again, it stays the client's";
 }
 
 TEST_F(BlobFolderTest, ADiskThatIsAlmostFullTakesNoPrograms) {

@@ -16,8 +16,7 @@ const std::string kProgram = "BC-a-program";
 
 BlobThread::Request Piece(std::uint64_t number) {
   return KeepBlob{
-      .peer = "c",
-      .number = number,
+      .from = {.peer = "c", .number = number},
       .piece = {
           .sha256 = Sha256Of(kProgram), .total = kProgram.size(), .offset = 0, .bytes = kProgram}};
 }
@@ -49,7 +48,7 @@ TEST_F(BlobThreadTest, APieceIsAnsweredAndThenSentToAWorker) {
   EXPECT_EQ(reply.peer, "c");
   EXPECT_EQ(reply.number, 7U);
   EXPECT_EQ(std::get<wire::BlobHeld>(reply.message).bytes, kProgram.size());
-  request = SendBlob{.peer = "w", .wanted = {.sha256 = Sha256Of(kProgram), .offset = 3}};
+  request = SendBlob{.to = {.peer = "w"}, .wanted = {.sha256 = Sha256Of(kProgram), .offset = 3}};
   ASSERT_TRUE(thread.Add(request));
   const Effects sent = Take(1);
   const auto& command = std::get<SendToWorker>(sent[0]);
@@ -59,6 +58,33 @@ TEST_F(BlobThreadTest, APieceIsAnsweredAndThenSentToAWorker) {
                              .total = kProgram.size(),
                              .offset = 3,
                              .bytes = kProgram.substr(3)}));
+}
+
+TEST_F(BlobThreadTest, AWorkersPieceIsAnsweredAndThenSentToAClient) {
+  auto request = Piece(7);
+  std::get<KeepBlob>(request).from = {.peer = "w"};
+  ASSERT_TRUE(thread.Add(request));
+  const Effects kept = Take(1);
+  const auto& command = std::get<SendToWorker>(kept[0]);
+  EXPECT_EQ(command.peer, "w");
+  EXPECT_EQ(std::get<wire::WorkerBlobHeld>(command.command),
+            (wire::WorkerBlobHeld{.sha256 = Sha256Of(kProgram), .bytes = kProgram.size()}));
+  request = SendBlob{.to = {.peer = "c", .number = 8}, .wanted = {.sha256 = Sha256Of(kProgram)}};
+  ASSERT_TRUE(thread.Add(request));
+  const Effects sent = Take(1);
+  const auto& reply = std::get<ReplyToClient>(sent[0]);
+  EXPECT_EQ(reply.number, 8U);
+  EXPECT_EQ(std::get<wire::BlobPiece>(reply.message).bytes, kProgram);
+}
+
+TEST_F(BlobThreadTest, AWorkersWrongBytesAreAFailureInItsAnswer) {
+  auto request = Piece(1);
+  std::get<KeepBlob>(request).from = {.peer = "w"};
+  std::get<KeepBlob>(request).piece.bytes[0] = 'X';
+  ASSERT_TRUE(thread.Add(request));
+  const Effects answers = Take(1);
+  const auto& held = std::get<wire::WorkerBlobHeld>(std::get<SendToWorker>(answers[0]).command);
+  EXPECT_EQ(held.failure->code, FailureCode::kInvalidBenchmark);
 }
 
 TEST_F(BlobThreadTest, WrongBytesAreRefused) {
@@ -82,7 +108,7 @@ TEST_F(BlobThreadTest, PiecesAndAnswersAreBoundedAndNoneIsLost) {
   auto request = Piece(added);
   EXPECT_FALSE(thread.Add(request));
   EXPECT_EQ(std::get<KeepBlob>(request).piece.bytes, kProgram) << "it stays with the caller";
-  request = SendBlob{.peer = "w", .wanted = {.sha256 = Sha256Of(kProgram)}};
+  request = SendBlob{.to = {.peer = "w"}, .wanted = {.sha256 = Sha256Of(kProgram)}};
   EXPECT_TRUE(thread.Add(request)) << "questions are short";
   const Effects answers = Take(kMost + 1);
   for (std::uint64_t i = 0; i < kMost; ++i) {

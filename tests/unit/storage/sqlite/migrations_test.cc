@@ -18,7 +18,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 20;
+constexpr int kVersion = 21;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

@@ -174,16 +174,19 @@ TEST(Bounds, OfBlobs) {
   for (const std::string& bad : {std::string(63, 'a'), std::string(64, 'A'), std::string(64, '/'),
                                  "../" + std::string(61, 'a'), std::string()}) {
     expect({.sha256 = bad, .total = 1}, "hexadecimal");
-    ExpectMalformed(BlobWanted{.sha256 = bad}, "hexadecimal");
+    ExpectMalformed(ClientMessage(BlobWanted{.sha256 = bad}), "hexadecimal");
+    ExpectMalformed(WorkerMessage(BlobWanted{.sha256 = bad}), "hexadecimal");
   }
   expect({.sha256 = std::string(65, 'a'), .total = 1}, "SHA-256");
   expect({.sha256 = name}, "without bytes");
   expect({.sha256 = name, .total = kMaxBlobBytes + 1}, "at most");
-  expect({.sha256 = name, .total = 4, .offset = 2, .bytes = "abc"}, "beyond the program's 4 bytes");
+  expect({.sha256 = name, .total = 4, .offset = 2, .bytes = "abc"}, "beyond the blob's 4 bytes");
   expect(
       {.sha256 = name, .total = kMaxBlobBytes, .bytes = std::string(kMaxBlobPieceBytes + 1, 'x')},
       "a piece has");
-  ExpectMalformed(BlobWanted{.sha256 = name, .offset = kMaxBlobBytes + 1}, "at most");
+  ExpectMalformed(WorkerMessage(BlobWanted{.sha256 = name, .offset = kMaxBlobBytes + 1}),
+                  "at most");
+  ExpectMalformed(WorkerMessage(BlobPiece{.sha256 = name}), "without bytes");
   const BlobPiece largest{
       .sha256 = name, .total = kMaxBlobBytes, .bytes = std::string(kMaxBlobPieceBytes, 'x')};
   EXPECT_TRUE(DecodeClientRequest(Encode(ClientRequest{.number = 1, .message = largest})));

@@ -402,6 +402,27 @@ Named<WorkerMessage> FixedWorkerMessagesOf13() {
 }
 Named<WorkerCommand> FixedWorkerCommandsOf13() { return {{"command_blob_piece", FixedPiece()}}; }
 
+Named<ClientRequest> FixedRequestsOf14() {
+  return {{"request_get_blob",
+           {.number = 3, .message = BlobWanted{.sha256 = std::string(64, 'a'), .offset = 4}}}};
+}
+Named<CoordinatorReply> FixedRepliesOf14() {
+  return {{"reply_blob_piece", {.number = 3, .message = FixedPiece()}}};
+}
+Named<WorkerMessage> FixedWorkerMessagesOf14() {
+  Evaluation evaluation = ObservedEvaluation();
+  evaluation.verdict =
+      Observed{.values = {{"Ir", Blob{.sha256 = std::string(64, 'b'), .bytes = 600'000}}}};
+  return {{"worker_put_blob", FixedPiece()},
+          {"worker_reports_blob", Reports{.reports = {{.lease = LeaseId{78},
+                                                       .job = {.batch = kBatch, .index = 3},
+                                                       .evaluation = std::move(evaluation)}}}}};
+}
+Named<WorkerCommand> FixedWorkerCommandsOf14() {
+  return {{"command_blob_held",
+           WorkerBlobHeld{.sha256 = std::string(64, 'a'), .bytes = 4, .failure = FixedFailure()}}};
+}
+
 Named<WorkerMessage> FixedLaterReports() {
   const JobId job{.batch = kBatch, .index = 3};
   return {

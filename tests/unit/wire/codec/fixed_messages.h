@@ -19,6 +19,10 @@ Named<ClientRequest> FixedRequestsOf13();  // kinds that 1.3 added
 Named<CoordinatorReply> FixedRepliesOf13();
 Named<WorkerMessage> FixedWorkerMessagesOf13();
 Named<WorkerCommand> FixedWorkerCommandsOf13();
+Named<ClientRequest> FixedRequestsOf14();  // kinds that 1.4 added
+Named<CoordinatorReply> FixedRepliesOf14();
+Named<WorkerMessage> FixedWorkerMessagesOf14();
+Named<WorkerCommand> FixedWorkerCommandsOf14();
 Named<CoordinatorReply> FixedReplies();
 Named<WorkerMessage> FixedWorkerMessages();
 Named<WorkerMessage> FixedLaterReports();  // with what was added since

@@ -79,7 +79,8 @@ struct ClientRequest {
     flagResults @14 :Client.FlagResults;
     findBest @15 :Client.FindBest;
     putBlob @16 :Client.BlobPiece;
-    pauseBatch @17 :UInt64;  # new
+    getBlob @17 :Client.BlobWanted;
+    pauseBatch @18 :UInt64;  # new
   }
 }
 
@@ -100,7 +101,8 @@ struct CoordinatorReply {
     fleet @12 :Client.FleetInfo;
     jobs @13 :List(Client.JobInfo);
     blobHeld @14 :UInt64;
-    explanation @15 :Text;   # new
+    blobPiece @15 :Client.BlobPiece;
+    explanation @16 :Text;   # new
   }
 }
 
@@ -113,8 +115,9 @@ struct WorkerMessage {
     goodbye @4 :List(UInt64);
     returned @5 :List(UInt64);
     codeLookup @6 :Worker.CodeLookup;
-    blobWanted @7 :Worker.BlobWanted;
-    progress @8 :UInt64;     # new
+    blobWanted @7 :Client.BlobWanted;
+    putBlob @8 :Client.BlobPiece;
+    progress @9 :UInt64;     # new
   }
 }
 
@@ -131,6 +134,7 @@ struct WorkerCommand {
     giveBack @8 :List(UInt64);
     codeLookupAnswer @9 :Worker.CodeLookupAnswer;
     blobPiece @10 :Client.BlobPiece;
-    remeasure @11 :Void;     # new
+    blobHeld @11 :Worker.WorkerBlobHeld;
+    remeasure @12 :Void;     # new
   }
 }

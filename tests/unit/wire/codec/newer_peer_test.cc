@@ -25,7 +25,7 @@ TEST(NewerPeer, UnknownRequest) {
   const auto decoded = DecodeClientRequest(FrameOf(builder));
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(decoded->number, 12u);
-  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 16u);
+  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 17u);
 }
 
 TEST(NewerPeer, UnknownReply) {
@@ -36,7 +36,7 @@ TEST(NewerPeer, UnknownReply) {
   const auto decoded = DecodeCoordinatorReply(FrameOf(builder));
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(decoded->number, 13u);
-  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 14u);
+  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 15u);
 }
 
 TEST(NewerPeer, UnknownWorkerMessage) {
@@ -44,7 +44,7 @@ TEST(NewerPeer, UnknownWorkerMessage) {
   builder.initRoot<newer_schema::WorkerMessage>().setProgress(1);
   const auto decoded = DecodeWorkerMessage(FrameOf(builder));
   ASSERT_TRUE(decoded.has_value());
-  EXPECT_EQ(std::get<UnknownMember>(*decoded).member, 8u);
+  EXPECT_EQ(std::get<UnknownMember>(*decoded).member, 9u);
 }
 
 TEST(NewerPeer, UnknownWorkerCommand) {
@@ -52,7 +52,7 @@ TEST(NewerPeer, UnknownWorkerCommand) {
   builder.initRoot<newer_schema::WorkerCommand>().setRemeasure();
   const auto decoded = DecodeWorkerCommand(FrameOf(builder));
   ASSERT_TRUE(decoded.has_value());
-  EXPECT_EQ(std::get<UnknownMember>(*decoded).member, 11u);
+  EXPECT_EQ(std::get<UnknownMember>(*decoded).member, 12u);
 }
 
 // Otherwise the worker would drop the message, and be sent the same one again and again.

@@ -175,9 +175,10 @@ Observed RandomMessages::AnObserved() {
   Observed observed;
   for (std::size_t i = Below(4); i > 0; --i) {
     ObservedValue& value = observed.values[Text(12)];
-    switch (Below(3)) {
+    switch (Below(4)) {
       case 0: value = static_cast<double>(random_.Next()); break;
       case 1: value = std::vector<double>(Below(5), static_cast<double>(random_.Next())); break;
+      case 2: value = Blob{.sha256 = Piece().sha256, .bytes = Below(kMaxBlobBytes) + 1}; break;
       default: value = Text(60);
     }
   }
@@ -418,6 +419,7 @@ ClientRequest RandomMessages::Request(std::size_t kind) {
         piece.total = std::max<std::uint64_t>(piece.total, 1);
         return piece;
       }
+      case 15: return BlobWanted{.sha256 = Piece().sha256, .offset = Below(kMaxBlobBytes + 1)};
       default: LF_CHECK(false, "no request of kind {}", kind);
     }
   }();
@@ -509,6 +511,7 @@ CoordinatorReply RandomMessages::Reply(std::size_t kind) {
         return list;
       }
       case 12: return BlobHeld{.bytes = random_.Next()};
+      case 13: return Piece();
       default: LF_CHECK(false, "no reply of kind {}", kind);
     }
   }();
@@ -536,6 +539,11 @@ WorkerMessage RandomMessages::Message(std::size_t kind) {
     case 4: return Returned{.leases = LeaseIds()};
     case 5: return CodeLookup{.lease = LeaseId{random_.Next() | 1}, .code_hash = Text() + "0"};
     case 6: return BlobWanted{.sha256 = Piece().sha256, .offset = Below(kMaxBlobBytes + 1)};
+    case 7: {
+      BlobPiece piece = Piece();
+      piece.total = std::max<std::uint64_t>(piece.total, 1);
+      return piece;
+    }
     default: LF_CHECK(false, "no worker message of kind {}", kind);
   }
 }
@@ -572,6 +580,10 @@ WorkerCommand RandomMessages::Command(std::size_t kind) {
       return answer;
     }
     case 9: return Piece();
+    case 10:
+      return WorkerBlobHeld{.sha256 = Piece().sha256,
+                            .bytes = Below(kMaxBlobBytes + 1),
+                            .failure = Flip() ? std::optional(AFailure()) : std::nullopt};
     default: LF_CHECK(false, "no worker command of kind {}", kind);
   }
 }

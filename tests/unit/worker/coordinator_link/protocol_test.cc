@@ -27,16 +27,16 @@ class ListedRunner final : public LeaseRunner {
   std::vector<wire::HeldLease> Held() const override { return held; }
   std::vector<wire::CodeLookup> TakeCodeLookups() override { return std::exchange(lookups, {}); }
   void Answer(wire::CodeLookupAnswer answer) override { answers.push_back(std::move(answer)); }
-  std::vector<wire::BlobWanted> TakeBlobsWanted() override {
-    return std::exchange(blobs_wanted, {});
+  std::vector<BlobQuestion> TakeBlobQuestions() override {
+    return std::exchange(blob_questions, {});
   }
-  void AnswerBlob(const wire::BlobPiece& piece) override { pieces.push_back(piece); }
+  void AnswerBlob(const BlobAnswer& answer) override { blob_answers.push_back(answer); }
   std::vector<wire::Report> finished;
   std::vector<wire::HeldLease> held;
   std::vector<wire::CodeLookup> lookups;
   std::vector<wire::CodeLookupAnswer> answers;
-  std::vector<wire::BlobWanted> blobs_wanted;
-  std::vector<wire::BlobPiece> pieces;
+  std::vector<BlobQuestion> blob_questions;
+  std::vector<BlobAnswer> blob_answers;
 };
 
 class RecordedLine final : public Protocol::Line {
@@ -65,6 +65,11 @@ class ProtocolTest : public testing::Test {
 
   void Hear(wire::WorkerCommand command) { EXPECT_TRUE(protocol.Hear(command, now)); }
   void Step() { EXPECT_TRUE(protocol.Step(now)); }
+  void Welcome(std::vector<std::string> capabilities) {
+    Hear(wire::WorkerWelcome{.heartbeat_ms = 1000, .capabilities = std::move(capabilities)});
+    Step();
+    line.sent.clear();
+  }
   void Finish(std::uint64_t lease) {
     runner.finished.push_back(
         {.lease = {lease},
@@ -142,25 +147,42 @@ TEST_F(ProtocolTest, ACoordinatorWithoutCodeLookupsIsNotAskedAndNothingWaits) {
   EXPECT_FALSE(runner.answers[0].found);
 }
 
-TEST_F(ProtocolTest, AQuestionForAProgramIsSentAndItsPieceHandedOn) {
+TEST_F(ProtocolTest, AQuestionForABlobIsSentAndItsPieceHandedOn) {
   const std::string name(64, 'a');
-  runner.blobs_wanted = {{.sha256 = name, .offset = 5}};
+  runner.blob_questions = {wire::BlobWanted{.sha256 = name, .offset = 5}};
   Step();
   EXPECT_TRUE(line.sent.empty()) << "this coordinator keeps no programs";
-  ASSERT_EQ(runner.pieces.size(), 1U);
-  EXPECT_EQ(runner.pieces[0], (wire::BlobPiece{.sha256 = name}));
-  Hear(wire::WorkerWelcome{.heartbeat_ms = 1000,
-                           .capabilities = {std::string(wire::kBlobCapability)}});
-  Step();
-  line.sent.clear();
-  runner.blobs_wanted = {{.sha256 = name, .offset = 5}};
+  ASSERT_EQ(runner.blob_answers.size(), 1U);
+  EXPECT_EQ(runner.blob_answers[0], BlobAnswer(wire::BlobPiece{.sha256 = name}));
+  Welcome({std::string(wire::kBlobCapability)});
+  runner.blob_questions = {wire::BlobWanted{.sha256 = name, .offset = 5}};
   Step();
   ASSERT_EQ(line.sent.size(), 1U);
   EXPECT_EQ(std::get<wire::BlobWanted>(line.sent[0]).offset, 5U);
   const wire::BlobPiece piece{.sha256 = name, .total = 6, .offset = 5, .bytes = "x"};
   Hear(piece);
-  ASSERT_EQ(runner.pieces.size(), 2U);
-  EXPECT_EQ(runner.pieces[1], piece);
+  ASSERT_EQ(runner.blob_answers.size(), 2U);
+  EXPECT_EQ(runner.blob_answers[1], BlobAnswer(piece));
+}
+
+TEST_F(ProtocolTest, APieceForTheCoordinatorIsSentAndItsAnswerHandedOn) {
+  const wire::BlobPiece piece{.sha256 = std::string(64, 'a'), .total = 1, .bytes = "x"};
+  Welcome({std::string(wire::kBlobCapability)});
+  runner.blob_questions = {piece};
+  Step();
+  EXPECT_TRUE(line.sent.empty()) << "this coordinator only sends blobs";
+  ASSERT_EQ(runner.blob_answers.size(), 1U);
+  EXPECT_EQ(std::get<wire::WorkerBlobHeld>(runner.blob_answers[0]).failure->code,
+            FailureCode::kUnsupported);
+  Welcome({std::string(wire::kPutBlobCapability)});
+  runner.blob_questions = {piece};
+  Step();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::BlobPiece>(line.sent[0]), piece);
+  const wire::WorkerBlobHeld held{.sha256 = piece.sha256, .bytes = 1};
+  Hear(held);
+  ASSERT_EQ(runner.blob_answers.size(), 2U);
+  EXPECT_EQ(runner.blob_answers[1], BlobAnswer(held));
 }
 
 // A moment without authorized keys must not end a fleet.

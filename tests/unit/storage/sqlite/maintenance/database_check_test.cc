@@ -76,14 +76,18 @@ class DatabaseCheckTest : public ScratchDatabase {
                                                                  .since = any.finished_at,
                                                                  .flagged_at = any.finished_at,
                                                                  .reason = "it drifted"}}));
-    std::vector<Write> drained;
+    std::vector<Write> later;
     for (std::uint64_t id = 1; id <= kBatches; ++id) {
-      drained.push_back(WorkersDrained{.target = fmt::format("host {}", id),
-                                       .reason = "it is moved to another room",
-                                       .by = "an operator",
-                                       .since = any.finished_at});
+      later.push_back(WorkersDrained{.target = fmt::format("host {}", id),
+                                     .reason = "it is moved to another room",
+                                     .by = "an operator",
+                                     .since = any.finished_at});
     }
-    ASSERT_TRUE(store->Apply(drained));
+    for (std::uint64_t id = 1; id <= 4; ++id) {
+      later.push_back(ResultDoubted{
+          .job = {{id}, 3}, .flagged_at = any.finished_at, .reason = "another has other values"});
+    }
+    ASSERT_TRUE(store->Apply(later));
     const auto by_hand = OpenByHand();
     ASSERT_TRUE(SuspicionTable(*by_hand).Save({.what = {.worker = "another"}}));
     for (std::int64_t result = 2; result <= 5; ++result) {
@@ -151,7 +155,7 @@ class DatabaseCheckTest : public ScratchDatabase {
       {"foreign_results", 6},   {"known_failures", 11}, {"drains", 5},
       {"device_states", 6},     {"suspicions", 10},     {"copied_results", 3},
       {"prunings", 12},         {"observations", 10},   {"merged_runs", 3},
-      {"retired_runs", 2},      {"best_schedules", 14}};
+      {"retired_runs", 2},      {"best_schedules", 14}, {"suspect_observations", 4}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
