@@ -134,10 +134,8 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
       "Folder for the bitcode that clients send (loopfleet llvm add) and for large values "
       "that workers observe. Not given: the database's name with .uploads");
   const CLI::Range sizes(std::uint64_t{2} * wire::kMaxBlobBytes, std::uint64_t{1} << 50);
-  app.add_option(
-         "--uploads-size", options.uploads_bytes,
-         "What they may take, such as 4GiB, observed values half of it; beyond, the longest "
-         "unused is removed")
+  app.add_option("--uploads-size", options.uploads_bytes,
+                 "What this bitcode may take, such as 4GiB; beyond, the longest unused is removed")
       ->transform(CLI::AsSizeValue(false))
       ->check(sizes)
       ->capture_default_str();
@@ -145,6 +143,11 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
          "--uploads-size-per-client", options.uploads_bytes_per_client,
          "What one client's bitcode may take; beyond, its longest unused is removed, unless it was "
          "in use a short time ago (QUOTA_EXCEEDED)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(sizes)
+      ->capture_default_str();
+  app.add_option("--observed-size", options.observed_bytes,
+                 "What the observed values may take; beyond, the longest unused is removed")
       ->transform(CLI::AsSizeValue(false))
       ->check(sizes)
       ->capture_default_str();

@@ -28,11 +28,12 @@ struct CoordinatorOptions {
   std::filesystem::path database = "loopfleet.db";
   std::uint32_t keep_samples_days = 0;  // how long raw samples are kept; 0: unlimited
   std::uint32_t keep_batches_days = 0;  // how long finished batches are kept; 0: unlimited
-  // Bitcode that clients send: its folder (by default the database's name and ".uploads"), and what
-  // it may take, of all clients and of one.
+  // Bitcode that clients send, and observed values that workers send: their folder (by default the
+  // database's name and ".uploads"), and what they may take, of all clients, of one, of workers.
   std::filesystem::path uploads;
   std::uint64_t uploads_bytes = std::uint64_t{1} << 30;
   std::uint64_t uploads_bytes_per_client = std::uint64_t{256} << 20;
+  std::uint64_t observed_bytes = std::uint64_t{512} << 20;
   std::string results;         // a PostgreSQL database (docs/POSTGRES.md); "": none
   std::filesystem::path keys;  // directory; empty: no keys
   Limits limits;               // its …_per_client fields, and what `memory_bytes` decides

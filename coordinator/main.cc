@@ -148,7 +148,8 @@ Status Serve(const CoordinatorOptions& options) {
   JobResolver resolver(*reader, replayed, metrics, clock);
   LF_TRY(BlobFolder uploads,
          BlobFolder::Open(options.uploads, {.bytes = options.uploads_bytes,
-                                            .bytes_per_client = options.uploads_bytes_per_client}));
+                                            .bytes_per_client = options.uploads_bytes_per_client,
+                                            .observed_bytes = options.observed_bytes}));
   BlobThread blobs(std::move(uploads), metrics, wakeup);
   std::unique_ptr<MirrorProcess> mirror;  // none unless asked for, like what follows
   std::unique_ptr<SharedLookups> lookups;

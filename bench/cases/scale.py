@@ -183,8 +183,9 @@ def measure(rows, benchmarks, stores):
         os.chmod(folder, 0o777)  # PostgreSQL's account copies to and from it
         bench_scale("--rows", rows, "--benchmarks", benchmarks, "sqlite", folder)
         (folder / "plain.db").unlink()
-        measure_page(rows, folder / "store.db", folder)
-        measure_export(rows, folder / "store.db", folder)
+        if "sqlite" in stores:
+            measure_page(rows, folder / "store.db", folder)
+            measure_export(rows, folder / "store.db", folder)
         if "postgres" in stores:
             measure_postgres(rows, folder / "store.db", folder)
     return True

@@ -50,7 +50,9 @@ std::optional<Uuid> ClientIn(std::string_view name) {
 
 Error SystemError(const fs::path& path, std::string_view what) {
   const int code = errno;
-  return {.kind = code == ENOSPC || code == EDQUOT ? ErrorKind::kFull : ErrorKind::kSystem,
+  return {.kind = code == ENOSPC || code == EDQUOT ? ErrorKind::kFull
+                  : code == ENOENT                 ? ErrorKind::kNotFound
+                                                   : ErrorKind::kSystem,
           .message = fmt::format("cannot {} '{}': {}", what, path.native(),
                                  std::generic_category().message(code))};
 }
@@ -88,7 +90,8 @@ Result<BlobFolder> BlobFolder::Open(fs::path folder, const Bounds& bounds) {
   const bool is_there = fs::exists(folder, error);
   BlobFolder blobs(std::move(folder), bounds);
   if (is_there) LF_TRY_VOID(blobs.Scan());
-  blobs.RemoveUnused(0, "");
+  blobs.RemoveObserved(0, "");
+  blobs.RemovePrograms(0, "");
   return blobs;
 }
 
@@ -160,16 +163,18 @@ std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& pie
       return std::unexpected(StorageFailure(made.error()));
     }
     const std::uint64_t after = Blocks(held + piece.bytes.size());
-    const bool is_own = part != files_.end() && part->second.client == client;
-    if (auto full =
-            MakeRoom(after - Blocks(held), after - (is_own ? Blocks(held) : 0), client, name)) {
+    const Uuid owner = part == files_.end() ? Uuid{} : part->second.client;
+    const std::uint64_t of_programs = owner.is_nil() ? 0 : Blocks(held);
+    const std::uint64_t of_client = owner == client ? Blocks(held) : 0;
+    if (auto full = CheckDisk(after - Blocks(held))) return std::unexpected(*std::move(full));
+    if (auto full = MakeRoom(after - of_programs, after - of_client, client, name)) {
       return std::unexpected(*std::move(full));
     }
     if (part == files_.end()) {
       part = files_.try_emplace(name, File{.last_use = ++uses_}).first;
       Count(part);
     }
-    if (!client.is_nil()) Assign(part, client);
+    Assign(part, client);
     if (const Status written = Append(part, piece.bytes); !written) {
       return std::unexpected(StorageFailure(written.error()));
     }
@@ -224,8 +229,10 @@ void BlobFolder::Resize(Files::iterator file, std::uint64_t size) {
 void BlobFolder::Assign(Files::iterator file, const Uuid& client) {
   if (file->second.client == client) return;
   const std::string_view hash = HashIn(file->first);
-  const UniqueFd made(
-      ::open(Mark(hash, client).c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!client.is_nil()) {
+    const UniqueFd made(
+        ::open(Mark(hash, client).c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  }
   std::error_code ignored;
   fs::remove(Mark(hash, file->second.client), ignored);
   Uncount(file);
@@ -295,7 +302,9 @@ Result<bool> BlobFolder::Verify(Files::iterator file) {
   const auto written = fs::last_write_time(path, unknown);
   if (!unknown && file->second.verified == written) return true;
   const auto whole = ReadPart(path, 0, file->second.size);
-  if (!whole && whole.error().kind != ErrorKind::kCorrupt) return std::unexpected(whole.error());
+  const bool is_gone = !whole && (whole.error().kind == ErrorKind::kCorrupt ||
+                                  whole.error().kind == ErrorKind::kNotFound);
+  if (!whole && !is_gone) return std::unexpected(whole.error());
   if (whole && Sha256Of(*whole) == file->first) {
     file->second.verified = written;
     return true;
@@ -340,13 +349,13 @@ void BlobFolder::Remove(Files::iterator file) {
 }
 
 std::optional<Failure> BlobFolder::TakeOver(Files::iterator file, const Uuid& client) {
-  auto full = MakeRoom(0, Blocks(file->second.size), client, file->first);
+  const std::uint64_t bytes = Blocks(file->second.size);
+  auto full = MakeRoom(bytes, bytes, client, file->first);
   if (!full) Assign(file, client);
   return full;
 }
 
-std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, std::uint64_t bytes_of_client,
-                                            const Uuid& client, const std::string& keep) {
+std::optional<Failure> BlobFolder::CheckDisk(std::uint64_t bytes) const {
   std::error_code unknown;
   const fs::space_info disk = fs::space(folder_, unknown);
   if (!unknown && disk.available < bytes + bounds_.free_bytes) {
@@ -355,10 +364,17 @@ std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, std::uint64_t b
         .message = fmt::format("the disk of '{}' has {} bytes free; blobs leave {} of it",
                                folder_.native(), disk.available, bounds_.free_bytes)};
   }
-  if (client.is_nil()) RemoveObserved(bytes, keep);
+  return std::nullopt;
+}
+
+std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, std::uint64_t bytes_of_client,
+                                            const Uuid& client, const std::string& keep) {
+  if (client.is_nil()) {
+    RemoveObserved(bytes_of_client, keep);
+    return std::nullopt;
+  }
   for (auto share = shares_.find(client);
-       !client.is_nil() && share != shares_.end() &&
-       share->second.bytes + bytes_of_client > bounds_.bytes_per_client;
+       share != shares_.end() && share->second.bytes + bytes_of_client > bounds_.bytes_per_client;
        share = shares_.find(client)) {
     const ByUse::iterator oldest = LongestUnused(share->second.files, keep);
     if (oldest == share->second.files.end() ||
@@ -372,15 +388,14 @@ std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, std::uint64_t b
     ++removed_;
     Remove(oldest->second);
   }
-  if (RemoveUnused(bytes, keep)) return std::nullopt;
+  if (RemovePrograms(bytes, keep)) return std::nullopt;
   return Failure{.code = FailureCode::kStorageFull,
                  .message = "the folder of blobs is too small (--uploads-size)"};
 }
 
 void BlobFolder::RemoveObserved(std::uint64_t bytes, const std::string& keep) {
   for (auto share = shares_.find(Uuid{}); share != shares_.end(); share = shares_.find(Uuid{})) {
-    const bool fits = share->second.bytes + bytes <= bounds_.bytes / 2;
-    if (fits && bytes_ + bytes <= bounds_.bytes) return;
+    if (share->second.bytes + bytes <= bounds_.observed_bytes) return;
     const ByUse::iterator oldest = LongestUnused(share->second.files, keep);
     if (oldest == share->second.files.end()) return;
     ++removed_;
@@ -388,9 +403,16 @@ void BlobFolder::RemoveObserved(std::uint64_t bytes, const std::string& keep) {
   }
 }
 
-bool BlobFolder::RemoveUnused(std::uint64_t bytes, const std::string& keep) {
-  while (bytes_ + bytes > bounds_.bytes) {
-    const ByUse::iterator oldest = LongestUnused(by_use_, keep);
+std::uint64_t BlobFolder::observed_bytes() const {
+  const auto share = shares_.find(Uuid{});
+  return share == shares_.end() ? 0 : share->second.bytes;
+}
+
+bool BlobFolder::RemovePrograms(std::uint64_t bytes, const std::string& keep) {
+  while (bytes_ - observed_bytes() + bytes > bounds_.bytes) {
+    const auto oldest = std::ranges::find_if(by_use_, [&](const auto& each) {
+      return !each.second->second.client.is_nil() && each.second->first != keep;
+    });
     if (oldest == by_use_.end()) return false;
     ++removed_;
     Remove(oldest->second);

@@ -4,9 +4,8 @@
 // HASH.part, which becomes HASH once it is whole, its hash is right and it is on disk. So a restart
 // in the middle loses nothing, and no reader sees a part. Beyond a bound the longest unused files
 // are removed. A file counts for the client that sent its last piece, which the empty file
-// HASH.of-CLIENT tells after a restart; without one it is an observed value. Those take at most
-// half of the room, and make room for each other only. Only hashes bytes: bitcode is hostile. One
-// thread.
+// HASH.of-CLIENT tells after a restart; without one it is an observed value. Programs and observed
+// values have room of their own. Only hashes bytes: bitcode is hostile. One thread.
 
 #include <chrono>
 #include <cstdint>
@@ -27,8 +26,9 @@ class BlobFolder {
  public:
   // Sizes of files are counted in blocks of 4 KiB.
   struct Bounds {
-    std::uint64_t bytes = std::uint64_t{1} << 30;               // of all; at least twice a blob
+    std::uint64_t bytes = std::uint64_t{1} << 30;               // of programs; at least two
     std::uint64_t bytes_per_client = std::uint64_t{256} << 20;  // likewise
+    std::uint64_t observed_bytes = std::uint64_t{512} << 20;    // of observed values; at least two
     std::uint64_t free_bytes = std::uint64_t{64} << 20;         // that blobs leave of the disk
     // After its last use a file stays for so long, if only its own client wants room.
     std::chrono::seconds in_use{300};
@@ -88,12 +88,15 @@ class BlobFolder {
   Result<bool> Verify(Files::iterator file);
   // A client sends what is held as an observed value.
   std::optional<Failure> TakeOver(Files::iterator file, const Uuid& client);
-  // Room for so much more in `keep`, of which `bytes_of_client` are new to the client.
+  std::optional<Failure> CheckDisk(std::uint64_t bytes) const;
+  // Room in `keep` for so much more of programs, of which `bytes_of_client` are new to the client;
+  // of a nil one: of observed values.
   std::optional<Failure> MakeRoom(std::uint64_t bytes, std::uint64_t bytes_of_client,
                                   const Uuid& client, const std::string& keep);
   void RemoveObserved(std::uint64_t bytes, const std::string& keep);
   // False: what is left is `keep`.
-  bool RemoveUnused(std::uint64_t bytes, const std::string& keep);
+  bool RemovePrograms(std::uint64_t bytes, const std::string& keep);
+  std::uint64_t observed_bytes() const;
   static ByUse::iterator LongestUnused(ByUse& files, const std::string& keep);  // not `keep`
 
   std::filesystem::path folder_;

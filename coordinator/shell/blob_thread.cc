@@ -32,12 +32,18 @@ BlobThread::~BlobThread() {
 }
 
 bool BlobThread::Add(Request& request) {
-  const bool is_piece = std::holds_alternative<KeepBlob>(request);
-  if (is_piece && pieces_ >= kMaxPieces) return false;
-  pieces_ += is_piece ? 1 : 0;
+  std::atomic<std::size_t>* const bounded = CounterOf(request);
+  if (bounded == &pieces_ && pieces_ >= kMaxPieces) return false;
+  if (bounded == &clients_wants_ && clients_wants_ >= kMaxClientsWants) return false;
+  if (bounded != nullptr) ++*bounded;
   if (queue_.TryPush(request)) return true;
-  pieces_ -= is_piece ? 1 : 0;
+  if (bounded != nullptr) --*bounded;
   return false;
+}
+
+std::atomic<std::size_t>* BlobThread::CounterOf(const Request& request) {
+  if (std::holds_alternative<KeepBlob>(request)) return &pieces_;
+  return std::get<SendBlob>(request).to.number ? &clients_wants_ : nullptr;
 }
 
 Effects BlobThread::TakeAnswers() {
@@ -56,7 +62,7 @@ void BlobThread::Run() {
                        .damaged = folder_.damaged()});
     const auto request = queue_.Pop();
     if (!request) return;
-    if (std::holds_alternative<KeepBlob>(*request)) --pieces_;
+    if (auto* const bounded = CounterOf(*request)) --*bounded;
     auto answer = std::visit([this](const auto& one) { return Do(one); }, *request);
     if (!answer) continue;
     if (!answers_.Push(*std::move(answer))) return;

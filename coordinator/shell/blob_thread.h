@@ -1,7 +1,8 @@
 #pragma once
 // BlobThread: serves a BlobFolder beside the event loop, which never waits for its disk. At most
-// kMaxPieces pieces wait for the disk, and as many answers for the event loop. Public methods are
-// for the event loop's thread.
+// kMaxPieces pieces wait for the disk, as many answers for the event loop, and kMaxClientsWants
+// questions of clients, so that those of workers do not wait for many. Public methods are for the
+// event loop's thread.
 
 #include <atomic>
 #include <cstddef>
@@ -34,8 +35,10 @@ class BlobThread {
 
  private:
   static constexpr std::size_t kMaxPieces = 16;  // of at most 512 KiB
+  static constexpr std::size_t kMaxClientsWants = 64;
   static constexpr std::size_t kMaxWaiting = 4'096;
 
+  std::atomic<std::size_t>* CounterOf(const Request& request);  // null: it is not bounded so
   void Run();
   std::optional<Effect> Do(const KeepBlob& keep);
   std::optional<Effect> Do(const SendBlob& send);
@@ -45,7 +48,8 @@ class BlobThread {
   monitoring::CoordinatorMetrics& metrics_;
   wire::Wakeup& done_;
   BoundedQueue<Request> queue_{kMaxWaiting};
-  std::atomic<std::size_t> pieces_{0};  // in queue_
+  std::atomic<std::size_t> pieces_{0};         // in queue_
+  std::atomic<std::size_t> clients_wants_{0};  // likewise
   BoundedQueue<Effect> answers_{kMaxPieces};
   std::thread thread_;  // last: starts when everything else is there
 };

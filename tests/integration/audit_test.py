@@ -121,7 +121,7 @@ class Audit(unittest.TestCase):
         self.assertEqual(found["odd"], wrong["job"])
         self.assertEqual(found["flagged"], [wrong["job"]])
         bad, = (one for one in report["witnesses"] if one["witness"] == "bad")
-        self.assertEqual((bad["compared"], bad["disagree"], bad["odd_failure"]), (1, 1, 1))
+        self.assertEqual((bad["compared"], bad["disagree"], bad["odd_otherwise"]), (1, 1, 1))
 
     def test_the_worker_whose_figures_nobody_repeats_is_found(self):
         self.start_worker("bad", "loopfleet-worker-faulty")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <expected>
+#include <functional>
 #include <utility>
 
 #include "common/base/base64.h"
@@ -26,10 +27,6 @@ constexpr std::size_t kProgramsKept = 64;
 constexpr std::size_t kProgramBytesKept = std::size_t{256} << 20;
 // A batch that takes longer is ended, and each of its jobs without an answer is run alone.
 constexpr std::chrono::minutes kBatchLimit{2};
-// A larger text is a blob. So many of each of the three long observations fit an outcome, in
-// base64.
-constexpr std::size_t kMostInlineBytes = std::size_t{112} << 10;
-static_assert(3 * kMostInlineBytes * 4 / 3 <= kMostObservedBytes * 7 / 8);
 
 struct ToObservedValue {
   ObservedValue operator()(std::int64_t number) const { return static_cast<double>(number); }
@@ -41,6 +38,10 @@ struct ToObservedValue {
   }
   ObservedValue operator()(const std::string& text) const { return text; }
 };
+
+std::string NameOf(const StepValue& value) {
+  return std::string(passes::InfoOf(value.observation).name);
+}
 
 Episode EpisodeOf(const PassJob& job) {
   const auto last = static_cast<std::uint32_t>(job.texts.size());
@@ -141,8 +142,14 @@ void PassJobs::Run(std::vector<Work> batch) {
       of = alone ? &*alone : nullptr;
       place = 0;
     }
-    auto observed = of != nullptr ? ObservedOf(of->episodes[place], work.job, *of)
-                                  : std::unexpected(result ? alone.error() : result.error());
+    std::expected<Observed, Failure> observed = std::unexpected(Failure{});
+    if (!leases_.IsHeld(work.waiting.lease.lease)) {  // what is too large is sent for nobody
+      observed = std::unexpected(Failure{.code = FailureCode::kCancelled});
+    } else if (of != nullptr) {
+      observed = ObservedOf(of->episodes[place], work.job, *of);
+    } else {
+      observed = std::unexpected(result ? alone.error() : result.error());
+    }
     if (observed) {
       work.evaluation.verdict = *std::move(observed);
     } else {
@@ -195,12 +202,25 @@ std::expected<Observed, Failure> PassJobs::ObservedOf(const EpisodeResult& resul
                                                       const BatchResult& batch) {
   if (result.failure) return std::unexpected(ToFailure(*result.failure));
   Observed observed;
+  std::vector<const StepValue*> texts;
   for (const StepValue& each : result.values) {
-    LF_TRY(observed.values[std::string(passes::InfoOf(each.observation).name)], ValueOf(each));
+    ObservedValue& value = observed.values[NameOf(each)];
+    value = std::visit(ToObservedValue{}, each.value);
+    if (const auto* text = std::get_if<std::string>(&each.value)) {
+      if (passes::IsBinary(each.observation)) value = Base64Of(*text);
+      texts.push_back(&each);
+    }
   }
   observed.values["program"] = batch.module_hash;
   observed.values["commandline"] = passes::CommandLine(job.texts);
   observed.values["changed"] = std::vector<double>(result.changed.begin(), result.changed.end());
+  std::ranges::sort(texts, std::greater(), [](const StepValue* each) {
+    return std::get<std::string>(each->value).size();
+  });
+  for (const StepValue* text : texts) {
+    if (BytesOf(observed) <= kMostObservedBytes) break;
+    LF_TRY(observed.values[NameOf(*text)], KeepText(*text));
+  }
   if (const std::size_t bytes = BytesOf(observed); bytes > kMostObservedBytes) {
     return std::unexpected(Failure{
         .code = FailureCode::kUnsupported,
@@ -211,17 +231,12 @@ std::expected<Observed, Failure> PassJobs::ObservedOf(const EpisodeResult& resul
   return observed;
 }
 
-std::expected<ObservedValue, Failure> PassJobs::ValueOf(const StepValue& value) {
-  const auto* text = std::get_if<std::string>(&value.value);
-  if (text == nullptr) return std::visit(ToObservedValue{}, value.value);
-  if (text->size() > wire::kMaxBlobBytes) {
-    return std::unexpected(Failure{.code = FailureCode::kUnsupported,
-                                   .message = fmt::format("{} has {} bytes; at most {}",
-                                                          passes::InfoOf(value.observation).name,
-                                                          text->size(), wire::kMaxBlobBytes)});
-  }
-  if (text->size() > kMostInlineBytes) return blobs_.Keep(*text);
-  return passes::IsBinary(value.observation) ? Base64Of(*text) : *text;
+std::expected<Blob, Failure> PassJobs::KeepText(const StepValue& text) {
+  const std::string& bytes = std::get<std::string>(text.value);
+  if (bytes.size() <= wire::kMaxBlobBytes) return blobs_.Keep(bytes);
+  return std::unexpected(Failure{.code = FailureCode::kUnsupported,
+                                 .message = fmt::format("{} has {} bytes; at most {}", NameOf(text),
+                                                        bytes.size(), wire::kMaxBlobBytes)});
 }
 
 void PassJobs::Finish(Work work, Nanos took) {

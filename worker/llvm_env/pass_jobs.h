@@ -60,10 +60,10 @@ class PassJobs final : public LeaseRunner {
   void Run(std::vector<Work> batch);
   std::expected<Bitcode, Failure> ProgramOf(const passes::ProgramUri& uri);
   std::expected<std::string, Failure> Obtain(const passes::ProgramUri& uri);
-  // The verdict. Large values go to the coordinator first.
+  // The verdict. Of what does not fit an outcome, the largest texts go to the coordinator first.
   std::expected<Observed, Failure> ObservedOf(const EpisodeResult& result, const PassJob& job,
                                               const BatchResult& batch);
-  std::expected<ObservedValue, Failure> ValueOf(const StepValue& value);
+  std::expected<Blob, Failure> KeepText(const StepValue& text);
   void Finish(Work work, Nanos took);
 
   JobKind::Parts parts_;

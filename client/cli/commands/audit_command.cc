@@ -208,7 +208,7 @@ struct Tally {
   std::size_t disagree = 0;
   std::size_t quicker = 0;  // the outlier of three, because it was faster
   std::size_t slower = 0;
-  std::size_t other = 0;  // the outlier, with a failure involved
+  std::size_t other = 0;  // the outlier, by a failure or an observed value
   std::size_t no_second_host = 0;
 };
 
@@ -256,7 +256,7 @@ void PrintText(const AuditReport& report) {
   fmt::print("{}", SummaryText(report));
   if (report.audited.empty()) return;
   Table witnesses({"WITNESS", "COMPARED", "AGREE", "DISAGREE", "ODD QUICKER", "ODD SLOWER",
-                   "ODD FAILURE", "NO SECOND HOST"});
+                   "ODD OTHERWISE", "NO SECOND HOST"});
   for (const auto& [name, tally] : TallyOf(report)) {
     witnesses.Add({name, std::to_string(tally.compared), std::to_string(tally.agree),
                    std::to_string(tally.disagree), std::to_string(tally.quicker),
@@ -305,6 +305,7 @@ Json DisagreementJson(const Audited& audited) {
     json["actions"].push_back(looptree::ActionName(action));
   }
   json["passes"] = audited.what.spec.passes;
+  json["observe"] = audited.what.spec.observe;
   json["says"] = Json::array();
   for (const Opinion& opinion : audited.what.opinions) json["says"].push_back(OpinionJson(opinion));
   json["odd"] =
@@ -334,7 +335,7 @@ void PrintJson(const AuditReport& report) {
                                  {"disagree", tally.disagree},
                                  {"odd_quicker", tally.quicker},
                                  {"odd_slower", tally.slower},
-                                 {"odd_failure", tally.other},
+                                 {"odd_otherwise", tally.other},
                                  {"no_second_host", tally.no_second_host}});
   }
   json["disagreements"] = Json::array();

@@ -158,6 +158,20 @@ Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
   return *status;
 }
 
+// The one observed value of this job, a text. kNotFound: the coordinator keeps it no more.
+Answer<std::string> ObservedText(Client& client, const JobSpec& spec) {
+  std::optional<Outcome> outcome;
+  LF_TRY_VOID(client.Evaluate(std::span(&spec, 1), [&](const Outcome& one) { outcome = one; }));
+  LF_CHECK(outcome, "a batch ended without the outcome of its job");
+  if (!outcome->evaluation.ok()) {
+    return std::unexpected(CallError{.kind = ErrorKind::kSystem,
+                                     .message = FailureText(outcome->evaluation.failure())});
+  }
+  const ObservedValue& value = outcome->evaluation.observed().values.at(spec.observe.front());
+  if (const auto* blob = std::get_if<Blob>(&value)) return client.GetBlob(blob->sha256);
+  return std::get<std::string>(value);
+}
+
 // What a job's passes left: asked of the fleet, which may have to run them again.
 int PrintPassIr(const CodeFlags& flags, Client& client, const wire::JobInfo& info) {
   if (!flags.format.empty() && flags.format != kIrFormat) {
@@ -167,17 +181,13 @@ int PrintPassIr(const CodeFlags& flags, Client& client, const wire::JobInfo& inf
   }
   JobSpec spec = info.spec;
   spec.observe = {std::string(passes::InfoOf(passes::Observation::kIr).name)};
-  std::optional<Outcome> outcome;
-  const auto asked =
-      client.Evaluate(std::span(&spec, 1), [&](const Outcome& one) { outcome = one; });
-  if (!asked) return Report(asked.error());
-  LF_CHECK(outcome, "a batch ended without the outcome of its job");
-  if (!outcome->evaluation.ok()) {
-    fmt::print(stderr, "loopfleet: {}\n", FailureText(outcome->evaluation.failure()));
-    return kExitFailed;
+  auto text = ObservedText(client, spec);
+  if (!text && text.error().kind == ErrorKind::kNotFound) {  // stored, but kept no more
+    spec.freshness = Freshness::kMeasureAgain;
+    text = ObservedText(client, spec);
   }
-  fmt::print("{}",
-             std::get<std::string>(outcome->evaluation.observed().values.at(spec.observe.front())));
+  if (!text) return Report(text.error());
+  fmt::print("{}", *text);
   return kExitOk;
 }
 

@@ -72,10 +72,13 @@ void BatchReport::AddObserved(const Outcome& outcome) {
   const auto count = values.find(passes::InfoOf(passes::Observation::kIrInstructionCount).name);
   const auto command = values.find("commandline");
   if (count == values.end() || command == values.end()) return;
+  const auto* instructions = std::get_if<double>(&count->second);
+  const auto* text = std::get_if<std::string>(&command->second);
+  if (instructions == nullptr || text == nullptr) return;  // of a worker that says something else
   Smallest one{.job = outcome.job,
                .benchmark = SourceText(outcome.benchmark),
-               .instructions = std::get<double>(count->second),
-               .passes = PassesOf(std::get<std::string>(command->second))};
+               .instructions = *instructions,
+               .passes = PassesOf(*text)};
   std::vector<Smallest>& best = smallest_[one.benchmark];
   if (std::ranges::find(best, one.passes, &Smallest::passes) != best.end()) return;
   best.insert(std::ranges::upper_bound(best, one.instructions, {}, &Smallest::instructions),

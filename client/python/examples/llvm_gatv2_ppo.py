@@ -28,6 +28,7 @@ from torch import nn
 
 import loopfleet
 from loopfleet import _core
+from loopfleet.observed_blob import is_blob
 from loopfleet.programl import programl_columns
 
 FLAGS = [flag for flag, _ in _core.pass_actions("Passes19")]
@@ -237,15 +238,12 @@ class Rollouts:
         while len(ready) < most and not self.answers.empty():
             ready.append(self.answers.get())
         self.under_way -= len(ready)
-        going, again = [], []
+        going = []
         for episode, done in ready:
             outcome = done.result()
             if outcome.ok:
                 self.take(episode, outcome.observed)
                 (going if len(episode.passes) < self.steps else ended).append(episode)
-            elif outcome.status == "UNSUPPORTED" and episode.wants_graph():  # the graph is too large for an outcome
-                episode.with_graph = False
-                again.append(episode)
             elif outcome.status in ("COMPILE_ERROR", "COMPILE_TIMEOUT", "COMPILE_OOM") and episode.passes:
                 episode.broke = True
                 ended.append(episode)
@@ -260,8 +258,7 @@ class Rollouts:
                 episode.passes.append(int(action))
                 episode.logs.append(float(log))
                 episode.values.append(float(value))
-        if going or again:
-            self.send(going + again)
+            self.send(going)
         return ended
 
     def take(self, episode, observed):
@@ -272,7 +269,9 @@ class Rollouts:
                  len(episode.passes) / self.steps]
         counts = torch.tensor(np.concatenate((count / max(count[0], 1), facts, passes)), dtype=torch.float32)
         graph = None
-        if "Programl" in observed:
+        if is_blob(observed.get("Programl")):  # too large for an outcome, and for a step of this agent
+            episode.with_graph = False
+        elif "Programl" in observed:
             graph = self.vocabulary.encode(programl_columns(observed["Programl"]))
             episode.saw_graphs += 1
         episode.states.append(State(counts, graph))

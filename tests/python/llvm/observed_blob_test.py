@@ -7,17 +7,26 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 
+from bitcode_files import bitcode_of
 from loopfleet import AsyncClient, Refused, _core
 
-PROGRAM = "generator://csmith-v0/0"
-JOB = {"benchmark": PROGRAM, "passes": ["-mem2reg"], "observe": ["Ir", "Bitcode", "Programl", "ModuleHash"]}
+# Its text has more than an outcome holds, the graph and the bitcode do not.
+SOURCE = "\n".join(f"int f{n}(int x) {{ int y = x * {n}; for (int i = 0; i < x; ++i) y ^= y * {n + 7} + i; return y; }}"
+                   for n in range(700))
 
 
 @pytest.fixture(scope="module")
-def outcome(client):
-    observed = client.evaluate_many([JOB]).outcomes[0]
+def program(client):
+    return client.add_program(bitcode_of(SOURCE))
+
+
+@pytest.fixture(scope="module")
+def outcome(client, program):
+    job = {"benchmark": program, "passes": ["-mem2reg"], "observe": ["Ir", "Bitcode", "Programl", "ModuleHash"]}
+    observed = client.evaluate_many([job]).outcomes[0]
     assert observed.ok, observed
     assert isinstance(observed.observed["Ir"], dict), "too small for this test"
+    assert isinstance(observed.observed["Programl"], str), "too large for this test"
     return observed
 
 
@@ -47,8 +56,8 @@ def test_what_is_not_kept_is_refused(client):
     assert refused.value.code == "NOT_FOUND"
 
 
-def test_the_environment_observes_a_lost_value_again(client, cluster, outcome):
-    env = gym.make("loopfleet/LLVM-v0", benchmark=PROGRAM, client=client)
+def test_the_environment_observes_a_lost_value_again(client, cluster, program, outcome):
+    env = gym.make("loopfleet/LLVM-v0", benchmark=program, client=client)
     env.reset()
     env.step(env.action_space["-mem2reg"])
     text = env.unwrapped.observation["Ir"]

@@ -222,31 +222,58 @@ TEST_F(BlobFolderTest, APartCountsForWhoeverSentItsLastPiece) {
             FailureCode::kQuotaExceeded);
 }
 
-TEST_F(BlobFolderTest, ObservedValuesMakeRoomForEachOtherAndLeaveProgramsAlone) {
+TEST_F(BlobFolderTest, ObservedValuesAndProgramsHaveRoomOfTheirOwn) {
   constexpr Uuid kObserved{};
-  const BlobFolder::Bounds bounds{.bytes = 4 * 8192, .bytes_per_client = 4 * 8192};
+  const BlobFolder::Bounds bounds{
+      .bytes = 2 * 8192, .bytes_per_client = 8 * 8192, .observed_bytes = 2 * 8192};
   const std::string a = ProgramOf(8192, 'a'), b = ProgramOf(8192, 'b'), c = ProgramOf(8192, 'c');
-  const std::string first = ProgramOf(8192, 'd'), other = ProgramOf(8192, 'e');
+  const std::string one = ProgramOf(8192, 'd'), two = ProgramOf(8192, 'e');
+  const std::string three = ProgramOf(8192, 'f');
   {
     BlobFolder folder = Open(bounds);
-    ASSERT_TRUE(folder.Put(Piece(first, 0, 8192), kAlice));  // the longest unused of all
-    ASSERT_TRUE(folder.Put(Piece(a, 0, 8192), kObserved));
-    ASSERT_TRUE(folder.Put(Piece(b, 0, 8192), kObserved));
-    EXPECT_EQ(folder.Put(Piece(c, 0, 8192), kObserved), 8192U) << "beyond their half of the room";
+    ASSERT_TRUE(folder.Put(Piece(one, 0, 8192), kAlice));  // the longest unused of all
+    ASSERT_TRUE(folder.Put(Piece(two, 0, 8192), kAlice));
+    for (const std::string& each : {a, b, c}) {
+      EXPECT_EQ(folder.Put(Piece(each, 0, 8192), kObserved), 8192U);
+    }
     EXPECT_EQ(folder.Get({.sha256 = Sha256Of(a)}).value().total, 0U);
-    ASSERT_TRUE(folder.Put(Piece(other, 0, 8192), kAlice));
+    EXPECT_EQ(folder.removed(), 1U);
+    EXPECT_EQ(folder.bytes(), 4U * 8192);
   }
   BlobFolder folder = Open(bounds);  // what is observed stays so
+  EXPECT_EQ(folder.removed(), 0U);
+  EXPECT_EQ(folder.Put(Piece(three, 0, 8192), kBob), 8192U);
+  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(one)}).value().total, 0U);
   EXPECT_EQ(folder.Put(Piece(a, 0, 8192), kObserved), 8192U);
   EXPECT_EQ(folder.Get({.sha256 = Sha256Of(b)}).value().total, 0U);
-  for (const std::string& each : {a, c, first, other}) {
+  for (const std::string& each : {a, c, two, three}) {
     EXPECT_TRUE(Read(folder, Sha256Of(each)) == each);
   }
 }
 
+TEST_F(BlobFolderTest, APartCountsAsWhatItsLastPieceIs) {
+  constexpr Uuid kObserved{};
+  const BlobFolder::Bounds bounds{.bytes_per_client = 2 * 8192};
+  const std::string a = ProgramOf(2 * 8192, 'a'), b = ProgramOf(2 * 8192, 'b');
+  BlobFolder folder = Open(bounds);
+  ASSERT_EQ(folder.Put(Piece(a, 0, 8192), kAlice), 8192U);
+  EXPECT_EQ(folder.Put(Piece(a, 8192, 8192), kObserved), a.size());
+  EXPECT_EQ(folder.Put(Piece(b, 0, b.size()), kAlice), b.size()) << "its allowance is free again";
+}
+
+TEST_F(BlobFolderTest, AFileThatSomeoneDeletedIsGoneAndCanComeAgain) {
+  const std::string program = ProgramOf(100, 'x');
+  BlobFolder folder = Open();
+  ASSERT_EQ(folder.Put(Piece(program, 0, 100), kAlice), 100U);
+  std::filesystem::remove(path / Sha256Of(program));
+  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(program)}).value().total, 0U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 100), kAlice), 100U);
+  EXPECT_EQ(Read(folder, Sha256Of(program)), program);
+}
+
 TEST_F(BlobFolderTest, AnObservedValueThatAClientSendsIsItsProgram) {
   constexpr Uuid kObserved{};
-  const BlobFolder::Bounds bounds{.bytes = 4 * 8192, .bytes_per_client = 8192};
+  const BlobFolder::Bounds bounds{.bytes_per_client = 8192, .observed_bytes = 2 * 8192};
   const std::string a = ProgramOf(8192, 'a'), b = ProgramOf(8192, 'b'), c = ProgramOf(8192, 'c');
   BlobFolder folder = Open(bounds);
   ASSERT_TRUE(folder.Put(Piece(a, 0, 8192), kObserved));

@@ -87,6 +87,23 @@ TEST_F(BlobThreadTest, AWorkersWrongBytesAreAFailureInItsAnswer) {
   EXPECT_EQ(held.failure->code, FailureCode::kInvalidBenchmark);
 }
 
+TEST_F(BlobThreadTest, QuestionsOfClientsLeaveRoomToThoseOfWorkers) {
+  constexpr std::uint64_t kMost = 16 + 1 + 64;  // answers, one in hand, questions that wait
+  const wire::BlobWanted wanted{.sha256 = Sha256Of(kProgram)};
+  std::uint64_t added = 0;
+  BlobThread::Request request;
+  Await("room", [&] {
+    request = SendBlob{.to = {.peer = "c", .number = added}, .wanted = wanted};
+    added += thread.Add(request) ? 1 : 0;
+    return added == kMost;
+  });
+  request = SendBlob{.to = {.peer = "c", .number = added}, .wanted = wanted};
+  EXPECT_FALSE(thread.Add(request));
+  request = SendBlob{.to = {.peer = "w"}, .wanted = wanted};
+  EXPECT_TRUE(thread.Add(request));
+  EXPECT_EQ(Take(kMost + 1).size(), kMost + 1);
+}
+
 TEST_F(BlobThreadTest, WrongBytesAreRefused) {
   auto request = Piece(1);
   std::get<KeepBlob>(request).piece.bytes[0] = 'X';
