@@ -196,7 +196,7 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000], help="one run each")
     parser.add_argument("--benchmarks", type=int, default=10_000, help="different ones")
     parser.add_argument("--stores", choices=["sqlite", "postgres"], nargs="+", default=["sqlite", "postgres"],
-                        help="PostgreSQL is filled from SQLite, which is measured in each run")
+                        help="PostgreSQL is filled from SQLite; without sqlite its page and export are left out")
     options = parser.parse_args()
     if any(rows < BATCH or rows % BATCH for rows in options.rows):
         parser.error(f"--rows: a multiple of {BATCH}")
