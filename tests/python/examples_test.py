@@ -14,6 +14,7 @@ from learning_packages import learning_package
 import loopfleet
 from loopfleet import compiler_gym
 from loopfleet.models.training import random_policy
+from loopfleet.source_files import compile_to_bitcode
 
 EXAMPLES = Path(os.environ["LOOPFLEET_SOURCE"]) / "client/python/examples"
 
@@ -305,6 +306,14 @@ def test_the_leaderboard_of_instruction_counts(client, tmp_path, capsys):
         assert [state.commandline for state in read_states(rows)] == ["-mem2reg,-simplifycfg"] * 4
     assert states[0].reward == states[2].reward > 0
     assert "4 states, geometric mean of rewards" in capsys.readouterr().out
+    # What -Oz does not make smaller is named and left out.
+    (tmp_path / "one.c").write_text("int one(void) { return 1; }")
+    least = client.add_program(compile_to_bitcode([tmp_path / "one.c"], ["-O1"], 60))
+    alone = eval_llvm_instcount_policy(policy, benchmarks=uris[:1], runs=1, results=str(file), validate=False, client=client)
+    mean = capsys.readouterr().out.rpartition(" ")[2].strip()
+    eval_llvm_instcount_policy(policy, benchmarks=[uris[0], least], runs=1, results=str(file), validate=False, client=client)
+    assert f"geometric mean of rewards {mean}, without {least}, which -Oz does not make smaller" in capsys.readouterr().out
+    assert alone[0].reward == states[0].reward
 
 
 # ---- the agent that orders passes

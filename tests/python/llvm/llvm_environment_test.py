@@ -381,3 +381,44 @@ def test_a_file_without_bitcode_is_no_benchmark(client, tmp_path):
     with pytest.raises(LookupError, match="is a program for LLVM passes"):
         gym.make("loopfleet/LoopTune-v0", client=client).reset(
             options={"benchmark": Benchmark.from_file_contents("benchmark://mine-v0/x", b"BC\xc0\xde")})
+
+
+def test_masks_leave_out_what_would_change_nothing(make):
+    env = make(benchmark=SMALL).unwrapped
+    _, info = env.reset()
+    names = env.action_space.names
+    idle = {name for name, may in zip(names, env.action_masks()) if not may}
+    assert len(names) - len(idle) == 118
+    assert info["action_mask"].dtype == np.int8 and info["action_mask"].sum() == 118
+    assert env.action_space.sample(info["action_mask"]) in env.action_space
+    *_, info = env.step(env.action_space["-mem2reg"])
+    assert not info["action_had_no_effect"] and info["action_mask"].sum() == 118
+    *_, info = env.step(env.action_space["-mem2reg"])
+    assert info["action_had_no_effect"] and not info["action_mask"][env.action_space["-mem2reg"]]
+    assert info["action_mask"].sum() == 117
+    *_, info = env.step(env.action_space["-simplifycfg"])
+    assert info["action_mask"].sum() == 118, "another state"
+    pipelines = make(benchmark=SMALL, action_space=["-mem2reg"]).unwrapped
+    pipelines.reset()
+    pipelines.step(0)
+    *_, info = pipelines.step(0)
+    assert list(info["action_mask"]) == [1], "never none"
+
+
+def test_a_program_that_the_baseline_does_not_make_smaller_is_marked(client, make):
+    least = client.add_program(bitcode_of("int one(void) { return 1; }"))
+    env = make(benchmark=least, reward_space="IrInstructionCountOz").unwrapped
+    _, info = env.reset()
+    assert info["baseline_degenerate"] is True and env.baseline_degenerate is True
+    _, info = env.reset(benchmark=SMALL)
+    assert info["baseline_degenerate"] is False
+    env = make(benchmark=least, reward_space="IrInstructionCount").unwrapped
+    _, info = env.reset()
+    assert "baseline_degenerate" not in info and env.baseline_degenerate is None
+    vector = gym.make_vec("loopfleet/LLVM-v0", num_envs=2, vectorization_mode="vector_entry_point", client=client,
+                          reward_space="IrInstructionCountOz")
+    _, info = vector.reset(options={"benchmark": [least, SMALL]})
+    assert list(info["baseline_degenerate"]) == [True, False]
+    assert (info["action_mask"] == vector.unwrapped.action_masks()).all()
+    *_, info = vector.step([0, 0])
+    assert info["action_mask"].shape == (2, 124) and list(info["baseline_degenerate"]) == [True, False]

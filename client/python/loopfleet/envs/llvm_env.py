@@ -35,6 +35,9 @@ from .walk_env import View, check_options, need_client, shared_client
 
 OBSERVATIONS = {name: (kind, is_baseline) for name, kind, is_baseline in _core.pass_observations()}
 ACTION_SPACES = ("PassesAll", "Passes19", "PassesPipelines")
+# Actions that do nothing, or what another one does.
+_WITHOUT_EFFECT = (frozenset(flag for flag, _ in _core.pass_actions("PassesAll"))
+                   - frozenset(flag for flag, _ in _core.pass_actions("Passes19")))
 DEFAULT_BENCHMARK = "generator://csmith-v0/0"
 _COUNT, _SIZE = "IrInstructionCount", "ObjectTextSizeBytes"
 _OPTIONS = ("benchmark", "observation_space", "reward_space")
@@ -404,6 +407,28 @@ class LlvmEnv(gym.Env):
     def actions(self) -> list[int]:
         return [self.action_space[flag] for flag in self._in_episode().passes]
 
+    def action_masks(self) -> np.ndarray:
+        """Bool, one for each action: False for one that would change nothing, because it does nothing, repeats
+        another one of PassesAll, or changed nothing in this very state."""
+        episode = self._in_episode()
+        idle = set(_WITHOUT_EFFECT)
+        for flag, changed in zip(reversed(episode.passes), reversed(episode.values["changed"])):
+            if changed:
+                break
+            idle.add(flag)
+        masks = np.array([name not in idle for name in self.action_space.names])
+        return masks if masks.any() else np.ones_like(masks)
+
+    @property
+    def baseline_degenerate(self) -> bool | None:
+        """Whether the reward's baseline does not make this program smaller, as -Oz does not make debian-v0's lz4:
+        then a reward is no share of what the baseline gains, and means of rewards leave the program out. None: there
+        is no baseline."""
+        rule = self._reward_rule
+        if rule is None or rule.baseline is None:
+            return None
+        return bool(self._at_start(rule.metric) <= self._at_start(rule.baseline))
+
     @property
     def episode_reward(self) -> float | None:
         return None if self._reward_rule is None else self._in_episode().total_reward
@@ -497,7 +522,12 @@ class LlvmEnv(gym.Env):
 
     def _info(self) -> dict[str, Any]:
         episode = self._in_episode()
-        return {"benchmark": self.benchmark, "passes": len(episode.passes)}
+        info = {"benchmark": self.benchmark, "passes": len(episode.passes),
+                "action_mask": self.action_masks().astype(np.int8)}
+        rule = self._reward_rule
+        if rule is not None and rule.baseline in episode.start and rule.metric in episode.start:
+            info["baseline_degenerate"] = self.baseline_degenerate
+        return info
 
     # ---- inner
 
@@ -592,7 +622,11 @@ class LlvmVectorEnv(VectorEnv):
             env._choose(dict(chosen), each[place])
         self._begin(range(self.num_envs))
         self._over[:] = False
-        return self._observations(), {}
+        return self._observations(), self._infos()
+
+    def action_masks(self) -> np.ndarray:
+        """Bool, num_envs x actions; see LlvmEnv."""
+        return np.stack([env.action_masks() for env in self.envs])
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """PassError, or what an outage raises: no environment has moved, and the same step may be tried again."""
@@ -626,7 +660,7 @@ class LlvmVectorEnv(VectorEnv):
         for place, outcome in zip(renewed, outcomes[len(going):]):
             self.envs[place]._start(outcome)
         self._over = terminated | truncated
-        return self._observations(), rewards, terminated, truncated, {"failed": failed} if failed else {}
+        return self._observations(), rewards, terminated, truncated, {**self._infos(), **({"failed": failed} if failed else {})}
 
     def close_extras(self, **kwargs: Any) -> None:
         for env in self.envs:
@@ -639,6 +673,14 @@ class LlvmVectorEnv(VectorEnv):
         jobs = [self.envs[place]._job([], self.envs[place]._wanted()) for place in places]
         for place, outcome in zip(places, self.envs[0]._evaluate(jobs)):
             self.envs[place]._start(outcome)
+
+    def _infos(self) -> dict[str, Any]:
+        each = [env._info() for env in self.envs]
+        info = {"action_mask": np.stack([one["action_mask"] for one in each]), "_action_mask": np.ones(self.num_envs, bool)}
+        if all("baseline_degenerate" in one for one in each):
+            info["baseline_degenerate"] = np.array([one["baseline_degenerate"] for one in each])
+            info["_baseline_degenerate"] = np.ones(self.num_envs, bool)
+        return info
 
     def _observations(self) -> Any:
         each = [env._observation() for env in self.envs]

@@ -29,8 +29,8 @@ def eval_llvm_instcount_policy(policy: Policy, *, benchmarks: Iterable[str] | No
                                arguments: Sequence[str] | None = None, **options: Any) -> list[EnvState]:
     """Lets ``policy(env)`` step ``llvm-ic-v0`` on each program ``runs`` times, and writes a row of
     benchmark, reward (the episode's), walltime and commandline for each to ``results``. Prints the
-    geometric mean of the rewards, which is the leaderboard's figure. What is not given comes from the
-    command line. ``options`` are make()'s. RuntimeError: a state does not validate."""
+    geometric mean of the rewards, which is the leaderboard's figure, without the programs that -Oz does not
+    make smaller, which it names; 0 if a reward is not positive. What is not given comes from the command line. ``options`` are make()'s. RuntimeError: a state does not validate."""
     parser = argparse.ArgumentParser(description="Evaluates a policy on a data set of programs.")
     parser.add_argument("--n", type=int, default=10, help="runs of each program")
     parser.add_argument("--test_dataset", default="benchmark://debian-v0")
@@ -40,6 +40,7 @@ def eval_llvm_instcount_policy(policy: Policy, *, benchmarks: Iterable[str] | No
     env = make("llvm-ic-v0", **options)
     chosen = list(benchmarks if benchmarks is not None else env.datasets[parsed.test_dataset].benchmark_uris())
     states = []
+    degenerate: set[str] = set()
     with open(results or parsed.leaderboard_results, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(HEADER)
@@ -49,6 +50,8 @@ def eval_llvm_instcount_policy(policy: Policy, *, benchmarks: Iterable[str] | No
                 since = time.monotonic()
                 policy(env)
                 state = env.state
+                if env.unwrapped.baseline_degenerate:
+                    degenerate.add(state.benchmark)
                 states.append(EnvState(state.benchmark, state.commandline, time.monotonic() - since, state.reward))
                 rows.writerow((state.benchmark, state.reward, states[-1].walltime, state.commandline))
                 file.flush()
@@ -57,7 +60,8 @@ def eval_llvm_instcount_policy(policy: Policy, *, benchmarks: Iterable[str] | No
             result: ValidationResult = env.validate(state)
             if not result.okay():
                 raise RuntimeError(f"{state.benchmark} {state.commandline}: {'; '.join(result.errors)}")
-    rewards = [state.reward or 0.0 for state in states]
+    rewards = [state.reward or 0.0 for state in states if state.benchmark not in degenerate]
     mean = math.exp(sum(map(math.log, rewards)) / len(rewards)) if rewards and min(rewards) > 0 else 0.0
-    print(f"{len(states)} states, geometric mean of rewards {mean:.4f}")
+    without = f", without {', '.join(sorted(degenerate))}, which -Oz does not make smaller" if degenerate else ""
+    print(f"{len(states)} states, geometric mean of rewards {mean:.4f}{without}")
     return states
