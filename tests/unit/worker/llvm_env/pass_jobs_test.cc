@@ -7,10 +7,13 @@
 
 #include <condition_variable>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
+#include "common/base/sha256.h"
 #include "monitoring/registry.h"
 #include "tests/unit/worker/llvm_env/pass_process_fixture.h"
 #include "worker/coordinator_link/service.h"
@@ -38,6 +41,7 @@ class PassJobsTest : public PassProcessFixture {
                        .max_held = 16,
                        .on_output =
                            [this] {
+                             if (keep_blobs_ && keep_blobs_()) return;
                              std::lock_guard lock(mutex_);
                              ++outputs_;
                              changed_.notify_all();
@@ -96,6 +100,8 @@ class PassJobsTest : public PassProcessFixture {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t outputs_ = 0;
+  // Answers questions for blobs; false: there is none. Set before the jobs that ask.
+  std::function<bool()> keep_blobs_;
   std::unique_ptr<PassJobs> jobs_;
 };
 
@@ -138,14 +144,37 @@ TEST_F(PassJobsTest, EachFailureIsItsOwnJobs) {
   EXPECT_TRUE(evaluations.at(5).ok());
 }
 
-TEST_F(PassJobsTest, MoreThanAnOutcomeHoldsIsRefused) {
-  Grant(1, "generator://csmith-v0/0", {}, {"ProgramlJson"});
-  Grant(2, "generator://csmith-v0/0", {}, {"Programl"});
-  const auto evaluations = Collect(2);
-  ASSERT_FALSE(evaluations.at(1).ok());
-  EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kUnsupported);
-  EXPECT_NE(evaluations.at(1).failure().message.find("524288"), std::string::npos);
-  ASSERT_TRUE(evaluations.at(2).ok()) << evaluations.at(2).failure().message;  // compressed
+TEST_F(PassJobsTest, WhatAnOutcomeDoesNotHoldIsKeptByTheCoordinator) {
+  std::map<std::string, std::string> kept;
+  std::optional<Failure> failure;
+  keep_blobs_ = [&, jobs = jobs_.get()] {
+    const auto questions = jobs->TakeBlobQuestions();
+    for (const BlobQuestion& question : questions) {
+      const auto& piece = std::get<wire::BlobPiece>(question);
+      std::string& bytes = kept[piece.sha256];
+      if (piece.offset == bytes.size()) bytes += piece.bytes;
+      jobs->AnswerBlob(
+          wire::WorkerBlobHeld{.sha256 = piece.sha256, .bytes = bytes.size(), .failure = failure});
+    }
+    return !questions.empty();
+  };
+  Grant(1, "generator://csmith-v0/0", {}, {"ProgramlJson", "Programl"});
+  const Evaluation observed = Collect(1).at(1);
+  ASSERT_TRUE(observed.ok()) << observed.failure().message;
+  const auto& values = observed.observed().values;
+  const Blob blob = std::get<Blob>(values.at("ProgramlJson"));
+  EXPECT_EQ(kept.at(blob.sha256).size(), blob.bytes);
+  EXPECT_EQ(Sha256Of(kept.at(blob.sha256)), blob.sha256);
+  EXPECT_TRUE(kept.at(blob.sha256).starts_with("{"));
+  EXPECT_TRUE(std::holds_alternative<std::string>(values.at("Programl"))) << "it has room";
+  EXPECT_EQ(kept.size(), 1U);
+
+  failure = Failure{.code = FailureCode::kStorageFull, .message = "the disk is full"};
+  Grant(2, "generator://csmith-v0/0", {}, {"ProgramlJson"});
+  const Evaluation refused = Collect(1).at(2);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.failure().code, FailureCode::kStorageFull);
+  EXPECT_NE(refused.failure().message.find("the disk is full"), std::string::npos);
 }
 
 TEST_F(PassJobsTest, StatesKeptForTheNextJobGoWhenNoneComes) {
