@@ -143,7 +143,7 @@ void PassJobs::Run(std::vector<Work> batch) {
       place = 0;
     }
     std::expected<Observed, Failure> observed = std::unexpected(Failure{});
-    if (!leases_.IsHeld(work.waiting.lease.lease)) {  // what is too large is sent for nobody
+    if (!leases_.IsHeld(work.waiting.lease.lease)) {  // no client waits for it
       observed = std::unexpected(Failure{.code = FailureCode::kCancelled});
     } else if (of != nullptr) {
       observed = ObservedOf(of->episodes[place], work.job, *of);

@@ -260,14 +260,15 @@ class Client:
 
     def get_blob(self, sha256: str, *, timeout: float | None = None) -> bytes:
         """The bytes of an observed value that is too large for an outcome, by the "sha256" that stands there.
-        Refused: NOT_FOUND, the coordinator keeps it no more (docs/LLVM.md); a job with ``fresh=True`` observes it anew."""
+        Refused: NOT_FOUND, the coordinator keeps it no more, and a job with ``fresh=True`` observes it again; BUSY, many
+        clients ask at once."""
         deadline = self._deadline(timeout)
         got, total = b"", 1
         while len(got) < total:
             offset = len(got)
             total, piece = self._ask(lambda number: _core.encode_get_blob(number, sha256, offset), "blob_piece", _left(deadline))
             if total == 0:
-                raise Refused("NOT_FOUND", f"the coordinator does not keep the blob {sha256} (any more); fresh=True observes it anew")
+                raise Refused("NOT_FOUND", f"the coordinator does not keep the blob {sha256} (any more); fresh=True observes it again")
             if not piece:
                 raise LoopfleetError(f"the blob {sha256} came with a gap")
             got += piece

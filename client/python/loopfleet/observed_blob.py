@@ -27,7 +27,7 @@ def in_full(name: str, value: Any, get_blob: Callable[[str], bytes]) -> Any:
 
 
 def in_full_or_again(name: str, value: Any, get_blob: Callable[[str], bytes], again: Callable[[], Any]) -> Any:
-    """Likewise. ``again`` observes it anew, for a blob that is kept no more."""
+    """Likewise. For a blob that is kept no more, ``again`` observes the value again."""
     try:
         return in_full(name, value, get_blob)
     except Refused as error:

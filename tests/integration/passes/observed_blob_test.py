@@ -58,7 +58,7 @@ class ObservedBlob(unittest.TestCase):
         self.assertIn(b"define ", value)
         files = self.metric("loopfleet_blobs")
 
-        # The same value after a restart, and again from a job that runs anew: no second copy, no second transfer.
+        # The same value after a restart, and from a job that runs again: no second copy, no second transfer.
         self.fleet.coordinator.kill()
         self.fleet.start_coordinator()
         self.fleet.await_workers(1)

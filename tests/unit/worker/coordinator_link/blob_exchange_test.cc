@@ -134,7 +134,7 @@ TEST(BlobExchange, WhyTheCoordinatorDoesNotKeepAValueIsTold) {
   EXPECT_NE(kept.error().message.find("the disk is full"), std::string::npos);
   coordinator.failure = Failure{.code = FailureCode::kInvalidBenchmark};
   EXPECT_EQ(coordinator.blobs->Keep("value").error().code, FailureCode::kDeviceFault)
-      << "another sender spoils it for ever";
+      << "another sender always spoils it";
 }
 
 TEST(BlobExchange, SilenceEndsTheSendingOfAValue) {

@@ -30,7 +30,8 @@ def eval_llvm_instcount_policy(policy: Policy, *, benchmarks: Iterable[str] | No
     """Lets ``policy(env)`` step ``llvm-ic-v0`` on each program ``runs`` times, and writes a row of
     benchmark, reward (the episode's), walltime and commandline for each to ``results``. Prints the
     geometric mean of the rewards, which is the leaderboard's figure, without the programs that -Oz does not
-    make smaller, which it names; 0 if a reward is not positive. What is not given comes from the command line. ``options`` are make()'s. RuntimeError: a state does not validate."""
+    make smaller, which it names; 0 if a reward is not positive. What is not given comes from the command
+    line. ``options`` are make()'s. RuntimeError: a state does not validate."""
     parser = argparse.ArgumentParser(description="Evaluates a policy on a data set of programs.")
     parser.add_argument("--n", type=int, default=10, help="runs of each program")
     parser.add_argument("--test_dataset", default="benchmark://debian-v0")
