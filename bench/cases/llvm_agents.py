@@ -8,7 +8,7 @@ processor, of the client and of the cluster together, so that what else a machin
     bench/run.sh llvm_agents --llvm-programs programs --folder agents judge            # what was trained, and the searches
     bench/run.sh llvm_agents --folder agents table --out docs/measurements/DATE-llvm_agents.jsonl --picture FILE.svg
 
-graph is GATv2 and PPO of client/python/examples/llvm_gatv2_ppo.py. features is PPO of Stable-Baselines3 over Autophase
+graph is GATv2 and PPO of loopfleet.models.PassAgent. features is PPO of Stable-Baselines3 over Autophase
 and the counts of the passes so far; rllib is RLlib's PPO over the same, with the same settings, in an environment of its
 own (bench/requirements-rllib.txt), so it is judged by `judge --only rllib`. tabular is Q-learning over the last pass and
 the part of the episode. All learn on the same programs of Csmith for as many steps.
@@ -19,18 +19,18 @@ import functools
 import itertools
 import json
 import math
+import os
 import sys
 import time
 from pathlib import Path
+from statistics import geometric_mean
 
 import numpy as np
 
 import loopfleet
+from loopfleet.models import PassAgent, PassRollouts, instruction_counts, train_pass_agent
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "client/python/examples"))
-import llvm_gatv2_ppo as graph_agent  # noqa: E402
-
-FLAGS = graph_agent.FLAGS
+FLAGS = [flag for flag, _ in loopfleet._core.pass_actions("Passes19")]
 PROGRAMS = [f"benchmark://debian-v0/{name}" for name in (
     "bzip2", "ed", "expat", "gif", "gsm", "gzip", "lz4", "mad", "nettle", "speex", "yaml", "zlib")]
 EPISODE, WIDTH, SIDE_BY_SIDE = 20, 24, 4
@@ -223,32 +223,56 @@ def training_programs(arguments):
     kept = arguments.folder / "programs.txt"
     if not kept.exists():
         with loopfleet.LocalCluster(leave_timing_cores=False) as cluster, cluster.client() as client:
-            programs = graph_agent.training_programs(client, seeds=250, most_instructions=800)
-            oz = graph_agent.sizes_of(client, programs, observe="IrInstructionCountOz")
+            sizes = instruction_counts(client, [f"generator://csmith-v0/{seed}" for seed in range(1_000, 1_250)])
+            programs = [uri for uri, size in sizes.items() if 200 <= size <= 800]
+            oz = instruction_counts(client, programs, "IrInstructionCountOz")
         kept.write_text("".join(f"{uri} {size}\n" for uri, size in oz.items()))
     return {uri: int(size) for uri, size in (line.split() for line in kept.read_text().splitlines())}
+
+
+def processor_seconds(cluster):
+    """Of this process and of the cluster, with all that they started."""
+    parents, ticks = {}, {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended; its parent has its ticks
+            parents[int(name)], ticks[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
+
+    def is_counted(pid):
+        while pid in parents and pid not in (os.getpid(), cluster.pid):
+            pid = parents[pid]
+        return pid in (os.getpid(), cluster.pid)
+
+    return sum(ticks[pid] for pid in parents if is_counted(pid)) / os.sysconf("SC_CLK_TCK")
 
 
 class Curve:
     def __init__(self, cluster, oz):
         self.cluster, self.oz, self.rows = cluster, oz, []
-        self.since, self.processor_since = time.monotonic(), graph_agent.processor_seconds(cluster)
+        self.since, self.processor_since = time.monotonic(), processor_seconds(cluster)
 
-    def add(self, steps, ended):
+    def add(self, steps, ended, **facts):
         self.rows.append({
-            "steps": steps, "seconds": round(time.monotonic() - self.since, 1),
-            "processor_seconds": round(graph_agent.processor_seconds(self.cluster) - self.processor_since, 1),
-            "oz_ratio": graph_agent.geometric_mean(self.oz[uri] / max(fewest, 1) for uri, fewest in ended)})
+            **facts, "steps": steps, "seconds": round(time.monotonic() - self.since, 1),
+            "processor_seconds": round(processor_seconds(self.cluster) - self.processor_since, 1),
+            "oz_ratio": geometric_mean(self.oz[uri] / max(fewest, 1) for uri, fewest in ended)})
         print(json.dumps(self.rows[-1]), flush=True)
 
 
 def train_graph(cluster, client, oz, seed, steps, path):
     import torch
-    torch.manual_seed(seed)
     torch.set_num_threads(1)
-    arguments = argparse.Namespace(seed=seed, encoder="shared", rate=5e-4, episode=EPISODE, width=WIDTH, steps=steps,
-                                   seconds=math.inf, batch=600, epochs=3, out=str(path))
-    return graph_agent.train(cluster, client, list(oz), arguments)[2]
+    agent = PassAgent.for_programs(client, list(oz), rate=5e-4, epochs=3, seed=seed)
+    curve = Curve(cluster, oz)
+    train_pass_agent(agent, client, list(oz), steps, episode=EPISODE, width=WIDTH, batch=600, seed=seed,
+                     on_update=lambda update: curve.add(ended=[(each.benchmark, min(each.sizes))
+                                                               for each in update.episodes], **update.facts()))
+    agent.save(path)
+    return curve.rows
 
 
 def train_features(cluster, client, oz, seed, steps, path):
@@ -324,12 +348,12 @@ class Meter:
     def __init__(self, cluster, start, arguments):
         self.cluster, self.arguments = cluster, arguments
         self.fewest, self.evaluations, self.rows = start, 0, []
-        self.since, self.processor_since = time.monotonic(), graph_agent.processor_seconds(cluster)
+        self.since, self.processor_since = time.monotonic(), processor_seconds(cluster)
 
     def note(self, sizes):
         self.evaluations += len(sizes)
         self.fewest = min([self.fewest, *sizes])
-        self.seconds = graph_agent.processor_seconds(self.cluster) - self.processor_since
+        self.seconds = processor_seconds(self.cluster) - self.processor_since
         self.rows.append([self.evaluations, round(self.seconds, 2), round(time.monotonic() - self.since, 2),
                           self.fewest])
 
@@ -418,20 +442,20 @@ def search_by_policy(actions):
 def search_by_graph(path):
     import torch
     torch.set_num_threads(1)
-    agent, vocabulary, _, _ = graph_agent.load(path.with_suffix(""))
+    agent = PassAgent.load(path)
 
     def search(client, uri, meter, random):
-        rollouts, noted = graph_agent.Rollouts(client, vocabulary, EPISODE), {}
+        agent.reseed(torch.initial_seed())  # that of seed_everything()
+        rollouts, noted = PassRollouts(client, agent, steps=EPISODE), {}
 
         def begin():
-            episode = graph_agent.Episode(uri, True)
+            episode = rollouts.begin(uri)
             noted[id(episode)] = [episode, 1]
-            rollouts.begin(episode)
 
         for _ in range(SIDE_BY_SIDE):
             begin()
         while rollouts.under_way:
-            ended = rollouts.step(agent, most=SIDE_BY_SIDE)
+            ended = rollouts.step(most=SIDE_BY_SIDE)
             for row in noted.values():
                 if len(row[0].sizes) > row[1]:
                     meter.note(row[0].sizes[row[1]:])
@@ -472,7 +496,7 @@ def judge(arguments):
         # A new cluster has no stored answers of the searches before.
         cluster = loopfleet.LocalCluster(llvm_programs=arguments.llvm_programs, leave_timing_cores=False)
         with cluster, cluster.client(silence_limit=600.0) as client:
-            sizes = {name: graph_agent.sizes_of(client, PROGRAMS, observe=name) for name in (
+            sizes = {name: instruction_counts(client, PROGRAMS, name) for name in (
                 "IrInstructionCount", "IrInstructionCountO3", "IrInstructionCountOz")}
             for place, uri in enumerate(PROGRAMS):
                 seed_everything(1_000 * seed + place)
@@ -500,14 +524,14 @@ def fewest_within(row, most, column):
 
 
 def ratio(rows, most, column):
-    return graph_agent.geometric_mean(row["Oz"] / max(fewest_within(row, most, column), 1) for row in rows)
+    return geometric_mean(row["Oz"] / max(fewest_within(row, most, column), 1) for row in rows)
 
 
 def mean_reward(rows, most, column):
     """As CompilerGym's leaderboard has it: the geometric mean of the share of -Oz's reduction; without programs that -Oz
     does not shrink."""
-    return graph_agent.geometric_mean(max((row["start"] - fewest_within(row, most, column)) / (row["start"] - row["Oz"]), 1e-3)
-                                      for row in rows if row["Oz"] < row["start"])
+    return geometric_mean(max((row["start"] - fewest_within(row, most, column)) / (row["start"] - row["Oz"]), 1e-3)
+                          for row in rows if row["Oz"] < row["start"])
 
 
 def spread(values):
@@ -526,7 +550,7 @@ def table(arguments):
     print(f"| | {arguments.evaluations} evaluations | {arguments.seconds:g} s | reward, {arguments.evaluations} evaluations"
           " | evaluations in those seconds |\n|---|---|---|---|---|")
     for name, column in (("no pass", "start"), ("-O3", "O3")):
-        value = graph_agent.geometric_mean(row["Oz"] / row[column] for row in any_rows)
+        value = geometric_mean(row["Oz"] / row[column] for row in any_rows)
         print(f"| {name} | {value:.3f} | {value:.3f} | | |")
     for method, seeds in sorted(judged.items(), key=lambda item: np.mean([ratio(rows, arguments.evaluations, 0)
                                                                         for rows in item[1]])):
@@ -584,7 +608,7 @@ def train(arguments):
     name = f"{arguments.method}-{arguments.seed}"
     how = {"graph": train_graph, "features": train_features, "rllib": train_rllib,
            "tabular": train_tabular}[arguments.method]
-    path = arguments.folder / {"graph": name, "features": f"{name}.zip", "rllib": f"{name}.module",
+    path = arguments.folder / {"graph": f"{name}.npz", "features": f"{name}.zip", "rllib": f"{name}.module",
                                "tabular": f"{name}.npy"}[arguments.method]
     oz = training_programs(arguments)
     cluster = loopfleet.LocalCluster(leave_timing_cores=False)

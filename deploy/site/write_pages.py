@@ -103,6 +103,11 @@ def python_page(package):
                "loopfleet.models.schedule_features": ["features"], "loopfleet.models.evaluation": ["evaluate"],
                "loopfleet.models.landscapes": ["landscape", "expected_best"], "loopfleet.models.dqn": ["DQN"],
                "loopfleet.models.ppo": ["PPO"], "loopfleet.models.distributed": ["ActorOptions", "train_distributed"],
+               "loopfleet.models.pass_agent": ["PassAgent"], "loopfleet.models.pass_training": ["train_pass_agent"],
+               "loopfleet.models.pass_rollouts": ["PassRollouts"], "loopfleet.models.pass_state": ["PassState"],
+               "loopfleet.models.pass_trajectory": ["PassTrajectory"], "loopfleet.models.gatv2": ["GATv2"],
+               "loopfleet.models.program_graph": ["Vocabulary", "ProgramGraph", "join_graphs"],
+               "loopfleet.models.program_sizes": ["instruction_counts"],
                "loopfleet.compiler_gym": ["make"],
                "loopfleet.compiler_gym.wrappers": ["TimeLimit", "CycleOverBenchmarks", "RandomOrderBenchmarks"]}
     for module, names in modules.items():

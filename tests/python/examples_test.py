@@ -319,21 +319,9 @@ def test_the_leaderboard_of_instruction_counts(client, tmp_path, capsys):
 # ---- the agent that orders passes
 
 
-@pytest.fixture
-def llvm_agent(monkeypatch):
-    learning_package("torch")
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    return importlib.import_module("llvm_gatv2_ppo")
-
-
-def graphs_of(client, *uris):
-    from loopfleet.programl import programl_columns
-    outcomes = client.evaluate_many([{"benchmark": uri, "observe": ["Programl"]} for uri in uris]).outcomes
-    return [programl_columns(outcome.observed["Programl"]) for outcome in outcomes]
-
-
 def test_columns_of_a_graph_are_those_of_networkx(client):
-    (graph,) = graphs_of(client, QSORT)
+    (outcome,) = client.evaluate_many([{"benchmark": QSORT, "observe": ["Programl"]}]).outcomes
+    graph = loopfleet.programl.programl_columns(outcome.observed["Programl"])
     env = compiler_gym.make("llvm-v0", client=client, benchmark=QSORT)
     env.reset()
     whole = env.observation["Programl"]
@@ -346,58 +334,8 @@ def test_columns_of_a_graph_are_those_of_networkx(client):
         loopfleet.programl.programl_columns(b"no graph")
 
 
-def test_gatv2_is_its_formula_and_graphs_in_a_batch_are_apart(client, llvm_agent):
-    import torch
-    torch.manual_seed(2)
-    layer = llvm_agent.GATv2(width=6, out=4, heads=2, edge_width=3)
-    nodes, edges = torch.randn(5, 6), torch.randn(3, 3)
-    kind, source, target = torch.tensor([0, 2, 1, 0]), torch.tensor([0, 1, 2, 4]), torch.tensor([3, 3, 3, 1])
-    found = layer(nodes, edges, kind, source, target)
-    for node in range(5):
-        into = [place for place in range(4) if target[place] == node]
-        expected = layer.skip(nodes[node]).view(2, 4)
-        if into:
-            values = torch.stack([layer.from_source(nodes[source[e]]).view(2, 4) for e in into])
-            scores = torch.stack([(torch.nn.functional.leaky_relu(
-                layer.from_source(nodes[source[e]]) + layer.from_target(nodes[node]) + layer.from_edge(edges[kind[e]]),
-                0.2).view(2, 4) * layer.score).sum(1) for e in into])
-            expected = expected + (torch.softmax(scores, 0).unsqueeze(2) * values).sum(0)
-        torch.testing.assert_close(found[node].view(2, 4), expected)
-    graphs = graphs_of(client, QSORT, "benchmark://small-v0/bitcount")
-    vocabulary = llvm_agent.Vocabulary(graphs)
-    encoder = llvm_agent.Encoder(len(vocabulary))
-    encoded = [vocabulary.encode(graph) for graph in graphs]
-    together = encoder.read(encoded)
-    torch.testing.assert_close(together, torch.cat([encoder.read([graph]) for graph in encoded]), rtol=1e-4, atol=1e-5)
-    assert (together[0] - together[1]).abs().max() > 1e-3
-
-
-@pytest.mark.parametrize("encoder", ["shared", "unshared"])
-def test_an_update_makes_what_paid_likelier(encoder, llvm_agent):
-    import torch
-    torch.manual_seed(3)
-    agent = llvm_agent.Agent(4, encoder == "shared")
-    optimizer = torch.optim.Adam(agent.parameters(), lr=1e-2)
-    state = llvm_agent.State(torch.zeros(llvm_agent.COUNTS), None)
-    paying = 7
-
-    def chance():
-        with torch.no_grad():
-            return float(agent([state])[0].probs[0, paying])
-
-    before = chance()
-    for _ in range(3):
-        with torch.no_grad():
-            policy, value = agent([state])
-        episodes = [llvm_agent.Episode("x", False, passes=[action], states=[state, state],
-                                       sizes=[100, 50 if action == paying else 100],
-                                       logs=[float(policy.log_prob(torch.tensor([action])))], values=[float(value)])
-                    for action in range(20)]
-        llvm_agent.update(agent, optimizer, episodes, epochs=4)
-    assert chance() > 1.5 * before
-
-
-def test_the_agent_trains_and_is_judged(run, llvm_agent):
+def test_the_agent_trains_and_is_judged(run):
+    learning_package("torch")
     facts = json.loads(run("llvm_gatv2_ppo", "--train-seeds", "8", "--episode", "5", "--width", "4", "--batch", "20",
                            "--steps", "60", "--evaluations", "10", "--seeds", "2", "--epochs", "1",
                            "--test", QSORT, "benchmark://small-v0/bitcount").read_text())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def read_model(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, n
         found, version = facts["kind"], facts["format"]
     except FileNotFoundError:
         raise BadModelFile(f"there is no file {path}") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile,
+            zlib.error) as error:
         raise BadModelFile(f"{path} holds no model: {error}") from error
     if found != kind:
         raise BadModelFile(f"{path} holds a {found}, not a {kind}")
