@@ -28,20 +28,22 @@ def check_rllib(address):
     print(f"ray {ray.__version__}")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
     loopfleet.rllib.register()
-    for name in ("loopfleet/LoopTool-v0", "loopfleet/LoopTune-v0"):
+    for name in ("loopfleet/LoopTool-v0", "loopfleet/LoopTune-v0", "loopfleet/LLVM-autophase-ic-v0"):
         runner = SingleAgentEnvRunner(config=PPOConfig().environment(name, env_config={"address": address}).env_runners(
             num_env_runners=0, num_envs_per_env_runner=2, rollout_fragment_length=20))
         episodes = runner.sample(num_timesteps=20, random_actions=True)
         print(f"{name}: RLlib's SingleAgentEnvRunner samples {sum(map(len, episodes))} steps")
         runner.stop()
-    config = (PPOConfig().environment("loopfleet/LoopTune-v0", env_config={
-        "address": address, "benchmark": MM, "action_space": "looptune", "reward_space": "log_speedup"})
-        .env_runners(num_env_runners=0).training(train_batch_size=200, minibatch_size=50, num_epochs=2))
-    algorithm = config.build_algo()
-    result = algorithm.train()
-    print(f"PPO of RLlib: {result['env_runners']['num_env_steps_sampled']} steps, "
-          f"{result['env_runners']['num_episodes']} episodes")
-    algorithm.stop()
+    for name, options in (
+            ("loopfleet/LoopTune-v0", {"benchmark": MM, "action_space": "looptune", "reward_space": "log_speedup"}),
+            ("loopfleet/LLVM-autophase-ic-v0", {"benchmark": "benchmark://small-v0/qsort", "episode_steps": 20})):
+        config = (PPOConfig().environment(name, env_config={"address": address, **options})
+                  .env_runners(num_env_runners=0).training(train_batch_size=200, minibatch_size=50, num_epochs=2))
+        algorithm = config.build_algo()
+        result = algorithm.train()
+        print(f"{name}: PPO of RLlib, {result['env_runners']['num_env_steps_sampled']} steps, "
+              f"{result['env_runners']['num_episodes']} episodes")
+        algorithm.stop()
     ray.shutdown()
 
 

@@ -6,7 +6,7 @@ import pytest
 from learning_packages import learning_package
 
 import loopfleet
-from loopfleet.envs import LoopToolEnv, LoopTuneEnv
+from loopfleet.envs import LlvmEnv, LoopToolEnv, LoopTuneEnv
 from loopfleet.export import export
 from loopfleet.rows import row_of
 
@@ -26,10 +26,13 @@ def test_stable_baselines3s_own_check(env_class, client):
 
 
 @pytest.mark.parametrize("env_class, options", [
-    (LoopToolEnv, {"benchmark": VECTOR, "episode_steps": 20}), (LoopTuneEnv, {"benchmark": MM, "action_space": "looptune"})])
+    (LoopToolEnv, {"benchmark": VECTOR, "episode_steps": 20, "reward_space": "log_speedup"}),
+    (LoopTuneEnv, {"benchmark": MM, "action_space": "looptune", "reward_space": "log_speedup"}),
+    (LlvmEnv, {"benchmark": "benchmark://small-v0/qsort", "episode_steps": 20, "observation_space": "InstCountNorm",
+               "reward_space": "IrInstructionCountLog"})])
 def test_its_ppo_trains_on_many_at_once(ppo, env_class, options, client):
     from loopfleet.sb3 import Sb3VecEnv
-    envs = Sb3VecEnv(8, env_class=env_class, client=client, reward_space="log_speedup", **options)
+    envs = Sb3VecEnv(8, env_class=env_class, client=client, **options)
     model = ppo("MlpPolicy", envs, n_steps=16, batch_size=64, n_epochs=2, seed=1, device="cpu")
     model.learn(256)
     assert model.num_timesteps == 256

@@ -1,32 +1,34 @@
-"""Stable-Baselines3: adapts WalkVectorEnv to its VecEnv interface."""
+"""Stable-Baselines3: adapts WalkVectorEnv and LlvmVectorEnv to its VecEnv interface."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.vec_env import VecEnv
 
-from .envs import WalkVectorEnv
+from .envs import LlvmEnv, LlvmVectorEnv, LoopTuneEnv, WalkEnv, WalkVectorEnv
 
 
 class Sb3VecEnv(VecEnv):
-    """``PPO("MlpPolicy", Sb3VecEnv(16, env_class=LoopTuneEnv, …))``. ``action_masks`` serves
-    sb3-contrib's MaskablePPO. Infos of ended episodes have what SB3's Monitor adds, so it logs
+    """``PPO("MlpPolicy", Sb3VecEnv(16, env_class=LoopTuneEnv, …))``; or LlvmEnv with an array as its observation.
+    ``action_masks`` serves sb3-contrib's MaskablePPO. Infos of ended episodes have what SB3's Monitor adds, so it logs
     ``rollout/ep_rew_mean``."""
 
-    def __init__(self, num_envs: int, **options: Any):
-        self._envs = WalkVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
+    def __init__(self, num_envs: int, *, env_class: type[WalkEnv] | type[LlvmEnv] = LoopTuneEnv, **options: Any):
+        vector = LlvmVectorEnv if env_class is LlvmEnv else partial(WalkVectorEnv, env_class=env_class)
+        self._envs = vector(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
         self._actions: np.ndarray | None = None
         self._returns, self._lengths = np.zeros(num_envs), np.zeros(num_envs, int)
         self._since = time.monotonic()
         super().__init__(num_envs, self._envs.single_observation_space, self._envs.single_action_space)
 
     def reset(self) -> np.ndarray:
-        """``set_options`` before it: the options of WalkVectorEnv.reset, for this reset."""
+        """``set_options`` before it: the options of the vector's reset, for this reset."""
         seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
         options = {name: [one.get(name) for one in self._options] for each in self._options for name in each}
         observations, info = self._envs.reset(seed=seeds, options=options)

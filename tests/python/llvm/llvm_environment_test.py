@@ -156,27 +156,6 @@ def test_programs_are_drawn_from_a_list_or_from_a_data_set_of_any_size(make):
         env.reset()
 
 
-@pytest.mark.parametrize("name", envs.llvm_env.OBSERVATIONS)
-def test_every_observation_is_of_its_space_in_one_environment_and_in_several(make, client, name):
-    env = make(observation_space=name)
-    for observation in (env.reset()[0], env.step(env.action_space["-mem2reg"])[0]):
-        assert observation in env.observation_space, (type(observation), env.observation_space)
-    vector = envs.LlvmVectorEnv(2, client=client, benchmark=SMALL, observation_space=name)
-    for observations in (vector.reset()[0], vector.step([0, 1])[0]):
-        assert observations in vector.observation_space, (type(observations), vector.observation_space)
-
-
-def test_a_graph_is_networkx(make):
-    env = make("llvm-programl-ic-v0", benchmark="generator://csmith-v0/0")
-    graph, _ = env.reset()
-    assert graph in env.observation_space
-    assert graph.number_of_nodes() > 10_000 and graph.number_of_edges() > 20_000
-    env = make("llvm-ir-ic-v0", benchmark="generator://csmith-v0/0")
-    text, _ = env.reset()
-    assert text in env.observation_space and "define" in text
-    assert env.unwrapped.observation["Bitcode"].startswith(b"BC")
-
-
 def test_a_vector_steps_as_its_environments_do(client):
     options = {"observation_space": "InstCount", "reward_space": "IrInstructionCountOz", "client": client,
                "action_space": "Passes19", "episode_steps": 3}
@@ -226,16 +205,15 @@ def test_without_a_client_one_is_made_and_kept(cluster, monkeypatch):
 
 
 class Outages:
-    """A client on which the jobs at some places of the next batch fail as an outage does."""
+    """A client on which the jobs at some places of the next batches fail as an outage does."""
 
     def __init__(self, client):
-        self.client, self.places = client, ()
+        self.client, self.places = client, []
 
     def evaluate_many(self, jobs, **named):
         outcomes = list(self.client.evaluate_many(jobs, **named))
-        for place in self.places:
+        for place in self.places.pop(0) if self.places else ():
             outcomes[place] = _core.failed_outcome("EXPIRED", "as in an outage")
-        self.places = ()
         return SimpleNamespace(outcomes=outcomes)
 
 
@@ -249,7 +227,7 @@ def test_a_vectors_step_that_raises_moves_no_environment(client):
     flags = vector.single_action_space
     for actions, failing in (([flags["-mem2reg"], flags["-sroa"]], (1,)), ([flags["-gvn"], flags["-dce"]], (1,)),
                              ([0, 0], (0,)), ([flags["-sroa"], flags["-dce"]], (0,))):
-        broken.places = failing
+        broken.places = [failing]
         with pytest.raises(envs.PassError, match="EXPIRED"):
             vector.step(actions)
         for got, expected in zip(vector.step(actions)[:4], untroubled.step(actions)[:4]):
@@ -265,12 +243,44 @@ def test_a_vector_that_begins_again_in_vain_loses_no_step_of_the_others(client):
     vector.step([flags["-dce"], flags["-dce"]])
     _, _, terminated, *_ = vector.step([flags["-scalarizer"], flags["-dce"]])
     assert terminated.tolist() == [True, False]
-    broken.places = (1,)  # those that begin again come last
+    broken.places = [(1,)]  # those that begin again come last
     with pytest.raises(envs.PassError, match="EXPIRED"):
         vector.step([0, flags["-mem2reg"]])
     _, rewards, *_ = vector.step([0, flags["-mem2reg"]])
     assert rewards[0] == 0 and rewards[1] > 0
     assert vector.envs[1].state.commandline == "-dce,-dce,-mem2reg"
+
+
+def test_an_episode_begins_again_in_the_step_that_ends_it_where_that_is_asked_for(client):
+    broken = Outages(client)
+    options = {"observation_space": "InstCount", "reward_space": "IrInstructionCount", "episode_steps": 2}
+    vector = envs.LlvmVectorEnv(2, client=broken, autoreset_mode="SameStep", **options)
+    other = envs.LlvmVectorEnv(2, client=client, **options)
+    programs = {"benchmark": ["generator://llvm-stress-v0/1", SMALL]}
+    start = vector.reset(options=programs)[0]
+    other.reset(options=programs)
+    flags = vector.single_action_space
+    for failing, actions in (([], ["-dce", "-mem2reg"]), ([(), (1,)], ["-scalarizer", "-gvn"]),
+                             ([], ["-dce", "-mem2reg"])):
+        actions = [flags[flag] for flag in actions]
+        broken.places = failing
+        if failing:
+            with pytest.raises(envs.PassError, match="EXPIRED"):
+                vector.step(actions)
+        observations, *ours, info = vector.step(actions)
+        seen, *theirs, _ = other.step(actions)
+        np.testing.assert_array_equal(ours, theirs)
+        if not ours[1].any():
+            np.testing.assert_array_equal(observations, seen)
+            continue
+        assert ours[1].tolist() == [True, False] and ours[2].tolist() == [False, True]
+        np.testing.assert_array_equal(observations, start)
+        np.testing.assert_array_equal(np.stack(info["final_obs"]), seen)
+        assert info["error_type"].tolist() == ["COMPILE_ERROR", None] and "PASS_CRASHED" in info["error_details"][0]
+        assert info["final_info"]["action_mask"].shape == info["action_mask"].shape == (2, 124)
+        other.step(actions)  # begins again
+    with pytest.raises(ValueError, match="NextStep or SameStep, not Disabled"):
+        envs.LlvmVectorEnv(2, client=client, autoreset_mode="Disabled")
 
 
 def test_a_vector_takes_a_seed_for_each_and_an_action_for_each(client):

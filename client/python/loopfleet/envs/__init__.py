@@ -5,16 +5,20 @@ from ..actions import LOOPTOOL_ACTIONS, LOOPTUNE_ACTIONS, SIMPLE_ACTIONS, SPLIT_
 from ..registration import LLVM_ENVIRONMENTS, register
 from .datasets import Benchmark, Dataset, Datasets
 from .environments import LoopToolEnv, LoopTuneEnv
-from .llvm_env import PASS_REWARDS, LlvmEnv, LlvmVectorEnv, PassError
+from .llvm_env import LlvmEnv
+from .llvm_vector_env import LlvmVectorEnv
+from .pass_error import PassError
+from .pass_rewards import PASS_REWARDS
 from .rewards import REWARDS
 from .spaces import NamedDiscrete
 from .state import EnvState, ValidationResult, read_states, write_states
 from .vector_env import WalkVectorEnv
 from .walk_env import WalkEnv
 
-__all__ = ["Benchmark", "Dataset", "Datasets", "EnvState", "LOOPTOOL_ACTIONS", "LLVM_ENVIRONMENTS", "LOOPTUNE_ACTIONS", "LlvmEnv", "LlvmVectorEnv", "LoopToolEnv",
-           "LoopTuneEnv", "NamedDiscrete", "PASS_REWARDS", "PassError", "REWARDS", "SIMPLE_ACTIONS", "SPLIT_ACTIONS", "ValidationResult",
-           "WalkEnv", "WalkVectorEnv", "read_states", "register", "write_states"]
+__all__ = ["Benchmark", "Dataset", "Datasets", "EnvState", "LOOPTOOL_ACTIONS", "LLVM_ENVIRONMENTS", "LOOPTUNE_ACTIONS",
+           "LlvmEnv", "LlvmVectorEnv", "LoopToolEnv", "LoopTuneEnv", "NamedDiscrete", "PASS_REWARDS", "PassError",
+           "REWARDS", "SIMPLE_ACTIONS", "SPLIT_ACTIONS", "ValidationResult", "WalkEnv", "WalkVectorEnv", "read_states",
+           "register", "write_states"]
 
 
 def make_loop_tool_vector(num_envs: int = 1, **options) -> WalkVectorEnv:

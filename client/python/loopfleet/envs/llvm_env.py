@@ -7,87 +7,37 @@ but that list, a fork is a copy of it, and a lost worker costs nothing.
 from __future__ import annotations
 
 import copy
-import json
 import math
 import os
-import string
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
 
 from .. import _core, llvm_semantics
 from .._core import Outcome, full_uri
 from ..observed_blob import in_full_or_again
 from ..source_files import compile_to_bitcode
 from .datasets import Benchmark, draw, to_draw_from
+from .pass_episode import PassEpisode
+from .pass_error import refuse_failure, refuse_outage
+from .pass_observations import CONTROL_POSITIONS, OBSERVATIONS, find_pass_observation
+from .pass_rewards import PASS_REWARDS, PassReward, find_pass_reward
 from .program_datasets import ProgramDataset, ProgramDatasets
-from .spaces import NamedDiscrete, NoObservation, whole_number
+from .spaces import NamedDiscrete, NoObservation, checked_name, whole_number
 from .state import EnvState, ValidationResult
-from .vector_env import seeds_of
 from .walk_env import View, check_options, need_client, shared_client
 
-OBSERVATIONS = {name: (kind, is_baseline) for name, kind, is_baseline in _core.pass_observations()}
 ACTION_SPACES = ("PassesAll", "Passes19", "PassesPipelines")
 # Actions that do nothing, or what another one does.
 _WITHOUT_EFFECT = (frozenset(flag for flag, _ in _core.pass_actions("PassesAll"))
                    - frozenset(flag for flag, _ in _core.pass_actions("Passes19")))
 DEFAULT_BENCHMARK = "generator://csmith-v0/0"
-_COUNT, _SIZE = "IrInstructionCount", "ObjectTextSizeBytes"
+_COUNT = "IrInstructionCount"
 _OPTIONS = ("benchmark", "observation_space", "reward_space")
-# What a pass did wrong. Any other failure is the fleet's, or the request's, and raises PassError.
-_OF_THE_PASS = ("COMPILE_ERROR", "COMPILE_TIMEOUT", "COMPILE_OOM", "SANDBOX_VIOLATION")
-
-
-@dataclass(frozen=True)
-class PassReward:
-    """A reward from a size before and after a step (c' and c), at the start (c0), and a baseline."""
-
-    name: str
-    metric: str
-    baseline: str | None
-    of: Callable[[float, float, float, float], float]
-
-
-def _plain(before: float, after: float, start: float, base: float) -> float:
-    return before - after
-
-
-def _share(before: float, after: float, start: float, base: float) -> float:
-    return (before - after) / max(start, 1.0)
-
-
-def _against(before: float, after: float, start: float, base: float) -> float:
-    return (before - after) / max(start - base, 1.0)
-
-
-def _log(before: float, after: float, start: float, base: float) -> float:
-    return math.log(max(before, 1.0) / max(after, 1.0))
-
-
-PASS_REWARDS = {rule.name: rule for rule in (
-    PassReward("IrInstructionCount", _COUNT, None, _plain),
-    PassReward("IrInstructionCountNorm", _COUNT, None, _share),
-    PassReward("IrInstructionCountLog", _COUNT, None, _log),
-    PassReward("IrInstructionCountO3", _COUNT, "IrInstructionCountO3", _against),
-    PassReward("IrInstructionCountOz", _COUNT, "IrInstructionCountOz", _against),
-    PassReward("ObjectTextSizeBytes", _SIZE, None, _plain),
-    PassReward("ObjectTextSizeNorm", _SIZE, None, _share),
-    PassReward("ObjectTextSizeO3", _SIZE, "ObjectTextSizeO3", _against),
-    PassReward("ObjectTextSizeOz", _SIZE, "ObjectTextSizeOz", _against),
-)}
-
-
-def _named(kind: str, name: str, known: Iterable[str]) -> str:
-    if name not in known:
-        raise LookupError(f"unknown {kind} '{name}'{_core.nearest(name, list(known))}; valid: {', '.join(known)}")
-    return name
 
 
 def _program(benchmark: str) -> Benchmark:
@@ -104,111 +54,16 @@ def _program(benchmark: str) -> Benchmark:
     return Benchmark(benchmark)
 
 
-class _TypeSpace(gym.Space):
-    """Any value of a type."""
-
-    type_name = ""
-
-    def __init__(self) -> None:
-        super().__init__(None, None)
-
-    def contains(self, x: Any) -> bool:
-        return type(x).__name__ == self.type_name
-
-    @property
-    def is_np_flattenable(self) -> bool:
-        return False
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-class GraphSpace(_TypeSpace):
-    """ProGraML's graphs: any networkx.MultiDiGraph."""
-
-    type_name = "MultiDiGraph"
-
-
-class BytesSpace(_TypeSpace):
-    """Bitcode: any bytes."""
-
-    type_name = "bytes"
-
-
-def pass_observation_space(name: str) -> gym.spaces.Space:
-    if name == "Programl":
-        return GraphSpace()
-    kind, _ = OBSERVATIONS[_named("observation", name, OBSERVATIONS)]
-    if kind == "int64":
-        return gym.spaces.Box(0, np.iinfo(np.int64).max, (), np.int64)
-    if kind == "int64[]":
-        return gym.spaces.Box(0, np.iinfo(np.int64).max, (len(_core.pass_number_names(name)),), np.int64)
-    if kind == "float32[]":
-        return gym.spaces.Box(0, np.inf, (len(_core.pass_number_names("InstCount")) - 1,), np.float32)
-    if kind == "bytes":
-        return BytesSpace()
-    return gym.spaces.Text(_core.MAX_BLOB_BYTES, charset=string.printable)
-
-
-def _decoded(name: str, value: Any) -> Any:
-    """The observation as its space says, from an outcome's value in full."""
-    kind, _ = OBSERVATIONS[name]
-    if name == "Programl":
-        import networkx
-        return networkx.node_link_graph(json.loads(_core.programl_json(value)), edges="links")
-    if kind in ("text", "bytes"):
-        return value
-    return np.asarray(value, np.float32 if kind == "float32[]" else np.int64)
-
-
-class PassError(RuntimeError):
-    """A program that cannot be had, or an outage. ``status`` is the failure's code."""
-
-    def __init__(self, outcome: Outcome):
-        super().__init__(f"{outcome.status}: {outcome.message}")
-        self.status = outcome.status
-
-
-def _refuse_failure(outcome: Outcome) -> None:
-    if not outcome.ok:
-        raise PassError(outcome)
-
-
-def _refuse_outage(outcome: Outcome) -> None:
-    if not outcome.ok and outcome.status not in _OF_THE_PASS:
-        raise PassError(outcome)
-
-
-@dataclass
-class _Episode:
-    """What is known of an episode: values by name at the present step, and those of its start."""
-
-    passes: list[str] = field(default_factory=list)
-    values: dict[str, Any] = field(default_factory=dict)
-    start: dict[str, Any] = field(default_factory=dict)
-    earned: float = 0.0   # by the passes
-    penalty: float = 0.0  # for those that failed
-
-    @property
-    def total_reward(self) -> float:
-        return self.earned + self.penalty
-
-    def copy(self) -> _Episode:
-        return _Episode(list(self.passes), dict(self.values), dict(self.start), self.earned, self.penalty)
-
-
 class LlvmEnv(gym.Env):
     """Passes over a program, one a step. See docs/LLVM.md for every argument.
 
-    ``benchmark`` is a program's URI, that of a file of bitcode (file:///...), or a ``Benchmark.from_file``.
-    Each reset draws one of ``benchmarks``, a list or a data set. ``action_space``: "PassesAll" (CompilerGym's 124), "Passes19",
-    "PassesPipelines", or a list of flags and raw texts. ``observation_space``: a name of
-    ``OBSERVATIONS``, or None. ``reward_space``: a name of ``PASS_REWARDS``, or None. After a pass that
-    fails (it crashes, or breaks the program) the episode is terminated, with the reward 0, or minus
-    the return so far if ``default_negates_returns``.
+    ``benchmark`` is a program's URI, that of a file of bitcode (file:///...), or a ``Benchmark.from_file``. Each
+    reset draws one of ``benchmarks``, a list or a data set. ``action_space``: "PassesAll" (CompilerGym's 124),
+    "Passes19", "PassesPipelines", or a list of flags and raw texts. ``observation_space``: a name of
+    ``observation.spaces``, or None. ``reward_space``: a name of ``PASS_REWARDS``, or None. After a pass that fails (it
+    crashes, or breaks the program) the episode is terminated, with the reward 0, or minus the return so far if
+    ``default_negates_returns``. ``programl_control_positions``: the position of a control edge in ProGraML's graphs is
+    the successor's "index", or "zero" as in CompilerGym.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
@@ -216,15 +71,15 @@ class LlvmEnv(gym.Env):
     def __init__(self, benchmark: str = DEFAULT_BENCHMARK, *, benchmarks: Sequence[str] | ProgramDataset | None = None,
                  action_space: str | Iterable[str] = "PassesAll", observation_space: str | None = None,
                  reward_space: str | None = None, episode_steps: int | None = None,
-                 default_negates_returns: bool = False, client: Any = None, address: str | None = None,
-                 timeout: float = 300.0, render_mode: str | None = None):
+                 default_negates_returns: bool = False, programl_control_positions: str = "index", client: Any = None,
+                 address: str | None = None, timeout: float = 300.0, render_mode: str | None = None):
         if render_mode not in (None, "ansi"):
             raise TypeError(f"unknown render_mode '{render_mode}'; valid: ansi")
         if episode_steps is not None and episode_steps < 1:
             raise ValueError(f"episode_steps must be at least 1, not {episode_steps}")
         need_client(client)
         if isinstance(action_space, str):
-            flags = [flag for flag, _ in _core.pass_actions(_named("action space", action_space, ACTION_SPACES))]
+            flags = [flag for flag, _ in _core.pass_actions(checked_name("action space", action_space, ACTION_SPACES))]
             self.action_space = NamedDiscrete(flags, action_space)
         else:
             self.action_space = NamedDiscrete(list(action_space))
@@ -232,13 +87,15 @@ class LlvmEnv(gym.Env):
         self.timeout = timeout
         self.episode_steps = episode_steps
         self.default_negates_returns = default_negates_returns
+        self._control_positions = checked_name("programl_control_positions", programl_control_positions,
+                                               CONTROL_POSITIONS)
         self._benchmark = self._next_benchmark = _program(benchmark)
         self._benchmarks = to_draw_from(benchmarks)
         self._client_given, self._client_made, self._address = client, None, address
         self._reward_rule = self._rule(reward_space)
         self._observation_name: str | None = None
         self._observe_by_default(observation_space)
-        self._episode: _Episode | None = None
+        self._episode: PassEpisode | None = None
         self._since = time.monotonic()
         self._reward_seen: dict[str, float] = {}
 
@@ -250,7 +107,7 @@ class LlvmEnv(gym.Env):
         ``benchmarks``, else on the last one. PassError: the program cannot be had."""
         super().reset(seed=seed)
         self._choose(dict(options or {}), benchmark)
-        self._episode = None
+        self._end_episode()
         self._start(self._evaluate([self._job([], self._wanted())])[0])
         return self._observation(), self._info()
 
@@ -262,8 +119,7 @@ class LlvmEnv(gym.Env):
         several = isinstance(action, (list, tuple))
         flags = [self._flag(each) for each in (action if several else [action])]
         wanted = self._wanted(*(observation_spaces or ()),
-                              *(PASS_REWARDS[_named("reward", name, PASS_REWARDS)].metric
-                                for name in reward_spaces or ()))
+                              *(find_pass_reward(name).metric for name in reward_spaces or ()))
         outcome = self._evaluate([self._job(episode.passes + flags, wanted)])[0]
         reward, terminated, info = self._settle(flags, outcome)
         if reward_spaces is not None:
@@ -280,7 +136,7 @@ class LlvmEnv(gym.Env):
         return self.observation["Ir"] if self.render_mode == "ansi" else None
 
     def close(self) -> None:
-        self._episode = None
+        self._end_episode()
         self._client_made = None
 
     # ---- CompilerGym
@@ -308,7 +164,8 @@ class LlvmEnv(gym.Env):
 
     @property
     def observation(self) -> View:
-        """``env.observation["Autophase"]``: any observation of the current state."""
+        """``env.observation["Autophase"]``: any observation of the current state. A file of ``BitcodeFile`` is removed
+        when the environment is reset or closed."""
         return View(self._read_observation, list(OBSERVATIONS))
 
     @property
@@ -460,15 +317,15 @@ class LlvmEnv(gym.Env):
             self._client().add_program(self._benchmark.bitcode, timeout=self.timeout)
 
     def _start(self, outcome: Outcome) -> None:
-        _refuse_failure(outcome)
+        refuse_failure(outcome)
         values = dict(outcome.observed)
-        self._episode = _Episode([], values, dict(values))
+        self._episode = PassEpisode([], values, dict(values))
         self._since = time.monotonic()
         self._reward_seen = {}
 
     def _settle(self, flags: list[str], outcome: Outcome) -> tuple[float, bool, dict[str, Any]]:
         episode = self._in_episode()
-        _refuse_outage(outcome)
+        refuse_outage(outcome)
         if not outcome.ok:
             reward = -episode.total_reward if self.default_negates_returns else 0.0
             episode.penalty += reward
@@ -476,7 +333,8 @@ class LlvmEnv(gym.Env):
                                   "action_had_no_effect": False}
         before = episode.values
         episode.passes = episode.passes + flags
-        baselines = {name: value for name, value in before.items() if OBSERVATIONS.get(name, ("", False))[1]}
+        baselines = {name: value for name, value in before.items()
+                     if name in OBSERVATIONS and OBSERVATIONS[name].is_baseline}
         episode.values = {**baselines, **outcome.observed}
         changed = episode.values["changed"][len(episode.passes) - len(flags):]
         reward = 0.0
@@ -496,12 +354,13 @@ class LlvmEnv(gym.Env):
             names.append(rule.metric)
             if rule.baseline and (self._episode is None or rule.baseline not in self._episode.start):
                 names.append(rule.baseline)
-        wanted = dict.fromkeys(_named("observation", name, OBSERVATIONS) for name in names if name is not None)
+        wanted = dict.fromkeys(find_pass_observation(name).base for name in names if name is not None)
         return list(wanted) or [_COUNT]
 
     def _job(self, passes: Sequence[str], wanted: Sequence[str], benchmark: str | None = None, *,
              fresh: bool = False) -> dict[str, Any]:
-        return {"benchmark": benchmark or self.benchmark, "passes": list(passes), "observe": list(wanted), "fresh": fresh}
+        return {"benchmark": benchmark or self.benchmark, "passes": list(passes), "observe": list(wanted),
+                "fresh": fresh}
 
     def _evaluate(self, jobs: list[dict[str, Any]]) -> list[Outcome]:
         return self._client().evaluate_many(jobs, timeout=self.timeout).outcomes
@@ -532,16 +391,21 @@ class LlvmEnv(gym.Env):
     # ---- inner
 
     def _rule(self, name: str | None) -> PassReward | None:
-        return None if name is None else PASS_REWARDS[_named("reward", name, PASS_REWARDS)]
+        return None if name is None else find_pass_reward(name)
 
     def _observe_by_default(self, name: str | None) -> None:
-        self._observation_space = NoObservation() if name is None else pass_observation_space(name)
+        self._observation_space = NoObservation() if name is None else find_pass_observation(name).space
         self._observation_name = name
 
-    def _in_episode(self) -> _Episode:
+    def _in_episode(self) -> PassEpisode:
         if self._episode is None:
             raise RuntimeError("call reset() first")
         return self._episode
+
+    def _end_episode(self) -> None:
+        if self._episode is not None:
+            self._episode.remove_files()
+        self._episode = None
 
     def _flag(self, action: Any) -> str:
         if isinstance(action, str):
@@ -559,16 +423,17 @@ class LlvmEnv(gym.Env):
         return episode.values[name]
 
     def _value_after(self, passes: Sequence[str], name: str, *, fresh: bool = False) -> Any:
-        outcome = self._evaluate([self._job(passes, [_named("observation", name, OBSERVATIONS)], fresh=fresh)])[0]
-        if not outcome.ok:
-            raise PassError(outcome)
+        outcome = self._evaluate([self._job(passes, [name], fresh=fresh)])[0]
+        refuse_failure(outcome)
         return outcome.observed[name]
 
     def _read_observation(self, name: str) -> Any:
-        client, passes = self._client(), self._in_episode().passes
-        return _decoded(name, in_full_or_again(
-            name, self._value(name), lambda sha256: client.get_blob(sha256, timeout=self.timeout),
-            lambda: self._value_after(passes, name, fresh=True)))
+        observation, episode, client = find_pass_observation(name), self._in_episode(), self._client()
+        base = observation.base
+        value = observation.decoded(in_full_or_again(
+            base, self._value(base), lambda sha256: client.get_blob(sha256, timeout=self.timeout),
+            lambda: self._value_after(episode.passes, base, fresh=True)), self._control_positions)
+        return episode.file_of(value) if name == "BitcodeFile" else value
 
     def _reward(self, rule: PassReward, before: float) -> float:
         start = self._at_start(rule.metric)
@@ -582,106 +447,8 @@ class LlvmEnv(gym.Env):
         return episode.start[name]
 
     def _read_reward(self, name: str) -> float:
-        rule = PASS_REWARDS[_named("reward", name, PASS_REWARDS)]
+        rule = find_pass_reward(name)
         before = self._reward_seen.get(name, self._at_start(rule.metric))
         reward = self._reward(rule, before)
         self._reward_seen[name] = self._value(rule.metric)
         return reward
-
-
-class LlvmVectorEnv(VectorEnv):
-    """``num_envs`` environments; the jobs of a step are one batch, so passes that they share run once.
-    ``options`` are those of LlvmEnv. An episode that is over is reset by the next step."""
-
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4, "autoreset_mode": AutoresetMode.NEXT_STEP}
-
-    def __init__(self, num_envs: int = 1, **options: Any):
-        first = LlvmEnv(**options)
-        self.envs = [first, *(LlvmEnv(**{**options, "client": first._client()}) for _ in range(num_envs - 1))]
-        self.num_envs = num_envs
-        self.single_action_space = first.action_space
-        self.single_observation_space = first.observation_space
-        self.action_space = gym.spaces.MultiDiscrete([len(first.action_space.names)] * num_envs)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self._over = np.zeros(num_envs, bool)
-
-    def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-              ) -> tuple[Any, dict[str, Any]]:
-        """``options["benchmark"]``: one, or one for each environment; so ``seed``. PassError: one of the
-        programs cannot be had."""
-        seeds = seeds_of(seed, self.num_envs)
-        chosen = dict(options or {})
-        each = chosen.pop("benchmark", None)
-        if not isinstance(each, (list, tuple)):
-            each = [each] * self.num_envs
-        if len(each) != self.num_envs:
-            raise ValueError(f"{_core.counted(len(each), 'benchmark', 'benchmarks')} for "
-                             f"{_core.counted(self.num_envs, 'environment', 'environments')}")
-        for place, env in enumerate(self.envs):
-            gym.Env.reset(env, seed=seeds[place])
-            env._choose(dict(chosen), each[place])
-        self._begin(range(self.num_envs))
-        self._over[:] = False
-        return self._observations(), self._infos()
-
-    def action_masks(self) -> np.ndarray:
-        """Bool, num_envs x actions; see LlvmEnv."""
-        return np.stack([env.action_masks() for env in self.envs])
-
-    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """PassError, or what an outage raises: no environment has moved, and the same step may be tried again."""
-        if len(actions) != self.num_envs:
-            raise ValueError(f"{_core.counted(len(actions), 'action', 'actions')} for "
-                             f"{_core.counted(self.num_envs, 'environment', 'environments')}")
-        rewards = np.zeros(self.num_envs)
-        terminated = np.zeros(self.num_envs, bool)
-        truncated = np.zeros(self.num_envs, bool)
-        failed: dict[int, str] = {}
-        renewed = np.flatnonzero(self._over)
-        for place in renewed:
-            self.envs[place]._choose({})
-        going = np.flatnonzero(~self._over)
-        flags = {place: [self.envs[place]._flag(actions[place])] for place in going}
-        jobs = [self.envs[place]._job(self.envs[place]._in_episode().passes + flags[place], self.envs[place]._wanted())
-                for place in going]
-        for place in renewed:
-            self.envs[place]._episode = None
-        jobs += [self.envs[place]._job([], self.envs[place]._wanted()) for place in renewed]
-        outcomes = self.envs[0]._evaluate(jobs)
-        for outcome in outcomes[:len(going)]:
-            _refuse_outage(outcome)
-        for outcome in outcomes[len(going):]:
-            _refuse_failure(outcome)
-        for place, outcome in zip(going, outcomes):
-            rewards[place], terminated[place], info = self.envs[place]._settle(flags[place], outcome)
-            truncated[place] = self.envs[place]._is_over() and not terminated[place]
-            if "error_details" in info:
-                failed[int(place)] = f"{info['error_type']}: {info['error_details']}"
-        for place, outcome in zip(renewed, outcomes[len(going):]):
-            self.envs[place]._start(outcome)
-        self._over = terminated | truncated
-        return self._observations(), rewards, terminated, truncated, {**self._infos(), **({"failed": failed} if failed else {})}
-
-    def close_extras(self, **kwargs: Any) -> None:
-        for env in self.envs:
-            env.close()
-
-    def _begin(self, places: Iterable[int]) -> None:
-        places = list(places)
-        for place in places:
-            self.envs[place]._episode = None
-        jobs = [self.envs[place]._job([], self.envs[place]._wanted()) for place in places]
-        for place, outcome in zip(places, self.envs[0]._evaluate(jobs)):
-            self.envs[place]._start(outcome)
-
-    def _infos(self) -> dict[str, Any]:
-        each = [env._info() for env in self.envs]
-        info = {"action_mask": np.stack([one["action_mask"] for one in each]), "_action_mask": np.ones(self.num_envs, bool)}
-        if all("baseline_degenerate" in one for one in each):
-            info["baseline_degenerate"] = np.array([one["baseline_degenerate"] for one in each])
-            info["_baseline_degenerate"] = np.ones(self.num_envs, bool)
-        return info
-
-    def _observations(self) -> Any:
-        each = [env._observation() for env in self.envs]
-        return np.stack(each) if isinstance(each[0], np.ndarray) else tuple(each)

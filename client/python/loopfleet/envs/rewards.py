@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .._core import JobError, Outcome, nearest
+from .._core import JobError, Outcome
+from .spaces import checked_name
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,7 @@ REWARDS = {reward.name: reward for reward in (
 
 
 def find_reward(name: str | None) -> Reward | None:
-    if name is None:
-        return None
-    if name not in REWARDS:
-        raise LookupError(f"unknown reward space '{name}'{nearest(name, list(REWARDS))}; valid: {', '.join(REWARDS)}")
-    return REWARDS[name]
+    return None if name is None else REWARDS[checked_name("reward space", name, REWARDS)]
 
 
 def unknown_peak() -> JobError:

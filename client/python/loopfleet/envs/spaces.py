@@ -17,27 +17,47 @@ STRIDE_BUCKETS = {"agent20": 16, "agent58": 32}
 DEFAULT_MAX_LOOPS = {"agent20": 10, "agent58": 20}
 
 
-class NoObservation(spaces.Space):
-    """Of an environment that observes nothing by default: its only member is None, as in CompilerGym."""
+class _TypeSpace(spaces.Space):
+    """Any value of a type."""
+
+    type_name = ""
 
     def __init__(self) -> None:
         super().__init__(None, None)
 
-    def sample(self, mask: object = None, probability: object = None) -> None:
-        return None
-
-    def contains(self, x: object) -> bool:
-        return x is None
+    def contains(self, x: Any) -> bool:
+        return type(x).__name__ == self.type_name
 
     @property
     def is_np_flattenable(self) -> bool:
         return False
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, NoObservation)
+        return type(other) is type(self)
 
     def __repr__(self) -> str:
-        return "NoObservation()"
+        return f"{type(self).__name__}()"
+
+
+class NoObservation(_TypeSpace):
+    """Of an environment that observes nothing by default: its only member is None, as in CompilerGym."""
+
+    type_name = "NoneType"
+
+    def sample(self, mask: object = None, probability: object = None) -> None:
+        return None
+
+
+class GraphSpace(_TypeSpace):
+    """ProGraML's graphs: any networkx.MultiDiGraph."""
+
+    type_name = "MultiDiGraph"
+
+
+class BytesSpace(_TypeSpace):
+    """Bitcode: any bytes."""
+
+    type_name = "bytes"
 
 
 class NamedDiscrete(spaces.Discrete):
@@ -73,6 +93,13 @@ class NamedDiscrete(spaces.Discrete):
 
     def __repr__(self) -> str:
         return f"NamedDiscrete([{', '.join(self.names)}])"
+
+
+def checked_name(what: str, name: str, known: Iterable[str]) -> str:
+    """``name``. LookupError, with the nearest: it is none of the ``known``."""
+    if name not in known:
+        raise LookupError(f"unknown {what} '{name}'{nearest(name, list(known))}; valid: {', '.join(known)}")
+    return name
 
 
 def whole_number(action: Any) -> int:

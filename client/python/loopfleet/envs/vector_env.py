@@ -359,13 +359,9 @@ class WalkVectorEnv(VectorEnv):
             row = int(np.flatnonzero(places == place)[0])
             told: dict[str, Any] = {}
             verdict.tell(told)
-            info = _add(info, told, row, len(places))
+            add_info(info, told, row, len(places))
         if self._mode == AutoresetMode.SAME_STEP and over.any():
-            final = self._observations(places)
-            info["final_obs"] = info["final_observation"] = _objects(final, over)
-            info["_final_obs"] = info["_final_observation"] = over.copy()
-            info["final_info"] = {"action_mask": self._masks[places].copy(), "_action_mask": over.copy()}
-            info["_final_info"] = over.copy()
+            info.update(final_info(self._observations(places), self._masks[places].copy(), over))
             self._begin(places[over], {})
         return self._observations(places), rewards, terminated, truncated, {**self._infos(places), **info}
 
@@ -385,16 +381,18 @@ class WalkVectorEnv(VectorEnv):
         return {"action_mask": self._masks[places].copy(), "_action_mask": np.ones(len(places), bool)}
 
 
-def _add(info: dict[str, Any], told: dict[str, Any], row: int, rows: int) -> dict[str, Any]:
+def add_info(info: dict[str, Any], told: dict[str, Any], row: int, rows: int) -> None:
+    """Adds what one of ``rows`` environments tells, as Gymnasium's vectors do."""
     for key, value in told.items():
         info.setdefault(key, np.full(rows, None, object))[row] = value
         info.setdefault(f"_{key}", np.zeros(rows, bool))[row] = True
-    return info
 
 
-def _objects(rows: Any, chosen: np.ndarray) -> np.ndarray:
-    array = np.full(len(chosen), None, object)
-    for row in np.flatnonzero(chosen):
-        array[row] = rows[row]
-    return array
+def final_info(observations: Sequence[Any], masks: np.ndarray, over: np.ndarray) -> dict[str, Any]:
+    """For the info of a step that ended episodes and began new ones: the last of those that are ``over``."""
+    final = np.full(len(over), None, object)
+    for row in np.flatnonzero(over):
+        final[row] = observations[row]
+    return {"final_obs": final, "_final_obs": over.copy(), "final_observation": final, "_final_observation": over.copy(),
+            "final_info": {"action_mask": masks, "_action_mask": over.copy()}, "_final_info": over.copy()}
 

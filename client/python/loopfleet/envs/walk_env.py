@@ -27,8 +27,8 @@ from .datasets import Benchmark, Dataset, Datasets, draw, to_draw_from
 from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict, arrive
 from .graphs import to_networkx
 from .rewards import REWARDS, find_reward, unknown_peak
-from .spaces import (DEFAULT_MAX_LOOPS, STRIDE_BUCKETS, NamedDiscrete, action_names,
-                     observation_space, whole_number)
+from .spaces import (DEFAULT_MAX_LOOPS, STRIDE_BUCKETS, NamedDiscrete, action_names, checked_name, observation_space,
+                     whole_number)
 from .state import EnvState, ValidationResult
 
 MEASURED = ("flops", "gflops", "runtime")
@@ -71,8 +71,7 @@ class Start:
 
 def check_options(given: Mapping[str, Any], known: Sequence[str]) -> None:
     for key in given:
-        if key not in known:
-            raise LookupError(f"unknown option '{key}'{_core.nearest(key, list(known))}; valid: {', '.join(known)}")
+        checked_name("option", key, known)
 
 
 class View(Mapping):
@@ -131,11 +130,9 @@ class WalkEnv(gym.Env):
         if render_mode not in (None, "ansi"):
             # Stable-Baselines3 asks for "rgb_array" and goes on without it after a TypeError.
             raise TypeError(f"unknown render_mode '{render_mode}'; valid: ansi")
-        if features not in (None, *STRIDE_BUCKETS):
-            raise LookupError(f"unknown features '{features}'{_core.nearest(features, list(STRIDE_BUCKETS))}; "
-                              f"valid: {', '.join(STRIDE_BUCKETS)}")
-        if tensors not in ("numpy", "torch"):
-            raise LookupError(f"unknown tensors '{tensors}'{_core.nearest(tensors, ['numpy', 'torch'])}")
+        if features is not None:
+            checked_name("features", features, STRIDE_BUCKETS)
+        checked_name("tensors", tensors, ("numpy", "torch"))
         for argument, count in (("episode_steps", episode_steps), ("max_loops", max_loops)):
             if count is not None and count < 1:
                 raise ValueError(f"{argument} must be at least 1, not {count}")
@@ -406,9 +403,7 @@ class WalkEnv(gym.Env):
     # ---- parts
 
     def _space_of(self, name: str, actions: int) -> gym.Space:
-        if name not in self._observation_names:
-            raise LookupError(f"unknown observation space '{name}'{_core.nearest(name, self._observation_names)}; "
-                              f"valid: {', '.join(self._observation_names)}")
+        checked_name("observation space", name, self._observation_names)
         space = observation_space(name, actions=actions, features=self.features, max_loops=self.max_loops)
         if self.mask_in_observation:
             space = gym.spaces.Dict({"obs": space, "action_mask": gym.spaces.Box(0, 1, (actions,), np.int8)})
@@ -476,9 +471,7 @@ class WalkEnv(gym.Env):
         return self._value(rule.name, *outcomes)
 
     def _read_observation(self, name: str) -> Any:
-        if name not in self._observation_names:
-            raise LookupError(f"unknown observation '{name}'{_core.nearest(name, self._observation_names)}; "
-                              f"valid: {', '.join(self._observation_names)}")
+        checked_name("observation", name, self._observation_names)
         walk = self._in_episode().walk
         if name == "loops_tensor":
             return self._tensor(walk.loops_tensor(self.max_loops))

@@ -1,0 +1,143 @@
+"""A vector of LLVM environments: one batch of jobs per step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
+
+from .._core import counted
+from .llvm_env import LlvmEnv
+from .pass_error import refuse_failure, refuse_outage
+from .vector_env import add_info, final_info, seeds_of
+
+
+class LlvmVectorEnv(VectorEnv):
+    """``num_envs`` environments; the jobs of a step are one batch, so passes that they share run once.
+    ``options`` are those of LlvmEnv. An episode that is over is reset by the next step, or with "SameStep" by the one
+    that ends it."""
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
+    envs: Sequence[LlvmEnv] = ()  # Gymnasium closes them even if the constructor raises
+
+    def __init__(self, num_envs: int = 1, *, autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+                 **options: Any):
+        mode = AutoresetMode(autoreset_mode)
+        if mode == AutoresetMode.DISABLED:
+            raise ValueError("autoreset_mode must be NextStep or SameStep, not Disabled")
+        self.metadata = {**type(self).metadata, "autoreset_mode": mode}
+        self._same_step = mode == AutoresetMode.SAME_STEP
+        first = LlvmEnv(**options)
+        self.envs = [first, *(LlvmEnv(**{**options, "client": first._client()}) for _ in range(num_envs - 1))]
+        self.num_envs = num_envs
+        self.single_action_space = first.action_space
+        self.single_observation_space = first.observation_space
+        self.action_space = gym.spaces.MultiDiscrete([len(first.action_space.names)] * num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self._over = np.zeros(num_envs, bool)
+        self._settled: tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]] | None = None  # and not returned yet
+
+    def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+              ) -> tuple[Any, dict[str, Any]]:
+        """``options["benchmark"]``: one, or one for each environment; so ``seed``. PassError: one of the
+        programs cannot be had."""
+        seeds = seeds_of(seed, self.num_envs)
+        chosen = dict(options or {})
+        each = chosen.pop("benchmark", None)
+        if not isinstance(each, (list, tuple)):
+            each = [each] * self.num_envs
+        if len(each) != self.num_envs:
+            raise ValueError(f"{counted(len(each), 'benchmark', 'benchmarks')} for "
+                             f"{counted(self.num_envs, 'environment', 'environments')}")
+        for place, env in enumerate(self.envs):
+            gym.Env.reset(env, seed=seeds[place])
+            env._choose(dict(chosen), each[place])
+        self._begin(range(self.num_envs))
+        self._over[:] = False
+        self._settled = None
+        return self._observations(), self._infos()
+
+    def action_masks(self) -> np.ndarray:
+        """Bool, num_envs x actions; see LlvmEnv."""
+        return np.stack([env.action_masks() for env in self.envs])
+
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """PassError, or what an outage raises: nothing is lost, and the same step may be tried again."""
+        if len(actions) != self.num_envs:
+            raise ValueError(f"{counted(len(actions), 'action', 'actions')} for "
+                             f"{counted(self.num_envs, 'environment', 'environments')}")
+        if self._settled is None:
+            self._settled = self._settle(actions)
+        rewards, terminated, truncated, info = self._settled
+        if self._same_step and self._over.any():
+            if "final_obs" not in info:
+                final = [env._observation() if over else None for env, over in zip(self.envs, self._over)]
+                info.update(final_info(final, self.action_masks().astype(np.int8), self._over))
+            over = np.flatnonzero(self._over)
+            for place in over:
+                self.envs[place]._choose({})
+            self._begin(over)
+            self._over[:] = False
+        observations = self._observations()
+        self._settled = None
+        return observations, rewards, terminated, truncated, {**self._infos(), **info}
+
+    def _settle(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Runs the passes, and the programs of the episodes that the step before ended."""
+        rewards = np.zeros(self.num_envs)
+        terminated = np.zeros(self.num_envs, bool)
+        truncated = np.zeros(self.num_envs, bool)
+        info: dict[str, Any] = {}
+        renewed = np.flatnonzero(self._over)
+        for place in renewed:
+            self.envs[place]._choose({})
+        going = np.flatnonzero(~self._over)
+        flags = {place: [self.envs[place]._flag(actions[place])] for place in going}
+        jobs = [self.envs[place]._job(self.envs[place]._in_episode().passes + flags[place], self.envs[place]._wanted())
+                for place in going]
+        for place in renewed:
+            self.envs[place]._end_episode()
+        jobs += [self.envs[place]._job([], self.envs[place]._wanted()) for place in renewed]
+        outcomes = self.envs[0]._evaluate(jobs)
+        for outcome in outcomes[:len(going)]:
+            refuse_outage(outcome)
+        for outcome in outcomes[len(going):]:
+            refuse_failure(outcome)
+        for place, outcome in zip(going, outcomes):
+            rewards[place], terminated[place], told = self.envs[place]._settle(flags[place], outcome)
+            truncated[place] = self.envs[place]._is_over() and not terminated[place]
+            if "error_type" in told:
+                add_info(info, {key: told[key] for key in ("error_type", "error_details")}, place, self.num_envs)
+        for place, outcome in zip(renewed, outcomes[len(going):]):
+            self.envs[place]._start(outcome)
+        self._over = terminated | truncated
+        return rewards, terminated, truncated, info
+
+    def close_extras(self, **kwargs: Any) -> None:
+        for env in self.envs:
+            env.close()
+
+    def _begin(self, places: Iterable[int]) -> None:
+        places = list(places)
+        for place in places:
+            self.envs[place]._end_episode()
+        jobs = [self.envs[place]._job([], self.envs[place]._wanted()) for place in places]
+        for place, outcome in zip(places, self.envs[0]._evaluate(jobs)):
+            self.envs[place]._start(outcome)
+
+    def _infos(self) -> dict[str, Any]:
+        each = [env._info() for env in self.envs]
+        info = {"action_mask": np.stack([one["action_mask"] for one in each]),
+                "_action_mask": np.ones(self.num_envs, bool)}
+        if all("baseline_degenerate" in one for one in each):
+            info["baseline_degenerate"] = np.array([one["baseline_degenerate"] for one in each])
+            info["_baseline_degenerate"] = np.ones(self.num_envs, bool)
+        return info
+
+    def _observations(self) -> Any:
+        space = self.single_observation_space
+        return concatenate(space, [env._observation() for env in self.envs], create_empty_array(space, self.num_envs))
