@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <utility>
 
+#include "common/base/quantile.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/contention_baseline.h"
 #include "worker/timing/host_core_probe.h"
@@ -56,10 +58,10 @@ void MeasureStreams(const CoreKernels& kernels, const Stopwatch& stopwatch,
       stopwatch, 3 * part * sizeof(float), [&] { kernels.triad(a, a + part, a + 2 * part, part); });
 }
 
-std::uint64_t TimeNs(const Stopwatch& stopwatch, const CoreKernels& kernels) {
+double PeakStepsNs(const Stopwatch& stopwatch, const CoreKernels& kernels) {
   const std::uint64_t start = stopwatch.NowNs();
   kernels.multiply_adds(kPeakSteps);
-  return std::max<std::uint64_t>(stopwatch.NowNs() - start, 1);
+  return static_cast<double>(std::max<std::uint64_t>(stopwatch.NowNs() - start, 1));
 }
 
 }  // namespace
@@ -69,11 +71,25 @@ double PeakCycles(double measured, double least) {
   return least <= 0 || measured < kMisjudged * least ? measured : FewestCycles(measured, least);
 }
 
-double WideVectorFactor(std::vector<double> wide_to_narrow) {
-  // From one (as many units for wide vectors, at the same clock) to two (half as many). Between:
-  // the clock is lower while wide vectors are used.
+double WideVectorFactor(const std::vector<StepPair>& pairs, double least_narrow) {
   constexpr double kMost = 2.1;
-  return wide_to_narrow.empty() ? 1 : std::clamp(MedianOf(std::move(wide_to_narrow)), 1.0, kMost);
+  constexpr double kQuiet = 1.02;
+  constexpr double kWhole = 0.05;         // so near to 1 or 2 it is that
+  constexpr std::size_t kLeastQuiet = 8;  // a quarter of the pairs
+  std::vector<double> all;
+  std::vector<double> quiet;
+  for (const StepPair& pair : pairs) {
+    all.push_back(pair.wide / pair.narrow);
+    if (pair.narrow <= kQuiet * least_narrow) quiet.push_back(all.back());
+  }
+  if (all.empty()) return 1;
+  const bool is_believed = quiet.size() >= kLeastQuiet;
+  // Beside a quiet narrow step the wide one may have been disturbed, so a low ratio counts.
+  const double factor =
+      is_believed ? Quantile(std::move(quiet), 0.25) : Quantile(std::move(all), 0.5);
+  const double whole = std::round(factor);
+  const bool is_whole = !is_believed || std::abs(factor - whole) <= kWhole;
+  return std::clamp(is_whole ? whole : factor, 1.0, kMost);
 }
 
 DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwatch,
@@ -84,21 +100,22 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   reading.canary_flop = kCanaryArithmeticSteps * kernels.flop_per_step;
   std::vector<double> clocks;
   ContentionBaseline arithmetic;
-  std::vector<double> wide_to_narrow;  // time of a step; what disturbs a core disturbs both alike
+  std::vector<StepPair> pairs;
   const auto look = [&](int groups) {
     for (int group = 0; group < groups; ++group) {
       const double clock = probe.ClockMhz();
       clocks.push_back(clock);
+      const double per_ns = clock > 0 ? clock / kMhzPerPerNs : 1;
       std::vector<double> cycles;
       for (int i = 0; i < kProbesInGroup; ++i) {
-        const double per_ns = clock > 0 ? clock / kMhzPerPerNs : 1;
         cycles.push_back(static_cast<double>(probe.ThroughputNs()) * per_ns);
       }
       reading.probe_cycles.push_back(*std::ranges::min_element(cycles));
-      const auto took = static_cast<double>(TimeNs(stopwatch, kernels));
-      arithmetic.Observe(took * (clock > 0 ? clock / kMhzPerPerNs : 1));
+      const double wide = PeakStepsNs(stopwatch, kernels) * per_ns;
+      arithmetic.Observe(wide);
       if (kernels.narrower != nullptr) {
-        wide_to_narrow.push_back(took / static_cast<double>(TimeNs(stopwatch, *kernels.narrower)));
+        pairs.push_back(
+            {wide / kPeakSteps, PeakStepsNs(stopwatch, *kernels.narrower) * per_ns / kPeakSteps});
       }
     }
   };
@@ -106,14 +123,14 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   MeasureStreams(kernels, stopwatch, cache_bytes, reading);
   look(kGroups / 2);
   reading.clock_mhz = MedianOf(std::move(clocks));
-  const double least_per_step =
-      kernels.least_cycles_per_step * WideVectorFactor(std::move(wide_to_narrow));
-  if (least_per_step > 0) {
-    reading.least_probe_cycles =
-        static_cast<double>(probe.steps()) * least_per_step +
-        static_cast<double>(probe.EmptyNs()) * reading.clock_mhz / kMhzPerPerNs;
+  if (probe.LeastCycles() > 0) {
+    reading.least_probe_cycles = probe.LeastCycles() + static_cast<double>(probe.EmptyNs()) *
+                                                           reading.clock_mhz / kMhzPerPerNs;
   }
-  const double least = static_cast<double>(kPeakSteps) * least_per_step;
+  const double least_narrow =
+      kernels.narrower == nullptr ? 0 : kernels.narrower->least_cycles_per_step;
+  const double least = static_cast<double>(kPeakSteps) * kernels.least_cycles_per_step *
+                       WideVectorFactor(pairs, least_narrow);
   reading.flop_per_cycle = static_cast<double>(kPeakSteps * kernels.flop_per_step) /
                            PeakCycles(arithmetic.cycles(), least);
   return reading;

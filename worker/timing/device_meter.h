@@ -20,8 +20,7 @@ struct DeviceReading {
   std::uint64_t canary_flop = 0;     // of one arithmetic canary
   double clock_mhz = 0;              // median; 0: not known
   std::vector<double> probe_cycles;  // the quickest of each group of probes
-  // The fewest cycles that a probe can take: its steps at CoreKernels::least_cycles_per_step, times
-  // how much longer wide vectors take here than narrow ones, and the time of an empty probe. 0:
+  // The fewest cycles that a probe can take: those of its steps, and the time of an empty probe. 0:
   // unknown.
   double least_probe_cycles = 0;
   double read_bytes_per_second = 0;  // best of some passes; 0: not measured
@@ -35,9 +34,16 @@ struct DeviceReading {
 DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwatch,
                             std::uint64_t cache_bytes);
 
-// How much longer a step of wide vectors takes than one of half the width, from pairs of such
-// times, one right after the other: 1 to 2.1; 1 without pairs.
-double WideVectorFactor(std::vector<double> wide_to_narrow);
+// The cycles of a step of wide vectors and, right after it, of one of half the width.
+struct StepPair {
+  double wide = 0;
+  double narrow = 0;
+};
+// How much longer a step of wide vectors takes than one of half the width: 1 (as many units for
+// wide vectors), 2 (half as many), or between, where the clock is lower for them; at most 2.1. A
+// neighbour slows both, but not alike, so a number between is believed only of pairs whose narrow
+// step took `least_narrow` cycles, as on a quiet core. 1 without pairs.
+double WideVectorFactor(const std::vector<StepPair>& pairs, double least_narrow);
 
 // The cycles of the arithmetic that took `measured` at best, from the number of the core's units:
 // so a peak does not vary from start to start, nor with a neighbour. `least`: as in FewestCycles;

@@ -33,20 +33,30 @@ std::uint64_t ReadingNs(const Stopwatch& stopwatch) {
   return LeastNs(stopwatch, 4, [] {});
 }
 
+const CoreKernels& Narrower(const CoreKernels& kernels) {
+  return kernels.narrower != nullptr ? *kernels.narrower : kernels;
+}
+
 }  // namespace
 
 HostCoreProbe::HostCoreProbe(const CoreKernels& kernels, const Stopwatch& stopwatch,
                              std::uint64_t steps)
-    : kernels_(kernels), stopwatch_(stopwatch), steps_(std::max<std::uint64_t>(steps, 1)) {}
+    : kernels_(Narrower(kernels)),
+      stopwatch_(stopwatch),
+      steps_(std::max<std::uint64_t>(steps, 1)) {}
 
 HostCoreProbe::HostCoreProbe(const CoreKernels& kernels, const Stopwatch& stopwatch)
-    : kernels_(kernels), stopwatch_(stopwatch) {
+    : kernels_(Narrower(kernels)), stopwatch_(stopwatch) {
   constexpr std::uint64_t kTrialSteps = 2'000;
   constexpr int kTrials = 300;
   const std::uint64_t least =
-      LeastNs(stopwatch, kTrials, [&] { kernels.multiply_adds_from_cache(kTrialSteps); });
+      LeastNs(stopwatch, kTrials, [&] { kernels_.multiply_adds_from_cache(kTrialSteps); });
   steps_ =
       std::max<std::uint64_t>(kTrialSteps * kThroughputNs / std::max<std::uint64_t>(least, 1), 1);
+}
+
+double HostCoreProbe::LeastCycles() const {
+  return static_cast<double>(steps_) * kernels_.least_cycles_per_step;
 }
 
 std::uint64_t HostCoreProbe::ThroughputNs() {

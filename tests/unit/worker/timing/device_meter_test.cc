@@ -29,12 +29,35 @@ TEST(DeviceMeterTest, WithoutAClockCyclesAreNanoseconds) {
   EXPECT_NEAR(PeaksOf({.flop_per_cycle = 100}, 0).flop_per_second, 100e9, 1);
 }
 
+// Eight pairs for each ratio, whose narrow steps took `narrow` cycles.
+std::vector<StepPair> Pairs(const std::vector<double>& wide_to_narrow, double narrow) {
+  std::vector<StepPair> pairs;
+  for (int i = 0; i < 8; ++i) {
+    for (const double ratio : wide_to_narrow) pairs.push_back({ratio * narrow, narrow});
+  }
+  return pairs;
+}
+
 TEST(DeviceMeterTest, WideVectorsTakeAsLongAsNarrowOnesOrTwiceAsLongOrBetween) {
-  EXPECT_EQ(WideVectorFactor({}), 1);
-  EXPECT_EQ(WideVectorFactor({0.97, 0.98, 0.99}), 1) << "no processor has more units for them";
-  EXPECT_EQ(WideVectorFactor({1.99, 2, 5}), 2) << "one was disturbed";
-  EXPECT_EQ(WideVectorFactor({1.12, 1.12, 1.13}), 1.12) << "the clock is lower for them";
-  EXPECT_EQ(WideVectorFactor({9, 9}), 2.1);
+  EXPECT_EQ(WideVectorFactor({}, 5), 1);
+  EXPECT_EQ(WideVectorFactor(Pairs({0.96, 0.98, 0.99}, 5), 5), 1)
+      << "no processor has more units for them";
+  EXPECT_EQ(WideVectorFactor(Pairs({1.02, 1.02, 1.9}, 5), 5), 1) << "some were disturbed";
+  EXPECT_EQ(WideVectorFactor(Pairs({1.98, 1.99, 2.01, 5}, 5), 5), 2);
+  EXPECT_DOUBLE_EQ(WideVectorFactor(Pairs({1.12, 1.12, 1.13}, 5), 5), 1.12)
+      << "the clock is lower for them";
+  EXPECT_EQ(WideVectorFactor(Pairs({9}, 5), 5), 2.1);
+}
+
+TEST(DeviceMeterTest, ANeighbourDoesNotMakeFractionsOfUnits) {
+  EXPECT_EQ(WideVectorFactor(Pairs({1.15, 1.16, 1.17}, 7), 5), 1);
+  EXPECT_EQ(WideVectorFactor(Pairs({1.8, 1.9, 2.3}, 7), 5), 2);
+  EXPECT_EQ(WideVectorFactor(Pairs({1.12}, 5), 0), 1) << "what is quiet is not known";
+  std::vector<StepPair> pairs = Pairs({1.4, 0.9, 1.5, 1.6, 1.7}, 7);
+  for (int i = 0; i < 7; ++i) pairs.push_back({5.6, 5});
+  EXPECT_EQ(WideVectorFactor(pairs, 5), 1) << "few quiet pairs prove little";
+  pairs.push_back({5.6, 5});
+  EXPECT_DOUBLE_EQ(WideVectorFactor(pairs, 5), 1.12);
 }
 
 TEST(DeviceMeterTest, PeaksFollowFromTheUnits) {
