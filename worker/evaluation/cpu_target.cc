@@ -130,6 +130,7 @@ std::optional<CpuTarget::Prepared> CpuTarget::Prepare(Preparer& preparer, const 
       .waits_since = ready,
       .rounds =
           MeasurementRounds(lease.spec, {.moments_apart = parts_.device.moments_apart(),
+                                         .host_slowdown = parts_.device.slowdown(),
                                          .estimated_run_ns = verified->run_ns,
                                          .expects_long_runs = verified->run_took >= kFirstWait})};
 }
@@ -281,7 +282,7 @@ std::expected<std::optional<Nanos>, Failure> CpuTarget::AddRound(Prepared& done,
   desk_.CountSamples(timed.samples);
   parts_.device.Observe(timed.samples);
   done.rounds.Add(std::move(timed.samples), done.evaluation.conditions->hardware.clock_mhz);
-  return done.rounds.NextIn();
+  return done.rounds.NextIn(desk_.CountUnfinished() == 1);
 }
 
 std::expected<Measurement, Failure> CpuTarget::Judge(const Prepared& done) const {

@@ -35,6 +35,7 @@ class LeaseDesk {
 
   // As in LeaseBook.
   std::optional<LeaseBook::Waiting> Next() { return leases_.Next(); }
+  std::size_t CountUnfinished() const { return leases_.CountUnfinished(); }
   bool IsHeld(LeaseId lease) const { return leases_.IsHeld(lease); }
   bool Start(LeaseId lease) { return leases_.Start(lease); }
   void Stop() { leases_.Stop(); }

@@ -70,7 +70,17 @@ double DeviceHealth::moments_apart() const {
 
 bool DeviceHealth::HasSeenQuiet() const { return quiet_.cycles() <= QuietCycles(); }
 
-void DeviceHealth::Observe(const Samples& samples) { quiet_.Observe(samples.probe_cycles); }
+double DeviceHealth::slowdown() const {
+  std::lock_guard lock(mutex_);
+  return slowdown_.factor();
+}
+
+void DeviceHealth::Observe(const Samples& samples) {
+  quiet_.Observe(samples.probe_cycles);
+  if (samples.slowdown <= 1) return;
+  std::lock_guard lock(mutex_);
+  slowdown_.Observe(samples.slowdown);
+}
 
 std::expected<Measurement, Failure> DeviceHealth::Judge(const MeasurementRounds& rounds,
                                                         const JobSpec& spec, const WorkDone& work,

@@ -17,6 +17,7 @@
 #include "worker/timing/canary.h"
 #include "worker/timing/contention_baseline.h"
 #include "worker/timing/device_meter.h"
+#include "worker/timing/host_slowdown.h"
 #include "worker/timing/measurement_rounds.h"
 #include "worker/timing/repeatability.h"
 #include "worker/timing/sampler.h"
@@ -51,11 +52,13 @@ class DeviceHealth {
 
   // The policy of the next round, with what the sampler needs to know of the core.
   SamplingPolicy PolicyFor(const MeasurementRounds& rounds) const;
-  // Updates the contention baseline.
+  // Learns how long a probe takes on a quiet core, and how much neighbours slow this one.
   void Observe(const Samples& samples);
 
   // Repeatability::within() of this core. From any thread.
   double moments_apart() const;
+  // HostSlowdown::factor() of this core. From any thread.
+  double slowdown() const;
 
   // The figure, stated at the clock of `hardware`, or its failure: CUT, UNSTABLE_TIMING. Learns
   // from its rounds how far moments lie apart.
@@ -85,6 +88,7 @@ class DeviceHealth {
   mutable std::mutex mutex_;
   HardwareFacts hardware_;        // guarded by mutex_
   Repeatability repeatability_;   // guarded by mutex_
+  HostSlowdown slowdown_;         // guarded by mutex_
   CanaryDriftDetector canaries_;  // guarded by mutex_
 };
 

@@ -222,7 +222,7 @@ bool MeasurementRounds::ProvesCut(const Round& round) const {
          is_above(MedianWithInterval(round.accepted_ns).low, kBeyondDoubt);
 }
 
-std::optional<Nanos> MeasurementRounds::NextIn() const {
+std::optional<Nanos> MeasurementRounds::NextIn(bool is_alone) const {
   LF_CHECK(!rounds_.empty(), "no round yet");
   if (IsCut()) return std::nullopt;
   if (rounds_.size() < options_.fewest) return options_.first_wait;
@@ -232,17 +232,31 @@ std::optional<Nanos> MeasurementRounds::NextIn() const {
       spent >= static_cast<double>(LongEnough().count())) {
     return std::nullopt;
   }
+  if (is_alone && rounds_.size() >= options_.most_in_vain && IsContendedThroughout() &&
+      !AsksForMore()) {
+    return std::nullopt;
+  }
   if (const auto agreeing = Agreeing(); !agreeing.empty() && IsEnough(agreeing)) {
     return std::nullopt;
   }
   return options_.first_wait * (std::int64_t{1} << (rounds_.size() - 1));
 }
 
+bool MeasurementRounds::AsksForMore() const {
+  return spec_.precision > 0 || spec_.budget_ms > 0 || spec_.min_grade < Grade::kD;
+}
+
+bool MeasurementRounds::IsContendedThroughout() const {
+  return std::ranges::all_of(rounds_, [](const Round& round) {
+    return round.accepted_ns.empty() &&
+           std::ranges::count(round.samples.flags, std::uint8_t{kSampleContended}) > 0;
+  });
+}
+
 Nanos MeasurementRounds::LongEnough() const {
-  const bool asks = spec_.precision > 0 || spec_.budget_ms > 0 || spec_.min_grade < Grade::kD;
   const bool has_clear =
       std::ranges::find(rounds_, Round::Worth::kClear, &Round::worth) != rounds_.end();
-  if (asks) return options_.longest;
+  if (AsksForMore()) return options_.longest;
   return has_clear ? options_.long_enough : options_.long_enough_contended;
 }
 
@@ -342,6 +356,12 @@ Measurement MeasurementRounds::Summarise(double reference_mhz) const {
   if (is_disturbed) {
     interval.low = std::min(interval.low, interval.median / kUnseenSlowdown);
     interval.high = std::max(interval.high, interval.median * kUnseenSlowdown);
+  }
+  if (slowdown > 1 && GradeOf(interval.spread()) > Grade::kB) {
+    // A second measurement may meet a worse neighbour. That alone does not make a figure useless.
+    const double grade_c = interval.low + 0.999 * 2 * kMaxSpread * interval.median;
+    const double slowest = std::min(options_.host_slowdown * used.front(), grade_c);
+    interval.high = std::max(interval.high, slowest);
   }
   measurement.elapsed_ns = interval.median;
   measurement.elapsed_low_ns = interval.low;

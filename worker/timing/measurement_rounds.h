@@ -35,6 +35,10 @@ class MeasurementRounds {
     // The most clear rounds if two agree, but the samples scatter so little too much for grade A
     // that a third round is likely to be enough. A job that asks for a precision may have `most`.
     std::size_t most_scattered = 3;
+    // The most rounds of a kernel that nothing else waits for, if the core was contended throughout
+    // (docs/research/timing_experiments.md). Not for jobs that ask for a precision, budget or
+    // grade.
+    std::size_t most_in_vain = 3;
     // Before the second round; each further wait is twice as long. Most disturbances last less than
     // 5 ms (docs/research/timing_experiments.md); all waits together take 75 ms, or 20 ms
     // if nothing else wants the core.
@@ -44,6 +48,9 @@ class MeasurementRounds {
     // of a figure of two rounds is at least as wide to each side; of more rounds, less so by the
     // root of their number.
     double moments_apart = 0;
+    // HostSlowdown::factor(). The interval of a poor figure reaches as far above its quickest
+    // sample as neighbours slow this host, if the core was contended. 1: not known.
+    double host_slowdown = 1;
     double estimated_run_ns = 0;  // SamplingPolicy::estimated_run_ns of the first round
     // A run takes about as long as first_wait or longer, so one round can be enough.
     bool expects_long_runs = false;
@@ -66,8 +73,9 @@ class MeasurementRounds {
   bool is_empty() const { return rounds_.empty(); }
 
   // How long to wait before the next round. nullopt: no further round, because the figure is good
-  // enough or a limit is reached. Call after Add.
-  std::optional<Nanos> NextIn() const;
+  // enough or a limit is reached. `is_alone`: it is all that the core has to do, so waiting costs
+  // its asker time and gains others nothing. Call after Add.
+  std::optional<Nanos> NextIn(bool is_alone = false) const;
 
   // Whether one run certainly takes longer than the job's bound, at the reference clock: two rounds
   // show it, or one shows twice the bound (ten times if the core was contended).
@@ -104,6 +112,10 @@ class MeasurementRounds {
   // So few samples were accepted that what disturbed the others may have slowed these unseen: less
   // than half of such a kernel's, or less than three tenths of the rounds that count.
   bool IsDisturbed(std::size_t accepted, const std::vector<std::size_t>& agreeing) const;
+  // The job wants more than the first figure that there is.
+  bool AsksForMore() const;
+  // No repetition was accepted, but for contention some would be.
+  bool IsContendedThroughout() const;
   Nanos LongEnough() const;
   // Whether the figure of the agreeing rounds is narrow enough, or one more round would not make it
   // so.

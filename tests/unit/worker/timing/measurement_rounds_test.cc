@@ -164,6 +164,23 @@ TEST(MeasurementRoundsTest, AContendedMomentIsFollowedByOthers) {
   EXPECT_EQ(std::ranges::count(m.sample_flags, std::uint8_t{kSampleContended}), 6);
 }
 
+TEST(MeasurementRoundsTest, AContendedKernelThatIsAloneGetsThreeMoments) {
+  const std::vector<Samples> contended(3, ContendedRound(120));
+  const MeasurementRounds rounds = RoundsOf(contended);
+  EXPECT_TRUE(rounds.NextIn());
+  EXPECT_FALSE(rounds.NextIn(/*is_alone=*/true));
+  EXPECT_TRUE(RoundsOf({contended[0], contended[1]}).NextIn(/*is_alone=*/true));
+  EXPECT_TRUE(RoundsOf({contended[0], contended[1], QuietRound(100)}).NextIn(/*is_alone=*/true))
+      << "a quiet moment can be confirmed";
+  Samples preempted = contended[2];
+  preempted.flags.assign(3, kSamplePreempted);
+  EXPECT_TRUE(RoundsOf({contended[0], contended[1], preempted}).NextIn(/*is_alone=*/true));
+  for (const JobSpec& asks :
+       {JobSpec{.min_grade = Grade::kB}, JobSpec{.precision = 0.01}, JobSpec{.budget_ms = 500}}) {
+    EXPECT_TRUE(RoundsOf(contended, asks).NextIn(/*is_alone=*/true));
+  }
+}
+
 // Contention can only slow a round, so a contended round confirms that another is not too quick.
 TEST(MeasurementRoundsTest, AContendedMomentConfirmsAClearOne) {
   for (const double contended : {99.4, 100.6}) {
@@ -193,6 +210,20 @@ TEST(MeasurementRoundsTest, ContentionThroughoutIsGradeCAndSaysHowMuch) {
   const Measurement m = rounds.Summarise(kMhz);
   EXPECT_EQ(m.grade, Grade::kC);
   EXPECT_NEAR(m.elapsed_low_ns, 100, 1e-9);  // as much too slow as the probes, perhaps
+}
+
+TEST(MeasurementRoundsTest, TheIntervalOfAContendedFigureReachesAsFarAsNeighboursSlowThisHost) {
+  const auto figure_of = [](double host_slowdown, const Samples& samples) {
+    MeasurementRounds rounds({}, {.host_slowdown = host_slowdown});
+    for (int i = 0; i < 5; ++i) rounds.Add(samples);
+    return rounds.Summarise(kMhz);
+  };
+  EXPECT_NEAR(figure_of(1, ContendedRound(120)).elapsed_high_ns, 120, 1e-9);
+  EXPECT_NEAR(figure_of(1.5, ContendedRound(120)).elapsed_high_ns, 180, 1e-9);
+  const Measurement worst = figure_of(9, ContendedRound(120));
+  EXPECT_EQ(worst.grade, Grade::kC) << "that alone makes no figure useless";
+  EXPECT_NEAR(worst.spread, kMaxSpread, 0.001);
+  EXPECT_LT(figure_of(1.5, QuietRound(100)).elapsed_high_ns, 101);
 }
 
 TEST(MeasurementRoundsTest, PreemptedThroughoutIsOfGradeD) {
