@@ -22,6 +22,10 @@ Status CheckOrigin(Connection& connection);
 // schema stays. For the writer only, after CheckOrigin().
 Status Migrate(Connection& connection);
 
+// Programs whose schema is older than `version` may write the database no more. For the writer
+// only.
+Status RaiseOldestProgram(Connection& connection, int version);
+
 // kInvalid: an older schema than this program's, or a newer one that it may not write. Changes
 // nothing.
 Status CheckSchema(Connection& connection);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "storage/sqlite/migrations.h"
 
 namespace loopfleet::storage {
 namespace {
@@ -91,7 +92,7 @@ Result<std::size_t> Compaction::StepLevel(Connection& connection, std::size_t le
     LF_TRY(source_, Connection::Open(connection.path(), Access::kReadOnly, kBusyWait));
   }
   if (!is_raised_) {
-    LF_TRY_VOID(connection.Run("UPDATE writer SET oldest_program = max(oldest_program, 16)"));
+    LF_TRY_VOID(RaiseOldestProgram(connection, 16));
     is_raised_ = true;
   }
   RunMerge& merge = *merges_[level];

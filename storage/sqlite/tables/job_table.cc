@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "storage/sqlite/damage.h"
+#include "storage/sqlite/migrations.h"
 #include "storage/sqlite/tables/job_text.h"
 
 namespace loopfleet::storage {
@@ -91,9 +92,7 @@ Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
 Status JobTable::RaiseOldestProgram(int version) {
   if (oldest_program_ >= version) return {};
   oldest_program_ = version;
-  LF_TRY(Query query,
-         connection_.Start("UPDATE writer SET oldest_program = max(oldest_program, ?)"));
-  return query.Add(version).Run();
+  return storage::RaiseOldestProgram(connection_, version);
 }
 
 Result<std::optional<JobSpec>> JobTable::Find(JobId job) {

@@ -13,6 +13,7 @@
 #include "common/job/outcome_json.h"
 #include "common/job/task.h"
 #include "storage/sqlite/damage.h"
+#include "storage/sqlite/migrations.h"
 #include "storage/sqlite/tables/job_text.h"
 
 namespace loopfleet::storage {
@@ -77,8 +78,9 @@ Result<ResultId> ObservationTable::Insert(const Outcome& outcome, const JobSpec&
   LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
   LF_TRY(const std::int64_t id,
          connection_.Number("SELECT coalesce(max(id), 0) + 1 FROM observations"));
-  if (id == 1) LF_TRY_VOID(RaiseOldestProgram(14));  // older ones take its outcome for damage
-  if (HasBlob(evaluation.observed())) LF_TRY_VOID(RaiseOldestProgram(21));
+  if (id == 1)
+    LF_TRY_VOID(RaiseOldestProgram(connection_, 14));  // older ones take its outcome for damage
+  if (HasBlob(evaluation.observed())) LF_TRY_VOID(RaiseOldestProgram(connection_, 21));
   LF_TRY(Query query, connection_.Start("INSERT INTO observations VALUES (?,?,?,?,?,?,?,?,?,?)"));
   LF_TRY_VOID(query.Add(id)
                   .Add(EnumName(TaskOf(job).kind))
@@ -117,16 +119,10 @@ Result<StoredResult> ObservationTable::Find(ResultId id) {
 }
 
 Status ObservationTable::Suspect(ResultId id, WallTime flagged_at, const std::string& reason) {
-  LF_TRY_VOID(RaiseOldestProgram(21));
+  LF_TRY_VOID(RaiseOldestProgram(connection_, 21));
   LF_TRY(Query query,
          connection_.Start("INSERT OR IGNORE INTO suspect_observations VALUES (?,?,?,?)"));
   return query.Add(-id).Add(flagged_at.time_since_epoch().count()).Add(reason).AddChecksum().Run();
-}
-
-Status ObservationTable::RaiseOldestProgram(int version) {
-  LF_TRY(Query query,
-         connection_.Start("UPDATE writer SET oldest_program = max(oldest_program, ?)"));
-  return query.Add(version).Run();
 }
 
 Result<StoredAnswer> ObservationTable::FindLatest(const ResultKey& key) {
@@ -134,8 +130,8 @@ Result<StoredAnswer> ObservationTable::FindLatest(const ResultKey& key) {
   {
     LF_TRY(Query row, connection_.Start(R"sql(
       SELECT id, conditions FROM observations
-    WHERE subject = ? AND id NOT IN (SELECT observation FROM suspect_observations)
-    ORDER BY id DESC LIMIT ?)sql"));
+      WHERE subject = ? AND id NOT IN (SELECT observation FROM suspect_observations)
+      ORDER BY id DESC LIMIT ?)sql"));
     row.Add(BytesOf(key.subject)).Add(kMaxCandidates);
     while (!id) {
       LF_TRY(const bool found, row.Next());

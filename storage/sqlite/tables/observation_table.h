@@ -36,8 +36,6 @@ class ObservationTable {
 
  private:
   Result<StoredResult> ReadRow(Query& row, ResultId id);
-  // Programs of older versions may write the database no more.
-  Status RaiseOldestProgram(int version);
 
   Connection& connection_;
   ConditionsTable& conditions_;
