@@ -29,6 +29,7 @@ constexpr std::size_t kProgramBytesKept = std::size_t{256} << 20;
 constexpr std::chrono::minutes kBatchLimit{2};
 
 struct ToObservedValue {
+  passes::Observation observation;
   ObservedValue operator()(std::int64_t number) const { return static_cast<double>(number); }
   ObservedValue operator()(const std::vector<std::int64_t>& numbers) const {
     return std::vector<double>(numbers.begin(), numbers.end());
@@ -36,7 +37,9 @@ struct ToObservedValue {
   ObservedValue operator()(const std::vector<float>& numbers) const {
     return std::vector<double>(numbers.begin(), numbers.end());
   }
-  ObservedValue operator()(const std::string& text) const { return text; }
+  ObservedValue operator()(const std::string& text) const {
+    return passes::IsBinary(observation) ? Base64Of(text) : text;
+  }
 };
 
 std::string NameOf(const StepValue& value) {
@@ -204,12 +207,8 @@ std::expected<Observed, Failure> PassJobs::ObservedOf(const EpisodeResult& resul
   Observed observed;
   std::vector<const StepValue*> texts;
   for (const StepValue& each : result.values) {
-    ObservedValue& value = observed.values[NameOf(each)];
-    value = std::visit(ToObservedValue{}, each.value);
-    if (const auto* text = std::get_if<std::string>(&each.value)) {
-      if (passes::IsBinary(each.observation)) value = Base64Of(*text);
-      texts.push_back(&each);
-    }
+    observed.values[NameOf(each)] = std::visit(ToObservedValue{each.observation}, each.value);
+    if (std::holds_alternative<std::string>(each.value)) texts.push_back(&each);
   }
   observed.values["program"] = batch.module_hash;
   observed.values["commandline"] = passes::CommandLine(job.texts);
