@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/base/sha256.h"
 #include "common/base/suggestion.h"
 #include "common/llvm_passes/debian_programs.h"
 
@@ -37,8 +38,6 @@ Result<std::uint32_t> ParseSeed(std::string_view uri, std::string_view text) {
   }
   return seed;
 }
-
-bool IsHexDigit(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 }  // namespace
 
@@ -78,9 +77,7 @@ Result<ProgramUri> ParseProgramUri(std::string_view uri) {
     return Refuse(fmt::format("debian-v0 has no program '{}'{}", name, NearestSuffix(name, names)));
   }
   if (dataset == kBitcode) {
-    if (name.size() == 64 && std::ranges::all_of(name, IsHexDigit)) {
-      return BitcodeProgram{std::string(name)};
-    }
+    if (IsSha256(name)) return BitcodeProgram{std::string(name)};
     return Refuse(fmt::format("'{}' needs 64 lower-case hexadecimal digits", uri));
   }
   const auto names_dataset = [&](std::string_view known) {

@@ -32,8 +32,7 @@ std::uint64_t Blocks(std::uint64_t size) {
 
 bool IsOurs(std::string_view name) {
   if (name.ends_with(kPart)) name.remove_suffix(kPart.size());
-  return name.size() == kNameLength &&
-         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return IsSha256(name);
 }
 
 bool IsWhole(std::string_view name) { return !name.ends_with(kPart); }

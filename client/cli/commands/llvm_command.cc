@@ -111,8 +111,7 @@ int RunGet(const GetFlags& flags, const ClientSettings& settings) {
 // The SHA-256, as an outcome has it, also from the end of a bitcode://sha256/ URI.
 std::string CheckSha256(std::string& text) {
   if (const std::size_t slash = text.rfind('/'); slash != text.npos) text.erase(0, slash + 1);
-  const bool is_hash = text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
-  return is_hash ? "" : fmt::format("'{}' is no SHA-256 of 64 hexadecimal digits", text);
+  return IsSha256(text) ? "" : fmt::format("'{}' is no SHA-256 of 64 hexadecimal digits", text);
 }
 
 }  // namespace

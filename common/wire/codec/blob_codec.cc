@@ -1,19 +1,16 @@
 #include "common/wire/codec/blob_codec.h"
 
-#include <algorithm>
-
+#include "common/base/sha256.h"
 #include "common/wire/codec/facts_codec.h"
 #include "common/wire/codec/field.h"
 
 namespace loopfleet::wire {
 namespace {
 
-// The name becomes that of a file, so nothing else may be in it.
 std::string ReadSha256(capnp::Text::Reader text) {
   constexpr std::size_t kDigits = 64;
   std::string name = ReadText(text, kDigits, "the SHA-256 of a blob");
-  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  if (name.size() != kDigits || !std::ranges::all_of(name, is_digit)) {
+  if (!IsSha256(name)) {
     RefuseMalformed("the SHA-256 of a blob needs 64 lower-case hexadecimal digits");
   }
   return name;
