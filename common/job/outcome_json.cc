@@ -95,6 +95,13 @@ void AddQuestion(Json& json, const looptree::Source& source) {
   }
 }
 
+struct ValueJson {
+  Json operator()(const auto& value) const { return Json(value); }
+  Json operator()(const Blob& blob) const {
+    return Json{{"sha256", blob.sha256}, {"bytes", blob.bytes}};
+  }
+};
+
 }  // namespace
 
 Json FailureJson(const Failure& failure) {
@@ -107,13 +114,6 @@ Json FailureJson(const Failure& failure) {
   json["retryable"] = info.policy.is_retryable;
   return json;
 }
-
-struct ValueJson {
-  Json operator()(const auto& value) const { return Json(value); }
-  Json operator()(const Blob& blob) const {
-    return Json{{"sha256", blob.sha256}, {"bytes", blob.bytes}};
-  }
-};
 
 Json ObservedJson(const Observed& observed) {
   Json json = Json::object();

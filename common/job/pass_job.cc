@@ -86,8 +86,9 @@ std::optional<std::string> WhyNoAnswer(const JobSpec& spec, const Observed& obse
     const auto& info = passes::InfoOf(observation);
     const auto found = observed.values.find(info.name);
     if (found == observed.values.end()) return fmt::format("it has no value '{}'", info.name);
-    if (!IsOfType(found->second, info.type))
+    if (!IsOfType(found->second, info.type)) {
       return fmt::format("its value '{}' is of another type", info.name);
+    }
   }
   return std::nullopt;
 }

@@ -45,8 +45,8 @@ inline constexpr std::size_t kMaxNotes = 256;     // Evaluation::notes
 inline constexpr std::size_t kMaxNoteBytes = 64;
 inline constexpr std::size_t kMaxCodeHashBytes = 128;
 
-inline constexpr std::uint64_t kMaxBlobBytes = std::uint64_t{16}
-                                               << 20;  // a program, or an observed value
+// A blob: a program, or an observed value.
+inline constexpr std::uint64_t kMaxBlobBytes = std::uint64_t{16} << 20;
 inline constexpr std::size_t kMaxBlobPieceBytes = std::size_t{512} << 10;  // of one, in a message
 
 // The programs of one page, counted once for each row that refers to them: a small page must not

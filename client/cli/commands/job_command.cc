@@ -159,7 +159,7 @@ Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
 }
 
 // The one observed value of this job, a text. kNotFound: the coordinator keeps it no more.
-Answer<std::string> ObservedText(Client& client, const JobSpec& spec) {
+Answer<std::string> FetchText(Client& client, const JobSpec& spec) {
   std::optional<Outcome> outcome;
   LF_TRY_VOID(client.Evaluate(std::span(&spec, 1), [&](const Outcome& one) { outcome = one; }));
   LF_CHECK(outcome, "a batch ended without the outcome of its job");
@@ -181,10 +181,10 @@ int PrintPassIr(const CodeFlags& flags, Client& client, const wire::JobInfo& inf
   }
   JobSpec spec = info.spec;
   spec.observe = {std::string(passes::InfoOf(passes::Observation::kIr).name)};
-  auto text = ObservedText(client, spec);
+  auto text = FetchText(client, spec);
   if (!text && text.error().kind == ErrorKind::kNotFound) {  // stored, but kept no more
     spec.freshness = Freshness::kMeasureAgain;
-    text = ObservedText(client, spec);
+    text = FetchText(client, spec);
   }
   if (!text) return Report(text.error());
   fmt::print("{}", *text);
