@@ -1,7 +1,9 @@
 // `loopfleet llvm`: `add` sends bitcode to the coordinator, or puts it into a folder of workers;
-// `get` brings an observed value.
+// `get` brings an observed value; `passes` lists actions; `check` asks whether passes keep what a
+// program does.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -10,11 +12,17 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/python_process.h"
+#include "client/cli/text/table.h"
+#include "common/base/check.h"
 #include "common/base/sha256.h"
+#include "common/llvm_passes/pass_action.h"
 #include "common/llvm_passes/program_uri.h"
 
 namespace loopfleet::client {
@@ -30,6 +38,17 @@ struct AddFlags {
 struct GetFlags {
   std::string sha256;
   std::string file;
+};
+
+struct PassesFlags {
+  std::string space{passes::ActionSpaceName(passes::ActionSpace::kAll)};
+  bool json = false;
+};
+
+struct CheckFlags {
+  std::string benchmark;
+  std::string passes;
+  bool json = false;
 };
 
 int RefuseFile(const std::string& message) {
@@ -108,6 +127,30 @@ int RunGet(const GetFlags& flags, const ClientSettings& settings) {
   return kExitOk;
 }
 
+int RunPasses(const PassesFlags& flags) {
+  Table table({"id", "action", "what LLVM runs"});
+  auto json = nlohmann::ordered_json::array();
+  const auto space = passes::ParseActionSpace(flags.space);
+  LF_CHECK(space, "the command line checks it");
+  for (const passes::PassAction& action : passes::ActionsOf(*space)) {
+    const std::size_t id = json.size();
+    table.Add({fmt::format("{}", id), std::string(action.flag), std::string(action.text)});
+    json.push_back({{"id", id}, {"action", action.flag}, {"text", action.text}});
+  }
+  fmt::print("{}", flags.json ? json.dump() + "\n" : table.Text());
+  return kExitOk;
+}
+
+int RunCheck(const CheckFlags& flags, const ClientSettings& settings) {
+  std::vector<std::string> arguments = {flags.benchmark, "--passes", flags.passes};
+  arguments.insert(arguments.end(), {"--address", settings.address});
+  if (!settings.keys_dir.empty()) arguments.insert(arguments.end(), {"--keys", settings.keys_dir});
+  if (flags.json) arguments.emplace_back("--json");
+  return BecomePython(
+      {.subject = "checks of programs", .module = "loopfleet.llvm_semantics", .extra = "gym"},
+      std::move(arguments));
+}
+
 // The SHA-256, as an outcome has it, also from the end of a bitcode://sha256/ URI.
 std::string CheckSha256(std::string& text) {
   if (const std::size_t slash = text.rfind('/'); slash != text.npos) text.erase(0, slash + 1);
@@ -147,6 +190,40 @@ void AddLlvmCommands(CommandLine& line) {
       ->required()
       ->transform(CLI::Validator(CheckSha256, "HASH"));
   get.add_option("file", got->file, "what to write")->required()->type_name("FILE");
+
+  const auto listed = std::make_shared<PassesFlags>();
+  CLI::App& list = line.AddCommand(
+      noun,
+      {.name = "passes",
+       .description = "The actions by number and name, and what LLVM runs for each (no cluster)",
+       .examples = "loopfleet llvm passes --space Passes19"},
+      CommandLine::Talks::kOffline, [listed](const CommandRun&) { return RunPasses(*listed); });
+  const auto name = [](passes::ActionSpace space) {
+    return std::string(passes::ActionSpaceName(space));
+  };
+  list.add_option("--space", listed->space, "an action space (default PassesAll)")
+      ->check(CLI::IsMember({name(passes::ActionSpace::kAll), name(passes::ActionSpace::kDistinct),
+                             name(passes::ActionSpace::kPipelines)}));
+  list.add_flag("--json", listed->json, "print one JSON array");
+
+  const auto checked = std::make_shared<CheckFlags>();
+  CLI::App& check = line.AddCommand(
+      noun,
+      {.name = "check",
+       .description = "Run a program on this machine before and after passes, and compare what it "
+                      "prints (docs/LLVM.md). Needs clang-19 and the Python package",
+       .examples = "loopfleet llvm check generator://csmith-v0/7 --passes mem2reg,gvn"},
+      CommandLine::Talks::kToCoordinator,
+      [checked](const CommandRun& run) { return RunCheck(*checked, run.settings); });
+  check
+      .add_option("benchmark", checked->benchmark,
+                  "a program that takes no input, such as those of csmith-v0 and small-v0")
+      ->required()
+      ->type_name("BENCHMARK");
+  check.add_option("--passes", checked->passes, "as those of `loopfleet eval`")
+      ->required()
+      ->type_name("A,B,C");
+  check.add_flag("--json", checked->json, "print one JSON object");
 }
 
 }  // namespace loopfleet::client

@@ -1,4 +1,5 @@
 """Do passes keep what a program does? Runs a program before and after them, and compares its output.
+`loopfleet llvm check` is main().
 
 For programs that take no input and print a checksum: those of csmith-v0 and small-v0. The fleet runs
 the passes; this machine compiles both bitcodes without optimisation and runs them, so it needs
@@ -8,9 +9,13 @@ output (_confined_start.c).
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
+import json
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
+from .client import Client
+from .errors import LoopfleetError
 from .observed_blob import in_full_or_again
 
 CHECKABLE = ("generator://csmith-v0/", "benchmark://small-v0/")
@@ -178,3 +185,29 @@ def _confined_start() -> Path:
     made = folder / "confined_start.o"
     subprocess.run(["clang-19", "-O1", "-c", str(source), "-o", str(made)], check=True, timeout=_COMPILE_SECONDS)
     return made
+
+
+def _plain(result: SemanticsResult) -> str:
+    text = f"{result.verdict}: {result.reason}" if result.reason else result.verdict
+    return f"{text}\nthe shortest such passes: {','.join(result.shortest)}" if result.shortest else text
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 0: equal, or not checkable; 1: the program does something else, or could not be had."""
+    parser = argparse.ArgumentParser(prog="loopfleet llvm check", description=__doc__.split("\n\n")[0])
+    parser.add_argument("benchmark", help="a program's URI")
+    parser.add_argument("--passes", metavar="A,B,C", default="", help="flags of passes, or raw texts")
+    parser.add_argument("--address", metavar="ENDPOINT", help="the coordinator's")
+    parser.add_argument("--keys", metavar="DIR", help="directory with this client's key and coordinator.key")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    given = parser.parse_args(arguments)
+    passes = [name if name.startswith("-") or "(" in name else f"-{name}" for name in given.passes.split(",") if name]
+    try:
+        with Client(given.address, keys=given.keys, program=f"loopfleet-llvm-check {_core.__version__}") as client:
+            result = check_semantics(client, given.benchmark, passes)
+    except (LoopfleetError, RuntimeError) as error:
+        print(f"loopfleet llvm check: {error}", file=sys.stderr)
+        return 1
+    facts = dataclasses.asdict(result) | {"before": str(result.before or ""), "after": str(result.after or "")}
+    print(json.dumps(facts) if given.json else _plain(result))
+    return int(result.verdict == "differs")

@@ -87,6 +87,17 @@ class PassesTest(unittest.TestCase):
         changed = self.in_cluster(f'"$LF" eval {good} --passes gvn', *serves)
         self.assertIn("has the SHA-256", changed.stderr)
 
+    def test_actions_are_listed(self):
+        listed = fleet.run([program("loopfleet"), "llvm", "passes", "--space", "Passes19", "--json"])
+        rows = json.loads(listed.stdout)
+        self.assertEqual([row["id"] for row in rows], list(range(118)))
+        self.assertIn({"id": 0, "action": "-add-discriminators", "text": "function(add-discriminators)"}, rows)
+        table = fleet.run([program("loopfleet"), "llvm", "passes"]).stdout.splitlines()
+        self.assertEqual(len(table), 1 + 124)
+        wrong = fleet.run([program("loopfleet"), "llvm", "passes", "--space", "Passes"])
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("Passes19", wrong.stderr)
+
     def test_a_folder_of_programs_that_is_none_stops_the_worker(self):
         done = self.in_cluster("true", "--llvm-programs", str(self.folder / "none"))
         self.assertNotEqual(done.returncode, 0)

@@ -1,8 +1,12 @@
 """Whether passes keep what programs do: loopfleet.llvm_semantics."""
 
+import json
+import os
 import random
 import signal
 import subprocess
+import sys
+from functools import partial
 
 import gymnasium as gym
 import pytest
@@ -67,6 +71,18 @@ def test_another_output_comes_with_the_shortest_sequence(tmp_path, monkeypatch):
         assert found.verdict == "differs"
         assert (found.before.text, found.after.text) == (b"0\n", b"1\n")
         assert found.shortest == ("-mem2reg", "-instsimplify")
+        # What `loopfleet llvm check` says.
+        check = [loopfleet.local_cluster.find_program(), "llvm", "check", uri, "--address", cluster.address, "--passes"]
+        run = partial(subprocess.run, capture_output=True, text=True,
+                      env={**os.environ, "LOOPFLEET_PYTHON": sys.executable})
+        said = run([*check, "dce,mem2reg,instsimplify"])
+        assert (said.returncode, said.stderr) == (1, "")
+        assert said.stdout.splitlines()[-1] == "the shortest such passes: -mem2reg,-instsimplify"
+        equal = run([*check, "mem2reg", "--json"])
+        assert equal.returncode == 0 and json.loads(equal.stdout)["verdict"] == "equal"
+        assert json.loads(run([*check, "sancov", "--json"]).stdout)["verdict"] == "not checkable"
+        refused = run([*check, "mem2rg"])
+        assert refused.returncode == 1 and "nearest: -mem2reg" in refused.stderr
         # What the environment makes of it.
         monkeypatch.setattr(llvm_semantics, "CHECKABLE", ("bitcode://",))
         env = gym.make("llvm-ic-v0", benchmark=uri, client=client).unwrapped
