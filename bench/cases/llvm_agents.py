@@ -4,11 +4,11 @@ as many evaluations, and within as many seconds. An evaluation is the state afte
 processor, of the client and of the cluster together, so that what else a machine does counts little.
 
     deploy/llvm/build_debian.py programs
-    bench/run.sh llvm_agents --llvm-programs programs --folder agents train graph 1    # and 2, 3; features, tabular
+    bench/run.sh llvm_agents --llvm-programs programs --folder agents train graph 1    # and 2, 3; unshared, features, tabular
     bench/run.sh llvm_agents --llvm-programs programs --folder agents judge            # what was trained, and the searches
     bench/run.sh llvm_agents --folder agents table --out docs/measurements/DATE-llvm_agents.jsonl --picture FILE.svg
 
-graph is GATv2 and PPO of loopfleet.models.PassAgent. features is PPO of Stable-Baselines3 over Autophase
+graph is GATv2 and PPO of loopfleet.models.PassAgent; unshared has an encoder each for policy and value. features is PPO of Stable-Baselines3 over Autophase
 and the counts of the passes so far; rllib is RLlib's PPO over the same, with the same settings, in an environment of its
 own (bench/requirements-rllib.txt), so it is judged by `judge --only rllib`. tabular is Q-learning over the last pass and
 the part of the episode. All learn on the same programs of Csmith for as many steps.
@@ -34,9 +34,10 @@ FLAGS = [flag for flag, _ in loopfleet._core.pass_actions("Passes19")]
 PROGRAMS = [f"benchmark://debian-v0/{name}" for name in (
     "bzip2", "ed", "expat", "gif", "gsm", "gzip", "lz4", "mad", "nettle", "speex", "yaml", "zlib")]
 EPISODE, WIDTH, SIDE_BY_SIDE = 20, 24, 4
-LEARNERS = ("graph", "features", "rllib", "tabular")
+LEARNERS = ("graph", "unshared", "features", "rllib", "tabular")
 LABELS = {"graph": "GATv2 and PPO", "features": "Autophase and PPO (SB3)", "rllib": "Autophase and PPO (RLlib)",
-          "tabular": "tabular Q", "random": "random search", "greedy": "greedy search"}
+          "tabular": "tabular Q", "random": "random search", "greedy": "greedy search",
+          "unshared": "GATv2 and PPO, an encoder each for policy and value"}
 
 
 # ---- episodes whose policy needs no graph
@@ -263,10 +264,10 @@ class Curve:
         print(json.dumps(self.rows[-1]), flush=True)
 
 
-def train_graph(cluster, client, oz, seed, steps, path):
+def train_graph(cluster, client, oz, seed, steps, path, *, shared=True):
     import torch
     torch.set_num_threads(1)
-    agent = PassAgent.for_programs(client, list(oz), rate=5e-4, epochs=3, seed=seed)
+    agent = PassAgent.for_programs(client, list(oz), shared=shared, rate=5e-4, epochs=3, seed=seed)
     curve = Curve(cluster, oz)
     train_pass_agent(agent, client, list(oz), steps, episode=EPISODE, width=WIDTH, batch=600, seed=seed,
                      on_update=lambda update: curve.add(ended=[(each.benchmark, min(each.sizes))
@@ -467,7 +468,7 @@ def search_by_graph(path):
     return search
 
 
-SEARCHES = {"graph": search_by_graph, "features": search_by_features, "rllib": search_by_rllib,
+SEARCHES = {"graph": search_by_graph, "unshared": search_by_graph, "features": search_by_features, "rllib": search_by_rllib,
             "tabular": search_tabularly}
 
 
@@ -497,13 +498,14 @@ def judge(arguments):
         cluster = loopfleet.LocalCluster(llvm_programs=arguments.llvm_programs, leave_timing_cores=False)
         with cluster, cluster.client(silence_limit=600.0) as client:
             sizes = {name: instruction_counts(client, PROGRAMS, name) for name in (
-                "IrInstructionCount", "IrInstructionCountO3", "IrInstructionCountOz")}
+                "IrInstructionCount", "IrInstructionCountO3", "IrInstructionCountOz", "IrInstructionCountOzAttr")}
             for place, uri in enumerate(PROGRAMS):
                 seed_everything(1_000 * seed + place)
                 meter = Meter(cluster, sizes["IrInstructionCount"][uri], arguments)
                 search(client, uri, meter, np.random.default_rng(1_000 * seed + place))
                 rows.append({"method": method, "seed": seed, "program": uri, "start": sizes["IrInstructionCount"][uri],
                              "O3": sizes["IrInstructionCountO3"][uri], "Oz": sizes["IrInstructionCountOz"][uri],
+                             "OzAttr": sizes["IrInstructionCountOzAttr"][uri],
                              "curve": meter.rows})
                 print(method, seed, uri, meter.rows[-1], f"Oz {rows[-1]['Oz']}", flush=True)
         out.write_text(json.dumps(rows))
@@ -549,7 +551,7 @@ def table(arguments):
     any_rows = next(iter(judged.values()))[0]
     print(f"| | {arguments.evaluations} evaluations | {arguments.seconds:g} s | reward, {arguments.evaluations} evaluations"
           " | evaluations in those seconds |\n|---|---|---|---|---|")
-    for name, column in (("no pass", "start"), ("-O3", "O3")):
+    for name, column in (("no pass", "start"), ("-O3", "O3"), ("-Oz, every function minsize", "OzAttr")):
         value = geometric_mean(row["Oz"] / row[column] for row in any_rows)
         print(f"| {name} | {value:.3f} | {value:.3f} | | |")
     for method, seeds in sorted(judged.items(), key=lambda item: np.mean([ratio(rows, arguments.evaluations, 0)
@@ -606,9 +608,9 @@ def draw(judged, trained, arguments):
 def train(arguments):
     arguments.folder.mkdir(parents=True, exist_ok=True)
     name = f"{arguments.method}-{arguments.seed}"
-    how = {"graph": train_graph, "features": train_features, "rllib": train_rllib,
+    how = {"graph": train_graph, "unshared": functools.partial(train_graph, shared=False), "features": train_features, "rllib": train_rllib,
            "tabular": train_tabular}[arguments.method]
-    path = arguments.folder / {"graph": f"{name}.npz", "features": f"{name}.zip", "rllib": f"{name}.module",
+    path = arguments.folder / {"graph": f"{name}.npz", "unshared": f"{name}.npz", "features": f"{name}.zip", "rllib": f"{name}.module",
                                "tabular": f"{name}.npy"}[arguments.method]
     oz = training_programs(arguments)
     cluster = loopfleet.LocalCluster(leave_timing_cores=False)
