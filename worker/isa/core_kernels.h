@@ -14,9 +14,10 @@ struct CoreKernels {
   // The same with one operand from the first-level cache.
   void (*multiply_adds_from_cache)(std::uint64_t steps);
   std::uint64_t flop_per_step;
-  // Cycles of a step of either, on a quiet core with two units that each begin a fused multiply-add
-  // of these vectors in every cycle. No processor with this instruction set has more units; with
-  // one a step takes twice as long (QuietCoreCycles in contention_baseline.h). 0: unknown.
+  // Cycles of a step of multiply_adds, on a quiet core with two units that each begin a fused
+  // multiply-add of these vectors in every cycle; with an operand from the cache, of a processor's
+  // narrowest vectors only (HostCoreProbe). No processor with this instruction set has more units;
+  // with one a step takes twice as long (QuietCoreCycles in contention_baseline.h). 0: unknown.
   double least_cycles_per_step;
   // The kernels for vectors of half the width, which every processor with this set can also run;
   // null: none. How much longer a step of wide vectors takes is a property of the processor

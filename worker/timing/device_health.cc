@@ -65,19 +65,19 @@ double DeviceHealth::QuietCycles() const {
 
 double DeviceHealth::moments_apart() const {
   std::lock_guard lock(mutex_);
-  return repeatability_.within();
+  return moments_apart_.value();
 }
 
 bool DeviceHealth::HasSeenQuiet() const { return quiet_.cycles() <= QuietCycles(); }
 
 double DeviceHealth::slowdown() const {
   std::lock_guard lock(mutex_);
-  return slowdown_.factor();
+  return slowdown_.value();
 }
 
 void DeviceHealth::Observe(const Samples& samples) {
   quiet_.Observe(samples.probe_cycles);
-  if (samples.slowdown <= 1) return;
+  if (samples.slowdown <= 1 || samples.slowdown > kMostSlowdown) return;
   std::lock_guard lock(mutex_);
   slowdown_.Observe(samples.slowdown);
 }
@@ -88,7 +88,7 @@ std::expected<Measurement, Failure> DeviceHealth::Judge(const MeasurementRounds&
   if (rounds.IsCut()) return std::unexpected(CutFailure(rounds, spec));
   if (const auto apart = rounds.MomentsApart()) {
     std::lock_guard lock(mutex_);
-    repeatability_.Observe(*apart);
+    moments_apart_.Observe(*apart);
   }
   Measurement measurement = rounds.Summarise(hardware.clock_mhz);
   if (std::optional<Failure> failure =

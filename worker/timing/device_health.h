@@ -17,9 +17,8 @@
 #include "worker/timing/canary.h"
 #include "worker/timing/contention_baseline.h"
 #include "worker/timing/device_meter.h"
-#include "worker/timing/host_slowdown.h"
 #include "worker/timing/measurement_rounds.h"
-#include "worker/timing/repeatability.h"
+#include "worker/timing/recent_quantile.h"
 #include "worker/timing/sampler.h"
 
 namespace loopfleet::worker {
@@ -55,9 +54,11 @@ class DeviceHealth {
   // Learns how long a probe takes on a quiet core, and how much neighbours slow this one.
   void Observe(const Samples& samples);
 
-  // Repeatability::within() of this core. From any thread.
+  // 95 of 100 differences of two moments that agree (MeasurementRounds::MomentsApart) are at most
+  // this large. From any thread.
   double moments_apart() const;
-  // HostSlowdown::factor() of this core. From any thread.
+  // 95 of 100 rounds with a contended repetition were slowed by at most this factor
+  // (Samples::slowdown). From any thread.
   double slowdown() const;
 
   // The figure, stated at the clock of `hardware`, or its failure: CUT, UNSTABLE_TIMING. Learns
@@ -76,6 +77,10 @@ class DeviceHealth {
   CanaryHealth health() const;  // from any thread
 
  private:
+  // Two threads share a core, so one takes at most half of the other's time. A larger slowdown is
+  // that of an interruption.
+  static constexpr double kMostSlowdown = 2;
+
   double QuietCycles() const;  // of a probe; 0: not known
 
   const Options options_;
@@ -86,10 +91,11 @@ class DeviceHealth {
   ContentionBaseline arithmetic_;
   Instant next_canary_{};
   mutable std::mutex mutex_;
-  HardwareFacts hardware_;        // guarded by mutex_
-  Repeatability repeatability_;   // guarded by mutex_
-  HostSlowdown slowdown_;         // guarded by mutex_
-  CanaryDriftDetector canaries_;  // guarded by mutex_
+  HardwareFacts hardware_;  // guarded by mutex_
+  // Guarded by mutex_. Unknown: just below the difference at which rounds no longer agree.
+  RecentQuantile moments_apart_{0.009};
+  RecentQuantile slowdown_{kMostSlowdown};  // guarded by mutex_
+  CanaryDriftDetector canaries_;            // guarded by mutex_
 };
 
 }  // namespace loopfleet::worker

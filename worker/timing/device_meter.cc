@@ -7,7 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "common/base/quantile.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/contention_baseline.h"
 #include "worker/timing/host_core_probe.h"
@@ -71,25 +70,10 @@ double PeakCycles(double measured, double least) {
   return least <= 0 || measured < kMisjudged * least ? measured : FewestCycles(measured, least);
 }
 
-double WideVectorFactor(const std::vector<StepPair>& pairs, double least_narrow) {
-  constexpr double kMost = 2.1;
-  constexpr double kQuiet = 1.02;
-  constexpr double kWhole = 0.05;         // so near to 1 or 2 it is that
-  constexpr std::size_t kLeastQuiet = 8;  // a quarter of the pairs
-  std::vector<double> all;
-  std::vector<double> quiet;
-  for (const StepPair& pair : pairs) {
-    all.push_back(pair.wide / pair.narrow);
-    if (pair.narrow <= kQuiet * least_narrow) quiet.push_back(all.back());
-  }
-  if (all.empty()) return 1;
-  const bool is_believed = quiet.size() >= kLeastQuiet;
-  // Beside a quiet narrow step the wide one may have been disturbed, so a low ratio counts.
-  const double factor =
-      is_believed ? Quantile(std::move(quiet), 0.25) : Quantile(std::move(all), 0.5);
-  const double whole = std::round(factor);
-  const bool is_whole = !is_believed || std::abs(factor - whole) <= kWhole;
-  return std::clamp(is_whole ? whole : factor, 1.0, kMost);
+double WideVectorFactor(std::vector<double> wide_to_narrow) {
+  // As many units for wide vectors, or half as many. A neighbour slows both, but not alike.
+  if (wide_to_narrow.empty()) return 1;
+  return std::clamp(std::round(MedianOf(std::move(wide_to_narrow))), 1.0, 2.0);
 }
 
 DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwatch,
@@ -100,7 +84,7 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   reading.canary_flop = kCanaryArithmeticSteps * kernels.flop_per_step;
   std::vector<double> clocks;
   ContentionBaseline arithmetic;
-  std::vector<StepPair> pairs;
+  std::vector<double> wide_to_narrow;
   const auto look = [&](int groups) {
     for (int group = 0; group < groups; ++group) {
       const double clock = probe.ClockMhz();
@@ -111,11 +95,10 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
         cycles.push_back(static_cast<double>(probe.ThroughputNs()) * per_ns);
       }
       reading.probe_cycles.push_back(*std::ranges::min_element(cycles));
-      const double wide = PeakStepsNs(stopwatch, kernels) * per_ns;
-      arithmetic.Observe(wide);
+      const double took = PeakStepsNs(stopwatch, kernels);
+      arithmetic.Observe(took * per_ns);
       if (kernels.narrower != nullptr) {
-        pairs.push_back(
-            {wide / kPeakSteps, PeakStepsNs(stopwatch, *kernels.narrower) * per_ns / kPeakSteps});
+        wide_to_narrow.push_back(took / PeakStepsNs(stopwatch, *kernels.narrower));
       }
     }
   };
@@ -127,10 +110,8 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
     reading.least_probe_cycles = probe.LeastCycles() + static_cast<double>(probe.EmptyNs()) *
                                                            reading.clock_mhz / kMhzPerPerNs;
   }
-  const double least_narrow =
-      kernels.narrower == nullptr ? 0 : kernels.narrower->least_cycles_per_step;
   const double least = static_cast<double>(kPeakSteps) * kernels.least_cycles_per_step *
-                       WideVectorFactor(pairs, least_narrow);
+                       WideVectorFactor(std::move(wide_to_narrow));
   reading.flop_per_cycle = static_cast<double>(kPeakSteps * kernels.flop_per_step) /
                            PeakCycles(arithmetic.cycles(), least);
   return reading;

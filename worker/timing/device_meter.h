@@ -34,16 +34,9 @@ struct DeviceReading {
 DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwatch,
                             std::uint64_t cache_bytes);
 
-// The cycles of a step of wide vectors and, right after it, of one of half the width.
-struct StepPair {
-  double wide = 0;
-  double narrow = 0;
-};
-// How much longer a step of wide vectors takes than one of half the width: 1 (as many units for
-// wide vectors), 2 (half as many), or between, where the clock is lower for them; at most 2.1. A
-// neighbour slows both, but not alike, so a number between is believed only of pairs whose narrow
-// step took `least_narrow` cycles, as on a quiet core. 1 without pairs.
-double WideVectorFactor(const std::vector<StepPair>& pairs, double least_narrow);
+// How many times as long a step of wide vectors takes as one of half the width, from such ratios: 1
+// or 2; 1 without any.
+double WideVectorFactor(std::vector<double> wide_to_narrow);
 
 // The cycles of the arithmetic that took `measured` at best, from the number of the core's units:
 // so a peak does not vary from start to start, nor with a neighbour. `least`: as in FewestCycles;

@@ -249,7 +249,7 @@ bool MeasurementRounds::AsksForMore() const {
 bool MeasurementRounds::IsContendedThroughout() const {
   return std::ranges::all_of(rounds_, [](const Round& round) {
     return round.accepted_ns.empty() &&
-           std::ranges::count(round.samples.flags, std::uint8_t{kSampleContended}) > 0;
+           std::ranges::count(round.samples.flags, std::uint8_t{kSampleContended}) >= 2;
   });
 }
 
@@ -357,10 +357,11 @@ Measurement MeasurementRounds::Summarise(double reference_mhz) const {
     interval.low = std::min(interval.low, interval.median / kUnseenSlowdown);
     interval.high = std::max(interval.high, interval.median * kUnseenSlowdown);
   }
-  if (slowdown > 1 && GradeOf(interval.spread()) > Grade::kB) {
+  const bool is_scattered = GradeOf(interval.spread()) > Grade::kB;
+  if (slowdown > 1 && (!is_accepted || (is_scattered && (is_disturbed || agreeing.empty())))) {
     // A second measurement may meet a worse neighbour. That alone does not make a figure useless.
-    const double grade_c = interval.low + 0.999 * 2 * kMaxSpread * interval.median;
-    const double slowest = std::min(options_.host_slowdown * used.front(), grade_c);
+    const double highest_of_c = interval.low + 1.999 * kMaxSpread * interval.median;
+    const double slowest = std::min(options_.host_slowdown * used.front(), highest_of_c);
     interval.high = std::max(interval.high, slowest);
   }
   measurement.elapsed_ns = interval.median;

@@ -22,7 +22,8 @@ namespace loopfleet::worker {
 // results are looked up by this name, so a new name invalidates all of them. Change it only when a
 // figure means something else: another statistic, other work in the timed region, another state of
 // the caches, another clock. Rules that decide when to begin a round, how long to wait or when to
-// stop (precision and budget among them), and what the probes cost, keep the name.
+// stop (precision and budget among them), how wide an interval is, and what the probes cost, keep
+// the name.
 inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v5";
 
 class MeasurementRounds {
@@ -35,7 +36,7 @@ class MeasurementRounds {
     // The most clear rounds if two agree, but the samples scatter so little too much for grade A
     // that a third round is likely to be enough. A job that asks for a precision may have `most`.
     std::size_t most_scattered = 3;
-    // The most rounds of a kernel that nothing else waits for, if the core was contended throughout
+    // The most rounds while the worker has no other job, if the core was contended throughout
     // (docs/research/timing_experiments.md). Not for jobs that ask for a precision, budget or
     // grade.
     std::size_t most_in_vain = 3;
@@ -44,12 +45,13 @@ class MeasurementRounds {
     // if nothing else wants the core.
     Nanos first_wait = std::chrono::milliseconds(5);
     double agreement = 0.01;  // of the medians, relative difference
-    // Repeatability::within(): how far two moments of a kernel lie apart on this host. The interval
-    // of a figure of two rounds is at least as wide to each side; of more rounds, less so by the
-    // root of their number.
+    // DeviceHealth::moments_apart(): how far two moments of a kernel lie apart on this host. The
+    // interval of a figure of two rounds is at least as wide to each side; of more rounds, less so
+    // by the root of their number.
     double moments_apart = 0;
-    // HostSlowdown::factor(). The interval of a poor figure reaches as far above its quickest
-    // sample as neighbours slow this host, if the core was contended. 1: not known.
+    // DeviceHealth::slowdown(): how much neighbours slow this host. The interval of a figure that
+    // they may have slowed reaches as far above its quickest sample. 1: no further than its
+    // samples.
     double host_slowdown = 1;
     double estimated_run_ns = 0;  // SamplingPolicy::estimated_run_ns of the first round
     // A run takes about as long as first_wait or longer, so one round can be enough.
@@ -73,8 +75,7 @@ class MeasurementRounds {
   bool is_empty() const { return rounds_.empty(); }
 
   // How long to wait before the next round. nullopt: no further round, because the figure is good
-  // enough or a limit is reached. `is_alone`: it is all that the core has to do, so waiting costs
-  // its asker time and gains others nothing. Call after Add.
+  // enough or a limit is reached. `is_alone`: the worker has no other job. Call after Add.
   std::optional<Nanos> NextIn(bool is_alone = false) const;
 
   // Whether one run certainly takes longer than the job's bound, at the reference clock: two rounds
@@ -114,7 +115,8 @@ class MeasurementRounds {
   bool IsDisturbed(std::size_t accepted, const std::vector<std::size_t>& agreeing) const;
   // The job wants more than the first figure that there is.
   bool AsksForMore() const;
-  // No repetition was accepted, but for contention some would be.
+  // Each round has contended repetitions and no accepted one. A long run is a round of its own, of
+  // one repetition, which is not enough.
   bool IsContendedThroughout() const;
   Nanos LongEnough() const;
   // Whether the figure of the agreeing rounds is narrow enough, or one more round would not make it

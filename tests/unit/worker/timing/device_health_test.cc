@@ -73,6 +73,14 @@ TEST_F(DeviceHealthTest, ANeighbourAtTheStartIsNotTakenForQuiet) {
   EXPECT_TRUE(watch.HasSeenQuiet());
 }
 
+TEST_F(DeviceHealthTest, LearnsHowMuchNeighboursSlowTheHost) {
+  EXPECT_EQ(watch_.slowdown(), 2) << "two threads share a core";
+  for (int i = 0; i < 30; ++i) {
+    for (const double slowdown : {1.0, 1.3, 7.0}) watch_.Observe(Samples{.slowdown = slowdown});
+  }
+  EXPECT_EQ(watch_.slowdown(), 1.3) << "no contention and interruptions do not count";
+}
+
 TEST_F(DeviceHealthTest, CanariesAreDueAnIntervalAfterTheLast) {
   using std::chrono::milliseconds;
   const Instant now = Instant{} + std::chrono::hours(1);

@@ -29,35 +29,16 @@ TEST(DeviceMeterTest, WithoutAClockCyclesAreNanoseconds) {
   EXPECT_NEAR(PeaksOf({.flop_per_cycle = 100}, 0).flop_per_second, 100e9, 1);
 }
 
-// Eight pairs for each ratio, whose narrow steps took `narrow` cycles.
-std::vector<StepPair> Pairs(const std::vector<double>& wide_to_narrow, double narrow) {
-  std::vector<StepPair> pairs;
-  for (int i = 0; i < 8; ++i) {
-    for (const double ratio : wide_to_narrow) pairs.push_back({ratio * narrow, narrow});
+TEST(DeviceMeterTest, WideVectorsTakeAsLongAsNarrowOnesOrTwiceAsLong) {
+  EXPECT_EQ(WideVectorFactor({}), 1);
+  EXPECT_EQ(WideVectorFactor({0.97, 0.98, 0.99}), 1) << "no processor has more units for them";
+  EXPECT_EQ(WideVectorFactor({1.99, 2, 5}), 2) << "one was disturbed";
+  for (const double beside_a_neighbour : {0.9, 1.15, 1.25}) {
+    EXPECT_EQ(WideVectorFactor({beside_a_neighbour}), 1);
   }
-  return pairs;
-}
-
-TEST(DeviceMeterTest, WideVectorsTakeAsLongAsNarrowOnesOrTwiceAsLongOrBetween) {
-  EXPECT_EQ(WideVectorFactor({}, 5), 1);
-  EXPECT_EQ(WideVectorFactor(Pairs({0.96, 0.98, 0.99}, 5), 5), 1)
-      << "no processor has more units for them";
-  EXPECT_EQ(WideVectorFactor(Pairs({1.02, 1.02, 1.9}, 5), 5), 1) << "some were disturbed";
-  EXPECT_EQ(WideVectorFactor(Pairs({1.98, 1.99, 2.01, 5}, 5), 5), 2);
-  EXPECT_DOUBLE_EQ(WideVectorFactor(Pairs({1.12, 1.12, 1.13}, 5), 5), 1.12)
-      << "the clock is lower for them";
-  EXPECT_EQ(WideVectorFactor(Pairs({9}, 5), 5), 2.1);
-}
-
-TEST(DeviceMeterTest, ANeighbourDoesNotMakeFractionsOfUnits) {
-  EXPECT_EQ(WideVectorFactor(Pairs({1.15, 1.16, 1.17}, 7), 5), 1);
-  EXPECT_EQ(WideVectorFactor(Pairs({1.8, 1.9, 2.3}, 7), 5), 2);
-  EXPECT_EQ(WideVectorFactor(Pairs({1.12}, 5), 0), 1) << "what is quiet is not known";
-  std::vector<StepPair> pairs = Pairs({0.9, 1.2, 1.3, 1.35, 1.4}, 7);
-  for (int i = 0; i < 7; ++i) pairs.push_back({5.6, 5});
-  EXPECT_EQ(WideVectorFactor(pairs, 5), 1) << "few quiet pairs prove little";
-  pairs.push_back({5.6, 5});
-  EXPECT_DOUBLE_EQ(WideVectorFactor(pairs, 5), 1.12);
+  for (const double beside_a_neighbour : {1.7, 2.2, 9.0}) {
+    EXPECT_EQ(WideVectorFactor({beside_a_neighbour}), 2);
+  }
 }
 
 TEST(DeviceMeterTest, PeaksFollowFromTheUnits) {
@@ -105,6 +86,27 @@ TEST(HostCoreProbeTest, TakesTimeAndKeepsItsSteps) {
   HostCoreProbe probe(core_kernels::kPortable, stopwatch, 1'234);
   EXPECT_EQ(probe.steps(), 1'234U);
   EXPECT_GT(probe.ThroughputNs(), 0U);
+}
+
+// CoreKernels that count their steps.
+std::uint64_t wide_steps = 0;
+std::uint64_t narrow_steps = 0;
+constexpr CoreKernels kNarrow{
+    .multiply_adds_from_cache = [](std::uint64_t n) { narrow_steps += n; },
+    .least_cycles_per_step = 5};
+constexpr CoreKernels kWide{.multiply_adds_from_cache = [](std::uint64_t n) { wide_steps += n; },
+                            .least_cycles_per_step = 7,
+                            .narrower = &kNarrow};
+
+TEST(HostCoreProbeTest, ProbesWithTheNarrowerVectors) {
+  const SystemStopwatch stopwatch;
+  HostCoreProbe probe(kWide, stopwatch, 100);
+  probe.ThroughputNs();
+  EXPECT_GE(narrow_steps, 100U);
+  EXPECT_EQ(probe.LeastCycles(), 500);
+  HostCoreProbe(kWide, stopwatch).ThroughputNs();
+  EXPECT_EQ(wide_steps, 0U);
+  EXPECT_EQ(HostCoreProbe(kNarrow, stopwatch, 100).LeastCycles(), 500);
 }
 
 TEST(HostCoreProbeTest, WaitsForAQuietCoreAsLongAsItIsTold) {

@@ -224,6 +224,16 @@ TEST(MeasurementRoundsTest, TheIntervalOfAContendedFigureReachesAsFarAsNeighbour
   EXPECT_EQ(worst.grade, Grade::kC) << "that alone makes no figure useless";
   EXPECT_NEAR(worst.spread, kMaxSpread, 0.001);
   EXPECT_LT(figure_of(1.5, QuietRound(100)).elapsed_high_ns, 101);
+  Samples lightly = ContendedRound(120);
+  lightly.slowdown = 1.06;
+  EXPECT_NEAR(figure_of(1.5, lightly).elapsed_high_ns, 180, 1e-9) << "others slow it more";
+  // Two quiet rounds agree, whatever a third one met.
+  MeasurementRounds agreed({}, {.host_slowdown = 2});
+  for (const Samples& samples : {QuietRound(100), ContendedRound(120), QuietRound(100)}) {
+    agreed.Add(samples);
+  }
+  EXPECT_EQ(agreed.Summarise(kMhz).grade, Grade::kA);
+  EXPECT_LT(agreed.Summarise(kMhz).elapsed_high_ns, 101);
 }
 
 TEST(MeasurementRoundsTest, PreemptedThroughoutIsOfGradeD) {
@@ -321,6 +331,7 @@ TEST(MeasurementRoundsTest, ThreeLongRunsThatAgreeAreEnough) {
   MeasurementRounds again({}, {.expects_long_runs = true});
   again.Add(contended);
   EXPECT_TRUE(again.NextIn());
+  EXPECT_TRUE(again.NextIn(/*is_alone=*/true)) << "they are of one moment, and too few";
   // But not if they took long, unless the job asks for a grade.
   for (double& ns : contended.ns) ns *= 6;
   MeasurementRounds slow({}, {.expects_long_runs = true});
