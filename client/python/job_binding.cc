@@ -439,6 +439,7 @@ OutcomeRow RowOf(const Outcome& outcome) {
 
 void BindJobs(nb::module_& module) {
   module.attr("MOST_THREADS") = kMostThreads;
+  module.attr("MOST_PASSES") = kMostPasses;
   nb::class_<Job>(module, "Job",
                   "One question: how fast is this benchmark after these actions? Made by "
                   "loopfleet.job().")

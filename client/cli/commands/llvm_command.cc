@@ -142,9 +142,13 @@ int RunPasses(const PassesFlags& flags) {
 }
 
 int RunCheck(const CheckFlags& flags, const ClientSettings& settings) {
-  std::vector<std::string> arguments = {flags.benchmark, "--passes", flags.passes};
-  arguments.insert(arguments.end(), {"--address", settings.address});
+  // Passes begin with dashes, so their option is one word.
+  std::vector<std::string> arguments = {flags.benchmark, "--passes=" + flags.passes, "--address",
+                                        settings.address};
   if (!settings.keys_dir.empty()) arguments.insert(arguments.end(), {"--keys", settings.keys_dir});
+  if (settings.timeout_s > 0) {
+    arguments.insert(arguments.end(), {"--timeout", fmt::format("{}", settings.timeout_s)});
+  }
   if (flags.json) arguments.emplace_back("--json");
   return BecomePython(
       {.subject = "checks of programs", .module = "loopfleet.llvm_semantics", .extra = "gym"},
@@ -211,7 +215,8 @@ void AddLlvmCommands(CommandLine& line) {
       noun,
       {.name = "check",
        .description = "Run a program on this machine before and after passes, and compare what it "
-                      "prints (docs/LLVM.md). Needs clang-19 and the Python package",
+                      "prints (docs/LLVM.md). Needs clang-19 and the Python package. Exit code: 0 "
+                      "equal, 1 it prints something else, 65 not checkable",
        .examples = "loopfleet llvm check generator://csmith-v0/7 --passes mem2reg,gvn"},
       CommandLine::Talks::kToCoordinator,
       [checked](const CommandRun& run) { return RunCheck(*checked, run.settings); });

@@ -25,7 +25,7 @@ from typing import Any
 
 from . import _core
 from .client import Client
-from .errors import LoopfleetError
+from .errors import CoordinatorUnavailable, DeadlineExceeded, LoopfleetError
 from .observed_blob import in_full_or_again
 
 CHECKABLE = ("generator://csmith-v0/", "benchmark://small-v0/")
@@ -35,6 +35,9 @@ NEEDS_RUNTIME = frozenset(("-insert-gcov-profiling", "-sancov", "-ee-instrument"
 FIRST_SECONDS = 5  # of processor time for the program as it is; passes may make it this many times slower:
 SLOWER = 4
 _COMPILE_SECONDS = 120
+# Of a program that makes another system call, writes too much, or could not be confined.
+_BY_LIMITS = (-signal.SIGSYS, -signal.SIGXFSZ, 125)
+_NOT_CHECKABLE, _UNREACHABLE, _TIMED_OUT = 65, 69, 75  # exit codes
 _MEMORY = 1 << 30
 _OUTPUT = 1 << 20
 
@@ -70,8 +73,8 @@ class SemanticsResult:
 
 
 def check_semantics(client: Any, benchmark: str, passes: Sequence[str], *, timeout: float = 300.0) -> SemanticsResult:
-    """Compares ``benchmark`` before and after ``passes`` (flags or raw texts). RuntimeError: a pass failed,
-    the program cannot be had, or clang-19 is missing."""
+    """Compares ``benchmark`` before and after ``passes`` (flags or raw texts). ``timeout``: seconds for each answer of
+    the fleet. RuntimeError: a pass failed, the program cannot be had, or clang-19 is missing or fails."""
     passes = list(passes)
     if found := NEEDS_RUNTIME.intersection(passes):
         return SemanticsResult("not checkable", f"{min(found)} needs a runtime that the program is not linked with")
@@ -79,15 +82,23 @@ def check_semantics(client: Any, benchmark: str, passes: Sequence[str], *, timeo
     def output_after(some: Sequence[str], seconds: float) -> Output:
         return run_bitcode(bitcode_after(client, benchmark, some, timeout), seconds)
 
+    def is_other(some: Sequence[str]) -> bool:
+        try:
+            return output_after(some, patience) != before
+        except (NotCheckable, RuntimeError):
+            return False
+
     try:
         before = output_after([], FIRST_SECONDS)
         if not before.in_time:
             raise NotCheckable(f"the program does not end in {FIRST_SECONDS} s of processor time")
+        if before.status in _BY_LIMITS:
+            raise NotCheckable(f"the program needs more than it may have here: {before}")
         patience = FIRST_SECONDS * SLOWER
         after = output_after(passes, patience)
         if after == before:
             return SemanticsResult("equal", before=before, after=after)
-        shortest = shortest_failing(passes, lambda some: output_after(some, patience) != before)
+        shortest = shortest_failing(passes, is_other)
     except NotCheckable as error:
         return SemanticsResult("not checkable", str(error))
     return SemanticsResult("differs", f"before: {before}; after: {after}", before, after, tuple(shortest))
@@ -183,7 +194,10 @@ def _confined_start() -> Path:
     source = folder / "confined_start.c"
     source.write_bytes(Path(__file__).with_name("_confined_start.c").read_bytes())
     made = folder / "confined_start.o"
-    subprocess.run(["clang-19", "-O1", "-c", str(source), "-o", str(made)], check=True, timeout=_COMPILE_SECONDS)
+    done = subprocess.run(["clang-19", "-O1", "-c", str(source), "-o", str(made)], capture_output=True, text=True,
+                          timeout=_COMPILE_SECONDS)
+    if done.returncode != 0:
+        raise RuntimeError(f"clang-19: {done.stderr[-300:].strip()}")
     return made
 
 
@@ -193,21 +207,26 @@ def _plain(result: SemanticsResult) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0: equal, or not checkable; 1: the program does something else, or could not be had."""
+    """Exit code 0: equal; 1: the program does something else, or could not be had; 65: not checkable; 69: no
+    coordinator answers; 75: --timeout passed."""
     parser = argparse.ArgumentParser(prog="loopfleet llvm check", description=__doc__.split("\n\n")[0])
     parser.add_argument("benchmark", help="a program's URI")
     parser.add_argument("--passes", metavar="A,B,C", default="", help="flags of passes, or raw texts")
     parser.add_argument("--address", metavar="ENDPOINT", help="the coordinator's")
     parser.add_argument("--keys", metavar="DIR", help="directory with this client's key and coordinator.key")
+    parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS",
+                        help="for each answer of the fleet (default 300)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args(arguments)
     passes = [name if name.startswith("-") or "(" in name else f"-{name}" for name in given.passes.split(",") if name]
     try:
-        with Client(given.address, keys=given.keys, program=f"loopfleet-llvm-check {_core.__version__}") as client:
-            result = check_semantics(client, given.benchmark, passes)
+        with Client(given.address, keys=given.keys, timeout=given.timeout,
+                    program=f"loopfleet-llvm-check {_core.__version__}") as client:
+            result = check_semantics(client, given.benchmark, passes, timeout=given.timeout)
     except (LoopfleetError, RuntimeError) as error:
         print(f"loopfleet llvm check: {error}", file=sys.stderr)
-        return 1
-    facts = dataclasses.asdict(result) | {"before": str(result.before or ""), "after": str(result.after or "")}
-    print(json.dumps(facts) if given.json else _plain(result))
-    return int(result.verdict == "differs")
+        return (_TIMED_OUT if isinstance(error, DeadlineExceeded)
+                else _UNREACHABLE if isinstance(error, CoordinatorUnavailable) else 1)
+    print(json.dumps(dataclasses.asdict(result), default=lambda text: text.decode(errors="replace")) if given.json
+          else _plain(result))
+    return {"equal": 0, "differs": 1}.get(result.verdict, _NOT_CHECKABLE)

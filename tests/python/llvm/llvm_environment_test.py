@@ -251,6 +251,20 @@ def test_a_vector_that_begins_again_in_vain_loses_no_step_of_the_others(client):
     assert vector.envs[1].state.commandline == "-dce,-dce,-mem2reg"
 
 
+def test_an_episode_ends_at_the_passes_that_a_job_may_have(client):
+    env = gym.make("loopfleet/LLVM-v0", benchmark=SMALL, client=client).unwrapped
+    env.reset()
+    idle = env.action_space["-instnamer"]
+    assert not env.step([idle] * (_core.MOST_PASSES - 1))[3]
+    assert env.step(idle)[3], "the next step would be refused"
+
+
+def test_a_vector_says_what_its_reset_takes(client):
+    vector = envs.LlvmVectorEnv(2, benchmark=SMALL, observation_space="InstCount", client=client)
+    with pytest.raises(LookupError, match="observation_space"):
+        vector.reset(options={"observation_space": "Autophase"})
+
+
 def test_an_episode_begins_again_in_the_step_that_ends_it_where_that_is_asked_for(client):
     broken = Outages(client)
     options = {"observation_space": "InstCount", "reward_space": "IrInstructionCount", "episode_steps": 2}

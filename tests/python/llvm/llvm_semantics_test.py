@@ -36,6 +36,11 @@ def test_what_cannot_be_linked_is_not_checkable():
         run_bitcode(bitcode_of("void nowhere(void); int main(void) { nowhere(); return 0; }"), 5)
 
 
+def test_a_program_that_its_limits_end_is_not_checkable(client):
+    result = check_semantics(client, client.add_program(bitcode_of(OPENS)), ["-mem2reg"])
+    assert result.verdict == "not checkable" and "more than it may have" in result.reason
+
+
 def test_the_shortest_sequence_fails_and_no_shorter_one_does():
     draw = random.Random(3)
     for _ in range(200):
@@ -75,14 +80,18 @@ def test_another_output_comes_with_the_shortest_sequence(tmp_path, monkeypatch):
         check = [loopfleet.local_cluster.find_program(), "llvm", "check", uri, "--address", cluster.address, "--passes"]
         run = partial(subprocess.run, capture_output=True, text=True,
                       env={**os.environ, "LOOPFLEET_PYTHON": sys.executable})
-        said = run([*check, "dce,mem2reg,instsimplify"])
+        said = run([*check[:-1], "--passes=-dce,-mem2reg,-instsimplify"])
         assert (said.returncode, said.stderr) == (1, "")
         assert said.stdout.splitlines()[-1] == "the shortest such passes: -mem2reg,-instsimplify"
         equal = run([*check, "mem2reg", "--json"])
         assert equal.returncode == 0 and json.loads(equal.stdout)["verdict"] == "equal"
-        assert json.loads(run([*check, "sancov", "--json"]).stdout)["verdict"] == "not checkable"
+        assert json.loads(equal.stdout)["before"] == {"status": 0, "text": "0\n", "in_time": True}
+        runtime = run([*check, "sancov", "--json"])
+        assert runtime.returncode == 65 and json.loads(runtime.stdout)["verdict"] == "not checkable"
         refused = run([*check, "mem2rg"])
         assert refused.returncode == 1 and "nearest: -mem2reg" in refused.stderr
+        nobody = run([*check[:4], "--address", "tcp://127.0.0.1:1", "--passes", "gvn", "--timeout", "1"])
+        assert nobody.returncode in (69, 75), nobody
         # What the environment makes of it.
         monkeypatch.setattr(llvm_semantics, "CHECKABLE", ("bitcode://",))
         env = gym.make("llvm-ic-v0", benchmark=uri, client=client).unwrapped

@@ -118,7 +118,8 @@ def test_a_vector_removes_the_files_of_the_episodes_that_are_over(client):
         vector = LlvmVectorEnv(2, client=client, benchmark=SMALL, observation_space="BitcodeFile", episode_steps=1,
                                autoreset_mode=mode)
         before = vector.reset()[0]
-        vector.step([0, 1])
+        info = vector.step([0, 1])[4]
+        assert all(Path(path).exists() for path in info.get("final_obs", ()))
         after = vector.step([0, 1])[0]
         assert not any(Path(path).parent.exists() for path in before) and all(Path(path).exists() for path in after)
         vector.close()

@@ -27,7 +27,10 @@ class LoopTune(OlderContract, envs.LoopTuneEnv):
 
 
 class LlvmEnv(OlderContract, envs.LlvmEnv):
-    """CompilerGym's LLVM environment."""
+    """CompilerGym's LLVM environment; in its graphs every control edge has the position 0."""
+
+    def __init__(self, *arguments: Any, programl_control_positions: str = "zero", **named: Any):
+        super().__init__(*arguments, programl_control_positions=programl_control_positions, **named)
 
     @property
     def observation_space(self) -> Any:

@@ -374,7 +374,7 @@ class LlvmEnv(gym.Env):
         return self._client_made
 
     def _is_over(self) -> bool:
-        return self.episode_steps is not None and len(self._in_episode().passes) >= self.episode_steps
+        return len(self._in_episode().passes) >= (self.episode_steps or _core.MOST_PASSES)
 
     def _observation(self) -> Any:
         return None if self._observation_name is None else self._read_observation(self._observation_name)

@@ -12,8 +12,10 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
 from .._core import counted
 from .llvm_env import LlvmEnv
+from .pass_episode import PassEpisode
 from .pass_error import refuse_failure, refuse_outage
 from .vector_env import add_info, final_info, seeds_of
+from .walk_env import check_options
 
 
 class LlvmVectorEnv(VectorEnv):
@@ -39,6 +41,7 @@ class LlvmVectorEnv(VectorEnv):
         self.action_space = gym.spaces.MultiDiscrete([len(first.action_space.names)] * num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._over = np.zeros(num_envs, bool)
+        self._ended: list[PassEpisode] = []  # by the last step that ended any; final_obs may name their files
         self._settled: tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]] | None = None  # and not returned yet
 
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -46,8 +49,8 @@ class LlvmVectorEnv(VectorEnv):
         """``options["benchmark"]``: one, or one for each environment; so ``seed``. PassError: one of the
         programs cannot be had."""
         seeds = seeds_of(seed, self.num_envs)
-        chosen = dict(options or {})
-        each = chosen.pop("benchmark", None)
+        check_options(options or {}, ("benchmark",))
+        each = (options or {}).get("benchmark")
         if not isinstance(each, (list, tuple)):
             each = [each] * self.num_envs
         if len(each) != self.num_envs:
@@ -55,7 +58,7 @@ class LlvmVectorEnv(VectorEnv):
                              f"{counted(self.num_envs, 'environment', 'environments')}")
         for place, env in enumerate(self.envs):
             gym.Env.reset(env, seed=seeds[place])
-            env._choose(dict(chosen), each[place])
+            env._choose({}, each[place])
         self._begin(range(self.num_envs))
         self._over[:] = False
         self._settled = None
@@ -77,6 +80,7 @@ class LlvmVectorEnv(VectorEnv):
             if "final_obs" not in info:
                 final = [env._observation() if over else None for env, over in zip(self.envs, self._over)]
                 info.update(final_info(final, self.action_masks().astype(np.int8), self._over))
+                self._keep_ended()
             over = np.flatnonzero(self._over)
             for place in over:
                 self.envs[place]._choose({})
@@ -120,6 +124,16 @@ class LlvmVectorEnv(VectorEnv):
     def close_extras(self, **kwargs: Any) -> None:
         for env in self.envs:
             env.close()
+        for episode in self._ended:
+            episode.remove_files()
+
+    def _keep_ended(self) -> None:
+        for episode in self._ended:
+            episode.remove_files()
+        over = [env for env, is_over in zip(self.envs, self._over) if is_over]
+        self._ended = [env._in_episode() for env in over]
+        for env in over:
+            env._episode = None
 
     def _begin(self, places: Iterable[int]) -> None:
         places = list(places)

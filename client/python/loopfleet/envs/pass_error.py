@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from .._core import Outcome
-
-# What a pass did wrong. Any other failure is the fleet's, or the request's, and raises PassError.
-_OF_THE_PASS = ("COMPILE_ERROR", "COMPILE_TIMEOUT", "COMPILE_OOM", "SANDBOX_VIOLATION")
+from ..pass_failures import PASS_FAILURES
 
 
 class PassError(RuntimeError):
@@ -22,5 +20,5 @@ def refuse_failure(outcome: Outcome) -> None:
 
 
 def refuse_outage(outcome: Outcome) -> None:
-    if not outcome.ok and outcome.status not in _OF_THE_PASS:
+    if not outcome.ok and outcome.status not in PASS_FAILURES:
         raise PassError(outcome)
