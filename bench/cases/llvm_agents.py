@@ -4,14 +4,15 @@ as many evaluations, and within as many seconds. An evaluation is the state afte
 processor, of the client and of the cluster together, so that what else a machine does counts little.
 
     deploy/llvm/build_debian.py programs
-    bench/run.sh llvm_agents --llvm-programs programs --folder agents train graph 1    # and 2, 3; unshared, features, tabular
-    bench/run.sh llvm_agents --llvm-programs programs --folder agents judge            # what was trained, and the searches
+    bench/run.sh llvm_agents --llvm-programs programs --folder agents train graph 1  # 2, 3; unshared, features, tabular
+    bench/run.sh llvm_agents --llvm-programs programs --folder agents judge          # what was trained, and searches
     bench/run.sh llvm_agents --folder agents table --out docs/measurements/DATE-llvm_agents.jsonl --picture FILE.svg
 
-graph is GATv2 and PPO of loopfleet.models.PassAgent; unshared has an encoder each for policy and value. features is PPO of Stable-Baselines3 over Autophase
-and the counts of the passes so far; rllib is RLlib's PPO over the same, with the same settings, in an environment of its
-own (bench/requirements-rllib.txt), so it is judged by `judge --only rllib`. tabular is Q-learning over the last pass and
-the part of the episode. All learn on the same programs of Csmith for as many steps.
+graph is GATv2 and PPO of loopfleet.models.PassAgent; unshared has an encoder each for policy and value. features is PPO
+of Stable-Baselines3 over Autophase and the counts of the passes so far; rllib is RLlib's PPO over the same, with the
+same settings, in an environment of its own (bench/requirements-rllib.txt), so it is judged by `judge --only rllib`.
+tabular is Q-learning over the last pass and the part of the episode. All learn on the same programs of Csmith for as
+many steps.
 """
 
 import argparse
@@ -29,6 +30,7 @@ import numpy as np
 
 import loopfleet
 from loopfleet.models import PassAgent, PassRollouts, instruction_counts, train_pass_agent
+from loopfleet.pass_failures import PASS_FAILURES
 
 FLAGS = [flag for flag, _ in loopfleet._core.pass_actions("Passes19")]
 PROGRAMS = [f"benchmark://debian-v0/{name}" for name in (
@@ -55,7 +57,7 @@ class Walks:
         for outcome in self.client.evaluate_many(
                 [{"benchmark": uri, "passes": [FLAGS[action] for action in passes], "observe": [self.observe]}
                  for uri, passes in jobs], timeout=600).outcomes:
-            if not outcome.ok and outcome.status not in ("COMPILE_ERROR", "COMPILE_TIMEOUT", "COMPILE_OOM"):
+            if not outcome.ok and outcome.status not in PASS_FAILURES:
                 raise RuntimeError(f"{outcome.status}: {outcome.message}")
             found.append(outcome.observed[self.observe] if outcome.ok else None)
         return found
@@ -269,7 +271,7 @@ def train_graph(cluster, client, oz, seed, steps, path, *, shared=True):
     torch.set_num_threads(1)
     agent = PassAgent.for_programs(client, list(oz), shared=shared, rate=5e-4, epochs=3, seed=seed)
     curve = Curve(cluster, oz)
-    train_pass_agent(agent, client, list(oz), steps, episode=EPISODE, width=WIDTH, batch=600, seed=seed,
+    train_pass_agent(agent, client, list(oz), steps, episode_steps=EPISODE, width=WIDTH, batch=600, seed=seed,
                      on_update=lambda update: curve.add(ended=[(each.benchmark, min(each.sizes))
                                                                for each in update.episodes], **update.facts()))
     agent.save(path)
@@ -309,8 +311,8 @@ def train_rllib(cluster, client, oz, seed, steps, path):
              .env_runners(num_env_runners=0, num_envs_per_env_runner=SIDE_BY_SIDE * 2)
              .learners(num_learners=0, num_gpus_per_learner=0)
              .training(lr=5e-4, gamma=1.0, lambda_=0.95, clip_param=0.2, entropy_coeff=0.01, vf_loss_coeff=0.5,
-                       vf_clip_param=math.inf, use_kl_loss=False, grad_clip=0.5, train_batch_size_per_learner=WIDTH * 25,
-                       minibatch_size=100, num_epochs=4)
+                       vf_clip_param=math.inf, use_kl_loss=False, grad_clip=0.5,
+                       train_batch_size_per_learner=WIDTH * 25, minibatch_size=100, num_epochs=4)
              .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[64, 64], fcnet_activation="tanh",
                                                         vf_share_layers=False))
              .debugging(seed=seed).build_algo())
@@ -447,7 +449,7 @@ def search_by_graph(path):
 
     def search(client, uri, meter, random):
         agent.reseed(torch.initial_seed())  # that of seed_everything()
-        rollouts, noted = PassRollouts(client, agent, steps=EPISODE), {}
+        rollouts, noted = PassRollouts(client, agent, episode_steps=EPISODE), {}
 
         def begin():
             episode = rollouts.begin(uri)
@@ -468,8 +470,8 @@ def search_by_graph(path):
     return search
 
 
-SEARCHES = {"graph": search_by_graph, "unshared": search_by_graph, "features": search_by_features, "rllib": search_by_rllib,
-            "tabular": search_tabularly}
+SEARCHES = {"graph": search_by_graph, "unshared": search_by_graph, "features": search_by_features,
+            "rllib": search_by_rllib, "tabular": search_tabularly}
 
 
 def trained_search(method, path):
@@ -530,8 +532,8 @@ def ratio(rows, most, column):
 
 
 def mean_reward(rows, most, column):
-    """As CompilerGym's leaderboard has it: the geometric mean of the share of -Oz's reduction; without programs that -Oz
-    does not shrink."""
+    """As CompilerGym's leaderboard has it: the geometric mean of the share of -Oz's reduction; without programs that
+    -Oz does not shrink."""
     return geometric_mean(max((row["start"] - fewest_within(row, most, column)) / (row["start"] - row["Oz"]), 1e-3)
                           for row in rows if row["Oz"] < row["start"])
 
@@ -549,8 +551,8 @@ def table(arguments):
     trained = {path.stem: json.loads(path.read_text()) for path in sorted(arguments.folder.glob("*.json"))
                if not path.stem.startswith("judged")}
     any_rows = next(iter(judged.values()))[0]
-    print(f"| | {arguments.evaluations} evaluations | {arguments.seconds:g} s | reward, {arguments.evaluations} evaluations"
-          " | evaluations in those seconds |\n|---|---|---|---|---|")
+    print(f"| | {arguments.evaluations} evaluations | {arguments.seconds:g} s | "
+          f"reward, {arguments.evaluations} evaluations | evaluations in those seconds |\n|---|---|---|---|---|")
     for name, column in (("no pass", "start"), ("-O3", "O3"), ("-Oz, every function minsize", "OzAttr")):
         value = geometric_mean(row["Oz"] / row[column] for row in any_rows)
         print(f"| {name} | {value:.3f} | {value:.3f} | | |")
@@ -608,10 +610,10 @@ def draw(judged, trained, arguments):
 def train(arguments):
     arguments.folder.mkdir(parents=True, exist_ok=True)
     name = f"{arguments.method}-{arguments.seed}"
-    how = {"graph": train_graph, "unshared": functools.partial(train_graph, shared=False), "features": train_features, "rllib": train_rllib,
-           "tabular": train_tabular}[arguments.method]
-    path = arguments.folder / {"graph": f"{name}.npz", "unshared": f"{name}.npz", "features": f"{name}.zip", "rllib": f"{name}.module",
-                               "tabular": f"{name}.npy"}[arguments.method]
+    how = {"graph": train_graph, "unshared": functools.partial(train_graph, shared=False),
+           "features": train_features, "rllib": train_rllib, "tabular": train_tabular}[arguments.method]
+    path = arguments.folder / {"graph": f"{name}.npz", "unshared": f"{name}.npz", "features": f"{name}.zip",
+                               "rllib": f"{name}.module", "tabular": f"{name}.npy"}[arguments.method]
     oz = training_programs(arguments)
     cluster = loopfleet.LocalCluster(leave_timing_cores=False)
     with cluster, cluster.client(silence_limit=600.0) as client:
@@ -622,7 +624,8 @@ def train(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--llvm-programs", help="the folder that deploy/llvm/build_debian.py made")
-    parser.add_argument("--folder", type=Path, required=True, help="keeps agents and runs; a command goes on where it was")
+    parser.add_argument("--folder", type=Path, required=True,
+                        help="keeps agents and runs; a command goes on where it was")
     parser.add_argument("--steps", type=int, default=24_000, help="of each training")
     parser.add_argument("--evaluations", type=int, default=80, help="of a search of one program")
     parser.add_argument("--seconds", type=float, default=3, help="of a processor, of a search of one program")

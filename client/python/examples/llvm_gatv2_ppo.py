@@ -44,8 +44,9 @@ def train(client, arguments):
         print(json.dumps(agent.notes["curve"][-1]), flush=True)
         agent.save(f"{arguments.out}.npz")
 
-    train_pass_agent(agent, client, programs, arguments.steps, seconds=arguments.seconds, episode=arguments.episode,
-                     width=arguments.width, batch=arguments.batch, seed=arguments.seed, on_update=on_update)
+    train_pass_agent(agent, client, programs, arguments.steps, seconds=arguments.seconds,
+                     episode_steps=arguments.episode, width=arguments.width, batch=arguments.batch,
+                     seed=arguments.seed, on_update=on_update)
     return agent
 
 
@@ -54,7 +55,7 @@ def train(client, arguments):
 
 def with_policy(client, agent, uris, evaluations, steps):
     """The fewest instructions of each program within so many states, and for how many of them a graph was seen."""
-    rollouts = PassRollouts(client, agent, steps=steps)
+    rollouts = PassRollouts(client, agent, episode_steps=steps)
     fewest, graphs = dict.fromkeys(uris, math.inf), dict.fromkeys(uris, 0)
     for uri in uris:
         for _ in range(evaluations // steps):

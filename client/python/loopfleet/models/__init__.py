@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .pass_agent import PassAgent
     from .pass_rollouts import PassRollouts
     from .pass_state import PassState
-    from .pass_training import train_pass_agent
+    from .pass_training import PassUpdate, train_pass_agent
     from .pass_trajectory import PassTrajectory
     from .policy_model import PolicyModel
     from .ppo import PPO
@@ -35,9 +35,9 @@ _HOMES = {"ComparisonModel": "comparison_model", "CostModel": "cost_model", "DQN
           "features": "schedule_features", "FEATURE_NAMES": "schedule_features", "landscape": "landscapes",
           "train_distributed": "distributed", "ActorOptions": "distributed", "ActorFailed": "distributed",
           "PassAgent": "pass_agent", "PassRollouts": "pass_rollouts", "PassState": "pass_state",
-          "PassTrajectory": "pass_trajectory", "train_pass_agent": "pass_training", "Vocabulary": "program_graph",
-          "instruction_counts": "program_sizes", "BadModelFile": "errors", "MissingPackage": "errors",
-          "ModelError": "errors", "NotFitted": "errors", "UnknownProgram": "errors"}
+          "PassTrajectory": "pass_trajectory", "PassUpdate": "pass_training", "train_pass_agent": "pass_training",
+          "Vocabulary": "program_graph", "instruction_counts": "program_sizes", "BadModelFile": "errors",
+          "MissingPackage": "errors", "ModelError": "errors", "NotFitted": "errors", "UnknownProgram": "errors"}
 __all__ = list(_HOMES)
 
 

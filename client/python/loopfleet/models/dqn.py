@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .errors import BadModelFile, ModelError, need
+from .errors import ModelError, need
 from .mlp import legal_best
-from .model_file import read_model, write_model
+from .model_file import blaming_file, check_agent, read_model, write_model
 from .replay import Replay, Transitions
 from .training import Policy, Returns, need_legal, need_same_step, random_actions, spaces_of, squash
 
@@ -143,11 +143,12 @@ class DQN:
     def load(cls, path: str | Path, **options: Any) -> DQN:
         """Reads a file of save(), and runs none of it. BadModelFile."""
         facts, arrays = read_model(path, "DQN")
-        try:
-            agent = cls(facts["features"], facts["actions"], gamma=facts["gamma"], **options)
+        with blaming_file(path):
+            features, actions, gamma = int(facts["features"]), list(facts["actions"]), float(facts["gamma"])
+            check_agent(features, actions)
+        agent = cls(features, actions, gamma=gamma, **options)
+        with blaming_file(path):
             weights = {name: agent._torch.from_numpy(value) for name, value in arrays.items()}
             agent._online.load_state_dict(weights)
             agent._target.load_state_dict(weights)
-        except (KeyError, TypeError, RuntimeError) as error:
-            raise BadModelFile(f"{path} is damaged: {error}") from error
         return agent

@@ -7,6 +7,8 @@ import json
 import os
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,21 @@ def read_model(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, n
     if version != _FORMAT:
         raise BadModelFile(f"{path} has format {version}; this version of loopfleet reads {_FORMAT}")
     return facts, arrays
+
+
+@contextmanager
+def blaming_file(path: str | Path) -> Iterator[None]:
+    """BadModelFile for what facts or arrays that do not fit raise."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise BadModelFile(f"{path} is damaged: {error}") from error
+
+
+def check_agent(features: int, actions: list[str]) -> None:
+    """ValueError: no agent has so few of them."""
+    if features < 1 or not actions:
+        raise ValueError(f"an agent over {features} features and {len(actions)} actions")
 
 
 def check_features(path: str | Path, facts: dict[str, Any], names: tuple[str, ...]) -> None:

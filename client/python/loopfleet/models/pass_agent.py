@@ -12,18 +12,17 @@ from .. import _core
 from ..client import Client
 from ..observed_blob import is_blob
 from ..programl import programl_columns
-from .errors import BadModelFile, ModelError, need
-from .model_file import read_model, write_model
+from .errors import ModelError, need
+from .model_file import blaming_file, read_model, write_model
 from .pass_state import PassState
 from .pass_trajectory import PassTrajectory
 from .program_graph import Vocabulary
-
-_TIMEOUT_S = 600.0  # for the graphs of all programs
+from .program_sizes import observe_programs
 
 
 class PassAgent:
-    """A policy and a value over states of a program, learned by clipped PPO. They share an encoder (gatv2.py), or have
-    one each.
+    """A policy and a value over states of a program, learned by clipped PPO. They share an encoder
+    (state_encoder.py), or have one each. It computes on the CPU.
 
         agent = PassAgent.for_programs(client, programs)
         train_pass_agent(agent, client, programs, 24_000)
@@ -37,14 +36,16 @@ class PassAgent:
                  minibatch: int = 64, entropy: float = 0.01, seed: int = 1):
         """``actions``: flags of passes, those of Passes19 if None. ``shared``: one encoder for policy and value.
         ``epochs``: how often an update uses each state, ``minibatch`` of them at once. MissingPackage: there is no
-        torch. ModelError: there are no actions."""
+        torch. ModelError: there are no actions, or ``epochs`` or ``minibatch`` is less than 1."""
         self._torch = torch = need("torch", "models,torch")
-        from .gatv2 import StateEncoder
+        from .state_encoder import StateEncoder
 
         self.vocabulary, self.shared = vocabulary, shared
         self.actions = [flag for flag, _ in _core.pass_actions("Passes19")] if actions is None else list(actions)
         if not self.actions:
             raise ModelError("a PassAgent needs at least one action")
+        if min(epochs, minibatch) < 1:
+            raise ModelError(f"epochs and minibatch must be at least 1, not {epochs} and {minibatch}")
         self.gamma, self.gae, self.clip, self.entropy = gamma, gae, clip, entropy
         self.epochs, self.minibatch = epochs, minibatch
         self.notes: dict[str, Any] = {}  # what the caller wants its file to keep, such as its curve; as JSON has it
@@ -63,14 +64,15 @@ class PassAgent:
     @classmethod
     def for_programs(cls, client: Client, programs: Sequence[str], actions: Sequence[str] | None = None,
                      **options: Any) -> PassAgent:
-        """An agent with the vocabulary of these programs' graphs. ``programs``: URIs; the other arguments are the
-        class's. ModelError: a program cannot be had."""
-        outcomes = client.evaluate_many([{"benchmark": uri, "observe": ["Programl"]} for uri in programs],
-                                        timeout=_TIMEOUT_S).outcomes
-        for uri, outcome in zip(programs, outcomes):
+        """An agent with the vocabulary of these programs' graphs: the texts that at least two of them have, or all if
+        there is one graph. A program counts once, and not at all if its graph is too large for an outcome.
+        ``programs``: URIs; the other arguments are the class's. ModelError: a program cannot be had, or ``programs``
+        is no list."""
+        outcomes = observe_programs(client, programs, "Programl")
+        for uri, outcome in outcomes.items():
             if not outcome.ok:
                 raise ModelError(f"{uri}: {outcome.status}: {outcome.message}")
-        graphs = [outcome.observed["Programl"] for outcome in outcomes]
+        graphs = [outcome.observed["Programl"] for outcome in outcomes.values()]
         return cls(Vocabulary.of(programl_columns(graph) for graph in graphs if not is_blob(graph)), actions, **options)
 
     def _forward(self, states: Sequence[PassState]) -> tuple[Any, Any]:
@@ -108,7 +110,7 @@ class PassAgent:
         if not states:
             raise ModelError("the episodes have no passes: nothing to learn from")
         actions = torch.tensor([action for episode in episodes for action in episode.passes])
-        logs = torch.tensor([log for episode in episodes for log in episode.logs])
+        before = torch.tensor([each for episode in episodes for each in episode.log_probabilities])
         advantages = torch.tensor([each for episode in episodes for each in episode.advantages(self.gamma, self.gae)])
         returns = advantages + torch.tensor([value for episode in episodes for value in episode.values])
         entropies = []
@@ -117,7 +119,7 @@ class PassAgent:
                 policy, values = self._forward([states[row] for row in rows])
                 gain = advantages[rows]
                 gain = (gain - gain.mean()) / (gain.std() + 1e-8) if len(rows) > 1 else gain
-                ratio = torch.exp(policy.log_prob(actions[rows]) - logs[rows])
+                ratio = torch.exp(policy.log_prob(actions[rows]) - before[rows])
                 of_policy = -torch.min(ratio * gain, ratio.clamp(1 - self.clip, 1 + self.clip) * gain).mean()
                 of_value = nn.functional.mse_loss(values, returns[rows])
                 entropy = policy.entropy().mean()
@@ -139,10 +141,13 @@ class PassAgent:
         """Reads a file of save(), and runs none of it. ``options``: rate, gamma, ... as the class has them, which the
         file does not keep. BadModelFile."""
         facts, arrays = read_model(path, "PassAgent")
-        try:
-            agent = cls(Vocabulary(facts["texts"]), facts["actions"], shared=facts["shared"], **options)
-            agent.notes = facts["notes"]
+        with blaming_file(path):
+            vocabulary, actions, shared = Vocabulary(facts["texts"]), list(facts["actions"]), facts["shared"]
+            notes = facts["notes"]
+            if not actions:
+                raise ValueError("an agent without actions")
+        agent = cls(vocabulary, actions, shared=shared, **options)
+        agent.notes = notes
+        with blaming_file(path):
             agent._networks.load_state_dict({name: agent._torch.from_numpy(value) for name, value in arrays.items()})
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise BadModelFile(f"{path} is damaged: {error}") from error
         return agent

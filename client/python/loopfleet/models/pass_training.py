@@ -37,24 +37,27 @@ class PassUpdate:
 
 
 def train_pass_agent(agent: PassAgent, client: Client, programs: Sequence[str], steps: int, *,
-                     seconds: float = math.inf, episode: int = 20, width: int = 24, batch: int = 600,
+                     seconds: float = math.inf, episode_steps: int = 20, width: int = 24, batch: int = 600,
                      most_lag: int = 4, graph_share: float = 0.9, most_instructions: int = 6_000, seed: int = 1,
                      on_update: Callable[[PassUpdate], Any] | None = None) -> None:
     """Until the agent has learned from ``steps`` passes, or for ``seconds``.
 
-    ``width`` episodes of ``episode`` passes run side by side, each on one of ``programs`` (URIs), which ``seed``
+    ``width`` episodes of ``episode_steps`` passes run side by side, each on one of ``programs`` (URIs), which ``seed``
     chooses. The share ``graph_share`` of them has graphs, if not of more than ``most_instructions`` instructions: so
     the agent also learns to do without. An update waits for ``batch`` passes of episodes that have ended; those begun
     more than ``most_lag`` updates ago are left out. ``on_update`` is called after each.
 
-    ModelError: there are no programs, one cannot be had, or a number is less than 1.
+    ModelError: there are no programs, one cannot be had, or a number is too small. The client's errors
+    (loopfleet.errors) end the training as well.
     """
     if not programs or isinstance(programs, str):
         raise ModelError("a training needs a list of programs")
     if min(steps, width, batch) < 1:
         raise ModelError(f"steps, width and batch must be at least 1, not {steps}, {width} and {batch}")
+    if most_lag < 0:
+        raise ModelError(f"most_lag must be at least 0, not {most_lag}")
     random = np.random.default_rng(seed)
-    rollouts = PassRollouts(client, agent, steps=episode, most_instructions=most_instructions)
+    rollouts = PassRollouts(client, agent, episode_steps=episode_steps, most_instructions=most_instructions)
     ready: list[PassTrajectory] = []
     updates, learned, since = 0, 0, time.monotonic()
 
@@ -62,18 +65,20 @@ def train_pass_agent(agent: PassAgent, client: Client, programs: Sequence[str], 
         rollouts.begin(programs[int(random.integers(len(programs)))], with_graph=random.random() < graph_share,
                        begun_with=updates)
 
-    for _ in range(width):
-        begin()
-    while learned < steps and time.monotonic() - since < seconds:
-        for ended in rollouts.step():
+    try:
+        for _ in range(width):
             begin()
-            if updates - ended.begun_with <= most_lag:
-                ready.append(ended)
-        if (waiting := sum(len(each.passes) for each in ready)) >= batch:
-            entropy = agent.update(ready)
-            updates += 1
-            learned += waiting
-            if on_update is not None:
-                on_update(PassUpdate(updates, learned, time.monotonic() - since, entropy, ready))
-            ready = []
-    rollouts.drain()
+        while learned < steps and time.monotonic() - since < seconds:
+            for ended in rollouts.step():
+                begin()
+                if updates - ended.begun_with <= most_lag:
+                    ready.append(ended)
+            if (waiting := sum(len(each.passes) for each in ready)) >= batch:
+                entropy = agent.update(ready)
+                updates += 1
+                learned += waiting
+                if on_update is not None:
+                    on_update(PassUpdate(updates, learned, time.monotonic() - since, entropy, ready))
+                ready = []
+    finally:
+        rollouts.abandon()

@@ -18,10 +18,15 @@ class PassTrajectory:
     passes: list[int] = field(default_factory=list)        # numbers of the agent's actions
     sizes: list[int] = field(default_factory=list)         # instructions at the start and after each pass that worked
     states: list[PassState] = field(default_factory=list)  # likewise
-    logs: list[float] = field(default_factory=list)        # of the probability of each pass, when it was drawn
+    log_probabilities: list[float] = field(default_factory=list)  # of each pass, when it was drawn
     values: list[float] = field(default_factory=list)      # the value of the state before each pass, as predicted
     saw_graphs: int = 0      # states with a graph
     broke: bool = False      # the last pass failed, which ended the episode
+
+    def best(self) -> tuple[list[int], int]:
+        """(the passes up to the first state with the fewest instructions, those instructions)"""
+        fewest = min(self.sizes)
+        return self.passes[:self.sizes.index(fewest)], fewest
 
     def rewards(self) -> list[float]:
         """Of each pass: ln(instructions before it / after it); 0 for one that failed."""

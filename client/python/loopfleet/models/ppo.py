@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .errors import BadModelFile, ModelError, need
-from .model_file import read_model, write_model
+from .errors import ModelError, need
+from .model_file import blaming_file, check_agent, read_model, write_model
 from .training import Policy, Returns, need_legal, need_same_step, spaces_of, squash
 
 _WIDTH = 128
@@ -140,9 +140,10 @@ class PPO:
     def load(cls, path: str | Path, **options: Any) -> PPO:
         """Reads a file of save(), and runs none of it. BadModelFile."""
         facts, arrays = read_model(path, "PPO")
-        try:
-            agent = cls(facts["features"], facts["actions"], **options)
+        with blaming_file(path):
+            features, actions = int(facts["features"]), list(facts["actions"])
+            check_agent(features, actions)
+        agent = cls(features, actions, **options)
+        with blaming_file(path):
             agent._networks.load_state_dict({name: agent._torch.from_numpy(value) for name, value in arrays.items()})
-        except (KeyError, TypeError, RuntimeError) as error:
-            raise BadModelFile(f"{path} is damaged: {error}") from error
         return agent

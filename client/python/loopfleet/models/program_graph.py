@@ -10,8 +10,8 @@ import numpy as np
 
 from ..programl import FLOWS, ProgramlColumns
 
-ITSELF = len(FLOWS)    # the flow from a node to itself, after those of FLOWS
-MOST_POSITION = 5_120  # a later position of an edge counts as this one
+SELF_LOOP = len(FLOWS)   # the flow from a node to itself, after those of FLOWS
+MOST_POSITION = 5_120    # a later position of an edge counts as this one
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ProgramGraph:
 
     text: np.ndarray      # int[nodes]: Vocabulary's number
     type: np.ndarray      # int[nodes]: place in loopfleet.programl.NODE_TYPES
-    flow: np.ndarray      # int[kinds]: place in FLOWS, or ITSELF, which only the last kind has
+    flow: np.ndarray      # int[kinds]: place in FLOWS, or SELF_LOOP, which only the last kind has
     position: np.ndarray  # int[kinds]: 0 to MOST_POSITION
     kind: np.ndarray      # int[edges]
     source: np.ndarray    # int[edges]: a node
@@ -41,9 +41,12 @@ class Vocabulary:
 
     @classmethod
     def of(cls, graphs: Iterable[ProgramlColumns]) -> Vocabulary:
-        """The texts that at least two of the graphs have, sorted."""
-        seen = Counter(text for graph in graphs for text in graph.texts)
-        return cls(sorted(text for text, count in seen.items() if count > 1))
+        """The texts that at least two of the graphs have, sorted; of one graph alone, all of its texts."""
+        seen: Counter[str] = Counter()
+        given = 0
+        for given, graph in enumerate(graphs, 1):
+            seen.update(graph.texts)
+        return cls(sorted(text for text, count in seen.items() if count >= min(2, given)))
 
     def __len__(self) -> int:
         return len(self.texts) + 1
@@ -53,7 +56,7 @@ class Vocabulary:
         has it yet, join_graphs() makes those."""
         number_of = np.array([self._number.get(text, 0) for text in graph.texts], np.int64)
         pairs = graph.edge_flow.astype(np.int64) << 32 | np.minimum(graph.edge_position, MOST_POSITION)
-        pairs, kind = np.unique(np.append(pairs, ITSELF << 32), return_inverse=True)
+        pairs, kind = np.unique(np.append(pairs, SELF_LOOP << 32), return_inverse=True)
         return ProgramGraph(*(np.ascontiguousarray(column, np.int32) for column in (
             number_of[graph.node_text], graph.node_type, pairs >> 32, pairs & 0xffffffff, kind[:-1],
             graph.edge_source, graph.edge_target)))
