@@ -27,10 +27,8 @@ class LoopTune(OlderContract, envs.LoopTuneEnv):
 
 
 class LlvmEnv(OlderContract, envs.LlvmEnv):
-    """CompilerGym's LLVM environment; in its graphs every control edge has the position 0."""
-
-    def __init__(self, *arguments: Any, programl_control_positions: str = "zero", **named: Any):
-        super().__init__(*arguments, programl_control_positions=programl_control_positions, **named)
+    """CompilerGym's LLVM environment. In CompilerGym's own graphs every control edge has the position 0:
+    ``programl_control_positions="zero"``."""
 
     @property
     def observation_space(self) -> Any:
