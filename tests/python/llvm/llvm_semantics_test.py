@@ -90,8 +90,8 @@ def test_another_output_comes_with_the_shortest_sequence(tmp_path, monkeypatch):
         assert runtime.returncode == 65 and json.loads(runtime.stdout)["verdict"] == "not checkable"
         refused = run([*check, "mem2rg"])
         assert refused.returncode == 1 and "nearest: -mem2reg" in refused.stderr
-        nobody = run([*check[:4], "--address", "tcp://127.0.0.1:1", "--passes", "gvn", "--timeout", "1"])
-        assert nobody.returncode in (69, 75), nobody
+        unanswered = run([*check[:4], "--address", "tcp://127.0.0.1:1", "--passes", "gvn", "--timeout", "1"])
+        assert unanswered.returncode in (69, 75), unanswered
         # What the environment makes of it.
         monkeypatch.setattr(llvm_semantics, "CHECKABLE", ("bitcode://",))
         env = gym.make("llvm-ic-v0", benchmark=uri, client=client).unwrapped
