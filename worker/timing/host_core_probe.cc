@@ -97,8 +97,8 @@ std::uint64_t HostCoreProbe::ProcessorNs() {
 }
 
 double HostCoreProbe::ClockMhz() {
-  // The clock moves by 0.6 % in a millisecond, so the reading that ended one
-  // round also serves the next if that follows at once.
+  // The clock moves by 0.6 % in a millisecond, so the reading that ended one round also serves the
+  // next if that follows at once.
   constexpr std::uint64_t kHoldsNs = 50'000;
   if (clock_mhz_ > 0 && stopwatch_.NowNs() - clock_read_ns_ < kHoldsNs) return clock_mhz_;
   const std::uint64_t reading = ReadingNs(stopwatch_);
