@@ -83,6 +83,7 @@ def check_semantics(client: Any, benchmark: str, passes: Sequence[str], *, timeo
         return run_bitcode(bitcode_after(client, benchmark, some, timeout), seconds)
 
     def is_other(some: Sequence[str]) -> bool:
+        # Part of the passes may crash, or leave what clang rejects: that is not the difference which is looked for.
         try:
             return output_after(some, patience) != before
         except (NotCheckable, RuntimeError):
