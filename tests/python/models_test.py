@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from documents import blocks_of
 from learning_packages import learning_package
+from model_files import read_parts, write_parts
 
 import loopfleet
 from loopfleet import models
@@ -217,13 +218,10 @@ def test_damaged_and_outdated_models_are_refused(data, tmp_path):
     model = model_of("trees")
     model.rounds = 5
     model.fit(data).save(tmp_path / "m.npz")
-    with np.load(tmp_path / "m.npz") as file:
-        arrays = dict(file)
-    facts = json.loads(arrays.pop("facts").tobytes())
+    facts, arrays = read_parts(tmp_path / "m.npz")
 
     def refused(match, facts=facts, **changed):
-        text = np.frombuffer(json.dumps(facts).encode(), np.uint8)
-        np.savez(tmp_path / "bad.npz", facts=text, **{**arrays, **changed})
+        write_parts(tmp_path / "bad.npz", facts, {**arrays, **changed})
         with pytest.raises(BadModelFile, match=match):
             CostModel.load(tmp_path / "bad.npz")
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from learning_packages import learning_package
+from model_files import read_parts, write_parts
 
 from loopfleet import ClientClosed, CoordinatorUnavailable, models
 from loopfleet.models import (BadModelFile, ModelError, PassAgent, PassRollouts, PassState, PassTrajectory, Vocabulary,
@@ -214,11 +215,9 @@ def test_a_wrong_option_is_not_the_files_fault(make, tmp_path):
     agent.save(path)
     with pytest.raises(TypeError, match="rat"):
         type(agent).load(path, rat=1e-4)
-    with np.load(path) as file:
-        arrays = dict(file)
-    facts = json.loads(arrays.pop("facts").tobytes())
+    facts, arrays = read_parts(path)
     for changed in ({"actions": []}, {"actions": 7}, *([{"features": -1}] if "features" in facts else [])):
-        np.savez(path, facts=np.frombuffer(json.dumps({**facts, **changed}).encode(), np.uint8), **arrays)
+        write_parts(path, {**facts, **changed}, arrays)
         with pytest.raises(BadModelFile, match="damaged"):
             type(agent).load(path)
 
@@ -237,13 +236,10 @@ def test_damaged_agents_are_refused(tmp_path):
             PassAgent.load(tmp_path / "flipped.npz")  # as it was: the archive does not check all of its own headers
         except BadModelFile:
             pass
-    with np.load(tmp_path / "agent.npz") as file:
-        arrays = dict(file)
-    facts = json.loads(arrays.pop("facts").tobytes())
+    facts, arrays = read_parts(tmp_path / "agent.npz")
 
     def refused(match, facts=facts, **changed):
-        text = np.frombuffer(json.dumps(facts).encode(), np.uint8)
-        np.savez(tmp_path / "bad.npz", facts=text, **{**arrays, **changed})
+        write_parts(tmp_path / "bad.npz", facts, {**arrays, **changed})
         with pytest.raises(BadModelFile, match=match):
             PassAgent.load(tmp_path / "bad.npz")
 
