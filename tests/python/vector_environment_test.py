@@ -91,11 +91,12 @@ def test_it_steps_as_single_environments_do():
     rng = np.random.default_rng(7)
     for _ in range(40):
         actions = rng.integers(0, 17, 6)
-        observations, *_ = envs.step(actions)
+        observations, *_, infos = envs.step(actions)
         for i, env in enumerate(alone):
-            observation, *_ = env.step(actions[i])
+            observation, *_, info = env.step(actions[i])
             np.testing.assert_array_equal(observations[i], observation)
             np.testing.assert_array_equal(envs.action_masks()[i], env.action_masks())
+            assert info["action_had_no_effect"] == infos["action_had_no_effect"][i]
 
 
 def test_a_step_is_one_message(good):
@@ -118,8 +119,9 @@ def test_next_step_autoreset(good):
     envs.step(split)
     last, _, _, truncated, _ = envs.step(split)
     assert truncated.all()
-    observations, rewards, terminated, truncated, _ = envs.step(split)
+    observations, rewards, terminated, truncated, info = envs.step(split)
     assert not truncated.any() and not terminated.any() and rewards.tolist() == [0, 0]
+    assert not info["_action_had_no_effect"].any(), "an episode begins without an action"
     np.testing.assert_array_equal(observations, first)
     observations, *_ = envs.step(split)
     assert not np.array_equal(observations, first), "the next action is taken again"

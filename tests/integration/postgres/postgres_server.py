@@ -32,7 +32,9 @@ def _account():
 
 
 class PostgresServer:
-    def __init__(self):
+    def __init__(self, settings=()):
+        """`settings`: texts NAME=VALUE, beside PostgreSQL's defaults."""
+        self.settings = settings
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lf-pg-"))
         self.account = _account()
         if self.account:
@@ -59,7 +61,7 @@ class PostgresServer:
     def start(self):
         self.process = subprocess.Popen(
             self._as_account([str(programs() / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port),
-                              "-c", "listen_addresses=127.0.0.1", "-k", str(self.folder)]),
+                              "-k", str(self.folder), *self._options()]),
             cwd=self.folder, stdout=subprocess.DEVNULL, stderr=self.log, preexec_fn=fleet.die_with_parent,
             start_new_session=True)
         end = time.monotonic() + STARTS_WITHIN_S
@@ -88,6 +90,9 @@ class PostgresServer:
 
     def value(self, sql):
         return self.rows(sql)[0][0]
+
+    def _options(self):
+        return [word for setting in ("listen_addresses=127.0.0.1", *self.settings) for word in ("-c", setting)]
 
     def _psql(self, sql):
         return subprocess.run([str(programs() / "psql"), "-XAtq", "-F", "\x1f", "-d", self.url, "-c", sql],

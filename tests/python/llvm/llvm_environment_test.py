@@ -169,13 +169,17 @@ def test_a_vector_steps_as_its_environments_do(client):
     random = np.random.default_rng(4)
     for step in range(3):
         actions = random.integers(0, 118, 3)
-        observations, rewards, terminated, truncated, _ = vector.step(actions)
+        observations, rewards, terminated, truncated, infos = vector.step(actions)
         for place, env in enumerate(single):
-            observation, reward, ended, cut, _ = env.step(int(actions[place]))
+            observation, reward, ended, cut, info = env.step(int(actions[place]))
             np.testing.assert_array_equal(observation, observations[place])
             assert (reward, ended, cut) == (rewards[place], terminated[place], truncated[place])
+            for key, value in info.items():
+                np.testing.assert_array_equal(value, infos[key][place])
+                assert infos[f"_{key}"][place]
     assert truncated.all()
-    observations, rewards, *_ = vector.step(actions)  # begins again
+    observations, rewards, *_, infos = vector.step(actions)  # begins again
+    assert not infos.get("_action_had_no_effect", np.zeros(3)).any() and (infos["passes"] == 0).all()
     assert (rewards == 0).all() and observations[0][0] == single[0].unwrapped._episode.start["InstCount"][0]
 
 

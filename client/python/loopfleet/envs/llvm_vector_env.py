@@ -114,8 +114,8 @@ class LlvmVectorEnv(VectorEnv):
         for place, outcome in zip(going, outcomes):
             rewards[place], terminated[place], told = self.envs[place]._settle(flags[place], outcome)
             truncated[place] = self.envs[place]._is_over() and not terminated[place]
-            if "error_type" in told:
-                add_info(info, {key: told[key] for key in ("error_type", "error_details")}, place, self.num_envs)
+            add_info(info, {key: told[key] for key in ("action_had_no_effect", "error_type", "error_details")
+                            if key in told}, place, self.num_envs)
         for place, outcome in zip(renewed, outcomes[len(going):]):
             self.envs[place]._start(outcome)
         self._over = terminated | truncated
@@ -145,11 +145,11 @@ class LlvmVectorEnv(VectorEnv):
 
     def _infos(self) -> dict[str, Any]:
         each = [env._info() for env in self.envs]
-        info = {"action_mask": np.stack([one["action_mask"] for one in each]),
-                "_action_mask": np.ones(self.num_envs, bool)}
-        if all("baseline_degenerate" in one for one in each):
-            info["baseline_degenerate"] = np.array([one["baseline_degenerate"] for one in each])
-            info["_baseline_degenerate"] = np.ones(self.num_envs, bool)
+        info: dict[str, Any] = {}
+        for key in ("action_mask", "passes", "benchmark", "baseline_degenerate"):
+            if all(key in one for one in each):
+                info[key] = np.array([one[key] for one in each], object if key == "benchmark" else None)
+                info[f"_{key}"] = np.ones(self.num_envs, bool)
         return info
 
     def _observations(self) -> Any:

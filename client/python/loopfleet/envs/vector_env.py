@@ -19,11 +19,12 @@ from .. import _core
 from .._core import Walk, counted
 from .datasets import draw
 from .environments import LoopTuneEnv
-from .episode import Episode, Verdict, arrive, ask_again, late
+from .episode import NOTHING, Episode, Verdict, arrive, ask_again, late
 from .spaces import whole_numbers
 from .walk_env import Start, WalkEnv, check_options
 
 _OPTIONS = ("reset_mask", "benchmark", "merge_all_first", "start_cursor")
+_NO_ACTION = -1  # the effect where an episode began
 
 
 def seeds_of(seed: int | Sequence[int | None] | None, num_envs: int) -> list[int | None]:
@@ -78,6 +79,7 @@ class WalkVectorEnv(VectorEnv):
         self._templates = [self._makes._template] * num_envs
         self._episodes: list[Episode | None] = [None] * num_envs
         self._done = np.zeros(num_envs, bool)       # reset by the next action
+        self._effects = np.full(num_envs, _NO_ACTION)  # of the newest action
         self._masks = np.zeros((num_envs, len(self.single_action_space.names)), np.int8)
         width = self._makes.max_loops * (58 if self._makes.features == "agent58" else 20)
         self._tensors = np.zeros((num_envs, width), np.float32)
@@ -282,6 +284,8 @@ class WalkVectorEnv(VectorEnv):
             self._begin(fresh, {})
             actions = np.where(np.isin(places, fresh), -1, actions)
         effects = self._look(places, actions)
+        self._effects[places] = effects
+        self._effects[places[actions < 0]] = _NO_ACTION
         wanted = []
         for place, action, effect in zip(places.tolist(), actions.tolist(), effects.tolist()):
             if action >= 0 and self._episodes[place].stepped(action, effect):
@@ -354,7 +358,8 @@ class WalkVectorEnv(VectorEnv):
                 verdicts: dict[int, Verdict]) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         over = terminated | truncated
         self._done[places] = over
-        info: dict[str, Any] = {}
+        effects = self._effects[places]
+        info: dict[str, Any] = {"action_had_no_effect": effects == NOTHING, "_action_had_no_effect": effects != _NO_ACTION}
         for place, verdict in verdicts.items():
             row = int(np.flatnonzero(places == place)[0])
             told: dict[str, Any] = {}
