@@ -30,7 +30,8 @@ llvm         steps of LLVM passes per second of processor time beside a process 
              [--batches 2] [--llvm-programs FOLDER] [--only batches,environment,prefix]
              [--program bzip2] [--bitcode FILE]
 llvm_agents  agents that order passes, trained on Csmith's programs and judged on Debian's beside searches that do not learn
-             --folder F [--llvm-programs FOLDER] train graph|unshared|features|rllib|tabular SEED | judge | table
+             --folder F [--llvm-programs FOLDER] train graph|unshared|features|rllib|tabular SEED | judge;
+             bench/llvm_agents_table.py makes the table
              with rllib: in an environment of its own, build/rllib (bench/requirements-rllib.txt)
 llvm_semantics  csmith programs before and after random passes, random passes over llvm-stress programs, mutated bitcode
              [--csmith 20] [--stress 100] [--mutations 100] [--passes 40] [--first 0]
