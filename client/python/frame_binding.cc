@@ -15,7 +15,6 @@
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
 #include "common/base/check.h"
-#include "common/job/loop_schedule.h"
 #include "common/job/task.h"
 #include "common/wire/codec/codec.h"
 
@@ -75,11 +74,8 @@ nb::bytes EncodeFetch(std::uint64_t number, std::uint64_t batch, std::uint64_t a
 }
 
 std::optional<Failure> RefusalOf(const JobSpec& spec) {
-  const auto replayed = ReplayJob(spec);
-  if (!replayed) return replayed.error();
-  const auto placement = PlaceJob(spec.device, replayed->benchmark.target,
-                                  looptree::FlopCount(replayed->tree.program()));
-  return placement ? std::nullopt : std::optional(placement.error());
+  const auto resolved = TaskOf(spec).resolve(spec);
+  return resolved ? std::nullopt : std::optional(resolved.error());
 }
 
 nb::object FailureOf(const Job& job, bool replay) {
@@ -330,7 +326,7 @@ void BindFrames(nb::module_& module) {
              "most_samples"_a = wire::kMaxSamples);
   module.def("failure_of", &FailureOf, "job"_a, "replay"_a = false,
              "(code, message, action_index) of why a coordinator would refuse it, or None. With "
-             "`replay`, also applies the actions and checks the work.");
+             "`replay`, also applies the actions and checks the work, or reads the passes.");
   module.attr("MAX_JOBS_PER_MESSAGE") = wire::kMaxJobsPerMessage;
   module.attr("MAX_BLOB_BYTES") = wire::kMaxBlobBytes;
   module.attr("MAX_BLOB_PIECE_BYTES") = wire::kMaxBlobPieceBytes;

@@ -496,3 +496,9 @@ def test_a_killed_coordinator_is_a_typed_error_within_the_limit():
         os.kill(cluster.coordinator_pid, signal.SIGKILL)
         with pytest.raises(loopfleet.CoordinatorUnavailable):
             client.evaluate_many(small_jobs(50), timeout=60)
+
+
+@pytest.mark.parametrize("wrong", [-1, 0, 2**63, "x", None])
+def test_what_is_no_batch_is_refused(client, wrong):
+    with pytest.raises(ValueError, match="is no batch's number"):
+        list(client.outcomes(wrong))

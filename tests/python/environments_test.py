@@ -77,6 +77,12 @@ def test_both_spellings_of_reset_and_errors_that_name_the_nearest():
     assert env.benchmark == "benchmark://mm-v0/mm8_8_8"
     env.reset()
     assert env.benchmark == "benchmark://mm-v0/mm8_8_8", "the last one"
+    env.benchmark = MM
+    assert env.benchmark == "benchmark://mm-v0/mm8_8_8", "of this episode"
+    with pytest.raises(loopfleet.JobError, match="mm"):
+        env.benchmark = "benchmark://mm-v0/mmm8_8_8"
+    assert env.reset()[1]["benchmark"] == env.benchmark == MM
+    env.reset(benchmark="benchmark://mm-v0/mm8_8_8")
     with pytest.raises(loopfleet.JobError, match="mm"):
         env.reset(benchmark="benchmark://mm-v0/mmm8_8_8")
     assert env.benchmark == "benchmark://mm-v0/mm8_8_8", "a refused reset changes nothing"
@@ -101,6 +107,21 @@ def test_wrong_arguments_name_the_nearest():
         gym.make("loop_tool-v0", max_loop=3)
     with pytest.raises(LookupError, match="unknown features 'agent'; nearest: agent20; valid: agent20, agent58"):
         LoopTuneEnv(features="agent")
+    for wrong, error, said in (({"timeout": 0}, ValueError, "timeout must be more than 0, not 0"),
+                               ({"timeout": math.nan}, ValueError, "timeout must be more than 0, not nan"),
+                               ({"timeout": "x"}, TypeError, "timeout must be a number, not 'x'"),
+                               ({"peak_gflops": -5}, ValueError, "peak_gflops must be at least 0, not -5"),
+                               ({"max_loops": 10**9}, ValueError, "max_loops must be at most 256, not 1000000000"),
+                               ({"action_space": []}, ValueError, "action_space has no actions"),
+                               ({"reward_space": 3}, TypeError, "reward space, not 3; valid: gflops"),
+                               ({"fresh": "yes"}, TypeError, "fresh must be True or False, not 'yes'")):
+        with pytest.raises(error, match=said):
+            LoopTuneEnv(**wrong)
+    env = LoopTuneEnv(MM, reward_space=None)
+    with pytest.raises(ValueError, match="start_cursor must be at least 0, not -1"):
+        env.reset(options={"start_cursor": -1})
+    with pytest.raises(TypeError, match="merge_all_first must be True or False, not 'x'"):
+        env.reset(options={"merge_all_first": "x"})
     with pytest.raises(TypeError, match="unknown render_mode 'rgb_array'; valid: ansi"):
         LoopTuneEnv(render_mode="rgb_array")  # Stable-Baselines3 goes on without it
 
@@ -211,7 +232,7 @@ def test_fork_apply_state_and_validate(client):
     assert other.actions == [*env.actions, env.action_space["split_2"]]
     state = env.state
     assert (state.benchmark, state.commandline) == (MM, "down,split_4,swap_up")
-    assert state.reward == env.episode_reward
+    assert state.reward == env.episode_reward and state == env.fork().state != other.state
     again = LoopTuneEnv(reward_space=None, episode_steps=None)
     again.apply(state)
     assert again.observation["tree_key"] == env.observation["tree_key"]

@@ -114,6 +114,10 @@ def test_a_random_race_counts_equal_evaluations(monkeypatch):
 
 # ---- loopfleet.compiler_gym
 
+def test_its_parts_are_there_at_once():
+    names = "cg.wrappers.TimeLimit, cg.leaderboard, cg.util, cg.datasets"
+    subprocess.run([sys.executable, "-c", f"import loopfleet.compiler_gym as cg; {names}"], check=True)
+
 
 def test_the_older_contract():
     with compiler_gym.LoopTool(reward_space=None) as env:

@@ -122,6 +122,7 @@ def test_next_step_autoreset(good):
     observations, rewards, terminated, truncated, info = envs.step(split)
     assert not truncated.any() and not terminated.any() and rewards.tolist() == [0, 0]
     assert not info["_action_had_no_effect"].any(), "an episode begins without an action"
+    assert info["benchmark"].tolist() == [MM, MM]
     np.testing.assert_array_equal(observations, first)
     observations, *_ = envs.step(split)
     assert not np.array_equal(observations, first), "the next action is taken again"

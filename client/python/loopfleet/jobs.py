@@ -48,7 +48,11 @@ Actions = Union[str, Iterable[str]]
 def names_of(actions: Actions) -> list[str]:
     if isinstance(actions, str):
         return actions.replace(",", " ").split()
-    return list(actions)
+    names = list(actions)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"an action is a name, such as 'split_4', not {name!r:.60}")
+    return names
 
 
 def _plain(value: Any) -> Any:

@@ -81,12 +81,30 @@ def test_a_fork_goes_its_own_way(make):
     env.step(env.action_space["-mem2reg"])
     other = env.fork()
     _, mine, *_ = env.step(env.action_space["-gvn"])
-    assert other.state.commandline == "-mem2reg"
+    assert other.state.commandline == "-mem2reg" and other.state != env.state
     _, others, *_ = other.step(other.action_space["-gvn"])
     assert mine == others and env.state.commandline == "-mem2reg,-gvn"
     third = make(reward_space="IrInstructionCountOz").unwrapped
     third.apply(env.state)
     assert third.observation["IrInstructionCount"] == env.observation["IrInstructionCount"]
+
+
+def test_a_program_that_cannot_be_had_leaves_the_one_before(make):
+    env = make(benchmark=SMALL).unwrapped
+    env.reset()
+    for wrong in ("benchmark://small-v0/qsrt", "benchmark://small-v0/qsorted"):
+        with pytest.raises(envs.PassError, match="small-v0 has no program"):
+            env.reset(options={"benchmark": wrong})
+        assert env.benchmark == SMALL
+        env.reset()
+        env.benchmark = wrong
+        with pytest.raises(envs.PassError, match="small-v0 has no program"):
+            env.reset()
+        env.reset()
+        assert env.benchmark == SMALL
+    env = make(benchmarks=["benchmark://small-v0/bitcount"]).unwrapped
+    env.benchmark = SMALL
+    assert env.reset()[1]["benchmark"] == SMALL and env.reset()[1]["benchmark"] == "benchmark://small-v0/bitcount"
 
 
 def test_a_pass_that_crashes_ends_the_episode(make):
@@ -119,7 +137,17 @@ def test_bad_input_names_the_nearest(make):
         make(reward_space="IrInstructionContOz")
     with pytest.raises(envs.PassError, match="nearest: generator://csmith-v0"):
         make(benchmark="generator://csmiht-v0/1").reset()
-    with pytest.raises(RuntimeError, match="reset"):
+    with pytest.raises(TypeError, match="timeout must be a number, not None"):
+        make(timeout=None)
+    with pytest.raises(ValueError, match="timeout must be more than 0, not -1"):
+        make(timeout=-1)
+    with pytest.raises(LookupError, match="action_space: unknown pass '-foo'"):
+        make(action_space=["-gvn", "-foo"])
+    with pytest.raises(ValueError, match="action_space has no actions"):
+        make(action_space=[])
+    with pytest.raises(TypeError, match="benchmark must be a text, not 5"):
+        make().reset(options={"benchmark": 5})
+    with pytest.raises(gym.error.ResetNeeded, match="reset"):
         make().unwrapped.step(0)
     with pytest.raises(LookupError, match="0 to 123"):
         env = make()
@@ -177,6 +205,7 @@ def test_a_vector_steps_as_its_environments_do(client):
             for key, value in info.items():
                 np.testing.assert_array_equal(value, infos[key][place])
                 assert infos[f"_{key}"][place]
+        assert infos["action_had_no_effect"].dtype == bool
     assert truncated.all()
     observations, rewards, *_, infos = vector.step(actions)  # begins again
     assert not infos.get("_action_had_no_effect", np.zeros(3)).any() and (infos["passes"] == 0).all()

@@ -9,6 +9,7 @@ programs for loop_tool and LLVM use.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from .. import _core
@@ -20,6 +21,15 @@ CompilerEnv = WalkEnv
 _LLVM = {id: fixed for name, fixed in LLVM_ENVIRONMENTS.items()
          for id in (name.replace("LLVM", "llvm"), f"loopfleet/{name}")}
 COMPILER_GYM_ENVS = ["loop_tool-v0", "loopfleet/LoopTool-v0", "loopfleet/LoopTune-v0", *_LLVM]
+
+
+_PARTS = ("leaderboard", "util", "wrappers")  # loaded when they are first used
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def make(id: str, **options: Any) -> LoopTool | LoopTune | LlvmEnv:

@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import _core, llvm_semantics
 from .._core import Outcome, full_uri
+from ..jobs import job
 from ..observed_blob import in_full_or_again
 from ..source_files import compile_to_bitcode
 from .datasets import Benchmark, draw, to_draw_from
@@ -27,7 +28,7 @@ from .pass_error import refuse_failure, refuse_outage
 from .pass_observations import CONTROL_POSITIONS, OBSERVATIONS, find_pass_observation
 from .pass_rewards import PASS_REWARDS, PassReward, find_pass_reward
 from .program_datasets import ProgramDataset, ProgramDatasets
-from .spaces import NamedDiscrete, NoObservation, checked_name, whole_number
+from .spaces import NamedDiscrete, NoObservation, checked_name, checked_number, whole_number
 from .state import EnvState, ValidationResult
 from .walk_env import View, check_options, need_client, shared_client
 
@@ -40,8 +41,10 @@ _COUNT = "IrInstructionCount"
 _OPTIONS = ("benchmark", "observation_space", "reward_space")
 
 
-def _program(benchmark: str) -> Benchmark:
+def _program(benchmark: Any) -> Benchmark:
     """``benchmark``, if it may be a program's URI ("small-v0/qsort" is short for one), or the program in a file."""
+    if not isinstance(benchmark, str):
+        raise TypeError(f"benchmark must be a text, not {benchmark!r:.60}")
     if isinstance(benchmark, Benchmark) and benchmark.bitcode is not None:
         return benchmark
     if benchmark.startswith("file://"):
@@ -83,13 +86,16 @@ class LlvmEnv(gym.Env):
             self.action_space = NamedDiscrete(flags, action_space)
         else:
             self.action_space = NamedDiscrete(list(action_space))
+            if wrong := _core.failure_of(job(DEFAULT_BENCHMARK, passes=self.action_space.names), replay=True):
+                raise LookupError(f"action_space: {wrong[1]}")
         self.render_mode = render_mode
-        self.timeout = timeout
+        self.timeout = checked_number("timeout", timeout, above=0)
         self.episode_steps = episode_steps
         self.default_negates_returns = default_negates_returns
         self._control_positions = checked_name("programl_control_positions", programl_control_positions,
                                                CONTROL_POSITIONS)
-        self._benchmark = self._next_benchmark = _program(benchmark)
+        self._benchmark = self._last = _program(benchmark)  # _last: whose episode began last
+        self._given: Benchmark | None = None  # for the next episode
         self._benchmarks = to_draw_from(benchmarks)
         self._client_given, self._client_made, self._address = client, None, address
         self._reward_rule = self._rule(reward_space)
@@ -103,8 +109,8 @@ class LlvmEnv(gym.Env):
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None,
               benchmark: str | None = None) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode on ``benchmark`` (or options["benchmark"]), else on one drawn from
-        ``benchmarks``, else on the last one. PassError: the program cannot be had."""
+        """Starts an episode on ``benchmark`` (or options["benchmark"]), else on the one that ``env.benchmark`` was set
+        to, else on one drawn from ``benchmarks``, else on the last one. PassError: the program cannot be had."""
         super().reset(seed=seed)
         self._choose(dict(options or {}), benchmark)
         self._end_episode()
@@ -148,9 +154,9 @@ class LlvmEnv(gym.Env):
 
     @benchmark.setter
     def benchmark(self, benchmark: str) -> None:
-        self._next_benchmark = _program(benchmark)
+        self._given = _program(benchmark)
         if self._episode is None:
-            self._benchmark = self._next_benchmark
+            self._benchmark = self._given
 
     def make_benchmark(self, inputs: str | os.PathLike | Sequence[str | os.PathLike],
                        copt: Sequence[str] | None = None, *, timeout: float = 600.0) -> Benchmark:
@@ -309,15 +315,22 @@ class LlvmEnv(gym.Env):
         if "reward_space" in options:
             self._reward_rule = self._rule(options["reward_space"])
         if options.get("benchmark") is not None:
-            self._next_benchmark = _program(options["benchmark"])
+            self._benchmark = _program(options["benchmark"])
+        elif self._given is not None:
+            self._benchmark = self._given
         elif self._benchmarks is not None:
-            self._next_benchmark = _program(draw(self._benchmarks, self.np_random))
-        self._benchmark = self._next_benchmark
+            self._benchmark = _program(draw(self._benchmarks, self.np_random))
+        else:
+            self._benchmark = self._last
         if self._benchmark.bitcode is not None:
             self._client().add_program(self._benchmark.bitcode, timeout=self.timeout)
 
     def _start(self, outcome: Outcome) -> None:
+        """PassError: the program cannot be had; the one before it is the environment's again."""
+        self._given = None
+        chosen, self._benchmark = self._benchmark, self._last
         refuse_failure(outcome)
+        self._benchmark = self._last = chosen
         values = dict(outcome.observed)
         self._episode = PassEpisode([], values, dict(values))
         self._since = time.monotonic()
@@ -399,7 +412,7 @@ class LlvmEnv(gym.Env):
 
     def _in_episode(self) -> PassEpisode:
         if self._episode is None:
-            raise RuntimeError("call reset() first")
+            raise gym.error.ResetNeeded("call reset() first")
         return self._episode
 
     def _end_episode(self) -> None:

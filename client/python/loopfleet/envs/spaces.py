@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 import string
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from .._core import nearest
 
 ROW_WIDTH = {"agent20": 20, "agent58": 58}
 STRIDE_BUCKETS = {"agent20": 16, "agent58": 32}
+MOST_LOOPS = 256  # rows, as of `loopfleet replay`
 DEFAULT_MAX_LOOPS = {"agent20": 10, "agent58": 20}
 
 
@@ -64,6 +66,8 @@ class NamedDiscrete(spaces.Discrete):
     """A Discrete space with named actions."""
 
     def __init__(self, names: Sequence[str], name: str = ""):
+        if not names:
+            raise ValueError("action_space has no actions")
         super().__init__(len(names))
         self.names = list(names)
         self.name = name
@@ -97,9 +101,27 @@ class NamedDiscrete(spaces.Discrete):
 
 def checked_name(what: str, name: str, known: Iterable[str]) -> str:
     """``name``. LookupError, with the nearest: it is none of the ``known``."""
+    if not isinstance(name, str):
+        raise TypeError(f"a name is wanted of the {what}, not {name!r:.60}; valid: {', '.join(known)}")
     if name not in known:
         raise LookupError(f"unknown {what} '{name}'{nearest(name, list(known))}; valid: {', '.join(known)}")
     return name
+
+
+def checked_flag(argument: str, value: Any) -> bool:
+    """TypeError: it is neither True nor False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{argument} must be True or False, not {value!r:.60}")
+    return bool(value)
+
+
+def checked_number(argument: str, value: Any, *, above: float | None = None) -> float:
+    """At least 0, or more than ``above``. TypeError: it is no number."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{argument} must be a number, not {value!r:.60}")
+    if not (value >= 0 if above is None else value > above):
+        raise ValueError(f"{argument} must be {'at least 0' if above is None else f'more than {above:g}'}, not {value}")
+    return value
 
 
 def whole_number(action: Any) -> int:

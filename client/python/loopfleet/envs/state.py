@@ -15,7 +15,7 @@ START = ("start_cursor", "merge_all_first")  # extra columns, if a state has ano
 class EnvState:
     benchmark: str
     commandline: str           # names of the actions, separated by commas
-    walltime: float            # seconds since reset
+    walltime: float = field(compare=False)  # seconds since reset; states of equal walks are equal
     reward: float | None = None  # total of the episode; None: no reward space
     start_cursor: int = 0          # cursor at the start
     merge_all_first: bool = False  # whether the start tree was merged

@@ -383,13 +383,16 @@ class WalkVectorEnv(VectorEnv):
         return tuple(rows)
 
     def _infos(self, places: np.ndarray) -> dict[str, Any]:
-        return {"action_mask": self._masks[places].copy(), "_action_mask": np.ones(len(places), bool)}
+        told = np.ones(len(places), bool)
+        benchmarks = np.array([self._starts[place].benchmark for place in places], object)
+        return {"action_mask": self._masks[places].copy(), "_action_mask": told, "benchmark": benchmarks, "_benchmark": told}
 
 
 def add_info(info: dict[str, Any], told: dict[str, Any], row: int, rows: int) -> None:
     """Adds what one of ``rows`` environments tells, as Gymnasium's vectors do."""
     for key, value in told.items():
-        info.setdefault(key, np.full(rows, None, object))[row] = value
+        kind = bool if isinstance(value, bool) else object
+        info.setdefault(key, np.full(rows, kind() if kind is bool else None, kind))[row] = value
         info.setdefault(f"_{key}", np.zeros(rows, bool))[row] = True
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
+import operator
 import os
 import time
 import warnings
@@ -27,8 +28,8 @@ from .datasets import Benchmark, Dataset, Datasets, draw, to_draw_from
 from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict, arrive
 from .graphs import to_networkx
 from .rewards import REWARDS, find_reward, unknown_peak
-from .spaces import (DEFAULT_MAX_LOOPS, STRIDE_BUCKETS, NamedDiscrete, action_names, checked_name, observation_space,
-                     whole_number)
+from .spaces import (DEFAULT_MAX_LOOPS, MOST_LOOPS, STRIDE_BUCKETS, NamedDiscrete, action_names, checked_flag,
+                     checked_name, checked_number, observation_space, whole_number)
 from .state import EnvState, ValidationResult
 
 MEASURED = ("flops", "gflops", "runtime")
@@ -66,6 +67,10 @@ class Start:
                  if options.get(key) is not None}
         if "benchmark" in given:
             given["benchmark"] = Benchmark(full_uri(given["benchmark"]))
+        if "merge_all_first" in given:
+            given["merge_all_first"] = checked_flag("merge_all_first", given["merge_all_first"])
+        if "start_cursor" in given:
+            given["start_cursor"] = operator.index(checked_number("start_cursor", given["start_cursor"]))
         return replace(self, **given)
 
 
@@ -136,9 +141,12 @@ class WalkEnv(gym.Env):
         for argument, count in (("episode_steps", episode_steps), ("max_loops", max_loops)):
             if count is not None and count < 1:
                 raise ValueError(f"{argument} must be at least 1, not {count}")
+        if max_loops is not None and max_loops > MOST_LOOPS:
+            raise ValueError(f"max_loops must be at most {MOST_LOOPS}, not {max_loops}")
+        checked_number("peak_gflops", peak_gflops)
         need_client(client)
         self.render_mode = render_mode
-        self.timeout = timeout
+        self.timeout = checked_number("timeout", timeout, above=0)
         self.episode_steps = episode_steps
         self.tensors = tensors
         self.features = features or ("agent58" if self.dialect == "agent" else "agent20")
@@ -146,13 +154,15 @@ class WalkEnv(gym.Env):
         self.mask_in_observation = mask_in_observation
         self._rules = rules
         self._benchmarks = to_draw_from(benchmarks)
-        self._start = Start(Benchmark(full_uri(benchmark or self.default_benchmark)), merge_all_first)
+        self._start = Start(Benchmark(full_uri(benchmark or self.default_benchmark)),
+                            checked_flag("merge_all_first", merge_all_first))
+        self._given: Benchmark | None = None  # for the next episode
         name, names = action_names(action_space, self.action_sets, self.default_actions)
         self.action_space = NamedDiscrete(names, name)
         self._reward_rule = find_reward(reward_space)
         self._address = address
         self._measuring = Measuring(client, {"threads": threads, "precision": precision, "budget_ms": budget_ms,
-                                             "fresh": fresh, "device": device}, peak_gflops)
+                                             "fresh": checked_flag("fresh", fresh), "device": device}, peak_gflops)
         self._observation_names = [row[0] for row in _core.observations(self.dialect)] + list(MEASURED)
         self.observation_space = observation_space or self.default_observation
         self._template = self._make_walk(self._start, names)
@@ -168,9 +178,9 @@ class WalkEnv(gym.Env):
               benchmark: str | None = None, action_space: str | Iterable[str] | None = None,
               observation_space: str | None = None, reward_space: Any = ..., timeout: float | None = None,
               ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode on ``benchmark`` (or options["benchmark"]), else on one drawn from
-        ``benchmarks``, else on the last one. A reset that raises changes only the state of the
-        random number generator."""
+        """Starts an episode on ``benchmark`` (or options["benchmark"]), else on the one that
+        ``env.benchmark`` was set to, else on one drawn from ``benchmarks``, else on the last one. A
+        reset that raises changes only the state of the random number generator."""
         chosen = dict(options or {})
         check_options(chosen, _OPTIONS)
         for key, given in (("benchmark", benchmark), ("observation_space", observation_space)):
@@ -186,7 +196,9 @@ class WalkEnv(gym.Env):
         observation_name = chosen.get("observation_space") or self._observation_name
         space = None if observation_name is None else self._space_of(observation_name, len(actions.names))
         super().reset(seed=seed)
-        if chosen.get("benchmark") is None and self._benchmarks is not None:
+        if chosen.get("benchmark") is None:
+            chosen["benchmark"] = self._given
+        if chosen["benchmark"] is None and self._benchmarks is not None:
             chosen["benchmark"] = draw(self._benchmarks, self.np_random)
         start = self._start.changed_by(chosen)
         template = self._template
@@ -196,11 +208,11 @@ class WalkEnv(gym.Env):
         if rule is not None:
             self._client()
             episode.set_baseline()
-        self._start, self._template, self._episode = start, template, episode
+        self._start, self._template, self._episode, self._given = start, template, episode, None
         self._reward_rule, self.action_space = rule, actions
         self._observation_name, self._observation_space = observation_name, space
         if timeout is not None:
-            self.timeout = timeout
+            self.timeout = checked_number("timeout", timeout, above=0)
         self._reward_seen = {}
         self._since = time.monotonic()
         return self._default_observation(), self._info()
@@ -339,7 +351,16 @@ class WalkEnv(gym.Env):
 
     @property
     def benchmark(self) -> Benchmark:
+        """The program of this episode; set, that of the next one."""
         return self._start.benchmark
+
+    @benchmark.setter
+    def benchmark(self, benchmark: str) -> None:
+        start = self._start.changed_by({"benchmark": benchmark})
+        template = self._make_walk(start, self.action_space.names)
+        self._given = start.benchmark
+        if self._episode is None:
+            self._start, self._template = start, template
 
     @property
     def actions(self) -> list[int]:
@@ -506,4 +527,4 @@ class WalkEnv(gym.Env):
         return value
 
     def _info(self) -> dict[str, Any]:
-        return {"action_mask": self._in_episode().walk.mask()}
+        return {"action_mask": self._in_episode().walk.mask(), "benchmark": self.benchmark}
