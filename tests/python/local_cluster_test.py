@@ -1,6 +1,7 @@
 """LocalCluster: a real one, which leaves nothing behind however it ends."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -44,6 +45,17 @@ def test_nothing_is_left_of_a_killed_interpreter():
     process.wait(60)
     process.stdout.close()
     wait_for_the_end_of(pids)
+
+
+def test_a_daemon_that_dies_is_told_of(capfd):
+    with loopfleet.LocalCluster(workers=1) as cluster, cluster.client() as client:
+        (worker,) = client.workers()
+        os.kill(worker["pid"], signal.SIGKILL)
+        said, end = "", time.monotonic() + 30
+        while f"(pid {worker['pid']}) was ended by signal 9" not in said:
+            assert time.monotonic() < end, said
+            said += capfd.readouterr().err
+            time.sleep(0.05)
 
 
 def test_a_client_of_a_cluster_that_does_not_run_says_so():

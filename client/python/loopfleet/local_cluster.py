@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -44,8 +43,9 @@ class LocalCluster:
     """``with LocalCluster(workers=1) as cluster: Client()`` …: clients without an address find it.
 
     It ends with the block, with the interpreter, and when the interpreter is killed (the kernel
-    signals the cluster). ``database`` keeps the results; otherwise they are removed with the
-    cluster. ``llvm_programs`` is the workers' folder of bitcode (docs/LLVM.md).
+    signals the cluster). If a daemon dies, standard error says which, why, and what it last logged.
+    ``database`` keeps the results; otherwise they are removed with the cluster. ``llvm_programs``
+    is the workers' folder of bitcode (docs/LLVM.md).
 
     Each worker times kernels on one core, where nothing else should run. So, unless
     ``leave_timing_cores`` is false, those cores are removed from the affinity of this process's
@@ -66,7 +66,8 @@ class LocalCluster:
         self._leave_timing_cores = leave_timing_cores
         self._process: subprocess.Popen | None = None
         self._keeper: threading.Thread | None = None
-        self._log: Any = None
+        self._said: list[str] = []  # by `loopfleet local` until the cluster is up
+        self._is_up = threading.Event()
         self._affinities: dict[int, set[int]] = {}
         self._owner = 0
 
@@ -82,7 +83,8 @@ class LocalCluster:
             arguments += ["--db", os.fspath(self.database)]
         if self._llvm_programs is not None:
             arguments += ["--llvm-programs", os.fspath(self._llvm_programs)]
-        self._log = tempfile.TemporaryFile()
+        self._said.clear()
+        self._is_up.clear()
         started: list[Any] = []
         ready = threading.Event()
 
@@ -91,13 +93,19 @@ class LocalCluster:
             # this thread lasts as long as the process.
             try:
                 process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                           stderr=self._log, start_new_session=True)
+                                           stderr=subprocess.PIPE, text=True, errors="replace",
+                                           start_new_session=True)
             except OSError as error:
                 started.append(error)
                 ready.set()
                 return
             started.append(process)
             ready.set()
+            for line in process.stderr:  # why it does not start; later, which of its processes has died
+                if self._is_up.is_set():
+                    print(line, end="", file=sys.stderr, flush=True)
+                else:
+                    self._said.append(line)
             process.wait()
 
         self._keeper = threading.Thread(target=keep, name="loopfleet-cluster", daemon=True)
@@ -113,6 +121,7 @@ class LocalCluster:
             settings._local_clusters.append(self)
             if self._leave_timing_cores:
                 self._leave_cores()
+            self._is_up.set()
         except BaseException:
             self.stop()
             raise
@@ -136,7 +145,7 @@ class LocalCluster:
             process.kill()  # its children end with it
             self._keeper.join()
         process.stdout.close()
-        self._log.close()
+        process.stderr.close()
 
     def client(self, **options: Any) -> Client:
         """A client of this cluster. ClusterError: it does not run."""
@@ -167,8 +176,7 @@ class LocalCluster:
         timer.cancel()
         if not line:
             self._keeper.join(_STOP_LIMIT_S)
-            self._log.seek(0)
-            said = self._log.read().decode(errors="replace").strip()
+            said = "".join(self._said).strip()
             raise ClusterError(f"the cluster did not start: {said or 'it said nothing'}")
         endpoints = json.loads(line)
         self.address = endpoints["address"]
