@@ -19,7 +19,14 @@ if importlib.util.find_spec("loopfleet") is None:
     print(f"loopfleet: {} need the Python package 'loopfleet', which {{sys.executable}} does not have: "
           "`pip install '.[{}]'` in the repository installs it; LOOPFLEET_PYTHON names another interpreter", file=sys.stderr)
     sys.exit(78)
-from {} import main
+try:
+    from {} import main
+except ModuleNotFoundError as missing:
+    if (missing.name or "loopfleet").startswith("loopfleet"):
+        raise
+    print(f"loopfleet: {} need the Python package '{{missing.name}}', which {{sys.executable}} does not have: "
+          "`pip install '.[{}]'` in the repository installs it; LOOPFLEET_PYTHON names another interpreter", file=sys.stderr)
+    sys.exit(78)
 sys.exit(main(sys.argv[1:]))
 )";
 
@@ -28,9 +35,10 @@ sys.exit(main(sys.argv[1:]))
 int BecomePython(const PythonProgram& program, std::vector<std::string> arguments) {
   const char* named = std::getenv("LOOPFLEET_PYTHON");
   const std::string python = named != nullptr && *named != '\0' ? named : "python3";
-  arguments.insert(arguments.begin(), {python, "-c",
-                                       fmt::format(fmt::runtime(kProgram), program.subject,
-                                                   program.extra, program.module)});
+  arguments.insert(arguments.begin(),
+                   {python, "-c",
+                    fmt::format(fmt::runtime(kProgram), program.subject, program.extra,
+                                program.module, program.subject, program.extra)});
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);

@@ -297,6 +297,9 @@ def test_the_command(cluster, client, batch, tmp_path, capsys):
     first, second = capsys.readouterr().out.splitlines()
     assert first.split(": ")[1] == second.split(": ")[1]
     assert export_command.main([str(tmp_path / "c"), "--db", str(tmp_path / "none.db")]) == 1
+    for wrong in (["--db", str(cluster.database), "--batch", "1"], ["--address", cluster.address, "--batch", "-1"]):
+        with pytest.raises(SystemExit):
+            export_command.main([str(tmp_path / "c"), *wrong])
     assert "there is no file" in capsys.readouterr().err
 
 
@@ -555,6 +558,12 @@ def test_a_campaign_on_a_cluster_by_its_command(cluster, tmp_path):
         assert bad.stderr.startswith("loopfleet-campaign: spec.toml: ") and said in bad.stderr, bad.stderr
     without = run([*loopfleet_command, "show", "spec.toml"], PYTHONPATH="")
     assert without.returncode == 78 and "pip install" in without.stderr
+    (tmp_path / "no/zmq").mkdir(parents=True)
+    (tmp_path / "no/zmq/__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'zmq'\", name='zmq')")
+    without = run([*loopfleet_command, "run", "spec.toml"],
+                  PYTHONPATH=os.pathsep.join([str(tmp_path / "no"), os.environ["PYTHONPATH"]]))
+    assert without.returncode == 78 and "the Python package 'zmq'" in without.stderr, without.stderr
+    assert "Traceback" not in without.stderr
     nothing = run([*loopfleet_command, "show", "spec.toml"], LOOPFLEET_PYTHON="/nonexistent/python")
     assert nothing.returncode == 78 and "/nonexistent/python" in nothing.stderr
 
@@ -568,6 +577,7 @@ def test_the_card_says_what_a_figure_is_worth_and_how_points_were_drawn(batch, t
     ok = [row for row in rows if row["status"] == "ok"]
     assert facts["grades"] == {grade: sum(row["grade"] == grade for row in ok) for grade in facts["grades"]}
     assert sum(facts["grades"].values()) == facts["statuses"]["ok"]
+    assert f"({len(ok)} measured) of " in card
     assert min(row["gflops"] for row in ok) in facts["gflops_range"]
     for grade, count in facts["grades"].items():
         assert f"| {grade} | {count:,} |" in card

@@ -276,7 +276,7 @@ configs:
 
 # {facts["name"]}
 
-{_core.counted(total, "measured loop schedule", "measured loop schedules")} of {_core.counted(facts["programs"], "program", "programs")}, made by {facts["made_by"]} on {facts["made_at"]}
+{_core.counted(total, "loop schedule", "loop schedules")} ({facts["statuses"].get("ok", 0):,} measured) of {_core.counted(facts["programs"], "program", "programs")}, made by {facts["made_by"]} on {facts["made_at"]}
 from {facts["source"] or "outcomes in memory"}; measured from {facts["finished"][0] or "-"} to {facts["finished"][1] or "-"}.
 
 Every figure is of a kernel whose output was compared with a reference before and after it was timed. Rows that failed
@@ -350,6 +350,11 @@ def main(arguments: list[str] | None = None) -> int:
         return _follow(given)
     if given.once:
         parser.error("--once goes with --follow")
+    if given.batch and given.db:
+        parser.error("--batch is of a coordinator, and does not go with --db")
+    for batch in given.batch or ():
+        if not 1 <= batch < 2**63:
+            parser.error(f"--batch: {batch} is no batch's number")
     try:
         spec = read_spec(given.campaign) if given.campaign else None
         options = {"format": given.format, "split": Split(given.split, seed=given.seed),
