@@ -217,7 +217,7 @@ struct HttpServer::Impl {
   std::string address;  // the same, with the host as given
   mg_context* context = nullptr;
   std::mutex mutex;
-  std::string last_complaint;  // civetweb's message; guarded by mutex
+  std::string first_complaint;  // civetweb's message; guarded by mutex
 
   ~Impl() {
     if (site != nullptr) site->CloseStreams();  // so that their threads end
@@ -271,7 +271,10 @@ struct HttpServer::Impl {
                          "start the coordinator with --page-host NAME");
     }
     const std::string_view query = request.query_string == nullptr ? "" : request.query_string;
-    return site->Answer({.path = path, .query = query});
+    const char* accepted = mg_get_header(connection, "Accept-Encoding");
+    return site->Answer({.path = path,
+                         .query = query,
+                         .accepts_gzip = accepted != nullptr && AcceptsGzip(accepted)});
   }
 
   // Called by civetweb for every request, before its own processing. No exception may pass through
@@ -303,7 +306,8 @@ struct HttpServer::Impl {
     auto* impl = static_cast<Impl*>(mg_get_user_data(mg_get_context(connection)));
     if (impl != nullptr) {
       std::lock_guard lock(impl->mutex);
-      impl->last_complaint = message;
+      // The first one has the reason; those after it only say that starting failed.
+      if (impl->first_complaint.empty()) impl->first_complaint = message;
     }
     return 1;  // do not print it: Start returns it as an error; later ones concern a single peer
   }
@@ -360,8 +364,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& o
     std::lock_guard lock(impl->mutex);
     return Fail(ErrorKind::kUnavailable,
                 fmt::format("cannot serve HTTP on {}: {}", options.listen,
-                            impl->last_complaint.empty() ? "civetweb did not start"
-                                                         : impl->last_complaint));
+                            impl->first_complaint.empty() ? "civetweb did not start"
+                                                          : impl->first_complaint));
   }
   mg_server_port port{};
   if (mg_get_server_ports(impl->context, 1, &port) != 1) {

@@ -1,6 +1,6 @@
 #pragma once
-// The files of the web page, built into the binary (monitoring/page). Always gzip-compressed: only
-// browsers request them, and all of them accept it.
+// The files of the web page, built into the binary (monitoring/page): compressed, for browsers, and
+// plain, for requests that do not accept gzip.
 
 #include <span>
 #include <string_view>
@@ -10,7 +10,8 @@ namespace loopfleet::monitoring {
 struct PageFile {
   std::string_view path;  // "/page.js"
   std::string_view content_type;
-  std::string_view gzip;  // its bytes
+  std::string_view gzip;
+  std::string_view plain;
 };
 
 std::span<const PageFile> PageFiles();  // none: built without the page

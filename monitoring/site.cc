@@ -14,6 +14,12 @@ bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
       a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
+std::string_view Trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
+}
+
 }  // namespace
 
 bool IsOwnHost(std::string_view host, const std::vector<std::string>& allowed) {
@@ -34,6 +40,23 @@ bool IsOwnHost(std::string_view host, const std::vector<std::string>& allowed) {
   if (EqualsIgnoringCase(host, "localhost")) return true;
   return std::ranges::any_of(
       allowed, [host](const std::string& name) { return EqualsIgnoringCase(host, name); });
+}
+
+bool AcceptsGzip(std::string_view accept_encoding) {
+  bool accepts_any = false;  // what "*" says of codings that are not listed
+  while (!accept_encoding.empty()) {
+    const std::string_view item = accept_encoding.substr(0, accept_encoding.find(','));
+    accept_encoding.remove_prefix(std::min(accept_encoding.size(), item.size() + 1));
+    const auto semicolon = item.find(';');
+    const std::string_view coding = Trimmed(item.substr(0, semicolon));
+    const std::string_view weight =
+        semicolon == std::string_view::npos ? "" : Trimmed(item.substr(semicolon + 1));
+    const bool is_refused = EqualsIgnoringCase(weight.substr(0, 2), "q=") &&
+                            weight.find_first_not_of("0.", 2) == std::string_view::npos;
+    if (EqualsIgnoringCase(coding, "gzip")) return !is_refused;
+    if (coding == "*") accepts_any = !is_refused;
+  }
+  return accepts_any;
 }
 
 }  // namespace loopfleet::monitoring

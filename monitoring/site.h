@@ -15,6 +15,7 @@ namespace loopfleet::monitoring {
 struct SiteRequest {
   std::string_view path;   // as sent: "/api/job/12.3"
   std::string_view query;  // after the '?'; "": none
+  bool accepts_gzip = false;
 };
 
 // Pieces of an endless reply, such as server-sent events. Used by one thread.
@@ -56,5 +57,8 @@ enum class Audience {
 // page can point its own name at our address and read the answers, but cannot use an address or a
 // name of ours. Accepts addresses, localhost, and the names in `allowed`.
 bool IsOwnHost(std::string_view host, const std::vector<std::string>& allowed);
+
+// Whether a request with this Accept-Encoding field takes a body compressed by gzip.
+bool AcceptsGzip(std::string_view accept_encoding);
 
 }  // namespace loopfleet::monitoring

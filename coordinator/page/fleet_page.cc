@@ -187,9 +187,10 @@ SiteReply FleetPage::Answer(const monitoring::SiteRequest& request) {
   const std::string_view path = request.path == "/" ? "/index.html" : request.path;
   for (const monitoring::PageFile& file : monitoring::PageFiles()) {
     if (file.path != path) continue;
+    const bool packed = request.accepts_gzip;
     return {.content_type = file.content_type,
-            .body = std::make_shared<const std::string>(file.gzip),
-            .encoding = monitoring::Encoding::kGzip};
+            .body = std::make_shared<const std::string>(packed ? file.gzip : file.plain),
+            .encoding = packed ? monitoring::Encoding::kGzip : monitoring::Encoding::kIdentity};
   }
   return {.status = 404,
           .content_type = "text/plain; charset=utf-8",

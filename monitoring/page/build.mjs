@@ -58,7 +58,8 @@ const entries = files.map(([name, bytes]) => {
   writeFileSync(join(out, name), bytes);
   sizes[name] = { bytes: bytes.length, gzip: packed.length };
   const kind = kinds[name.split(".").pop()];
-  return `  {"/${name}", "${kind}", std::string_view(\n    ${literal(packed)},\n    ${packed.length})},`;
+  const views = [packed, bytes].map((part) => `std::string_view(\n    ${literal(part)},\n    ${part.length})`);
+  return `  {"/${name}", "${kind}", ${views.join(", ")}},`;
 });
 sizes.total_gzip = Object.values(sizes).reduce((sum, size) => sum + size.gzip, 0);
 writeFileSync(join(out, "size.json"), JSON.stringify(sizes, null, 2) + "\n");

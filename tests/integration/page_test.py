@@ -1,6 +1,7 @@
 """The page's JSON on a live fleet: the same figures as the command prints, live events, and refusals for
 foreign hosts. page_browser_test.py tests the page in a browser."""
 
+import gzip
 import http.client
 import json
 import re
@@ -224,6 +225,14 @@ class PageTest(unittest.TestCase):
             self.assertEqual(headers["X-Frame-Options"], "DENY")
             self.assertEqual(headers["Referrer-Policy"], "no-referrer")
             self.assertFalse([name for name in headers if name.lower().startswith("access-control-")])
+
+    def test_a_file_is_compressed_where_the_request_accepts_it(self):
+        for path in ("/", "/page.js"):
+            _, headers, plain = ask(self.http, path, **{"Accept-Encoding": "identity"})
+            self.assertNotIn("Content-Encoding", headers)
+            _, headers, packed = ask(self.http, path, **{"Accept-Encoding": "br, gzip"})
+            self.assertEqual(headers["Content-Encoding"], "gzip")
+            self.assertEqual(gzip.decompress(packed), plain)
 
     def test_only_under_names_of_its_own(self):
         port = self.http.rsplit(":", 1)[1]

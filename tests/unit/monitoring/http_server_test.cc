@@ -334,8 +334,9 @@ TEST(HttpServer, AnOccupiedPortIsAnError) {
   const auto second = HttpServer::Start({.listen = first->address()}, registry, {});
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().kind, ErrorKind::kUnavailable);
-  EXPECT_NE(second.error().message.find(first->address()), std::string::npos)
-      << second.error().message;
+  for (const std::string& part : {first->address(), std::string("Address already in use")}) {
+    EXPECT_NE(second.error().message.find(part), std::string::npos) << second.error().message;
+  }
 }
 
 TEST(HttpServer, AnAddressOfAnotherMachineIsAnError) {

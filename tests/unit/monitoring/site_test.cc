@@ -27,5 +27,19 @@ TEST(IsOwnHost, RefusesWhatAStrangerCouldHavePointedHere) {
   }
 }
 
+TEST(AcceptsGzip, WhereTheFieldNamesItOrAll) {
+  for (const char* field : {"gzip", "GZIP", "gzip, deflate, br", "br;q=1.0, gzip;q=0.8", "*",
+                            "identity, *;q=0.5", "gzip;q=0.001", "deflate , gzip ; q=1"}) {
+    EXPECT_TRUE(AcceptsGzip(field)) << field;
+  }
+}
+
+TEST(AcceptsGzip, NotWhereTheFieldLeavesItOutOrRefusesIt) {
+  for (const char* field : {"", "identity", "deflate, br", "gzip;q=0", "gzip; q=0.000", "*;q=0",
+                            "*, gzip;q=0", "gzipped", ",", ";", "gzip;q="}) {
+    EXPECT_FALSE(AcceptsGzip(field)) << field;
+  }
+}
+
 }  // namespace
 }  // namespace loopfleet::monitoring
