@@ -187,12 +187,13 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
     return std::unexpected(StartupExit{.exit_code = kExitUsage, .text = UsageText(app, error)});
   }
   const auto file = config_file.empty() ? std::nullopt : std::optional(config_file);
-  if (const Status applied = ApplySettings(
-          app,
-          {.table = "coordinator", .environment_prefix = "LOOPFLEET_COORDINATOR_", .file = file});
+  constexpr std::string_view kPrefix = "LOOPFLEET_COORDINATOR_";
+  if (const Status applied =
+          ApplySettings(app, {.table = "coordinator", .environment_prefix = kPrefix, .file = file});
       !applied) {
     return BadConfig(applied.error().message);
   }
+  options.unknown_variables = UnknownVariables(app, kPrefix);
   if (!audit_percent.empty()) {
     return BadConfig(
         "--audit-percent: the coordinator audits no results any more; `loopfleet "

@@ -41,6 +41,7 @@ struct CoordinatorOptions {
   // machine's memory.
   std::uint64_t memory_bytes = 0;
   log::Level log_level = log::Level::kInfo;
+  std::vector<std::string> unknown_variables;  // UnknownVariables(): to be logged
 };
 
 // Why the daemon does not start: help was requested (exit code 0, text for stdout), or a setting is

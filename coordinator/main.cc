@@ -262,6 +262,8 @@ int Main(int argc, const char* const* argv) {
   }
   LF_FAILPOINT_SETTING("LOOPFLEET_REATTACH_GRACE_MS", options->limits.reattach_grace);
   log::Init("loopfleet-coordinator", options->log_level);
+  for (const std::string& text : options->unknown_variables)
+    log::Warning("settings.unknown {}", text);
   if (const Status served = Serve(*options); !served) {
     const ErrorKind kind = served.error().kind;
     fmt::print(stderr, "loopfleet-coordinator: {}\n", served.error().message);

@@ -71,6 +71,8 @@ Status RunUntilDrained(const WorkerConfig& config, Machine& machine) {
 int RunWorker(const WorkerConfig& config, const Backend& backend, const JobKinds& kinds,
               const MachineMaker& make_gpu) {
   log::Init("loopfleet-worker", config.log_level);
+  for (const std::string& text : config.unknown_variables)
+    log::Warning("settings.unknown {}", text);
   if (config.cuda_device && !make_gpu) {
     log::Error("worker.failed message=\"--device cuda:{}: this build has no CUDA worker\"",
                *config.cuda_device);

@@ -35,6 +35,7 @@ struct WorkerConfig {
   double reference_clock_mhz = 0;
   Nanos awake = std::chrono::seconds(1);  // AwakeCore: after each job; 0: the core may sleep
   log::Level log_level = log::Level::kInfo;
+  std::vector<std::string> unknown_variables;  // UnknownVariables(): to be logged
 
   // Leases held for each slot: the one being timed, those being prepared, and those that wait for
   // their next round.

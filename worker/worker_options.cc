@@ -182,11 +182,13 @@ std::expected<WorkerConfig, StartupExit> ParseWorkerOptions(int argc, const char
   }
   std::optional<std::string> file;
   if (!wishes.config_file.empty()) file = wishes.config_file;
-  if (const Status applied = ApplySettings(
-          app, {.table = "worker", .environment_prefix = "LOOPFLEET_WORKER_", .file = file});
+  constexpr std::string_view kPrefix = "LOOPFLEET_WORKER_";
+  if (const Status applied =
+          ApplySettings(app, {.table = "worker", .environment_prefix = kPrefix, .file = file});
       !applied) {
     return BadConfig(fmt::format("loopfleet-worker: {}\n", applied.error().message));
   }
+  config.unknown_variables = UnknownVariables(app, kPrefix);
   if (const std::optional<std::string> problem = UnsupportedOption(config, wishes)) {
     return BadConfig(fmt::format("loopfleet-worker: {}\n", *problem));
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -44,6 +45,23 @@ std::optional<std::vector<std::string>> TextsOf(const toml::node& node) {
     texts.push_back(*text);
   }
   return texts;
+}
+
+// Whether the environment and the file may set it.
+bool IsSetting(const CLI::Option* option) {
+  return !option->get_lnames().empty() && option->get_lnames()[0] != "help" &&
+         option->get_lnames()[0] != "version" && option->get_lnames()[0] != "config";
+}
+
+// Variables of this prefix that are not meant as a daemon's settings.
+bool IsOfOthers(std::string_view variable, std::string_view prefix) {
+  // Kubernetes sets these for a service of the daemon's name.
+  const std::string_view name = variable.substr(prefix.size() - 1);  // "_PORT_5570_TCP"
+  const bool is_of_kubernetes = name.find("_SERVICE_") != std::string_view::npos ||
+                                name.find("_PORT_") != std::string_view::npos ||
+                                name.ends_with("_PORT");
+  // For `loopfleet fleet slurm`, from `loopfleet local`.
+  return is_of_kubernetes || variable == "LOOPFLEET_WORKER_ADDRESS";
 }
 
 Status SetOption(CLI::Option& option, const std::vector<std::string>& values,
@@ -91,6 +109,26 @@ std::string UsageText(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{}: {}\nSee `{} --help`.\n", app.get_name(), problem, app.get_name());
 }
 
+std::vector<std::string> UnknownVariables(const CLI::App& app, std::string_view prefix) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options(&IsSetting)) {
+    names.push_back(EnvironmentName("", option->get_lnames()[0]));
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  std::vector<std::string> unknown;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view variable = text.substr(0, text.find('='));
+    if (!variable.starts_with(prefix) || IsOfOthers(variable, prefix)) continue;
+    const std::string_view name = variable.substr(prefix.size());
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const auto nearest = Nearest(name, known);
+    unknown.push_back(fmt::format("{} is no setting{}", Quoted(variable),
+                                  nearest ? fmt::format("; nearest: {}{}", prefix, *nearest) : ""));
+  }
+  return unknown;
+}
+
 Status ApplySettings(CLI::App& app, const SettingsSource& source) {
   const auto& [table, environment_prefix, file] = source;
   toml::table settings;
@@ -98,10 +136,7 @@ Status ApplySettings(CLI::App& app, const SettingsSource& source) {
     LF_TRY(settings, ReadTable(*file, table));
   }
   std::vector<std::string_view> known;
-  const auto options = app.get_options([](const CLI::Option* option) {
-    return !option->get_lnames().empty() && option->get_lnames()[0] != "help" &&
-           option->get_lnames()[0] != "version" && option->get_lnames()[0] != "config";
-  });
+  const auto options = app.get_options(&IsSetting);
   for (const CLI::Option* option : options) known.push_back(option->get_lnames()[0]);
   for (const auto& [key, node] : settings) {
     if (std::find(known.begin(), known.end(), key.str()) == known.end()) {

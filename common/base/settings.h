@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/result.h"
 
@@ -33,6 +34,11 @@ struct SettingsSource {
 
 // `app` has parsed its command line. kInvalid: a bad value or key.
 Status ApplySettings(CLI::App& app, const SettingsSource& source);
+
+// A sentence for each variable of the environment that has this prefix and is no option's: likely a
+// misspelt setting. It names the nearest option's variable. Variables that Kubernetes sets for a
+// service of the daemon's name (..._SERVICE_HOST, ..._PORT_5570_TCP) are left out.
+std::vector<std::string> UnknownVariables(const CLI::App& app, std::string_view prefix);
 
 // The message for a command line that cannot be parsed: the wrong flag, the nearest valid one, and
 // where to read more. Two lines.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -167,6 +168,25 @@ TEST_F(SettingsTest, ABadVariableIsNamed) {
   EXPECT_NE(status.error().message.find("environment variable LOOPFLEET_COORDINATOR_SLOTS"),
             std::string::npos)
       << status.error().message;
+}
+
+TEST_F(SettingsTest, AVariableThatNoOptionHasIsNamedWithTheNearestOne) {
+  for (const char* name : {"SLOST", "SLOTS", "XYZ_OF_ANOTHER_PROGRAM", "PORT", "PORT_5570_TCP",
+                           "SERVICE_HOST", "METRICS_SERVICE_PORT", "METRICS_PORT"}) {
+    SetEnvironment(std::string("LOOPFLEET_COORDINATOR_") + name, "5");
+  }
+  SetEnvironment("LOOPFLEET_WORKER_SLOST", "5");
+  std::vector<std::string> unknown = UnknownVariables(app_, "LOOPFLEET_COORDINATOR_");
+  std::ranges::sort(unknown);
+  EXPECT_EQ(unknown, (std::vector<std::string>{
+                         "'LOOPFLEET_COORDINATOR_SLOST' is no setting; nearest: "
+                         "LOOPFLEET_COORDINATOR_SLOTS",
+                         "'LOOPFLEET_COORDINATOR_XYZ_OF_ANOTHER_PROGRAM' is no setting"}));
+}
+
+TEST_F(SettingsTest, TheAddressOfALocalFleetIsNoMistake) {
+  SetEnvironment("LOOPFLEET_WORKER_ADDRESS", "tcp://127.0.0.1:5571");
+  EXPECT_TRUE(UnknownVariables(app_, "LOOPFLEET_WORKER_").empty());
 }
 
 TEST_F(SettingsTest, UsageNamesTheFlagAndTheHelp) {

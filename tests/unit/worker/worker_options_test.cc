@@ -51,6 +51,15 @@ TEST(WorkerOptionsTest, FlagsAboveEnvironmentAboveFile) {
   EXPECT_EQ(config.compile_limit, std::chrono::milliseconds(8));
 }
 
+TEST(WorkerOptionsTest, AMisspeltVariableIsKeptForTheLog) {
+  ::setenv("LOOPFLEET_WORKER_RUN_LIMIT", "70", 1);
+  const WorkerConfig config = Parse({}).value();
+  ::unsetenv("LOOPFLEET_WORKER_RUN_LIMIT");
+  EXPECT_EQ(config.unknown_variables,
+            (std::vector<std::string>{"'LOOPFLEET_WORKER_RUN_LIMIT' is no setting; nearest: "
+                                      "LOOPFLEET_WORKER_RUN_LIMIT_MS"}));
+}
+
 TEST(WorkerOptionsTest, MistakesAreUsageErrors) {
   EXPECT_EQ(Refusal({"--no-such-flag"}).exit_code, kExitUsage);
   EXPECT_EQ(Refusal({"--slots", "many"}).exit_code, kExitUsage);
