@@ -27,7 +27,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxNesting = 32;  // of arrays and objects; only "tag" may nest them
+constexpr int kMaxNesting = kMaxTagNesting + 1;  // only "tag" may nest arrays and objects
 
 // Reads fields of one object into variables; keeps the first error.
 class FieldReader {
@@ -70,15 +70,19 @@ class FieldReader {
 
   template <std::integral T>
   void Read(std::string_view key, T& place) {
-    const json* value = Find(key, &json::is_number_integer, "a whole number");
+    const json* value = Find(key, &json::is_number, "a whole number");
     if (value == nullptr) return;
-    using Limits = std::numeric_limits<T>;
-    const bool is_in_range = value->is_number_unsigned()
-                                 ? std::in_range<T>(value->get<std::uint64_t>())
-                                 : std::in_range<T>(value->get<std::int64_t>());
+    // A whole number of more than 64 bits is read as a fraction, too.
+    const bool is_in_range =
+        value->is_number_unsigned()
+            ? std::in_range<T>(value->get<std::uint64_t>())
+            : value->is_number_integer() && std::in_range<T>(value->get<std::int64_t>());
     if (!is_in_range) {
-      return Complain(fmt::format("'{}' must be from {} to {}, not {}", key, Limits::min(),
-                                  Limits::max(), value->dump()));
+      using Limits = std::numeric_limits<T>;
+      const auto [least, most] = key == "threads" ? std::pair<T, T>(1, kMostThreads)
+                                                  : std::pair(Limits::min(), Limits::max());
+      return Complain(fmt::format("'{}' must be a whole number from {} to {}, not {}", key, least,
+                                  most, value->dump()));
     }
     place = value->get<T>();
   }
@@ -155,7 +159,9 @@ void Remember(const json& object, RejectedJob& rejected) {
   }
 }
 
-const std::vector<std::string_view>& FieldNames() {
+}  // namespace
+
+const std::vector<std::string_view>& JobLineFields() {
   static const auto* const names = [] {
     auto* list = new std::vector<std::string_view>{"benchmark", "ir", "actions"};
     const JobSpec spec;
@@ -165,11 +171,13 @@ const std::vector<std::string_view>& FieldNames() {
   return *names;
 }
 
+namespace {
+
 std::optional<std::string> UnknownField(const json& object) {
-  const std::vector<std::string_view>& names = FieldNames();
+  const std::vector<std::string_view>& names = JobLineFields();
   for (const auto& [key, value] : object.items()) {
     if (std::ranges::find(names, key) == names.end()) {
-      return fmt::format("unknown field '{}'{}", key, NearestSuffix(key, names));
+      return fmt::format("unknown field {}{}", Quoted(key), NearestSuffix(key, names));
     }
   }
   return std::nullopt;

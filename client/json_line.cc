@@ -2,32 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
+
+#include "common/base/suggestion.h"
+#include "common/base/utf8.h"
 
 namespace loopfleet::client {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kQuotedBytes = 60;  // of a key in a message
-
 // Thrown through the library's parser, caught by ParseJsonLine.
 struct OutOfBounds {
   std::string message;
 };
 
-// Printable ASCII, at most kQuotedBytes.
-std::string Shown(std::string_view text) {
-  std::string shown(text.substr(0, kQuotedBytes));
-  for (char& c : shown) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return shown;
-}
-
 std::string Behind(const std::optional<std::string>& key) {
-  return key ? fmt::format(", behind the key '{}'", Shown(*key)) : "";
+  return key ? fmt::format(", behind the key {}", Quoted(*key)) : "";
 }
 
 // `byte` counts from 1, as in the library; at the end of the text it is one past the last byte.
@@ -37,8 +30,9 @@ std::string Unexpected(std::string_view line, std::size_t byte,
     return fmt::format("not JSON: the line ends too early, at column {}{}", line.size() + 1,
                        Behind(key));
   }
-  return fmt::format("not JSON: unexpected '{}' at column {}{}", Shown(line.substr(byte - 1, 1)),
-                     byte, Behind(key));
+  const std::size_t length = std::max<std::size_t>(CharacterLength(line, byte - 1), 1);
+  return fmt::format("not JSON: unexpected {} at column {}{}",
+                     Quoted(line.substr(byte - 1, length)), byte, Behind(key));
 }
 
 }  // namespace
@@ -55,7 +49,7 @@ std::expected<json, std::string> ParseJsonLine(std::string_view line, const Json
     if (event == json::parse_event_t::key) {
       key = parsed.get<std::string>();
       if (depth == 1 && !keys.insert(*key).second) {
-        throw OutOfBounds{fmt::format("the field '{}' is given twice", Shown(*key))};
+        throw OutOfBounds{fmt::format("the field {} is given twice", Quoted(*key))};
       }
       if (keys.size() > bounds.fields) {
         throw OutOfBounds{fmt::format("more than {} fields", bounds.fields)};

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/job_line.h"
+#include "client/json_line.h"
 #include "common/base/enum_names.h"
 #include "common/job/job_fields.h"
 
@@ -72,7 +74,11 @@ class OptionAdder {
           ->allow_extra_args(false)
           ->type_name("A,B,C");
     } else if constexpr (std::is_same_v<T, std::string>) {
-      Add<std::string>(field)->type_name("TEXT");
+      if (field.name == kTagField) {
+        AddJson(field);
+      } else {
+        Add<std::string>(field)->type_name("TEXT");
+      }
     } else {
       std::string help(field.help);
       if (when_unset != T{}) help += fmt::format(" (default {})", when_unset);
@@ -81,6 +87,22 @@ class OptionAdder {
   }
 
  private:
+  void AddJson(const JobField& field) const {
+    app_.add_option_function<std::string>(
+            OptionName(field.name),
+            [fields = &fields_, field](const std::string& given) {
+              auto value = ParseJsonLine(given, {.nesting = kMaxTagNesting});
+              if (!value) {
+                throw CLI::ValidationError(
+                    OptionName(field.name),
+                    fmt::format("{}; a text needs quotes: '\"text\"'", value.error()));
+              }
+              (*fields)[field.name] = *std::move(value);
+            },
+            std::string(field.help))
+        ->type_name("JSON");
+  }
+
   template <class T>
   CLI::Option* Add(const JobField& field, std::string help = {}) const {
     return app_.add_option_function<T>(

@@ -100,7 +100,8 @@ struct Draft {
 
 Parsed<void> ReadSource(const json& value, std::string_view key, Draft& draft) {
   LF_TRY(std::string text, Text(value, key));
-  if (draft.has_source) return Malformed("a line must have \"uri\" or \"ir\", and not both");
+  if (draft.has_source)
+    return Malformed("a line must have \"uri\" (or \"benchmark\") or \"ir\", one of them");
   draft.has_source = true;
   if (key == "ir") {
     draft.request.source = looptree::IrText{std::move(text)};
@@ -183,6 +184,7 @@ struct Key {
   Parsed<void> (*read)(const json& value, std::string_view key, Draft& draft);
 };
 constexpr std::array kKeys = {Key{"uri", ReadSource},
+                              Key{"benchmark", ReadSource},  // as job lines say
                               Key{"ir", ReadSource},
                               Key{"actions", ReadActions},
                               Key{"every_step", ReadEveryStep},
@@ -198,8 +200,7 @@ constexpr std::array kKeys = {Key{"uri", ReadSource},
 std::unexpected<Failure> UnknownKey(const std::string& key) {
   std::vector<std::string_view> names;
   for (const Key& known : kKeys) names.push_back(known.name);
-  return Malformed(
-      fmt::format("unknown key \"{}\"{}", key.substr(0, 60), NearestSuffix(key, names)));
+  return Malformed(fmt::format("unknown key {}{}", Quoted(key), NearestSuffix(key, names)));
 }
 
 Parsed<ActionSpace> MakeSpace(const Draft& draft) {

@@ -1,5 +1,5 @@
 #pragma once
-// "unknown X 'splt_4'; nearest: split_4": the nearest valid value for a misspelt one.
+// "unknown X 'splt_4'; nearest: split_4": a misspelt value, quoted, and the nearest valid one.
 
 #include <optional>
 #include <span>
@@ -8,8 +8,14 @@
 
 namespace loopfleet {
 
-// The candidate with the smallest edit distance (a swap of neighbours counts as one edit), the
-// first one on a tie. nullopt if its distance is more than half of `text`'s length (at least 2).
+// Untrusted text for an error message, safe on a terminal: about 60 bytes, of which control
+// characters, invisible ones, those that turn the direction of writing, and bytes that are not
+// UTF-8 are escaped (\x1b).
+std::string Quoted(std::string_view text);
+
+// The candidate with the smallest edit distance (a swap of neighbours counts as one edit, capital
+// letters as small ones), the first one on a tie. nullopt if its distance is more than half of
+// `text`'s length (at least 2).
 std::optional<std::string> Nearest(std::string_view text,
                                    std::span<const std::string_view> candidates);
 

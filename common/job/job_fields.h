@@ -80,7 +80,7 @@ void ForEachField(Visitor&& visit, Specs&... specs) {
   row(FieldOf<&Spec::deadline_s>{
       {"deadline_s", 18, "seconds from acceptance until it is EXPIRED", kAll}});
   row(FieldOf<&Spec::max_age_s>{
-      {"max_age_s", 19, "seconds that a stored result may be old", kAll}});
+      {"max_age_s", 19, "seconds that a stored result may be old; 0: any age", kAll}});
   row(FieldOf<&Spec::min_grade>{
       {"min_grade", 20, "fail rather than give a figure of a worse grade"}});
   row(FieldOf<&Spec::passes>{

@@ -49,6 +49,7 @@ std::vector<double> UsedSamples(const Measurement& measurement) {
   const auto flag_of = [&](std::size_t i) { return measurement.sample_flags[i]; };
   const bool is_accepted = AcceptedSamples(measurement) >= kLeastAccepted;
   std::vector<double> counted;
+  counted.reserve(measurement.samples_ns.size());
   for (std::size_t i = 0; i < measurement.samples_ns.size(); ++i) {
     const bool counts =
         is_accepted ? flag_of(i) == kSampleAccepted : (flag_of(i) & kSamplePreempted) == 0;

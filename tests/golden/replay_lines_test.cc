@@ -80,7 +80,15 @@ TEST(ReplayLines, MalformedLines) {
 
 TEST(ReplayLines, UnknownKeysOfferTheNearest) {
   const Json error = ErrorOf(R"({"uri": "benchmark://mm-v0/mm8_8_8", "every_stepp": true})");
-  EXPECT_EQ(error["message"], "unknown key \"every_stepp\"; nearest: every_step");
+  EXPECT_EQ(error["message"], "unknown key 'every_stepp'; nearest: every_step");
+}
+
+TEST(ReplayLines, ABenchmarkMayBeCalledAsInAJobLine) {
+  const Answers with_uri = RunLines(R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": ["down"]})");
+  const Answers as_job =
+      RunLines(R"({"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["down"]})");
+  EXPECT_EQ(as_job.lines, with_uri.lines);
+  EXPECT_EQ(ErrorOf(R"({"uri": "x", "benchmark": "y"})")["code"], "MALFORMED");
 }
 
 TEST(ReplayLines, BenchmarksAndActions) {

@@ -300,6 +300,19 @@ class CommandTest(unittest.TestCase):
             self.assertIn("loopfleet" if arguments[-1] == "--version" else "xample" if
                           arguments[0] != "--help" else "eval", done.stdout)
 
+    def test_the_help_of_submit_names_the_fields_of_a_line(self):
+        said = self.cluster.command("submit", "--help").stdout
+        for part in ("benchmark, ir, actions, ", "max_age_s", "`loopfleet eval --help`"):
+            self.assertIn(part, said)
+        self.assertIn("0: any age", self.cluster.command("eval", "--help").stdout)
+
+    def test_a_tag_is_json(self):
+        done = self.cluster.command("eval", ADD, "--tag", '{"a": 1}', "--json")
+        self.assertEqual(json.loads(done.stdout)[0]["tag"], {"a": 1}, done.stderr)
+        done = self.cluster.command("eval", ADD, "--tag", "notjson")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("a text needs quotes: '\"text\"'", done.stderr)
+
     def test_the_editor_has_no_address_by_default(self):
         said = self.cluster.command("tune", "--help").stdout
         self.assertIn("default: none", said)
@@ -339,6 +352,20 @@ class CommandTest(unittest.TestCase):
                                        capture_output=True, env=clean_environment())
                 self.assertIn(daemon.upper().replace("-", "_") + "_", shown.stdout)
                 self.assertIn("Exit codes: 0", shown.stdout)
+
+    def test_daemons_warn_of_a_variable_that_no_option_has(self):
+        for daemon, arguments, nearest in (
+                ("loopfleet-worker", ("--coordinator", "http://x"), "LOOPFLEET_WORKER_LABELS"),
+                ("loopfleet-coordinator", ("--db", "/no/such/folder/x.db"), "LOOPFLEET_COORDINATOR_MEMORY")):
+            with self.subTest(daemon=daemon):
+                wrong = nearest[:-1] + "Z"
+                done = subprocess.run([program(daemon), *arguments], text=True, timeout=fleet.COMMAND_LIMIT_S,
+                                      capture_output=True,
+                                      env=clean_environment(**{wrong: "1", f"{nearest.rpartition('_')[0]}_PORT": "x"}))
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(f" settings.unknown '{wrong}' is no setting; nearest: {nearest}\n",
+                              done.stderr)
+                self.assertNotIn("_PORT", done.stderr)
 
     def test_a_bad_configuration_is_78(self):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:

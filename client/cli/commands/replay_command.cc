@@ -67,7 +67,9 @@ void AddReplayCommand(CommandLine& line) {
   CLI::App& app = line.AddCommand(
       line.root(),
       {.name = "replay",
-       .description = "Apply actions without a cluster: JSON lines in, JSON lines out",
+       .description =
+           "Apply actions without a cluster: JSON lines in, JSON lines out. A line's benchmark "
+           "is its \"uri\", or \"benchmark\" as in a job line",
        .examples =
            "echo '{\"uri\": \"benchmark://mm-v0/mm64_64_64\", \"actions\": [\"split_16\"]}' \\\n"
            "  | loopfleet replay\n"

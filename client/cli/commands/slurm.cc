@@ -83,6 +83,15 @@ Result<std::optional<std::chrono::seconds>> ParseSlurmTime(std::string_view text
 
 Result<std::vector<std::string>> SbatchCommand(const SlurmRequest& request) {
   const auto protection = request.keys.empty() ? wire::Protection::kNone : wire::Protection::kKeys;
+  if (request.keys.empty() && !wire::CheckConnectEndpoint(request.coordinator) &&
+      wire::CheckConnectEndpoint(request.coordinator, wire::Protection::kKeys)) {
+    // The endpoint's own error names the option of the worker, --keys.
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("--coordinator: '{}' needs keys; add `--worker-keys DIR`, with the key "
+                            "that `loopfleet keygen --role worker --name NAME --out DIR "
+                            "--authorize COORDINATORS_KEYS` makes where the coordinator runs",
+                            request.coordinator));
+  }
   if (const Status usable = wire::CheckConnectEndpoint(request.coordinator, protection); !usable) {
     return Fail(ErrorKind::kInvalid, "--coordinator: " + usable.error().message);
   }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -211,7 +212,10 @@ void AddSubmitCommand(CommandLine& line) {
                                    "  | loopfleet submit - --wait --jsonl"},
                       CommandLine::Talks::kToCoordinator,
                       [flags](const CommandRun& run) { return RunSubmit(*flags, run); });
-  app.add_option("file", flags->file, "a file of job lines; '-' is standard input")
+  app.add_option("file", flags->file,
+                 fmt::format("a file of job lines; '-' is standard input. A line's fields: {}; "
+                             "`loopfleet eval --help` explains them, each under its option",
+                             fmt::join(JobLineFields(), ", ")))
       ->type_name("FILE")
       ->required();
   app.add_flag("--wait", flags->wait, "stay until all outcomes are in");

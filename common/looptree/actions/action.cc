@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "common/base/result.h"
@@ -37,6 +39,7 @@ const std::array kNamed = {
     NamedAction{"dummy", Dummy{}},
 };
 constexpr std::string_view kSplitPrefix = "split_";
+constexpr std::int64_t kMostSplit = std::numeric_limits<std::int64_t>::max();
 
 std::string_view Trim(std::string_view text) {
   const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
@@ -76,9 +79,13 @@ Checked<Action> ParseAction(std::string_view name) {
     const std::string_view text = name.substr(kSplitPrefix.size());
     const auto factor = ParseInteger(text);
     if (factor && *factor >= 2) return Split{*factor};
-    if (factor) {
-      return Reject(RejectionCode::kInvalidAction,
-                    fmt::format("action '{}': a split factor is at least 2", name));
+    const bool is_too_large = !factor && !text.empty() && text[0] != '0' &&
+                              text.find_first_not_of("0123456789") == std::string_view::npos;
+    if (factor || is_too_large) {
+      return Reject(
+          RejectionCode::kInvalidAction,
+          fmt::format("action {}: a split factor is from 2 to {}; nearest: {}{}", Quoted(name),
+                      kMostSplit, kSplitPrefix, is_too_large ? kMostSplit : 2));
     }
   }
   const auto candidates = UsualActionNames();

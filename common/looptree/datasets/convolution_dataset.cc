@@ -90,7 +90,8 @@ Checked<Benchmark> OpenAny(std::string_view member, const Limits& limits) {
     return RejectMember(
         member,
         "it must be conv<N>_<C>_<H>_<W>__<M>_<C>_<KH>_<KW> with sizes of at least 1,"
-        " the same C twice, KH <= H and KW <= W");
+        " the same C twice, KH <= H and KW <= W" +
+            WrongNumber(member));
   }
   return OpenShape(*shape, LoopsOf(*shape), limits);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "common/base/check.h"
 #include "common/base/result.h"
@@ -130,6 +131,24 @@ std::unexpected<Rejection> RejectMember(std::string_view member, std::string_vie
   return Reject(RejectionCode::kInvalidBenchmark,
                 fmt::format("{}: {}{}{}", Quoted(member), why,
                             nearest.empty() ? "" : "; nearest: ", nearest));
+}
+
+std::string WrongNumber(std::string_view member) {
+  constexpr std::string_view kDigits = "0123456789";
+  std::size_t begin = member.find_first_of(kDigits);
+  while (begin != std::string_view::npos) {
+    const std::size_t end = member.find_first_not_of(kDigits, begin);
+    const std::string_view number = member.substr(begin, end - begin);
+    if (number.size() > 1 && number[0] == '0') {
+      return fmt::format("; {} has a leading zero", Quoted(number));
+    }
+    if (!ParseInteger(number)) {
+      return fmt::format("; {} is too large: at most {}", Quoted(number),
+                         std::numeric_limits<std::int64_t>::max());
+    }
+    begin = member.find_first_of(kDigits, end);
+  }
+  return "";
 }
 
 std::optional<std::vector<std::int64_t>> ParseSizes(std::string_view text, std::size_t count) {

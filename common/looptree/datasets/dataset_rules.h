@@ -33,6 +33,10 @@ std::span<const DatasetRules> AllDatasets();          // in the order of Dataset
 std::unexpected<Rejection> RejectMember(std::string_view member, std::string_view why,
                                         std::string_view nearest = {});
 
+// What is wrong with a number in a member's name, for the end of `why`: "; '064' has a leading
+// zero". "": nothing.
+std::string WrongNumber(std::string_view member);
+
 // "64_96_128" as `count` sizes >= 1; nullopt if it is anything else.
 std::optional<std::vector<std::int64_t>> ParseSizes(std::string_view text, std::size_t count);
 

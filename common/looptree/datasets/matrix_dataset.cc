@@ -54,7 +54,10 @@ std::string MatrixName(const MatrixSizes& sizes) {
 
 Checked<Benchmark> OpenAny(std::string_view member, const Limits& limits) {
   const auto sizes = ParseMatrixName(member);
-  if (!sizes) return RejectMember(member, "it must be mm<M>_<N>_<K> with sizes of at least 1");
+  if (!sizes) {
+    return RejectMember(member,
+                        "it must be mm<M>_<N>_<K> with sizes of at least 1" + WrongNumber(member));
+  }
   return OpenPlain(*sizes, limits);
 }
 

@@ -139,9 +139,10 @@ Checked<Benchmark> OpenProgram(std::string_view member, const Limits& limits) {
   const auto sizes = ParseSizes(member.substr(family->name.size()), family->count);
   const bool fits = family->write != Convolve || !sizes || (*sizes)[1] <= (*sizes)[0];
   if (!sizes || !fits) {
-    return RejectMember(member,
-                        fmt::format("it must be {}{} with sizes of at least 1{}", family->name,
-                                    family->sizes, family->write == Convolve ? " and K <= N" : ""));
+    return RejectMember(
+        member,
+        fmt::format("it must be {}{} with sizes of at least 1{}{}", family->name, family->sizes,
+                    family->write == Convolve ? " and K <= N" : "", WrongNumber(member)));
   }
   ProgramBuilder builder;
   family->write(*sizes, builder);

@@ -60,12 +60,4 @@ std::vector<std::string_view> SplitText(std::string_view text, char separator, s
   }
 }
 
-std::string Quoted(std::string_view text) {
-  constexpr std::size_t kShown = 60;
-  std::string quoted = "'";
-  for (const char c : text.substr(0, kShown)) quoted += c >= ' ' && c <= '~' ? c : '?';
-  if (text.size() > kShown) quoted += "...";
-  return quoted + "'";
-}
-
 }  // namespace loopfleet::looptree

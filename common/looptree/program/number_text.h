@@ -27,7 +27,4 @@ std::optional<double> ParseHexNumber(std::string_view text);
 std::vector<std::string_view> SplitText(std::string_view text, char separator,
                                         std::size_t most = SIZE_MAX);
 
-// Untrusted text for an error message: at most 60 bytes, unprintable ones replaced by '?'.
-std::string Quoted(std::string_view text);
-
 }  // namespace loopfleet::looptree

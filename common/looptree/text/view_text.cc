@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/base/result.h"
+#include "common/base/suggestion.h"
 #include "common/looptree/program/checked_math.h"
 #include "common/looptree/program/dim_set.h"
 #include "common/looptree/program/number_text.h"

@@ -28,6 +28,30 @@ TEST(Suggestion, TheFirstOfEquallyNearOnesIsTaken) {
   EXPECT_EQ(Nearest("split_3", kNames), "split_2");
 }
 
+TEST(Suggestion, CapitalLettersAreAsNearAsSmallOnes) {
+  EXPECT_EQ(Nearest("DOWN", kNames), "down");
+  EXPECT_EQ(Nearest("GVN", std::array<std::string_view, 2>{"gvm", "Gvn"}), "Gvn");
+}
+
+TEST(Suggestion, QuotedTextKeepsWhatIsPrintable) {
+  EXPECT_EQ(Quoted("mm-v0/größe→行列"), "'mm-v0/größe→行列'");
+  EXPECT_EQ(Quoted(""), "''");
+}
+
+TEST(Suggestion, QuotedTextCannotActOnATerminal) {
+  EXPECT_EQ(Quoted("a\x1b[2J\n\x7f"), R"('a\x1b[2J\x0a\x7f')");
+  EXPECT_EQ(Quoted("a\xff\xc3"), R"('a\xff\xc3')") << "not UTF-8";
+  EXPECT_EQ(Quoted("\xc2\x9b"), R"('\xc2\x9b')") << "a control character, too";
+  EXPECT_EQ(Quoted("\u202edwon"), R"('\xe2\x80\xaedwon')") << "written from right to left";
+  EXPECT_EQ(Quoted("\u200bup\u2066"), R"('\xe2\x80\x8bup\xe2\x81\xa6')");
+  EXPECT_EQ(Quoted("\U000e0041"), R"('\xf3\xa0\x81\x81')");
+}
+
+TEST(Suggestion, QuotedTextIsCutBetweenCharacters) {
+  EXPECT_EQ(Quoted(std::string(61, 'x')), "'" + std::string(60, 'x') + "...'");
+  EXPECT_EQ(Quoted(std::string(59, 'x') + "→→"), "'" + std::string(59, 'x') + "→...'");
+}
+
 TEST(Suggestion, NothingIsOfferedWhereNothingIsNear) {
   EXPECT_EQ(Nearest("tensorize_everything", kNames), std::nullopt);
   EXPECT_EQ(Nearest("anything", {}), std::nullopt);

@@ -80,6 +80,7 @@ TEST(JobLineTest, NamesTheNearestFieldForAnUnknownOne) {
   const Failure failure = FailureOf(R"({"benchmark": "x", "actons": []})");
   EXPECT_EQ(failure.code, FailureCode::kMalformed);
   EXPECT_EQ(failure.message, "unknown field 'actons'; nearest: actions");
+  EXPECT_EQ(FailureOf(R"({"\u001b[2J": 1})").message, R"(unknown field '\x1b[2J')");
 }
 
 TEST(JobLineTest, NamesTheNearestActionForAnUnknownOneAndKeepsWhatWasGiven) {
@@ -114,9 +115,18 @@ TEST(JobLineTest, SaysWhatIsWrongWithALine) {
        "'fresh' must be true or false, not number"},
       {R"({"benchmark": "x", "actions": [], "threads": 0})",
        "field 'threads' is 0; from 1 to 1024"},
-      {R"({"benchmark": "x", "actions": [], "threads": 1.5})", "'threads' must be a whole number"},
-      {R"({"benchmark": "x", "actions": [], "priority": 3000000000})", "'priority' must be from"},
-      {R"({"benchmark": "x", "actions": [], "cut_above_ns": -1})", "'cut_above_ns' must be from 0"},
+      {R"({"benchmark": "x", "actions": [], "threads": 1.5})",
+       "'threads' must be a whole number from 1 to 1024, not 1.5"},
+      {R"({"benchmark": "x", "actions": [], "threads": 99999999999999999999})",
+       "'threads' must be a whole number from 1 to 1024, not 1e+20"},
+      {R"({"benchmark": "x", "actions": [], "threads": "2"})",
+       "'threads' must be a whole number, not string"},
+      {R"({"benchmark": "x", "actions": [], "priority": 1e1})",
+       "'priority' must be a whole number from -2147483648 to 2147483647, not 10.0"},
+      {R"({"benchmark": "x", "actions": [], "priority": 3000000000})",
+       "'priority' must be a whole number from -2147483648 to 2147483647, not 3000000000"},
+      {R"({"benchmark": "x", "actions": [], "cut_above_ns": -1})",
+       "'cut_above_ns' must be a whole number from 0"},
       {R"({"benchmark": "x", "actions": [], "deadline_s": -1})",
        "'deadline_s' must not be negative"},
       {R"({"benchmark": "x", "actions": [], "device": "gpu"})",

@@ -18,7 +18,9 @@ TEST(JsonLine, SaysWhereItStoppedBeingJson) {
   EXPECT_EQ(ErrorOf(R"({"uri": "x", "actions": up})"),
             "not JSON: unexpected 'u' at column 25, behind the key 'actions'");
   EXPECT_EQ(ErrorOf("{\"uri\": \"\xff\"}"),
-            "not JSON: unexpected '?' at column 10, behind the key 'uri'");
+            R"(not JSON: unexpected '\xff' at column 10, behind the key 'uri')");
+  EXPECT_EQ(ErrorOf(R"({"größe": ö})"),
+            "not JSON: unexpected 'ö' at column 13, behind the key 'größe'");
   EXPECT_EQ(ErrorOf(R"({"budget_ms": 1e999})"),
             "not JSON: a number is too large, behind the key 'budget_ms'");
 }

@@ -43,5 +43,12 @@ TEST(Failure, RejectionKeepsItsMessageAndIndex) {
   EXPECT_EQ(failure.action_index, 3u);
 }
 
+TEST(Failure, TheAdviceOfMalformedFitsAMessageAndAJob) {
+  const std::string advice(InfoOf(FailureCode::kMalformed).advice);
+  for (const char* word : {"message", "job", "error"}) {
+    EXPECT_NE(advice.find(word), std::string::npos) << advice;
+  }
+}
+
 }  // namespace
 }  // namespace loopfleet

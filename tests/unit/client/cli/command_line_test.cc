@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "client/cli/exit_code.h"
+#include "client/cli/job_options.h"
 
 namespace loopfleet::client {
 namespace {
@@ -78,6 +79,23 @@ TEST_F(CommandLineTest, ATimeoutIsAbove0AndSaidInPlainNumbers) {
         std::string("loopfleet: --timeout: must be a number above 0, not '") + wrong + "'\n"))
         << text;
   }
+}
+
+TEST_F(CommandLineTest, ATagIsJson) {
+  CLI::App& measure =
+      line_.AddCommand(line_.root(), {.name = "measure", .description = "x", .examples = {}},
+                       CommandLine::Talks::kOffline, [](const CommandRun&) { return 45; });
+  nlohmann::ordered_json fields;
+  AddJobOptions(measure, fields);
+  for (const char* tag : {R"({"a":1})", R"("text")", "[1,null]", "7"}) {
+    EXPECT_EQ(Execute({"measure", "--tag", tag}), 45);
+    EXPECT_EQ(fields["tag"].dump(), tag);
+  }
+  EXPECT_EQ(Complaint({"measure", "--tag", R"({"a": 1)"}),
+            "loopfleet: --tag: not JSON: the line ends too early, at column 8, behind the key 'a'; "
+            "a text needs quotes: '\"text\"'\nSee `loopfleet measure --help`.\n");
+  const std::string bare = Complaint({"measure", "--tag", "notjson"});
+  EXPECT_NE(bare.find("a text needs quotes: '\"text\"'"), std::string::npos) << bare;
 }
 
 TEST_F(CommandLineTest, PutsTheEnvironmentAboveTheFile) {

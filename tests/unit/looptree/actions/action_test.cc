@@ -27,6 +27,17 @@ TEST(Action, BadNamesOfferTheNearest) {
   }
 }
 
+TEST(Action, ASplitFactorOutOfRangeHasTheNearest) {
+  EXPECT_EQ(ParseAction("split_1").error().message,
+            "action 'split_1': a split factor is from 2 to 9223372036854775807; nearest: split_2");
+  EXPECT_EQ(ParseAction("split_99999999999999999999999").error().message,
+            "action 'split_99999999999999999999999': a split factor is from 2 to "
+            "9223372036854775807; nearest: split_9223372036854775807");
+  EXPECT_EQ(ParseAction("split_016").error().message,
+            "unknown action 'split_016'; nearest: split_16");
+  EXPECT_EQ(ParseAction("DOWN").error().message, "unknown action 'DOWN'; nearest: down");
+}
+
 TEST(Action, ListsNameTheBadEntry) {
   const auto actions = ParseActionList(" down, swap_up ,split_16");
   ASSERT_TRUE(actions.has_value());

@@ -71,12 +71,26 @@ TEST(Benchmark, HostileMatrixSizes) {
             RejectionCode::kInvalidBenchmark);
 }
 
+TEST(Benchmark, ANumberThatIsNoneIsNamed) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"mm-v0/mm99999999999999999999_64_64",
+       "'99999999999999999999' is too large: at most 9223372036854775807"},
+      {"mm-v0/mm64_064_64", "with sizes of at least 1; '064' has a leading zero"},
+      {"conv-v0/conv1_8_16_16__8_8_3_03", "KW <= W; '03' has a leading zero"},
+      {"program-v0/positive_product033_48_64", "at least 1; '033' has a leading zero"}};
+  for (const auto& [name, wanted] : cases) {
+    const std::string message = MessageOf("benchmark://" + name);
+    EXPECT_TRUE(message.ends_with(wanted)) << message;
+  }
+}
+
 TEST(Benchmark, UnknownDatasetsOfferTheNearest) {
   EXPECT_NE(MessageOf("benchmark://mm-v1/mm1_1_1").find("nearest: benchmark://mm-v0/"),
             std::string::npos);
   EXPECT_NE(MessageOf("benchmark://loop_tool-cpu/5").find("nearest: benchmark://loop_tool-cpu-v0/"),
             std::string::npos);
-  EXPECT_EQ(MessageOf("\xff\xfe\n").find("unknown benchmark '\?\?\?'"), 0u);
+  EXPECT_EQ(MessageOf("\xff\xfe\n").find("unknown benchmark '\\xff\\xfe\\x0a'"), 0u);
+  EXPECT_EQ(MessageOf("größe").find("unknown benchmark 'größe'"), 0u);
   EXPECT_LT(MessageOf(std::string(1 << 20, 'x')).size(), 200u);
 }
 

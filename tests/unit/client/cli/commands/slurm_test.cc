@@ -89,7 +89,11 @@ TEST(SbatchCommand, ADrainLongerThanTheTimeLimitIsRefused) {
 TEST(SbatchCommand, AFarCoordinatorNeedsKeys) {
   SlurmRequest request = Request();
   request.coordinator = "tcp://10.0.0.1:5571";
-  EXPECT_FALSE(SbatchCommand(request).has_value());
+  const auto refused = SbatchCommand(request);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_TRUE(refused.error().message.starts_with(
+      "--coordinator: 'tcp://10.0.0.1:5571' needs keys; add `--worker-keys DIR`"))
+      << refused.error().message;
   request.keys = "/home/ada/keys";
   const auto command = SbatchCommand(request);
   ASSERT_TRUE(command.has_value()) << command.error().message;
