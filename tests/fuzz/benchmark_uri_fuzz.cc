@@ -3,6 +3,7 @@
 #include <string>
 
 #include "common/base/check.h"
+#include "common/base/utf8.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/program/limits.h"
 #include "common/looptree/text/text.h"
@@ -17,7 +18,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!benchmark) {
     const std::string& message = benchmark.error().message;
     LF_CHECK(!message.empty() && message.size() < 1000, "its message");
-    for (const char c : message) LF_CHECK(c >= ' ' && c <= '~', "its message holds foreign bytes");
+    for (std::size_t i = 0; i < message.size();) {
+      const std::size_t length = loopfleet::CharacterLength(message, i);
+      LF_CHECK(length > 0, "its message is no UTF-8");
+      LF_CHECK(length > 1 || (message[i] >= ' ' && message[i] <= '~'), "its message has controls");
+      i += length;
+    }
     return 0;
   }
   const lt::Limits limits;
