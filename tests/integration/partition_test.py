@@ -7,7 +7,6 @@ import contextlib
 import json
 import pathlib
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -18,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
 
 import arena  # noqa: E402
 import fleet  # noqa: E402
+import network_namespace  # noqa: E402
 import tcp_proxy  # noqa: E402
 
 HEARTBEAT_MS = 1000  # limits.h
@@ -61,46 +61,25 @@ class ProxyTest(unittest.TestCase):
 class NamespacesTest(unittest.TestCase):
     """Two network namespaces, which end with the processes that hold them."""
 
-    def hold(self):
-        """Makes a namespace; returns the prefix of a command that runs in it."""
-        ours = pathlib.Path("/proc/self/ns/net").readlink()
-        holder = subprocess.Popen(["unshare", "-n", "sleep", "infinity"], stderr=subprocess.PIPE, text=True,
-                                  preexec_fn=fleet.die_with_parent)
-        self.addCleanup(holder.stderr.close)
-        self.addCleanup(holder.wait)
-        self.addCleanup(holder.kill)
-
-        def is_there():
-            if holder.poll() is not None:
-                self.skipTest(f"NO NETWORK NAMESPACES HERE, nothing was tried: {holder.stderr.read().strip()}")
-            try:
-                return pathlib.Path(f"/proc/{holder.pid}/ns/net").readlink() != ours
-            except OSError:  # the process is ending
-                return False
-        fleet.wait_until(is_there, "the namespace is there")
-        self.holders.append(holder)
-        return ["nsenter", "-t", str(holder.pid), "-n"]
-
-    def ip(self, inside, *arguments):
-        done = subprocess.run([*inside, "ip", *arguments], text=True, capture_output=True, check=False)
-        if done.returncode != 0:
-            self.skipTest(f"NO VETH HERE, nothing was tried: ip {' '.join(arguments)}: {done.stderr.strip()}")
-
     def setUp(self):
-        for tool in ("unshare", "nsenter", "ip"):
-            if shutil.which(tool) is None:
-                self.skipTest(f"THERE IS NO {tool} HERE, nothing was tried")
-        self.holders = []
-        self.here = self.hold()
-        self.there = self.hold()
-        self.ip(self.here, "link", "set", "lo", "up")
-        self.ip(self.there, "link", "set", "lo", "up")
-        self.ip(self.here, "link", "add", "near", "type", "veth", "peer", "name", "far")
-        self.ip(self.here, "link", "set", "far", "netns", str(self.holders[1].pid))
-        self.ip(self.here, "addr", "add", f"{HERE}/24", "dev", "near")
-        self.ip(self.there, "addr", "add", f"{THERE}/24", "dev", "far")
-        self.ip(self.here, "link", "set", "near", "up")
-        self.ip(self.there, "link", "set", "far", "up")
+        try:
+            self.connect()
+        except network_namespace.Unavailable as why:
+            self.skipTest(str(why))
+
+    def namespace(self):
+        made = network_namespace.NetworkNamespace()
+        self.addCleanup(made.close)
+        return made
+
+    def connect(self):
+        here, self.there = self.namespace(), self.namespace()
+        here.ip("link", "add", "near", "type", "veth", "peer", "name", "far")
+        here.ip("link", "set", "far", "netns", str(self.there.pid))
+        for namespace, address, device in ((here, HERE, "near"), (self.there, THERE, "far")):
+            namespace.ip("addr", "add", f"{address}/24", "dev", device)
+            namespace.ip("link", "set", device, "up")
+        self.here = here.inside
 
     def keygen(self, folder, role, name):
         subprocess.run([fleet.program("loopfleet"), "keygen", "--role", role, "--name", name, "--out",
@@ -122,7 +101,7 @@ class NamespacesTest(unittest.TestCase):
                  "--listen-clients", f"tcp://{HERE}:0", "--listen-workers", f"tcp://{HERE}:0", "--http",
                  "127.0.0.1:0", "--db", str(database), "--log-level", "info"], log)
             ready = cluster.coordinator.ready
-            for inside, name in ((self.here, "near-node"), (self.there, "far-node")):
+            for inside, name in ((self.here, "near-node"), (self.there.inside, "far-node")):
                 cluster.workers.append(fleet.Daemon(
                     [*inside, fleet.program("loopfleet-worker"), "--keys", self.keygen(folder, "worker", name),
                      "--coordinator", ready["workers"], "--http", "127.0.0.1:0"], folder / f"{name}.log"))
@@ -143,13 +122,13 @@ class NamespacesTest(unittest.TestCase):
                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
             self.addCleanup(waits.kill)
             outcomes = [json.loads(waits.stdout.readline())]
-            self.ip(self.there, "link", "set", "far", "down")
+            self.there.ip("link", "set", "far", "down")
             begun = time.monotonic()
             fleet.wait_until(lambda: count(log, "worker.lost") >= 1, "the loss is noticed")
             took = time.monotonic() - begun
             outcomes.append(json.loads(waits.stdout.readline()))  # by the other worker
             before = count(log, "worker.reattached") + count(log, "worker.joined")
-            self.ip(self.there, "link", "set", "far", "up")
+            self.there.ip("link", "set", "far", "up")
             fleet.wait_until(lambda: count(log, "worker.reattached") + count(log, "worker.joined") > before,
                              "it is back")
             outcomes += map(json.loads, waits.stdout)

@@ -43,8 +43,9 @@ def expect_few_failed(counts, most_percent=3):
 class StubFleet:
     """loopfleet-stub-fleet, and the latest epoch of each event that it reported."""
 
-    def __init__(self, coordinator, log, **options):
-        argv = [fleet.program("loopfleet-stub-fleet"), "--coordinator", coordinator]
+    def __init__(self, coordinator, log, inside=(), **options):
+        """`inside`: what the command begins with, such as a network namespace's."""
+        argv = [*inside, fleet.program("loopfleet-stub-fleet"), "--coordinator", coordinator]
         for name, value in options.items():
             argv += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
         with open(log, "ab") as stderr:
