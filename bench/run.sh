@@ -49,6 +49,7 @@ queue        durable null jobs per second through the coordinator, beside redis 
 scale        both stores at so many rows: rows a second, a look-up, a start, bytes a row and v_best, beside plain tables;
              the page and an export over SQLite
              [--rows 1000000 10000000] [--benchmarks 10000] [--stores sqlite postgres]
+             [--settings shared_buffers=6GB max_wal_size=8GB]
 search       strategies and learned models on 25 products that no model was trained on (LoopTune's test set), or, with
              --table 2, on convolutions, chains, reductions and large products beside numpy; goes on where it was
              [--out FILE.jsonl] [--plot FILE.svg] [--programs 25] [--seconds 1,10,60] [--seeds 1] [--only policy,random]

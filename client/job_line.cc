@@ -29,6 +29,13 @@ using nlohmann::json;
 
 constexpr int kMaxNesting = kMaxTagNesting + 1;  // only "tag" may nest arrays and objects
 
+template <std::integral T>
+std::pair<T, T> RangeOf(std::string_view key) {
+  if (key == "threads") return {T{1}, static_cast<T>(kMostThreads)};
+  if (key == "priority") return {static_cast<T>(kLeastPriority), static_cast<T>(kMostPriority)};
+  return {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+}
+
 // Reads fields of one object into variables; keeps the first error.
 class FieldReader {
  public:
@@ -78,9 +85,7 @@ class FieldReader {
             ? std::in_range<T>(value->get<std::uint64_t>())
             : value->is_number_integer() && std::in_range<T>(value->get<std::int64_t>());
     if (!is_in_range) {
-      using Limits = std::numeric_limits<T>;
-      const auto [least, most] = key == "threads" ? std::pair<T, T>(1, kMostThreads)
-                                                  : std::pair(Limits::min(), Limits::max());
+      const auto [least, most] = RangeOf<T>(key);
       return Complain(fmt::format("'{}' must be a whole number from {} to {}, not {}", key, least,
                                   most, value->dump()));
     }

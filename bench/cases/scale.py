@@ -26,7 +26,7 @@ from postgres_server import PostgresServer, programs  # noqa: E402
 BIN = pathlib.Path(os.environ["LOOPFLEET_BIN"])
 # Bytes a row, rounded up: SQLite's store beside its plain table and what v_best sorts, then beside PostgreSQL's two tables.
 SQLITE, SQLITE_PLAIN, SQLITE_SORTED, POSTGRES = 760, 440, 300, 800
-OVERHEAD = 3 << 30  # PostgreSQL's log
+OVERHEAD = 10 << 30  # PostgreSQL's log
 BATCH = 1_000  # rows, as bench_scale makes them
 # Of PostgreSQL, as docs/POSTGRES.md advises where it has a machine to itself: a quarter of the memory.
 SETTINGS = [f"shared_buffers={os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') // 4 >> 20}MB", "max_wal_size=8GB"]

@@ -101,7 +101,7 @@ struct Draft {
 Parsed<void> ReadSource(const json& value, std::string_view key, Draft& draft) {
   LF_TRY(std::string text, Text(value, key));
   if (draft.has_source)
-    return Malformed("a line must have \"uri\" (or \"benchmark\") or \"ir\", one of them");
+    return Malformed("a line needs exactly one of \"uri\" (or \"benchmark\") and \"ir\"");
   draft.has_source = true;
   if (key == "ir") {
     draft.request.source = looptree::IrText{std::move(text)};

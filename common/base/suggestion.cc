@@ -58,18 +58,26 @@ bool IsPrintable(std::uint32_t point) {
     std::uint32_t first, last;
   };
   constexpr Range kNotShown[] = {
-      {0, 0x1f},          // controls
-      {0x7f, 0x9f},       // controls
-      {0xad, 0xad},       // soft hyphen
-      {0x61c, 0x61c},     // direction of writing
-      {0x180b, 0x180f},   // invisible
-      {0x200b, 0x200f},   // invisible, direction of writing
-      {0x2028, 0x202e},   // ends of lines, direction of writing
-      {0x2060, 0x206f},   // invisible, direction of writing
-      {0xfe00, 0xfe0f},   // variants of the character before
-      {0xfeff, 0xfeff},   // byte order mark
-      {0xfff0, 0xfffb},   // annotations
-      {0xe0000, 0xe0fff}  // tags, variants
+      {0, 0x1f},           // controls
+      {0x7f, 0x9f},        // controls
+      {0xad, 0xad},        // soft hyphen
+      {0x34f, 0x34f},      // invisible
+      {0x61c, 0x61c},      // direction of writing
+      {0x115f, 0x1160},    // invisible
+      {0x17b4, 0x17b5},    // invisible
+      {0x180b, 0x180f},    // invisible
+      {0x200b, 0x200f},    // invisible, direction of writing
+      {0x2028, 0x202e},    // ends of lines, direction of writing
+      {0x2060, 0x206f},    // invisible, direction of writing
+      {0x2800, 0x2800},    // invisible
+      {0x3164, 0x3164},    // invisible
+      {0xfe00, 0xfe0f},    // variants of the character before
+      {0xfeff, 0xfeff},    // byte order mark
+      {0xffa0, 0xffa0},    // invisible
+      {0xfff0, 0xfffb},    // annotations
+      {0xfffe, 0xffff},    // no characters
+      {0x1d173, 0x1d17a},  // invisible
+      {0xe0000, 0xe0fff}   // tags, variants
   };
   return std::ranges::none_of(kNotShown, [point](const Range& range) {
     return range.first <= point && point <= range.last;

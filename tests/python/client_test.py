@@ -498,7 +498,7 @@ def test_a_killed_coordinator_is_a_typed_error_within_the_limit():
             client.evaluate_many(small_jobs(50), timeout=60)
 
 
-@pytest.mark.parametrize("wrong", [-1, 0, 2**63, "x", None])
+@pytest.mark.parametrize("wrong", [-1, 0, 2**63, "x", None, True])
 def test_what_is_no_batch_is_refused(client, wrong):
     with pytest.raises(ValueError, match="is no batch's number"):
         list(client.outcomes(wrong))

@@ -113,11 +113,19 @@ def test_wrong_arguments_name_the_nearest():
                                ({"peak_gflops": -5}, ValueError, "peak_gflops must be at least 0, not -5"),
                                ({"max_loops": 10**9}, ValueError, "max_loops must be at most 256, not 1000000000"),
                                ({"action_space": []}, ValueError, "action_space has no actions"),
-                               ({"reward_space": 3}, TypeError, "reward space, not 3; valid: gflops"),
+                               ({"reward_space": 3}, TypeError, "reward space must be a name, not 3; valid: gflops"),
                                ({"fresh": "yes"}, TypeError, "fresh must be True or False, not 'yes'")):
         with pytest.raises(error, match=said):
             LoopTuneEnv(**wrong)
     env = LoopTuneEnv(MM, reward_space=None)
+    with pytest.raises(TypeError, match="start_cursor is a whole number, not 1.5"):
+        env.reset(options={"start_cursor": 1.5})
+    env.reset()
+    with pytest.raises(ValueError, match="timeout must be more than 0, not 0"):
+        env.reset(benchmark="benchmark://mm-v0/mm8_8_8", timeout=0)
+    assert env.benchmark == MM and env.in_episode
+    with pytest.raises(ValueError, match="timeout must be more than 0, not -1"):
+        env.step(0, timeout=-1)
     with pytest.raises(ValueError, match="start_cursor must be at least 0, not -1"):
         env.reset(options={"start_cursor": -1})
     with pytest.raises(TypeError, match="merge_all_first must be True or False, not 'x'"):

@@ -137,7 +137,17 @@ def test_same_step_autoreset(good):
     np.testing.assert_array_equal(observations, first)
     assert info["_final_obs"].all() and not np.array_equal(info["final_obs"][0], first[0])
     assert info["final_observation"][1].shape == first[1].shape
-    assert "final_info" in info
+    assert info["final_info"]["benchmark"].tolist() == [MM, MM] and info["final_info"]["_benchmark"].all()
+
+
+def test_a_second_async_reset_tells_of_no_action():
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, reward_space=None)
+    envs.async_reset()
+    envs.recv()
+    envs.send(np.zeros(2, np.int64))
+    assert envs.recv()[-1]["_action_had_no_effect"].all()
+    envs.async_reset()
+    assert not envs.recv()[-1]["_action_had_no_effect"].any()
 
 
 SIZES = [f"benchmark://mm-v0/mm16_16_{k}" for k in (16, 24, 32)]

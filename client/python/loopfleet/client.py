@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import numbers
 import os
 import queue
 import threading
@@ -203,9 +204,9 @@ class Client:
 
     def outcomes(self, batch: int, *, timeout: float | None = None) -> Iterator[Outcome]:
         """The outcomes of any batch so far, in the order of finishing."""
-        if not isinstance(batch, int) or not 1 <= batch < 2**63:
+        if isinstance(batch, bool) or not isinstance(batch, numbers.Integral) or not 1 <= batch < 2**63:
             raise ValueError(f"{batch!r:.60} is no batch's number")
-        after = 0
+        batch, after = int(batch), 0
         while True:
             info, page = self._ask(lambda number, after=after: _core.encode_fetch(number, batch, after, 0),
                                    "outcomes", timeout)

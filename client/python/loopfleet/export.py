@@ -351,7 +351,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.once:
         parser.error("--once goes with --follow")
     if given.batch and given.db:
-        parser.error("--batch is of a coordinator, and does not go with --db")
+        parser.error("--batch needs a coordinator; it cannot be used with --db")
     for batch in given.batch or ():
         if not 1 <= batch < 2**63:
             parser.error(f"--batch: {batch} is no batch's number")

@@ -102,10 +102,13 @@ class LocalCluster:
             started.append(process)
             ready.set()
             for line in process.stderr:  # why it does not start; later, which of its processes has died
-                if self._is_up.is_set():
-                    print(line, end="", file=sys.stderr, flush=True)
-                else:
+                if not self._is_up.is_set():
                     self._said.append(line)
+                    continue
+                try:
+                    print(line, end="", file=sys.stderr, flush=True)
+                except (OSError, ValueError):
+                    pass  # standard error is closed; this thread has to last
             process.wait()
 
         self._keeper = threading.Thread(target=keep, name="loopfleet-cluster", daemon=True)
@@ -118,10 +121,10 @@ class LocalCluster:
         atexit.register(self.stop)
         try:
             self._read_endpoints()
+            self._is_up.set()
             settings._local_clusters.append(self)
             if self._leave_timing_cores:
                 self._leave_cores()
-            self._is_up.set()
         except BaseException:
             self.stop()
             raise

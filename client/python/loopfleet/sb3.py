@@ -34,7 +34,7 @@ class Sb3VecEnv(VecEnv):
         observations, info = self._envs.reset(seed=seeds, options=options)
         self._reset_seeds()
         self._reset_options()
-        self.reset_infos = [{"action_mask": mask} for mask in info["action_mask"]]
+        self.reset_infos = [{key: info[key][row] for key in ("action_mask", "benchmark")} for row in range(self.num_envs)]
         self._returns[:], self._lengths[:] = 0, 0
         return observations
 
@@ -49,10 +49,12 @@ class Sb3VecEnv(VecEnv):
         infos: list[dict[str, Any]] = []
         for row in range(self.num_envs):
             one: dict[str, Any] = {"action_mask": info["action_mask"][row],
+                                   "action_had_no_effect": bool(info["action_had_no_effect"][row]),
+                                   "benchmark": (info["final_info"] if over[row] else info)["benchmark"][row],
                                    "TimeLimit.truncated": bool(truncated[row] and not terminated[row])}
             if over[row]:
                 one["terminal_observation"] = info["final_obs"][row]
-                self.reset_infos[row] = {"action_mask": info["action_mask"][row]}
+                self.reset_infos[row] = {key: info[key][row] for key in ("action_mask", "benchmark")}
                 one["episode"] = {"r": float(self._returns[row]), "l": int(self._lengths[row]),
                                   "t": round(time.monotonic() - self._since, 6)}
             if "error_type" in info and info["error_type"][row] is not None:

@@ -102,9 +102,33 @@ def test_a_program_that_cannot_be_had_leaves_the_one_before(make):
             env.reset()
         env.reset()
         assert env.benchmark == SMALL
+    env.benchmark = "benchmark://small-v0/bitcount"
+    with pytest.raises(envs.PassError, match="small-v0 has no program"):
+        env.reset(benchmark="benchmark://small-v0/qsrt")
+    assert env.reset()[1]["benchmark"] == "benchmark://small-v0/bitcount", "what was set is not forgotten"
     env = make(benchmarks=["benchmark://small-v0/bitcount"]).unwrapped
     env.benchmark = SMALL
+    assert len(make(action_space=["-gvn"] * 1025).action_space.names) == 1025
     assert env.reset()[1]["benchmark"] == SMALL and env.reset()[1]["benchmark"] == "benchmark://small-v0/bitcount"
+
+
+def test_an_outage_leaves_the_program_before():
+    class Broken:
+        def evaluate_many(self, jobs, timeout):
+            raise loopfleet.DeadlineExceeded("late")
+
+    env = envs.LlvmEnv(SMALL, client=Broken())
+    with pytest.raises(loopfleet.DeadlineExceeded):
+        env.reset(benchmark="benchmark://small-v0/bitcount")
+    assert env.benchmark == SMALL
+
+
+def test_a_vector_whose_reset_fails_keeps_its_programs(client):
+    vector = envs.LlvmVectorEnv(3, client=client, benchmark=SMALL)
+    other = "benchmark://small-v0/bitcount"
+    with pytest.raises(envs.PassError, match="small-v0 has no program"):
+        vector.reset(options={"benchmark": [other, "benchmark://small-v0/qsrt", other]})
+    assert vector.reset()[1]["benchmark"].tolist() == [SMALL] * 3
 
 
 def test_a_pass_that_crashes_ends_the_episode(make):

@@ -86,8 +86,9 @@ class LlvmEnv(gym.Env):
             self.action_space = NamedDiscrete(flags, action_space)
         else:
             self.action_space = NamedDiscrete(list(action_space))
-            if wrong := _core.failure_of(job(DEFAULT_BENCHMARK, passes=self.action_space.names), replay=True):
-                raise LookupError(f"action_space: {wrong[1]}")
+            for name in self.action_space.names:
+                if wrong := _core.failure_of(job(DEFAULT_BENCHMARK, passes=[name]), replay=True):
+                    raise LookupError(f"action_space: {wrong[1]}")
         self.render_mode = render_mode
         self.timeout = checked_number("timeout", timeout, above=0)
         self.episode_steps = episode_steps
@@ -112,9 +113,13 @@ class LlvmEnv(gym.Env):
         """Starts an episode on ``benchmark`` (or options["benchmark"]), else on the one that ``env.benchmark`` was set
         to, else on one drawn from ``benchmarks``, else on the last one. PassError: the program cannot be had."""
         super().reset(seed=seed)
-        self._choose(dict(options or {}), benchmark)
-        self._end_episode()
-        self._start(self._evaluate([self._job([], self._wanted())])[0])
+        try:
+            self._choose(dict(options or {}), benchmark)
+            self._end_episode()
+            self._start(self._evaluate([self._job([], self._wanted())])[0])
+        except BaseException:
+            self._benchmark = self._last
+            raise
         return self._observation(), self._info()
 
     def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
@@ -327,8 +332,9 @@ class LlvmEnv(gym.Env):
 
     def _start(self, outcome: Outcome) -> None:
         """PassError: the program cannot be had; the one before it is the environment's again."""
-        self._given = None
         chosen, self._benchmark = self._benchmark, self._last
+        if chosen is self._given or outcome.ok:
+            self._given = None
         refuse_failure(outcome)
         self._benchmark = self._last = chosen
         values = dict(outcome.observed)

@@ -79,7 +79,7 @@ class LlvmVectorEnv(VectorEnv):
         if self._same_step and self._over.any():
             if "final_obs" not in info:
                 final = [env._observation() if over else None for env, over in zip(self.envs, self._over)]
-                info.update(final_info(final, self.action_masks().astype(np.int8), self._over))
+                info.update(final_info(final, self._infos(), self._over))
                 self._keep_ended()
             over = np.flatnonzero(self._over)
             for place in over:
@@ -140,7 +140,15 @@ class LlvmVectorEnv(VectorEnv):
         for place in places:
             self.envs[place]._end_episode()
         jobs = [self.envs[place]._job([], self.envs[place]._wanted()) for place in places]
-        for place, outcome in zip(places, self.envs[0]._evaluate(jobs)):
+        try:
+            outcomes = self.envs[0]._evaluate(jobs)
+            for outcome in outcomes:
+                refuse_failure(outcome)
+        except BaseException:
+            for place in places:
+                self.envs[place]._benchmark = self.envs[place]._last
+            raise
+        for place, outcome in zip(places, outcomes):
             self.envs[place]._start(outcome)
 
     def _infos(self) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class NamedDiscrete(spaces.Discrete):
 def checked_name(what: str, name: str, known: Iterable[str]) -> str:
     """``name``. LookupError, with the nearest: it is none of the ``known``."""
     if not isinstance(name, str):
-        raise TypeError(f"a name is wanted of the {what}, not {name!r:.60}; valid: {', '.join(known)}")
+        raise TypeError(f"{what} must be a name, not {name!r:.60}; valid: {', '.join(known)}")
     if name not in known:
         raise LookupError(f"unknown {what} '{name}'{nearest(name, list(known))}; valid: {', '.join(known)}")
     return name
@@ -124,12 +124,12 @@ def checked_number(argument: str, value: Any, *, above: float | None = None) -> 
     return value
 
 
-def whole_number(action: Any) -> int:
-    """Of an action. TypeError: it is none, such as 1.5."""
+def whole_number(action: Any, what: str = "an action") -> int:
+    """TypeError: it is none, such as 1.5."""
     try:
         return operator.index(action.item() if isinstance(action, np.ndarray) and action.size == 1 else action)
     except TypeError:
-        raise TypeError(f"an action is a whole number, not {action!r}") from None
+        raise TypeError(f"{what} is a whole number, not {action!r}") from None
 
 
 def whole_numbers(actions: Any) -> np.ndarray:

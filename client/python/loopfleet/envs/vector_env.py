@@ -247,6 +247,7 @@ class WalkVectorEnv(VectorEnv):
             for place in places:
                 self._episodes[place].set_baseline()
         self._done[places] = False
+        self._effects[places] = _NO_ACTION
         for place in places.tolist():
             self._sent.pop(place, None)  # drops a step that was not received
         self._look(places, np.full(len(places), -1, np.int64))
@@ -366,7 +367,7 @@ class WalkVectorEnv(VectorEnv):
             verdict.tell(told)
             add_info(info, told, row, len(places))
         if self._mode == AutoresetMode.SAME_STEP and over.any():
-            info.update(final_info(self._observations(places), self._masks[places].copy(), over))
+            info.update(final_info(self._observations(places), self._infos(places), over))
             self._begin(places[over], {})
         return self._observations(places), rewards, terminated, truncated, {**self._infos(places), **info}
 
@@ -396,11 +397,13 @@ def add_info(info: dict[str, Any], told: dict[str, Any], row: int, rows: int) ->
         info.setdefault(f"_{key}", np.zeros(rows, bool))[row] = True
 
 
-def final_info(observations: Sequence[Any], masks: np.ndarray, over: np.ndarray) -> dict[str, Any]:
-    """For the info of a step that ended episodes and began new ones: the last of those that are ``over``."""
+def final_info(observations: Sequence[Any], told: dict[str, Any], over: np.ndarray) -> dict[str, Any]:
+    """For the info of a step that ended episodes and began new ones: the last observations of those that are ``over``,
+    and what was ``told`` of them."""
     final = np.full(len(over), None, object)
     for row in np.flatnonzero(over):
         final[row] = observations[row]
     return {"final_obs": final, "_final_obs": over.copy(), "final_observation": final, "_final_observation": over.copy(),
-            "final_info": {"action_mask": masks, "_action_mask": over.copy()}, "_final_info": over.copy()}
+            "final_info": {key: over.copy() if key.startswith("_") else value for key, value in told.items()},
+            "_final_info": over.copy()}
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-import operator
 import os
 import time
 import warnings
@@ -70,7 +69,8 @@ class Start:
         if "merge_all_first" in given:
             given["merge_all_first"] = checked_flag("merge_all_first", given["merge_all_first"])
         if "start_cursor" in given:
-            given["start_cursor"] = operator.index(checked_number("start_cursor", given["start_cursor"]))
+            given["start_cursor"] = whole_number(given["start_cursor"], "start_cursor")
+            checked_number("start_cursor", given["start_cursor"])
         return replace(self, **given)
 
 
@@ -181,6 +181,7 @@ class WalkEnv(gym.Env):
         """Starts an episode on ``benchmark`` (or options["benchmark"]), else on the one that
         ``env.benchmark`` was set to, else on one drawn from ``benchmarks``, else on the last one. A
         reset that raises changes only the state of the random number generator."""
+        timeout = self.timeout if timeout is None else checked_number("timeout", timeout, above=0)
         chosen = dict(options or {})
         check_options(chosen, _OPTIONS)
         for key, given in (("benchmark", benchmark), ("observation_space", observation_space)):
@@ -211,8 +212,7 @@ class WalkEnv(gym.Env):
         self._start, self._template, self._episode, self._given = start, template, episode, None
         self._reward_rule, self.action_space = rule, actions
         self._observation_name, self._observation_space = observation_name, space
-        if timeout is not None:
-            self.timeout = checked_number("timeout", timeout, above=0)
+        self.timeout = timeout
         self._reward_seen = {}
         self._since = time.monotonic()
         return self._default_observation(), self._info()
@@ -231,6 +231,7 @@ class WalkEnv(gym.Env):
         """Applies several actions as one step, with one observation and one reward for the whole
         change."""
         episode = self._in_episode()
+        timeout = self.timeout if timeout is None else checked_number("timeout", timeout, above=0)
         numbers = [self._number(action) for action in actions]
         effect = NOTHING
         for number in numbers:
@@ -240,7 +241,7 @@ class WalkEnv(gym.Env):
         verdict = Verdict()
         if self._reward_rule is not None and effect > CURSOR:
             episode.figure()
-            verdict = episode.settle(self._client(), time.monotonic() + (self.timeout if timeout is None else timeout))
+            verdict = episode.settle(self._client(), time.monotonic() + timeout)
         reward: Any = verdict.reward
         if reward_spaces is not None:
             reward = [self._read_reward(name) for name in reward_spaces]

@@ -13,7 +13,7 @@ import sys
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support/chaos"))
 
 import arena  # noqa: E402
 import fleet  # noqa: E402

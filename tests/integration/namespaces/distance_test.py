@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support/chaos"))
 
 import arena  # noqa: E402
 import fleet  # noqa: E402
@@ -21,7 +21,7 @@ import network_namespace  # noqa: E402
 HERE, THERE = "10.232.0.1", "10.232.0.2"
 WORKERS = int(os.environ.get("LOOPFLEET_CHAOS_WORKERS", "50"))
 CREDIT, JOB_S, TURNS = 8, 0.25, 40  # a worker has two seconds of work before it
-LINK = pathlib.Path(__file__).parents[1] / "support/chaos/distant_link.py"
+LINK = pathlib.Path(__file__).parents[2] / "support/chaos/distant_link.py"
 
 
 class DistanceTest(unittest.TestCase):
