@@ -1,6 +1,6 @@
 """Workers far away: stub workers in another network namespace, behind a line of 50 ms with 1 % of the packets lost.
 All join, and each job has one outcome, a good one. Prints how busy the workers were, and how many were taken for
-lost. LOOPFLEET_CHAOS_WORKERS=2000 makes it a large fleet."""
+lost. LOOPFLEET_CHAOS_WORKERS=2000 LOOPFLEET_CHAOS_JOB_S=1 is a large fleet."""
 
 import json
 import os
@@ -20,7 +20,8 @@ import network_namespace  # noqa: E402
 
 HERE, THERE = "10.232.0.1", "10.232.0.2"
 WORKERS = int(os.environ.get("LOOPFLEET_CHAOS_WORKERS", "50"))
-CREDIT, JOB_S, TURNS = 8, 0.25, 40  # a worker has two seconds of work before it
+CREDIT, TURNS = 8, 40
+JOB_S = float(os.environ.get("LOOPFLEET_CHAOS_JOB_S", "0.25"))
 LINK = pathlib.Path(__file__).parents[2] / "support/chaos/distant_link.py"
 
 
