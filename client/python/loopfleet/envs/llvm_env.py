@@ -95,7 +95,7 @@ class LlvmEnv(gym.Env):
         self.default_negates_returns = default_negates_returns
         self._control_positions = checked_name("programl_control_positions", programl_control_positions,
                                                CONTROL_POSITIONS)
-        self._benchmark = self._last = _program(benchmark)  # _last: whose episode began last
+        self._benchmark = self._chosen = _program(benchmark)  # _chosen: for the episode that begins
         self._given: Benchmark | None = None  # for the next episode
         self._benchmarks = to_draw_from(benchmarks)
         self._client_given, self._client_made, self._address = client, None, address
@@ -113,13 +113,9 @@ class LlvmEnv(gym.Env):
         """Starts an episode on ``benchmark`` (or options["benchmark"]), else on the one that ``env.benchmark`` was set
         to, else on one drawn from ``benchmarks``, else on the last one. PassError: the program cannot be had."""
         super().reset(seed=seed)
-        try:
-            self._choose(dict(options or {}), benchmark)
-            self._end_episode()
-            self._start(self._evaluate([self._job([], self._wanted())])[0])
-        except BaseException:
-            self._benchmark = self._last
-            raise
+        self._choose(dict(options or {}), benchmark)
+        self._end_episode()
+        self._start(self._evaluate([self._first_job()])[0])
         return self._observation(), self._info()
 
     def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
@@ -154,14 +150,12 @@ class LlvmEnv(gym.Env):
 
     @property
     def benchmark(self) -> Benchmark:
-        """The program of this episode; set, that of the next one."""
-        return self._benchmark
+        """The program of this episode, or of the next one if none has begun; set, that of the next one."""
+        return self._given if self._episode is None and self._given is not None else self._benchmark
 
     @benchmark.setter
     def benchmark(self, benchmark: str) -> None:
         self._given = _program(benchmark)
-        if self._episode is None:
-            self._benchmark = self._given
 
     def make_benchmark(self, inputs: str | os.PathLike | Sequence[str | os.PathLike],
                        copt: Sequence[str] | None = None, *, timeout: float = 600.0) -> Benchmark:
@@ -320,23 +314,25 @@ class LlvmEnv(gym.Env):
         if "reward_space" in options:
             self._reward_rule = self._rule(options["reward_space"])
         if options.get("benchmark") is not None:
-            self._benchmark = _program(options["benchmark"])
+            self._chosen = _program(options["benchmark"])
         elif self._given is not None:
-            self._benchmark = self._given
+            self._chosen = self._given
         elif self._benchmarks is not None:
-            self._benchmark = _program(draw(self._benchmarks, self.np_random))
+            self._chosen = _program(draw(self._benchmarks, self.np_random))
         else:
-            self._benchmark = self._last
-        if self._benchmark.bitcode is not None:
-            self._client().add_program(self._benchmark.bitcode, timeout=self.timeout)
+            self._chosen = self._benchmark
+        if self._chosen.bitcode is not None:
+            self._client().add_program(self._chosen.bitcode, timeout=self.timeout)
+
+    def _first_job(self) -> dict[str, Any]:
+        return self._job([], self._wanted(), self._chosen)
 
     def _start(self, outcome: Outcome) -> None:
-        """PassError: the program cannot be had; the one before it is the environment's again."""
-        chosen, self._benchmark = self._benchmark, self._last
-        if chosen is self._given or outcome.ok:
+        """PassError: the chosen program cannot be had; the environment keeps the one that it had."""
+        if outcome.ok or self._chosen is self._given:
             self._given = None
         refuse_failure(outcome)
-        self._benchmark = self._last = chosen
+        self._benchmark = self._chosen
         values = dict(outcome.observed)
         self._episode = PassEpisode([], values, dict(values))
         self._since = time.monotonic()

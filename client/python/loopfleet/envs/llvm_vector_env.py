@@ -105,7 +105,7 @@ class LlvmVectorEnv(VectorEnv):
                 for place in going]
         for place in renewed:
             self.envs[place]._end_episode()
-        jobs += [self.envs[place]._job([], self.envs[place]._wanted()) for place in renewed]
+        jobs += [self.envs[place]._first_job() for place in renewed]
         outcomes = self.envs[0]._evaluate(jobs)
         for outcome in outcomes[:len(going)]:
             refuse_outage(outcome)
@@ -139,15 +139,9 @@ class LlvmVectorEnv(VectorEnv):
         places = list(places)
         for place in places:
             self.envs[place]._end_episode()
-        jobs = [self.envs[place]._job([], self.envs[place]._wanted()) for place in places]
-        try:
-            outcomes = self.envs[0]._evaluate(jobs)
-            for outcome in outcomes:
-                refuse_failure(outcome)
-        except BaseException:
-            for place in places:
-                self.envs[place]._benchmark = self.envs[place]._last
-            raise
+        outcomes = self.envs[0]._evaluate([self.envs[place]._first_job() for place in places])
+        for outcome in outcomes:
+            refuse_failure(outcome)
         for place, outcome in zip(places, outcomes):
             self.envs[place]._start(outcome)
 

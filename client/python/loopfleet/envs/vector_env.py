@@ -392,8 +392,8 @@ class WalkVectorEnv(VectorEnv):
 def add_info(info: dict[str, Any], told: dict[str, Any], row: int, rows: int) -> None:
     """Adds what one of ``rows`` environments tells, as Gymnasium's vectors do."""
     for key, value in told.items():
-        kind = bool if isinstance(value, bool) else object
-        info.setdefault(key, np.full(rows, kind() if kind is bool else None, kind))[row] = value
+        nothing = np.zeros(rows, bool) if isinstance(value, bool) else np.full(rows, None, object)
+        info.setdefault(key, nothing)[row] = value
         info.setdefault(f"_{key}", np.zeros(rows, bool))[row] = True
 
 
