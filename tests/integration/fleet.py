@@ -262,6 +262,17 @@ def lines(jobs):
     return "".join((job if isinstance(job, str) else json.dumps(job)) + "\n" for job in jobs)
 
 
+def make_keys(folder, **roles):
+    """Keys of a coordinator, and of peers that it lets in, whose `roles` these are by name: the folder of each by its
+    name, and of "coordinator"."""
+    keys = {name: str(pathlib.Path(folder, f"{name}-keys")) for name in ("coordinator", *roles)}
+    for name, out in keys.items():
+        known = ["--name", name, "--authorize", keys["coordinator"]] if name in roles else []
+        subprocess.run([program("loopfleet"), "keygen", "--role", roles.get(name, "coordinator"), "--out", out, *known],
+                       check=True, capture_output=True, env=clean_environment())
+    return keys
+
+
 def small_jobs(count):
     """`count` jobs with different trees."""
     jobs = []

@@ -30,10 +30,7 @@ class DistanceTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="lf-far-")
         self.addCleanup(folder.cleanup)
         self.dir = pathlib.Path(folder.name)
-        try:
-            self.here, self.there = self.namespace(), self.namespace()
-        except network_namespace.Unavailable as why:
-            self.skipTest(str(why))
+        self.here, self.there = network_namespace.namespace_for(self), network_namespace.namespace_for(self)
         self.link = subprocess.Popen(
             [sys.executable, str(LINK), str(self.here.pid), HERE, str(self.there.pid), THERE, "--delay-ms", "50",
              "--loss", "0.01", "--seed", str(arena.seed() % 2**32)],
@@ -45,30 +42,18 @@ class DistanceTest(unittest.TestCase):
         if self.link.stdout.readline() != "ready\n":
             self.skipTest(f"NO TUN DEVICES HERE, nothing was tried: {self.link.stderr.read().strip()[-200:]}")
 
-    def namespace(self):
-        made = network_namespace.NetworkNamespace()
-        self.addCleanup(made.close)
-        return made
-
-    def keygen(self, role, name):
-        subprocess.run([fleet.program("loopfleet"), "keygen", "--role", role, "--name", name, "--out",
-                        str(self.dir / name), "--authorize", str(self.dir / "keys")], check=True,
-                       capture_output=True, env=fleet.clean_environment())
-        return str(self.dir / name)
-
     def test_a_fleet_far_away(self):
-        subprocess.run([fleet.program("loopfleet"), "keygen", "--role", "coordinator", "--out", str(self.dir / "keys")],
-                       check=True, capture_output=True, env=fleet.clean_environment())
-        alice, far = self.keygen("client", "alice"), self.keygen("worker", "far")
+        keys = fleet.make_keys(self.dir, alice="client", far="worker")
         log = self.dir / "coordinator.log"
         coordinator = fleet.Daemon(
-            [*self.here.inside, fleet.program("loopfleet-coordinator"), "--keys", str(self.dir / "keys"),
+            [*self.here.inside, fleet.program("loopfleet-coordinator"), "--keys", keys["coordinator"],
              "--listen-clients", f"tcp://{HERE}:0", "--listen-workers", f"tcp://{HERE}:0", "--http", "127.0.0.1:0",
              "--db", str(self.dir / "far.db"), "--log-level", "info"], log)
         self.addCleanup(coordinator.stop)
         begun = time.monotonic()
         stubs = arena.StubFleet(coordinator.ready["workers"], self.dir / "stubs.log", inside=self.there.inside,
-                                workers=WORKERS, credit=CREDIT, job_us=int(JOB_S * 1e6), heartbeat_ms=1000, keys=far)
+                                workers=WORKERS, credit=CREDIT, job_us=int(JOB_S * 1e6), heartbeat_ms=1000,
+                                keys=keys["far"])
         self.addCleanup(stubs.process.wait)
         self.addCleanup(stubs.process.kill)
         stubs.await_epoch("all_welcomed", 1, limit_s=300)
@@ -79,7 +64,7 @@ class DistanceTest(unittest.TestCase):
         done = subprocess.run(
             [*self.here.inside, fleet.program("loopfleet"), "submit", str(self.dir / "jobs"), "--wait", "--jsonl"],
             text=True, capture_output=True, timeout=900, check=False,
-            env=fleet.clean_environment(LOOPFLEET_ADDRESS=coordinator.ready["clients"], LOOPFLEET_KEYS=alice))
+            env=fleet.clean_environment(LOOPFLEET_ADDRESS=coordinator.ready["clients"], LOOPFLEET_KEYS=keys["alice"]))
         took = time.monotonic() - begun
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
         outcomes = [json.loads(line) for line in done.stdout.splitlines()]

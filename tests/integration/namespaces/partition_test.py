@@ -67,13 +67,8 @@ class NamespacesTest(unittest.TestCase):
         except network_namespace.Unavailable as why:
             self.skipTest(str(why))
 
-    def namespace(self):
-        made = network_namespace.NetworkNamespace()
-        self.addCleanup(made.close)
-        return made
-
     def connect(self):
-        here, self.there = self.namespace(), self.namespace()
+        here, self.there = network_namespace.namespace_for(self), network_namespace.namespace_for(self)
         here.ip("link", "add", "near", "type", "veth", "peer", "name", "far")
         here.ip("link", "set", "far", "netns", str(self.there.pid))
         for namespace, address, device in ((here, HERE, "near"), (self.there, THERE, "far")):
@@ -81,31 +76,23 @@ class NamespacesTest(unittest.TestCase):
             namespace.ip("link", "set", device, "up")
         self.here = here.inside
 
-    def keygen(self, folder, role, name):
-        subprocess.run([fleet.program("loopfleet"), "keygen", "--role", role, "--name", name, "--out",
-                        str(folder / name), "--authorize", str(folder / "keys")], check=True, capture_output=True,
-                       env=fleet.clean_environment())
-        return str(folder / name)
-
     def test_a_cable_that_is_pulled(self):
         with fleet.Fleet(workers=0) as cluster:  # for its directory; its coordinator is replaced
             cluster.coordinator.stop()
             folder = cluster.dir
-            subprocess.run([fleet.program("loopfleet"), "keygen", "--role", "coordinator", "--out",
-                            str(folder / "keys")], check=True, capture_output=True, env=fleet.clean_environment())
-            alice = self.keygen(folder, "client", "alice")
+            keys = fleet.make_keys(folder, alice="client", near="worker", far="worker")
             database = folder / "keyed.db"
             log = folder / "keyed.log"
             cluster.coordinator = fleet.Daemon(
-                [*self.here, fleet.program("loopfleet-coordinator"), "--keys", str(folder / "keys"),
+                [*self.here, fleet.program("loopfleet-coordinator"), "--keys", keys["coordinator"],
                  "--listen-clients", f"tcp://{HERE}:0", "--listen-workers", f"tcp://{HERE}:0", "--http",
                  "127.0.0.1:0", "--db", str(database), "--log-level", "info"], log)
             ready = cluster.coordinator.ready
-            for inside, name in ((self.here, "near-node"), (self.there.inside, "far-node")):
+            for inside, name in ((self.here, "near"), (self.there.inside, "far")):
                 cluster.workers.append(fleet.Daemon(
-                    [*inside, fleet.program("loopfleet-worker"), "--keys", self.keygen(folder, "worker", name),
+                    [*inside, fleet.program("loopfleet-worker"), "--keys", keys[name],
                      "--coordinator", ready["workers"], "--http", "127.0.0.1:0"], folder / f"{name}.log"))
-            environment = fleet.clean_environment(LOOPFLEET_ADDRESS=ready["clients"], LOOPFLEET_KEYS=alice)
+            environment = fleet.clean_environment(LOOPFLEET_ADDRESS=ready["clients"], LOOPFLEET_KEYS=keys["alice"])
 
             def command(*arguments, **options):
                 return subprocess.run([*self.here, fleet.program("loopfleet"), *arguments], text=True,

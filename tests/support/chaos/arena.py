@@ -101,7 +101,7 @@ class Arena:
         self.program = coordinator_program
         self.coordinator_arguments = coordinator_arguments
         self.environment = environment or {}
-        self.keys = self.make_keys() if keyed else None  # recording clients have none
+        self.keys = fleet.make_keys(self.dir, client="client", worker="worker") if keyed else None  # recording clients have none
         if transport == "ipc":
             self.clients, self.workers = f"ipc://{self.dir}/clients", f"ipc://{self.dir}/workers"
         else:
@@ -157,15 +157,6 @@ class Arena:
         shutil.move(self.dir, kept / "arena")
         (kept / "seed").write_text(f"LOOPFLEET_CHAOS_SEED={_seed}\n", encoding="utf-8")
         return kept
-
-    def make_keys(self):
-        """Makes keys of a coordinator, and of a client and a worker authorized by it."""
-        keys = {role: str(self.dir / f"{role}-keys") for role in ("coordinator", "client", "worker")}
-        for role, out in keys.items():
-            known = [] if role == "coordinator" else ["--name", role, "--authorize", keys["coordinator"]]
-            subprocess.run([fleet.program("loopfleet"), "keygen", "--role", role, "--out", out, *known], check=True,
-                           capture_output=True, env=fleet.clean_environment())
-        return keys
 
     def client_environment(self):
         keys = {"LOOPFLEET_KEYS": self.keys["client"]} if self.keys else {}

@@ -14,6 +14,16 @@ class Unavailable(Exception):
     """Why this machine has none."""
 
 
+def namespace_for(test):
+    """One that ends with the test, which is skipped where there is none."""
+    try:
+        made = NetworkNamespace()
+    except Unavailable as why:
+        test.skipTest(str(why))
+    test.addCleanup(made.close)
+    return made
+
+
 class NetworkNamespace:
     """Ends with this process, or with close(). Its `lo` is up."""
 
