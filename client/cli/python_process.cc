@@ -12,17 +12,14 @@
 namespace loopfleet::client {
 namespace {
 
-// Exit code 78: kExitBadConfig.
+// Exit code 78, kExitBadConfig: the package is missing, or another one that it needs. A part that
+// the package itself lacks is a bug, with a traceback.
 constexpr const char* kProgram = R"(
-import importlib.util, sys
-if importlib.util.find_spec("loopfleet") is None:
-    print(f"loopfleet: {} need the Python package 'loopfleet', which {{sys.executable}} does not have: "
-          "`pip install '.[{}]'` in the repository installs it; LOOPFLEET_PYTHON names another interpreter", file=sys.stderr)
-    sys.exit(78)
+import sys
 try:
     from {} import main
 except ModuleNotFoundError as missing:
-    if (missing.name or "loopfleet").startswith("loopfleet"):
+    if missing.name is None or missing.name.startswith("loopfleet."):
         raise
     print(f"loopfleet: {} need the Python package '{{missing.name}}', which {{sys.executable}} does not have: "
           "`pip install '.[{}]'` in the repository installs it; LOOPFLEET_PYTHON names another interpreter", file=sys.stderr)
@@ -35,10 +32,9 @@ sys.exit(main(sys.argv[1:]))
 int BecomePython(const PythonProgram& program, std::vector<std::string> arguments) {
   const char* named = std::getenv("LOOPFLEET_PYTHON");
   const std::string python = named != nullptr && *named != '\0' ? named : "python3";
-  arguments.insert(arguments.begin(),
-                   {python, "-c",
-                    fmt::format(fmt::runtime(kProgram), program.subject, program.extra,
-                                program.module, program.subject, program.extra)});
+  arguments.insert(arguments.begin(), {python, "-c",
+                                       fmt::format(fmt::runtime(kProgram), program.module,
+                                                   program.subject, program.extra)});
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);

@@ -11,6 +11,7 @@
 
 #include "common/base/result.h"
 #include "common/base/suggestion.h"
+#include "common/base/trim.h"
 #include "common/looptree/program/number_text.h"
 
 namespace loopfleet::looptree {
@@ -40,13 +41,6 @@ const std::array kNamed = {
 };
 constexpr std::string_view kSplitPrefix = "split_";
 constexpr std::int64_t kMostSplit = std::numeric_limits<std::int64_t>::max();
-
-std::string_view Trim(std::string_view text) {
-  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 }  // namespace
 
@@ -109,8 +103,8 @@ Checked<std::vector<Action>> ParseActions(std::span<const std::string> names) {
 
 Checked<std::vector<Action>> ParseActionList(std::string_view text) {
   std::vector<std::string> names;
-  if (Trim(text).empty()) return std::vector<Action>{};
-  for (const std::string_view part : SplitText(text, ',')) names.emplace_back(Trim(part));
+  if (Trimmed(text).empty()) return std::vector<Action>{};
+  for (const std::string_view part : SplitText(text, ',')) names.emplace_back(Trimmed(part));
   return ParseActions(names);
 }
 

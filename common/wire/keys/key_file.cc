@@ -13,6 +13,7 @@
 #include <cstring>
 #include <optional>
 
+#include "common/base/trim.h"
 #include "common/base/unique_fd.h"
 
 namespace loopfleet::wire {
@@ -29,15 +30,8 @@ struct Wiped {
   ~Wiped() { ::explicit_bzero(text.data(), text.size()); }
 };
 
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 std::string_view Unquoted(std::string_view value) {
-  value = Trim(value);
+  value = Trimmed(value);
   if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'') &&
       value.back() == value.front()) {
     return value.substr(1, value.size() - 2);
@@ -60,11 +54,11 @@ Result<Fields> ReadFields(std::string_view text) {
   Fields fields;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = Trim(text.substr(0, end));
+    const std::string_view line = Trimmed(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     const std::size_t equals = line.find('=');
     if (line.empty() || line.front() == '#' || equals == std::string_view::npos) continue;
-    const std::string_view name = Trim(line.substr(0, equals));
+    const std::string_view name = Trimmed(line.substr(0, equals));
     std::optional<std::string_view>* field = name == "role"         ? &fields.role
                                              : name == "name"       ? &fields.name
                                              : name == "public-key" ? &fields.public_key
