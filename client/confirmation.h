@@ -51,20 +51,24 @@ class Winners {
 
 struct Confirmed {
   Winner winner;
-  // Without the measurements that failed, and those on another class of hardware.
-  std::vector<double> remeasured_ns;
+  // New figures on the same class of hardware: those of grade A or B, and the others.
+  std::vector<double> good_ns;
+  std::vector<double> poor_ns;
+  // The new figures that count: the poor ones only where there is no good one.
+  const std::vector<double>& remeasured_ns() const { return good_ns.empty() ? poor_ns : good_ns; }
   double elapsed_ns() const;  // their median; 0: none
   // By how much the first figure was too good: 0.02 is 2 % more GFLOP/s than the median. 0: none.
   double bias() const;
 };
 struct Confirmation {
-  BatchId batch;  // of the new measurements; 0: none, as there were no winners
+  BatchId batch;  // the first one of new measurements; 0: none, as there were no winners
   std::vector<Confirmed> winners;
 };
 
 // Measures each winner `repeats` times more, never from the store and without `cut_above_ns`, else
-// as its job says. In rounds over all winners, so that drift affects all alike. Blocks until the
-// outcomes are in.
+// as its job says. In rounds over all winners, so that drift affects all alike. What disturbs a
+// busy host lasts for up to seconds, so winners with fewer good figures than that are measured as
+// often again after 0.2, 0.4 and 0.8 s, unless 2 s have passed. Blocks until the outcomes are in.
 Answer<Confirmation> Confirm(Client& client, std::vector<Winner> winners, std::size_t repeats);
 
 // The median over the winners that were measured again. nullopt: none was.

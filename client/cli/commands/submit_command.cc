@@ -128,7 +128,7 @@ int ConfirmWinners(const SubmitFlags& flags, Client& client, std::vector<Winner>
                confirmation->batch, 100 * *bias);
   }
   const bool has_all = std::ranges::none_of(
-      confirmed, [](const Confirmed& one) { return one.remeasured_ns.empty(); });
+      confirmed, [](const Confirmed& one) { return one.remeasured_ns().empty(); });
   return has_all ? kExitOk : kExitFailed;
 }
 

@@ -17,7 +17,7 @@ double Gflops(const Winner& winner, double elapsed_ns) {
 std::string ConfirmedText(const std::vector<Confirmed>& confirmed) {
   Table table({"BENCHMARK", "GFLOP/S AT FIRST", "CONFIRMED", "TOO GOOD BY", "ACTIONS"});
   for (const Confirmed& one : confirmed) {
-    const bool is_known = !one.remeasured_ns.empty();
+    const bool is_known = !one.remeasured_ns().empty();
     const std::vector<std::string> actions = NamesOf(one.winner.actions);
     table.Add({SourceText(one.winner.benchmark),
                fmt::format("{:.1f}", Gflops(one.winner, one.winner.elapsed_ns)),
@@ -31,14 +31,14 @@ std::string ConfirmedText(const std::vector<Confirmed>& confirmed) {
 Json ConfirmedJson(const std::vector<Confirmed>& confirmed) {
   Json list = Json::array();
   for (const Confirmed& one : confirmed) {
-    const bool is_known = !one.remeasured_ns.empty();
+    const bool is_known = !one.remeasured_ns().empty();
     list.push_back({{"job", fmt::format("{}", one.winner.job)},
                     {"benchmark", SourceText(one.winner.benchmark)},
                     {"actions", NamesOf(one.winner.actions)},
                     {"elapsed_ns", one.winner.elapsed_ns},
                     {"confirmed_ns", is_known ? Json(one.elapsed_ns()) : Json(nullptr)},
                     {"bias", is_known ? Json(one.bias()) : Json(nullptr)},
-                    {"remeasured_ns", one.remeasured_ns}});
+                    {"remeasured_ns", one.remeasured_ns()}});
   }
   return list;
 }

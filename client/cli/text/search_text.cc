@@ -32,7 +32,7 @@ struct Best {
 };
 
 bool IsOf(const Search::Lane& lane, const Confirmed& one) {
-  return one.winner.benchmark == lane.exploration.space().source() && !one.remeasured_ns.empty();
+  return one.winner.benchmark == lane.exploration.space().source() && !one.remeasured_ns().empty();
 }
 
 std::optional<Best> BestOf(const SearchReport& report) {

@@ -62,7 +62,8 @@ class AsyncClient:
 
     async def evaluate(self, benchmark: str | None = None, actions: Actions = (), *,
                        timeout: float | None = None, **fields: Unpack[JobFields]) -> Outcome:
-        return await self._within(self.submit(benchmark, actions, **fields), timeout)
+        given = {"benchmark": benchmark} if benchmark is not None else {}
+        return (await self.evaluate_many([{**given, "actions": actions, **fields}], timeout=timeout)).outcomes[0]
 
     async def evaluate_many(self, jobs: Iterable[JobLike], *, timeout: float | None = None,
                             on_outcome: Callable[[int, Outcome], None] | None = None) -> ResultBatch:
@@ -112,7 +113,13 @@ class AsyncClient:
     async def confirm(self, jobs: Iterable[JobLike], results: Sequence[Outcome], *, most: int = 5,
                       repeats: int = REPEATS, timeout: float | None = None) -> Confirmation:
         winners = Winners(jobs, results, most)
-        return winners.confirmed(await self.evaluate_many(winners.jobs(repeats), timeout=timeout))
+        turns = winners.turns(repeats)
+        deadline = self._client._deadline(timeout)
+        while (pause := turns.pause()) is not None:
+            await asyncio.sleep(pause)
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            turns.add(await self.evaluate_many(turns.jobs(), timeout=left))
+        return winners.confirmed(turns.outcomes)
 
     async def profile(self, benchmark: JobLike | None = None, actions: Actions = (), *, level: Level = "lines",
                       timeout: float | None = None, **fields: Unpack[JobFields]) -> Profile:

@@ -53,7 +53,7 @@ class Client:
                  busy_limit: float = 600.0, program: str = f"loopfleet-python {_core.__version__}"):
         self.address = find_address(address)
         self.timeout = timeout  # seconds, default for calls; None: no limit
-        self._keys = find_keys(keys)
+        self._keys = find_keys(keys, self.address)
         self._program = program
         self._limits = Limits(connect=connect_limit, silence=silence_limit, busy=busy_limit)
         self._lock = threading.Lock()
@@ -100,13 +100,18 @@ class Client:
     def confirm(self, jobs: Iterable[JobLike], results: Sequence[Outcome], *, most: int = 5, repeats: int = REPEATS,
                 timeout: float | None = None) -> Confirmation:
         """Measures the ``most`` quickest kernels of each benchmark and hardware class ``repeats``
-        times more, in rounds over all, and waits for it. Shows by how much their first figures were
-        too good.
+        times more, in turns, and waits for it; on a busy host more often, until so many figures have
+        grade A or B, for 2 s or a little more. Shows by how much their first figures were too good.
 
         ``results`` is what evaluate_many(jobs) returned; ValueError if it is of other jobs. Trees
         with the same machine code are one kernel; a figure of grade D does not win."""
         winners = Winners(jobs, results, most)
-        return winners.confirmed(self.evaluate_many(winners.jobs(repeats), timeout=timeout))
+        turns = winners.turns(repeats)
+        deadline = self._deadline(timeout)
+        while (pause := turns.pause()) is not None:
+            time.sleep(pause)
+            turns.add(self.evaluate_many(turns.jobs(), timeout=_left(deadline)))
+        return winners.confirmed(turns.outcomes)
 
     def profile(self, benchmark: JobLike | None = None, actions: Actions = (), *, level: Level = "lines",
                 timeout: float | None = None, **fields: Unpack[JobFields]) -> Profile:
@@ -320,6 +325,7 @@ class Client:
         connect, silence, busy = state["limits"]
         self.__init__(state["address"], keys=state["keys"], timeout=state["timeout"], connect_limit=connect,
                       silence_limit=silence, busy_limit=busy, program=state["program"])
+        self._keys = state["keys"]  # None, too: the environment of the other process does not count
 
     def _thread(self) -> IoThread:
         with self._lock:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import time
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,6 +17,8 @@ from ._core import JobError, Outcome, counted
 from .jobs import JobLike, make_job
 
 REPEATS = 3  # measurements that confirm a figure
+_PAUSES_S = (0.0, 0.2, 0.4, 0.8)  # before each further batch of them
+_LONGEST_S = 2.0                  # no batch begins later
 
 Answer = dict[str, Any]  # Outcome.to_dict(), or a line of a campaign's outcomes
 Key = TypeVar("Key", bound=Hashable)
@@ -28,13 +31,13 @@ class Confirmed:
     benchmark: str              # URI, or IR text
     actions: list[str]
     elapsed_ns: float           # its first figure
-    remeasured_ns: list[float]  # without failures, and without figures of other hardware classes
+    remeasured_ns: list[float]  # on its hardware class; of grade A or B, if any is
 
     @classmethod
     def of(cls, first: Answer, again: Iterable[Answer]) -> Confirmed:
-        same = [answer["elapsed_ns"] for answer in again
+        same = [(answer["elapsed_ns"], answer["grade"]) for answer in again
                 if answer["status"] == "ok" and _group(answer) == _group(first)]
-        return cls(_group(first)[0], first["actions"], first["elapsed_ns"], same)
+        return cls(_group(first)[0], first["actions"], first["elapsed_ns"], figures_that_count(same))
 
     @property
     def confirmed_ns(self) -> float | None:
@@ -73,6 +76,38 @@ class Confirmation:
         return [kernel.bias for kernel in self.kernels if kernel.bias is not None]
 
 
+def figures_that_count(figures: Sequence[tuple[float, str]]) -> list[float]:
+    """Of (ns, grade) of one kernel: those of grade A or B, if there is one."""
+    return [ns for ns, grade in figures if grade in "AB"] or [ns for ns, _ in figures]
+
+
+class Turns:
+    """Jobs measured ``repeats`` times each, in turns, so that drift affects all alike. What disturbs a busy host lasts for
+    up to seconds, so those with fewer figures of grade A or B than that are measured as often again, a little later, three
+    times at most. While pause() is a number: wait so many seconds, evaluate jobs() and add() the outcomes."""
+
+    def __init__(self, jobs: Sequence[JobLike], repeats: int = REPEATS):
+        self.all, self._repeats = jobs, repeats
+        self.outcomes: list[list[Outcome]] = [[] for _ in jobs]  # by job
+        self._pauses = iter(_PAUSES_S)
+        self._begun = time.monotonic()
+        self._places: list[int] = []
+
+    def pause(self) -> float | None:
+        self._places = [place for place, outcomes in enumerate(self.outcomes)
+                        if sum(each.ok and each.grade in "AB" for each in outcomes) < self._repeats] * self._repeats
+        if not self._places or time.monotonic() - self._begun >= _LONGEST_S:
+            return None
+        return next(self._pauses, None)
+
+    def jobs(self) -> list[JobLike]:
+        return [self.all[place] for place in self._places]
+
+    def add(self, outcomes: Iterable[Outcome]) -> None:
+        for place, outcome in zip(self._places, outcomes):
+            self.outcomes[place].append(outcome)
+
+
 def kernels_by_speed(answers: Iterable[tuple[Key, Answer]]) -> dict[tuple[str, str], list[Key]]:
     """(benchmark, hardware class) -> the keys of its kernels, the quickest first. Trees that became
     the same machine code are one kernel. Failures and figures of grade D are left out."""
@@ -107,16 +142,15 @@ class Winners:
         self._first = [answers[place] for place in places]
         self._again = [_repeated(jobs[place], answers[place], place) for place in places]
 
-    def jobs(self, repeats: int) -> list[dict[str, Any]]:
-        """``repeats`` rounds over all winners, so that drift affects all alike."""
+    def turns(self, repeats: int) -> Turns:
         if repeats < 1:
             raise ValueError(f"'repeats' must be at least 1, not {repeats}")
-        return self._again * repeats
+        return Turns(self._again, repeats)
 
-    def confirmed(self, results: Sequence[Outcome]) -> Confirmation:
-        """What the outcomes of jobs() show."""
-        answers, count = [outcome.to_dict() for outcome in results], len(self._first)
-        return Confirmation([Confirmed.of(first, answers[place::count]) for place, first in enumerate(self._first)])
+    def confirmed(self, outcomes: Sequence[Sequence[Outcome]]) -> Confirmation:
+        """What Turns.outcomes show."""
+        return Confirmation([Confirmed.of(first, [each.to_dict() for each in again])
+                             for first, again in zip(self._first, outcomes)])
 
 
 def _repeated(job: JobLike, answer: Answer, place: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ through a Client. See docs/SEARCH.md."""
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any, Protocol, Union
 from . import _core
 from ._core import Outcome, full_uri
 from .client import Client
-from .confirmation import REPEATS
+from .confirmation import Turns, figures_that_count
 from .jobs import make_job, names_of
 
 _TRIES = 3  # of a schedule whose outcome says nothing about it
@@ -129,8 +130,8 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
     ``start``, or of a PolicyModel, are measured first, after the untuned one. ``fields`` are those
     of every job, such as ``threads`` or ``labels``. A schedule ``cut_factor`` times slower than the
     best so far is cut; 0: none is. Figures of other hardware classes than the first one's are not
-    used. At the end the three quickest kernels and the untuned schedule are measured three times more, in turns; the
-    medians say which is the best, unless ``confirm`` is False. ``watch(progress)`` is called after each ``in_flight``
+    used. At the end the three quickest kernels and the untuned schedule are measured three times more, in turns (on a busy
+    host more often, as Client.confirm() does); the medians say which is the best, unless ``confirm`` is False. ``watch(progress)`` is called after each ``in_flight``
     schedules; False ends the search. ValueError: a bad argument or field, with the nearest valid one.
     """
     if (seconds is None) == (evaluations is None):
@@ -245,12 +246,14 @@ class _Run:
         """The best by new figures (the new one, the first one, its actions), and a new figure of the untuned schedule."""
         quickest = sorted(self._kernels.values())[:_CONFIRMED]
         fields = {name: value for name, value in self._fields.items() if name != "cut_above_ns"}
-        turn = [{**fields, "actions": actions, "fresh": True} for actions in ([], *(actions for _, actions in quickest))]
-        outcomes = list(self._client.evaluate_many(turn * REPEATS))
+        turns = Turns([{**fields, "actions": actions, "fresh": True} for actions in ([], *(actions for _, actions in quickest))])
+        while (pause := turns.pause()) is not None:
+            time.sleep(pause)
+            turns.add(self._client.evaluate_many(turns.jobs()))
         medians = []
-        for place in range(len(turn)):
-            figures = sorted(figure for each in outcomes[place::len(turn)] if (figure := self._figure(each)) is not None)
-            medians.append(figures[len(figures) // 2] if figures else None)
+        for outcomes in turns.outcomes:
+            figures = [(figure, each.grade) for each in outcomes if (figure := self._figure(each)) is not None]
+            medians.append(statistics.median(figures_that_count(figures)) if figures else None)
         found = [(again, *kernel) for again, kernel in zip(medians[1:], quickest) if again is not None]
         return min(found, default=None), medians[0]
 

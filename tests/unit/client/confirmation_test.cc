@@ -52,17 +52,17 @@ TEST(Winners, HaveAFigureThatCanBeTrusted) {
 }
 
 TEST(Confirmed, SaysByHowMuchTheFirstFigureWasTooGood) {
-  const Confirmed one{.winner = {.elapsed_ns = 100}, .remeasured_ns = {104, 500, 103}};
+  const Confirmed one{.winner = {.elapsed_ns = 100}, .good_ns = {104, 500, 103}, .poor_ns = {90}};
   EXPECT_DOUBLE_EQ(one.elapsed_ns(), 104);
   EXPECT_NEAR(one.bias(), 0.04, 1e-12);
-  const Confirmed none{.winner = {.elapsed_ns = 100}, .remeasured_ns = {}};
+  const Confirmed none{.winner = {.elapsed_ns = 100}, .good_ns = {}, .poor_ns = {}};
   EXPECT_EQ(none.elapsed_ns(), 0);
   EXPECT_EQ(none.bias(), 0);
-  const Confirmed other{.winner = {.elapsed_ns = 100}, .remeasured_ns = {101}};
+  const Confirmed other{.winner = {.elapsed_ns = 100}, .good_ns = {}, .poor_ns = {101}};
   EXPECT_NEAR(MedianBias({none, other}).value(), 0.01, 1e-12);
   EXPECT_EQ(MedianBias({none}), std::nullopt);
   // Of an even number: the mean of the two in the middle.
-  const Confirmed two{.winner = {.elapsed_ns = 100}, .remeasured_ns = {103, 105}};
+  const Confirmed two{.winner = {.elapsed_ns = 100}, .good_ns = {103, 105}, .poor_ns = {}};
   EXPECT_DOUBLE_EQ(two.elapsed_ns(), 104);
   EXPECT_NEAR(MedianBias({other, two}).value(), 0.025, 1e-12);
 }
