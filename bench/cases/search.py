@@ -226,14 +226,20 @@ def emit(one):
                       "took_s": round(one["took_s"], 4)}), flush=True)
 
 
+def at_peak(one, ns):
+    """The Gflop that the core could have done meanwhile. Each cluster has a reference clock of its own, so times of two can
+    be compared only so."""
+    return ns * 1e-9 * (one["peak_gflops"] or 1)
+
+
 def summary(runs, ways, benchmarks):
     """One line for each way and budget: geometric means over programs, wins over random at equal seconds."""
     ours = [one for one in runs if one["benchmark"] in benchmarks and one["way"] in ways and one["elapsed_ns"]]
     best = {}
     for one in ours:
-        best[one["benchmark"]] = min(best.get(one["benchmark"], np.inf), one["elapsed_ns"])
-    untuned = {benchmark: np.median([one["untuned_ns"] for one in ours if one["benchmark"] == benchmark and one["untuned_ns"]])
-               for benchmark in best}
+        best[one["benchmark"]] = min(best.get(one["benchmark"], np.inf), at_peak(one, one["elapsed_ns"]))
+    untuned = {benchmark: np.median([at_peak(one, one["untuned_ns"]) for one in ours
+                                     if one["benchmark"] == benchmark and one["untuned_ns"]]) for benchmark in best}
     groups = {}
     for one in ours:
         groups.setdefault((one["way"], one["seconds"]), {}).setdefault(one["benchmark"], []).append(one)
@@ -243,16 +249,16 @@ def summary(runs, ways, benchmarks):
             return float(np.exp(np.mean([np.mean([np.log(value(one)) for one in each]) for each in by_benchmark.values()])))
 
         against = groups.get(("random", seconds), {})
-        pairs = [(np.median([one["elapsed_ns"] for one in each]), np.median([one["elapsed_ns"] for one in against[name]]))
+        pairs = [[np.median([at_peak(one, one["elapsed_ns"]) for one in of]) for of in (each, against[name])]
                  for name, each in by_benchmark.items() if name in against] if way != "random" else []
         at = "" if seconds is None else f", {seconds:g} s"
         peak = all(one["peak_gflops"] for each in by_benchmark.values() for one in each)
         lines.append({
-            "bench": "search", "case": f"summary: {way}{at}", "value": mean(lambda one: untuned[one["benchmark"]] / one["elapsed_ns"]),
+            "bench": "search", "case": f"summary: {way}{at}", "value": mean(lambda one: untuned[one["benchmark"]] / at_peak(one, one["elapsed_ns"])),
             "unit": "times the untuned schedule", "peer": None, "peer_value": None, "ratio": None,
             "programs": len(by_benchmark),
             "share_of_peak": mean(lambda one: one["flop_count"] / one["elapsed_ns"] / one["peak_gflops"]) if peak else None,
-            "share_of_best": mean(lambda one: best[one["benchmark"]] / one["elapsed_ns"]),
+            "share_of_best": mean(lambda one: best[one["benchmark"]] / at_peak(one, one["elapsed_ns"])),
             "evaluations": float(np.mean([one["evaluations"] for each in by_benchmark.values() for one in each])),
             "median_took_s": float(np.median([one["took_s"] for each in by_benchmark.values() for one in each])),
             "ahead_of_random": f"{sum(a < b for a, b in pairs)} of {len(pairs)}" if pairs else None})
@@ -267,7 +273,8 @@ def draw(runs, ways, benchmarks, seconds, path):
     import matplotlib.pyplot as plt
 
     ours = [one for one in runs if one["benchmark"] in benchmarks and one["elapsed_ns"]]
-    best = {name: min(one["elapsed_ns"] for one in ours if one["benchmark"] == name) for name in {one["benchmark"] for one in ours}}
+    best = {name: min(at_peak(one, one["elapsed_ns"]) for one in ours if one["benchmark"] == name)
+            for name in {one["benchmark"] for one in ours}}
     if not any(one["seconds"] == seconds and one.get("curve") for one in ours):
         raise SystemExit(f"search: no run of {seconds:g} s has a curve")
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), sharey=True)
@@ -277,7 +284,7 @@ def draw(runs, ways, benchmarks, seconds, path):
             continue
         for column, (axis, most) in enumerate(zip(axes, (max(one["evaluations"] for one in curves), seconds))):
             at = np.geomspace(1 if column == 0 else 0.05, most, 120)
-            shares = [np.mean([np.log(best[one["benchmark"]] / best_at(one, column, x)) for one in curves]) for x in at]
+            shares = [np.mean([np.log(best[one["benchmark"]] / at_peak(one, best_at(one, column, x))) for one in curves]) for x in at]
             axis.plot(at, np.exp(shares), label=way, color=plt.cm.tab20(number), linewidth=1.3)
     axes[0].set(xscale="log", xlabel="evaluations", ylabel="share of the best ever found")
     axes[1].set(xscale="log", xlabel="seconds")
@@ -334,6 +341,9 @@ def arguments(given=None):
     made = parser.parse_args(given)
     made.seconds = [float(each) for each in made.seconds.split(",") if each]
     made.strategies = [name for name in made.strategies.split(",") if name]
+    for name in ("seeds", "threads", "workers", "training"):
+        if getattr(made, name) < 1:
+            parser.error(f"--{name} must be at least 1, not {getattr(made, name)}")
     for name in made.strategies:
         if name not in STRATEGIES:
             parser.error(f"unknown strategy '{name}'{_core.nearest(name, STRATEGIES)}; valid: {', '.join(STRATEGIES)}")
