@@ -100,15 +100,15 @@ class Walk {
     return std::get<AgentWalk>(state_).Apply(action).has_value();
   }
 
-  const Action& ActionAt(std::size_t index) const {
-    if (index >= setting_->space.actions.size()) {
+  const Action& ActionAt(std::int64_t index) const {
+    if (index < 0 || std::cmp_greater_equal(index, setting_->space.actions.size())) {
       Raise({.code = FailureCode::kInvalidAction,
              .message =
                  fmt::format("action {} is not in the action space, which has {}; Walk(..., "
                              "action_space=[...]) chooses one",
                              index, Counted(setting_->space.actions.size(), "action", "actions"))});
     }
-    return setting_->space.actions[index];
+    return setting_->space.actions[static_cast<std::size_t>(index)];
   }
 
   void FillMask(std::int8_t* mask) const {
@@ -292,8 +292,7 @@ nb::object StepMany(
       }
       const std::int64_t chosen = actions.data()[i];
       if (chosen >= 0) {
-        effects[i] = static_cast<std::uint8_t>(
-            StepOne(walk, walk.ActionAt(static_cast<std::size_t>(chosen))));
+        effects[i] = static_cast<std::uint8_t>(StepOne(walk, walk.ActionAt(chosen)));
       }
       walk.FillMask(masks.data() + i * masks.shape(1));
       walk.FillLoopsTensor(loops_tensors.data() + i * loops_tensors.shape(1),
@@ -395,7 +394,7 @@ void BindWalks(nb::module_& module) {
           "Back to the start of the same benchmark.")
       .def(
           "step",
-          [](Walk& walk, std::size_t action) {
+          [](Walk& walk, std::int64_t action) {
             return static_cast<int>(StepOne(walk, walk.ActionAt(action)));
           },
           "action"_a,

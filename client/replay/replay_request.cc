@@ -73,7 +73,8 @@ Parsed<bool> Bool(const json& value, std::string_view key) {
 Parsed<std::int64_t> Whole(const json& value, std::string_view key) {
   if (!value.is_number_integer() ||
       (value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{INT64_MAX})) {
-    return Malformed(fmt::format("\"{}\" must be a whole number", key));
+    return Malformed(fmt::format("\"{}\" must be a whole number, not {}", key,
+                                 value.is_number() ? value.dump() : value.type_name()));
   }
   return value.get<std::int64_t>();
 }

@@ -172,8 +172,11 @@ TEST(ReplayLines, PaddedTensors) {
       1160u);
   const Json error = ErrorOf(start + R"(], "max_loops": 3})");
   EXPECT_EQ(error["code"], "LIMIT_TREE");
-  for (const char* bad : {"0", "-1", "257", "\"10\"", "1.5", "18446744073709551615"}) {
-    EXPECT_EQ(ErrorOf(start + "], \"max_loops\": " + bad + "}")["code"], "MALFORMED") << bad;
+  for (const std::string bad : {"0", "-1", "257", "\"10\"", "1.5", "18446744073709551615"}) {
+    const Json failed = ErrorOf(start + "], \"max_loops\": " + bad + "}");
+    EXPECT_EQ(failed["code"], "MALFORMED") << bad;
+    const std::string message = failed["message"];
+    EXPECT_TRUE(message.ends_with(bad == "\"10\"" ? "not string" : "not " + bad)) << message;
   }
   const std::string strides =
       R"({"uri": "benchmark://mm-v0/mm8_8_8", "observations": ["stride_tensor")";

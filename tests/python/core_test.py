@@ -79,6 +79,9 @@ def test_a_walk_steps_copies_and_restarts():
     assert (walk.tree_key, walk.history) == (start, [])
     assert walk.step(3) == 0, "up is illegal at the top"
     assert walk.history == []
+    for outside in (-1, 4):
+        with pytest.raises(loopfleet.JobError, match=f"action {outside} is not in the action space, which has 4 actions"):
+            walk.step(outside)
 
 
 def test_masks_are_what_apply_says():
