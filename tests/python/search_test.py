@@ -183,6 +183,11 @@ def test_bad_arguments_name_what_is_valid(client):
         loopfleet.search(BENCHMARK, evaluations=0, client=client)
     with pytest.raises(ValueError, match="seconds must be more than 0, not -1"):
         loopfleet.search(BENCHMARK, seconds=-1, client=client)
+    with pytest.raises(ValueError, match="seed must be from 0 to 2.64 - 1, not -1"):
+        loopfleet.search(BENCHMARK, seconds=1, seed=-1, client=client)
+    for field in ({"rules": "loop_nest"}, {"actions": ["split_4"]}, {"on_illegal": "skip"}, {"merge_all_first": True}):
+        with pytest.raises(ValueError, match=f"'{next(iter(field))}' cannot be given: the search chooses it"):
+            loopfleet.search(BENCHMARK, seconds=1, client=client, **field)
     for wrong in (None, ["down"], [3]):
         with pytest.raises(TypeError, match="must return lists of actions"):
             simulate(_core.Searcher(BENCHMARK, strategy=lambda most, results: wrong), lambda _: 1.0, 20)

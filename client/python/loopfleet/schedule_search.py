@@ -18,6 +18,8 @@ from .jobs import make_job, names_of
 
 _TRIES = 3  # of a schedule whose outcome says nothing about it
 _CONFIRMED = 3  # kernels, of which the quickest by its new figures is the best
+# Fields of a job that would make it another schedule than the one that the strategy proposed.
+_OWN_FIELDS = ("actions", "dialect", "merge_all_first", "observe", "on_illegal", "passes", "profile", "rules")
 
 Actions = list[str]
 # strategy(n, results) -> up to n action lists; none: it is done. results: (actions, ns or None), new ones
@@ -142,6 +144,11 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
         raise ValueError(f"evaluations must be at least 1, not {evaluations}")
     if seconds is not None and seconds <= 0:
         raise ValueError(f"seconds must be more than 0, not {seconds}")
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed must be from 0 to 2^64 - 1, not {seed}")
+    for name in _OWN_FIELDS:
+        if name in fields:
+            raise ValueError(f"'{name}' cannot be given: the search chooses it for each job")
     if benchmark is not None:
         benchmark = full_uri(benchmark)
     begun = time.monotonic()  # what models take counts, too
