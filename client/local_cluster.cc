@@ -183,12 +183,18 @@ std::string LocalCluster::LastLines(const Daemon& daemon) const {
 
 std::vector<std::pair<std::string, std::string>> LocalCluster::Environment() const {
   const char* path = std::getenv("PATH");
-  return {// So that `loopfleet` in the command runs this version.
-          {"PATH", fmt::format("{}:{}", options_.programs.native(), path == nullptr ? "" : path)},
-          {"LOOPFLEET_ADDRESS", address_},
-          {"LOOPFLEET_WORKER_ADDRESS", worker_address_},
-          {"LOOPFLEET_HTTP", http_},
-          {"LOOPFLEET_DB", database_.native()}};
+  std::vector<std::pair<std::string, std::string>> variables = {
+      // So that `loopfleet` in the command runs this version.
+      {"PATH", fmt::format("{}:{}", options_.programs.native(), path == nullptr ? "" : path)},
+      {"LOOPFLEET_ADDRESS", address_},
+      {"LOOPFLEET_WORKER_ADDRESS", worker_address_},
+      {"LOOPFLEET_HTTP", http_},
+      {"LOOPFLEET_DB", database_.native()}};
+  // This cluster has no keys, but the user's settings may name those of another one.
+  for (const char* name : {"LOOPFLEET_KEYS", "LOOPFLEET_CONFIG"}) {
+    if (std::getenv(name) != nullptr) variables.emplace_back(name, "");
+  }
+  return variables;
 }
 
 std::vector<LocalCluster::Death> LocalCluster::TakeExits() {

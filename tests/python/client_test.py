@@ -388,11 +388,11 @@ def test_the_asynchronous_client_has_every_name_of_the_other():
 def test_a_cancellation_that_comes_together_with_the_result_is_obeyed():
     async def race():
         async with loopfleet.AsyncClient("tcp://127.0.0.1:1") as asking:
-            result = asyncio.get_running_loop().create_future()
-            asking.submit = lambda *job, **fields: result
+            arrive = []
+            asking._client._follow = lambda jobs, put: arrive.append(put) or (lambda: None)
             evaluating = asyncio.create_task(asking.evaluate(MM, timeout=60))
             await asyncio.sleep(0)
-            result.set_result("an outcome")
+            arrive[0]([(0, "an outcome")])
             evaluating.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await evaluating
@@ -441,6 +441,23 @@ def test_an_asynchronous_loop_that_is_left_cancels_the_rest(cluster, client):
         newest, outcomes = asyncio.run(leave(how, many))
         assert newest["state"] == "cancelled" and newest["job_count"] == len(many), how
         assert "CANCELLED" in {outcome.status for outcome in outcomes}, how
+
+
+def test_an_asynchronous_evaluation_that_is_late_is_cancelled(cluster, client):
+    client.evaluate(MM)
+    before = client.batches(1)[0]["batch"]
+
+    async def wait():
+        async with loopfleet.AsyncClient(cluster.address) as asking, asyncio.timeout(60):
+            for limit in (0.5, 5.0, 30.0):  # on a busy host a short one may pass before anything is sent
+                with pytest.raises(loopfleet.DeadlineExceeded):
+                    await asking.evaluate(MM, labels=["held"], timeout=limit)
+                if (await asking.batches(1))[0]["batch"] != before:
+                    break
+            while (await asking.batches(1))[0]["state"] != "cancelled":
+                await asyncio.sleep(0.01)
+
+    asyncio.run(wait())
 
 
 def test_keys_as_the_security_page_says(tmp_path):

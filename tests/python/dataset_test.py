@@ -350,6 +350,8 @@ def test_a_bad_specification_names_the_nearest_key(tmp_path):
                        ("points = 1\nname = 'x'\nbenchmarks = ['x']\nseed = 'a'", "seed must be a whole number"),
                        ("points = 1\nname = 'x'\nbenchmarks = ['x']\nseed = -1", "seed must be from 0"),
                        ("points = 1\nname = 'x'\nbenchmarks = ['x']\nactions = 'looptun'", "nearest: looptune"),
+                       *((f"points = 1\nname = '{name}'\nbenchmarks = ['x']", "name must be one that a folder can have")
+                         for name in ("", ".", "..", "../x", "a/b")),
                        ("points = true\nname = 'x'\nbenchmarks = ['x']", "points must be a whole number")):
         (tmp_path / "spec.toml").write_text(text)
         with pytest.raises(loopfleet.LoopfleetError, match=said):
@@ -477,6 +479,20 @@ def test_a_mistake_in_a_specification_takes_no_folder(tmp_path, mistake, said):
         campaign.run(campaign.Spec(**{**good, **mistake}), tmp_path / "c", Null())
     assert not (tmp_path / "c").exists()
     assert campaign.run(campaign.Spec(**good), tmp_path / "c", Null()).done == 20
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_one_line(spec, cluster, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    inside = str(tmp_path / "file/out")  # which not even root can make
+    command = [str(tmp_path / "spec.toml"), "--out", inside]
+    database = ["--db", str(cluster.database)]
+    for done in (lambda: campaign.main(["run", *command, "--address", "tcp://127.0.0.1:9"]),
+                 lambda: campaign.main(["show", *command]),
+                 lambda: export_command.main([inside, *database]),
+                 lambda: export_command.main([inside, *database, "--follow", "--once"])):
+        assert done() == 1
+        (said,) = capsys.readouterr().err.splitlines()
+        assert said.startswith("loopfleet-") and "file" in said
 
 
 def test_a_folder_without_answers_is_anybodys(spec, tmp_path):

@@ -1,9 +1,11 @@
 """Gymnasium's contract and CompilerGym's names, against a real cluster."""
 
 import io
+import itertools
 import json
 import math
 import os
+import random
 import signal
 import warnings
 
@@ -14,6 +16,7 @@ from gymnasium.utils.env_checker import check_env
 
 import loopfleet
 from loopfleet.envs import EnvState, LoopToolEnv, LoopTuneEnv, read_states, write_states
+from loopfleet.envs.program_datasets import ProgramDatasets
 
 MM = "benchmark://mm-v0/mm32_32_32"
 IDS = ("loopfleet/LoopTool-v0", "loop_tool-v0", "loopfleet/LoopTune-v0")
@@ -456,6 +459,14 @@ def test_datasets_by_compilergyms_names():
     assert not any("cuda" in tool.datasets.random_benchmark() for _ in range(50)), "not for GPUs, unless one asks"
     assert "cuda" in tool.datasets["loop_tool-cuda-v0"].random_benchmark()
     assert str(env.datasets.benchmark(uri="benchmark://mm-v0/mm4_4_4")) == "benchmark://mm-v0/mm4_4_4"
+    for drawn in (dataset, env.datasets, ProgramDatasets(), *ProgramDatasets()):
+        for kind in (np.random.default_rng, random.Random):
+            first, again, other = (drawn.random_benchmark(kind(seed)) for seed in (1, 1, 2))
+            assert first == again and "://" in first
+            assert other != first or drawn.size < 50
+    firsts = list(itertools.islice(ProgramDatasets().benchmarks(), 100))
+    assert [uri.rpartition("/")[0] for uri in firsts[:4]] == [each.name for each in ProgramDatasets()]
+    assert len(set(firsts)) == 100
     with pytest.raises(LookupError, match="nearest: benchmark://mm64_256_16_range-v0"):
         env.datasets["mm64_256_16_rang-v0"]
     assert [d.name for d in LoopToolEnv(reward_space=None).datasets] == [

@@ -170,7 +170,9 @@ def test_it_ends_when_told_and_a_second_one_is_refused(cluster, client, outcomes
 
 @pytest.mark.parametrize("arguments, said", [
     (["--format", "parquet"], "go with --follow"), (["out"], "go with --follow"), (["--once"], "go with --follow"),
-    (["--follow"], "--follow requires FOLDER"), (["--follow", "out"], "--follow requires --db")])
+    (["--follow"], "--follow requires FOLDER"), (["--follow", "out"], "--follow requires --db"),
+    (["--follow", "out", "--db", "x.db", "--benchmark", "mm"], "do not go with --follow"),
+    (["--follow", "out", "--db", "x.db", "--after", "1.2"], "do not go with --follow")])
 def test_flags_that_do_not_go_together(arguments, said):
     done = subprocess.run([os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "export", *arguments], text=True,
                           capture_output=True)

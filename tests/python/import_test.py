@@ -1,8 +1,10 @@
 """What `import loopfleet` loads, and that what it does not load is found when it is used."""
 
 import ast
+import importlib
 import os
 import pickle
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +62,39 @@ def test_type_checkers_see_what_is_loaded():
 def test_classes_are_pickled_by_name():
     for kind in (loopfleet.Client, loopfleet.ResultBatch, loopfleet.LoopfleetError, loopfleet.Profile):
         assert pickle.loads(pickle.dumps(kind)) is kind
+
+
+def exceptions_of_the_package():
+    for module in pkgutil.walk_packages(loopfleet.__path__, "loopfleet.", onerror=lambda name: None):
+        if module.name.endswith(("__main__", "_confined_start")):
+            continue
+        try:
+            names = vars(importlib.import_module(module.name))
+        except ImportError:  # of an extra
+            continue
+        yield from (kind for kind in names.values() if isinstance(kind, type) and issubclass(kind, Exception)
+                    and kind.__module__.startswith("loopfleet") and not kind.__name__.startswith("_"))
+
+
+def test_every_exception_can_be_pickled():
+    from loopfleet.envs.pass_error import PassError
+    from loopfleet.errors import of_ticket
+    from loopfleet.models import UnknownProgram
+
+    made = {loopfleet.Refused: loopfleet.Refused("BUSY", "later", True, 1500),
+            UnknownProgram: UnknownProgram("of nothing like it", ["mm"]),
+            PassError: PassError(loopfleet._core.failed_outcome("NOT_FOUND", "it is gone"))}
+    kinds = set(exceptions_of_the_package())
+    assert kinds > {*made, loopfleet.JobError, loopfleet.ScheduleError, loopfleet.DeadlineExceeded}
+    errors = [made.get(kind) or kind("what is wrong") for kind in kinds]
+    for error in [*errors, of_ticket(7, made[loopfleet.Refused])]:
+        copy = pickle.loads(pickle.dumps(error))
+        assert type(copy) is type(error)
+        assert (str(copy), copy.args, vars(copy)) == (str(error), error.args, vars(error)), type(error)
+    with pytest.raises(loopfleet.JobError) as raised:
+        loopfleet.job("benchmark://mm-v0/mm8_8_8", ["nonsense"]).tree  # noqa: B018
+    copy = pickle.loads(pickle.dumps(raised.value))
+    assert (str(copy), vars(copy)) == (str(raised.value), vars(raised.value)) and copy.code == "INVALID_ACTION"
 
 
 @pytest.mark.parametrize("imports", ["import gymnasium as gym, loopfleet", "import loopfleet, gymnasium as gym",

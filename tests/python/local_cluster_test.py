@@ -1,6 +1,7 @@
 """LocalCluster: a real one, which leaves nothing behind however it ends."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -88,6 +89,71 @@ def test_a_block_ends_its_cluster_and_leaves_the_affinity_as_it_was(tmp_path):
     assert (tmp_path / "kept.db").exists()
     assert loopfleet.Client().address != cluster.address
     cluster.stop()  # a second stop is harmless
+
+
+def test_the_users_keys_are_not_for_it(monkeypatch, tmp_path):
+    config = tmp_path / "loopfleet.toml"
+    config.write_text('[client]\nkeys = "/no/keys"\n')
+    monkeypatch.setenv("LOOPFLEET_CONFIG", str(config))
+    monkeypatch.setenv("LOOPFLEET_KEYS", str(tmp_path / "alice-keys"))
+    with loopfleet.LocalCluster(workers=0) as cluster:
+        for client in (cluster.client(), loopfleet.Client(), loopfleet.Client(cluster.address)):
+            assert client.workers() == []
+            client.close()
+        assert loopfleet.Client("tcp://127.0.0.1:9")._keys == tmp_path / "alice-keys"
+    assert pickle.loads(pickle.dumps(client))._keys is None, "nor for a copy in a process without a cluster"
+    program = local_cluster.find_program()
+    for keys in (str(tmp_path / "alice-keys"), ""):  # then those of the file
+        monkeypatch.setenv("LOOPFLEET_KEYS", keys)
+        done = subprocess.run([program, "local", "--workers", "0", "--", "sh", "-c",
+                               f"loopfleet worker list --json && {sys.executable} -c "
+                               "'import loopfleet; print(loopfleet.Client().workers())'"],
+                              capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "[]\n[]\n"), done.stderr
+
+
+def test_threads_that_start_meanwhile_get_the_cores_back():
+    before = os.sched_getaffinity(0)
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    try:
+        first, second = loopfleet.LocalCluster(workers=1).start(), loopfleet.LocalCluster(workers=1).start()
+        inside = os.sched_getaffinity(0)
+        thread.start()
+        assert len(before) == 1 or os.sched_getaffinity(thread.native_id) == inside < before
+        first.stop()
+        second.stop()  # in the order in which they were started
+        assert os.sched_getaffinity(0) == os.sched_getaffinity(thread.native_id) == before
+    finally:
+        end.set()
+        thread.join()
+        second.stop()
+        first.stop()
+
+
+def test_an_interrupted_start_leaves_no_thread_and_no_process(monkeypatch):
+    class Interrupted:
+        def readline(self):
+            raise KeyboardInterrupt
+
+        def close(self):
+            pass
+
+    started = []
+
+    class Process(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            self.stdout.close()
+            self.stdout = Interrupted()
+            started.append(self.pid)
+
+    monkeypatch.setattr(subprocess, "Popen", Process)
+    before = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt):
+        loopfleet.LocalCluster(workers=0).start()
+    wait_for_the_end_of(started)
+    assert set(threading.enumerate()) <= before, "a timer would keep the interpreter"
 
 
 def test_a_thread_may_start_it_and_end():

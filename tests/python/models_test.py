@@ -140,6 +140,8 @@ def test_only_trusted_figures_are_used(rows):
     assert len(Measured.of([row, *others], use_suspect=True)) == 2
     with pytest.raises(ModelError, match="1 with status TIMEOUT, 1 of grade D, 1 suspect"):
         Measured.of(others)
+    with pytest.raises(ModelError, match="5 without elapsed_ns"):
+        Measured.of([{**row, "elapsed_ns": ns} for ns in (float("nan"), float("inf"), 0, -1.0, None)])
     with pytest.raises(ModelError, match="no 'elapsed_ns'"):
         Measured.of([{"benchmark": UNSEEN, "actions": []}])
     with pytest.warns(UserWarning, match="1 row left out; .*another key"):
@@ -245,6 +247,12 @@ def test_a_missing_package_is_named_with_its_extra(data, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(models.MissingPackage, match=r"xgboost is not installed: pip install '\.\[models\]' in"):
         CostModel().fit(data)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "xgboost")
+    monkeypatch.setattr(CostModel, "fit", lambda *_: pytest.fail("it is fitted before the packages are looked for"))
+    with pytest.raises(models.MissingPackage, match=r"torch is not installed: pip install '\.\[models,torch\]' in"):
+        evaluate(data)
+    monkeypatch.setitem(sys.modules, "xgboost", None)
     assert issubclass(models.MissingPackage, ImportError)
     assert CostModel.load(tmp_path / "m.npz").predict([(UNSEEN, [])]) > 0, "only fitting needs it"
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import loopfleet
 import loopfleet.tensor as lt
 from loopfleet import _core
 from tensors import close, numbers, own_cache, product  # noqa: F401 (a fixture)
@@ -626,6 +627,17 @@ def test_tuning_by_a_callable_does_not_choose_by_figures_that_say_nothing():
     assert (tuned.before, tuned.after, tuned.evaluated) == (10, 20, 3) and c.loop_tree.serialize() == late
     assert [figure for _, figure in histories[1]] == [10, None, 20]
     assert (client.asked.count(noise), client.asked.count(late)) == (3, 2)
+
+
+def test_without_a_client_the_cluster_that_is_started_measures(monkeypatch):
+    monkeypatch.setenv("LOOPFLEET_ADDRESS", "ipc:///no/coordinator")
+    asked = []
+    c = product(lt.rand(8, 9), lt.rand(9, 10))
+    monkeypatch.setattr(loopfleet.Client, "evaluate",
+                        lambda client, **fields: asked.append((client.address, client.workers())))
+    c.benchmark()
+    ((address, workers),) = asked
+    assert address != "ipc:///no/coordinator" and len(workers) == 1
 
 
 # ---- on workers ---------------------------------------------------------------------------------------------------

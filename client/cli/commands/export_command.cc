@@ -92,6 +92,10 @@ Answer<BatchId> FirstUnfinished(Client& client, BatchId first) {
 }
 
 int RunExport(const ExportFlags& flags, const CommandRun& run) {
+  if (flags.follow && (!flags.benchmark.empty() || !flags.after.empty())) {
+    fmt::print(stderr, "loopfleet: --benchmark and --after do not go with --follow\n");
+    return kExitUsage;
+  }
   if (flags.follow) return Follow(flags);
   if (flags.format != "jsonl" || !flags.folder.empty() || !flags.database.empty() || flags.once) {
     fmt::print(stderr,

@@ -62,6 +62,8 @@ class AsyncClient:
 
     async def evaluate(self, benchmark: str | None = None, actions: Actions = (), *,
                        timeout: float | None = None, **fields: Unpack[JobFields]) -> Outcome:
+        if timeout is None and self._client.timeout is None:
+            return await self.submit(benchmark, actions, **fields)  # in one batch with others
         given = {"benchmark": benchmark} if benchmark is not None else {}
         return (await self.evaluate_many([{**given, "actions": actions, **fields}], timeout=timeout)).outcomes[0]
 

@@ -78,6 +78,9 @@ class Spec:
         for each in fields(self):
             value = getattr(self, each.name)
             need(_is_of(each.type, value), f"{each.name} must be {_KINDS[each.type]}, not {value!r}")
+        # The default folder is beside the specification.
+        need(self.name not in ("", ".", "..") and "/" not in self.name,
+             f"name must be one that a folder can have, not {self.name!r}")
         need(0 <= self.seed < 1 << 63, f"seed must be from 0 to 2^63 - 1, not {self.seed}")
         need(self.points >= 1, f"points must be at least 1, not {self.points}")
         need(bool(self.benchmarks), "benchmarks must name at least one")
@@ -560,7 +563,7 @@ def main(arguments: list[str] | None = None) -> int:
     except BadSpec as error:
         print(f"loopfleet-campaign: {given.spec}: {error}", file=sys.stderr)
         return 78
-    except (LoopfleetError, JobError) as error:
+    except (LoopfleetError, JobError, OSError) as error:
         print(f"loopfleet-campaign: {error}", file=sys.stderr)
         return 69 if isinstance(error, CoordinatorUnavailable) else 1
     print(f"{folder}: {progress}")

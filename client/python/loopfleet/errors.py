@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copyreg
+
 from ._core import JobError, set_schedule_error
 
 __all__ = ["LoopfleetError", "CoordinatorUnavailable", "CoordinatorReplaced", "DeadlineExceeded", "Refused", "ClientClosed",
@@ -12,6 +14,10 @@ class LoopfleetError(Exception):
     """Any failure of an operation. ``ticket``: the ticket of the job concerned, if recv() raises it."""
 
     ticket: int | None = None
+
+    def __reduce__(self) -> tuple:
+        # Not by __init__, as exceptions are otherwise: it may take other arguments than ``args``.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__
 
 
 def of_ticket(ticket: int, error: BaseException) -> LoopfleetError:

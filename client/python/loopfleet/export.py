@@ -370,7 +370,7 @@ def main(arguments: list[str] | None = None) -> int:
             with Client(given.address) as client:
                 batches = given.batch or sorted(info["batch"] for info in client.batches(1000))
                 summary = export(rows_of_batches(client, batches), given.folder, source="a coordinator", **options)
-    except LoopfleetError as error:
+    except (LoopfleetError, OSError) as error:
         print(f"loopfleet-export: {error}", file=sys.stderr)
         return 1
     rows = ", ".join(f"{part} {summary.rows[part]:,}" for part in PARTS)
@@ -386,7 +386,7 @@ def _follow(given: argparse.Namespace) -> int:
         with FollowedExport(given.folder, format=given.format, split=Split(given.split, seed=given.seed)) as exported:
             rows = follow(lambda: open_feed(given.db), exported, stop, most_rows=given.rows,
                           interval_s=given.every, once=given.once)
-    except LoopfleetError as error:
+    except (LoopfleetError, OSError) as error:
         print(f"loopfleet-export: {error}", file=sys.stderr)
         return 1
     print(f"{given.folder}: {_core.counted(rows, 'new row', 'new rows')}")

@@ -68,7 +68,7 @@ class LocalCluster:
         self._keeper: threading.Thread | None = None
         self._said: list[str] = []  # by `loopfleet local` until the cluster is up
         self._is_up = threading.Event()
-        self._affinities: dict[int, set[int]] = {}
+        self._moved: dict[int, tuple[set[int], set[int]]] = {}  # by thread: cores that it left, and got instead
         self._owner = 0
 
     def start(self) -> LocalCluster:
@@ -138,8 +138,7 @@ class LocalCluster:
         atexit.unregister(self.stop)
         if self in settings._local_clusters:
             settings._local_clusters.remove(self)
-        _set_affinities(self._affinities)
-        self._affinities = {}
+        self._return_cores()
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
         assert self._keeper is not None
@@ -174,9 +173,12 @@ class LocalCluster:
 
     def _read_endpoints(self) -> None:
         timer = threading.Timer(_START_LIMIT_S * (1 + self.workers), self._process.kill)
+        timer.daemon = True
         timer.start()
-        line = self._process.stdout.readline()
-        timer.cancel()
+        try:
+            line = self._process.stdout.readline()
+        finally:
+            timer.cancel()
         if not line:
             self._keeper.join(_STOP_LIMIT_S)
             said = "".join(self._said).strip()
@@ -189,7 +191,7 @@ class LocalCluster:
         self.coordinator_pid = endpoints["coordinator_pid"]
 
     def _leave_cores(self) -> None:
-        with Client(self.address) as client:
+        with self.client() as client:
             pids = [worker["pid"] for worker in client.workers(timeout=_START_LIMIT_S)]
         # A worker's own threads avoid its timing core, so their affinity is usable here too.
         allowed = os.sched_getaffinity(0)
@@ -197,8 +199,23 @@ class LocalCluster:
             allowed &= cores
         if not allowed:
             return
-        self._affinities = _affinities(_threads())
-        _set_affinities({tid: cores & allowed or allowed for tid, cores in self._affinities.items()})
+        before = _affinities(_threads())
+        after = {tid: cores & allowed or allowed for tid, cores in before.items()}
+        self._moved = {tid: (cores - after[tid], after[tid] - cores) for tid, cores in before.items()}
+        _set_affinities(after)
+
+    def _return_cores(self) -> None:
+        # What was changed is undone, rather than an old affinity set, as another cluster may have begun since.
+        now = _affinities(_threads())
+        moved_to = {frozenset(now[tid]): moved for tid, moved in self._moved.items() if tid in now}
+        returned = {}
+        for tid, cores in now.items():
+            # A thread started since has inherited its affinity.
+            if moved := self._moved.get(tid) or moved_to.get(frozenset(cores)):
+                left, got = moved
+                returned[tid] = cores - got | left
+        _set_affinities(returned)
+        self._moved = {}
 
 
 def _threads() -> list[int]:

@@ -43,7 +43,10 @@ def find_address(address: str | None = None) -> str:
     return find_address_or_none(address) or DEFAULT_ADDRESS
 
 
-def find_keys(keys: str | os.PathLike | None = None) -> Path | None:
-    """The directory of this client's keys; None: no keys."""
+def find_keys(keys: str | os.PathLike | None = None, address: str = "") -> Path | None:
+    """The directory of the keys of a client of ``address``; None: no keys. A local cluster of this process has none, so
+    for its clients the environment and the file do not count."""
+    if keys is None and any(cluster.address == address for cluster in _local_clusters):
+        return None
     found = _setting(os.fspath(keys) if keys is not None else None, "keys")
     return Path(found) if found else None

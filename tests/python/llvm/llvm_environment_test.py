@@ -1,6 +1,7 @@
 """loopfleet/LLVM-v0 and its variants on a real cluster."""
 
 import copy
+import dataclasses
 import gc
 import math
 from types import SimpleNamespace
@@ -46,6 +47,16 @@ def test_an_episode_as_the_documents_show(make):
     assert unwrapped.state.commandline == "-mem2reg,-gvn,-simplifycfg"
     result = unwrapped.validate()
     assert result.okay() and result.reward_validated and result.benchmark_semantics_validated
+
+
+def test_a_short_name_is_the_program_that_it_is_short_for(make):
+    env = make("loopfleet/LLVM-autophase-ic-v0", benchmark="small-v0/qsort").unwrapped
+    assert env.benchmark == SMALL
+    env.reset()
+    env.step(env.action_space["-mem2reg"])
+    assert env.state.benchmark == SMALL
+    for state in (env.state, dataclasses.replace(env.state, benchmark="small-v0/qsort")):
+        assert env.validate(state).benchmark_semantics_validated
 
 
 def test_actions_are_those_of_compiler_gym(make):

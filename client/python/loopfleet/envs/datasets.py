@@ -57,6 +57,13 @@ def _check(uri: str) -> Benchmark:
     return Benchmark(uri)
 
 
+def random_of(random_state: random.Random | np.random.Generator | None) -> Any:
+    """What to draw with: a generator of numpy's, as CompilerGym takes, seeds one of Python's."""
+    if isinstance(random_state, np.random.Generator):
+        return random.Random(int(random_state.integers(1 << 62)))
+    return random_state or random
+
+
 class Dataset:
     """A data set with ``size`` members in a fixed order; 0: uncountable."""
 
@@ -75,9 +82,8 @@ class Dataset:
     def benchmark(self, uri: str) -> Benchmark:
         return _check(uri if "://" in uri else f"{self.name}/{uri}")
 
-    def random_benchmark(self, random_state: random.Random | None = None) -> Benchmark:
-        seed = (random_state or random).getrandbits(63)
-        return Benchmark(_core.random_benchmark([self.name], seed))
+    def random_benchmark(self, random_state: random.Random | np.random.Generator | None = None) -> Benchmark:
+        return Benchmark(_core.random_benchmark([self.name], random_of(random_state).getrandbits(63)))
 
     def __iter__(self) -> Iterator[Benchmark]:
         return self.benchmarks()
@@ -140,11 +146,11 @@ class Datasets:
     def benchmark(self, uri: str) -> Benchmark:
         return _check(uri)
 
-    def random_benchmark(self, random_state: random.Random | None = None) -> Benchmark:
+    def random_benchmark(self, random_state: random.Random | np.random.Generator | None = None) -> Benchmark:
         """Of a data set that can be counted and is not for GPUs alone: ``dataset(name)`` draws from those."""
-        chosen = random_state or random
+        chosen = random_of(random_state)
         countable = [d for d in self._all.values() if d.size and "-cuda-" not in d.name]
-        return chosen.choice(countable).random_benchmark(random_state)
+        return chosen.choice(countable).random_benchmark(chosen)
 
     def benchmarks(self) -> Iterator[Benchmark]:
         for dataset in self._all.values():

@@ -54,7 +54,7 @@ def _program(benchmark: Any) -> Benchmark:
         known = [dataset.name for dataset in ProgramDatasets()]
         raise LookupError(f"{benchmark} is no program for LLVM passes{_core.nearest(full.rpartition('/')[0], known)}; "
                           f"valid: {', '.join(known)}; loops are for loopfleet/LoopTune-v0 and loopfleet/LoopTool-v0")
-    return Benchmark(benchmark)
+    return Benchmark(full)
 
 
 class LlvmEnv(gym.Env):
@@ -224,7 +224,7 @@ class LlvmEnv(gym.Env):
                 errors.append(f"expected reward {state.reward}, received reward {reward}")
         replay_failed = bool(errors) and not bad
         same = differs = False
-        if semantics and not replay_failed and state.benchmark.startswith(llvm_semantics.CHECKABLE):
+        if semantics and not replay_failed and full_uri(state.benchmark).startswith(llvm_semantics.CHECKABLE):
             found = llvm_semantics.check_semantics(self._client(), state.benchmark, state.actions,
                                                    timeout=self.timeout)
             same, differs = found.verdict == "equal", found.verdict == "differs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._core import Outcome
+from ..errors import LoopfleetError
 from ..pass_failures import PASS_FAILURES
 
 
@@ -12,6 +13,8 @@ class PassError(RuntimeError):
     def __init__(self, outcome: Outcome):
         super().__init__(f"{outcome.status}: {outcome.message}")
         self.status = outcome.status
+
+    __reduce__ = LoopfleetError.__reduce__  # pickle has no outcome to call __init__ with
 
 
 def refuse_failure(outcome: Outcome) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from .. import _core
-from .datasets import Benchmark, find_dataset
+from .datasets import Benchmark, find_dataset, random_of
 
 _SEEDS = range(1 << 32)
 
@@ -34,8 +37,8 @@ class ProgramDataset:
             raise LookupError(f"{self.name} has no program '{member}'{nearest}")
         return Benchmark(f"{self.name}/{member}")
 
-    def random_benchmark(self, random_state: random.Random | None = None) -> Benchmark:
-        return Benchmark(f"{self.name}/{(random_state or random).choice(self._members)}")
+    def random_benchmark(self, random_state: random.Random | np.random.Generator | None = None) -> Benchmark:
+        return Benchmark(f"{self.name}/{random_of(random_state).choice(self._members)}")
 
     __iter__ = benchmarks
 
@@ -68,6 +71,16 @@ class ProgramDatasets:
 
     def benchmark(self, uri: str) -> Benchmark:
         return self.dataset(uri.rpartition("/")[0]).benchmark(uri)
+
+    def random_benchmark(self, random_state: random.Random | np.random.Generator | None = None) -> Benchmark:
+        """Of a data set that is drawn first."""
+        chosen = random_of(random_state)
+        return chosen.choice(list(self._all.values())).random_benchmark(chosen)
+
+    def benchmarks(self) -> Iterator[Benchmark]:
+        """One of each data set in turn: a generator's end is never reached."""
+        for turn in itertools.zip_longest(*self._all.values()):
+            yield from (each for each in turn if each is not None)
 
     def datasets(self) -> Iterator[ProgramDataset]:
         return iter(self._all.values())

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from ..client import Client
-from ..settings import find_address
 from .dqn import DQN
 from .errors import ModelError
 from .mlp import forward, legal_best
@@ -97,9 +96,9 @@ def train_distributed(options: ActorOptions, steps: int, *, actors: int = 8, add
     published = _Published(context, agent.layers())
     waiting = context.Queue(_MOST_WAITING * actors)
     stop = context.Event()
-    where = (find_address(address), keys)
+    client = Client(address, keys=keys)  # a copy of it in each process; it connects there
     processes = [context.Process(target=_act, name=f"loopfleet-actor-{number}", daemon=True,
-                                 args=(number, actors, options, where, published, waiting, stop, seed, os.getpid()))
+                                 args=(number, actors, options, client, published, waiting, stop, seed, os.getpid()))
                  for number in range(actors)]
     learner = _Learner(agent, published, updates, Returns(1, on_mark), actors)
     since = time.monotonic()
@@ -200,10 +199,10 @@ def _end(processes: list[Any], waiting: Any) -> None:
     waiting.cancel_join_thread()
 
 
-def _act(number: int, actors: int, options: ActorOptions, where: tuple[str, str | None], published: _Published,
+def _act(number: int, actors: int, options: ActorOptions, client: Client, published: _Published,
          waiting: Any, stop: Any, seed: int, parent: int) -> None:
     try:
-        with Client(where[0], keys=where[1]) as client:
+        with client:
             for batch in _walked(number, actors, options, client, published, seed):
                 if not _put(batch, waiting, stop, parent):
                     break

@@ -13,10 +13,11 @@ from .._core import nearest
 from ..splits import KINDS, Split
 from .comparison_model import ComparisonModel, pairwise_accuracy
 from .cost_model import CostModel
-from .errors import ModelError
+from .errors import ModelError, need
 from .measured import Measured
 
 MODELS = ("trees", "network", "comparison", "comparison_network")
+_NEEDS = {name: ("torch", "models,torch") if "network" in name else ("xgboost", "models") for name in MODELS}
 _SHARES = (0.7, 0.1, 0.2)
 _PAIRS = 20_000
 _CHANCES = 200       # random choices, whose mean is given
@@ -63,7 +64,7 @@ def evaluate(rows: Iterable[Mapping[str, Any]] | Measured, models: Sequence[str]
     """Fits each of ``models`` to 70 % of the regions (or programs) of ``rows``, stops by 10 %, and
     judges by the other 20 %. Rows as Measured.of() takes them.
 
-    ModelError: an unknown model or split, or too few programs for three parts.
+    ModelError: an unknown model or split, too few programs for three parts, or a package is missing.
     """
     for name in models:
         if name not in MODELS:
@@ -71,6 +72,8 @@ def evaluate(rows: Iterable[Mapping[str, Any]] | Measured, models: Sequence[str]
     if split not in ("program", "region"):
         valid = [kind for kind in KINDS if kind != "device"]
         raise ModelError(f"unknown split '{split}'{nearest(split, valid)}; valid: {', '.join(valid)}")
+    for name in models:  # before the first is fitted, which takes long
+        need(*_NEEDS[name])
     data = Measured.of(rows, use_suspect=use_suspect)
     parts = split_parts(data, split, seed)
     test = parts["test"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -127,8 +128,10 @@ def _why_not(row: Mapping[str, Any], use_suspect: bool) -> str:
     for name in ("actions", "elapsed_ns"):
         if name not in row:
             raise ModelError(f"a row has no '{name}'; it has {', '.join(map(str, row))}")
-    if row.get("status", "ok") != "ok" or row["elapsed_ns"] is None:
-        return f"with status {row.get('status', 'ok')}" if row.get("status", "ok") != "ok" else "without elapsed_ns"
+    if row.get("status", "ok") != "ok":
+        return f"with status {row['status']}"
+    if row["elapsed_ns"] is None or not 0 < row["elapsed_ns"] < math.inf:  # NaN is what pandas makes of None
+        return "without elapsed_ns"
     if row.get("suspect") and not use_suspect:
         return "suspect (use_suspect, --suspect takes them)"
     grade = row.get("grade", "A")

@@ -70,12 +70,11 @@ Strategy = Union[str, Callable[[str, list], Iterable[Any]]]
 
 
 def _with_client(client: Client | None, use: Callable[[Client], Any]) -> Any:
-    from ..client import Client
     from ..local_cluster import LocalCluster
 
     if client is not None:
         return use(client)
-    with LocalCluster(), Client() as own:
+    with LocalCluster() as cluster, cluster.client() as own:
         return use(own)
 
 
