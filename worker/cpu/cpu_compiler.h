@@ -19,7 +19,7 @@
 namespace loopfleet::worker {
 
 // Changes whenever the code made for some tree may change: stored results are looked up by it.
-inline constexpr const char* kLoweringRevision = "cpu-9";
+inline constexpr const char* kLoweringRevision = "cpu-10";
 
 struct CpuCompilerOptions {
   CpuIsa isa = CpuIsa::kHost;

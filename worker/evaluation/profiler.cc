@@ -82,6 +82,7 @@ std::expected<Profiler::Counted, Failure> Profiler::Count(const PlacedKernel& pl
   double copy_ns = 0;
   std::expected<void, Failure> ran;
   KernelCall beside = plain.call;
+  beside.workload = copy.call.workload;
   beside.arena = copy.call.arena;
   beside.arena_buffers = WrittenBuffers(plain.compiled.kernel);
   const auto run = [&](ExecutorProcess& profiler, const KernelCall& call,
@@ -110,6 +111,7 @@ std::expected<Profiler::Counted, Failure> Profiler::Count(const PlacedKernel& pl
 
 std::expected<Profile, Failure> Profiler::RunLoops(ProfileLevel level) {
   LF_TRY(PlacedKernel plain, parts_.prepare({}));
+  plain.call.workload.reset();
   plain.call.arena.reset();
   std::set<TreeRef> loops;
   LF_TRY(Counted counted, Count(plain, loops));

@@ -60,8 +60,8 @@ class Profiler {
     double overhead = 0;
     double run_ns = 0;  // of the plain kernel
   };
-  // `plain` runs in the memory of the copy: a profile holds memory for one kernel, so that no two
-  // wait for each other's.
+  // `plain` runs in the memory of the copy, on its inputs: a profile holds memory for one kernel,
+  // so that no two wait for each other's.
   std::expected<Counted, Failure> Count(const PlacedKernel& plain,
                                         const std::set<looptree::TreeRef>& loops);
   std::expected<Profile, Failure> RunLoops(ProfileLevel level);

@@ -17,6 +17,7 @@ using looptree::Op;
 // All uses of one intermediate in the plan.
 struct Uses {
   Statement* reduction = nullptr;
+  std::vector<LoopId> around;  // the loops round the reduction
   std::vector<Access*> fills;
   int others = 0;  // reads, and anything else
 };
@@ -50,14 +51,17 @@ class Redirection {
   std::optional<Access> Moved(const Access& access, const Copy& copy) const;
 
   KernelPlan& plan_;
-  std::vector<Uses> uses_;  // by buffer
+  std::vector<Uses> uses_;      // by buffer
+  std::vector<LoopId> around_;  // the loops round what is collected
 };
 
 void Redirection::Collect(std::vector<Step>& steps, Part part) {
   for (Step& step : steps) {
     if (auto* loop = std::get_if<LoopStep>(&step.what)) {
       Collect(loop->prepare, Part::kFill);
+      around_.push_back(loop->loop);
       Collect(loop->steps, part);
+      around_.pop_back();
       continue;
     }
     for (Statement& statement : std::get<Body>(step.what).statements) {
@@ -70,6 +74,7 @@ void Redirection::Collect(std::vector<Step>& steps, Part part) {
         uses.fills.push_back(&*statement.target);
       } else if (!statement.reduced.empty() && uses.reduction == nullptr) {
         uses.reduction = &statement;
+        uses.around = around_;
       } else {
         ++uses.others;
       }
@@ -150,6 +155,12 @@ bool Redirection::Redirect(const Step& step) {
   if (!copy.has_value()) return false;
   const Uses& uses = uses_[copy->first];
   if (uses.reduction == nullptr || uses.others != 1) return false;
+  // A loop round the copy alone repeats the result in several places of the output.
+  const bool repeats = std::ranges::any_of(copy->second.to.terms, [&](const AccessTerm& term) {
+    return plan_.loops[term.loop].extents.front() > 1 &&
+           std::ranges::find(uses.around, term.loop) == uses.around.end();
+  });
+  if (repeats) return false;
   const std::optional<Access> target = Moved(*uses.reduction->target, copy->second);
   if (!target.has_value() ||
       target->terms.size() != copy->second.to.terms.size() + uses.reduction->target->terms.size()) {

@@ -33,6 +33,9 @@ class CNames {
   std::map<std::pair<looptree::DimId, std::string>, std::string> named_;
 };
 
+// The function of math.h that the file calls for the operation; empty: none.
+std::string_view MathFunctionOf(looptree::Op op);
+
 // Makes text safe inside a C comment: nothing in it ends the comment, begins another, is a
 // trigraph, or is unprintable.
 std::string InComment(std::string_view text);

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -173,7 +174,7 @@ class Writer {
   std::string GuardedText(const std::string& value, const std::vector<AccessGuard>& guards);
   std::string NumberText(double value);
   std::string Extreme(Op op, const std::string& a, const std::string& b);
-  std::string CallOf(const char* function, const std::string& operand);
+  std::string CallOf(std::string_view function, const std::vector<std::string>& operands);
 
   const std::string& OffsetOf(LoopId id);
   std::uint32_t DepthOf(LoopId id) const { return tree_.nodes()[*plan_.loops[id].ref].dim_depth; }
@@ -447,9 +448,9 @@ std::string Writer::Extreme(Op op, const std::string& a, const std::string& b) {
   return fmt::format("{}({}, {})", op == Op::kMin ? "smaller" : "larger", a, b);
 }
 
-std::string Writer::CallOf(const char* function, const std::string& operand) {
+std::string Writer::CallOf(std::string_view function, const std::vector<std::string>& operands) {
   uses_math_ = true;
-  return fmt::format("{}({})", function, operand);
+  return fmt::format("{}({})", function, Joined(operands, ", "));
 }
 
 std::string Writer::OperandText(const Body& body, const Operand& operand) {
@@ -506,10 +507,18 @@ std::string Writer::ValueText(const Body& body, const Statement& statement) {
       }
       return result;
     }
-    case Op::kLog: return CallOf("logf", operands[0]);
-    case Op::kExp: return CallOf("expf", operands[0]);
-    case Op::kSqrt: return CallOf("sqrtf", operands[0]);
-    case Op::kAbs: return CallOf("fabsf", operands[0]);
+    case Op::kLog:
+    case Op::kExp:
+    case Op::kSqrt:
+    case Op::kAbs:
+    case Op::kTanh:
+    case Op::kErf:
+    case Op::kSin:
+    case Op::kCos:
+    case Op::kFloor:
+    case Op::kCeil:
+    case Op::kRound:
+    case Op::kPower: return CallOf(MathFunctionOf(statement.op), operands);
     case Op::kNegate: return fmt::format("-({})", operands[0]);
     case Op::kReciprocal: return fmt::format("1.0f / {}", operands[0]);
     case Op::kGreater: return fmt::format("({} > {}) ? 1.0f : 0.0f", operands[0], operands[1]);
@@ -519,14 +528,6 @@ std::string Writer::ValueText(const Body& body, const Statement& statement) {
     case Op::kSelect:
       return fmt::format("({} != 0.0f) ? {} : {}", operands[0], operands[1], operands[2]);
     case Op::kSign: return fmt::format("(float)(({0} > 0.0f) - ({0} < 0.0f))", operands[0]);
-    case Op::kTanh: return CallOf("tanhf", operands[0]);
-    case Op::kErf: return CallOf("erff", operands[0]);
-    case Op::kSin: return CallOf("sinf", operands[0]);
-    case Op::kCos: return CallOf("cosf", operands[0]);
-    case Op::kFloor: return CallOf("floorf", operands[0]);
-    case Op::kCeil: return CallOf("ceilf", operands[0]);
-    case Op::kRound: return CallOf("nearbyintf", operands[0]);
-    case Op::kPower: return CallOf("powf", Joined(operands, ", "));
     case Op::kConstant:
     case Op::kRead:
     case Op::kView:

@@ -350,6 +350,14 @@ void StageMaker::NoteEffects(const Stage& stage) {
 }  // namespace
 
 std::expected<DevicePlan, Failure> PlanDevice(const LoopTree& tree, const PlanLimits& limits) {
+  // Memory bounds the dims of tensors, but not those of constants alone.
+  for (const looptree::Dim& dim : tree.program().dims) {
+    if (dim.size <= kMostNumbers) continue;
+    return std::unexpected(
+        Failure{.code = FailureCode::kUnsupported,
+                .message = fmt::format("{} has {} elements; a GPU's loops count to {}", dim.name,
+                                       dim.size, kMostNumbers)});
+  }
   PlanLimits device_limits = limits;
   device_limits.threads = 2;  // any number above 1; SizeStage chooses the real one
   device_limits.private_scratch = PlanLimits::Private::kElsewhere;

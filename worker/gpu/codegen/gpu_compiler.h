@@ -17,7 +17,7 @@
 namespace loopfleet::worker {
 
 // Changes whenever the code made for some tree may change: stored results are looked up by it.
-inline constexpr const char* kGpuLoweringRevision = "gpu-6";
+inline constexpr const char* kGpuLoweringRevision = "gpu-7";
 
 struct GpuCompilerOptions {
   GpuArch arch;  // of the device; the PTX is for PtxArchFor(arch)

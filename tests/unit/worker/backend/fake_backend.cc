@@ -117,11 +117,19 @@ void ForgesTimeThenLoops(float* const* buffers, std::int64_t element_count) {
   Hang(buffers, element_count);
 }
 
-void Slow(float* const* buffers, std::int64_t element_count) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(30);
+void Spend(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
   while (std::chrono::steady_clock::now() < end) {
   }
+}
+void Slow(float* const* buffers, std::int64_t element_count) {
+  Spend(std::chrono::milliseconds(30));
   Add(buffers, element_count);
+}
+void WholeNumbersSlowly(float* const* buffers, std::int64_t element_count) {
+  // Two repetitions end the rounds, on a busy core as well.
+  Spend(std::chrono::milliseconds(60));
+  WholeNumbersOnly(buffers, element_count);
 }
 
 Function FunctionOf(std::int64_t elements) {
@@ -140,6 +148,7 @@ Function FunctionOf(std::int64_t elements) {
     case Fault::kBomb: return Bomb;
     case Fault::kLastElementLeft: return LastElementLeft;
     case Fault::kWholeNumbersOnly: return WholeNumbersOnly;
+    case Fault::kWholeNumbersSlowly: return WholeNumbersSlowly;
     case Fault::kForgedThenLoop: return ForgedThenLoop;
     case Fault::kBoasts: return Boasts;
     case Fault::kSlow: return Slow;

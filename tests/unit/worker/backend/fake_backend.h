@@ -29,6 +29,7 @@ enum class Fault : std::int64_t {
   kNotLinkable = 139,
   kLastElementLeft = 149,
   kWholeNumbersOnly = 199,     // drops the fraction of what it reads
+  kWholeNumbersSlowly = 61,    // the same, and takes 60 ms
   kPageBeside = 157,           // right, but writes one element a page before
   kLongCode = 163,             // more code than its place takes
   kHugeScratch = 167,          // 2 TiB

@@ -208,6 +208,8 @@ TEST(DeliberateTrees, EverySimpleState) {
   EXPECT_GT(trees, 300);
 }
 
+TEST(DeliberateTrees, OneSumForEveryRow) { ExpectRight(RepeatedSumTree()); }
+
 // A leaf inside loops that are not its own. They must not repeat its reduction.
 TEST(DeliberateTrees, LeafInForeignLoops) {
   ProgramBuilder b;

@@ -216,11 +216,23 @@ TEST_F(PipelineTest, AProfileIsOfAVerifiedKernelAndIsNoFigure) {
   EXPECT_EQ(evaluations.at(6).failure().code, FailureCode::kRunTimeout);
 }
 
+// A profile never holds two workloads: each may take all of the memory.
+TEST_F(PipelineTest, AProfileNeedsMemoryForOneWorkload) {
+  Start({.workloads = {.max_total_bytes = 1}});
+  wire::Lease roots = LeaseOf(1, 1024);
+  roots.spec.profile = ProfileLevel::kRoots;
+  ASSERT_TRUE(pipeline_->Accept(roots));
+  // As far as the fake compiler gets: both kernels were verified.
+  const Evaluation evaluation = Collect(1).at(1);
+  EXPECT_NE(evaluation.failure().message.find("where it counts"), std::string::npos);
+}
+
 TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
   const std::map<Fault, FailureCode> faults = {
       {Fault::kWrongOutput, FailureCode::kWrongOutput},
       {Fault::kLastElementLeft, FailureCode::kWrongOutput},
       {Fault::kWholeNumbersOnly, FailureCode::kWrongOutput},
+      {Fault::kWholeNumbersSlowly, FailureCode::kWrongOutput},
       {Fault::kBeside, FailureCode::kWrongOutput},
       {Fault::kPageBeside, FailureCode::kRunCrash},
       {Fault::kRightOnce, FailureCode::kWrongOutput},

@@ -83,5 +83,12 @@ TEST(DirectWrites, LeaveAResultThatIsChangedOnTheWay) {
   EXPECT_EQ(SeenIn(PlanKernel(PlainTree(b.program())).value()).to_output, 0);
 }
 
+// The copy lies in a loop that moves the output and that the reduction does not lie in.
+TEST(DirectWrites, LeaveAResultThatIsRepeatedInALoopOfItsOwn) {
+  const Seen seen = SeenIn(PlanKernel(RepeatedSumTree()).value());
+  EXPECT_EQ(seen.to_output, 0);
+  EXPECT_EQ(seen.to_scratch, 1);
+}
+
 }  // namespace
 }  // namespace loopfleet::worker

@@ -449,6 +449,21 @@ LoopTree ProductsTree(const std::vector<std::int64_t>& rows, std::int64_t depth,
   return MustBuild(b.program(), std::move(schedule));
 }
 
+LoopTree RepeatedSumTree() {
+  ProgramBuilder b;
+  const LoopSpec d{.dim = b.Dim("d", 4), .size = 4};
+  const LoopSpec a{.dim = b.Dim("a", 6), .size = 6};
+  const LoopSpec k{.dim = b.Dim("k", 5), .size = 5};
+  const NodeId sum = b.Compute(Op::kAdd, {b.Read({a.dim, k.dim})}, {a.dim});
+  const NodeId beside = b.Write(b.Read({d.dim}), {d.dim});
+  const NodeId result = b.Write(sum, {d.dim, a.dim});
+  Schedule schedule(b.program().nodes.size());
+  schedule[sum].loops = {a, k};
+  schedule[beside].loops = {d};
+  schedule[result].loops = {d, a};
+  return MustBuild(b.program(), std::move(schedule));
+}
+
 LoopTree RandomTree(const Program& program, SplitMix64& random) {
   // A draw can break a rule of the language (a view that shares a loop with its input); it is
   // repeated then.

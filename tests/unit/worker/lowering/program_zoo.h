@@ -49,6 +49,9 @@ looptree::LoopTree PlainTree(const looptree::Program& program);
 looptree::LoopTree ProductsTree(const std::vector<std::int64_t>& rows, std::int64_t depth,
                                 std::int64_t columns);
 
+// A sum that is written to each row of an output, in a loop that writes something else before.
+looptree::LoopTree RepeatedSumTree();
+
 // Loops in random order with random splits, tails and annotations, for each operation by itself or
 // like the one before; sometimes reads, views and constants get loops, too.
 looptree::LoopTree RandomTree(const looptree::Program& program, SplitMix64& random);

@@ -10,6 +10,7 @@
 #include <ranges>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/job/loop_schedule.h"
@@ -97,6 +98,33 @@ TEST(CSource, NamesThatAreNoneInC) {
   std::vector<looptree::DimId> reversed(dims.rbegin(), dims.rend());
   b.Write(b.Compute(Op::kExp, {x}, dims), reversed);
   ExpectRight({{PlainTree(b.program()), "odd names", 1}});
+}
+
+// A loop that hid the function would leave nothing to call.
+TEST(CSource, DimsWithTheNamesOfFunctions) {
+  std::vector<Case> cases;
+  for (const auto& [op, name] : std::vector<std::pair<Op, std::string>>{{Op::kLog, "logf"},
+                                                                        {Op::kExp, "expf"},
+                                                                        {Op::kSqrt, "sqrtf"},
+                                                                        {Op::kAbs, "fabsf"},
+                                                                        {Op::kTanh, "tanhf"},
+                                                                        {Op::kErf, "erff"},
+                                                                        {Op::kSin, "sinf"},
+                                                                        {Op::kCos, "cosf"},
+                                                                        {Op::kFloor, "floorf"},
+                                                                        {Op::kCeil, "ceilf"},
+                                                                        {Op::kRound, "nearbyintf"},
+                                                                        {Op::kPower, "powf"}}) {
+    ProgramBuilder b;
+    const auto m = b.Dim(name, 3);
+    const auto absolute = b.Compute(Op::kAbs, {b.Read({m})}, {m});
+    const auto positive = b.Compute(Op::kAdd, {absolute, b.Constant(1.5, {m})}, {m});
+    std::vector<looptree::NodeId> operands = {positive};
+    if (op == Op::kPower) operands.push_back(positive);
+    b.Write(b.Compute(op, operands, {m}), {m});
+    cases.push_back({PlainTree(b.program()), name, 1});
+  }
+  ExpectRight(cases);
 }
 
 TEST(CSource, NumbersOfEveryKind) {

@@ -82,5 +82,21 @@ TEST(DevicePlan, RefusesWhatNeedsTooMuchMemory) {
   EXPECT_EQ(device.error().code, FailureCode::kLimitFootprint);
 }
 
+// A dim of constants alone takes no memory.
+TEST(DevicePlan, RefusesLoopsThat32BitsDoNotCount) {
+  for (const std::int64_t size : {std::int64_t{1} << 30, (std::int64_t{1} << 30) + 1}) {
+    ProgramBuilder b;
+    const auto m = b.Dim("m", 2);
+    const auto k = b.Dim("k", size);
+    const auto product =
+        b.Compute(looptree::Op::kMultiply, {b.Read({m}), b.Constant(0.5, {m, k})}, {m, k});
+    b.Write(b.Compute(looptree::Op::kAdd, {product}, {m}), {m});
+    const auto device = PlanDevice(PlainTree(b.program()));
+    ASSERT_EQ(device.has_value(), size == std::int64_t{1} << 30);
+    if (device) continue;
+    EXPECT_EQ(device.error().code, FailureCode::kUnsupported);
+  }
+}
+
 }  // namespace
 }  // namespace loopfleet::worker
