@@ -21,6 +21,7 @@
 #include "common/base/failpoint.h"
 #include "common/base/host_name.h"
 #include "common/base/log.h"
+#include "common/base/random.h"
 #include "common/base/service_manager.h"
 #include "common/base/signal_watcher.h"
 #include "common/fleet/fleet_json.h"
@@ -140,7 +141,9 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(auto workers, bind(options.listen_workers, wire::Door::kWorkers));
   wire::Wakeup wakeup;
 
-  Core core({.limits = options.limits, .name = NameOfThisProcess()});
+  QuestionHashKey hash_key{};
+  FillWithOsRandomness(hash_key);
+  Core core({.limits = options.limits, .name = NameOfThisProcess(), .hash_key = hash_key});
   FleetStatus status(clock, {.version = LOOPFLEET_VERSION});
   Observer observer(metrics, status, clock);
   StorageQueries answers(*reader);

@@ -26,6 +26,7 @@ struct Damage {
 
 struct DatabaseCheck {
   std::int64_t schema_version = 0;
+  // Also those that a repair replaced (outcome_repair.h), whose damage counts only here.
   std::vector<CheckedTable> tables;
   std::vector<Damage> damage;  // at most kMaxDamageListed
   std::uint64_t damage_count = 0;

@@ -77,6 +77,9 @@ Result<FeedStep> NextOutcomes(StoreReader& reader, const FeedPosition& from, std
     step.after.open[batch.batch] = 0;
     LF_TRY_VOID(ReadBatch(reader, batch, room, step));
   }
+  if (batches.size() == kBatchesPerStep) {  // those after them may have outcomes
+    step.waiting = std::max<std::uint64_t>(step.waiting, 1);
+  }
   return step;
 }
 

@@ -29,7 +29,7 @@ struct FeedStep {
   std::map<std::size_t, FigureName> repeated;
   FeedPosition after;
   // Outcomes that were there when it looked and are not in this or an earlier step; at least, if
-  // more batches wait to be begun than one step looks at.
+  // more batches wait to be begun than one step looks at. Then never 0: those may have outcomes.
   std::uint64_t waiting = 0;
 };
 // A step ends once its outcomes have so many bytes of program text, or a little more.

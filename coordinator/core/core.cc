@@ -260,7 +260,10 @@ void PersistOutcomes(Transaction& tx) {
 
 }  // namespace
 
-Core::Core(Options options) : state_{.limits = options.limits, .name = std::move(options.name)} {
+Core::Core(Options options)
+    : state_{.limits = options.limits,
+             .name = std::move(options.name),
+             .single_flight = SingleFlightTable(options.hash_key)} {
   state_.workers.SetRefill({.jobs = options.limits.refill_jobs,
                             .work = options.limits.refill_work,
                             .short_job = options.limits.short_job});

@@ -23,6 +23,7 @@ class Core {
   struct Options {
     Limits limits;
     std::string name = "loopfleet-coordinator";  // for display
+    QuestionHashKey hash_key{};  // secret, so that no client can slow the table of questions down
   };
   explicit Core(Options options);
 

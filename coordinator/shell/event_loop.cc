@@ -296,11 +296,16 @@ std::unique_ptr<Admission> EventLoop::OnClientFrame(const wire::Received& receiv
           return OnSubmit(received, request->number, std::move(message));
         } else {
           if constexpr (requires { Identify(sender, message); }) Identify(sender, message);
+          std::optional<Failure> no_outcome;
+          if constexpr (std::is_same_v<Message, wire::FlagResults>) {
+            no_outcome = WhyNotFlagged(parts_.reader, message);
+          }
           Give(ClientAsked{.peer = received.peer,
                            .number = request->number,
                            .question = std::move(message),
                            .role = RoleOf(sender),
-                           .key = sender.key});
+                           .key = sender.key,
+                           .no_outcome = std::move(no_outcome)});
           return nullptr;
         }
       },

@@ -18,15 +18,19 @@ void Retention::Begin() {
                               .asked_by = "loopfleet-coordinator --keep-samples-days"},
         storage::Thinning::Scope::kNew);
   }
-  const bool may_delete = !keep_.may_delete_batches || keep_.may_delete_batches();
-  if (keep_.batches.count() > 0 && may_delete) {
+  if (keep_.batches.count() > 0 && MayDeleteBatches()) {
     pruning_.emplace(storage::PruningRule{.finished_before = now - keep_.batches,
                                           .asked_by = "loopfleet-coordinator --keep-batches-days"});
   }
 }
 
 Status Retention::Step() {
-  if (!thinning_ && !pruning_) Begin();
+  if (!thinning_ && pruning_ && !MayDeleteBatches()) {
+    Report(*pruning_);
+    pruning_.reset();  // a later pass goes on where this one ends
+  } else if (!thinning_ && !pruning_) {
+    Begin();
+  }
   if (!thinning_ && !pruning_) {
     due_ = clock_.Now() + kHeldPause;
     return {};

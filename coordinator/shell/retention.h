@@ -22,7 +22,7 @@ struct Keep {
   std::chrono::days samples{0};
   std::chrono::days batches{0};
   // Whether old batches may be deleted now: they are copied elsewhere, as far as they have to be.
-  // Any thread; null: always.
+  // Asked before each step. Any thread; null: always.
   std::function<bool()> may_delete_batches;
 };
 
@@ -48,6 +48,7 @@ class Retention {
   Status Step();
 
  private:
+  bool MayDeleteBatches() const { return !keep_.may_delete_batches || keep_.may_delete_batches(); }
   void Begin();
   void Report(const storage::Thinning& pass);
   void Report(const storage::Pruning& pass);

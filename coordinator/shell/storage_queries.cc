@@ -102,6 +102,17 @@ wire::Refused Unreadable(const Error& error) {
           .retry_after_ms = InfoOf(code).policy.is_retryable ? Limits{}.retry_after_ms : 0};
 }
 
+std::optional<Failure> WhyNotFlagged(storage::StoreReader& reader, const wire::FlagResults& flag) {
+  for (const JobId id : flag.jobs) {
+    const auto job = reader.ReadJob(id);
+    if (!job) return Unreadable(job.error()).failure;
+    if (!*job) return NoJob(reader, id).failure;
+    if ((*job)->outcome) continue;
+    return NotFound(fmt::format("job {} has no outcome to flag yet", id)).failure;
+  }
+  return std::nullopt;
+}
+
 wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch) {
   return {.batch = batch.batch,
           .client = batch.client,

@@ -15,6 +15,8 @@ namespace loopfleet::coordinator {
 wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch);
 // The refusal for a failed read: BUSY if the error may pass, else STORAGE_CORRUPT.
 wire::Refused Unreadable(const Error& error);
+// Why one of these jobs has no outcome to flag; empty if each has one.
+std::optional<Failure> WhyNotFlagged(storage::StoreReader& reader, const wire::FlagResults& flag);
 
 class StorageQueries {
  public:

@@ -3,6 +3,14 @@
 #include <variant>
 
 namespace loopfleet::coordinator {
+namespace {
+
+// A client asked for the others: to cancel a batch, or to cut what is slow.
+bool IsFault(FailureCode code) {
+  return code != FailureCode::kCancelled && code != FailureCode::kCut;
+}
+
+}  // namespace
 
 void Tally::Count(const Observation& observation) {
   if (const auto* accepted = std::get_if<JobsWereAccepted>(&observation)) {
@@ -10,7 +18,7 @@ void Tally::Count(const Observation& observation) {
   } else if (const auto* finished = std::get_if<JobsWereFinished>(&observation)) {
     finished_ += finished->jobs.size();
     for (const FinishedJob& job : finished->jobs) {
-      if (job.failure && *job.failure != FailureCode::kCancelled) ++failed_;
+      if (job.failure && IsFault(*job.failure)) ++failed_;
       if (job.source == OutcomeSource::kStored) ++from_store_;
     }
   }

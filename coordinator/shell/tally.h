@@ -14,7 +14,7 @@ class Tally {
 
   std::uint64_t accepted() const { return accepted_; }
   std::uint64_t finished() const { return finished_; }  // including failed ones
-  std::uint64_t failed() const { return failed_; }      // without the cancelled ones
+  std::uint64_t failed() const { return failed_; }      // without cancelled and cut ones
   std::uint64_t from_store() const { return from_store_; }
 
  private:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the wheel that needs nothing but Python: the Python package, its module, the three programs, and every
+"""Makes the wheel that needs nothing but Python: the Python package, its module, the programs, and every
 library that they need. It compiles nothing; module and programs come from a build.
 
     build/wheel-env/bin/python deploy/wheel/build_wheel.py --build build/release --out FOLDER
@@ -24,7 +24,7 @@ import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ("loopfleet", "loopfleet-coordinator", "loopfleet-worker")
+PROGRAMS = ("loopfleet", "loopfleet-coordinator", "loopfleet-mirror", "loopfleet-worker")
 # Every Linux has these; auditwheel leaves them out.
 SYSTEM_PACKAGES = {"libc6", "libgcc-s1", "libstdc++6", "zlib1g"}
 SCRIPT = '''#!python

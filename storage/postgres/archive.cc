@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <pqxx/pqxx>
@@ -242,7 +243,8 @@ int PostgresArchive::Impl::InternConditions(pqxx::work& work, const Conditions& 
       key.ToString(), std::string(EnumName(had.hardware.device)),
       PostgresText(had.hardware.hardware_class), PostgresText(had.hardware.model),
       PostgresText(had.hardware.isa), PostgresText(had.hardware.host),
-      PostgresText(had.compiler.llvm), PostgresText(LoweringText(had.compiler)), had.threads,
+      PostgresText(had.compiler.llvm), PostgresText(LoweringText(had.compiler)),
+      static_cast<std::int32_t>(had.threads),  // as in outcome_row.cc
       std::string(EnumName(had.cache)), PostgresText(had.policy), PostgresText(had.isolation),
       hardware);
   return conditions[key] = row[0].as<int>();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <variant>
@@ -37,6 +38,15 @@ struct Column {
 template <class Value>
 std::string Text(const Value& value) {
   return fmt::format("{}", value);
+}
+
+// The columns are signed: the upper half, which no honest worker reports, becomes negative, as in
+// SQLite.
+std::string Text(std::uint64_t value) {
+  return fmt::format("{}", static_cast<std::int64_t>(value));
+}
+std::string Text(std::uint32_t value) {
+  return fmt::format("{}", static_cast<std::int32_t>(value));
 }
 
 void AddFailure(const Failure* failure, std::vector<Column>& row) {

@@ -16,7 +16,7 @@ import zipfile
 
 import clean_root
 
-PROGRAMS = ("loopfleet", "loopfleet-coordinator", "loopfleet-worker")
+PROGRAMS = ("loopfleet", "loopfleet-coordinator", "loopfleet-mirror", "loopfleet-worker")
 MOST_SECONDS = 60
 MOST_BYTES = 100 << 20  # PyPI's limit for a file
 ENVIRONMENT = "/opt/env"

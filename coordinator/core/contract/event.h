@@ -107,6 +107,8 @@ struct ClientAsked {
   // do everything.
   wire::Role role = wire::Role::kAdmin;
   KeyText key = {};
+  // Of FlagResults: why one of its jobs cannot be flagged, by the store.
+  std::optional<Failure> no_outcome = {};
 };
 
 // A message could not be sent: the connection is gone, or its peer does not read.

@@ -42,7 +42,8 @@ struct Limits {
   // Outcomes that are not on disk yet. Beyond this nothing more is granted, so a slow or full disk
   // delays new work and does not fill the memory.
   std::uint32_t max_undurable_outcomes = 100'000;
-  std::uint32_t max_expiries_per_tick = 10'000;  // jobs ended by one tick; the next continues
+  // Overdue jobs ended before each event, and unschedulable ones by one tick; the next continues.
+  std::uint32_t max_expiries_per_tick = 2'000;
   // Jobs ended at once by an event that ends any number of jobs (one answer for many, a cancelled
   // batch). The next ones follow when these are on disk: about 10 ms each time.
   std::uint32_t max_endings_per_event = 2'000;

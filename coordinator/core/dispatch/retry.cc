@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "coordinator/core/dispatch/bulk_completion.h"
+#include "coordinator/core/dispatch/expiry.h"
 #include "coordinator/core/dispatch/job_lifecycle.h"
 #include "coordinator/core/dispatch/queueing.h"
 
@@ -194,6 +195,8 @@ void GrantRetries(Transaction& tx) {
     Job& job = state.jobs.At(entry.job);
     if (IsCancelled(state, job.id)) {
       Cancel(tx, job.id);
+    } else if (job.expires_at <= tx.now.instant) {
+      Expire(tx, job.id);
     } else if (auto* waits = std::get_if<WaitsForAnother>(&state.retries.At(order).what)) {
       GrantElsewhere(tx, order, *waits, job);
     } else {

@@ -57,6 +57,7 @@ struct QuestionVisitor {
   Asker asker;
   const KeyText& key;
   Uuid payer;  // the client that the request is charged to
+  const std::optional<Failure>& no_outcome;
 
   void operator()(const wire::ClientHello& hello) const {
     State& state = tx.state;
@@ -181,6 +182,7 @@ struct QuestionVisitor {
                       fmt::format("job {} has no outcome to flag yet", job));
       }
     }
+    if (no_outcome) return Refuse(tx, asker, no_outcome->code, no_outcome->message);
     for (const JobId job : flag.jobs) {
       tx.writes.push_back(
           storage::ResultDoubted{.job = job, .flagged_at = tx.now.wall, .reason = flag.reason});
@@ -241,15 +243,16 @@ void OnClientAsked(Transaction& tx, ClientAsked event) {
   if (auto why = WhyForbidden(tx.state, event)) {
     return Refuse(tx, asker, why->code, std::move(why->message));
   }
-  std::visit(QuestionVisitor{tx, asker, event.key, payer}, event.question);
+  std::visit(QuestionVisitor{tx, asker, event.key, payer, event.no_outcome}, event.question);
 }
 
 void OnKeysRevoked(Transaction& tx, const KeysRevoked& event) {
-  for (const PeerId& peer : tx.state.clients.PeersWith(event.keys)) {
+  const std::vector<PeerId> peers = tx.state.clients.PeersWith(event.keys);
+  for (const PeerId& peer : peers) {
     OnClientUnreachable(tx, {.peer = peer});
     tx.state.clients.ForgetAsker(peer);
-    tx.state.batches.ForgetCancelAsker(peer);
   }
+  tx.state.batches.ForgetCancelAskers({peers.begin(), peers.end()});
   tx.state.long_polls.RemoveByKeys(event.keys);  // these connections may have sent no hello
   RemoveWorkersWith(tx, event.keys);
 }

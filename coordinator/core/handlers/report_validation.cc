@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -26,6 +28,30 @@ std::optional<std::string> WhyNoDurations(const StageDurations& stages) {
       return fmt::format("its stage '{}' took {} ns; at most 24 hours can be", StageName(stage),
                          stages[stage].count());
     }
+  }
+  return std::nullopt;
+}
+
+// PostgreSQL has signed columns for them, and refuses what does not fit.
+std::optional<std::string> WhyNoCounts(const Evaluation& evaluation) {
+  constexpr std::uint64_t kMostCount = std::numeric_limits<std::int64_t>::max();
+  constexpr std::uint64_t kMostIndex = std::numeric_limits<std::int32_t>::max();
+  const bool is_timed = evaluation.is_timed();
+  const bool failed = !evaluation.ok();
+  struct Count {
+    std::string_view name;
+    std::uint64_t is;
+    std::uint64_t most;
+  };
+  for (const Count& count :
+       {Count{"flop", evaluation.flop_count, kMostCount},
+        Count{"bytes of scratch", evaluation.scratch_bytes, kMostCount},
+        Count{"iterations", is_timed ? evaluation.measurement().iterations_per_sample : 0,
+              kMostCount},
+        Count{"threads", evaluation.conditions ? evaluation.conditions->threads : 0, kMostIndex},
+        Count{"actions", failed ? evaluation.failure().action_index.value_or(0) : 0, kMostIndex}}) {
+    if (count.is <= count.most) continue;
+    return fmt::format("it states {} {}; at most {} can be", count.is, count.name, count.most);
   }
   return std::nullopt;
 }
@@ -138,6 +164,7 @@ std::optional<std::string> WhyNotAsked(const Conditions& conditions, const JobSp
 std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Job& job,
                                           const Worker& worker) {
   if (auto why = WhyNoDurations(evaluation.stages)) return why;
+  if (auto why = WhyNoCounts(evaluation)) return why;
   if (evaluation.subject && *evaluation.subject != job.subject) {
     return fmt::format("it is about {}, the job about {}", evaluation.subject->ToString(),
                        job.subject.ToString());

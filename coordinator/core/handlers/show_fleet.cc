@@ -33,13 +33,13 @@ FleetModel FleetModelOf(const State& state, Moment now, WorkerDetail detail) {
                    .is_stopping = state.service == Service::kDraining,
                    .queued = {state.ready.Size(Placement::kCpu), state.ready.Size(Placement::kCuda),
                               state.ready.Size(Placement::kAny)},
-                   .leased = state.leases.size(),
                    .running_batches = state.batches.size()};
   if (const std::optional<Instant> oldest = state.queued_since.Oldest()) {
     fleet.oldest_queued = now.wall.time_since_epoch() - (now.instant - *oldest);
   }
   fleet.workers.reserve(state.workers.size());
   for (const auto& [id, worker] : state.workers.all()) {
+    fleet.leased += worker.running.size();
     fleet.workers.push_back(detail == WorkerDetail::kAll ? WorkerInfoOf(worker, now.instant)
                                                          : WorkerHealthOf(worker));
   }

@@ -43,9 +43,11 @@ std::vector<BatchId> BatchTable::LeftOpen(Instant since) const {
   return left;
 }
 
-void BatchTable::ForgetCancelAsker(const PeerId& peer) {
+void BatchTable::ForgetCancelAskers(const std::set<PeerId>& peers) {
   rows_seen_ += batches_.size();
-  for (auto& [id, batch] : batches_) batch.cancel_askers.erase(peer);
+  for (auto& [id, batch] : batches_) {
+    std::erase_if(batch.cancel_askers, [&](const auto& one) { return peers.contains(one.first); });
+  }
 }
 
 void BatchTable::CheckInvariants() const {

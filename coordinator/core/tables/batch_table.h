@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -63,7 +64,7 @@ class BatchTable {
   // Open batches whose client was not heard since.
   std::vector<BatchId> LeftOpen(Instant since) const;
 
-  void ForgetCancelAsker(const PeerId& peer);  // it will not be told
+  void ForgetCancelAskers(const std::set<PeerId>& peers);  // they will not be told
   const std::map<BatchId, Batch>& all() const { return batches_; }
   std::uint64_t rows_seen() const { return rows_seen_; }  // Core::rows_seen
   void CheckInvariants() const;

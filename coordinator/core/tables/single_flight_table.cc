@@ -1,9 +1,13 @@
 #include "coordinator/core/tables/single_flight_table.h"
 
+#include <sodium/crypto_shorthash.h>
+
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
-#include <cstring>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "common/base/check.h"
@@ -12,30 +16,33 @@ namespace loopfleet::coordinator {
 
 namespace {
 
-// Each bit of either input changes about half of the result's bits (MurmurHash3's finalizer).
-std::uint64_t Mixed(std::uint64_t hash, std::uint64_t value) {
-  hash = (hash ^ value) * 0xff51afd7ed558ccdULL;
-  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53ULL;
-  return hash ^ (hash >> 33);
+// SipHash, for which no one without the key can make up texts of equal hash.
+std::uint64_t Keyed(std::string_view bytes, const QuestionHashKey& key) {
+  std::uint64_t hash = 0;
+  static_assert(crypto_shorthash_BYTES == sizeof hash);
+  static_assert(crypto_shorthash_KEYBYTES == sizeof key);
+  crypto_shorthash(reinterpret_cast<unsigned char*>(&hash),
+                   reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), key.data());
+  return hash;
 }
 
 }  // namespace
 
 std::size_t QuestionHash::operator()(const Question& question) const noexcept {
-  // The key is a hash already: its first bytes are as good as any others.
-  std::uint64_t hash = 0;
-  std::memcpy(&hash, question.subject.bytes.data(), sizeof hash);
-  hash = Mixed(hash, static_cast<std::uint64_t>(question.placement));
-  hash = Mixed(hash, question.threads);
-  hash = Mixed(hash, static_cast<std::uint64_t>(question.cache));
-  hash = Mixed(hash, std::hash<double>{}(question.precision));
-  hash = Mixed(hash, static_cast<std::uint64_t>(question.min_grade));
-  hash = Mixed(hash, std::hash<double>{}(question.budget_ms));
-  hash = Mixed(hash, question.cut_above_ns);
-  for (const std::string& label : question.labels) {
-    hash = Mixed(hash, std::hash<std::string>{}(label));
-  }
-  return Mixed(hash, std::hash<std::string>{}(question.affinity));
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // the order of the texts counts
+  const auto subject = std::bit_cast<std::array<std::uint64_t, 2>>(question.subject.bytes);
+  const std::array<std::uint64_t, 9> fields = {subject[0],
+                                               subject[1],
+                                               static_cast<std::uint64_t>(question.placement),
+                                               question.threads,
+                                               static_cast<std::uint64_t>(question.cache),
+                                               std::hash<double>{}(question.precision),
+                                               static_cast<std::uint64_t>(question.min_grade),
+                                               std::hash<double>{}(question.budget_ms),
+                                               question.cut_above_ns};
+  std::uint64_t hash = Keyed({reinterpret_cast<const char*>(fields.data()), sizeof fields}, key);
+  for (const std::string& label : question.labels) hash = hash * kOdd + Keyed(label, key);
+  return hash * kOdd + Keyed(question.affinity, key);
 }
 
 SingleFlightTable::Entries::iterator SingleFlightTable::At(const Question& question) {

@@ -22,6 +22,7 @@
 // consists of the leader and followers that are in the ReadyQueue, at most one for each client and
 // priority.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -59,8 +60,10 @@ struct Question {
   friend bool operator==(const Question&, const Question&) = default;
 };
 // Hashes every field: a client chooses them all, and questions of equal hash are compared one by
-// one.
+// one. A client that knew the key could make up thousands of such questions, so it is a secret.
+using QuestionHashKey = std::array<std::uint8_t, 16>;
 struct QuestionHash {
+  QuestionHashKey key;
   std::size_t operator()(const Question& question) const noexcept;
 };
 
@@ -81,6 +84,9 @@ class SingleFlightTable {
     std::uint32_t expected = 0;  // jobs of submissions on their way to disk
     bool unsettled = false;      // the answer is not on disk yet
   };
+
+  explicit SingleFlightTable(const QuestionHashKey& key = {})
+      : entries_(/*bucket_count=*/0, QuestionHash{key}) {}
 
   // A job with this question is on its way to disk.
   void Expect(const Question& question);

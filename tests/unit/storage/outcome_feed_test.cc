@@ -99,6 +99,20 @@ TEST_F(Feed, SaysHowManyWait) {
   EXPECT_EQ(last_.waiting, 0U);
 }
 
+TEST_F(Feed, SaysThatMoreWaitBeyondTheBatchesOfAStep) {
+  constexpr std::uint64_t kBatches = 1'500;
+  for (std::uint64_t batch = 1; batch <= kBatches; ++batch) {
+    Accept(batch, 1);
+    Finish(batch, 0);
+  }
+  std::size_t seen = Take(10'000).size();
+  EXPECT_LT(seen, kBatches);
+  EXPECT_GT(last_.waiting, 0U);
+  seen += Take(10'000).size();
+  EXPECT_EQ(seen, kBatches);
+  EXPECT_EQ(last_.waiting, 0U);
+}
+
 TEST_F(Feed, ABatchThatIsGoneIsLetGo) {
   Accept(1, 2);
   Finish(1, 0);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <type_traits>
 #include <variant>
 
@@ -450,6 +451,24 @@ TEST(CoreRevocation, WhatWasUnderWayIsAnsweredToNobody) {
   for (const ReplyToClient& reply : h.replies) EXPECT_NE(reply.peer, "a");
   for (const AnswerFromStorage& answer : h.from_storage) EXPECT_NE(answer.peer, "a");
   EXPECT_EQ(h.disk.jobs.size(), 4u) << "it is accepted all the same";
+}
+
+TEST(CoreRevocation, BatchesAreGoneThroughOnceForAllConnections) {
+  const auto cost = [](int connections) {
+    Harness h;
+    h.keys["other"] = "key of other";
+    h.ClientHello("other", 1);
+    for (int batch = 0; batch < 10; ++batch) h.Submit("other", {{.tree = 1}});
+    for (int i = 0; i < connections; ++i) {
+      const PeerId peer = "a" + std::to_string(i);
+      h.keys[peer] = "key of a";
+      h.ClientHello(peer, 2);
+    }
+    const std::uint64_t before = h.core->rows_seen();
+    h.Give(KeysRevoked{{"key of a"}});
+    return h.core->rows_seen() - before;
+  };
+  EXPECT_EQ(cost(20), cost(1));
 }
 
 // Its jobs were accepted (I1) and stay; an admin can cancel them.

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <limits>
 
 #include "coordinator/core/core.h"
@@ -263,6 +264,23 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
                                                          kSamplePreempted};
       },
       [](Evaluation& e) { e.flop_count = 2 * kFlopCount; }, [](Evaluation& e) { e.flop_count = 0; },
+      // PostgreSQL has no room for these: its copy would stop.
+      [](Evaluation& e) { e.scratch_bytes = std::uint64_t{1} << 63; },
+      [](Evaluation& e) { std::get<Measurement>(e.verdict).iterations_per_sample = UINT64_MAX; },
+      [](Evaluation& e) {
+        e.verdict = Failure{.code = FailureCode::kRunTimeout, .message = "test"};
+        e.subject.reset();
+        e.flop_count = UINT64_MAX;
+      },
+      [](Evaluation& e) {
+        e.verdict = Failure{.code = FailureCode::kRunTimeout, .message = "test"};
+        e.subject.reset();
+        e.conditions->threads = UINT32_MAX;
+      },
+      [](Evaluation& e) {
+        e.verdict = Failure{
+            .code = FailureCode::kRunTimeout, .message = "test", .action_index = UINT32_MAX};
+      },
       [](Evaluation& e) { e.stages[Stage::kCompile] = Nanos(-1); },
       // Sums of such durations overflow, and no client could read the stored result.
       [](Evaluation& e) { e.stages[Stage::kQueue] = Nanos::max(); },

@@ -32,6 +32,18 @@ TEST(Core, WhatHasNoOutcomeYetCannotBeFlagged) {
   EXPECT_TRUE(h.unwritten.empty());
 }
 
+TEST(Core, WhatTheStoreHasNoOutcomeOfCannotBeFlagged) {
+  OneLease h;
+  h.Give(ClientAsked{.peer = "c",
+                     .number = 99,
+                     .question = wire::FlagResults{.jobs = {MakeJobId(7, 0)}},
+                     .no_outcome = Failure{.code = FailureCode::kNotFound, .message = "test"}});
+  const auto refused = h.TakeReply<wire::Refused>("c", 99);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->failure.code, FailureCode::kNotFound);
+  EXPECT_TRUE(h.unwritten.empty());
+}
+
 TEST(Core, AStrangerFlagsNothing) {
   OneLease h;
   h.Report("w", h.lease);

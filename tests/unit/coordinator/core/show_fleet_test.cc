@@ -37,6 +37,14 @@ TEST(ShowFleet, CountsJobsAndWorkersWhereTheyAre) {
   EXPECT_TRUE(Look(h).stopping);
 }
 
+TEST(ShowFleet, AReportThatWaitsForTheDiskIsNoLeasedJob) {
+  OneLease h;
+  EXPECT_EQ(Look(h).leased_jobs, 1U);
+  h.Report("w", h.lease);
+  ASSERT_FALSE(h.unwritten.empty());
+  EXPECT_EQ(Look(h).leased_jobs, 0U);
+}
+
 TEST(ShowFleet, ABatchThatIsOverIsSaidOnce) {
   Harness h;
   h.ClientHello("c", 1);

@@ -33,11 +33,13 @@ TEST(FleetSnapshot, IsWhatTheCoreKnows) {
   EXPECT_EQ(seen.returning_ms, 0U);
 }
 
-TEST(Tally, ACancelledJobIsNoFailure) {
+TEST(Tally, ACancelledOrCutJobIsNoFailure) {
   Tally tally;
-  tally.Count(JobsWereFinished{
-      .jobs = {{.failure = FailureCode::kCancelled}, {.failure = FailureCode::kRunCrash}, {}}});
-  EXPECT_EQ(tally.finished(), 3U);
+  tally.Count(JobsWereFinished{.jobs = {{.failure = FailureCode::kCancelled},
+                                        {.failure = FailureCode::kCut},
+                                        {.failure = FailureCode::kRunCrash},
+                                        {}}});
+  EXPECT_EQ(tally.finished(), 4U);
   EXPECT_EQ(tally.failed(), 1U);
 }
 

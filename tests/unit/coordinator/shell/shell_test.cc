@@ -228,8 +228,11 @@ TEST_F(Shell, ItShowsBatchesJobsAndWorkers) {
   EXPECT_TRUE(done.outcome->evaluation.ok());
   const auto newest = Expect<wire::BatchInfo>(client.Call(wire::ShowBatch{}));
   EXPECT_EQ(newest.state, wire::BatchState::kFinished);
+  Expect<wire::Accepted>(client.Call(wire::FlagResults{.jobs = {first}}));
   for (const wire::ClientMessage& unknown :
        {wire::ClientMessage(wire::ShowBatch{BatchId{99}}),
+        wire::ClientMessage(wire::FlagResults{.jobs = {first, {.batch = batch, .index = 2}}}),
+        wire::ClientMessage(wire::FlagResults{.jobs = {{.batch = BatchId{99}}}}),
         wire::ClientMessage(wire::ShowJob{{.batch = BatchId{99}}}),
         wire::ClientMessage(wire::FetchOutcomes{.batch = BatchId{99}, .wait_ms = 50}),
         wire::ClientMessage(wire::CancelBatch{BatchId{99}})}) {

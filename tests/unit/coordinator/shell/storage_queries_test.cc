@@ -56,6 +56,31 @@ TEST(StorageQueries, AJobThatIsStillToBeReadIsQueued) {
   EXPECT_EQ(state(Unknown::kMayBeToCome), wire::JobState::kFinished);
 }
 
+// While the coordinator recovers, the core knows only some of the jobs.
+TEST(StorageQueries, OnlyAJobWithAnOutcomeIsFlagged) {
+  const PrivateDir dir;
+  const auto path = dir.path() / "test.db";
+  const auto store = storage::SqliteStore::Open(path).value();
+  storage::JobsAccepted accepted{
+      .batch = {1}, .client = Uuid::Random(), .request_id = Uuid::Random()};
+  accepted.jobs.resize(2, {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm8_8_8"}});
+  storage::JobFinished finished{.outcome = {.job = {.batch = {1}}, .sequence = 1}};
+  finished.outcome.evaluation.verdict = Failure{.code = FailureCode::kRunCrash};
+  ASSERT_TRUE(store->Apply(std::vector<storage::Write>{accepted, finished}));
+  const auto reader = storage::SqliteReader::Open(path).value();
+  const auto why = [&](std::vector<JobId> jobs) {
+    return WhyNotFlagged(*reader, wire::FlagResults{.jobs = std::move(jobs)});
+  };
+  const JobId over{.batch = {1}};
+  EXPECT_FALSE(why({over}));
+  for (const JobId other :
+       {JobId{.batch = {1}, .index = 1}, JobId{.batch = {1}, .index = 2}, JobId{.batch = {2}}}) {
+    const auto failure = why({over, other});
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, FailureCode::kNotFound);
+  }
+}
+
 TEST(StorageQueries, WhatMayPassIsTriedAgain) {
   for (const ErrorKind kind : {ErrorKind::kUnavailable, ErrorKind::kSystem}) {
     const wire::Refused refused = Unreadable({.kind = kind, .message = "test"});

@@ -223,6 +223,34 @@ TEST_F(StorageThreadTest, OldBatchesStayUntilTheyMayBeDeleted) {
   EXPECT_FALSE(reader->FindBatch({1}).value());
 }
 
+TEST_F(StorageThreadTest, APassEndsWhenNoBatchMayBeDeletedAnyMore) {
+  constexpr std::uint64_t kBatches = 1'500;  // several steps
+  store = storage::SqliteStore::Open(dir.path() / "test.db").value();
+  const WallTime old = clock.WallNow() - std::chrono::days(50);
+  std::vector<storage::Write> writes;
+  for (std::uint64_t batch = 1; batch <= kBatches; ++batch) {
+    storage::JobsAccepted accepted = Acceptance(batch, 10);
+    accepted.accepted_at = old;
+    writes.emplace_back(std::move(accepted));
+    writes.emplace_back(Measured(batch, old));
+  }
+  writes.emplace_back(Acceptance(kBatches + 1, 10));
+  ASSERT_TRUE(store->Apply(writes));
+  const auto reader = store->OpenReader().value();
+  bool is_copied = true;
+  Retention retention(*store, clock, {.batches = std::chrono::days(40), .may_delete_batches = [&] {
+                                        return is_copied;
+                                      }});
+  ASSERT_TRUE(retention.Step());
+  EXPECT_FALSE(reader->FindBatch({1}).value());
+  is_copied = false;
+  for (int step = 0; step < 20; ++step) ASSERT_TRUE(retention.Step());
+  EXPECT_TRUE(reader->FindBatch({kBatches}).value());
+  is_copied = true;
+  for (int step = 0; step < 20; ++step) ASSERT_TRUE(retention.Step());
+  EXPECT_FALSE(reader->FindBatch({kBatches}).value());
+}
+
 // Overwrites the page of the file that contains `bytes`.
 void DamagePageWith(const std::filesystem::path& file, std::string_view bytes) {
   constexpr std::size_t kPage = 4096;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -31,6 +32,19 @@ TEST(OutcomeRow, JsonLosesZeros) {
   // Here the text is a backslash and "u0000".
   EXPECT_EQ(PostgresJson(Json(R"(\u0000)")), R"("\\u0000")");
   EXPECT_EQ(PostgresJson(Json("\\\0"s)), R"("\\\ufffd")");
+}
+
+TEST(OutcomeRow, NumbersFitSignedColumns) {
+  Evaluation timed = SomeMeasurement(1);
+  timed.flop_count = timed.scratch_bytes = UINT64_MAX;
+  std::get<Measurement>(timed.verdict).iterations_per_sample = std::uint64_t{1} << 63;
+  const OutcomeRow row = RowOf(1, SomeOutcome({}, PlainSpec(1), timed), {});
+  EXPECT_EQ(ValueOf(row, "flop_count"), "-1");
+  EXPECT_EQ(ValueOf(row, "scratch_bytes"), "-1");
+  EXPECT_EQ(ValueOf(row, "iterations"), "-9223372036854775808");
+  Evaluation failed = SomeFailure(FailureCode::kInvalidAction);
+  std::get<Failure>(failed.verdict).action_index = UINT32_MAX;
+  EXPECT_EQ(ValueOf(RowOf(1, SomeOutcome({}, PlainSpec(1), failed), {}), "action_index"), "-1");
 }
 
 TEST(OutcomeRow, WhatAJobObservedLosesZeros) {

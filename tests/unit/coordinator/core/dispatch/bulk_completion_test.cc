@@ -223,5 +223,18 @@ TEST(Endings, AWorkerThatComesBackDoesNotGoOnWithACancelledBatch) {
   EXPECT_EQ(h.core->state().batches.size(), 0u);
 }
 
+TEST(Endings, OverdueJobsEndPieceByPiece) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", std::vector<JobSetup>(3 * h.limits.max_endings_per_event, {.deadline_s = 1}));
+  h.Write();
+  h.now.instant += seconds(1);
+  h.Give(Tick{});
+  for (; !h.unwritten.empty(); h.WriteOne()) {
+    EXPECT_LE(OutcomesIn(h.unwritten.front()), h.limits.max_endings_per_event);
+  }
+  EXPECT_EQ(h.disk.outcomes.size(), 3 * h.limits.max_endings_per_event);
+}
+
 }  // namespace
 }  // namespace loopfleet::coordinator

@@ -74,6 +74,25 @@ TEST(Core, AFigureAfterABusyMomentIsTheOutcome) {
   EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 2U);
 }
 
+TEST(Core, AnOverdueJobIsNotTriedAgain) {
+  Harness h({.max_expiries_per_tick = 0});  // as if others were overdue before it
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 1, .deadline_s = 1}});
+  h.Write();
+  h.WorkerHello("w", 50);
+  const wire::Lease lease = h.TakeLeases("w").at(0);
+  h.Submit("c", {{.tree = 2}});
+  h.Write();
+  h.WorkerHello("x", 51);
+  const wire::Lease other = h.TakeLeases("x").at(0);
+  h.ReportFailure("w", lease, kUnstableTiming);  // waits for "x"
+  h.now.instant += milliseconds(1'500);
+  h.Report("x", other);
+  EXPECT_TRUE(h.TakeLeases("x").empty());
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(lease.job)), kExpired);
+}
+
 TEST(Core, AnotherWorkerIsAskedBeforeTheSameOne) {
   TwoWorkers h;
   h.ReportFailure("w", h.lease, kUnstableTiming);
