@@ -22,7 +22,7 @@ struct ClientRequest {
     submit @3 :SubmitJobs;
     fetchOutcomes @4 :FetchOutcomes;
     cancelBatch @5 :UInt64;     # batch id
-    listBatches @6 :UInt32;     # how many of the newest; above 1,000 refused
+    listBatches @6 :UInt32;     # how many of the newest, older unfinished ones for up to half of them; above 1,000 refused
     showBatch @7 :UInt64;       # batch id; 0: the newest that a client sent
     showJob @8 :Job.JobId;
     listWorkers @9 :Void;

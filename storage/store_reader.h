@@ -101,7 +101,9 @@ class StoreReader {
   // not outlive this reader.
   virtual std::unique_ptr<UnfinishedJobs> ReadUnfinished(std::vector<StoredBatch> batches) = 0;
 
-  virtual Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max) = 0;  // newest first
+  // The newest ones, the newest first. Older unfinished ones take up to half of the places, those
+  // of the oldest finished ones: what runs for long shows, however many short ones came since.
+  virtual Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max) = 0;
   // Batches with a higher number, the lowest first, at most `max`. Damaged ones are skipped.
   virtual Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) = 0;
   virtual Result<std::optional<StoredBatch>> FindBatch(BatchId batch) = 0;

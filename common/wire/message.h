@@ -81,7 +81,7 @@ struct CancelBatch {
   friend bool operator==(const CancelBatch&, const CancelBatch&) = default;
 };
 struct ListBatches {
-  std::uint32_t max_batches = 100;  // the newest ones
+  std::uint32_t max_batches = 100;  // the newest ones, and unfinished ones for up to half of them
   friend bool operator==(const ListBatches&, const ListBatches&) = default;
 };
 struct ShowBatch {

@@ -35,7 +35,12 @@ class Drain(unittest.TestCase):
 
     def test_a_name_that_nobody_has_is_refused_with_the_nearest(self):
         with fleet.Fleet() as f:
-            host = f.json("worker", "list")[0]["host"]
+            worker = f.json("worker", "list")[0]
+            host = worker["host"]
+            # The beginning of a name may be that of another host or worker.
+            for other in (host[:-1], worker["name"][:-1]):
+                self.assertNotEqual(f.command("worker", "drain", other).returncode, 0, other)
+            self.assertIsNone(f.json("worker", "list")[0]["drain"])
             refused = f.command("worker", "drain", host + "x")
             self.assertNotEqual(refused.returncode, 0)
             self.assertIn("nearest: " + host, refused.stderr)

@@ -15,6 +15,7 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/text/explanation_text.h"
 #include "client/cli/text/outcome_text.h"
+#include "client/cli/text/printable.h"
 #include "client/job_line.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
@@ -61,7 +62,7 @@ void PrintJson(const wire::JobInfo& info) {
 void PrintText(const wire::JobInfo& info) {
   fmt::print("job {}: {}", info.job, JobStateName(info.state));
   if (info.state == wire::JobState::kLeased) {
-    fmt::print(" by {}, attempt {}", info.worker, info.attempts);
+    fmt::print(" by {}, attempt {}", Printable(info.worker), info.attempts);
   }
   fmt::print("\n{}\n", JobLine(info.spec));
   if (!info.outcome) return;

@@ -116,26 +116,39 @@ Parsed<void> CheckActions(const std::vector<Action>& actions, Dialect dialect) {
   return {};
 }
 
+// The observations of every step: kAlways as far as the dialect has them, and those requested by
+// name.
+Chosen StepObservations(const ReplayRequest& request, const Chosen& chosen, Dialect dialect) {
+  constexpr std::array<std::string_view, 3> kAlways = {"loop_tree", "cursor", "legal_actions"};
+  Chosen shown;
+  for (const Observation& row : Observations()) {
+    const bool always = row.In(dialect) && std::ranges::find(kAlways, row.name) != kAlways.end();
+    const bool asked = request.observations && std::ranges::find(chosen, &row) != chosen.end();
+    if (always || asked) shown.push_back(&row);
+  }
+  return shown;
+}
+
 Parsed<Answer> ReplaySimple(const ReplayRequest& request, const Benchmark& benchmark,
                             const Chosen& chosen) {
   SimpleWalk walk(benchmark);
+  const Chosen shown = StepObservations(request, chosen, Dialect::kSimple);
   Json states = Json::array();
   Steps steps;
-  const bool observed_steps = request.every_step && request.observations;
   for (const Action& action : request.actions) {
     LF_TRY_VOID(Lift(walk.Apply(action)));
-    if (request.every_step) states.push_back(walk.ActionState());
-    if (!observed_steps) continue;
+    if (!request.every_step) continue;
+    states.push_back(walk.ActionState());
     Json step = {{"action", looptree::ActionName(action)}, {"legal", true}};
     LF_TRY(const auto tree, Lift(walk.Tree()));
-    LF_TRY_VOID(AddObserved(chosen, SceneOf(request, benchmark, walk, tree), step));
+    LF_TRY_VOID(AddObserved(shown, SceneOf(request, benchmark, walk, tree), step));
     LF_TRY_VOID(steps.Add(step));
   }
   LF_TRY(const auto tree, Lift(walk.Tree()));
   Json out = Json::object();
   LF_TRY_VOID(AddObserved(chosen, SceneOf(request, benchmark, walk, tree), out));
-  if (request.every_step) out["action_states"] = std::move(states);
-  if (!observed_steps) return Answer{.head = std::move(out)};
+  if (!request.every_step) return Answer{.head = std::move(out)};
+  out["action_states"] = std::move(states);
   return Answer{.head = std::move(out), .steps = std::move(steps)};
 }
 
@@ -156,18 +169,6 @@ Parsed<AgentWalk> StartWalk(const ReplayRequest& request, Benchmark benchmark) {
   return AgentWalk(benchmark, request.rules, static_cast<TreeRef>(cursor));
 }
 
-// The observations of every step: kAlways, and those requested by name.
-Chosen StepObservations(const ReplayRequest& request, const Chosen& chosen) {
-  constexpr std::array<std::string_view, 3> kAlways = {"loop_tree", "cursor", "legal_actions"};
-  Chosen shown;
-  for (const Observation& row : Observations()) {
-    const bool always = std::ranges::find(kAlways, row.name) != kAlways.end();
-    const bool asked = request.observations && std::ranges::find(chosen, &row) != chosen.end();
-    if (always || asked) shown.push_back(&row);
-  }
-  return shown;
-}
-
 Parsed<Answer> ReplayAgent(const ReplayRequest& request, const Benchmark& benchmark,
                            const Chosen& chosen) {
   for (std::size_t i = 0; i < request.action_space.actions.size(); ++i) {
@@ -177,7 +178,7 @@ Parsed<Answer> ReplayAgent(const ReplayRequest& request, const Benchmark& benchm
     }
   }
   LF_TRY(AgentWalk walk, StartWalk(request, benchmark));
-  const Chosen shown = StepObservations(request, chosen);
+  const Chosen shown = StepObservations(request, chosen, Dialect::kAgent);
   Steps steps;
   looptree::WalkBudget budget({});
   for (const Action& action : request.actions) {

@@ -10,6 +10,7 @@
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/text/printable.h"
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
 #include "common/base/counted.h"
@@ -57,10 +58,11 @@ int RunList(const WorkerFlags& flags, const CommandRun& run) {
   return kExitOk;
 }
 
-// The workers whose name or id starts with `name`.
+// The worker with this name; else those whose name or id starts with it.
 std::vector<wire::WorkerInfo> Named(const wire::WorkerList& list, const std::string& name) {
   std::vector<wire::WorkerInfo> found;
   for (const wire::WorkerInfo& info : list.workers) {
+    if (info.name == name) return {info};
     if (info.name.starts_with(name) || info.worker.ToString().starts_with(name)) {
       found.push_back(info);
     }
@@ -97,7 +99,7 @@ std::string WorkerText(const wire::WorkerInfo& info) {
   text += fmt::format("class: {}\n", hardware.hardware_class);
   text += fmt::format("compiler: LLVM {} tier {} revision {}\n", info.compiler.llvm,
                       info.compiler.tier, info.compiler.revision);
-  return text;
+  return Printable(text, "\n");
 }
 
 int RunShow(const WorkerFlags& flags, const CommandRun& run) {
@@ -124,15 +126,16 @@ int RunShow(const WorkerFlags& flags, const CommandRun& run) {
   return kExitOk;
 }
 
-// Resolves the target of a drain: a host, or a worker by a prefix of its name or id.
-std::string TargetOf(const wire::WorkerList& list, const std::string& name) {
+// The target of a drain: a host or a worker's name as it is given, or the id that begins so. The
+// beginning of a name could be that of another host, whose worker was not meant: "node1", "node12".
+std::string TargetOf(const wire::WorkerList& list, const std::string& given) {
+  std::vector<std::string> ids;
   for (const wire::WorkerInfo& info : list.workers) {
-    if (info.hardware.host == name) return name;
+    if (info.hardware.host == given || info.name == given) return given;
+    std::string id = info.worker.ToString();
+    if (id.starts_with(given)) ids.push_back(std::move(id));
   }
-  const std::vector<wire::WorkerInfo> found = Named(list, name);
-  if (found.size() != 1) return name;  // the coordinator's error lists the workers
-  return found.front().worker.ToString().starts_with(name) ? found.front().worker.ToString()
-                                                           : found.front().name;
+  return ids.size() == 1 ? ids.front() : given;  // the coordinator's error lists the workers
 }
 
 // "ada@build-7"
@@ -157,7 +160,7 @@ int RunSetDrain(const WorkerFlags& flags, const CommandRun& run, wire::DrainActi
     return kExitOk;
   }
   for (const auto& info : concerned->workers) {
-    fmt::print("{}: {}, {} leased\n", info.name, WorkerStateName(info.state),
+    fmt::print("{}: {}, {} leased\n", Printable(info.name), WorkerStateName(info.state),
                Counted(info.leased_jobs, "job", "jobs"));
   }
   if (concerned->workers.empty()) fmt::print("no worker of that name is connected now\n");

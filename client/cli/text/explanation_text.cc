@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "client/cli/text/printable.h"
 #include "client/cli/text/table.h"
 #include "common/base/counted.h"
 #include "common/fleet/fleet_json.h"
@@ -76,7 +77,7 @@ std::string_view JobStateName(wire::JobState state) {
 }
 
 std::string ExplanationText(const wire::JobExplanation& explanation) {
-  std::string text = fmt::format("job {} is {}\n", explanation.job, explanation.reason);
+  std::string text = fmt::format("job {} is {}\n", explanation.job, Printable(explanation.reason));
   if (explanation.state == wire::JobState::kFinished) return text;
   text += fmt::format("accepted {:.3f} s ago, priority {}, leased {} so far\n",
                       Seconds(explanation.waited_ms), explanation.priority,
@@ -85,7 +86,7 @@ std::string ExplanationText(const wire::JobExplanation& explanation) {
     text += fmt::format("expires in {:.3f} s\n", Seconds(*explanation.deadline_left_ms));
   }
   if (!explanation.affinity_worker.empty()) {
-    text += fmt::format("its affinity is bound to {}\n", explanation.affinity_worker);
+    text += fmt::format("its affinity is bound to {}\n", Printable(explanation.affinity_worker));
   }
   return text + WorkersText(explanation);
 }

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <utility>
 
+#include "client/cli/text/printable.h"
 #include "client/cli/text/table.h"
 #include "common/base/counted.h"
 #include "common/fleet/attention.h"
@@ -102,14 +103,6 @@ std::vector<std::string> HealthLines(const wire::FleetInfo& fleet) {
 }
 
 }  // namespace
-
-std::string Printable(std::string_view text) {
-  std::string printable(text);
-  for (char& c : printable) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return printable;
-}
 
 std::string StatusText(const FleetSnapshot& snapshot) {
   const wire::FleetInfo& fleet = snapshot.fleet;

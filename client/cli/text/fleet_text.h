@@ -63,7 +63,4 @@ struct ScreenSize {
 // At most `rows` lines of at most `columns` characters; plain ASCII except names.
 std::vector<std::string> TopScreen(const FleetHistory& history, const ScreenSize& size);
 
-// Replaces control characters by '?', for a terminal.
-std::string Printable(std::string_view text);
-
 }  // namespace loopfleet::client

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "client/cli/text/fleet_text.h"
+#include "client/cli/text/printable.h"
 #include "client/profile_text.h"
 #include "common/base/counted.h"
 #include "common/job/loop_schedule.h"
@@ -20,7 +20,7 @@ namespace loopfleet::client {
 namespace {
 
 std::string OriginText(const Outcome& outcome) {
-  const std::string worker = outcome.worker.empty() ? "a worker" : outcome.worker;
+  const std::string worker = outcome.worker.empty() ? "a worker" : Printable(outcome.worker);
   switch (outcome.source) {
     case OutcomeSource::kMeasured:
       if (outcome.evaluation.same_code) {
@@ -151,14 +151,15 @@ std::string AnswerText(const JobSpec& spec, const Outcome& outcome) {
                         Counted(SampleCount(measurement), "sample", "samples"));
   }
   for (const std::string& note : evaluation.notes) {
-    text += fmt::format("{}: {}\n", IsPartial(note) ? "followed in part" : "without effect", note);
+    text += fmt::format("{}: {}\n", IsPartial(note) ? "followed in part" : "without effect",
+                        Printable(note));
   }
   text += fmt::format("job {}: {}\n", outcome.job, OriginText(outcome));
   if (evaluation.conditions) {
     const Conditions& conditions = *evaluation.conditions;
-    text +=
-        fmt::format("on {} ({}), LLVM {} tier {}\n", conditions.hardware.model,
-                    conditions.hardware.isa, conditions.compiler.llvm, conditions.compiler.tier);
+    text += fmt::format("on {} ({}), LLVM {} tier {}\n", Printable(conditions.hardware.model),
+                        Printable(conditions.hardware.isa), Printable(conditions.compiler.llvm),
+                        Printable(conditions.compiler.tier));
   }
   if (measurement.device) {
     const DeviceState& device = *measurement.device;
@@ -174,7 +175,8 @@ std::string AnswerText(const JobSpec& spec, const Outcome& outcome) {
 std::string FailureText(const Failure& failure) {
   const FailureInfo& info = InfoOf(failure.code);
   std::string text = fmt::format(
-      "{}: {}", info.name, failure.message.empty() ? std::string(info.advice) : failure.message);
+      "{}: {}", info.name,
+      failure.message.empty() ? std::string(info.advice) : Printable(failure.message, "\n\t"));
   if (failure.action_index) text += fmt::format(" (action {})", *failure.action_index);
   return text;
 }

@@ -3,8 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "client/cli/text/printable.h"
 
 namespace loopfleet::client {
+
+void Table::Add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = Printable(cell);
+  rows_.push_back(std::move(row));
+}
 
 std::string Table::Text() const {
   std::vector<std::size_t> widths(rows_.front().size(), 0);

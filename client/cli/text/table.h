@@ -9,7 +9,7 @@ namespace loopfleet::client {
 class Table {
  public:
   explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void Add(std::vector<std::string> row);  // cells become Printable
   std::string Text() const;
 
  private:

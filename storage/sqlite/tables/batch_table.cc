@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -77,7 +78,21 @@ Result<std::optional<StoredBatch>> BatchTable::Find(BatchId batch) {
 
 Result<std::vector<StoredBatch>> BatchTable::List(std::uint32_t max) {
   LF_TRY(Query query, connection_.Start("SELECT * FROM batches ORDER BY id DESC"));
-  return ReadBatches(query, max);
+  LF_TRY(std::vector<StoredBatch> batches, ReadBatches(query, max));
+  if (max < 2 || batches.size() < max) return batches;
+  LF_TRY(Query older,
+         connection_.Start("SELECT * FROM batches WHERE (closed = 0 OR finished < job_count) "
+                           "AND id < ? ORDER BY id DESC"));
+  older.Add(batches.back().batch.value);
+  LF_TRY(std::vector<StoredBatch> unfinished, ReadBatches(older, max / 2));
+  for (auto at = batches.end(); at != batches.begin();) {
+    if (batches.size() + unfinished.size() <= max) break;
+    --at;
+    if (at->closed && at->finished == at->job_count) at = batches.erase(at);
+  }
+  unfinished.resize(std::min<std::size_t>(unfinished.size(), max - batches.size()));
+  std::ranges::move(unfinished, std::back_inserter(batches));
+  return batches;
 }
 
 Result<std::vector<StoredBatch>> BatchTable::ListAfter(BatchId batch, std::uint32_t max) {

@@ -26,6 +26,11 @@ TEST(OutcomeTextTest, SaysWhichActionIsToBlame) {
             "CANCELLED: the batch was cancelled");
 }
 
+TEST(OutcomeTextTest, AMessageDoesNotSteerTheTerminal) {
+  EXPECT_EQ(FailureText({.code = FailureCode::kRunCrash, .message = "a\x1b[2J\nb"}),
+            "RUN_CRASH: a?[2J\nb");
+}
+
 TEST(OutcomeTextTest, ShowsWhereAStoredFigureComesFrom) {
   const JobSpec spec{.source = looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/1024"}};
   Outcome outcome{.source = OutcomeSource::kStored, .worker = "host-1"};

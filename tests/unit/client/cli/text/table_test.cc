@@ -15,5 +15,13 @@ TEST(TableTest, AlignsColumnsWithoutTrailingBlanks) {
             "b              22\n");
 }
 
+TEST(TableTest, NoCellSteersTheTerminal) {
+  Table table({"NAME", "N"});
+  table.Add({"\x1b]0;mine\r\n", "1"});
+  EXPECT_EQ(table.Text(),
+            "NAME        N\n"
+            "?]0;mine??  1\n");
+}
+
 }  // namespace
 }  // namespace loopfleet::client
