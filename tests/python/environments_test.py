@@ -219,8 +219,8 @@ def test_rewards_are_differences_of_what_is_measured(client):
     assert env.episode_reward == pytest.approx(reward)
     assert env.observation["runtime"] == pytest.approx(2 * 32**3 / env.observation["gflops"] * 1e-9)
     _, (by_name, log), *_ = env.step("split_2", reward_spaces=["gflops", "log_speedup"])
-    assert by_name == pytest.approx(env.episode_reward), "from the start: it is read for the first time"
-    assert log == pytest.approx(math.log(env.observation["gflops"] / start))
+    assert by_name == pytest.approx(env.episode_reward - reward), "of this step: the last one earned the rest"
+    assert log == pytest.approx(math.log(env.observation["gflops"] / start)), "from the start, as it was never read"
     assert env.reward["gflops"] == 0, "nothing since it was last read"
     (tree, flops), *_ = env.step("up", observation_spaces=["loop_tree", "flops"])
     assert "cursor" in tree and flops > 0

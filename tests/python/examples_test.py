@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from learning_packages import learning_package
@@ -231,6 +232,52 @@ def test_its_wrappers():
         assert (observation, reward, done) == (4, 1, False) and wrapped.commandline() == "toggle_mode"
 
 
+def test_a_fork_of_a_wrapper_takes_no_benchmark_from_it():
+    from loopfleet.compiler_gym import wrappers
+    uris = [f"benchmark://loop_tool-cpu-v0/{size}" for size in (4, 8, 16)]
+
+    def rest(make, *options):
+        wrapped = make(compiler_gym.make("loop_tool-v0", reward_space=None), *options)
+        wrapped.reset()
+        fork = wrapped.fork()
+        return [int(each.reset()[1]) for each in (fork, wrapped, fork, wrapped)]
+
+    own = [8, 8, 16, 16]
+    assert rest(wrappers.IterateOverBenchmarks, uris) == rest(wrappers.CycleOverBenchmarks, uris) == own
+    assert rest(wrappers.CycleOverBenchmarksIterator, lambda: iter(uris)) == own
+    assert rest(wrappers.IterateOverBenchmarks, [*uris, *uris], True) == [8, 16, 4, 8]
+    assert rest(wrappers.CycleOverBenchmarks, uris, True) == [8, 16, 4, 8]
+    one = np.random.default_rng(1).integers(3, size=5)[1:]
+    assert rest(wrappers.RandomOrderBenchmarks, uris, np.random.default_rng(1)) == [[4, 8, 16][i] for i in one]
+
+
+def test_what_is_assigned_to_a_wrapper_reaches_its_environment():
+    from loopfleet.compiler_gym import wrappers
+    wrapped = wrappers.TimeLimit(wrappers.ConstrainedCommandline(compiler_gym.make("loop_tool-v0"), ["up", "down"]), 9)
+    env = wrapped.unwrapped
+    wrapped.reward_space, wrapped.benchmark = None, "benchmark://loop_tool-cpu-v0/8"
+    assert env.reward_space is None is wrapped.reward_space
+    assert int(wrapped.reset()[1]) == 8 and wrapped.benchmark == env.benchmark == "benchmark://loop_tool-cpu-v0/8"
+    wrapped.observation_space = None
+    assert wrapped.reset() is None is env.observation_space
+    wrapped.observation_space = "action_state"
+    assert wrapped.observation_space == env.observation_space and wrapped.reset() in env.observation_space
+    assert wrapped.action_space.n == 2 < env.action_space.n
+    with pytest.raises(LookupError, match="nearest: flops"):
+        wrapped.reward_space = "flop"
+
+    class Size(wrappers.ObservationWrapper):
+        def __init__(self, env):
+            super().__init__(env)
+            self.observation_space = gym.spaces.Discrete(100)
+
+        def convert_observation(self, observation):
+            return int(observation[1])
+
+    sized = wrappers.TimeLimit(Size(wrapped), 9)
+    assert sized.observation_space == gym.spaces.Discrete(100) and sized.reset() in sized.observation_space
+
+
 # ---- its LLVM environment
 
 QSORT = "benchmark://small-v0/qsort"
@@ -268,6 +315,7 @@ def test_llvm_data_sets():
                         ("benchmark://smal-v0/qsort", "nearest: benchmark://small-v0")):
         with pytest.raises(LookupError, match=said):
             datasets.benchmark(wrong)
+    assert datasets.benchmark("small-v0/qsort") == datasets["small-v0"].benchmark("small-v0/qsort") == QSORT
 
 
 def test_llvm_wrappers(client):
@@ -291,6 +339,51 @@ def test_llvm_wrappers(client):
     limited = wrappers.TimeLimit(env(), 2)
     limited.reset()
     assert [limited.step(0)[2] for _ in range(2)] == [False, True]
+    few.step("-gvn")
+    assert few.state.commandline == "-mem2reg,-gvn"
+    for wrapped, wrong, said in ((few, -1, "no action -1; valid: 0 to 1"), (few, 2, "no action 2; valid: 0 to 1"),
+                                 (few, "-gvm", "nearest: -gvn"), (ends, "-gvm", "nearest: -gvn"),
+                                 (ends, 125, "no action 125; valid: 0 to 124")):
+        with pytest.raises(LookupError, match=said):
+            wrapped.step(wrong)
+    assert few.state.commandline == "-mem2reg,-gvn"
+
+
+def test_masks_are_of_a_wrappers_own_actions(client):
+    from loopfleet.compiler_gym import wrappers
+
+    def env():
+        return compiler_gym.make("llvm-ic-v0", client=client, benchmark=QSORT)
+
+    few = wrappers.ConstrainedCommandline(env(), ["-mem2reg", "-barrier", "-gvn"])
+    few.reset()
+    assert few.action_masks().tolist() == [True, False, True]
+    few.step(0)
+    assert few.step(0)[3]["action_mask"].tolist() == few.action_masks().tolist() == [0, 0, 1]
+    idle = wrappers.ConstrainedCommandline(env(), ["-barrier"])
+    idle.reset()
+    assert idle.action_masks().tolist() == [True], "never none"
+    ends = wrappers.CommandlineWithTerminalAction(few)
+    masks = ends.step(2)[3]["action_mask"]
+    assert masks.tolist() == ends.action_masks().tolist() == [1, 0, 1, 1] and masks.dtype == np.int8
+    assert ends.action_space.contains(ends.action_space.sample(masks)) and ends.action_masks().dtype == bool
+
+
+def test_a_reward_that_a_wrapper_changes_is_in_the_total(client):
+    from loopfleet.compiler_gym import wrappers
+
+    class Doubled(wrappers.RewardWrapper):
+        def convert_reward(self, reward):
+            return [2 * each for each in reward] if isinstance(reward, list) else 2 * reward
+
+    for id, actions in (("llvm-ic-v0", ["-mem2reg", "-simplifycfg"]), ("loopfleet/LoopTune-v0", ["split_4", "split_2"])):
+        options = {"benchmark": QSORT} if id == "llvm-ic-v0" else {}
+        wrapped = Doubled(compiler_gym.make(id, client=client, **options))
+        wrapped.reset()
+        total = sum(wrapped.step(action)[1] for action in actions)
+        assert total != 0 and wrapped.episode_reward == wrapped.state.reward == pytest.approx(total)
+    wrapped.step("down", reward_spaces=["gflops"])
+    assert wrapped.episode_reward == pytest.approx(total)
 
 
 def test_the_leaderboard_of_instruction_counts(client, tmp_path, capsys):

@@ -78,6 +78,19 @@ def test_pools_and_activations_beside_torch():
         agree((made(X.to(s.b, s.c, s.y, s.x)) ** 2).sum(), [X], (expected(tx) ** 2).sum(), [tx], 2e-4)
 
 
+@pytest.mark.parametrize("backend", ["cpu", "cpu_interpreted"])
+@pytest.mark.parametrize("ours, theirs", [("sigmoid", "sigmoid"), ("swish", "silu")])
+def test_activations_have_slopes_far_from_zero(ours, theirs, backend):
+    torch = learning_package("torch")
+    x = np.array([-1e30, -1000, -100, -89, -88, -87, 0, 88, 100, 1e30], np.float32)
+    X = lt.Tensor(x)
+    tx, = leaves(torch, x)
+    with lt.Backend(backend):
+        made = getattr(lt.nn, ours)(X)
+        close(lt.grad(made.sum(), [X])[0], torch.autograd.grad(getattr(torch.nn.functional, theirs)(tx).sum(), tx)[0])
+        assert np.isnan(getattr(lt.nn, ours)(lt.Tensor(np.array([np.nan], np.float32))).numpy()).all()
+
+
 @pytest.mark.parametrize("exponent, first, second", [(0, 0, None), (1, 1, None), (2, 0, 2), (3, 0, 0)])
 def test_whole_powers_have_slopes_at_zero(exponent, first, second):
     x = lt.Tensor(np.zeros(3, np.float32))

@@ -168,6 +168,20 @@ def test_linear_softmax_layer_norm_and_attention():
     close(made, softmax(q @ k.T / np.sqrt(8)) @ v, 1e-4)
 
 
+def test_layers_over_no_dims_are_refused():
+    m, n, k = lt.symbols("m n k")
+    x, one = lt.rand(9, 8).to(m, k), lt.Tensor(2.0)
+    for wrong, said in [
+            (lambda: lt.nn.linear(x, lt.rand(8, 7).to(lt.Symbol("k"), n)),
+             r"X with \[m, k\] and W with \[k, n\] share no dim; their symbols named k are different ones"),
+            (lambda: lt.nn.linear(x, lt.rand(7).to(n)), r"X with \[m, k\] and W with \[n\] share no dim$"),
+            (lambda: lt.nn.mean(x, []), r"mean over no dims: the tensor has \[m, k\]"),
+            (lambda: lt.nn.layer_norm(x, []), r"layer_norm over no dims: the tensor has \[m, k\]")]:
+        with pytest.raises(lt.ShapeError, match=said):
+            wrong()
+    assert lt.nn.mean(one, one.symbolic_shape).item() == 2
+
+
 def convolved(x, w, stride=1):
     b, c, height, width = x.shape
     o, _, kh, kw = w.shape
@@ -493,6 +507,22 @@ def test_parallel_loops():
         close(c, a @ b, 1e-3)
     finally:
         lt.set_threads(1)
+
+
+def test_settings_that_are_refused_change_nothing(monkeypatch):
+    for wrong in (2.5, "x", None, 0, _core.MOST_THREADS + 1):
+        with pytest.raises(lt.TensorError, match=f"set_threads.{wrong}.: a whole number from 1 to"):
+            lt.set_threads(wrong)
+        lt.set_verify("once")  # applies all settings
+    lt.set_threads(np.int64(1))
+
+    def refused(*_):
+        raise RuntimeError("as if it could not start")
+
+    monkeypatch.setattr(_core, "use_isolated", refused)
+    with pytest.raises(RuntimeError, match="as if"), lt.Backend("isolated"):
+        pass
+    assert lt.get_default_backend() == "cpu" and _core.backend_name() == "cpu"
 
 
 def test_a_missing_worker_is_named(monkeypatch):

@@ -84,6 +84,12 @@ def test_every_reward_is_what_it_says(make):
     assert by_name["IrInstructionCountO3"] == pytest.approx((start - count) / max(start - o3, 1))
     assert by_name["ObjectTextSizeBytes"] == size - int(env.observation["ObjectTextSizeBytes"])
     assert env.reward["IrInstructionCount"] == 0  # since it was last read
+    _, second, *_ = env.step(env.action_space["-simplifycfg"])
+    _, (third, norm), *_ = env.step(env.action_space["-instcombine"], reward_spaces=["IrInstructionCount",
+                                                                                    "IrInstructionCountNorm"])
+    now = int(env.observation["IrInstructionCount"])
+    assert second > 0 and third == count - second - now > 0, "the second step earned its part"
+    assert norm == pytest.approx((count - now) / start), "no step earned this one"
 
 
 def test_a_fork_goes_its_own_way(make):
@@ -98,6 +104,13 @@ def test_a_fork_goes_its_own_way(make):
     third = make(reward_space="IrInstructionCountOz").unwrapped
     third.apply(env.state)
     assert third.observation["IrInstructionCount"] == env.observation["IrInstructionCount"]
+
+
+def test_a_state_whose_passes_fail_is_not_applied(make, client):
+    state = envs.EnvState("generator://llvm-stress-v0/1", "-dce,-scalarizer", 0.0)
+    for env in (make().unwrapped, compiler_gym.make("llvm-v0", client=client)):
+        with pytest.raises(ValueError, match="terminated with error: COMPILE_ERROR: PASS_CRASHED"):
+            env.apply(state)
 
 
 def test_a_program_that_cannot_be_had_leaves_the_one_before(make):
@@ -164,6 +177,8 @@ def test_a_pass_that_crashes_ends_the_episode(make):
 def test_bad_input_names_the_nearest(make):
     with pytest.raises(ValueError, match="episode_steps must be at least 1"):
         make(episode_steps=-1)
+    with pytest.raises(ValueError, match="episode_steps must be at most 1024, the passes of one job, not 1025"):
+        make(episode_steps=_core.MOST_PASSES + 1)
     with pytest.raises(TypeError, match="an address is address="):
         envs.LlvmEnv(client="tcp://127.0.0.1:5570")
     with pytest.raises(LookupError, match="nearest: Autophase"):
@@ -325,6 +340,13 @@ def test_an_episode_ends_at_the_passes_that_a_job_may_have(client):
     idle = env.action_space["-instnamer"]
     assert not env.step([idle] * (_core.MOST_PASSES - 1))[3]
     assert env.step(idle)[3], "the next step would be refused"
+
+
+def test_each_environment_of_a_vector_has_what_can_be_read_once(client):
+    once = {"benchmarks": iter([SMALL]), "action_space": iter(["-gvn", "-dce"])}
+    vector = envs.LlvmVectorEnv(3, client=client, **once)
+    assert vector.reset()[1]["benchmark"].tolist() == [SMALL] * 3
+    assert [env.action_space.names for env in vector.envs] == [["-gvn", "-dce"]] * 3
 
 
 def test_a_vector_says_what_its_reset_takes(client):
@@ -495,6 +517,11 @@ def test_masks_leave_out_what_would_change_nothing(make):
     pipelines.step(0)
     *_, info = pipelines.step(0)
     assert list(info["action_mask"]) == [1], "never none"
+    # -die runs -dce's pass: it is needed where there is no -dce.
+    for actions, expected in ((["-die", "-gvn", "-barrier"], [1, 1, 0]), (["-die", "-dce"], [0, 1]),
+                              (["function(dce)", "-die"], [1, 0])):
+        _, info = make(benchmark=SMALL, action_space=actions).reset()
+        assert list(info["action_mask"]) == expected, actions
 
 
 def test_a_program_that_the_baseline_does_not_make_smaller_is_marked(client, make):

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
 from ..envs import NamedDiscrete
@@ -14,6 +15,8 @@ from ..envs import NamedDiscrete
 
 class CompilerEnvWrapper:
     """Passes everything to ``env``."""
+
+    _space: gym.Space | None = None  # of what a wrapper makes of observations
 
     def __init__(self, env: Any):
         self.env = env
@@ -32,6 +35,35 @@ class CompilerEnvWrapper:
     @property
     def unwrapped(self) -> Any:
         return self.env.unwrapped
+
+    # Properties, as assigning to the wrapper must reach the environment.
+
+    @property
+    def benchmark(self) -> Any:
+        return self.env.benchmark
+
+    @benchmark.setter
+    def benchmark(self, benchmark: str) -> None:
+        self.env.benchmark = benchmark
+
+    @property
+    def reward_space(self) -> Any:
+        return self.env.reward_space
+
+    @reward_space.setter
+    def reward_space(self, name: str | None) -> None:
+        self.env.reward_space = name
+
+    @property
+    def observation_space(self) -> Any:
+        return self.env.observation_space if self._space is None else self._space
+
+    @observation_space.setter
+    def observation_space(self, space: str | gym.Space | None) -> None:
+        """The name of the environment's; a Gymnasium space is the wrapper's own."""
+        self._space = space if isinstance(space, gym.Space) else None
+        if self._space is None:
+            self.env.observation_space = space
 
     def reset(self, *arguments: Any, **named: Any) -> Any:
         return self.env.reset(*arguments, **named)
@@ -74,11 +106,15 @@ class ObservationWrapper(CompilerEnvWrapper):
 
 
 class RewardWrapper(CompilerEnvWrapper):
-    """``convert_reward(reward)`` gives what the caller earns."""
+    """``convert_reward(reward)`` gives what the caller earns; the episode's total counts that, too."""
 
     def multistep(self, actions: Iterable[Any], **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
         observation, reward, *rest = self.env.multistep(actions, **named)
-        return observation, self.convert_reward(reward), *rest
+        converted = self.convert_reward(reward)
+        # A list is of other rewards than the total's.
+        if self.unwrapped.episode_reward is not None and not isinstance(reward, list):
+            self.unwrapped.episode_reward += converted - reward
+        return observation, converted, *rest
 
     def convert_reward(self, reward: Any) -> Any:
         raise NotImplementedError
@@ -106,11 +142,19 @@ class TimeLimit(CompilerEnvWrapper):
 
 
 class IterateOverBenchmarks(CompilerEnvWrapper):
-    """Each reset without a benchmark takes the next one, until there are none (StopIteration)."""
+    """Each reset without a benchmark takes the next one, until there are none (StopIteration). A fork goes on by
+    itself from where this one is; with ``fork_shares_iterator`` each benchmark goes to one of the two."""
 
-    def __init__(self, env: Any, benchmarks: Iterable[str]):
+    def __init__(self, env: Any, benchmarks: Iterable[str], fork_shares_iterator: bool = False):
         super().__init__(env)
         self._benchmarks: Iterator[str] = iter(benchmarks)
+        self._fork_shares_iterator = fork_shares_iterator
+
+    def fork(self) -> IterateOverBenchmarks:
+        other = super().fork()
+        if not self._fork_shares_iterator:
+            self._benchmarks, other._benchmarks = itertools.tee(self._benchmarks)
+        return other
 
     def reset(self, benchmark: str | None = None, **named: Any) -> Any:
         return super().reset(benchmark=next(self._benchmarks) if benchmark is None else benchmark, **named)
@@ -119,8 +163,8 @@ class IterateOverBenchmarks(CompilerEnvWrapper):
 class CycleOverBenchmarks(IterateOverBenchmarks):
     """Each reset takes the next benchmark, over and over."""
 
-    def __init__(self, env: Any, benchmarks: Iterable[str]):
-        super().__init__(env, itertools.cycle(benchmarks))
+    def __init__(self, env: Any, benchmarks: Iterable[str], fork_shares_iterator: bool = False):
+        super().__init__(env, itertools.cycle(benchmarks), fork_shares_iterator)
 
 
 class CycleOverBenchmarksIterator(IterateOverBenchmarks):
@@ -131,12 +175,13 @@ class CycleOverBenchmarksIterator(IterateOverBenchmarks):
 
 
 class RandomOrderBenchmarks(IterateOverBenchmarks):
-    """Each reset takes a random benchmark."""
+    """Each reset takes a random benchmark; a fork draws from the same generator."""
 
     def __init__(self, env: Any, benchmarks: Iterable[str], rng: np.random.Generator | None = None):
         every = list(benchmarks)
         rng = rng or np.random.default_rng()
-        super().__init__(env, (every[int(rng.integers(len(every)))] for _ in itertools.count()))
+        super().__init__(env, (every[int(rng.integers(len(every)))] for _ in itertools.count()),
+                         fork_shares_iterator=True)
 
 
 class CommandlineWithTerminalAction(CompilerEnvWrapper):
@@ -147,14 +192,21 @@ class CommandlineWithTerminalAction(CompilerEnvWrapper):
         self.action_space = NamedDiscrete([*env.action_space.names, terminal])
 
     def multistep(self, actions: Iterable[Any], **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
-        actions = [int(action) for action in actions]
+        actions = [self.action_space.number_of(action) for action in actions]
         terminal = len(self.action_space.names) - 1
         ends = terminal in actions
         observation, reward, done, info = self.env.multistep(
             actions[:actions.index(terminal)] if ends else actions, **named)
+        info["action_mask"] = self._masks(info["action_mask"])
         if ends and not done:
             info["terminal_action"] = True
         return observation, reward, done or ends, info
+
+    def action_masks(self) -> np.ndarray:
+        return self._masks(self.env.action_masks())
+
+    def _masks(self, masks: np.ndarray) -> np.ndarray:
+        return np.append(masks, masks.dtype.type(1))
 
 
 class ConstrainedCommandline(ActionWrapper):
@@ -166,4 +218,16 @@ class ConstrainedCommandline(ActionWrapper):
         self._actions = [env.action_space[flag] for flag in self.action_space.names]
 
     def action(self, action: Any) -> int:
-        return self._actions[int(action)]
+        return self._actions[self.action_space.number_of(action)]
+
+    def multistep(self, actions: Iterable[Any], **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
+        *rest, info = super().multistep(actions, **named)
+        info["action_mask"] = self._masks(info["action_mask"])
+        return *rest, info
+
+    def action_masks(self) -> np.ndarray:
+        return self._masks(self.env.action_masks())
+
+    def _masks(self, masks: np.ndarray) -> np.ndarray:
+        few = masks[self._actions]
+        return few if few.any() else np.ones_like(few)  # never none, as an agent must choose one

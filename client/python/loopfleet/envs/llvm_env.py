@@ -28,14 +28,14 @@ from .pass_error import refuse_failure, refuse_outage
 from .pass_observations import CONTROL_POSITIONS, OBSERVATIONS, find_pass_observation
 from .pass_rewards import PASS_REWARDS, PassReward, find_pass_reward
 from .program_datasets import ProgramDataset, ProgramDatasets
-from .spaces import NamedDiscrete, NoObservation, checked_name, checked_number, whole_number
+from .spaces import NamedDiscrete, NoObservation, checked_name, checked_number
 from .state import EnvState, ValidationResult
 from .walk_env import View, check_options, need_client, shared_client
 
 ACTION_SPACES = ("PassesAll", "Passes19", "PassesPipelines")
-# Actions that do nothing, or what another one does.
-_WITHOUT_EFFECT = (frozenset(flag for flag, _ in _core.pass_actions("PassesAll"))
-                   - frozenset(flag for flag, _ in _core.pass_actions("Passes19")))
+_TEXT_OF = dict(_core.pass_actions("PassesAll"))  # flag: the pass that it runs
+# Flags that do nothing, or what another flag does.
+_WITHOUT_EFFECT = frozenset(_TEXT_OF) - frozenset(flag for flag, _ in _core.pass_actions("Passes19"))
 DEFAULT_BENCHMARK = "generator://csmith-v0/0"
 _COUNT = "IrInstructionCount"
 _OPTIONS = ("benchmark", "observation_space", "reward_space")
@@ -55,6 +55,12 @@ def _program(benchmark: Any) -> Benchmark:
         raise LookupError(f"{benchmark} is no program for LLVM passes{_core.nearest(full.rpartition('/')[0], known)}; "
                           f"valid: {', '.join(known)}; loops are for loopfleet/LoopTune-v0 and loopfleet/LoopTool-v0")
     return Benchmark(full)
+
+
+def _without_effect(names: Sequence[str]) -> frozenset[str]:
+    """Of ``names`` those that do nothing, or what another one of ``names`` does."""
+    enough = {"no-op-module"} | {_TEXT_OF.get(name, name) for name in names if name not in _WITHOUT_EFFECT}
+    return frozenset(name for name in names if name in _WITHOUT_EFFECT and _TEXT_OF[name] in enough)
 
 
 class LlvmEnv(gym.Env):
@@ -80,6 +86,9 @@ class LlvmEnv(gym.Env):
             raise TypeError(f"unknown render_mode '{render_mode}'; valid: ansi")
         if episode_steps is not None and episode_steps < 1:
             raise ValueError(f"episode_steps must be at least 1, not {episode_steps}")
+        if episode_steps is not None and episode_steps > _core.MOST_PASSES:
+            raise ValueError(f"episode_steps must be at most {_core.MOST_PASSES}, the passes of one job, not "
+                             f"{episode_steps}")
         need_client(client)
         if isinstance(action_space, str):
             flags = [flag for flag, _ in _core.pass_actions(checked_name("action space", action_space, ACTION_SPACES))]
@@ -89,6 +98,7 @@ class LlvmEnv(gym.Env):
             for name in self.action_space.names:
                 if wrong := _core.failure_of(job(DEFAULT_BENCHMARK, passes=[name]), replay=True):
                     raise LookupError(f"action_space: {wrong[1]}")
+        self._idle = _without_effect(self.action_space.names)
         self.render_mode = render_mode
         self.timeout = checked_number("timeout", timeout, above=0)
         self.episode_steps = episode_steps
@@ -131,6 +141,8 @@ class LlvmEnv(gym.Env):
         reward, terminated, info = self._settle(flags, outcome)
         if reward_spaces is not None:
             reward = [self._read_reward(name) for name in reward_spaces]
+        if outcome.ok:
+            self._see_default_reward()
         observation = (self._observation() if observation_spaces is None
                        else [self.observation[name] for name in observation_spaces])
         return observation, reward, terminated, self._is_over() and not terminated, info
@@ -175,8 +187,8 @@ class LlvmEnv(gym.Env):
 
     @property
     def reward(self) -> View:
-        """``env.reward["IrInstructionCountOz"]``: the reward since it was last read in this episode,
-        or since its start."""
+        """``env.reward["IrInstructionCountOz"]``: the reward since it was last read in this episode, or earned by a
+        step as ``reward_space``, or since the episode's start."""
         return View(self._read_reward, list(PASS_REWARDS))
 
     def fork(self) -> LlvmEnv:
@@ -196,10 +208,13 @@ class LlvmEnv(gym.Env):
                         None if self._reward_rule is None else episode.earned)
 
     def apply(self, state: EnvState) -> None:
-        """Replays the passes of a state."""
+        """Replays the passes of a state. ValueError: one of them fails; the environment is at the program's start."""
         self.reset(benchmark=state.benchmark)
         if state.actions:
-            self.step([self.action_space[flag] for flag in state.actions])
+            *_, info = self.step([self.action_space[flag] for flag in state.actions])
+            if "error_type" in info:
+                raise ValueError(f"the environment terminated with error: {info['error_type']}: "
+                                 f"{info['error_details']}")
 
     def validate(self, state: EnvState | None = None, *, semantics: bool = True) -> ValidationResult:
         """Runs a state's passes again, without the store, and compares the reward exactly. With
@@ -271,9 +286,9 @@ class LlvmEnv(gym.Env):
 
     def action_masks(self) -> np.ndarray:
         """Bool, one for each action: False for one that would change nothing, because it does nothing, repeats
-        another one of PassesAll, or changed nothing in this very state."""
+        another action, or changed nothing in this very state."""
         episode = self._in_episode()
-        idle = set(_WITHOUT_EFFECT)
+        idle = set(self._idle)
         for flag, changed in zip(reversed(episode.passes), reversed(episode.values["changed"])):
             if changed:
                 break
@@ -294,6 +309,12 @@ class LlvmEnv(gym.Env):
     @property
     def episode_reward(self) -> float | None:
         return None if self._reward_rule is None else self._in_episode().total_reward
+
+    @episode_reward.setter
+    def episode_reward(self, total: float) -> None:
+        """For a wrapper that changes what steps earn."""
+        episode = self._in_episode()
+        episode.earned += total - episode.total_reward
 
     @property
     def episode_walltime(self) -> float:
@@ -423,12 +444,12 @@ class LlvmEnv(gym.Env):
         self._episode = None
 
     def _flag(self, action: Any) -> str:
-        if isinstance(action, str):
-            return self.action_space.names[self.action_space[action]]
-        number = whole_number(action)
-        if not 0 <= number < len(self.action_space.names):
-            raise LookupError(f"there is no action {number}; valid: 0 to {len(self.action_space.names) - 1}")
-        return self.action_space.names[number]
+        return self.action_space.names[self.action_space.number_of(action)]
+
+    def _see_default_reward(self) -> None:
+        """A step that earned it: env.reward counts from here. Not before the step's other rewards are read."""
+        if self._reward_rule is not None:
+            self._reward_seen[self._reward_rule.name] = self._value(self._reward_rule.metric)
 
     def _value(self, name: str) -> Any:
         """The observation of the current state, asked for if no job has told it yet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -33,6 +33,8 @@ class LlvmVectorEnv(VectorEnv):
             raise ValueError("autoreset_mode must be NextStep or SameStep, not Disabled")
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self._same_step = mode == AutoresetMode.SAME_STEP
+        # Each environment reads them: what can be read only once becomes a list.
+        options = {name: list(value) if isinstance(value, Iterator) else value for name, value in options.items()}
         first = LlvmEnv(**options)
         self.envs = [first, *(LlvmEnv(**{**options, "client": first._client()}) for _ in range(num_envs - 1))]
         self.num_envs = num_envs
@@ -113,6 +115,8 @@ class LlvmVectorEnv(VectorEnv):
             refuse_failure(outcome)
         for place, outcome in zip(going, outcomes):
             rewards[place], terminated[place], told = self.envs[place]._settle(flags[place], outcome)
+            if outcome.ok:
+                self.envs[place]._see_default_reward()
             truncated[place] = self.envs[place]._is_over() and not terminated[place]
             add_info(info, {key: told[key] for key in ("action_had_no_effect", "error_type", "error_details")
                             if key in told}, place, self.num_envs)

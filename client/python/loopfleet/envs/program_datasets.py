@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .. import _core
+from .._core import full_uri
 from .datasets import Benchmark, find_dataset, random_of
 
 _SEEDS = range(1 << 32)
@@ -31,7 +32,7 @@ class ProgramDataset:
 
     def benchmark(self, uri: str) -> Benchmark:
         """By its URI, or by its name in this data set. LookupError: there is none."""
-        member = uri.removeprefix(f"{self.name}/")
+        member = full_uri(uri).removeprefix(f"{self.name}/")
         if member not in map(str, self._members) if self.size < 1000 else not _is_seed(member):
             nearest = "" if self.size >= 1000 else _core.nearest(member, list(self._members))
             raise LookupError(f"{self.name} has no program '{member}'{nearest}")

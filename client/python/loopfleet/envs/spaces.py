@@ -85,6 +85,15 @@ class NamedDiscrete(spaces.Discrete):
             raise LookupError(f"unknown action '{name}'{nearest(name, self.names)}; "
                               f"valid: {', '.join(self.names)}") from None
 
+    def number_of(self, action: Any) -> int:
+        """The index of an action that is given by its number or its name. LookupError: there is none."""
+        if isinstance(action, str):
+            return self[action]
+        number = whole_number(action)
+        if not 0 <= number < len(self.names):
+            raise LookupError(f"there is no action {number}; valid: 0 to {len(self.names) - 1}")
+        return number
+
     def to_string(self, actions: int | Iterable[int]) -> str:
         numbers = [actions] if isinstance(actions, (int, np.integer)) else actions
         return ",".join(self.names[number] for number in numbers)

@@ -245,6 +245,8 @@ class WalkEnv(gym.Env):
         reward: Any = verdict.reward
         if reward_spaces is not None:
             reward = [self._read_reward(name) for name in reward_spaces]
+        if self._reward_rule is not None and verdict.failure is None:
+            self._reward_seen[self._reward_rule.name] = episode.before  # env.reward counts from here
         observation = (self._default_observation() if observation_spaces is None
                        else [self.observation[name] for name in observation_spaces])
         info = self._info()
@@ -342,8 +344,8 @@ class WalkEnv(gym.Env):
 
     @property
     def reward(self) -> View:
-        """``env.reward["gflops"]``: the reward since it was last read in this episode, or since
-        its start."""
+        """``env.reward["gflops"]``: the reward since it was last read in this episode, or earned by a step
+        as ``reward_space``, or since the episode's start."""
         return View(self._read_reward, list(REWARDS))
 
     @property
@@ -370,6 +372,11 @@ class WalkEnv(gym.Env):
     @property
     def episode_reward(self) -> float | None:
         return None if self._reward_rule is None else self._in_episode().total_reward
+
+    @episode_reward.setter
+    def episode_reward(self, total: float) -> None:
+        """For a wrapper that changes what steps earn."""
+        self._in_episode().total_reward = total
 
     @property
     def episode_walltime(self) -> float:

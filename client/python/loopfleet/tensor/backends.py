@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from numbers import Integral
 from pathlib import Path
 
 from .. import _core
@@ -34,13 +35,16 @@ def _memory_file() -> str:
     return os.path.join(cache, "loopfleet", "verified")
 
 
-def _apply() -> None:
-    if _settings["backend"] == "cpu_interpreted":
+def _apply(**changed: str | int) -> None:
+    """Takes over what ``changed`` of the settings, unless the core refuses it."""
+    wanted = {**_settings, **changed}
+    if wanted["backend"] == "cpu_interpreted":
         _core.use_interpreter()
-    elif _settings["backend"] == "isolated":
-        _core.use_isolated(find_worker(), _settings["threads"])
+    elif wanted["backend"] == "isolated":
+        _core.use_isolated(find_worker(), wanted["threads"])
     else:
-        _core.use_cpu(find_worker(), _memory_file(), _settings["threads"], _settings["verify"] == "once")
+        _core.use_cpu(find_worker(), _memory_file(), wanted["threads"], wanted["verify"] == "once")
+    _settings.update(changed)
 
 
 def local_timer(threads: int) -> _core.LocalTimer:
@@ -62,16 +66,14 @@ def set_default_backend(name: str) -> None:
     if name not in _BACKENDS:
         raise TensorError(f"there is no backend '{name}': use {', '.join(_BACKENDS)}")
     if name != _settings["backend"]:
-        _settings["backend"] = name
-        _apply()
+        _apply(backend=name)
 
 
 def set_threads(count: int) -> None:
     """The most threads that loops annotated ``parallel`` are split over; 1 at first."""
-    if not 1 <= count <= _core.MOST_THREADS:
-        raise TensorError(f"set_threads({count}): from 1 to {_core.MOST_THREADS}")
-    _settings["threads"] = count
-    _apply()
+    if not isinstance(count, Integral) or not 1 <= count <= _core.MOST_THREADS:
+        raise TensorError(f"set_threads({count}): a whole number from 1 to {_core.MOST_THREADS}")
+    _apply(threads=int(count))
 
 
 def set_verify(when: str) -> None:
@@ -79,8 +81,7 @@ def set_verify(when: str) -> None:
     remembered in ~/.cache/loopfleet; ``never``: code runs here at once."""
     if when not in ("once", "never"):
         raise TensorError(f"set_verify('{when}'): use once or never")
-    _settings["verify"] = when
-    _apply()
+    _apply(verify=when)
 
 
 class Backend:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import sqrt
 
-from .._core import Expr, Size, Symbol, Tensor
+from .._core import Expr, Size, Symbol, Tensor, where
+from .errors import ShapeError
 
 __all__ = ["attention", "batch_norm", "conv", "fill", "hardswish", "layer_norm", "linear", "mean", "pad", "pool", "relu",
            "relu6", "sigmoid", "softmax", "swish", "tanh"]
@@ -16,12 +17,25 @@ def fill(constant: float, symbolic_shape: Sequence[Symbol] = ()) -> Tensor:
     return Tensor(float(constant))
 
 
+def _dims_of(T: Tensor) -> str:
+    return f"[{', '.join(dim.name for dim in T.symbolic_shape)}]"
+
+
+def _some(what: str, T: Tensor, dims: Iterable[Symbol]) -> list[Symbol]:
+    """``dims``. ShapeError: there are none, which would reduce over all of T's."""
+    chosen = list(dims)
+    if not chosen and T.symbolic_shape:
+        raise ShapeError(f"{what} over no dims: the tensor has {_dims_of(T)}, name one or more")
+    return chosen
+
+
 def mean(X: Tensor, dims: Iterable[Symbol]) -> Tensor:
-    return X.mean(*dims)
+    return X.mean(*_some("mean", X, dims))
 
 
 def sigmoid(T: Tensor) -> Tensor:
-    return ((-T).exp() + 1).reciprocal()
+    # Below -88, exp(-T) overflows and the gradient is 0 times infinity. T.max(-88) would hide a NaN.
+    return ((-where(T < -88, -88, T)).exp() + 1).reciprocal()
 
 
 def swish(T: Tensor) -> Tensor:
@@ -45,9 +59,14 @@ def tanh(T: Tensor) -> Tensor:
 
 
 def linear(X: Tensor, W: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The product of X and W over the dims that they share."""
-    shared = set(W.symbolic_shape)
-    Y = (X * W).sum(*[dim for dim in X.symbolic_shape if dim in shared])
+    """The product of X and W over the dims that they share. ShapeError: they share none."""
+    others = set(W.symbolic_shape)
+    shared = [dim for dim in X.symbolic_shape if dim in others]
+    if not shared:
+        namesakes = {dim.name for dim in X.symbolic_shape} & {dim.name for dim in others}
+        hint = f"; their symbols named {', '.join(sorted(namesakes))} are different ones: use the same object"
+        raise ShapeError(f"linear: X with {_dims_of(X)} and W with {_dims_of(W)} share no dim{hint if namesakes else ''}")
+    Y = (X * W).sum(*shared)
     return Y if bias is None else Y + bias
 
 
@@ -104,7 +123,7 @@ def softmax(T: Tensor, *dims: Symbol) -> Tensor:
 
 def layer_norm(T: Tensor, dims: Iterable[Symbol], weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:
-    dims = list(dims)
+    dims = _some("layer_norm", T, dims)
     centred = T - T.mean(*dims)
     normed = centred / ((centred * centred).mean(*dims) + eps).sqrt()
     if weight is not None:
