@@ -68,9 +68,8 @@ class Replay:
         answer = json.loads(self.process.stdout.readline())
         if "error" in answer:
             raise RuntimeError(f"replay of {request}: {answer['error']}")
-        steps = answer.get("steps")  # the simple dialect has none: all of its actions are legal
-        if steps is not None:
-            actions = [step["action"] for step in steps if step["legal"]]
+        if "action_states" not in answer:  # in the simple dialect, all actions are legal and change the tree
+            actions = [step["action"] for step in answer["steps"] if step["legal"]]
             while actions and actions[-1] in ("up", "down"):
                 actions.pop()  # only moves the cursor: the tree is reached already
         return actions, answer["tree_key"]

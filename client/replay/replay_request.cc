@@ -124,9 +124,8 @@ Parsed<void> ReadActions(const json& value, std::string_view key, Draft& draft) 
 }
 
 Parsed<void> ReadRules(const json& value, std::string_view key, Draft& draft) {
-  constexpr std::array<std::string_view, 2> kRules = {"structural", "loop_nest"};
-  LF_TRY(const std::size_t rules, OneOf(value, key, kRules));
-  draft.rules = rules == 0 ? RuleSet::kStructural : RuleSet::kLoopNest;
+  LF_TRY(const std::size_t rules, OneOf(value, key, AllNames<RuleSet>()));
+  draft.rules = EnumNames<RuleSet>::kAll[rules].value;
   return {};
 }
 

@@ -147,8 +147,10 @@ void AddReplayCommand(Json& commands, const JobSpec& spec) {
   if (spec.rules == looptree::RuleSet::kLoopNest58) line["features"] = "agent58";
   if (spec.merge_all_first) line["merge_all_first"] = true;
   line["every_step"] = true;
-  commands.push_back(Command("every step of its tree",
-                             fmt::format("echo {} | loopfleet replay", Quoted(Dump(line)))));
+  // Not echo, which in zsh and dash turns the \n of a program's text into line breaks.
+  commands.push_back(
+      Command("every step of its tree",
+              fmt::format("printf '%s\\n' {} | loopfleet replay", Quoted(Dump(line)))));
 }
 
 Json CommandsJson(JobId id, const storage::StoredJob& job) {

@@ -213,6 +213,36 @@ TEST(ReplayLines, StepsShowWhatWasAskedFor) {
   EXPECT_EQ(simple["steps"][0]["mode"], "select");
 }
 
+TEST(ReplayLines, EveryStepShowsItsTreeInDialectSimple) {
+  const Json simple = AnswerTo(
+      R"({"uri": "benchmark://loop_tool-cpu-v0/10", "actions": ["toggle_mode", "up",
+          "toggle_thread"], "every_step": true})");
+  EXPECT_EQ(simple["action_states"].size(), 3u);
+  ASSERT_EQ(simple["steps"].size(), 3u);
+  EXPECT_EQ(simple["steps"][1]["action"], "up");
+  EXPECT_EQ(simple["steps"][1]["legal"], true);
+  EXPECT_NE(simple["steps"][1]["loop_tree"], simple["loop_tree"]);
+  EXPECT_EQ(simple["steps"][2]["loop_tree"], simple["loop_tree"]);
+  EXPECT_EQ(simple["steps"][2].size(), 3u);
+}
+
+TEST(ReplayLines, EveryRuleSetIsAccepted) {
+  // The last split makes 11 loops, which loop_nest alone forbids.
+  const auto last_is_legal = [](const char* rules) -> Json {
+    const Json line = {{"uri", "benchmark://mm-v0/mm256_64_64"},
+                       {"actions", std::vector<std::string>(7, "split_2")},
+                       {"every_step", true},
+                       {"rules", rules}};
+    return AnswerTo(line.dump())["steps"][6]["legal"];
+  };
+  EXPECT_EQ(last_is_legal("structural"), true);
+  EXPECT_EQ(last_is_legal("loop_nest"), false);
+  EXPECT_EQ(last_is_legal("loop_nest_58"), true);
+  const Json error = ErrorOf(R"({"uri": "benchmark://mm-v0/mm8_8_8", "rules": "loop_nest_59"})");
+  EXPECT_EQ(error["message"],
+            "\"rules\" must be one of structural, loop_nest, loop_nest_58; nearest: loop_nest_58");
+}
+
 TEST(ReplayLines, TheOtherDialectsWordsAreNamed) {
   Json error = ErrorOf(R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": ["up", "toggle_mode"]})");
   EXPECT_EQ(error["code"], "INVALID_ACTION");

@@ -186,6 +186,18 @@ const figures = (selector) =>
   say("a drain is shown with its reason, and goes");
 }
 
+// ---- answers that take longer than the 5 s in which the live stream says something
+{
+  const one = await open({ viewport: { width: 1280, height: 900 } });
+  await one.route("**/api/job/*", async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 7000));
+    await route.continue().catch(() => {}); // the page is closed
+  });
+  await go(one, `#/job/${good.job}`, ".tree");
+  await one.context().close();
+  say("a slow answer is shown");
+}
+
 // ---- tables
 {
   await go(page, "#/", "table[aria-label='Best results']");

@@ -1,7 +1,7 @@
 // Where facts come from: the live stream of the first screen, and single questions, which are asked
 // again while what they are about may change.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Overview } from "./facts";
 
 export type Connection = "connecting" | "live" | "asking" | "lost";
@@ -69,23 +69,39 @@ export function useOverview(): { overview: Overview | null; connection: Connecti
   return { overview, connection };
 }
 
-// The answer to one question, asked anew with each `turn`; the last one stays until the next is in.
+// The answer to one question, asked again with each `turn`; the last one stays until the next is in.
 export function useAnswer<T>(path: string, turn: unknown): { answer: T | null; error: string | null } {
   const [state, setState] = useState<{ path: string; answer: T | null; error: string | null }>({
     path,
     answer: null,
     error: null,
   });
+  const askAgain = useRef(() => {});
   useEffect(() => {
     const abort = new AbortController();
-    ask<T>(path, abort.signal).then(
-      (answer) => setState({ path, answer, error: null }),
-      (error: Error) => {
-        if (error.name !== "AbortError") setState((old) => ({ ...old, path, error: error.message }));
-      },
-    );
+    let isAsking = false;
+    let isDue = false;
+    // Turns may come quicker than answers: one that comes while a question is under way waits for its answer.
+    const askOnce = () => {
+      isDue = isAsking;
+      if (isAsking) return;
+      isAsking = true;
+      ask<T>(path, abort.signal)
+        .then(
+          (answer) => setState({ path, answer, error: null }),
+          (error: Error) => {
+            if (error.name !== "AbortError") setState((old) => ({ ...old, path, error: error.message }));
+          },
+        )
+        .then(() => {
+          isAsking = false;
+          if (isDue && !abort.signal.aborted) askOnce();
+        });
+    };
+    askAgain.current = askOnce;
     return () => abort.abort();
-  }, [path, turn]);
+  }, [path]);
+  useEffect(() => askAgain.current(), [path, turn]);
   // What was answered about something else is not shown.
   return state.path === path ? state : { answer: null, error: null };
 }

@@ -184,6 +184,21 @@ def test_a_preview_is_shown_in_place_of_the_tree():
     on_screen(play, sources=Sources(fleet=lambda *asked: [Proposal(best, 203.9, "A", "fleet best, node7")]))
 
 
+def test_names_in_titles_are_no_markup(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "[wip]" / "[").mkdir(parents=True)
+
+    async def play(editor, app, pilot):
+        assert "[wip]/[/x].c" in "".join(text_of(app))
+        await pilot.press("f")
+        await until(pilot, lambda: editor.preview is not None)
+        await pilot.pause()
+        assert any("─ fleet best, node[/7] ─" in line for line in text_of(app))
+
+    best = Proposal(LoopTree(ARTICLE).split("m", 8), 203.9, "A", "fleet best, node[/7]")
+    on_screen(play, c_path="[wip]/[/x].c", sources=Sources(fleet=lambda *asked: [best]))
+
+
 def test_ten_thousand_random_keys_on_a_screen(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     a, b = numbers(33, 64), numbers(64, 48, seed=1)

@@ -195,6 +195,21 @@ def test_reuse_decreases_and_increases():
     assert editor.tree == LoopTree(ARTICLE).decrease_reuse("%2"), "also of one operation"
 
 
+def test_reuse_that_shows_in_later_edits_only_is_a_step():
+    editor = edited(*["down"] * 6, "[")  # the innermost loop of add, which write does not share anyway
+    assert not editor.is_error and editor.history.now.label == "less reuse"
+    assert editor.tree == editor.start and editor.tree.serialize() != editor.start.serialize()
+    for _ in range(2):
+        editor.press("[")
+    assert editor.tree == LoopTree(ARTICLE).decrease_reuse("%5").decrease_reuse("%5").decrease_reuse("%5") != editor.start
+    for line in range(9):
+        for key in "[]":
+            editor = edited(*["down"] * line)
+            reason = next(choice.reason for choice in editor.legal if choice.key == key)
+            editor.press(key)
+            assert editor.is_error == bool(reason), (line, key)
+
+
 def test_what_is_legal_with_reasons():
     editor = edited()
     reasons = {choice.name: choice.reason for choice in editor.legal}
@@ -249,6 +264,28 @@ def test_a_line_of_actions_means_what_it_means_in_a_job():
     assert "unknown action 'splt_8'; nearest: split_8" in editor.prompt.explanation
     editor.press("enter")
     assert editor.tree == editor.start and editor.prompt is not None
+
+
+@pytest.mark.parametrize("line", ["split_8 down undo undo", "down undo split_8", "down split_8 down undo swap_down",
+                                  "dummy merge undo undo down", "split_8 merge down undo undo undo split_4"])
+def test_undo_in_a_line_of_actions_takes_back_its_last_action(line):
+    editor = edited(":", *typed(line), "enter")
+    walk = Walk(ir=LoopTree(ARTICLE).serialize())
+    assert all(walk.apply(action) for action in line.split())
+    assert editor.prompt is None and editor.tree == LoopTree(walk.observe("ir")) and editor.cursor == walk.cursor
+
+
+def test_undo_ends_a_line_of_actions_that_has_done_nothing():
+    editor = edited("v", ":", *typed("down undo undo split_8"), "enter")
+    assert editor.prompt.text == "undo split_8"
+    assert editor.prompt.explanation == "undo: there is nothing to undo in this line; U undoes earlier edits"
+    assert editor.tree == LoopTree(ARTICLE).vectorize("m") and editor.cursor == 0, "what was before the line stays"
+    editor = edited(":", *typed("down split_8 up up undo"), "enter")
+    assert editor.prompt.text == "up undo"
+    for key in [*["backspace"] * len("up undo"), *"undo"]:
+        editor.press(key)
+    editor.press("enter")
+    assert editor.prompt is None and editor.cursor == 1, "the line goes on where it ended"
 
 
 def test_the_c_file_is_renamed_into_place_and_unchanged_text_is_not_written(tmp_path):
@@ -659,7 +696,7 @@ def test_ten_thousand_random_keys_leave_a_legal_tree_that_its_actions_lead_to(tm
         editor.press(generator.choice(keys))
         editor.pump()
         assert editor.cursor in editor.visible_lines
-        if count % 97 == 0:
+        if count % 23 == 0:
             assert LoopTree(editor.tree.serialize()) == editor.tree == tensor.loop_tree
             if editor.actions is not None:
                 replays += 1

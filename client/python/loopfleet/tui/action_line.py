@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .. import _core
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from .editor import Editor
 
 _MOST_WORDS = 1024  # as of a job
+
+
+@dataclass(frozen=True)
+class Done:
+    """An action that `undo` takes back."""
+
+    cursor: int  # before it
+    is_step: bool  # of the editor's history
 
 
 def _by_walk(action: str, reasoned: Edit) -> Edit:
@@ -46,10 +54,7 @@ _EDITS: dict[str, Edit] = {
     "dummy": _nothing, "parallel": edits.annotate("cpu_parallel"), "clear": edits.clear,
     "decrease_reuse": edits.decrease_reuse, "increase_reuse": edits.increase_reuse,
 }
-_MOVES: dict[str, Callable[[Editor], None]] = {
-    "up": lambda editor: editor.move_over_loops(-1), "down": lambda editor: editor.move_over_loops(1),
-    "undo": lambda editor: editor.undo(),
-}
+_MOVES = {"up": -1, "down": 1}
 
 
 def words_of(text: str) -> list[str]:
@@ -57,7 +62,7 @@ def words_of(text: str) -> list[str]:
     words = text.replace(",", " ").split()
     if len(words) > _MOST_WORDS:
         raise ScheduleError(f"{len(words)} actions: at most {_MOST_WORDS} at a time")
-    known = [*_EDITS, *_MOVES, "split_8"]
+    known = [*_EDITS, *_MOVES, "undo", "split_8"]
     for word in words:
         if word not in known and not re.fullmatch(r"split_\d{1,12}", word):
             raise ScheduleError(f"unknown action '{word}'{_core.nearest(word, known)}")
@@ -72,16 +77,17 @@ def explain(text: str) -> str:
     return ""
 
 
-def run(editor: Editor, text: str) -> str:
+def run(editor: Editor, text: str, done: list[Done]) -> str:
     """Each action is a step. The first that is illegal ends it, and is left in the prompt with what follows; gives why,
-    or ""."""
+    or "". ``done`` is what the prompt's earlier lines did, and is added to: `undo` takes back moves, too, and nothing
+    from before the prompt."""
     try:
         words = words_of(text)
     except ScheduleError as error:
         return str(error)
     for number, word in enumerate(words, 1):
         try:
-            _run_one(editor, word)
+            _run_one(editor, word, done)
         except ScheduleError as error:
             if editor.prompt is not None:
                 editor.prompt.text = " ".join(words[number - 1:])
@@ -89,11 +95,25 @@ def run(editor: Editor, text: str) -> str:
     return ""
 
 
-def _run_one(editor: Editor, word: str) -> None:
+def _run_one(editor: Editor, word: str, done: list[Done]) -> None:
+    cursor, is_step = editor.cursor, False
+    if word == "undo":
+        _undo(editor, done)
+        return
     if word in _MOVES:
-        _MOVES[word](editor)
+        editor.move_over_loops(_MOVES[word])
     elif word.startswith("split_"):
         inner = int(word.removeprefix("split_"))
-        editor.apply(word, _by_walk(word, edits.split(inner)))
+        is_step = editor.apply(word, _by_walk(word, edits.split(inner)))
     else:
-        editor.apply(word, _EDITS[word])
+        is_step = editor.apply(word, _EDITS[word])
+    done.append(Done(cursor, is_step))
+
+
+def _undo(editor: Editor, done: list[Done]) -> None:
+    if not done:
+        raise ScheduleError("there is nothing to undo in this line; U undoes earlier edits")
+    last = done.pop()
+    if last.is_step:
+        editor.undo()
+    editor.move_to(last.cursor)

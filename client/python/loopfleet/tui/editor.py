@@ -271,7 +271,8 @@ class Editor:
     def apply(self, name: str, edit: Edit) -> bool:
         """One more step. False: the tree stays as it is. ScheduleError: it does not admit the edit."""
         edited = edit(self.tree, self.cursor)
-        if edited.tree == self.tree:
+        # Not ==, by which trees are equal whatever their operations may share after later edits.
+        if edited.tree.serialize() == self.tree.serialize():
             self._put_cursor(edited.cursor)
             return False
         recording = self.history.now.recording
@@ -342,7 +343,8 @@ class Editor:
         return ""
 
     def ask_actions(self) -> None:
-        self.prompt = Prompt("actions?", lambda text: action_line.run(self, text), action_line.explain)
+        done: list[action_line.Done] = []
+        self.prompt = Prompt("actions?", lambda text: action_line.run(self, text, done), action_line.explain)
 
     def ask_threads(self) -> None:
         self.prompt = Prompt("threads?", self._set_threads)

@@ -124,11 +124,13 @@ class EditorApp(App[None]):
         panes["code"].display = shows_code
         panes["legal"].display = not is_alone
         panes["history"].display = not is_alone and width >= _VERY_NARROW
-        panes["schedule"].border_title = "schedule" if editor.preview is None else editor.preview.origin
+        # Names of files and workers are no markup, which a title that is a str would be.
+        panes["schedule"].border_title = Text("schedule" if editor.preview is None else editor.preview.origin)
         panes["schedule"].border_subtitle = self._schedule_subtitle()
         panes["legal"].border_title = "legal here"
         panes["history"].border_title = "done"
-        panes["code"].border_title, panes["code"].border_subtitle = self._code_titles()
+        title, panes["code"].border_subtitle = self._code_titles()
+        panes["code"].border_title = Text(title)
 
     def _schedule_subtitle(self) -> str:
         if self.editor.preview is not None:

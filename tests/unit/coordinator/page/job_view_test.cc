@@ -96,11 +96,11 @@ TEST(JobView, AProfileHasTheLinesOfThePortableC) {
 }
 
 TEST(JobView, CommandsSurviveAShell) {
-  storage::StoredJob job{.spec = {.source = looptree::IrText{"it's $(not) `run`"}}};
+  storage::StoredJob job{.spec = {.source = looptree::IrText{"it's $(not)\n `run`"}}};
   const Json view = JobViewJson({{1}, 0}, job);
-  EXPECT_EQ(
-      view["commands"][0]["command"],
-      R"(echo '{"ir":"it'\''s $(not) `run`","actions":[],"every_step":true}' | loopfleet replay)");
+  EXPECT_EQ(view["commands"][0]["command"],
+            R"(printf '%s\n' '{"ir":"it'\''s $(not)\n `run`","actions":[],"every_step":true}')"
+            " | loopfleet replay");
   EXPECT_TRUE(view["loop_tree"].is_null());
 }
 
