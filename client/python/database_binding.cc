@@ -44,6 +44,11 @@ class Database {
     return OrThrow(reader_->Incarnation()).ToString();
   }
 
+  std::uint64_t FirstOwnBatch() {
+    const std::lock_guard lock(mutex_);
+    return OrThrow(reader_->FirstOwnBatch()).value;
+  }
+
   // (rows, last, open, is_end)
   using Step = std::tuple<nb::list, std::uint64_t, std::map<std::uint64_t, std::uint64_t>, bool>;
   Step Next(std::uint64_t last, const std::map<std::uint64_t, std::uint64_t>& open,
@@ -119,6 +124,8 @@ void BindDatabase(nb::module_& module) {
                        "thread. RuntimeError: it cannot be read.")
       .def(nb::init<const std::string&>(), "path"_a)
       .def_prop_ro("incarnation", &Database::Incarnation, "Names the history of this database.")
+      .def_prop_ro("first_own_batch", &Database::FirstOwnBatch,
+                   "Batches below came with a restored snapshot; 1: none was restored.")
       .def("next", &Database::Next, "last"_a, "open"_a, "most"_a,
            "The rows (Outcome.dataset_row(), with `suspect`) of at most about `most` outcomes that "
            "follow a position: the newest batch that was begun, 0 for none, and by batch the "

@@ -139,7 +139,9 @@ void AddProvenance(const Outcome& outcome, nb::dict& row) {
   row["tag"] = TextOrNone(outcome.tag);
   row["batch"] = Count(outcome.job.batch.value);
   row["index"] = Count(outcome.job.index);
-  row["finished_at"] = Text(IsoTime(outcome.finished_at));
+  // A damaged row has lost its time.
+  row["finished_at"] =
+      outcome.finished_at == WallTime{} ? nb::none() : Text(IsoTime(outcome.finished_at));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -83,6 +84,8 @@ def test_a_damaged_row_of_a_file_has_no_figures(cluster, batch, tmp_path):
         assert after["gflops"] is None and after["elapsed_ns"] is None and after["samples_ns"] == []
         known = (None, []) if (after["batch"], after["index"]) == (1, job) else (before["benchmark"], before["actions"])
         assert (after["benchmark"], after["actions"]) == known
+        has_lost_its_time = (after["batch"], after["index"]) == (1, outcome)
+        assert after["finished_at"] == (None if has_lost_its_time else before["finished_at"])
 
 
 def test_doubts_are_those_of_the_view(cluster, batch, tmp_path):
@@ -115,10 +118,11 @@ def test_rows_of_others_spoil_no_export(batch, tmp_path):
     assert (told.first, told.last) == ("2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z")
 
 
-def test_cancelled_jobs_are_no_rows(batch, tmp_path):
+def test_jobs_without_a_verdict_are_no_rows(batch, tmp_path):
     row = next(row_of(outcome) for outcome in batch if outcome.ok)
-    cancelled = {**row, "status": "CANCELLED", "gflops": None, "elapsed_ns": None}
-    summary = export([cancelled, row, cancelled], tmp_path / "data")
+    cancelled, without_worker = ({**row, "status": status, "gflops": None, "elapsed_ns": None}
+                                 for status in ("CANCELLED", "NO_MATCHING_WORKER"))
+    summary = export([cancelled, without_worker, row, cancelled], tmp_path / "data")
     assert sum(summary.rows.values()) == 1 and set(summary.statuses) == {"ok"}
 
 
@@ -368,15 +372,15 @@ class Null:
 
     def __init__(self, limit=10**9, at_a_time=37):
         self.jobs = {}
+        self.numbers = itertools.count(1)
         self.left = limit
         self.at_a_time = at_a_time
 
     def send(self, jobs):
         tickets = []
         for job in jobs:
-            ticket = len(tickets) + 1 + max(self.jobs, default=0)
-            tickets.append(ticket)
-            self.jobs[ticket] = job
+            tickets.append(next(self.numbers))
+            self.jobs[tickets[-1]] = job
         return tickets
 
     def recv(self, min_n, timeout):
@@ -407,6 +411,40 @@ def test_interrupted_five_times_it_has_the_rows_of_an_uninterrupted_one(tmp_path
     assert progress.done == total
     once = questions(tmp_path / "once")
     assert len(once) == total and once == questions(tmp_path / "often")
+
+
+class WithoutWorkers(Null):
+    """Has a worker for every third point."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def recv(self, min_n, timeout):
+        got = super().recv(min_n, timeout)
+        return [(ticket, outcome if json.loads(outcome.message)["point"] % 3 == 0
+                 else loopfleet._core.failed_outcome("NO_MATCHING_WORKER", "")) for ticket, outcome in got]
+
+
+def test_points_that_no_worker_could_run_are_asked_for_again(spec, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(campaign, "Client", lambda *_, **__: WithoutWorkers())
+    confirming = campaign.Spec(**{**vars(spec), "confirm_share": 0.1})
+    progress = campaign.run(confirming, tmp_path / "c", WithoutWorkers())
+    assert (progress.done, progress.unanswered, progress.complete) == (100, {"NO_MATCHING_WORKER": 200}, False)
+    assert not (tmp_path / "c/remeasured.jsonl").exists(), "its winners are not known yet"
+    with open(tmp_path / "c/outcomes.jsonl", "ab") as file:  # as an earlier version did
+        failed = loopfleet._core.failed_outcome("NO_MATCHING_WORKER", "").to_dict()
+        file.write(json.dumps({"point": 1, "copy": 0, "outcome": failed}).encode() + b"\n")
+    command = [str(tmp_path / "spec.toml"), "--out", str(tmp_path / "c")]
+    assert campaign.main(["run", *command]) == 75
+    said = capsys.readouterr()
+    assert "200 points have no answer; the same command asks for them again:\n  200 NO_MATCHING_WORKER: " in said.err
+    assert "100 of 300 points, 100 failed" in said.out and campaign.failures(tmp_path / "c") == {"CUT": 100}
+    assert campaign.run(spec, tmp_path / "c", Null()).complete
+    assert [row["point"] for row in campaign.outcomes(tmp_path / "c")] == list(range(300)), "each once"
+    assert campaign.standing(spec, tmp_path / "c") == (300, 300)
 
 
 class OneByOne(Null):

@@ -3,7 +3,9 @@
 import json
 import os
 import random
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -15,9 +17,9 @@ import pytest
 
 import loopfleet
 from loopfleet import export as export_command
-from loopfleet import followed_export
+from loopfleet import followed_export, outcome_feed
 from loopfleet.followed_export import FollowedExport, follow
-from loopfleet.outcome_feed import FileFeed, PostgresFeed, open_feed
+from loopfleet.outcome_feed import FileFeed, Position, PostgresFeed, open_feed
 from loopfleet.rows import rows_of_batches, rows_of_file
 from loopfleet.splits import Split
 
@@ -204,6 +206,98 @@ def test_other_formats(cluster, outcomes, tmp_path, format):
     assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/out/*/*.{format}'").fetchall() == [(len(expected(cluster.database)),)]
 
 
+# A restored snapshot ------------------------------------------------------------------------------
+
+
+def restore(database, snapshot):
+    """As docs/OPERATIONS.md has it."""
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{database}{suffix}").unlink(missing_ok=True)
+    shutil.copyfile(snapshot, database)
+
+
+def take_snapshot(database, snapshot):
+    subprocess.run([os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "db", "snapshot", str(database), str(snapshot)],
+                   check=True, capture_output=True)
+
+
+def test_rows_come_once_through_restored_snapshots(tmp_path):
+    database, folder = tmp_path / "results.db", tmp_path / "out"
+    counts = []
+
+    def start():
+        return loopfleet.LocalCluster(workers=0, database=database)
+
+    def wait_for(count):
+        end = time.monotonic() + 60
+        while len(places(folder)) < count and time.monotonic() < end:
+            time.sleep(0.05)
+        counts.append(len(places(folder)))
+
+    with start() as first:
+        with first.client() as asking:
+            asking.evaluate_many(AT_ONCE * 5)
+        follower = subprocess.Popen([sys.executable, "-m", "loopfleet.export", str(folder), "--follow", "--every", "0.05",
+                                     "--db", str(database)], stderr=subprocess.PIPE, text=True)
+        try:
+            wait_for(5)
+            with first.client() as asking:
+                asking.evaluate_many(AT_ONCE * 3)
+                wait_for(8)
+                take_snapshot(database, tmp_path / "snapshot.db")
+                asking.evaluate_many(AT_ONCE * 2)  # is lost
+                wait_for(10)
+            first.stop()
+            restore(database, tmp_path / "snapshot.db")
+            with start() as second:
+                with second.client() as asking:
+                    asking.evaluate_many(AT_ONCE * 4)
+                    wait_for(14)
+                take_snapshot(database, tmp_path / "snapshot_2.db")
+        finally:
+            follower.terminate()
+            _, said = follower.communicate(timeout=60)
+        assert follower.returncode == 0, said
+    restore(database, tmp_path / "snapshot_2.db")
+    with start() as third:
+        with third.client() as asking:
+            asking.evaluate_many(AT_ONCE * 6)
+        assert once(database, folder) == 6
+    counts.append(len(places(folder)))
+    assert counts == [5, 8, 10, 14, 20]
+    assert len({place[1:] for place in places(folder)}) == 20 and len({place[0] for place in places(folder)}) == 3
+
+
+def test_a_batch_that_was_under_way_is_read_again_from_its_beginning():
+    open_then = {"lost": Position(9, {4: 20, 7: 1})}
+    assert outcome_feed._inherited(open_then) == Position(9, {4: 0, 7: 0})
+    with pytest.raises(loopfleet.LoopfleetError, match="give a new folder"):
+        outcome_feed._inherited({**open_then, "other": Position()})
+
+
+def test_the_command_finds_the_first_unfinished_batch_at_once_after_a_restore(tmp_path):
+    database = tmp_path / "results.db"
+    command = [os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "export", "--address"]
+    with loopfleet.LocalCluster(workers=0, database=database) as first, first.client() as asking:
+        asking.evaluate_many(AT_ONCE)
+        take_snapshot(database, tmp_path / "snapshot.db")
+    restore(database, tmp_path / "snapshot.db")
+    with loopfleet.LocalCluster(workers=0, database=database) as second, second.client() as asking:
+        for _ in range(1001):
+            asking.evaluate_many(AT_ONCE)
+        newest = asking.batches(1)[0]["batch"]
+        assert newest > 1_000_000
+        done = subprocess.run([*command, second.address], capture_output=True, text=True, timeout=20)
+        assert done.returncode == 0 and done.stderr == f"1,002 outcomes; to go on later: --after {newest}.1\n", done.stderr
+        asking.send(GOOD)  # waits for a worker
+        for _ in range(1010):
+            asking.evaluate_many(AT_ONCE)
+        (waiting,) = (info["batch"] for info in asking.batches(1000) if info["finished"] < info["job_count"])
+        assert waiting < newest + 5, "older than the newest 1,000"
+        done = subprocess.run([*command, second.address, "--after", f"{newest}.1"], capture_output=True, text=True, timeout=20)
+        assert done.stderr == f"1,010 outcomes; to go on later: --after {waiting}.0\n", done.stderr
+
+
 # PostgreSQL ---------------------------------------------------------------------------------------
 
 
@@ -276,6 +370,30 @@ def test_two_coordinators_in_one_database_are_told_apart(cluster, outcomes, serv
     assert export_command.main([str(once_from), "--follow", "--once", "--rows", "13", "--db", server.url]) == 0
     counts = duckdb.sql(f"SELECT count(*) FROM '{once_from}/*/*.parquet' GROUP BY coordinator ORDER BY 1").fetchall()
     assert counts == sorted([(9,), (len(expected(cluster.database)),)])
+
+
+def test_damaged_rows_and_missing_messages_are_those_of_the_file(tmp_path, server):
+    with loopfleet.LocalCluster(workers=0, database=tmp_path / "results.db") as running, running.client() as asking:
+        asking.evaluate_many(AT_ONCE * 2)
+        take_snapshot(running.database, tmp_path / "damaged.db")
+    database = sqlite3.connect(tmp_path / "damaged.db")
+    database.execute("UPDATE outcomes SET attempts = 7 WHERE idx = 0")
+    database.commit()
+    database.close()
+    mirror(tmp_path / "damaged.db", server)
+    (coordinator,) = FileFeed(tmp_path / "damaged.db").step({}, 1).after
+    feed = PostgresFeed(server.url)
+    theirs = [row for name, row in feed.step({}, 1_000_000).rows if name == coordinator]
+    feed.close()
+    ours = list(rows_of_file(tmp_path / "damaged.db"))
+    assert [row["status"] for row in ours] == ["STORAGE_CORRUPT", "INVALID_ACTION"] and ours[0]["finished_at"] is None
+    for name in ("status", "message", "finished_at"):
+        assert [row[name] for row in theirs] == [row[name] for row in ours], name
+    server.rows(f"UPDATE loopfleet.outcomes SET message = '' WHERE benchmark = '{AT_ONCE[0][0]}'")
+    feed = PostgresFeed(server.url)
+    found = [row["message"] for name, row in feed.step({}, 1_000_000).rows if name == coordinator]
+    feed.close()
+    assert found[1] == "unknown action, or not legal at this point: see action_index", "as a file's row has it"
 
 
 def test_what_is_wrong_is_said(server, tmp_path, capsys, monkeypatch):

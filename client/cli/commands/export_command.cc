@@ -63,27 +63,16 @@ bool HasOutcomesToCome(const wire::BatchInfo& batch) {
   return batch.state == wire::BatchState::kOpen || batch.finished < batch.job_count;
 }
 
-// Whether the batch is missing or its row damaged; it is skipped then.
-bool IsMissing(const CallError& error) {
-  return error.refusal && (error.refusal->code == FailureCode::kNotFound ||
-                           error.refusal->code == FailureCode::kStorageCorrupt);
-}
-
 // The first batch from `first` on that still lacks outcomes; if none does, the newest batch. All
 // batches before it are complete; later ones may not be.
 Answer<BatchId> FirstUnfinished(Client& client, BatchId first) {
   LF_TRY(auto list, client.ListBatches(wire::kMaxBatchesPerList));
   std::ranges::reverse(list.batches);
   if (list.batches.empty()) return first;
-  if (list.batches.size() == wire::kMaxBatchesPerList) {
-    // Query the older batches one by one. They are seldom many, because exports resume where the
-    // last one stopped.
-    const BatchId oldest_listed = list.batches.front().batch;
-    for (BatchId id{std::max<std::uint64_t>(first.value, 1)}; id < oldest_listed; ++id.value) {
-      const auto batch = client.ShowBatch(id);
-      if (batch && HasOutcomesToCome(*batch)) return id;
-      if (!batch && !IsMissing(batch.error())) return std::unexpected(batch.error());
-    }
+  // Unfinished batches are listed however old they are, up to half of the list. If there are that
+  // many, older ones may not be listed: the next export reads all of this one's outcomes again.
+  if (std::ranges::count_if(list.batches, HasOutcomesToCome) >= wire::kMaxBatchesPerList / 2) {
+    return first;
   }
   for (const wire::BatchInfo& batch : list.batches) {
     if (batch.batch >= first && HasOutcomesToCome(batch)) return batch.batch;

@@ -30,10 +30,12 @@ from .client import Client
 from .errors import CoordinatorUnavailable, DeadlineExceeded, LoopfleetError
 from .jobs import make_job
 from .remeasurement import Answers, Key, Picks, Remeasurement
+from .rows import NO_VERDICT
 from .toml_file import read_toml
 
 # Files in a campaign's folder.
 _SEAL, _OUTCOMES, _REMEASURED = "campaign.json", "outcomes.jsonl", "remeasured.jsonl"
+_NO_ANSWER = NO_VERDICT | {"STORAGE_CORRUPT"}  # codes of points that the next run asks for again
 _WINDOW = 1000  # points in flight, which an interruption repeats
 _STALL_S = 10.0  # without an outcome, then what is waited for is said
 _MOST_DRAWS = 1000  # from one data set for one point
@@ -324,11 +326,17 @@ def _answered(file: IO[bytes]) -> tuple[set[tuple[int, int, int]], int, int]:
     for line in file:
         if not line.endswith(b"\n"):
             break
-        row = json.loads(line)
-        done.add((row["point"], row["copy"], row.get("round", 0)))
-        failed += row["outcome"]["status"] != "ok"
         whole += len(line)
+        row = json.loads(line)
+        if _is_answer(row["outcome"]):
+            done.add((row["point"], row["copy"], row.get("round", 0)))
+            failed += row["outcome"]["status"] != "ok"
     return done, failed, whole
+
+
+def _is_answer(outcome: dict[str, Any]) -> bool:
+    """Logs of earlier versions have others, too."""
+    return outcome["status"] == "ok" or outcome["error"]["code"] not in _NO_ANSWER
 
 
 @dataclass
@@ -340,6 +348,7 @@ class Progress:
     left_s: float | None
     again: int = 0      # new measurements of points that had one
     again_total: int | None = 0  # None: not known before all points are done
+    unanswered: Counter[str] = field(default_factory=Counter)  # points of this run, by code of _NO_ANSWER
 
     @property
     def complete(self) -> bool:
@@ -355,7 +364,8 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
     """Measures every point that has no outcome in ``folder``, and then again those of
     ``spec.confirm_share``. If ``stop()`` returns true it ends early; run it again to continue.
 
-    A job that fails with a retryable code (a busy host) is tried up to three times.
+    A job that fails with a retryable code (a busy host) is tried up to three times. Points that no
+    worker could run, or whose jobs were cancelled, stay without an outcome; run it again for them.
     """
     check(spec)  # before the folder is claimed
     folder = Path(folder)
@@ -363,6 +373,7 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
     again: Log | None = None
     since, begun = time.monotonic(), len(log.done)
     total = spec.points + sum(copy > 0 for _, copy, _ in log.done)
+    unanswered: Counter[str] = Counter()
     again_total = None if spec.confirm_share else 0
 
     def progress() -> Progress:
@@ -370,7 +381,7 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
         rate = (len(log.done) + repeated - begun) / max(time.monotonic() - since, 1e-9)
         due = total - len(log.done) + (again_total or 0) - repeated
         return Progress(len(log.done), log.failed, total, rate, due / rate if rate > 0 and due > 0 else None,
-                        repeated, again_total)
+                        repeated, again_total, unanswered)
 
     def drawn() -> Iterator[Point]:
         nonlocal total
@@ -381,10 +392,10 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
     def measure(wanted: Iterator[Point], into: Log) -> bool:
         hosts = hosts_of(spec, client.workers()) if spec.paired_share else []
         say = None if on_progress is None else lambda: on_progress(progress())
-        return _measure(wanted, into, client, lambda point: job_of(spec, point, hosts), say, stop)
+        return _measure(wanted, into, client, lambda point: job_of(spec, point, hosts), say, stop, unanswered)
 
     try:
-        if measure(drawn(), log) and spec.confirm_share:
+        if measure(drawn(), log) and not unanswered and spec.confirm_share:
             again = Log(folder, spec, _REMEASURED)
             rounds = _rounds(spec, folder)
             again.done &= {point.key for point in rounds}  # the share may have been larger
@@ -398,8 +409,9 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
 
 
 def _measure(wanted: Iterator[Point], log: Log, client: Client, make: Callable[[Point], dict[str, Any]],
-             on_arrival: Callable[[], None] | None, stop: Callable[[], bool] | None) -> bool:
-    """Logs the outcome of every wanted point. False: stopped before."""
+             on_arrival: Callable[[], None] | None, stop: Callable[[], bool] | None,
+             unanswered: Counter[str]) -> bool:
+    """Logs the outcome of every wanted point, or counts it as unanswered. False: stopped before."""
     fresh: list[Point] = []  # not sent yet, because one message carries many
     on_their_way: dict[int, tuple[Point, int]] = {}  # ticket -> (point, retries left)
     while not (stop and stop()):
@@ -420,6 +432,8 @@ def _measure(wanted: Iterator[Point], log: Log, client: Client, make: Callable[[
             if not outcome.ok and outcome.retryable and turns:
                 (ticket,) = client.send([make(point)])
                 on_their_way[ticket] = (point, turns - 1)
+            elif outcome.status in _NO_ANSWER:
+                unanswered[outcome.status] += 1
             else:
                 log.add(point, outcome)
         if on_arrival is not None:
@@ -463,7 +477,7 @@ def outcomes(folder: str | Path) -> Iterator[dict[str, Any]]:
     """The outcomes in the order of the points: {"point", "copy", "outcome"}."""
     with open(Path(folder) / _OUTCOMES, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file if line.endswith("\n")]
-    yield from sorted(rows, key=lambda row: (row["point"], row["copy"]))
+    yield from sorted((row for row in rows if _is_answer(row["outcome"])), key=lambda row: (row["point"], row["copy"]))
 
 
 def failures(folder: str | Path) -> Counter[str]:
@@ -473,13 +487,13 @@ def failures(folder: str | Path) -> Counter[str]:
         for line in file:
             if line.endswith("\n") and '"status":"failed"' in line:
                 counts[json.loads(line)["outcome"]["error"]["code"]] += 1
-    return counts
+    return Counter({code: count for code, count in counts.items() if code not in _NO_ANSWER})
 
 
-def _print_failures(folder: Path) -> None:
+def _print_codes(counts: Counter[str], file: IO[str] | None = None) -> None:
     advice = {name: text for _, name, _, text in _core.failure_codes()}
-    for code, count in failures(folder).most_common():
-        print(f"  {count:,} {code}: {advice[code]}")
+    for code, count in counts.most_common():
+        print(f"  {count:,} {code}: {advice[code]}", file=file)
 
 
 def waiting_for(client: Any) -> str:
@@ -534,7 +548,7 @@ def main(arguments: list[str] | None = None) -> int:
             done, failed = standing(spec, folder)
             print(f"{done:,} of {_core.counted(spec.points, 'point', 'points')}, {failed:,} failed")
             if failed:
-                _print_failures(folder)
+                _print_codes(failures(folder))
             _print_remeasurement(spec, folder)
             return 0
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -568,13 +582,18 @@ def main(arguments: list[str] | None = None) -> int:
         return 69 if isinstance(error, CoordinatorUnavailable) else 1
     print(f"{folder}: {progress}")
     if progress.failed:
-        _print_failures(folder)
+        _print_codes(failures(folder))
     _print_remeasurement(spec, folder)
     if interrupted:
         print("interrupted; the same command goes on where it was", file=sys.stderr)
         return 130
     if not progress.complete and time.monotonic() >= until:
         print(f"not done within {given.timeout:g} s; the same command goes on where it was", file=sys.stderr)
+        return 75
+    if progress.unanswered:
+        print(f"{_core.counted(progress.unanswered.total(), 'point has', 'points have')} no answer; the same command asks for "
+              "them again:", file=sys.stderr)
+        _print_codes(progress.unanswered, sys.stderr)
         return 75
     return 0
 

@@ -28,7 +28,7 @@ from .errors import LoopfleetError
 from .export_file import WRITERS, Writer, arrow_schema
 from .followed_export import FollowedExport, follow
 from .outcome_feed import is_postgres, open_feed, rows_of_feed
-from .rows import FIELDS, SUSPECT, Row, rows_of_batches, rows_of_file
+from .rows import FIELDS, NO_VERDICT, SUSPECT, Row, rows_of_batches, rows_of_file
 from .splits import PARTS, Split
 
 __all__ = ["FORMATS", "Summary", "arrow_schema", "card", "check", "export", "main"]
@@ -77,11 +77,12 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
     export. The folder appears complete or not at all. ``campaign`` (how the points were drawn) and
     ``licence`` (an SPDX identifier) are for the card.
 
-    Failed and censored rows are kept, with their codes and without figures; cancelled ones are not. ``dedup`` keeps the
-    first measured row per (tree, device class, compiler, threads, cache, policy), for a campaign's
-    paired points one per worker, and one failure per (program, benchmark, actions, code). So
-    figures measured again (``confirm_share``) are duplicates. A trusted figure replaces a
-    ``suspect`` one. The columns are those of the rows: a coordinator's have no ``suspect``.
+    Failed and censored rows are kept, with their codes and without figures; those of NO_VERDICT,
+    such as cancelled ones, are left out. ``dedup`` keeps the first measured row per (tree, device
+    class, compiler, threads, cache, policy), for a campaign's paired points one per worker, and one
+    failure per (program, benchmark, actions, code). So figures measured again (``confirm_share``)
+    are duplicates. A trusted figure replaces a ``suspect`` one. The columns are those of the rows: a
+    coordinator's have no ``suspect``.
     """
     if format not in FORMATS:
         raise LoopfleetError(f"unknown format '{format}'{_core.nearest(format, list(FORMATS))}; "
@@ -163,7 +164,7 @@ def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, d
 
     try:
         for row in rows:
-            if row["status"] == "CANCELLED":  # says nothing about the schedule
+            if row["status"] in NO_VERDICT:
                 continue
             if dedup:
                 key = _question(row)

@@ -22,7 +22,7 @@ from pathlib import Path
 from .errors import LoopfleetError
 from .export_file import WRITERS
 from .outcome_feed import Feed, FeedUnavailable, Position, Positions, Step
-from .rows import FIELDS, Row
+from .rows import FIELDS, NO_VERDICT, Row
 from .splits import Split
 
 _POSITION = "_position.json"
@@ -70,13 +70,13 @@ class FollowedExport:
         os.close(self._lock)
 
     def add(self, step: Step) -> int:
-        """Writes a step's rows and moves the position. Returns how many rows that were: cancelled jobs
-        have none."""
+        """Writes a step's rows, except those of NO_VERDICT, and moves the position. Returns how many
+        rows were written."""
         if step.after == self.positions:
             return 0
         days: dict[str, list[Row]] = {}
         for coordinator, row in step.rows:
-            if row["status"] != "CANCELLED":
+            if row["status"] not in NO_VERDICT:
                 day = row["finished_at"][:len("2026-11-28")] if row["finished_at"] else _NO_DAY
                 days.setdefault(day, []).append({"coordinator": coordinator, **row, "part": self._split.part(row)})
         number = self._round + (1 if days else 0)

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from . import _core
 from .errors import LoopfleetError, installing
 from .rows import FIELDS, OutcomeFile, Row, is_timed, with_program
 
@@ -79,19 +81,46 @@ def _advance(reading: _PostgresReading, position: Position, most: int) -> tuple[
 
 
 class FileFeed:
-    """Of a database file."""
+    """Of a database file, also when a restored snapshot takes its place."""
 
     def __init__(self, path: str | Path):
-        self._file = OutcomeFile(path)
+        self._path = Path(path)
+        self._open()
+
+    def _open(self) -> None:
+        self._inode = self._present_inode()  # before opening: a file that comes between is seen by the next step
+        self._file = OutcomeFile(self._path)
+
+    def _present_inode(self) -> int:
+        try:
+            return self._path.stat().st_ino
+        except FileNotFoundError:
+            raise FeedUnavailable(f"there is no file {self._path}") from None
 
     def step(self, positions: Positions, most: int) -> Step:
-        coordinator = self._file.coordinator
-        from_ = positions.get(coordinator, Position())
-        rows, after, is_end = self._file.after(from_.last, from_.open, most)
-        return Step([(coordinator, row) for row in rows], {**positions, coordinator: Position(*after)}, is_end)
+        if self._present_inode() != self._inode:
+            self._open()
+        coordinator, first_own = self._file.history()
+        after = dict(positions)
+        if coordinator not in after and first_own > 1 and after:
+            after = {coordinator: _inherited(after)}
+        from_ = after.get(coordinator, Position())
+        rows, reached, is_end = self._file.after(from_.last, from_.open, most)
+        after[coordinator] = Position(*reached)
+        return Step([(coordinator, row) for row in rows], after, is_end)
 
     def close(self) -> None:
         del self._file
+
+
+def _inherited(positions: Positions) -> Position:
+    """The position of a restored snapshot, from that of the lost database. Of batches that were under
+    way, other outcomes may have the same sequence now, so those are read from their beginning."""
+    if len(positions) > 1:
+        raise LoopfleetError("the database is a restored snapshot, and the folder has rows of several databases: give a "
+                             "new folder")
+    (lost,) = positions.values()
+    return Position(lost.last, dict.fromkeys(lost.open, 0))
 
 
 class PostgresFeed:
@@ -185,6 +214,8 @@ LEFT JOIN loopfleet.doubts d ON d.tree_key = o.tree_key AND d.measured_at = o.fi
 LEFT JOIN loopfleet.doubts f ON f.tree_key = o.figure_tree_key AND f.measured_at = o.figure_measured_at
   AND f.worker = o.figure_worker
 """
+_NO_TIME = datetime(1970, 1, 1)  # of a damaged row
+_ADVICE = {name: advice for _, name, _, advice in _core.failure_codes()}
 
 
 def _row_of_postgres(found: dict[str, Any]) -> Row | None:
@@ -195,7 +226,8 @@ def _row_of_postgres(found: dict[str, Any]) -> Row | None:
     row["benchmark"], row["ir"] = (found["benchmark"], None) if is_uri else (None, found["benchmark"])
     if found["observed"] or not is_timed(row["benchmark"]):
         return None
-    row["finished_at"] = f"{found['finished_at']:%Y-%m-%dT%H:%M:%S}.{found['finished_at'].microsecond // 1000:03}Z"
+    at = found["finished_at"]
+    row["finished_at"] = None if at == _NO_TIME else f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
     row["actions"] = [name for name in found["actions"].split(",") if name]
     if found["status"] != "ok" and found["source"] == "measured" and not found["attempts"]:
         row["source"] = None  # no worker had it
@@ -212,6 +244,7 @@ def _row_of_postgres(found: dict[str, Any]) -> Row | None:
     for name in ("benchmark", "ir", "tag", "message", "worker", "code_hash", "clock_before_mhz", "clock_after_mhz",
                  "peak_gflops", "flop_count"):
         row[name] = row[name] or None
+    row["message"] = row["message"] or _ADVICE.get(row["status"])
     with_program(row)
     return {name: row.get(name) for name in FIELDS}
 

@@ -60,15 +60,18 @@ FIELDS: dict[str, str] = {
     "source": "measured, same_code (another tree had the same machine code, measured before), stored (an equal "
               "request had been answered) or coalesced (one was under way); null: no worker had it",
     "attempts": "times the job was leased",
-    "suspect": "why the figure is not trusted any more; null: it is",
+    "suspect": "why the figure was not trusted when this row was written; null: it was",
     "tag": "the submitter's own JSON text",
     "batch": "the job's batch",
     "index": "its place in the batch",
-    "finished_at": "ISO 8601, UTC",
+    "finished_at": "ISO 8601, UTC; null: a damaged row has lost it",
 }
 
 # Coordinators do not report it, so their rows lack this field: null would mean "trusted".
 SUSPECT = "suspect"
+
+# Statuses that tell about the fleet or its operator and not about the schedule.
+NO_VERDICT = frozenset({"CANCELLED", "EXPIRED", "NO_MATCHING_WORKER", "VERSION_MISMATCH"})
 
 Row = dict[str, Any]
 
@@ -123,12 +126,19 @@ class OutcomeFile:
     def __init__(self, path: str | Path):
         if not Path(path).is_file():
             raise LoopfleetError(f"there is no file {path}")
+        self._path = path
         try:
             self._database = _core.Database(str(path))
-            self.coordinator = str(uuid.UUID(self._database.incarnation))
         except RuntimeError as error:
             raise LoopfleetError(f"{path}: {error}") from None
-        self._path = path
+
+    def history(self) -> tuple[str, int]:
+        """The coordinator whose file this is now, and the first batch that is its own. A restored
+        snapshot gets another coordinator when it is first written."""
+        try:
+            return str(uuid.UUID(self._database.incarnation)), self._database.first_own_batch
+        except RuntimeError as error:
+            raise LoopfleetError(f"{self._path}: {error}") from None
 
     def after(self, last: int, open: dict[int, int], most: int) -> tuple[list[Row], tuple[int, dict[int, int]], bool]:
         """The rows of at most about ``most`` outcomes after a position, the position after them, and
