@@ -153,15 +153,19 @@ class Install(unittest.TestCase):
             about_us = [line for line in verified.stderr.splitlines() if unit.name in line]
             self.assertEqual(about_us, [])
 
-    def test_units_use_flags_that_there_are(self):
+    def test_units_use_settings_that_there_are_and_leave_them_to_the_operators_file(self):
         for name in ("loopfleet-coordinator", "loopfleet-worker"):
             text = (self.prefix / "lib" / "systemd" / "system" / f"{name}.service").read_text()
-            command = re.search(r"^ExecStart=((?:.*\\\n)*.*)$", text, re.MULTILINE)[1]
-            flags = set(re.findall(r"--[a-z][-a-z]*", command))
-            known = run(str(self.prefix / "bin" / name), "--help")
-            self.assertTrue(flags)
-            for flag in flags:
-                self.assertIn(flag, known)
+            program = str(self.prefix / "bin" / name)
+            self.assertRegex(text, rf"(?m)^ExecStart=\S+/{name}$", "a flag would beat the file")
+            prefix = name.replace("-", "_").upper() + "_"
+            settings = re.findall(rf"^Environment={prefix}(\w+)=", text, re.MULTILINE)
+            known = run(program, "--help")
+            self.assertTrue(settings)
+            for setting in settings:
+                self.assertIn("--" + setting.lower().replace("_", "-"), known)
+            self.assertIn(f"/etc/loopfleet/{name.removeprefix('loopfleet-')}.env",
+                          [path.lstrip("-") for path in re.findall(r"^EnvironmentFile=(.*)$", text, re.MULTILINE)])
             self.assertNotIn("@", re.sub(r"(?m)^(#|SystemCallFilter).*$", "", text))
 
 

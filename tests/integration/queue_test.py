@@ -1,5 +1,6 @@
 """Dispatch and placement in a real fleet: labels, deadlines across a kill -9, affinity, `job explain`."""
 
+import time
 import unittest
 
 import fleet
@@ -79,6 +80,17 @@ class QueueTest(unittest.TestCase):
             # Stored answers, too, come from one worker.
             done, outcomes = cluster.submit([JOB | {"affinity": "episode"}] * 3)
             self.assertEqual({outcome["worker"] for outcome in outcomes}, {worker["name"]})
+
+    def test_a_worker_that_is_stopped_charges_no_attempt_for_a_job_that_it_has_not_timed(self):
+        hang = {"benchmark": "benchmark://mm-v0/mm73_8_8", "actions": []}  # while it is verified
+        with Fleet(workers=1, worker_program="loopfleet-worker-faulty",
+                   worker_arguments=("--run-limit-ms", "10000")) as cluster:
+            batch = self.submit_and_leave(cluster, [hang])
+            time.sleep(4)  # a lease is missed once it is 3 s old
+            cluster.workers[0].stop()
+            self.assertIn("worker.draining running=0 returned=1", cluster.workers[0].log.read_text())
+            job = cluster.json("job", "explain", f"{batch}.0")
+            self.assertEqual((job["state"], job["attempts"]), ("queued", 0))
 
     def test_what_does_not_exist_is_not_explained(self):
         with Fleet(workers=0) as cluster:

@@ -37,20 +37,30 @@ void Connection::RequestDrain() {
   parts_.wakeup.Signal();
 }
 
+// Only the first failure is an error. Later the directory of an ipc:// endpoint may be gone while
+// the coordinator restarts; the protocol tries again at its next silence.
 Status Connection::Reconnect() {
+  const bool is_first = !poller_;
+  const bool was_there = dealer_.has_value();
   poller_.reset();
   dealer_.reset();
-  LF_TRY(dealer_, wire::Dealer::Connect(parts_.context, options_.coordinator,
-                                        {.keys = options_.keys ? &*options_.keys : nullptr,
-                                         .watch_handshake = true}));
+  Result<wire::Dealer> dealer = wire::Dealer::Connect(
+      parts_.context, options_.coordinator,
+      {.keys = options_.keys ? &*options_.keys : nullptr, .watch_handshake = true});
+  if (!dealer && is_first) return std::unexpected(std::move(dealer).error());
   poller_.emplace();
-  poller_->Add(*dealer_);
   poller_->Add(parts_.wakeup);
+  if (dealer) {
+    dealer_ = *std::move(dealer);
+    poller_->Add(*dealer_);
+  } else if (was_there) {  // once, until it is there again
+    log::Warning("coordinator.unreachable message=\"{}\"", dealer.error().message);
+  }
   return {};
 }
 
 bool Connection::Send(const wire::WorkerMessage& message) {
-  return dealer_->Send(wire::Encode(message)) == wire::SendResult::kSent;
+  return dealer_ && dealer_->Send(wire::Encode(message)) == wire::SendResult::kSent;
 }
 
 // An operator may authorize the key at any time, so the worker keeps trying.
@@ -68,9 +78,10 @@ void Connection::TellHandshake() {
 }
 
 Status Connection::ReceiveAll() {
+  if (!dealer_) return {};
   TellHandshake();
   if (dealer_->ConsumeReconnect()) protocol_.ConnectedAgain(parts_.clock.Now());
-  while (const std::optional<std::string> frame = dealer_->Receive()) {
+  while (const std::optional<std::string> frame = dealer_ ? dealer_->Receive() : std::nullopt) {
     std::expected<wire::WorkerCommand, Failure> command = wire::DecodeWorkerCommand(*frame);
     if (!command) {
       log::Warning(

@@ -65,7 +65,7 @@ class Connection final : private Protocol::Line {
 
   const Options options_;
   const Parts parts_;
-  std::optional<wire::Dealer> dealer_;
+  std::optional<wire::Dealer> dealer_;  // none: the last attempt to connect failed
   std::optional<wire::Poller> poller_;  // of dealer_ and the wakeup
   Protocol protocol_;
   bool was_registered_ = false;  // as last written to the metrics

@@ -16,6 +16,12 @@ bool IsForGood(FailureCode code) {
   return code == FailureCode::kVersionMismatch || code == FailureCode::kForbidden;
 }
 
+std::vector<LeaseId> IdsOf(const std::vector<wire::HeldLease>& leases) {
+  std::vector<LeaseId> ids;
+  for (const wire::HeldLease& lease : leases) ids.push_back(lease.lease);
+  return ids;
+}
+
 }  // namespace
 
 struct Protocol::Hearer {
@@ -46,7 +52,8 @@ struct Protocol::Hearer {
       // runs, in case it crashes this worker, too.
       if (lease.attempt > 1) self.next_heartbeat_ = now;
       if (self.is_draining_) {
-        self.returned_.push_back(id);  // granted before the coordinator knew of the drain
+        // Granted before the coordinator knew of the drain.
+        self.given_back_.push_back({.lease = id, .job = lease.job});
       } else if (!self.runner_.Accept(std::move(lease))) {
         // Not among the held leases of the next heartbeat, so it will be granted elsewhere.
         log::Warning("lease.refused lease={} reason=\"more than the credit\"", id);
@@ -68,9 +75,8 @@ struct Protocol::Hearer {
   }
 
   Status operator()(const wire::GiveBack& back) const {
-    for (const LeaseId lease : self.runner_.GiveBack(back.leases)) {
-      self.given_back_.push_back(lease);
-    }
+    const std::vector<wire::HeldLease> held = self.runner_.Held();
+    self.KeepForReturn(held, self.runner_.GiveBack(back.leases));
     return {};
   }
 
@@ -147,14 +153,18 @@ Result<Protocol::Phase> Protocol::Step(Instant now) {
   TakeFinished(now);
   LF_TRY_VOID(NoticeSilence(now));
   SendHelloIfDue(now);
-  SendReturned();
+  // No heartbeat goes just before the goodbye. Its answer, unread when the connection closes, would
+  // reset the connection, and the coordinator would not hear the goodbye.
+  if (is_draining_ && IsDrained(now)) {
+    SayGoodbye();
+    return Phase::kOver;
+  }
   SendCodeLookups();
   SendBlobQuestions();
   SendHeartbeatIfDue(now);
+  SendReturned();
   SendReports(now);
-  if (!is_draining_ || !IsDrained(now)) return Phase::kGoesOn;
-  SayGoodbye();
-  return Phase::kOver;
+  return Phase::kGoesOn;
 }
 
 Instant Protocol::NextTimer() const {
@@ -173,12 +183,10 @@ Status Protocol::Reconnect(Instant now) {
 // trying: a key may be authorized again at any time, and the key directory may be missing only for
 // a moment.
 Status Protocol::OnRevoked(Instant now) {
-  std::vector<LeaseId> lost;
-  for (const wire::HeldLease& held : runner_.Held()) lost.push_back(held.lease);
+  const std::vector<LeaseId> lost = IdsOf(runner_.Held());
   log::Warning("worker.key_revoked leases={} reports={}", lost.size(), unstored_.size());
   runner_.Drop(lost);
   unstored_.clear();
-  returned_.clear();
   given_back_.clear();
   LF_TRY_VOID(Reconnect(now));
   next_hello_ = now + options_.hello_interval;
@@ -189,7 +197,7 @@ Status Protocol::OnRevoked(Instant now) {
 // the coordinator would grant the same job here again.
 void Protocol::Refuse(const wire::UnreadableLease& lease, Instant now) {
   if (unstored_.contains(lease.lease)) return;
-  if (is_draining_) return returned_.push_back(lease.lease);
+  if (is_draining_) return given_back_.push_back({.lease = lease.lease, .job = lease.job});
   log::Warning("lease.unreadable lease={} message=\"{}\"", lease.lease, lease.failure.message);
   Failure failure{
       .code = FailureCode::kVersionMismatch,
@@ -211,10 +219,19 @@ void Protocol::TakeFinished(Instant now) {
   }
 }
 
-// Sent before the heartbeat, which no longer lists these leases.
+// `held` is from before the runner dropped the leases.
+void Protocol::KeepForReturn(const std::vector<wire::HeldLease>& held,
+                             const std::vector<LeaseId>& dropped) {
+  for (const wire::HeldLease& lease : held) {
+    if (std::ranges::find(dropped, lease.lease) != dropped.end()) given_back_.push_back(lease);
+  }
+}
+
+// Sent after the heartbeat that tells of a drain. Before it, the coordinator would grant the same
+// jobs here again.
 void Protocol::SendReturned() {
   if (given_back_.empty() || !is_registered_) return;
-  if (line_.Send(wire::Returned{.leases = given_back_})) given_back_.clear();
+  if (line_.Send(wire::Returned{.leases = IdsOf(given_back_)})) given_back_.clear();
 }
 
 // Not lingering: a kernel waits for the answer.
@@ -372,14 +389,17 @@ std::vector<wire::HeldLease> Protocol::Held() const {
   for (const auto& [lease, unstored] : unstored_) {
     held.push_back({.lease = lease, .job = unstored.report.job});
   }
+  // Listed until the coordinator is told. A lease that is missing counts as a lost attempt.
+  held.insert(held.end(), given_back_.begin(), given_back_.end());
   return held;
 }
 
 void Protocol::StartDrain(Instant now) {
   is_draining_ = true;
-  returned_ = runner_.DropUnstarted();
+  const std::vector<wire::HeldLease> held = runner_.Held();
+  KeepForReturn(held, runner_.DropUnstarted());
   next_heartbeat_ = now;  // tells the coordinator at once to grant no more
-  log::Info("worker.draining running={} returned={}", runner_.Held().size(), returned_.size());
+  log::Info("worker.draining running={} returned={}", runner_.Held().size(), given_back_.size());
 }
 
 bool Protocol::IsDrained(Instant now) {
@@ -394,7 +414,7 @@ bool Protocol::IsDrained(Instant now) {
 
 void Protocol::SayGoodbye() {
   // Also while its hello is not answered yet: the coordinator may know the worker by now.
-  if (has_said_hello_) line_.Send(wire::Goodbye{.returned = returned_});
+  if (has_said_hello_) line_.Send(wire::Goodbye{.returned = IdsOf(given_back_)});
   is_registered_ = false;
 }
 

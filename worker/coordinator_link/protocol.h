@@ -79,6 +79,7 @@ class Protocol {
   Status OnRevoked(Instant now);
   void Refuse(const wire::UnreadableLease& lease, Instant now);
   void TakeFinished(Instant now);
+  void KeepForReturn(const std::vector<wire::HeldLease>& held, const std::vector<LeaseId>& dropped);
   void SendReturned();
   void SendCodeLookups();
   void SendBlobQuestions();
@@ -115,11 +116,11 @@ class Protocol {
   bool is_cautious_ = false;
   std::optional<LeaseId> alone_;  // the report in flight while is_cautious_
 
-  std::vector<LeaseId> given_back_;  // returned at the coordinator's request, not yet sent
-  Instant next_linger_{};            // when the lingering reports are to be sent
+  // Dropped by a drain, or because the coordinator asked; it has not been told yet.
+  std::vector<wire::HeldLease> given_back_;
+  Instant next_linger_{};  // when the lingering reports are to be sent
 
   bool is_draining_ = false;
-  std::vector<LeaseId> returned_;      // returned by the drain
   std::optional<Instant> idle_since_;  // set while draining, when no lease is unfinished
 };
 

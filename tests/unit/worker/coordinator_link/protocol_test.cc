@@ -19,8 +19,9 @@ class ListedRunner final : public LeaseRunner {
       std::erase_if(held, [&](const wire::HeldLease& one) { return one.lease == lease; });
     }
   }
-  std::vector<LeaseId> DropUnstarted() override { return {}; }
+  std::vector<LeaseId> DropUnstarted() override { return GiveBack(unstarted); }
   std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override {
+    Drop(leases);
     return {leases.begin(), leases.end()};
   }
   std::vector<wire::Report> TakeFinished() override { return std::exchange(finished, {}); }
@@ -33,6 +34,7 @@ class ListedRunner final : public LeaseRunner {
   void AnswerBlob(const BlobAnswer& answer) override { blob_answers.push_back(answer); }
   std::vector<wire::Report> finished;
   std::vector<wire::HeldLease> held;
+  std::vector<LeaseId> unstarted;
   std::vector<wire::CodeLookup> lookups;
   std::vector<wire::CodeLookupAnswer> answers;
   std::vector<BlobQuestion> blob_questions;
@@ -298,6 +300,58 @@ TEST_F(ProtocolTest, WhileItDrainsAJobThatCannotBeReadIsReturnedUnrun) {
   }));
 }
 
+// A heartbeat without them would make each a lost attempt, and a return before the heartbeat would
+// bring them back here.
+TEST_F(ProtocolTest, ADrainTellsOfItselfAndThenReturnsWhatItHasNotBegun) {
+  runner.held = {{.lease = {4}, .job = {.batch = {1}}},
+                 {.lease = {5}, .job = {.batch = {2}}},
+                 {.lease = {6}, .job = {.batch = {3}}}};
+  runner.unstarted = {{5}, {6}};
+  protocol.StartDrain(now);
+  Step();
+  ASSERT_EQ(line.sent.size(), 2U);
+  const auto& heartbeat = std::get<wire::Heartbeat>(line.sent[0]);
+  EXPECT_EQ(heartbeat.drain, wire::DrainState::kDraining);
+  EXPECT_EQ(heartbeat.held, (std::vector<LeaseId>{{4}, {5}, {6}}));
+  EXPECT_EQ(std::get<wire::Returned>(line.sent[1]).leases, (std::vector<LeaseId>{{5}, {6}}));
+  line.sent.clear();
+  Hear(wire::Leases{.leases = {{.lease = {7}, .job = {.batch = {4}}}}});  // crossed the heartbeat
+  Step();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::Returned>(line.sent[0]).leases, std::vector<LeaseId>{{7}});
+  line.sent.clear();
+  Pass(seconds(1));
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::Heartbeat>(line.sent[0]).held, std::vector<LeaseId>{{4}});
+}
+
+TEST_F(ProtocolTest, ADrainWithoutAConnectionReturnsWhatItHasNotBegunOnceItIsWelcome) {
+  runner.held = {{.lease = {4}, .job = {.batch = {1}}}, {.lease = {5}, .job = {.batch = {2}}}};
+  runner.unstarted = {{5}};
+  protocol.ConnectedAgain(now);
+  protocol.StartDrain(now);
+  Step();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::WorkerHello>(line.sent[0]).held,
+            (std::vector<wire::HeldLease>{{.lease = {4}, .job = {.batch = {1}}},
+                                          {.lease = {5}, .job = {.batch = {2}}}}));
+  line.sent.clear();
+  Hear(wire::WorkerWelcome{.heartbeat_ms = 1000});
+  Step();
+  ASSERT_EQ(line.sent.size(), 2U);
+  EXPECT_EQ(std::get<wire::Returned>(line.sent[1]).leases, std::vector<LeaseId>{{5}});
+}
+
+// The answer to a heartbeat would be unread when the connection closes, and reset it.
+TEST_F(ProtocolTest, ADrainOfWhatHasNotBegunIsOnlyAGoodbye) {
+  runner.held = {{.lease = {5}, .job = {.batch = {2}}}};
+  runner.unstarted = {{5}};
+  protocol.StartDrain(now);
+  Step();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::Goodbye>(line.sent[0]).returned, std::vector<LeaseId>{{5}});
+}
+
 TEST_F(ProtocolTest, SaysGoodbyeAlsoBeforeItsHelloIsAnswered) {
   protocol.ConnectedAgain(now);
   Step();  // says hello
@@ -365,6 +419,7 @@ TEST_F(ProtocolTest, AFullMessageDoesNotLinger) {
 }
 
 TEST_F(ProtocolTest, WhatItGivesBackItSays) {
+  runner.held = {{.lease = {4}, .job = {.batch = {1}}}, {.lease = {5}, .job = {.batch = {2}}}};
   Hear(wire::GiveBack{.leases = {{4}, {5}}});
   Step();
   ASSERT_EQ(line.sent.size(), 1U);
