@@ -109,10 +109,12 @@ Answer<Confirmation> Confirm(Client& client, std::vector<Winner> winners, std::s
     for (std::size_t i = 0; i < repeats * lacking.size(); ++i) {
       jobs.push_back(specs[lacking[i % lacking.size()]]);
     }
-    LF_TRY(const wire::BatchInfo info, client.Evaluate(jobs, [&](const Outcome& outcome) {
+    const auto info = client.Evaluate(jobs, [&](const Outcome& outcome) {
       AddFigure(outcome, confirmation.winners[lacking[outcome.job.index % lacking.size()]]);
-    }));
-    if (!confirmation.batch) confirmation.batch = info.batch;
+    });
+    if (!info && confirmation.batch) break;  // the figures that there are, are enough
+    if (!info) return std::unexpected(info.error());
+    if (!confirmation.batch) confirmation.batch = info->batch;
   }
   return confirmation;
 }

@@ -20,7 +20,7 @@ struct WorkerMessage {
     heartbeat @2 :Heartbeat;
     reports @3 :Reports;
     goodbye @4 :List(UInt64);  # lease ids returned unrun; the worker's last message; at most 4,096
-    returned @5 :List(UInt64);  # lease ids returned unrun, in answer to giveBack; at most 4,096
+    returned @5 :List(UInt64);  # lease ids returned unrun, in answer to giveBack or by a worker that drains; at most 4,096
     codeLookup @6 :CodeLookup;  # only to coordinators with the capability code-lookup
     blobWanted @7 :Client.BlobWanted;  # only to coordinators with the capability blobs
     putBlob @8 :Client.BlobPiece;  # answered with `blobHeld`; only to coordinators with the capability put-blob

@@ -66,6 +66,7 @@ ROOMS = {
         "thinning": "",
         "pruning": "",
         "unfinished_jobs": "record",
+        "batch_list": "record",
         "database_check": "",
         "outcome_repair": "record",
         "snapshot": "",
@@ -75,7 +76,7 @@ ROOMS = {
         "sqlite": "",
         "sqlite/tables/conditions_table": "record sqlite",
         "sqlite/result_index": "record sqlite sqlite/tables/conditions_table",
-        "sqlite/tables": "record thinning sqlite sqlite/tables/conditions_table sqlite/result_index",
+        "sqlite/tables": "record thinning batch_list sqlite sqlite/tables/conditions_table sqlite/result_index",
         "sqlite/maintenance": "record thinning pruning database_check outcome_repair snapshot sqlite "
                               "sqlite/tables/conditions_table sqlite/result_index sqlite/tables",
         "sqlite/newest_outcomes": "record brief_outcome sqlite",

@@ -229,12 +229,14 @@ def emit(one):
 def at_peak(one, ns):
     """The Gflop that the core could have done meanwhile. Each cluster has a reference clock of its own, so times of two can
     be compared only so."""
-    return ns * 1e-9 * (one["peak_gflops"] or 1)
+    return ns * 1e-9 * one["peak_gflops"]
 
 
 def summary(runs, ways, benchmarks):
     """One line for each way and budget: geometric means over programs, wins over random at equal seconds."""
-    ours = [one for one in runs if one["benchmark"] in benchmarks and one["way"] in ways and one["elapsed_ns"]]
+    # A worker in quarantine tells no peak.
+    ours = [one for one in runs if one["benchmark"] in benchmarks and one["way"] in ways and one["elapsed_ns"]
+            and one["peak_gflops"]]
     best = {}
     for one in ours:
         best[one["benchmark"]] = min(best.get(one["benchmark"], np.inf), at_peak(one, one["elapsed_ns"]))
@@ -252,12 +254,11 @@ def summary(runs, ways, benchmarks):
         pairs = [[np.median([at_peak(one, one["elapsed_ns"]) for one in of]) for of in (each, against[name])]
                  for name, each in by_benchmark.items() if name in against] if way != "random" else []
         at = "" if seconds is None else f", {seconds:g} s"
-        peak = all(one["peak_gflops"] for each in by_benchmark.values() for one in each)
         lines.append({
             "bench": "search", "case": f"summary: {way}{at}", "value": mean(lambda one: untuned[one["benchmark"]] / at_peak(one, one["elapsed_ns"])),
             "unit": "times the untuned schedule", "peer": None, "peer_value": None, "ratio": None,
             "programs": len(by_benchmark),
-            "share_of_peak": mean(lambda one: one["flop_count"] / one["elapsed_ns"] / one["peak_gflops"]) if peak else None,
+            "share_of_peak": mean(lambda one: one["flop_count"] / one["elapsed_ns"] / one["peak_gflops"]),
             "share_of_best": mean(lambda one: best[one["benchmark"]] / at_peak(one, one["elapsed_ns"])),
             "evaluations": float(np.mean([one["evaluations"] for each in by_benchmark.values() for one in each])),
             "median_took_s": float(np.median([one["took_s"] for each in by_benchmark.values() for one in each])),
@@ -272,7 +273,7 @@ def draw(runs, ways, benchmarks, seconds, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    ours = [one for one in runs if one["benchmark"] in benchmarks and one["elapsed_ns"]]
+    ours = [one for one in runs if one["benchmark"] in benchmarks and one["elapsed_ns"] and one["peak_gflops"]]
     best = {name: min(at_peak(one, one["elapsed_ns"]) for one in ours if one["benchmark"] == name)
             for name in {one["benchmark"] for one in ours}}
     if not any(one["seconds"] == seconds and one.get("curve") for one in ours):
@@ -308,10 +309,10 @@ def peers(given, runs):
     done = subprocess.run([sys.executable, str(script), "--threads", str(given.threads), *given.benchmarks],
                           capture_output=True, text=True, check=True)
     for told in map(json.loads, done.stdout.splitlines()):
-        found = [one for one in runs if one["benchmark"] == told["benchmark"] and one["elapsed_ns"]]
+        found = [one for one in runs if one["benchmark"] == told["benchmark"] and one["elapsed_ns"] and one["peak_gflops"]]
         if not found:
             continue
-        best = min(found, key=lambda one: one["elapsed_ns"])
+        best = min(found, key=lambda one: at_peak(one, one["elapsed_ns"]))
         rate = best["flop_count"] / best["elapsed_ns"]
         numpy_rate = best["flop_count"] / told["elapsed_ns"] if told["elapsed_ns"] else None
         print(json.dumps({"bench": "search", "case": f"{told['benchmark'].rsplit('/')[-1]}: best of all ways", "value": rate,

@@ -161,14 +161,14 @@ std::optional<Attention> UnservedJobs(const FleetModel& fleet) {
 }
 
 std::optional<Attention> ManyFailures(const FleetModel& fleet) {
-  if (fleet.recently_finished < kFewJobs ||
+  if (fleet.recently_judged < kFewJobs ||
       static_cast<double>(fleet.recently_failed) <=
-          kManyFailures * static_cast<double>(fleet.recently_finished)) {
+          kManyFailures * static_cast<double>(fleet.recently_judged)) {
     return std::nullopt;
   }
   return Item(AttentionKind::kManyFailures, Severity::kWarning, fleet.recently_failed,
               fmt::format("{} of the last 5 minutes' {} jobs failed.", fleet.recently_failed,
-                          fleet.recently_finished));
+                          fleet.recently_judged));
 }
 
 std::optional<Attention> MirrorBehind(const FleetModel& fleet) {

@@ -33,7 +33,8 @@ struct FleetModel {
   std::optional<MirrorModel> mirror;         // none: no PostgreSQL is used
   // Jobs that ended in the last five minutes.
   std::uint64_t recently_finished = 0;
-  std::uint64_t recently_failed = 0;
+  std::uint64_t recently_judged = 0;  // without cancelled and cut ones
+  std::uint64_t recently_failed = 0;  // of these
 
   std::size_t Queued() const { return queued[0] + queued[1] + queued[2]; }
   std::size_t Queued(Placement placement) const {

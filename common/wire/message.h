@@ -507,7 +507,7 @@ struct Goodbye {
   friend bool operator==(const Goodbye&, const Goodbye&) = default;
 };
 
-// Leases returned unrun, in answer to GiveBack.
+// Leases returned unrun: in answer to GiveBack, or by a worker that drains.
 struct Returned {
   std::vector<LeaseId> leases;
   friend bool operator==(const Returned&, const Returned&) = default;

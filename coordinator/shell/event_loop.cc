@@ -298,7 +298,10 @@ std::unique_ptr<Admission> EventLoop::OnClientFrame(const wire::Received& receiv
           if constexpr (requires { Identify(sender, message); }) Identify(sender, message);
           std::optional<Failure> no_outcome;
           if constexpr (std::is_same_v<Message, wire::FlagResults>) {
-            no_outcome = WhyNotFlagged(parts_.reader, message);
+            // Reading is not for those whom the core refuses.
+            if (RoleOf(sender) == wire::Role::kAdmin) {
+              no_outcome = WhyNotFlagged(parts_.reader, message);
+            }
           }
           Give(ClientAsked{.peer = received.peer,
                            .number = request->number,

@@ -128,6 +128,7 @@ void FleetStatus::AddTo(FleetModel& fleet) const {
   fleet.storage_trouble = storage_trouble_;
   fleet.mirror = mirror_;
   fleet.recently_finished = recent.finished;
+  fleet.recently_judged = recent.judged;
   fleet.recently_failed = recent.failed;
 }
 

@@ -12,13 +12,15 @@ void JobSteps::Add(const Tally& tally, Moment now) {
   // After a stall, spread the jobs evenly over all the steps that it lasted.
   const auto count = std::min<std::int64_t>(passed / kStep, kSteps);
   const std::uint64_t finished = tally.finished() - began_->tally.finished();
+  const std::uint64_t judged = tally.judged() - began_->tally.judged();
   const std::uint64_t failed = tally.failed() - began_->tally.failed();
   for (std::int64_t i = 0; i < count; ++i) {
     const auto share = [&](std::uint64_t total) {
       return total * static_cast<std::uint64_t>(i + 1) / static_cast<std::uint64_t>(count) -
              total * static_cast<std::uint64_t>(i) / static_cast<std::uint64_t>(count);
     };
-    steps_.push_back({.finished = share(finished), .failed = share(failed)});
+    steps_.push_back(
+        {.finished = share(finished), .judged = share(judged), .failed = share(failed)});
   }
   while (steps_.size() > kSteps) steps_.pop_front();
   end_ = now.wall;
@@ -29,6 +31,7 @@ JobSteps::Step JobSteps::Last(std::chrono::seconds span) const {
   Step sum;
   for (const Step& step : steps_ | std::views::reverse | std::views::take(span / kStep)) {
     sum.finished += step.finished;
+    sum.judged += step.judged;
     sum.failed += step.failed;
   }
   return sum;

@@ -20,6 +20,7 @@ class JobSteps {
 
   struct Step {
     std::uint64_t finished = 0;
+    std::uint64_t judged = 0;  // Tally::judged
     std::uint64_t failed = 0;
   };
 

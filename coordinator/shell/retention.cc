@@ -25,7 +25,9 @@ void Retention::Begin() {
 }
 
 Status Retention::Step() {
-  if (!thinning_ && pruning_ && !MayDeleteBatches()) {
+  const bool deletes =
+      !thinning_ && pruning_ && pruning_->progress().phase < storage::Pruning::Phase::kShrinking;
+  if (deletes && !MayDeleteBatches()) {
     Report(*pruning_);
     pruning_.reset();  // a later pass goes on where this one ends
   } else if (!thinning_ && !pruning_) {

@@ -18,7 +18,9 @@ void Tally::Count(const Observation& observation) {
   } else if (const auto* finished = std::get_if<JobsWereFinished>(&observation)) {
     finished_ += finished->jobs.size();
     for (const FinishedJob& job : finished->jobs) {
-      if (job.failure && IsFault(*job.failure)) ++failed_;
+      const bool failed = job.failure && IsFault(*job.failure);
+      if (failed) ++failed_;
+      if (failed || !job.failure) ++judged_;
       if (job.source == OutcomeSource::kStored) ++from_store_;
     }
   }

@@ -86,6 +86,7 @@ class QueueTest(unittest.TestCase):
         with Fleet(workers=1, worker_program="loopfleet-worker-faulty",
                    worker_arguments=("--run-limit-ms", "10000")) as cluster:
             batch = self.submit_and_leave(cluster, [hang])
+            fleet.wait_until(lambda: cluster.json("job", "explain", f"{batch}.0")["state"] == "leased", "the job is leased")
             time.sleep(4)  # a lease is missed once it is 3 s old
             cluster.workers[0].stop()
             self.assertIn("worker.draining running=0 returned=1", cluster.workers[0].log.read_text())

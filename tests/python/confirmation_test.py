@@ -61,28 +61,53 @@ class Figure:
     ok: bool = True
 
 
-def turn_of(turns, grades):
-    assert turns.pause() is not None
-    turns.add(Figure(grade) for grade in grades)
-
-
 def test_turns_go_on_until_enough_figures_are_good():
-    quiet = Turns(["a", "b"], 3)
-    assert quiet.pause() == 0 and quiet.jobs() == ["a", "b"] * 3
-    turn_of(quiet, "ABABAB")
+    def add(turns, grades):
+        turns.add(Figure(grade) for grade in grades)
+
+    def all_count(place, outcome):
+        return True
+
+    quiet = Turns(["a", "b"], all_count, 3)
+    assert quiet.jobs() == ["a", "b"] * 3
+    add(quiet, "ABABAB")
     assert quiet.pause() is None
-    busy = Turns(["a", "b"], 2)
-    turn_of(busy, "ACAC")
+    busy = Turns(["a", "b"], all_count, 2)
+    add(busy, "ACAC")
     assert busy.pause() > 0 and busy.jobs() == ["b", "b"]
-    busy.add([Figure("C"), Figure("A")])
+    add(busy, "CA")
     assert [each.grade for each in busy.outcomes[1]] == ["C", "C", "C", "A"]
-    turn_of(busy, "CC")
-    turn_of(busy, "CC")
+    for _ in range(2):
+        assert busy.pause() > 0
+        add(busy, "CC")
     assert busy.pause() is None, "some hosts are never quiet"
-    slow = Turns(["a"], 1)
-    turn_of(slow, "C")
+    slow = Turns(["a"], all_count, 1)
+    add(slow, "C")
     slow._begun -= 2
     assert slow.pause() is None, "it took long enough"
+    elsewhere = Turns(["a", "b"], lambda place, outcome: place == 0, 1)
+    add(elsewhere, "AA")
+    assert elsewhere.pause() > 0 and elsewhere.jobs() == ["b"]
+
+
+def test_figures_that_came_in_time_confirm(client):
+    results = client.evaluate_many(JOBS)
+    asked = []
+
+    def evaluate_many(jobs, timeout):
+        asked.append(jobs)
+        if len(asked) > 1:
+            raise loopfleet.DeadlineExceeded("late")
+        return [Figure("C") for _ in jobs]
+
+    late = loopfleet.Client("tcp://127.0.0.1:1", timeout=60)
+    late.evaluate_many = evaluate_many
+    Figure.to_dict = lambda self: {**results.outcomes[0].to_dict(), "grade": self.grade}
+    try:
+        confirmation = late.confirm(JOBS, results, most=1)
+    finally:
+        del Figure.to_dict
+    assert len(asked) == 2 and any(kernel.remeasured_ns for kernel in confirmation.kernels)
 
 
 def test_a_client_confirms_winners(client):

@@ -355,7 +355,7 @@ def test_a_bad_specification_names_the_nearest_key(tmp_path):
                        ("points = 1\nname = 'x'\nbenchmarks = ['x']\nseed = -1", "seed must be from 0"),
                        ("points = 1\nname = 'x'\nbenchmarks = ['x']\nactions = 'looptun'", "nearest: looptune"),
                        *((f"points = 1\nname = '{name}'\nbenchmarks = ['x']", "name must be one that a folder can have")
-                         for name in ("", ".", "..", "../x", "a/b")),
+                         for name in ("", ".", "..", "../x", "/x")),
                        ("points = true\nname = 'x'\nbenchmarks = ['x']", "points must be a whole number")):
         (tmp_path / "spec.toml").write_text(text)
         with pytest.raises(loopfleet.LoopfleetError, match=said):

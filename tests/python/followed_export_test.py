@@ -269,10 +269,53 @@ def test_rows_come_once_through_restored_snapshots(tmp_path):
 
 
 def test_a_batch_that_was_under_way_is_read_again_from_its_beginning():
-    open_then = {"lost": Position(9, {4: 20, 7: 1})}
-    assert outcome_feed._inherited(open_then) == Position(9, {4: 0, 7: 0})
-    with pytest.raises(loopfleet.LoopfleetError, match="give a new folder"):
-        outcome_feed._inherited({**open_then, "other": Position()})
+    lost = Position(9, {4: 20, 7: 1})
+    assert outcome_feed._inherited(lost, 100) == Position(9, {4: 0, 7: 0})
+    # A snapshot that is restored again: the numbers of both lives may meet.
+    assert outcome_feed._inherited(lost, 6) == Position(5, {4: 0})
+    assert outcome_feed._the_lost({"first": Position(lost=True), "second": lost}) == "second"
+    with pytest.raises(outcome_feed.FeedMismatch, match="give a new folder"):
+        outcome_feed._the_lost({"one": lost, "other": Position()})
+
+
+def test_the_same_snapshot_is_restored_twice(tmp_path):
+    database, folder = tmp_path / "results.db", tmp_path / "out"
+    for life in range(3):
+        if life:
+            restore(database, tmp_path / "snapshot.db")
+            assert once(database, folder) == 0, "before its coordinator starts"
+        with loopfleet.LocalCluster(workers=0, database=database) as cluster, cluster.client() as asking:
+            asking.evaluate_many(AT_ONCE * 3)
+            if not life:
+                take_snapshot(database, tmp_path / "snapshot.db")
+            assert once(database, folder) == 3
+    assert len(places(folder)) == 9
+
+
+def test_a_file_that_is_still_copied_is_read_when_it_is_whole(tmp_path, capsys):
+    database, folder = tmp_path / "results.db", tmp_path / "out"
+    with loopfleet.LocalCluster(workers=0, database=database) as cluster, cluster.client() as asking:
+        asking.evaluate_many(AT_ONCE * 3)
+    whole = database.read_bytes()
+    stop = threading.Event()
+    threading.Timer(20, stop.set).start()
+    steps = []
+
+    class Copying(outcome_feed.FileFeed):
+        def step(self, positions, most):
+            steps.append(len(positions))
+            if len(steps) == 2:  # half of the file, in place of the one that was read
+                database.unlink()
+                database.write_bytes(whole[:len(whole) // 2])
+                threading.Timer(0.3, database.write_bytes, [whole]).start()
+            step = super().step(positions, most)
+            if len(steps) > 2:
+                stop.set()
+            return step
+
+    with followed_export.FollowedExport(folder, format="jsonl") as exported:
+        assert followed_export.follow(lambda: Copying(database), exported, stop, interval_s=0.01) == 3
+    assert "it is tried again" in capsys.readouterr().err
 
 
 def test_the_command_finds_the_first_unfinished_batch_at_once_after_a_restore(tmp_path):

@@ -230,7 +230,7 @@ void Protocol::KeepForReturn(const std::vector<wire::HeldLease>& held,
 // Sent after the heartbeat that tells of a drain. Before it, the coordinator would grant the same
 // jobs here again.
 void Protocol::SendReturned() {
-  if (given_back_.empty() || !is_registered_) return;
+  if (given_back_.empty() || !is_registered_ || (is_draining_ && !has_told_drain_)) return;
   if (line_.Send(wire::Returned{.leases = IdsOf(given_back_)})) given_back_.clear();
 }
 
@@ -368,7 +368,7 @@ void Protocol::SendHeartbeatIfDue(Instant now) {
         std::chrono::duration_cast<std::chrono::milliseconds>(now - *canaries.steady_until)
             .count());
   }
-  line_.Send(heartbeat);
+  has_told_drain_ = line_.Send(heartbeat) && is_draining_;
   next_heartbeat_ = now + heartbeat_interval_;
 }
 

@@ -121,6 +121,7 @@ class Protocol {
   Instant next_linger_{};  // when the lingering reports are to be sent
 
   bool is_draining_ = false;
+  bool has_told_drain_ = false;        // the last heartbeat did
   std::optional<Instant> idle_since_;  // set while draining, when no lease is unfinished
 };
 

@@ -359,11 +359,15 @@ Answer<std::vector<JobSampler::Batch>> FindBatches(Client& client, const AuditFl
   }
   const WallTime from = SystemClock().WallNow() - since;
   LF_TRY(const auto list, client.ListBatches(wire::kMaxBatchesPerList));
+  bool is_whole = list.batches.size() < wire::kMaxBatchesPerList;
   for (const wire::BatchInfo& info : list.batches) {
-    if (info.submitted_at < from) break;  // newest first
-    batches.push_back({.batch = info.batch, .job_count = info.job_count});
+    if (info.submitted_at >= from) {
+      batches.push_back({.batch = info.batch, .job_count = info.job_count});
+    } else if (info.state != wire::BatchState::kOpen && info.finished == info.job_count) {
+      is_whole = true;  // of finished ones, the newest are listed
+    }
   }
-  if (batches.size() == wire::kMaxBatchesPerList) {
+  if (!is_whole) {
     fmt::print(stderr, "loopfleet: only the newest {} batches are chosen from\n", batches.size());
   }
   return batches;

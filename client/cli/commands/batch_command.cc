@@ -147,8 +147,11 @@ void AddBatchCommands(CommandLine& line) {
                     .description = "List, show, await or cancel batches of jobs",
                     .examples = "loopfleet batch list\nloopfleet batch wait last --jsonl"});
   const auto flags = std::make_shared<BatchFlags>();
-  AddVerb(line, noun, {.name = "list", .description = "The newest batches", .examples = {}}, flags,
-          RunList)
+  AddVerb(line, noun,
+          {.name = "list",
+           .description = "The newest batches, and older ones that run",
+           .examples = {}},
+          flags, RunList)
       .add_option("--limit", flags->limit, "how many (default 20)")
       ->check(CLI::Range(1, 1000));
   AddVerb(line, noun,

@@ -71,7 +71,8 @@ Answer<BatchId> FirstUnfinished(Client& client, BatchId first) {
   if (list.batches.empty()) return first;
   // Unfinished batches are listed however old they are, up to half of the list. If there are that
   // many, older ones may not be listed: the next export reads all of this one's outcomes again.
-  if (std::ranges::count_if(list.batches, HasOutcomesToCome) >= wire::kMaxBatchesPerList / 2) {
+  if (list.batches.size() == wire::kMaxBatchesPerList &&
+      std::ranges::count_if(list.batches, HasOutcomesToCome) >= wire::kMaxBatchesPerList / 2) {
     return first;
   }
   for (const wire::BatchInfo& batch : list.batches) {

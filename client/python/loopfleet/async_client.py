@@ -117,10 +117,15 @@ class AsyncClient:
         winners = Winners(jobs, results, most)
         turns = winners.turns(repeats)
         deadline = self._client._deadline(timeout)
-        while (pause := turns.pause()) is not None:
-            await asyncio.sleep(pause)
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            turns.add(await self.evaluate_many(turns.jobs(), timeout=left))
+
+        def left() -> float | None:
+            return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+        turns.add(await self.evaluate_many(turns.jobs(), timeout=left()))
+        with contextlib.suppress(DeadlineExceeded):  # the figures that there are, are enough
+            while (pause := turns.pause()) is not None:
+                await asyncio.sleep(pause if deadline is None else min(pause, left()))
+                turns.add(await self.evaluate_many(turns.jobs(), timeout=left()))
         return winners.confirmed(turns.outcomes)
 
     async def profile(self, benchmark: JobLike | None = None, actions: Actions = (), *, level: Level = "lines",

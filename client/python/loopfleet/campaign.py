@@ -81,7 +81,8 @@ class Spec:
             value = getattr(self, each.name)
             need(_is_of(each.type, value), f"{each.name} must be {_KINDS[each.type]}, not {value!r}")
         # The default folder is beside the specification.
-        need(self.name not in ("", ".", "..") and "/" not in self.name,
+        parts = Path(self.name).parts
+        need(bool(parts) and ".." not in parts and not self.name.startswith("/"),
              f"name must be one that a folder can have, not {self.name!r}")
         need(0 <= self.seed < 1 << 63, f"seed must be from 0 to 2^63 - 1, not {self.seed}")
         need(self.points >= 1, f"points must be at least 1, not {self.points}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,8 +17,8 @@ from ._core import JobError, Outcome, counted
 from .jobs import JobLike, make_job
 
 REPEATS = 3  # measurements that confirm a figure
-_PAUSES_S = (0.0, 0.2, 0.4, 0.8)  # before each further batch of them
-_LONGEST_S = 2.0                  # no batch begins later
+_PAUSES_S = (0.2, 0.4, 0.8)  # before each further batch of them
+_LONGEST_S = 2.0             # no batch begins later
 
 Answer = dict[str, Any]  # Outcome.to_dict(), or a line of a campaign's outcomes
 Key = TypeVar("Key", bound=Hashable)
@@ -84,18 +84,20 @@ def figures_that_count(figures: Sequence[tuple[float, str]]) -> list[float]:
 class Turns:
     """Jobs measured ``repeats`` times each, in turns, so that drift affects all alike. What disturbs a busy host lasts for
     up to seconds, so those with fewer figures of grade A or B than that are measured as often again, a little later, three
-    times at most. While pause() is a number: wait so many seconds, evaluate jobs() and add() the outcomes."""
+    times at most. Evaluate jobs() and add() the outcomes; while pause() is a number, wait so many seconds and do it again.
+    ``counts(place, outcome)``: whether an outcome counts, which is ok and of grade A or B."""
 
-    def __init__(self, jobs: Sequence[JobLike], repeats: int = REPEATS):
-        self.all, self._repeats = jobs, repeats
+    def __init__(self, jobs: Sequence[JobLike], counts: Callable[[int, Outcome], bool], repeats: int = REPEATS):
+        self.all, self._repeats, self._counts = jobs, repeats, counts
         self.outcomes: list[list[Outcome]] = [[] for _ in jobs]  # by job
         self._pauses = iter(_PAUSES_S)
         self._begun = time.monotonic()
-        self._places: list[int] = []
+        self._places = [*range(len(jobs))] * repeats
 
     def pause(self) -> float | None:
         self._places = [place for place, outcomes in enumerate(self.outcomes)
-                        if sum(each.ok and each.grade in "AB" for each in outcomes) < self._repeats] * self._repeats
+                        if sum(each.ok and each.grade in "AB" and self._counts(place, each) for each in outcomes)
+                        < self._repeats] * self._repeats
         if not self._places or time.monotonic() - self._begun >= _LONGEST_S:
             return None
         return next(self._pauses, None)
@@ -145,7 +147,7 @@ class Winners:
     def turns(self, repeats: int) -> Turns:
         if repeats < 1:
             raise ValueError(f"'repeats' must be at least 1, not {repeats}")
-        return Turns(self._again, repeats)
+        return Turns(self._again, lambda place, outcome: _group(outcome.to_dict()) == _group(self._first[place]), repeats)
 
     def confirmed(self, outcomes: Sequence[Sequence[Outcome]]) -> Confirmation:
         """What Turns.outcomes show."""

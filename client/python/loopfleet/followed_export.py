@@ -21,7 +21,7 @@ from pathlib import Path
 
 from .errors import LoopfleetError
 from .export_file import WRITERS
-from .outcome_feed import Feed, FeedUnavailable, Position, Positions, Step
+from .outcome_feed import Feed, FeedMismatch, FeedUnavailable, Position, Positions, Step
 from .rows import FIELDS, NO_VERDICT, Row
 from .splits import Split
 
@@ -127,7 +127,8 @@ class FollowedExport:
                 raise LoopfleetError(f"{self.folder} was made with {name} {said.get(name)!r}, and not {value!r}: go on as "
                                      "it was begun, or give a new folder")
         self._place(said["round"], said["days"])
-        return said["round"], {name: Position(each["last"], {int(batch): sequence for batch, sequence in each["open"].items()})
+        return said["round"], {name: Position(each["last"], {int(batch): sequence for batch, sequence in each["open"].items()},
+                                              each.get("lost", False))
                                for name, each in said["positions"].items()}
 
 
@@ -146,7 +147,7 @@ def follow(open_feed: Callable[[], Feed], export: FollowedExport, stop: threadin
 
     A server that goes away is asked again; that it is away from the start, or with ``once``, is an error.
     """
-    written = 0
+    written, was_away = 0, False
     feed: Feed | None = open_feed()
     try:
         while not stop.is_set():
@@ -155,10 +156,12 @@ def follow(open_feed: Callable[[], Feed], export: FollowedExport, stop: threadin
                 feed = feed or open_feed()
                 step = feed.step(export.positions, most_rows)
                 written += export.add(step)
-                is_end = step.is_end
-            except FeedUnavailable as error:
-                if once:
+                is_end, was_away = step.is_end, False
+            except LoopfleetError as error:
+                # A file that takes the place of another one may be anything while it is copied.
+                if once or isinstance(error, FeedMismatch) or not (was_away or isinstance(error, FeedUnavailable)):
                     raise
+                was_away = True
                 print(f"loopfleet-export: {error}; it is tried again", file=sys.stderr)
                 if feed is not None:
                     feed.close()

@@ -207,7 +207,7 @@ class LocalCluster:
     def _return_cores(self) -> None:
         # What was changed is undone, rather than an old affinity set, as another cluster may have begun since.
         now = _affinities(_threads())
-        moved_to = {frozenset(now[tid]): moved for tid, moved in self._moved.items() if tid in now}
+        moved_to = {frozenset(now[tid]): moved for tid, moved in self._moved.items() if tid in now and moved[0]}
         returned = {}
         for tid, cores in now.items():
             # A thread started since has inherited its affinity.

@@ -4,7 +4,7 @@ coordinator may be writing to, or from PostgreSQL, where `loopfleet-mirror` copi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ class Position:
 
     last: int = 0                                        # the newest batch that was begun
     open: dict[int, int] = field(default_factory=dict)   # batches up to it that may grow: the sequence read last
+    lost: bool = False                                   # a restored snapshot of this database goes on
 
 
 Positions = dict[str, Position]  # by coordinator: the incarnation of its database
@@ -42,7 +43,11 @@ class Feed(Protocol):
 
 
 class FeedUnavailable(LoopfleetError):
-    """The server cannot be reached now."""
+    """The server cannot be reached now, or the file cannot be read."""
+
+
+class FeedMismatch(LoopfleetError):
+    """The positions are of other databases."""
 
 
 @dataclass
@@ -98,29 +103,45 @@ class FileFeed:
             raise FeedUnavailable(f"there is no file {self._path}") from None
 
     def step(self, positions: Positions, most: int) -> Step:
-        if self._present_inode() != self._inode:
-            self._open()
+        is_replaced = self._present_inode() != self._inode
+        try:
+            if is_replaced:
+                self._open()
+            return self._step(positions, most)
+        except LoopfleetError as error:
+            if not is_replaced or isinstance(error, (FeedUnavailable, FeedMismatch)):
+                raise
+            raise FeedUnavailable(str(error)) from None  # it may still be copied
+
+    def _step(self, positions: Positions, most: int) -> Step:
         coordinator, first_own = self._file.history()
         after = dict(positions)
         if coordinator not in after and first_own > 1 and after:
-            after = {coordinator: _inherited(after)}
+            lost = _the_lost(after)
+            after[coordinator] = _inherited(after[lost], first_own)
+            after[lost] = replace(after[lost], lost=True)
         from_ = after.get(coordinator, Position())
         rows, reached, is_end = self._file.after(from_.last, from_.open, most)
-        after[coordinator] = Position(*reached)
+        after[coordinator] = Position(*reached, from_.lost)
         return Step([(coordinator, row) for row in rows], after, is_end)
 
     def close(self) -> None:
         del self._file
 
 
-def _inherited(positions: Positions) -> Position:
-    """The position of a restored snapshot, from that of the lost database. Of batches that were under
-    way, other outcomes may have the same sequence now, so those are read from their beginning."""
-    if len(positions) > 1:
-        raise LoopfleetError("the database is a restored snapshot, and the folder has rows of several databases: give a "
-                             "new folder")
-    (lost,) = positions.values()
-    return Position(lost.last, dict.fromkeys(lost.open, 0))
+def _the_lost(positions: Positions) -> str:
+    """The database whose snapshot was restored."""
+    present = [name for name, position in positions.items() if not position.lost]
+    if len(present) != 1:
+        raise FeedMismatch("the database is a restored snapshot, and the folder has rows of several databases: give a new "
+                           "folder")
+    return present[0]
+
+
+def _inherited(lost: Position, first_own: int) -> Position:
+    """The position of a restored snapshot, whose own batches begin at ``first_own``, from that of the lost database. Of
+    batches that were under way, other outcomes may have the same sequence now, so those are read from their beginning."""
+    return Position(min(lost.last, first_own - 1), {batch: 0 for batch in lost.open if batch < first_own})
 
 
 class PostgresFeed:

@@ -253,7 +253,9 @@ class _Run:
         """The best by new figures (the new one, the first one, its actions), and a new figure of the untuned schedule."""
         quickest = sorted(self._kernels.values())[:_CONFIRMED]
         fields = {name: value for name, value in self._fields.items() if name != "cut_above_ns"}
-        turns = Turns([{**fields, "actions": actions, "fresh": True} for actions in ([], *(actions for _, actions in quickest))])
+        turns = Turns([{**fields, "actions": actions, "fresh": True} for actions in ([], *(actions for _, actions in quickest))],
+                      lambda _, outcome: self._figure(outcome) is not None)
+        turns.add(self._client.evaluate_many(turns.jobs()))
         while (pause := turns.pause()) is not None:
             time.sleep(pause)
             turns.add(self._client.evaluate_many(turns.jobs()))

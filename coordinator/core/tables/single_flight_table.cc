@@ -28,7 +28,7 @@ std::uint64_t Keyed(std::string_view bytes, const QuestionHashKey& key) {
 
 }  // namespace
 
-std::size_t QuestionHash::operator()(const Question& question) const noexcept {
+std::size_t QuestionHash::operator()(const Question& question) const {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // the order of the texts counts
   const auto subject = std::bit_cast<std::array<std::uint64_t, 2>>(question.subject.bytes);
   const std::array<std::uint64_t, 9> fields = {subject[0],

@@ -64,7 +64,8 @@ struct Question {
 using QuestionHashKey = std::array<std::uint8_t, 16>;
 struct QuestionHash {
   QuestionHashKey key;
-  std::size_t operator()(const Question& question) const noexcept;
+  // Not noexcept, so that the table keeps each hash and does not compute it again.
+  std::size_t operator()(const Question& question) const;
 };
 
 // A job's place in line.

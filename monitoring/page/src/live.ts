@@ -86,7 +86,11 @@ export function useAnswer<T>(path: string, turn: unknown): { answer: T | null; e
       isDue = isAsking;
       if (isAsking) return;
       isAsking = true;
-      ask<T>(path, abort.signal)
+      const request = new AbortController();
+      const end = () => request.abort();
+      abort.signal.addEventListener("abort", end);
+      const limit = window.setTimeout(() => request.abort(new Error("no answer for 15 s")), 15_000);
+      ask<T>(path, request.signal)
         .then(
           (answer) => setState({ path, answer, error: null }),
           (error: Error) => {
@@ -94,6 +98,8 @@ export function useAnswer<T>(path: string, turn: unknown): { answer: T | null; e
           },
         )
         .then(() => {
+          window.clearTimeout(limit);
+          abort.signal.removeEventListener("abort", end);
           isAsking = false;
           if (isDue && !abort.signal.aborted) askOnce();
         });

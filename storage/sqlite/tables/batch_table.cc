@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <span>
 #include <string_view>
 
+#include "storage/batch_list.h"
 #include "storage/sqlite/damage.h"
 
 namespace loopfleet::storage {
@@ -85,14 +85,7 @@ Result<std::vector<StoredBatch>> BatchTable::List(std::uint32_t max) {
                            "AND id < ? ORDER BY id DESC"));
   older.Add(batches.back().batch.value);
   LF_TRY(std::vector<StoredBatch> unfinished, ReadBatches(older, max / 2));
-  for (auto at = batches.end(); at != batches.begin();) {
-    if (batches.size() + unfinished.size() <= max) break;
-    --at;
-    if (at->closed && at->finished == at->job_count) at = batches.erase(at);
-  }
-  unfinished.resize(std::min<std::size_t>(unfinished.size(), max - batches.size()));
-  std::ranges::move(unfinished, std::back_inserter(batches));
-  return batches;
+  return WithOlder(std::move(batches), std::move(unfinished), max);
 }
 
 Result<std::vector<StoredBatch>> BatchTable::ListAfter(BatchId batch, std::uint32_t max) {

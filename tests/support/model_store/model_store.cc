@@ -8,6 +8,7 @@
 #include <set>
 #include <variant>
 
+#include "storage/batch_list.h"
 #include "storage/pruning.h"
 #include "storage/settled_failure.h"
 #include "storage/thinning.h"
@@ -674,11 +675,16 @@ std::unique_ptr<UnfinishedJobs> ModelReader::ReadUnfinished(std::vector<StoredBa
 
 Result<std::vector<StoredBatch>> ModelReader::ListBatches(std::uint32_t max) {
   std::vector<StoredBatch> batches;
-  for (auto batch = database_.batches.rbegin();
-       batch != database_.batches.rend() && batches.size() < max; ++batch) {
-    batches.push_back(batch->second);
+  std::vector<StoredBatch> older;
+  for (auto batch = database_.batches.rbegin(); batch != database_.batches.rend(); ++batch) {
+    const StoredBatch& one = batch->second;
+    if (batches.size() < max) {
+      batches.push_back(one);
+    } else if (older.size() < max / 2 && (!one.closed || one.finished < one.job_count)) {
+      older.push_back(one);
+    }
   }
-  return batches;
+  return WithOlder(std::move(batches), std::move(older), max);
 }
 
 Result<std::vector<StoredBatch>> ModelReader::ListBatchesAfter(BatchId batch, std::uint32_t max) {

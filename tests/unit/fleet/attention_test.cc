@@ -130,11 +130,11 @@ TEST(HealthOf, AWorkerWhoseFiguresAreCoarseNeedsAttention) {
 }
 
 TEST(HealthOf, ManyFailuresAreAWarningAndFewJobsAreNotJudged) {
-  FleetModel fleet{.workers = {Worker("a")}, .recently_finished = 30, .recently_failed = 10};
+  FleetModel fleet{.workers = {Worker("a")}, .recently_judged = 30, .recently_failed = 10};
   EXPECT_EQ(Only(fleet, "many_failures").sentence, "10 of the last 5 minutes' 30 jobs failed.");
   fleet.recently_failed = 6;
   EXPECT_TRUE(HealthOf(fleet).attention.empty());
-  fleet = {.workers = {Worker("a")}, .recently_finished = 19, .recently_failed = 19};
+  fleet = {.workers = {Worker("a")}, .recently_judged = 19, .recently_failed = 19};
   EXPECT_TRUE(HealthOf(fleet).attention.empty());
 }
 

@@ -572,6 +572,24 @@ TEST_P(Conformance, TheNewestComeFirst) {
   EXPECT_EQ(newest[1].job, (JobId{{2}, 1}));
 }
 
+TEST_P(Conformance, BatchesThatRunAreListedHoweverManyCameSince) {
+  MustApply({SomeBatch(1, {PlainSpec(2)}), SomeBatch(2, {PlainSpec(2)})});
+  for (std::uint64_t id = 3; id <= 9; ++id) {
+    MustApply({SomeBatch(id, {PlainSpec(2)}),
+               JobFinished{SomeOutcome({.batch = {id}}, PlainSpec(2), SomeMeasurement(1))}});
+  }
+  const auto listed = [&](std::uint32_t max) {
+    std::vector<std::uint64_t> ids;
+    const auto batches = reader_->ListBatches(max).value();
+    for (const StoredBatch& batch : batches) ids.push_back(batch.batch.value);
+    return ids;
+  };
+  EXPECT_EQ(listed(4), (std::vector<std::uint64_t>{9, 8, 2, 1}));
+  EXPECT_EQ(listed(3), (std::vector<std::uint64_t>{9, 8, 2}));
+  EXPECT_EQ(listed(1), std::vector<std::uint64_t>{9});
+  EXPECT_EQ(listed(20).size(), 9u);
+}
+
 TEST_P(Conformance, EachStartHasAnEpochAndTheSameIncarnation) {
   const Uuid incarnation = store_->incarnation();
   EXPECT_FALSE(incarnation.is_nil());

@@ -107,7 +107,7 @@ class Episode:
     """``walk`` may be stepped from outside (step_many); the effect is then passed to stepped()."""
 
     __slots__ = ("affinity", "_key", "actions", "before", "figures", "measuring", "reward_rule", "total_reward",
-                 "walk")
+                 "walk", "wrapped")
 
     def __init__(self, walk: Walk, measuring: Measuring, reward_rule: Reward | None):
         self.walk = walk
@@ -120,6 +120,7 @@ class Episode:
         next."""
         self.actions: list[int] = []
         self.total_reward = 0.0
+        self.wrapped = 0.0  # what a wrapper adds to it
         self.figures: dict[bytes, Figure] = {}
         self.before: Figure | None = None  # the figure that the next reward is compared with
         # One worker measures all figures of an episode, so that they are comparable.
@@ -133,6 +134,7 @@ class Episode:
         other.reward_rule = self.reward_rule
         other.actions = self.actions.copy()
         other.total_reward = self.total_reward
+        other.wrapped = self.wrapped
         other.figures = self.figures.copy()
         other.before = self.before
         other.affinity = self.affinity
@@ -174,7 +176,7 @@ class Episode:
     def change_reward(self, reward_rule: Reward | None) -> None:
         """Changes the reward rule; the current tree becomes the baseline."""
         before = None if reward_rule is None else self.figure()
-        self.reward_rule, self.before, self.total_reward = reward_rule, before, 0.0
+        self.reward_rule, self.before, self.total_reward, self.wrapped = reward_rule, before, 0.0, 0.0
 
     def stepped(self, action: int, effect: int) -> bool:
         """Records a step. Whether its reward needs a figure: a step that leaves the tree unchanged

@@ -312,9 +312,9 @@ class LlvmEnv(gym.Env):
 
     @episode_reward.setter
     def episode_reward(self, total: float) -> None:
-        """For a wrapper that changes what steps earn."""
+        """For a wrapper that changes what steps earn; ``state`` has what the passes earned."""
         episode = self._in_episode()
-        episode.earned += total - episode.total_reward
+        episode.penalty += total - episode.total_reward
 
     @property
     def episode_walltime(self) -> float:

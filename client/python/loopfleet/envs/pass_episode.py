@@ -16,7 +16,7 @@ class PassEpisode:
     values: dict[str, Any] = field(default_factory=dict)
     start: dict[str, Any] = field(default_factory=dict)
     earned: float = 0.0   # by the passes
-    penalty: float = 0.0  # for those that failed
+    penalty: float = 0.0  # for those that failed, and what a wrapper adds
     folder: TemporaryDirectory[str] | None = None  # of the files that were observed
 
     @property

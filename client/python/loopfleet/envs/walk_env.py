@@ -371,12 +371,16 @@ class WalkEnv(gym.Env):
 
     @property
     def episode_reward(self) -> float | None:
-        return None if self._reward_rule is None else self._in_episode().total_reward
+        if self._reward_rule is None:
+            return None
+        episode = self._in_episode()
+        return episode.total_reward + episode.wrapped
 
     @episode_reward.setter
     def episode_reward(self, total: float) -> None:
-        """For a wrapper that changes what steps earn."""
-        self._in_episode().total_reward = total
+        """For a wrapper that changes what steps earn; ``state`` has what they earned."""
+        episode = self._in_episode()
+        episode.wrapped = total - episode.total_reward
 
     @property
     def episode_walltime(self) -> float:

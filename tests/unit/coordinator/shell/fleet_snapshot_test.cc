@@ -40,6 +40,7 @@ TEST(Tally, ACancelledOrCutJobIsNoFailure) {
                                         {.failure = FailureCode::kRunCrash},
                                         {}}});
   EXPECT_EQ(tally.finished(), 4U);
+  EXPECT_EQ(tally.judged(), 2U);
   EXPECT_EQ(tally.failed(), 1U);
 }
 
