@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._core import LoopTree, Outcome
 from .best_schedule import BestSchedule
-from .client import Client, need_on_the_way
+from .client import Client, need_on_the_way, time_left
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import DeadlineExceeded, of_ticket
 from .jobs import Actions, JobFields, JobLike, make_jobs
@@ -63,7 +63,7 @@ class AsyncClient:
     async def evaluate(self, benchmark: str | None = None, actions: Actions = (), *,
                        timeout: float | None = None, **fields: Unpack[JobFields]) -> Outcome:
         if timeout is None and self._client.timeout is None:
-            return await self.submit(benchmark, actions, **fields)  # in one batch with others
+            return await self._within(self.submit(benchmark, actions, **fields), None)  # in one batch with others
         given = {"benchmark": benchmark} if benchmark is not None else {}
         return (await self.evaluate_many([{**given, "actions": actions, **fields}], timeout=timeout)).outcomes[0]
 
@@ -117,15 +117,11 @@ class AsyncClient:
         winners = Winners(jobs, results, most)
         turns = winners.turns(repeats)
         deadline = self._client._deadline(timeout)
-
-        def left() -> float | None:
-            return None if deadline is None else max(0.0, deadline - time.monotonic())
-
-        turns.add(await self.evaluate_many(turns.jobs(), timeout=left()))
+        turns.add(await self.evaluate_many(turns.jobs(), timeout=time_left(deadline)))
         with contextlib.suppress(DeadlineExceeded):  # the figures that there are, are enough
             while (pause := turns.pause()) is not None:
-                await asyncio.sleep(pause if deadline is None else min(pause, left()))
-                turns.add(await self.evaluate_many(turns.jobs(), timeout=left()))
+                await asyncio.sleep(pause if deadline is None else min(pause, time_left(deadline)))
+                turns.add(await self.evaluate_many(turns.jobs(), timeout=time_left(deadline)))
         return winners.confirmed(turns.outcomes)
 
     async def profile(self, benchmark: JobLike | None = None, actions: Actions = (), *, level: Level = "lines",
@@ -216,7 +212,7 @@ class AsyncClient:
     async def _until(self, awaitable: Any, deadline: float | None) -> Any:
         """Not by asyncio.wait_for(), which loses a cancellation that comes together with the result
         (before Python 3.12)."""
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        left = time_left(deadline)
         working = asyncio.ensure_future(awaitable)
         try:
             in_time, _ = await asyncio.wait({working}, timeout=left)

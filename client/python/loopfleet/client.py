@@ -3,7 +3,6 @@ AsyncClient."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import numbers
@@ -109,11 +108,7 @@ class Client:
         winners = Winners(jobs, results, most)
         turns = winners.turns(repeats)
         deadline = self._deadline(timeout)
-        turns.add(self.evaluate_many(turns.jobs(), timeout=_left(deadline)))
-        with contextlib.suppress(DeadlineExceeded):  # the figures that there are, are enough
-            while (pause := turns.pause()) is not None:
-                time.sleep(pause if deadline is None else min(pause, _left(deadline)))
-                turns.add(self.evaluate_many(turns.jobs(), timeout=_left(deadline)))
+        turns.measure(lambda jobs: self.evaluate_many(jobs, timeout=time_left(deadline)), deadline)
         return winners.confirmed(turns.outcomes)
 
     def profile(self, benchmark: JobLike | None = None, actions: Actions = (), *, level: Level = "lines",
@@ -173,7 +168,7 @@ class Client:
             while True:
                 if len(got) < promised:
                     try:
-                        ticket, future = self._arrived.get(timeout=_left(deadline))
+                        ticket, future = self._arrived.get(timeout=time_left(deadline))
                     except queue.Empty:
                         raise DeadlineExceeded(f"{len(got)} of {counted(min_n, 'outcome', 'outcomes')} arrived in time") from None
                 else:
@@ -248,7 +243,7 @@ class Client:
 
         def put(offset: int, piece: bytes) -> int:
             return self._ask(lambda number: _core.encode_put_blob(number, sha256, len(bitcode), offset, piece),
-                             "blob_held", _left(deadline))
+                             "blob_held", time_left(deadline))
 
         held, setbacks = -1, 0  # -1: unknown, so the first message asks
         while held < len(bitcode):
@@ -277,7 +272,7 @@ class Client:
         got, total = b"", 1
         while len(got) < total:
             offset = len(got)
-            total, piece = self._ask(lambda number: _core.encode_get_blob(number, sha256, offset), "blob_piece", _left(deadline))
+            total, piece = self._ask(lambda number: _core.encode_get_blob(number, sha256, offset), "blob_piece", time_left(deadline))
             if total == 0:
                 raise Refused("NOT_FOUND", f"the coordinator does not keep the blob {sha256} (any more); fresh=True observes it again")
             if not piece:
@@ -293,7 +288,7 @@ class Client:
         deadline = self._deadline(timeout)
 
         def get_blob(sha256: str) -> bytes:
-            return self.get_blob(sha256, timeout=_left(deadline))
+            return self.get_blob(sha256, timeout=time_left(deadline))
 
         return {name: in_full(name, value, get_blob) for name, value in (outcome.observed or {}).items()}
 
@@ -381,7 +376,7 @@ class Client:
         try:
             while True:
                 try:
-                    item = arrived.get(timeout=_left(deadline))
+                    item = arrived.get(timeout=time_left(deadline))
                 except queue.Empty:
                     raise DeadlineExceeded("timed out; jobs that had not run were cancelled") from None
                 if isinstance(item, list):
@@ -421,13 +416,13 @@ def need_on_the_way(min_n: int, expected: int) -> None:
         raise ValueError(f"{counted(min_n, 'outcome', 'outcomes')} wanted, but only {counted(expected, 'job is', 'jobs are')} on the way")
 
 
-def _left(deadline: float | None) -> float | None:
+def time_left(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
 def _wait(future: Future[Any], deadline: float | None) -> Any:
     try:
-        return future.result(_left(deadline))
+        return future.result(time_left(deadline))
     except FutureTimeout as error:
         if future.done():
             raise

@@ -4,6 +4,7 @@ again has no such bias. The rules are those of `loopfleet submit --confirm`."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
 import time
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ._core import JobError, Outcome, counted
+from .errors import DeadlineExceeded
 from .jobs import JobLike, make_job
 
 REPEATS = 3  # measurements that confirm a figure
@@ -84,7 +86,8 @@ def figures_that_count(figures: Sequence[tuple[float, str]]) -> list[float]:
 class Turns:
     """Jobs measured ``repeats`` times each, in turns, so that drift affects all alike. What disturbs a busy host lasts for
     up to seconds, so those with fewer figures of grade A or B than that are measured as often again, a little later, three
-    times at most. Evaluate jobs() and add() the outcomes; while pause() is a number, wait so many seconds and do it again.
+    times at most. measure() does it: evaluates jobs() and adds the outcomes; while pause() is a number, it waits so many
+    seconds and does it again.
     ``counts(place, outcome)``: whether an outcome counts, which is ok and of grade A or B."""
 
     def __init__(self, jobs: Sequence[JobLike], counts: Callable[[int, Outcome], bool], repeats: int = REPEATS):
@@ -93,6 +96,14 @@ class Turns:
         self._pauses = iter(_PAUSES_S)
         self._begun = time.monotonic()
         self._places = [*range(len(jobs))] * repeats
+
+    def measure(self, evaluate: Callable[[list[JobLike]], Iterable[Outcome]], deadline: float | None = None) -> None:
+        """DeadlineExceeded: of the first turn alone; later, the figures that there are, are enough."""
+        self.add(evaluate(self.jobs()))
+        with contextlib.suppress(DeadlineExceeded):
+            while (pause := self.pause()) is not None:
+                time.sleep(pause if deadline is None else max(0.0, min(pause, deadline - time.monotonic())))
+                self.add(evaluate(self.jobs()))
 
     def pause(self) -> float | None:
         self._places = [place for place, outcomes in enumerate(self.outcomes)

@@ -255,10 +255,7 @@ class _Run:
         fields = {name: value for name, value in self._fields.items() if name != "cut_above_ns"}
         turns = Turns([{**fields, "actions": actions, "fresh": True} for actions in ([], *(actions for _, actions in quickest))],
                       lambda _, outcome: self._figure(outcome) is not None)
-        turns.add(self._client.evaluate_many(turns.jobs()))
-        while (pause := turns.pause()) is not None:
-            time.sleep(pause)
-            turns.add(self._client.evaluate_many(turns.jobs()))
+        turns.measure(self._client.evaluate_many)
         medians = []
         for outcomes in turns.outcomes:
             figures = [(figure, each.grade) for each in outcomes if (figure := self._figure(each)) is not None]
