@@ -10,7 +10,7 @@ std::vector<StoredBatch> WithOlder(std::vector<StoredBatch> newest, std::vector<
   for (auto at = newest.end(); at != newest.begin();) {
     if (newest.size() + older.size() <= max) break;
     --at;
-    if (at->closed && at->finished == at->job_count) at = newest.erase(at);
+    if (at->is_over()) at = newest.erase(at);
   }
   older.resize(std::min(older.size(), max - newest.size()));
   std::ranges::move(older, std::back_inserter(newest));

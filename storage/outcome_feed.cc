@@ -11,8 +11,6 @@ namespace {
 constexpr std::uint32_t kBatchesPerStep = 1'000;
 constexpr std::uint32_t kOutcomesPerRead = 64;
 
-bool IsOver(const StoredBatch& batch) { return batch.closed && batch.finished == batch.job_count; }
-
 // What a step may still take.
 struct Room {
   std::size_t outcomes = 0;
@@ -50,7 +48,7 @@ Status ReadBatch(StoreReader& reader, const StoredBatch& batch, Room& room, Feed
     }
   }
   step.waiting += batch.finished - std::min<std::uint64_t>(sequence, batch.finished);
-  if (sequence >= batch.finished && IsOver(batch)) step.after.open.erase(batch.batch);
+  if (sequence >= batch.finished && batch.is_over()) step.after.open.erase(batch.batch);
   return {};
 }
 

@@ -221,6 +221,7 @@ struct StoredBatch {
   std::uint32_t finished = 0;
   std::uint32_t failed = 0;
   std::uint32_t from_store = 0;
+  bool is_over() const { return closed && finished == job_count; }  // nothing about it changes
 };
 
 // The clock at which the times of a hardware class are stated: that of the class's first worker.

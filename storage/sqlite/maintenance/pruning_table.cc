@@ -86,7 +86,7 @@ Status PruningTable::Examine(Pruning& pass) {
 }
 
 Result<bool> PruningTable::IsOld(const Pruning& pass, const StoredBatch& batch) {
-  if (!batch.closed || batch.finished < batch.job_count) return false;
+  if (!batch.is_over()) return false;
   if (batch.job_count == 0) return true;  // it was accepted long ago
   LF_TRY(const WallTime finished_at, tables_.outcomes.FinishedAt(batch.batch, batch.finished));
   return finished_at < pass.rule().finished_before;

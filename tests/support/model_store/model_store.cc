@@ -382,7 +382,7 @@ Result<Recovery> ModelStore::RecoverBatches() {
   for (const auto& [target, drained] : database_.drains) recovery.drains.push_back(drained);
   for (const auto& [id, batch] : database_.batches) {
     recovery.next_batch = id.value + 1;
-    if (batch.closed && batch.finished == batch.job_count) continue;
+    if (batch.is_over()) continue;
     recovery.unfinished.push_back(batch);
   }
   return recovery;
@@ -429,7 +429,7 @@ ThinningCount ThinAll(const ThinningRule& rule, ModelDatabase& database) {
 }
 
 bool IsOld(const ModelDatabase& database, const StoredBatch& batch, WallTime before) {
-  const bool is_finished = batch.closed && batch.finished == batch.job_count;
+  const bool is_finished = batch.is_over();
   if (!is_finished || batch.accepted_at >= before) return false;
   if (batch.job_count == 0) return true;
   const JobId last = database.sequences.at({batch.batch, batch.finished});
@@ -680,7 +680,7 @@ Result<std::vector<StoredBatch>> ModelReader::ListBatches(std::uint32_t max) {
     const StoredBatch& one = batch->second;
     if (batches.size() < max) {
       batches.push_back(one);
-    } else if (older.size() < max / 2 && (!one.closed || one.finished < one.job_count)) {
+    } else if (older.size() < max / 2 && !one.is_over()) {
       older.push_back(one);
     }
   }

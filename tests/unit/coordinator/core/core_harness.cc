@@ -154,7 +154,7 @@ Recovered FakeDisk::Recover() const {
   for (const auto& [target, drained] : drains) recovered.drains.push_back(drained);
   for (const auto& [id, batch] : batches) {
     recovered.next_batch = id.value + 1;
-    if (!batch.closed || batch.finished < batch.job_count) recovered.batches.push_back(batch);
+    if (!batch.is_over()) recovered.batches.push_back(batch);
   }
   for (const auto& [id, spec] : jobs) {
     if (outcomes.contains(id)) continue;
