@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/codec/submission_digest.h"
+#include "coordinator/core/rules/permission.h"
 #include "coordinator/shell/identity.h"
 #include "coordinator/shell/storage_queries.h"
 
@@ -299,7 +300,7 @@ std::unique_ptr<Admission> EventLoop::OnClientFrame(const wire::Received& receiv
           std::optional<Failure> no_outcome;
           if constexpr (std::is_same_v<Message, wire::FlagResults>) {
             // Reading is not for those whom the core refuses.
-            if (RoleOf(sender) == wire::Role::kAdmin) {
+            if (IsPermitted(RoleOf(sender), kNeedOf<Message>, Ownership::kAnothers)) {
               no_outcome = WhyNotFlagged(parts_.reader, message);
             }
           }
