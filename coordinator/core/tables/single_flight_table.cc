@@ -42,7 +42,8 @@ std::size_t QuestionHash::operator()(const Question& question) const {
                                                question.cut_above_ns};
   std::uint64_t hash = Keyed({reinterpret_cast<const char*>(fields.data()), sizeof fields}, key);
   for (const std::string& label : question.labels) hash = hash * kOdd + Keyed(label, key);
-  return hash * kOdd + Keyed(question.affinity, key);
+  if (!question.affinity.empty()) hash = hash * kOdd + Keyed(question.affinity, key);
+  return hash;
 }
 
 SingleFlightTable::Entries::iterator SingleFlightTable::At(const Question& question) {
