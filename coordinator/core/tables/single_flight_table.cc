@@ -42,8 +42,7 @@ std::size_t QuestionHash::operator()(const Question& question) const {
                                                question.cut_above_ns};
   std::uint64_t hash = Keyed({reinterpret_cast<const char*>(fields.data()), sizeof fields}, key);
   for (const std::string& label : question.labels) hash = hash * kOdd + Keyed(label, key);
-  if (!question.affinity.empty()) hash = hash * kOdd + Keyed(question.affinity, key);
-  return hash;
+  return hash * kOdd + Keyed(question.affinity, key);
 }
 
 SingleFlightTable::Entries::iterator SingleFlightTable::At(const Question& question) {
