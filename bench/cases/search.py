@@ -10,6 +10,7 @@ the same command goes on where it was; models and the database that they are tra
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 import time
@@ -327,7 +328,7 @@ def say(text):
 def arguments(given=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", type=int, choices=(1, 2), default=1)
-    parser.add_argument("--programs", help="so many of the table's, or names of them, such as mm64_240_64,mm96_240_128")
+    parser.add_argument("--programs", help="so many of the table's, drawn by lot, or names of them, such as mm64_240_64,mm96_240_128")
     parser.add_argument("--seconds", default="1,10,60", help="of each search")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--strategies", default=",".join(STRATEGIES))
@@ -349,7 +350,9 @@ def arguments(given=None):
         if name not in STRATEGIES:
             parser.error(f"unknown strategy '{name}'{_core.nearest(name, STRATEGIES)}; valid: {', '.join(STRATEGIES)}")
     made.only = made.only.split(",") if made.only else []
-    programs = TEST_PRODUCTS if made.table == 1 else TEST_OTHERS
+    # In an order drawn by lot, so that what a run that ends early has is a fair sample.
+    programs = list(TEST_PRODUCTS if made.table == 1 else TEST_OTHERS)
+    random.Random(1).shuffle(programs)
     if made.programs and made.programs.isdigit():
         programs = programs[:int(made.programs)]
     elif made.programs:
