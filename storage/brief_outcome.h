@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/job/failure.h"
@@ -15,7 +16,7 @@ namespace loopfleet::storage {
 struct BriefOutcome {
   JobId job;
   std::string benchmark;  // "": the job has a program of its own
-  std::string actions;    // "down,swap_up"
+  std::string actions;    // "down,swap_up"; of long ones the beginning
   std::string worker;
   std::string hardware_class;
   WallTime finished_at{};
@@ -23,11 +24,11 @@ struct BriefOutcome {
   Nanos measure{0};          // the measure stage
   bool is_measured = false;  // a worker evaluated this job; false: another job's outcome answers
   bool is_observed = false;  // not timed, and did not fail
-  std::string observed;      // of a probe: JSON, the values by name
+  std::string observed;      // of a probe: JSON, the values by name; "": unusually large
   // Exactly one of is_observed, failure and figures is set.
   struct Failed {
     FailureCode code = FailureCode::kWorkerCrashed;
-    std::string message;
+    std::string message;  // of a long one the beginning
   };
   std::optional<Failed> failure;
   struct Figures {
@@ -38,6 +39,11 @@ struct BriefOutcome {
     bool is_suspect = false;
   };
   std::optional<Figures> figures;
+};
+
+struct BriefOutcomes {
+  std::vector<BriefOutcome> outcomes;
+  bool is_all = false;  // there are no others
 };
 
 }  // namespace loopfleet::storage

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <variant>
 
 namespace loopfleet::storage {
 namespace {
@@ -14,15 +13,12 @@ constexpr std::uint32_t kOutcomesPerRead = 64;
 // What a step may still take.
 struct Room {
   std::size_t outcomes = 0;
-  std::size_t text_bytes = kMostFeedTextBytes;
+  std::size_t bytes = kMostFeedBytes;
 
-  bool is_empty() const { return outcomes == 0 || text_bytes == 0; }
+  bool is_empty() const { return outcomes == 0 || bytes == 0; }
   void Take(const Outcome& outcome) {
-    const std::size_t text =
-        outcome.tag.size() +
-        std::visit([](const auto& source) { return source.text.size(); }, outcome.benchmark);
     --outcomes;
-    text_bytes -= std::min(text_bytes, text);
+    bytes -= std::min(bytes, BytesOf(outcome));
   }
 };
 
@@ -37,7 +33,8 @@ Status ReadBatch(StoreReader& reader, const StoredBatch& batch, Room& room, Feed
   while (sequence < batch.finished && !room.is_empty()) {
     const auto most =
         static_cast<std::uint32_t>(std::min<std::size_t>(room.outcomes, kOutcomesPerRead));
-    LF_TRY(auto outcomes, reader.ReadOutcomes(batch.batch, sequence, most));
+    LF_TRY(auto outcomes,
+           reader.ReadOutcomes(batch.batch, sequence, {.max_rows = most, .max_bytes = room.bytes}));
     if (outcomes.empty()) break;  // a pruning is removing it
     sequence = outcomes.back().sequence;
     for (Outcome& outcome : outcomes) {

@@ -32,8 +32,8 @@ struct FeedStep {
   // more batches wait to be begun than one step looks at. Then never 0: those may have outcomes.
   std::uint64_t waiting = 0;
 };
-// A step ends once its outcomes have so many bytes of program text, or a little more.
-inline constexpr std::size_t kMostFeedTextBytes = std::size_t{32} << 20;
+// A step ends with the outcome that reaches so many bytes (BytesOf).
+inline constexpr std::size_t kMostFeedBytes = std::size_t{32} << 20;
 
 // The outcomes that follow `from`, at most `most`, or none.
 // Errors: those of StoreReader.

@@ -3,6 +3,7 @@
 // runs. SQLite cannot write a row next to a page that it cannot read, so without this the jobs
 // whose outcomes belong there would never end. An engine implements it.
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -27,5 +28,10 @@ struct OutcomeRepair {
 //   kCorrupt      damage that this cannot repair: restore a snapshot
 //   kFull, kSystem
 Result<OutcomeRepair> RepairOutcomes(const std::filesystem::path& path);
+
+// Removes the damaged tables that repairs have kept, and returns their room to the disk by
+// rewriting the file, which needs twice its size meanwhile. Returns how many there were. Errors as
+// above; after one, call it again.
+Result<std::uint64_t> DropKeptOutcomes(const std::filesystem::path& path);
 
 }  // namespace loopfleet::storage

@@ -2,7 +2,9 @@
 // The records that the store writes and reads. The journal of accepted jobs keeps accepted work
 // across crashes; stored outcomes spare measuring the same thing twice.
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -82,7 +84,8 @@ struct StoredResult {
   Evaluation evaluation;  // stages are zero if it was read from the store
   std::string worker;     // the one that measured it
   WallTime measured_at{};
-  // results.id, or below 0 minus observations.id; never deleted. 0: neither.
+  // results.id, or below 0 minus observations.id, which stands for observed values that were left
+  // out. Never deleted. 0: neither.
   std::int64_t row = 0;
   std::optional<Elsewhere> elsewhere = std::nullopt;  // then `row` is 0
 };
@@ -240,8 +243,21 @@ struct Recovery {
   // Jobs whose row is damaged: what they asked is lost. Each still needs its outcome,
   // STORAGE_CORRUPT.
   std::vector<JobId> damaged;
+  std::uint64_t damaged_batches = 0;             // rebuilt or lost when the Store was opened
   std::vector<ReferenceClock> reference_clocks;  // one for each known class
   std::vector<WorkersDrained> drains;            // in force
+};
+
+// Whether a read brings the values of jobs that are not timed, up to 512 KiB each. If left out, the
+// verdict is an Observed without values.
+enum class ObservedValues : std::uint8_t { kRead, kLeftOut };
+
+// How many outcomes one read returns.
+struct ReadBounds {
+  std::uint32_t max_rows = 0;
+  // It ends with the outcome that reaches so many bytes (BytesOf).
+  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();
+  ObservedValues observed = ObservedValues::kRead;
 };
 
 // A place among the outcomes of all batches, which are ordered by batch and sequence.

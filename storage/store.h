@@ -64,6 +64,8 @@ class Store {
   //             without its key or with a time that is not finite and positive
   virtual Status Apply(WriteGroup group) = 0;
   Status Apply(std::span<const Write> writes) { return Apply(WriteGroup(&writes, 1)); }
+  // Damaged rows that Apply() met since the last call.
+  virtual std::uint64_t TakeDamagedCount() = 0;
 
   // Apply() looks at no more than kRowsPerStep rows that a ResultsSuspected may be about. The order
   // is on disk with it: no result that it covers answers, before a restart or after, and FlagMore()

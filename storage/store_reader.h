@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,7 +32,10 @@ class StoreReader {
   // new enough.
   virtual Result<StoredAnswer> FindResult(const ResultKey& key) = 0;  // none: null
   // The same for a job that is not timed (common/job/task.h): precision and grade do not count.
-  virtual Result<StoredAnswer> FindObservation(const ResultKey& key) = 0;
+  virtual Result<StoredAnswer> FindObservation(const ResultKey& key, ObservedValues values) = 0;
+  Result<StoredAnswer> FindObservation(const ResultKey& key) {
+    return FindObservation(key, ObservedValues::kRead);
+  }
 
   // The latest measurement of a kernel with this machine code under the conditions of `key` (its
   // tree does not count), among the newest 16 of the code, that is good and new enough, not suspect
@@ -63,23 +67,31 @@ class StoreReader {
   virtual Result<std::optional<StoredRequest>> FindRequest(const Uuid& client,
                                                            const Uuid& request_id) = 0;
 
-  // The batch's outcomes with sequence > after_sequence, in order, at most `max`. Empty: none yet,
-  // or no such batch (see FindBatch). If the row of a job or of its measurement is damaged, its
-  // outcome is the failure STORAGE_CORRUPT, naming the row; the others are unharmed. The same holds
-  // for a damaged row of an outcome, of which only the place is certain.
+  // The batch's outcomes with sequence > after_sequence, in order. Empty: none yet, or no such
+  // batch (see FindBatch). If the row of a job or of its measurement is damaged, its outcome is the
+  // failure STORAGE_CORRUPT, naming the row; the others are unharmed. The same holds for a damaged
+  // row of an outcome, of which only the place is certain.
   virtual Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
-                                                    std::uint32_t max) = 0;
+                                                    const ReadBounds& bounds) = 0;
+  Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
+                                            std::uint32_t max_rows) {
+    return ReadOutcomes(batch, after_sequence, ReadBounds{.max_rows = max_rows});
+  }
 
   // Outcomes of all batches after `after`, by batch and sequence, whose benchmark URI begins with
-  // `benchmark_prefix`. Reads at most `max` rows, so a page may be empty without being the last
-  // one.
+  // `benchmark_prefix`. The bounds count the others, too, so a page may be empty without being the
+  // last one.
   struct OutcomeRows {
     std::vector<Outcome> outcomes;
     OutcomePlace next;  // the last row read
     bool is_end = false;
   };
-  virtual Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max,
+  virtual Result<OutcomeRows> ListOutcomes(OutcomePlace after, const ReadBounds& bounds,
                                            const std::string& benchmark_prefix) = 0;
+  Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max_rows,
+                                   const std::string& benchmark_prefix) {
+    return ListOutcomes(after, ReadBounds{.max_rows = max_rows}, benchmark_prefix);
+  }
 
   // The measurement whose figure this outcome repeats: it was stored, coalesced, or of the same
   // code. None: it has no figure or one of its own, or what it repeats is not known or damaged.
@@ -90,7 +102,7 @@ class StoreReader {
   // left out.
   virtual Result<std::vector<Doubt>> ListDoubts(std::int64_t after, std::uint32_t max) = 0;
 
-  // Damaged rows that ReadOutcomes, ListOutcomes and ReadJob met since the last call.
+  // Damaged rows that ReadOutcomes, ListOutcomes, ReadJob and FindFailure met since the last call.
   virtual std::uint64_t TakeDamagedCount() = 0;
 
   // An accepted job and, once it is finished, its outcome. Empty: never accepted, or
@@ -112,14 +124,18 @@ class StoreReader {
   // The lowest number that a new batch of this incarnation may have. Those below are of earlier
   // ones: they came with the snapshot that was restored.
   virtual Result<BatchId> FirstOwnBatch() = 0;
+  // The batches that were unfinished when that snapshot was restored, with the number of outcomes
+  // that each had: their others are of this incarnation. None: no snapshot was.
+  virtual Result<std::map<BatchId, std::uint64_t>> RestoredUnfinished() = 0;
   // Whether FindBatch() finds none because the batch was removed when it was old.
   virtual Result<bool> WasPruned(BatchId batch) = 0;
   // The newest batch of a client. The coordinator's own batches have a nil client and do not count.
   virtual Result<std::optional<StoredBatch>> NewestBatch() = 0;
 
-  // The newest outcomes in brief, at most `max`: newest batch first; within a batch, latest outcome
-  // first. For overviews: no decision depends on it, so damage may go unnoticed.
-  virtual Result<std::vector<BriefOutcome>> NewestOutcomes(std::uint32_t max) = 0;
+  // The newest outcomes in brief, at most `max`, and fewer of wide ones: newest batch first; within
+  // a batch, latest outcome first. For overviews: no decision depends on it, so damage may go
+  // unnoticed.
+  virtual Result<BriefOutcomes> NewestOutcomes(std::uint32_t max) = 0;
 
   // What a pass over everything (Store::Thin, Store::Prune) would remove. Damaged batches are not
   // told apart.

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/number_in.h"
 #include "common/fleet/fleet_json.h"
 #include "coordinator/page/job_view.h"
 #include "monitoring/page_file.h"
@@ -52,13 +52,6 @@ SiteReply Unanswered(const Error& error) {
   if (error.kind == ErrorKind::kNotFound) return NotFound(error.message);
   return Refusal(503, error.kind == ErrorKind::kCorrupt ? "STORAGE_CORRUPT" : "BUSY",
                  error.message);
-}
-
-std::optional<std::uint64_t> Number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
 }
 
 // The value of one parameter; nullopt if the query lacks it.
@@ -163,14 +156,14 @@ bool FleetPage::IsWatched(Instant now) const {
 
 void FleetPage::LookAtOutcomes() {
   const Instant begin = parts_.clock.Now();
-  const auto outcomes = readers_.live->NewestOutcomes(kOutcomesLookedAt);
-  if (outcomes) {
-    OutcomeDigest digest = Digest(*outcomes, kOutcomesLookedAt);
+  const auto newest = readers_.live->NewestOutcomes(kOutcomesLookedAt);
+  if (newest) {
+    OutcomeDigest digest = Digest(*newest);
     const std::lock_guard lock(facts_mutex_);
     digest_ = std::move(digest);
     has_digest_ = true;
   } else {
-    log::Warning("page.unreadable reason={}", outcomes.error().message);
+    log::Warning("page.unreadable reason={}", newest.error().message);
   }
   looked_at_outcomes_ = parts_.clock.Now();
   outcomes_took_ = looked_at_outcomes_ - begin;
@@ -249,9 +242,7 @@ SiteReply FleetPage::WorkerOf(std::string_view id) const {
   const std::lock_guard lock(facts_mutex_);
   json["canaries"] = Json::array();
   for (const FleetHistory::Canary& canary : history_.CanariesOf(*uuid)) {
-    const auto at_ms =
-        std::chrono::duration_cast<std::chrono::milliseconds>(canary.at.time_since_epoch());
-    json["canaries"].push_back({{"at_ms", at_ms.count()}, {"ratio", canary.ratio}});
+    json["canaries"].push_back({{"at_ms", EpochMs(canary.at)}, {"ratio", canary.ratio}});
   }
   const auto noise = digest_.by_worker.find(found->name);
   json["noise"] = noise == digest_.by_worker.end() ? Json(nullptr) : *noise;
@@ -260,7 +251,7 @@ SiteReply FleetPage::WorkerOf(std::string_view id) const {
 }
 
 SiteReply FleetPage::BatchOf(std::string_view id, std::string_view query) {
-  const auto number = Number(id);
+  const auto number = NumberIn<std::uint64_t>(id);
   if (!number) return NotFound(fmt::format("there is no batch '{}': give its number", id));
   const std::lock_guard asking(asking_);
   const auto batch = readers_.questions->FindBatch(BatchId{*number});
@@ -273,13 +264,15 @@ SiteReply FleetPage::BatchOf(std::string_view id, std::string_view query) {
   }
   std::uint64_t after = 0;
   if (const auto text = Parameter(query, "after")) {
-    const auto value = Number(*text);
+    const auto value = NumberIn<std::uint64_t>(*text);
     if (!value) return Refusal(400, "MALFORMED", "?after= takes the sequence of an outcome");
     after = *value;
   } else if (Parameter(query, "newest") && (*batch)->finished > kOutcomesShown) {
     after = (*batch)->finished - kOutcomesShown;
   }
-  const auto outcomes = readers_.questions->ReadOutcomes(BatchId{*number}, after, kOutcomesShown);
+  const auto outcomes = readers_.questions->ReadOutcomes(
+      BatchId{*number}, after,
+      {.max_rows = kOutcomesShown, .observed = storage::ObservedValues::kLeftOut});
   if (!outcomes) return Unanswered(outcomes.error());
   Json json;
   {
@@ -292,19 +285,16 @@ SiteReply FleetPage::BatchOf(std::string_view id, std::string_view query) {
 }
 
 SiteReply FleetPage::JobOf(std::string_view text) {
-  const auto dot = text.find('.');
-  const auto batch = Number(text.substr(0, dot));
-  const auto index = dot == std::string_view::npos ? std::nullopt : Number(text.substr(dot + 1));
-  if (!batch || !index || *index > UINT32_MAX) {
+  const auto id = ParseJobId(text);
+  if (!id) {
     return NotFound(fmt::format("'{}' is not a job: give BATCH.INDEX, for example 12.3", text));
   }
-  const JobId id{.batch = BatchId{*batch}, .index = static_cast<std::uint32_t>(*index)};
   const std::lock_guard asking(asking_);
-  const auto stored = readers_.questions->ReadJob(id);
+  const auto stored = readers_.questions->ReadJob(*id);
   if (!stored) return Unanswered(stored.error());
-  if (!*stored) return NotFound(fmt::format("there is no job {}", id));
+  if (!*stored) return NotFound(fmt::format("there is no job {}", *id));
   const auto profile = FindProfile(**stored, *readers_.questions);
-  return JsonReply(JobViewJson(id, **stored, profile ? &*profile : nullptr));
+  return JsonReply(JobViewJson(*id, **stored, profile ? &*profile : nullptr));
 }
 
 }  // namespace loopfleet::coordinator

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "common/base/quantile.h"
 #include "common/fleet/attention.h"
 #include "common/fleet/fleet_json.h"
 #include "coordinator/shell/storage_queries.h"
@@ -27,16 +28,9 @@ double Milliseconds(Nanos duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
 }
 
-std::int64_t EpochMs(WallTime when) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
-}
-
-// The value below which the fraction `part` of the values lies; null if there are none.
-Json Quantile(std::vector<double>& values, double part) {
-  if (values.empty()) return nullptr;
-  const auto place = static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1));
-  std::ranges::nth_element(values, values.begin() + place);
-  return values[static_cast<std::size_t>(place)];
+// Null if there are no values.
+Json QuantileJson(const std::vector<double>& values, double share) {
+  return values.empty() ? Json(nullptr) : Json(Quantile(values, share));
 }
 
 struct Failures {
@@ -107,10 +101,10 @@ struct Noise {
   std::map<std::string, std::size_t> grades;
 };
 
-Json NoiseJson(Noise& noise) {
+Json NoiseJson(const Noise& noise) {
   return {{"measured", noise.spreads.size()},
-          {"spread", Quantile(noise.spreads, 0.5)},
-          {"measure_ms", Quantile(noise.measure_ms, 0.5)},
+          {"spread", QuantileJson(noise.spreads, 0.5)},
+          {"measure_ms", QuantileJson(noise.measure_ms, 0.5)},
           {"grades", noise.grades}};
 }
 
@@ -242,8 +236,9 @@ Json CardsJson(const FleetFacts& facts) {
 
 }  // namespace
 
-OutcomeDigest Digest(const std::vector<storage::BriefOutcome>& outcomes, std::size_t most) {
-  OutcomeDigest digest{.outcomes = outcomes.size(), .is_all = outcomes.size() < most};
+OutcomeDigest Digest(const storage::BriefOutcomes& found) {
+  const std::vector<storage::BriefOutcome>& outcomes = found.outcomes;
+  OutcomeDigest digest{.outcomes = outcomes.size(), .is_all = found.is_all};
   std::map<FailureCode, Failures> failures;
   BestByBenchmark best;
   std::map<std::string, Noise> workers;
@@ -290,7 +285,7 @@ OutcomeDigest Digest(const std::vector<storage::BriefOutcome>& outcomes, std::si
   digest.benchmarks = best.size();
   for (auto& [name, noise] : workers) digest.by_worker[name] = NoiseJson(noise);
   for (auto& [name, noise] : pools) digest.pools[name] = NoiseJson(noise);
-  digest.turnaround = {{"p50_ms", Quantile(took, 0.5)}, {"p99_ms", Quantile(took, 0.99)}};
+  digest.turnaround = {{"p50_ms", QuantileJson(took, 0.5)}, {"p99_ms", QuantileJson(took, 0.99)}};
   return digest;
 }
 

@@ -2,10 +2,13 @@
 // FleetView: the fleet as JSON for the page's first screen: health in one sentence, cards,
 // throughput, device pools, batches, failures, best results. Pure functions.
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/job/outcome_json.h"
 #include "coordinator/page/fleet_history.h"
 #include "coordinator/shell/fleet_snapshot.h"
@@ -26,8 +29,12 @@ struct OutcomeDigest {
   std::size_t benchmarks = 0;        // entries that `best` would have without its limit
   bool is_all = false;               // no outcomes were left out
 };
-// `most`: the limit that `outcomes` was read with.
-OutcomeDigest Digest(const std::vector<storage::BriefOutcome>& outcomes, std::size_t most);
+OutcomeDigest Digest(const storage::BriefOutcomes& found);
+
+// Milliseconds since 1970, as JavaScript counts them.
+inline std::int64_t EpochMs(WallTime when) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
+}
 
 struct FleetFacts {
   const FleetSnapshot& snapshot;

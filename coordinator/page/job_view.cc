@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/enum_names.h"
+#include "common/base/subprocess.h"
 #include "common/job/loop_schedule.h"
 #include "common/job/profile_rows.h"
 #include "common/job/task.h"
@@ -94,19 +95,6 @@ Json TreeJson(const JobSpec& spec) {
                                              .target = replayed->benchmark.target});
 }
 
-// Quotes for a shell: inside single quotes only the quote itself is special.
-std::string Quoted(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
-}
-
 Json Command(std::string_view what, std::string command) {
   return {{"what", what}, {"command", std::move(command)}};
 }
@@ -141,8 +129,7 @@ void AddReplayCommand(Json& commands, const JobSpec& spec) {
   } else {
     line["uri"] = std::get<looptree::BenchmarkUri>(spec.source).text;
   }
-  line["actions"] = Json::array();
-  for (const auto& action : spec.actions) line["actions"].push_back(looptree::ActionName(action));
+  line["actions"] = looptree::ActionNames(spec.actions);
   if (spec.rules == looptree::RuleSet::kLoopNest) line["rules"] = "loop_nest";
   if (spec.rules == looptree::RuleSet::kLoopNest58) line["features"] = "agent58";
   if (spec.merge_all_first) line["merge_all_first"] = true;
@@ -150,7 +137,7 @@ void AddReplayCommand(Json& commands, const JobSpec& spec) {
   // Not echo, which in zsh and dash turns the \n of a program's text into line breaks.
   commands.push_back(
       Command("every step of its tree",
-              fmt::format("printf '%s\\n' {} | loopfleet replay", Quoted(Dump(line)))));
+              fmt::format("printf '%s\\n' {} | loopfleet replay", ShellQuoted(Dump(line)))));
 }
 
 Json CommandsJson(JobId id, const storage::StoredJob& job) {
@@ -207,12 +194,6 @@ Json ProfileJson(const JobSpec& spec, const Profile& profile) {
   return json;
 }
 
-Json ActionNames(const std::vector<looptree::Action>& actions) {
-  Json names = Json::array();
-  for (const auto& action : actions) names.push_back(looptree::ActionName(action));
-  return names;
-}
-
 }  // namespace
 
 std::optional<Profile> FindProfile(const storage::StoredJob& job, storage::StoreReader& reader) {
@@ -243,7 +224,7 @@ Json JobViewJson(JobId id, const storage::StoredJob& job, const Profile* profile
   json["kind"] = EnumName(TaskOf(spec).kind);
   const auto* uri = std::get_if<looptree::BenchmarkUri>(&spec.source);
   json["benchmark"] = uri != nullptr ? Json(uri->text) : Json(nullptr);
-  json["actions"] = ActionNames(spec.actions);
+  json["actions"] = looptree::ActionNames(spec.actions);
   json["asked"] = {
       {"rules", EnumName(spec.rules)}, {"threads", spec.threads},
       {"cache", EnumName(spec.cache)}, {"labels", spec.labels},
@@ -262,7 +243,7 @@ Json OutcomeRowJson(const Outcome& outcome) {
   Json row = {{"job", fmt::format("{}", outcome.job)},
               {"sequence", outcome.sequence},
               {"benchmark", uri != nullptr ? Json(uri->text) : Json(nullptr)},
-              {"actions", ActionNames(outcome.actions)},
+              {"actions", looptree::ActionNames(outcome.actions)},
               {"status", evaluation.ok() ? "ok" : "failed"},
               {"worker", outcome.worker.empty() ? Json(nullptr) : Json(outcome.worker)}};
   if (evaluation.is_timed()) {
@@ -270,9 +251,7 @@ Json OutcomeRowJson(const Outcome& outcome) {
     row["gflop_per_second"] = GflopPerSecond(evaluation.flop_count, measurement);
     row["elapsed_ns"] = measurement.elapsed_ns;
     row["grade"] = EnumName(measurement.grade);
-  } else if (evaluation.ok()) {
-    row["observed"] = ObservedJson(evaluation.observed());
-  } else {
+  } else if (!evaluation.ok()) {
     row["error"] = FailureJson(evaluation.failure());
   }
   return row;

@@ -25,7 +25,7 @@ Json JobViewJson(JobId id, const storage::StoredJob& job, const Profile* profile
 // that is a profile, its own. nullopt: there is none, or it cannot be read.
 std::optional<Profile> FindProfile(const storage::StoredJob& job, storage::StoreReader& reader);
 
-// An outcome as a row of a table.
+// An outcome as a row of a table; without observed values.
 Json OutcomeRowJson(const Outcome& outcome);
 
 }  // namespace loopfleet::coordinator

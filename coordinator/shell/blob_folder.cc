@@ -30,18 +30,27 @@ std::uint64_t Blocks(std::uint64_t size) {
   return (size + kBlock - 1) / kBlock * kBlock;
 }
 
-bool IsOurs(std::string_view name) {
-  if (name.ends_with(kPart)) name.remove_suffix(kPart.size());
-  return IsSha256(name);
-}
-
-bool IsWhole(std::string_view name) { return !name.ends_with(kPart); }
+bool IsWhole(std::string_view name) { return IsSha256(name); }
 
 std::string_view HashIn(std::string_view name) { return name.substr(0, kNameLength); }
 
+std::string PartName(std::string_view hash, const Uuid& client) {
+  return client.is_nil() ? fmt::format("{}{}", hash, kPart)
+                         : fmt::format("{}.{}{}", hash, client.ToString(), kPart);
+}
+
+// The client that the name of a part tells; nullopt: it is none.
+std::optional<Uuid> SenderIn(std::string_view name) {
+  if (!IsSha256(HashIn(name)) || !name.ends_with(kPart)) return std::nullopt;
+  name.remove_suffix(kPart.size());
+  name.remove_prefix(kNameLength);
+  if (name.empty()) return Uuid{};
+  return name.starts_with('.') ? Uuid::Parse(name.substr(1)) : std::nullopt;
+}
+
 // The client that the name of a mark tells.
 std::optional<Uuid> ClientIn(std::string_view name) {
-  if (name.size() < kNameLength || !IsOurs(HashIn(name))) return std::nullopt;
+  if (!IsSha256(HashIn(name))) return std::nullopt;
   name.remove_prefix(kNameLength);
   if (!name.starts_with(kOf)) return std::nullopt;
   return Uuid::Parse(name.substr(kOf.size()));
@@ -103,9 +112,12 @@ Status BlobFolder::Scan() {
     const std::string name = entry->path().filename().native();
     std::error_code gone;
     if (const auto client = ClientIn(name)) marks.emplace_back(HashIn(name), *client);
-    if (!IsOurs(name) || !entry->is_regular_file(gone)) continue;
+    const std::optional<Uuid> sender = SenderIn(name);
+    if (!sender && !IsWhole(name)) continue;
+    if (!entry->is_regular_file(gone)) continue;
     const auto file = files_.try_emplace(name).first;
     file->second.size = entry->file_size(gone);
+    file->second.client = sender.value_or(Uuid{});
     wholes_ += IsWhole(name) ? 1 : 0;
     found.emplace_back(entry->last_write_time(gone), file);
   }
@@ -114,8 +126,7 @@ Status BlobFolder::Scan() {
                 fmt::format("the folder of blobs '{}': {}", folder_.native(), error.message()));
   }
   for (const auto& [hash, client] : marks) {
-    const auto whole = files_.find(hash);
-    const auto file = whole != files_.end() ? whole : files_.find(hash + std::string(kPart));
+    const auto file = files_.find(hash);
     if (file != files_.end() && file->second.client.is_nil()) {
       file->second.client = client;
     } else {
@@ -149,9 +160,9 @@ std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& pie
     Touch(whole);
     return piece.total;
   }
-  const std::string name = piece.sha256 + std::string(kPart);
+  const std::string name = PartName(piece.sha256, client);
   auto part = files_.find(name);
-  if (part != files_.end() && part->second.size > piece.total) {  // of a sender that lied
+  if (part != files_.end() && part->second.size > piece.total) {  // its sender lied
     Remove(part);
     part = files_.end();
   }
@@ -161,25 +172,19 @@ std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& pie
     if (const Status made = MakeFolder(); !made) {
       return std::unexpected(StorageFailure(made.error()));
     }
-    const std::uint64_t after = Blocks(held + piece.bytes.size());
-    const Uuid owner = part == files_.end() ? Uuid{} : part->second.client;
-    const std::uint64_t of_programs = owner.is_nil() ? 0 : Blocks(held);
-    const std::uint64_t of_client = owner == client ? Blocks(held) : 0;
-    if (auto full = CheckDisk(after - Blocks(held))) return std::unexpected(*std::move(full));
-    if (auto full = MakeRoom(after - of_programs, after - of_client, client, name)) {
-      return std::unexpected(*std::move(full));
-    }
+    const std::uint64_t more = Blocks(held + piece.bytes.size()) - Blocks(held);
+    if (auto full = CheckDisk(more)) return std::unexpected(*std::move(full));
+    if (auto full = MakeRoom(more, client, name)) return std::unexpected(*std::move(full));
     if (part == files_.end()) {
-      part = files_.try_emplace(name, File{.last_use = ++uses_}).first;
+      part = files_.try_emplace(name, File{.last_use = ++uses_, .client = client}).first;
       Count(part);
     }
-    Assign(part, client);
     if (const Status written = Append(part, piece.bytes); !written) {
       return std::unexpected(StorageFailure(written.error()));
     }
     held += piece.bytes.size();
   }
-  return held == piece.total ? Complete(piece.sha256) : held;
+  return held == piece.total ? Complete(part) : held;
 }
 
 Status BlobFolder::MakeFolder() {
@@ -224,23 +229,15 @@ void BlobFolder::Resize(Files::iterator file, std::uint64_t size) {
   Count(file);
 }
 
-// A file that has lost its mark counts for no client after a restart.
-void BlobFolder::Assign(Files::iterator file, const Uuid& client) {
-  if (file->second.client == client) return;
-  const std::string_view hash = HashIn(file->first);
-  if (!client.is_nil()) {
-    const UniqueFd made(
-        ::open(Mark(hash, client).c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  }
-  std::error_code ignored;
-  fs::remove(Mark(hash, file->second.client), ignored);
-  Uncount(file);
-  file->second.client = client;
-  Count(file);
-}
-
 fs::path BlobFolder::Mark(std::string_view hash, const Uuid& client) const {
   return folder_ / fmt::format("{}{}{}", hash, kOf, client.ToString());
+}
+
+// A whole that has lost its mark counts for no client after a restart.
+void BlobFolder::MakeMark(std::string_view hash, const Uuid& client) {
+  if (client.is_nil()) return;
+  const UniqueFd made(
+      ::open(Mark(hash, client).c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
 }
 
 Status BlobFolder::Append(Files::iterator file, std::string_view bytes) {
@@ -264,8 +261,8 @@ Status BlobFolder::Append(Files::iterator file, std::string_view bytes) {
   return {};
 }
 
-std::expected<std::uint64_t, Failure> BlobFolder::Complete(const std::string& name) {
-  const auto part = files_.find(name + std::string(kPart));
+std::expected<std::uint64_t, Failure> BlobFolder::Complete(Files::iterator part) {
+  const std::string name(HashIn(part->first));
   const fs::path path = folder_ / part->first;
   const auto bytes = ReadPart(path, 0, part->second.size);
   if (!bytes) return std::unexpected(StorageFailure(bytes.error()));
@@ -277,6 +274,7 @@ std::expected<std::uint64_t, Failure> BlobFolder::Complete(const std::string& na
                                        "{}; they are gone: send it again",
                                        bytes->size(), name, found)});
   }
+  MakeMark(name, part->second.client);
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd || ::fsync(fd.get()) != 0 || ::rename(path.c_str(), (folder_ / name).c_str()) != 0) {
     return std::unexpected(StorageFailure(SystemError(path, "complete")));
@@ -289,6 +287,10 @@ std::expected<std::uint64_t, Failure> BlobFolder::Complete(const std::string& na
   Count(whole);
   Touch(whole);
   ++wholes_;
+  // The parts of other clients.
+  for (auto other = std::next(whole); other != files_.end() && HashIn(other->first) == name;) {
+    Remove(other++);
+  }
   if (const Status synced = SyncFolder(folder_); !synced) {
     return std::unexpected(StorageFailure(synced.error()));
   }
@@ -341,17 +343,22 @@ void BlobFolder::Touch(Files::iterator file) {
 void BlobFolder::Remove(Files::iterator file) {
   std::error_code ignored;  // it is found again at the next start
   fs::remove(folder_ / file->first, ignored);
-  fs::remove(Mark(HashIn(file->first), file->second.client), ignored);
+  if (IsWhole(file->first)) {
+    fs::remove(Mark(file->first, file->second.client), ignored);
+    --wholes_;
+  }
   Uncount(file);
-  wholes_ -= IsWhole(file->first) ? 1 : 0;
   files_.erase(file);
 }
 
 std::optional<Failure> BlobFolder::TakeOver(Files::iterator file, const Uuid& client) {
   const std::uint64_t bytes = Blocks(file->second.size);
-  auto full = MakeRoom(bytes, bytes, client, file->first);
-  if (!full) Assign(file, client);
-  return full;
+  if (auto full = MakeRoom(bytes, client, file->first)) return full;
+  MakeMark(file->first, client);
+  Uncount(file);
+  file->second.client = client;
+  Count(file);
+  return std::nullopt;
 }
 
 std::optional<Failure> BlobFolder::CheckDisk(std::uint64_t bytes) const {
@@ -366,14 +373,14 @@ std::optional<Failure> BlobFolder::CheckDisk(std::uint64_t bytes) const {
   return std::nullopt;
 }
 
-std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, std::uint64_t bytes_of_client,
-                                            const Uuid& client, const std::string& keep) {
+std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, const Uuid& client,
+                                            const std::string& keep) {
   if (client.is_nil()) {
-    RemoveObserved(bytes_of_client, keep);
+    RemoveObserved(bytes, keep);
     return std::nullopt;
   }
   for (auto share = shares_.find(client);
-       share != shares_.end() && share->second.bytes + bytes_of_client > bounds_.bytes_per_client;
+       share != shares_.end() && share->second.bytes + bytes > bounds_.bytes_per_client;
        share = shares_.find(client)) {
     const ByUse::iterator oldest = LongestUnused(share->second.files, keep);
     if (oldest == share->second.files.end() ||

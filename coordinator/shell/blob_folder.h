@@ -1,11 +1,12 @@
 #pragma once
 // BlobFolder: programs' bitcode that clients sent, and large values that workers observed, in a
 // folder, each file named by the SHA-256 of its bytes. A blob comes in pieces, in order, into
-// HASH.part, which becomes HASH once it is whole, its hash is right and it is on disk. So a restart
-// in the middle loses nothing, and no reader sees a part. Beyond a bound the longest unused files
-// are removed. A file counts for the client that sent its last piece, which the empty file
-// HASH.of-CLIENT tells after a restart; without one it is an observed value. Programs and observed
-// values have room of their own. Only hashes bytes: bitcode is hostile. One thread.
+// HASH.CLIENT.part (of workers: HASH.part), which becomes HASH once it is whole, its hash is right
+// and it is on disk. So a restart in the middle loses nothing, no reader sees a part, and no client
+// can spoil another's. Beyond a bound the longest unused files are removed, parts among them. A
+// whole counts for the client that sent it, which the empty file HASH.of-CLIENT tells after a
+// restart; without one it is an observed value. Programs and observed values have room of their
+// own. Only hashes bytes: bitcode is hostile. One thread.
 
 #include <chrono>
 #include <cstdint>
@@ -36,10 +37,10 @@ class BlobFolder {
   // The folder is made when the first blob comes.
   static Result<BlobFolder> Open(std::filesystem::path folder, const Bounds& bounds);
 
-  // How much of the blob is held afterwards. A piece that does not begin there is not kept. A nil
-  // client: an observed value. INVALID_BENCHMARK: the whole has another hash, and is gone; or the
-  // named blob has another size, and stays. QUOTA_EXCEEDED: the client's files, all in use, leave
-  // no room. STORAGE_FULL: the disk is full, or fails.
+  // How much of the blob is held afterwards: the whole, or the client's own part. A piece that does
+  // not begin there is not kept. A nil client: an observed value. INVALID_BENCHMARK: the whole has
+  // another hash, and is gone; or the named blob has another size, and stays. QUOTA_EXCEEDED: the
+  // client's files, all in use, leave no room. STORAGE_FULL: the disk is full, or fails.
   std::expected<std::uint64_t, Failure> Put(const wire::BlobPiece& piece, const Uuid& client);
   // `total` 0: there is no such blob, or its file was damaged and is gone. kSystem: the file
   // cannot be read now, and stays.
@@ -73,14 +74,14 @@ class BlobFolder {
   Status Scan();
   Status MakeFolder();
   Status Append(Files::iterator file, std::string_view bytes);
-  std::expected<std::uint64_t, Failure> Complete(const std::string& name);
+  std::expected<std::uint64_t, Failure> Complete(Files::iterator part);
   // A file is counted under its size, use and client, so each changes in between.
   void Count(Files::iterator file);
   void Uncount(Files::iterator file);
   void Use(Files::iterator file, Time now);
   void Resize(Files::iterator file, std::uint64_t size);
-  void Assign(Files::iterator file, const Uuid& client);
   std::filesystem::path Mark(std::string_view hash, const Uuid& client) const;
+  void MakeMark(std::string_view hash, const Uuid& client);
   // Notes the use on disk, too, so that it counts after a restart.
   void Touch(Files::iterator file);
   void Remove(Files::iterator file);
@@ -89,10 +90,8 @@ class BlobFolder {
   // A client sends what is held as an observed value.
   std::optional<Failure> TakeOver(Files::iterator file, const Uuid& client);
   std::optional<Failure> CheckDisk(std::uint64_t bytes) const;
-  // Room in `keep` for so much more of programs, of which `bytes_of_client` are new to the client;
-  // of a nil one: of observed values.
-  std::optional<Failure> MakeRoom(std::uint64_t bytes, std::uint64_t bytes_of_client,
-                                  const Uuid& client, const std::string& keep);
+  // Room in `keep` for so much more of the client's programs; of a nil one: of observed values.
+  std::optional<Failure> MakeRoom(std::uint64_t bytes, const Uuid& client, const std::string& keep);
   void RemoveObserved(std::uint64_t bytes, const std::string& keep);
   // False: what is left is `keep`.
   bool RemovePrograms(std::uint64_t bytes, const std::string& keep);

@@ -36,6 +36,7 @@ void EventLoop::Recover(storage::Recovery recovery) {
   if (event.jobs_to_come > 0) to_recover_ = parts_.reader.ReadUnfinished(event.batches);
   log::Info("coordinator.recovered epoch={} batches={} jobs_to_come={}", event.epoch,
             event.batches.size(), event.jobs_to_come);
+  parts_.metrics.DamagedRows(recovery.damaged_batches);
   parts_.observer.status().Recovered(event.epoch, event.batches.size(), event.jobs_to_come);
   Give(std::move(event));
   LF_FAILPOINT("coordinator.recovered");

@@ -173,19 +173,25 @@ std::vector<storage::ResultKey> KeysFor(const JobSpec& spec, const ResolvedTask&
   return keys;
 }
 
+// Measuring again is always correct; the log tells the operator about the damage.
+void JobResolver::NoteFailed(const Error& error, const SubjectKey& subject) {
+  metrics_.DamagedRows(error.kind == ErrorKind::kCorrupt ? 1 : 0);
+  if (const auto count = lookup_log_.Count(clock_.Now())) {
+    log::Warning("store.lookup_failed count={} subject={} reason={}", *count, subject.ToString(),
+                 error.message);
+  }
+}
+
 storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ResolvedTask& measure,
                                           const StoredConditions& conditions) {
   const bool is_timed = TaskOf(spec).is_timed;
   const std::vector<storage::ResultKey> keys = KeysFor(spec, measure, conditions, clock_.WallNow());
   for (const storage::ResultKey& key : keys) {
-    auto found = is_timed ? reader_.FindResult(key) : reader_.FindObservation(key);
+    // Until the job's outcome is on disk the answer waits in memory: the row says it all.
+    auto found = is_timed ? reader_.FindResult(key)
+                          : reader_.FindObservation(key, storage::ObservedValues::kLeftOut);
     if (!found) {
-      metrics_.DamagedRows(found.error().kind == ErrorKind::kCorrupt ? 1 : 0);
-      // Measuring again is always correct; the log tells the operator about the damage.
-      if (const auto count = lookup_log_.Count(clock_.Now())) {
-        log::Warning("store.lookup_failed count={} subject={} reason={}", *count,
-                     measure.subject.ToString(), found.error().message);
-      }
+      NoteFailed(found.error(), measure.subject);
       continue;
     }
     if (*found && conditions.Accepts(spec, measure.placement, **found)) {
@@ -202,7 +208,8 @@ storage::StoredAnswer JobResolver::Lookup(const JobSpec& spec, const ResolvedTas
                              .candidates = [&] {
                                return conditions.CandidatesFor(spec, measure.placement, kinds[i]);
                              }});
-    if (!known || !*known) continue;  // damaged: treated as unknown
+    if (!known) NoteFailed(known.error(), measure.subject);
+    if (!known || !*known) continue;
     if (!conditions.Accepts(spec, measure.placement, **known)) continue;
     metrics_.LookedUp(monitoring::LookupResult::kHit);
     return *std::move(known);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/result.h"
 #include "common/job/job_spec.h"
 #include "coordinator/core/contract/event.h"
 #include "coordinator/core/state/state.h"
@@ -85,8 +86,10 @@ class JobResolver {
   ResolvedJob ResolveRecovered(JobSpec spec, const std::optional<storage::ReplayResult>& stored);
 
  private:
+  // Null: none found. Without observed values (storage::ObservedValues).
   storage::StoredAnswer Lookup(const JobSpec& spec, const ResolvedTask& measure,
-                               const StoredConditions& conditions);  // null: none found
+                               const StoredConditions& conditions);
+  void NoteFailed(const Error& error, const SubjectKey& subject);  // a look-up
 
   storage::StoreReader& reader_;
   ReplayMemory& memory_;

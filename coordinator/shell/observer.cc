@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "common/base/enum_names.h"
 #include "common/base/log.h"
 #include "common/fleet/attention.h"
 #include "common/fleet/fleet_json.h"
@@ -35,7 +36,7 @@ struct ObservationVisitor {
                                     [&](const FinishedJob& job) { return is_other(first, job); });
       const auto count = static_cast<std::uint64_t>(end - run);
       metrics.JobCompleted(first.failure ? loopfleet::InfoOf(*first.failure).name : "ok", count);
-      if (!HasNoSource(first)) metrics.OutcomeFrom(OutcomeSourceName(first.source), count);
+      if (!HasNoSource(first)) metrics.OutcomeFrom(EnumName(first.source), count);
       for (; run != end; ++run) Count(*run);
     }
   }
@@ -114,10 +115,7 @@ monitoring::CoordinatorLabels AllLabels() {
     labels.refusals.emplace_back(info.name);
     if (info.policy.retry.verdicts > 1) labels.retries.emplace_back(info.name);
   }
-  for (const auto source :
-       {OutcomeSource::kMeasured, OutcomeSource::kStored, OutcomeSource::kCoalesced}) {
-    labels.sources.emplace_back(OutcomeSourceName(source));
-  }
+  for (const std::string_view name : AllNames<OutcomeSource>()) labels.sources.emplace_back(name);
   for (std::size_t cause = 1; cause < kQuarantineCauses; ++cause) {
     labels.quarantines.emplace_back(QuarantineCauseName(static_cast<QuarantineCause>(cause)));
   }

@@ -15,7 +15,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Outcomes per read; those that do not fit the page are read in vain.
+// Outcomes per read; those that do not fit the page are read in vain: one, if all are large.
 constexpr std::uint32_t kOutcomesPerRead = 128;
 // Rows scanned for one page of all outcomes: about 5 ms, in which no other request is served.
 constexpr std::uint32_t kOutcomesPerList = 256;
@@ -135,7 +135,8 @@ wire::CoordinatorMessage StorageQueries::Outcomes(const wire::FetchOutcomes& fet
   while (page.outcomes.size() < most) {
     const auto wanted =
         std::min(most - static_cast<std::uint32_t>(page.outcomes.size()), kOutcomesPerRead);
-    auto outcomes = reader_.ReadOutcomes(fetch.batch, after, wanted);
+    auto outcomes =
+        reader_.ReadOutcomes(fetch.batch, after, {.max_rows = wanted, .max_bytes = room});
     if (!outcomes) return Unreadable(outcomes.error());
     for (Outcome& outcome : *outcomes) {
       const std::size_t size = wire::EncodedSize(outcome);
@@ -144,7 +145,7 @@ wire::CoordinatorMessage StorageQueries::Outcomes(const wire::FetchOutcomes& fet
       after = outcome.sequence;
       page.outcomes.push_back(std::move(outcome));
     }
-    if (outcomes->size() < wanted) break;
+    if (outcomes->empty() || after >= (*batch)->finished) break;
   }
   return page;
 }
@@ -152,11 +153,12 @@ wire::CoordinatorMessage StorageQueries::Outcomes(const wire::FetchOutcomes& fet
 wire::CoordinatorMessage StorageQueries::Answer(const wire::ListOutcomes& list) {
   const storage::OutcomePlace after{.batch = list.after.batch, .sequence = list.after.sequence};
   const std::uint32_t most = std::min(list.max_outcomes, kOutcomesPerList);
-  auto rows = reader_.ListOutcomes(after, most, list.benchmark_prefix);
+  std::size_t room = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
+  auto rows =
+      reader_.ListOutcomes(after, {.max_rows = most, .max_bytes = room}, list.benchmark_prefix);
   if (!rows) return Unreadable(rows.error());
   wire::OutcomeList reply{.next = {.batch = rows->next.batch, .sequence = rows->next.sequence},
                           .is_end = rows->is_end};
-  std::size_t room = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
   for (Outcome& outcome : rows->outcomes) {
     const std::size_t size = wire::EncodedSize(outcome) + sizeof(BatchId::value);
     if (size > room) {  // the next page starts with this one

@@ -138,6 +138,7 @@ bool StorageThread::FlushBacklog() {
     LF_FAILPOINT("coordinator.before_apply");
     const Status applied = store_.Apply(backlog_.StartGroup());
     LF_FAILPOINT("coordinator.after_apply");
+    metrics_.DamagedRows(store_.TakeDamagedCount());
     if (applied) {
       metrics_.Committed(clock_.Now() - start, backlog_.rows_of_group());
       NoteSuccess();

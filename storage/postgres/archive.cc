@@ -51,11 +51,12 @@ struct PostgresArchive::Impl {
         incarnation(options.incarnation),
         first_own_batch(options.first_own_batch) {}
 
+  void LimitWaits();
   void Register(const std::string& name);
   int ConditionsId(pqxx::work& work, const Conditions& conditions);
   int InternConditions(pqxx::work& work, const Conditions& conditions);
   void MakePartitions(pqxx::work& work, const std::vector<Outcome>& outcomes);
-  FeedStep WithoutCopied(pqxx::work& work, const FeedStep& step);
+  std::optional<FeedStep> WithoutCopied(pqxx::work& work, const FeedStep& step);
   bool MovePosition(pqxx::work& work, const FeedPosition& before, const FeedPosition& after);
   void Copy(pqxx::work& work, const FeedStep& step);
   void NoteDoubts(pqxx::work& work, const std::vector<Doubt>& doubts);
@@ -83,9 +84,17 @@ Result<std::unique_ptr<PostgresArchive>> PostgresArchive::Open(const Options& op
   return Guarded("PostgreSQL", [&]() -> Opened {
     auto impl = std::make_unique<Impl>(options);
     LF_TRY_VOID(BringToVersion(impl->connection));
+    impl->LimitWaits();
     impl->Register(options.name);
     return std::unique_ptr<PostgresArchive>(new PostgresArchive(std::move(impl)));
   });
+}
+
+// For a locked table and for a server whose disk hangs: an error can be told and tried again. The
+// longest statement is the COPY of a step over a slow line. Migrations may take longer.
+void PostgresArchive::Impl::LimitWaits() {
+  pqxx::nontransaction work(connection);
+  work.exec("SET lock_timeout = '5s'; SET statement_timeout = '5min'");
 }
 
 void PostgresArchive::Impl::Register(const std::string& name) {
@@ -125,7 +134,8 @@ Status PostgresArchive::Append(const FeedPosition& before, const FeedStep& step,
     if (!impl_->MovePosition(work, before, step.after)) {
       return Fail(ErrorKind::kExists, "another mirror writes this coordinator's outcomes");
     }
-    const FeedStep fresh = impl_->WithoutCopied(work, step);
+    const std::optional<FeedStep> left = impl_->WithoutCopied(work, step);
+    const FeedStep& fresh = left ? *left : step;
     impl_->MakePartitions(work, fresh.outcomes);
     impl_->Copy(work, fresh);
     impl_->best.Note(work, impl_->coordinator, fresh.outcomes);
@@ -139,8 +149,10 @@ Status PostgresArchive::Append(const FeedPosition& before, const FeedStep& step,
 }
 
 // Leaves out what an earlier incarnation of a restored database has copied. What it finished after
-// the snapshot has another moment, so that is another outcome, even of the same job.
-FeedStep PostgresArchive::Impl::WithoutCopied(pqxx::work& work, const FeedStep& step) {
+// the snapshot has another moment, so that is another outcome, even of the same job. nullopt: none
+// of them was copied.
+std::optional<FeedStep> PostgresArchive::Impl::WithoutCopied(pqxx::work& work,
+                                                             const FeedStep& step) {
   const std::vector<Outcome>& outcomes = step.outcomes;
   Json inherited = Json::array();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -153,7 +165,7 @@ FeedStep PostgresArchive::Impl::WithoutCopied(pqxx::work& work, const FeedStep& 
                          {"finished_at", PostgresTime(outcome.finished_at)},
                          {"worker", PostgresText(outcome.worker)}});
   }
-  if (inherited.empty()) return step;
+  if (inherited.empty()) return std::nullopt;
   std::set<std::size_t> copied;
   // LATERAL and LIMIT: each is one look into the primary key, whatever the planner thinks of sizes.
   for (const auto& row : work.exec_params(
@@ -166,6 +178,7 @@ FeedStep PostgresArchive::Impl::WithoutCopied(pqxx::work& work, const FeedStep& 
            PostgresJson(inherited))) {
     copied.insert(row[0].as<std::size_t>());
   }
+  if (copied.empty()) return std::nullopt;
   FeedStep fresh;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (copied.contains(i)) continue;

@@ -20,7 +20,8 @@ bool IsOneOf(const pqxx::sql_error& error) {
 }
 
 // Whether trying again can help. pqxx gives its more special errors no SQLSTATE. Classes 08, 40, 53
-// and 57 pass: connection, a transaction that another one stopped, resources, an operator's order.
+// and 57 pass: connection, a transaction that another one stopped, resources, an operator's order
+// or a timeout. So does 55P03, a lock that was not had in time.
 bool MayPass(const pqxx::sql_error& error) {
   if (IsOneOf<pqxx::insufficient_privilege, pqxx::data_exception,
               pqxx::integrity_constraint_violation, pqxx::syntax_error, pqxx::undefined_table,
@@ -28,7 +29,8 @@ bool MayPass(const pqxx::sql_error& error) {
     return false;
   }
   const std::string state = error.sqlstate().substr(0, 2);
-  return state.empty() || state == "08" || state == "40" || state == "53" || state == "57";
+  return state.empty() || state == "08" || state == "40" || state == "53" || state == "57" ||
+         error.sqlstate() == "55P03";
 }
 
 bool MayPass(const std::exception& thrown, const std::string& text) {

@@ -20,15 +20,6 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-std::string ActionsText(const std::vector<looptree::Action>& actions) {
-  std::string text;
-  for (const looptree::Action& action : actions) {
-    if (!text.empty()) text += ',';
-    text += looptree::ActionName(action);
-  }
-  return text;
-}
-
 // The columns in pairs of name and value: one list, so that they cannot come apart.
 struct Column {
   const char* name;
@@ -102,7 +93,7 @@ std::vector<Column> ColumnsOf(int coordinator, const Outcome& outcome,
       {"sequence", Text(outcome.sequence)},
       {"benchmark",
        std::visit([](const auto& source) { return PostgresText(source.text); }, outcome.benchmark)},
-      {"actions", ActionsText(outcome.actions)},
+      {"actions", fmt::format("{}", fmt::join(looptree::ActionNames(outcome.actions), ","))},
       {"tag", PostgresText(outcome.tag)},
       {"source", std::string(SourceText(outcome))},
       {"attempts", Text(outcome.attempts)},

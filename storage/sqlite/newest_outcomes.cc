@@ -14,8 +14,7 @@ BriefOutcome Read(Query& query) {
   brief.took = Nanos(query.Int64());
   brief.measure = Nanos(query.Int64());
   const std::string_view source = query.Text();
-  brief.is_measured =
-      source == OutcomeSourceName(OutcomeSource::kMeasured) || source == kSameCodeSource;
+  brief.is_measured = source == EnumName(OutcomeSource::kMeasured) || source == kSameCodeSource;
   const auto code = query.OptionalInt64();
   std::string message(query.Text());
   brief.benchmark = query.Text();
@@ -42,15 +41,29 @@ BriefOutcome Read(Query& query) {
   return brief;
 }
 
+std::size_t TextBytesOf(const BriefOutcome& brief) {
+  return brief.benchmark.size() + brief.actions.size() + brief.worker.size() +
+         brief.hardware_class.size() + brief.observed.size() +
+         (brief.failure ? brief.failure->message.size() : 0);
+}
+
 }  // namespace
 
-Result<std::vector<BriefOutcome>> ReadNewestOutcomes(Connection& connection, std::uint32_t max) {
+// A job may have 17 KiB of actions, a probe 512 KiB of values; in a table of many outcomes their
+// beginning will do.
+Result<BriefOutcomes> ReadNewestOutcomes(Connection& connection, std::uint32_t max,
+                                         std::size_t max_bytes) {
   LF_TRY(Query query, connection.Start(R"sql(
     SELECT o.batch, o.idx, o.worker, o.finished_at,
            o.queue_ns + o.replay_ns + o.compile_ns + o.verify_ns + o.measure_ns, o.measure_ns,
-           o.source, o.failure_code, coalesce(o.failure_message, ''), coalesce(j.benchmark, ''),
-           j.actions, coalesce(h.class, ''), coalesce(o.result, 0),
-           CASE WHEN b.kind = 'probe' THEN b."values" ELSE '' END, r.flop_count, r.elapsed_ns, r.spread, r.grade,
+           o.source, o.failure_code,
+           substr(coalesce(o.failure_message, ''), 1, 1000) ||
+             iif(length(o.failure_message) > 1000, ' …', ''),
+           coalesce(j.benchmark, ''),
+           substr(j.actions, 1, 1000) || iif(length(j.actions) > 1000, ' …', ''),
+           coalesce(h.class, ''), coalesce(o.result, 0),
+           iif(b.kind = 'probe' AND length(b."values") <= 4096, b."values", ''),
+           r.flop_count, r.elapsed_ns, r.spread, r.grade,
            coalesce(s.result, so.result) IS NOT NULL
     FROM outcomes o
     CROSS JOIN jobs j ON j.batch = o.batch AND j.idx = o.idx
@@ -63,12 +76,16 @@ Result<std::vector<BriefOutcome>> ReadNewestOutcomes(Connection& connection, std
     LEFT JOIN suspect_results so ON so.result = cr.original
     ORDER BY o.batch DESC, o.sequence DESC LIMIT ?)sql"));
   query.Add(max);
-  std::vector<BriefOutcome> outcomes;
-  while (true) {
+  BriefOutcomes newest;
+  for (std::size_t bytes = 0; bytes < max_bytes;) {
     LF_TRY(const bool more, query.Next());
-    if (!more) return outcomes;
-    outcomes.push_back(Read(query));
+    if (!more) {
+      newest.is_all = newest.outcomes.size() < max;
+      break;
+    }
+    bytes += TextBytesOf(newest.outcomes.emplace_back(Read(query)));
   }
+  return newest;
 }
 
 }  // namespace loopfleet::storage

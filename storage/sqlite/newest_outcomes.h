@@ -1,8 +1,8 @@
 #pragma once
 // ReadNewestOutcomes: StoreReader::NewestOutcomes. Does not verify checksums.
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "common/base/result.h"
 #include "storage/brief_outcome.h"
@@ -10,6 +10,9 @@
 
 namespace loopfleet::storage {
 
-Result<std::vector<BriefOutcome>> ReadNewestOutcomes(Connection& connection, std::uint32_t max);
+// Ends with the outcome whose texts reach `max_bytes` together with those before it.
+inline constexpr std::size_t kMostBriefBytes = std::size_t{32} << 20;
+Result<BriefOutcomes> ReadNewestOutcomes(Connection& connection, std::uint32_t max,
+                                         std::size_t max_bytes = kMostBriefBytes);
 
 }  // namespace loopfleet::storage

@@ -130,7 +130,7 @@ class Connection {
   Result<Query> StartOnce(const std::string& sql);
 
   Status Run(const char* sql);  // any number of statements without parameters: pragmas, schema
-  // The same, for migrations: they may also edit the text of the schema.
+  // The same, for migrations and repairs: they may also edit the text of the schema.
   Status RunOnSchema(const char* sql);
   Result<std::int64_t> Number(const char* sql);  // the first column of the first row
 

@@ -8,8 +8,8 @@
 
 #include "storage/settled_failure.h"
 #include "storage/sqlite/damage.h"
-#include "storage/sqlite/maintenance/pruning_count.h"
-#include "storage/sqlite/maintenance/thinning_count.h"
+#include "storage/sqlite/maintenance/pruning_table.h"
+#include "storage/sqlite/maintenance/retention_table.h"
 #include "storage/sqlite/migrations.h"
 #include "storage/sqlite/newest_outcomes.h"
 #include "storage/sqlite/result_index/result_keys.h"
@@ -89,8 +89,8 @@ Result<StoredAnswer> SqliteReader::FindResult(const ResultKey& key) {
   return impl_->FindByKeys([&] { return impl_->results.FindLatest(key); });
 }
 
-Result<StoredAnswer> SqliteReader::FindObservation(const ResultKey& key) {
-  return impl_->observations.FindLatest(key);
+Result<StoredAnswer> SqliteReader::FindObservation(const ResultKey& key, ObservedValues values) {
+  return impl_->observations.FindLatest(key, values);
 }
 
 Result<StoredAnswer> SqliteReader::FindSameCode(const std::string& code_hash,
@@ -157,15 +157,16 @@ Result<std::optional<StoredRequest>> SqliteReader::FindRequest(const Uuid& clien
 }
 
 Result<std::vector<Outcome>> SqliteReader::ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
-                                                        std::uint32_t max) {
-  return impl_->outcomes.ReadAfter(batch, after_sequence, max);
+                                                        const ReadBounds& bounds) {
+  return impl_->outcomes.ReadAfter(batch, after_sequence, bounds);
 }
 
-Result<SqliteReader::OutcomeRows> SqliteReader::ListOutcomes(OutcomePlace after, std::uint32_t max,
+Result<SqliteReader::OutcomeRows> SqliteReader::ListOutcomes(OutcomePlace after,
+                                                             const ReadBounds& bounds,
                                                              const std::string& benchmark_prefix) {
-  LF_TRY(auto outcomes, impl_->outcomes.ListAfter(after, max));
-  OutcomeRows rows{.next = after, .is_end = outcomes.size() < max};
-  for (Outcome& outcome : outcomes) {
+  LF_TRY(auto list, impl_->outcomes.ListAfter(after, bounds));
+  OutcomeRows rows{.next = after, .is_end = list.is_end};
+  for (Outcome& outcome : list.outcomes) {
     rows.next = {.batch = outcome.job.batch, .sequence = outcome.sequence};
     const auto* uri = std::get_if<looptree::BenchmarkUri>(&outcome.benchmark);
     const bool is_wanted =
@@ -224,11 +225,24 @@ Result<BatchId> SqliteReader::FirstOwnBatch() {
   return BatchId{static_cast<std::uint64_t>(first)};
 }
 
+Result<std::map<BatchId, std::uint64_t>> SqliteReader::RestoredUnfinished() {
+  LF_TRY(Query row, impl_->connection->Start(R"sql(
+    SELECT CAST(u.key AS INTEGER), u.value FROM restores r JOIN json_each(r.unfinished) u
+    WHERE r.first_batch = (SELECT first_batch FROM writer))sql"));
+  std::map<BatchId, std::uint64_t> unfinished;
+  while (true) {
+    LF_TRY(const bool more, row.Next());
+    if (!more) return unfinished;
+    const BatchId batch{row.Int<std::uint64_t>()};
+    unfinished[batch] = row.Int<std::uint64_t>();
+  }
+}
+
 Result<std::optional<StoredBatch>> SqliteReader::FindBatch(BatchId batch) {
   return impl_->batches.Find(batch);
 }
 
-Result<std::vector<BriefOutcome>> SqliteReader::NewestOutcomes(std::uint32_t max) {
+Result<BriefOutcomes> SqliteReader::NewestOutcomes(std::uint32_t max) {
   return ReadNewestOutcomes(*impl_->connection, max);
 }
 

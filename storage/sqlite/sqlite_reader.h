@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,15 +31,18 @@ class SqliteReader final : public StoreReader {
   SqliteReader& operator=(const SqliteReader&) = delete;
 
   Result<StoredAnswer> FindResult(const ResultKey& key) override;
-  Result<StoredAnswer> FindObservation(const ResultKey& key) override;
+  using StoreReader::FindObservation;
+  Result<StoredAnswer> FindObservation(const ResultKey& key, ObservedValues values) override;
   Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key) override;
   Result<StoredAnswer> FindFailure(const FailureQuery& question) override;
   Result<std::vector<BestSchedule>> FindBest(const BestQuery& query) override;
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client,
                                                    const Uuid& request_id) override;
+  using StoreReader::ReadOutcomes;
   Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
-                                            std::uint32_t max) override;
-  Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max,
+                                            const ReadBounds& bounds) override;
+  using StoreReader::ListOutcomes;
+  Result<OutcomeRows> ListOutcomes(OutcomePlace after, const ReadBounds& bounds,
                                    const std::string& benchmark_prefix) override;
   Result<std::optional<FigureName>> RepeatedFigure(OutcomePlace outcome) override;
   Result<std::vector<Doubt>> ListDoubts(std::int64_t after, std::uint32_t max) override;
@@ -49,10 +53,11 @@ class SqliteReader final : public StoreReader {
   Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) override;
   Result<Uuid> Incarnation() override;
   Result<BatchId> FirstOwnBatch() override;
+  Result<std::map<BatchId, std::uint64_t>> RestoredUnfinished() override;
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch) override;
   Result<bool> WasPruned(BatchId batch) override;
   Result<std::optional<StoredBatch>> NewestBatch() override;
-  Result<std::vector<BriefOutcome>> NewestOutcomes(std::uint32_t max) override;
+  Result<BriefOutcomes> NewestOutcomes(std::uint32_t max) override;
   Result<ThinningCount> CountThinning(const ThinningRule& rule) override;
   Result<PruningCount> CountPruning(const PruningRule& rule) override;
 

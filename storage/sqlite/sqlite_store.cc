@@ -105,9 +105,10 @@ struct Start {
   std::uint64_t first_batch = 1;
 };
 
-// Begins another incarnation if the file is a restored snapshot. How far the numbers jump is random
-// in part: two restores of one snapshot rarely begin with the same ones. Where their ranges meet,
-// the incarnation tells them apart.
+// Begins another incarnation if the file is a restored snapshot, and notes which numbers that skips
+// and which batches it goes on with. How far the numbers jump is random in part: two restores of
+// one snapshot rarely begin with the same ones. Where their ranges meet, the incarnation tells them
+// apart.
 Status LeaveSnapshot(Connection& connection) {
   LF_TRY(const std::int64_t is_snapshot, connection.Number("SELECT is_snapshot FROM writer"));
   if (is_snapshot == 0) return {};
@@ -117,7 +118,12 @@ Status LeaveSnapshot(Connection& connection) {
       is_snapshot = 0, incarnation = randomblob(16),
       epoch = epoch + 1000 + abs(random() % 1000),
       first_batch = max(first_batch, (SELECT coalesce(max(id), 0) + 1 FROM batches))
-                    + 1000000 + abs(random() % 1000000))sql");
+                    + 1000000 + abs(random() % 1000000);
+    INSERT INTO restores SELECT
+      first_batch, (SELECT coalesce(max(id), 0) FROM batches),
+      (SELECT json_group_object(CAST(id AS TEXT), finished) FROM batches
+       WHERE closed = 0 OR finished < job_count)
+    FROM writer)sql");
 }
 
 Result<Start> ReadStart(Connection& connection) {
@@ -204,7 +210,8 @@ struct SqliteStore::Impl {
   // third of a job, and no fleet measures so many programs between two commits.
   static constexpr std::uint32_t kBestsPerCommit = 64;
   std::uint32_t bests_left = 0;
-  bool has_more_to_flag = true;  // false: there is no suspicion
+  bool has_more_to_flag = true;       // false: there is no suspicion
+  std::uint64_t damaged_batches = 0;  // at the start
 };
 
 Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::filesystem::path& path,
@@ -274,6 +281,7 @@ Status SqliteStore::Impl::LoadResultKeys() {
 // be recovered.
 Status SqliteStore::Impl::RebuildBatches() {
   LF_TRY(const std::vector<BatchId> damaged, batches.DamagedUnfinished());
+  damaged_batches = damaged.size();
   for (const BatchId id : damaged) {
     const auto rebuilt = batches.Rebuild(id);
     Status saved;
@@ -294,6 +302,7 @@ Status SqliteStore::Impl::RebuildBatches() {
 
 Result<Recovery> SqliteStore::RecoverBatches() {
   Recovery recovery{.epoch = impl_->start.epoch, .incarnation = impl_->start.incarnation};
+  recovery.damaged_batches = impl_->damaged_batches;
   LF_TRY(const std::uint64_t next_batch, impl_->batches.NextId());
   recovery.next_batch = std::max(next_batch, impl_->start.first_batch);
   LF_TRY(recovery.unfinished, impl_->batches.ListUnfinished());
@@ -322,6 +331,8 @@ Status SqliteStore::Apply(WriteGroup group) {
   impl_->Undo();
   return applied;
 }
+
+std::uint64_t SqliteStore::TakeDamagedCount() { return impl_->in_work.TakeDamagedCount(); }
 
 // SQLite itself rolls back after some errors. If this rollback fails, SQLite repeats it when the
 // file is next opened.

@@ -62,6 +62,7 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<StoreReader>> OpenReader() override;
   using Store::Apply;
   Status Apply(WriteGroup group) override;
+  std::uint64_t TakeDamagedCount() override;
   Status FlagMore() override;
   bool HasMoreToFlag() const override;
   Status Thin(Thinning& pass, WallTime now) override;

@@ -133,6 +133,8 @@ class Repair(unittest.TestCase):
             said = json.loads(repaired.stdout)
             self.assertEqual((said["repaired"], said["kept_as"]), (True, "outcomes_damaged_1"))
             self.assertIn("outcomes rebuilt", repaired.stderr)
+            self.assertEqual(f.json("db", "repair", str(f.database), "--drop-kept")["dropped"], 1)
+            self.assertNotIn("outcomes_damaged", f.command("db", "check", str(f.database)).stdout)
 
             f.start_coordinator()
             waited = f.command("batch", "wait", batch, "--jsonl")

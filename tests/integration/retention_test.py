@@ -80,6 +80,19 @@ class Retention(unittest.TestCase):
             self.assertEqual(query(f.database, "SELECT asked_by, keep_every, results FROM retention"),
                              [("loopfleet db thin", 4, measured)])
 
+    def test_room_goes_back_to_the_disk_without_thinning(self):
+        with Fleet(workers=0) as f:
+            f.coordinator.stop()
+            connection = sqlite3.connect(f.database)
+            connection.execute("CREATE TABLE filler AS SELECT zeroblob(1000000) AS room")
+            connection.execute("DROP TABLE filler")
+            connection.close()
+            before = f.database.stat().st_size
+            compacted = f.json("db", "thin", str(f.database), "--compact")
+            self.assertLess(f.database.stat().st_size, before - 900_000)
+            self.assertEqual((compacted["samples"], compacted["retention"]), (0, None))
+            self.assertEqual(query(f.database, "SELECT * FROM retention"), [])
+
     def test_by_a_running_coordinator(self):
         with Fleet(workers=0) as f:
             f.coordinator.stop()
@@ -163,9 +176,10 @@ class Retention(unittest.TestCase):
                 refused = f.command("db", "thin", str(f.database), f"--older-than={wrong}", "--drop-samples")
                 self.assertEqual(refused.returncode, 2, wrong)
                 self.assertIn(f"nearest: {nearest}", refused.stderr)
-            undecided = f.command("db", "thin", str(f.database), "--older-than", "90d")
-            self.assertEqual(undecided.returncode, 2)
-            self.assertIn("--drop-samples", undecided.stderr)
+            for undecided in (["--older-than", "90d"], ["--drop-samples"], ["--drop-samples", "--compact"], []):
+                refused = f.command("db", "thin", str(f.database), *undecided)
+                self.assertEqual(refused.returncode, 2, undecided)
+                self.assertIn("--older-than AGE, and --keep-every N or --drop-samples", refused.stderr)
             missing = f.command("db", "thin", str(f.dir / "none.db"), "--older-than", "90d", "--drop-samples")
             self.assertEqual(missing.returncode, 1)
             self.assertFalse((f.dir / "none.db").exists())

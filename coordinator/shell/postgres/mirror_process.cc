@@ -14,7 +14,10 @@
 namespace loopfleet::coordinator {
 
 MirrorProcess::MirrorProcess(Options options, const Clock& clock)
-    : options_(std::move(options)), clock_(clock), thread_([this] { Run(); }) {}
+    : options_(std::move(options)),
+      clock_(clock),
+      started_at_(clock.Now()),
+      thread_([this] { Run(); }) {}
 
 MirrorProcess::~MirrorProcess() {
   stopping_ = true;
@@ -27,6 +30,11 @@ MirrorModel MirrorProcess::state() const {
   const Instant now = clock_.Now();
   if (state.waiting > 0) state.behind += now - told_at_;
   if (trouble_since_) state.behind = std::max<Nanos>(state.behind, now - *trouble_since_);
+  const Nanos silent_for = now - std::max(told_at_, started_at_);
+  if (silent_for > kMoment) {
+    state.behind = std::max(state.behind, silent_for);
+    if (state.trouble.empty()) state.trouble = "loopfleet-mirror has said nothing since";
+  }
   return state;
 }
 

@@ -30,14 +30,16 @@ class MirrorProcess {
   MirrorProcess(const MirrorProcess&) = delete;
   MirrorProcess& operator=(const MirrorProcess&) = delete;
 
-  // Its last figures. While it is in trouble it counts as behind, whatever waits.
+  // Its last figures. While it is in trouble, or silent for longer than a moment, it counts as
+  // behind, whatever waits: a process that hangs tells no trouble.
   MirrorModel state() const;
   // Whether it said a moment ago that all outcomes are copied.
   bool has_caught_up() const;
 
  private:
   static constexpr std::chrono::seconds kRestartPause{10};
-  static constexpr std::chrono::seconds kMoment{10};  // it tells its figures each second
+  // It tells its figures each second, even if nothing waits, and none while it writes.
+  static constexpr std::chrono::seconds kMoment{10};
 
   void Run();
   // Runs the process until it ends, and says why.
@@ -47,6 +49,7 @@ class MirrorProcess {
 
   const Options options_;
   const Clock& clock_;
+  const Instant started_at_;
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;
   MirrorModel state_;                     // guarded by mutex_

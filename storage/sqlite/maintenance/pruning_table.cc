@@ -43,7 +43,7 @@ Status PruningTable::Remove(Pruning& pass, WallTime now) {
   bool is_news = false;
   for (std::uint32_t examined = 0; examined < kBatchesPerStep && !room.is_full(); ++examined) {
     if (!at.removing) {
-      LF_TRY_VOID(Examine(pass));
+      LF_TRY_VOID(Examine(pass, now));
       if (at.phase != Pruning::Phase::kRemoving) break;
       if (!at.removing) continue;
     }
@@ -58,7 +58,7 @@ Status PruningTable::Remove(Pruning& pass, WallTime now) {
   return Save(pass, now);
 }
 
-Status PruningTable::Examine(Pruning& pass) {
+Status PruningTable::Examine(Pruning& pass, WallTime now) {
   Pruning::Progress& at = pass.progress();
   LF_TRY(const auto next, tables_.batches.After(at.seen));
   if (!next || next->is_newest || at.too_new_in_row == kTooNewInRow) {
@@ -68,7 +68,7 @@ Status PruningTable::Examine(Pruning& pass) {
   }
   at.seen = next->id;
   if (next->batch && next->batch->accepted_at >= pass.rule().finished_before) {
-    ++at.too_new_in_row;
+    if (next->batch->accepted_at <= now) ++at.too_new_in_row;
     return {};
   }
   at.too_new_in_row = 0;
@@ -145,6 +145,27 @@ Status PruningTable::Save(const Pruning& pass, WallTime now) {
       .Add(count.known_failures)
       .AddChecksum()
       .Run();
+}
+
+Result<PruningCount> CountPruning(Connection& connection, const PruningRule& rule) {
+  LF_TRY(Query row, connection.Start(R"sql(
+    SELECT count(*), coalesce(sum(job_count), 0), coalesce(sum(finished), 0),
+           coalesce(sum((SELECT count(*) FROM requests WHERE batch = b.id)), 0),
+           coalesce(sum((SELECT count(*) FROM known_failures WHERE batch = b.id)), 0)
+    FROM batches b
+    WHERE closed = 1 AND finished = job_count AND accepted_at < ?1
+      AND id < (SELECT max(id) FROM batches)
+      AND coalesce((SELECT finished_at FROM outcomes WHERE batch = b.id AND sequence = b.finished),
+                   accepted_at) < ?1)sql"));
+  row.Add(rule.finished_before.time_since_epoch().count());
+  LF_TRY_VOID(row.Next());
+  PruningCount count;
+  count.batches = row.Int<std::uint64_t>();
+  count.jobs = row.Int<std::uint64_t>();
+  count.outcomes = row.Int<std::uint64_t>();
+  count.requests = row.Int<std::uint64_t>();
+  count.known_failures = row.Int<std::uint64_t>();
+  return count;
 }
 
 }  // namespace loopfleet::storage

@@ -37,7 +37,7 @@ class PruningTable {
   static constexpr std::size_t kBytesPerStep = 1 << 20;
   static constexpr std::uint32_t kPagesPerStep = 256;
   // A pass ends after this many batches in a row that were accepted too late to be old: numbers
-  // ascend with time, unless a clock was set.
+  // ascend with time, unless a clock was set. Those of a clock that was ahead do not count.
   static constexpr std::uint32_t kTooNewInRow = 1000;
 
  private:
@@ -51,7 +51,7 @@ class PruningTable {
   Status Begin(Pruning& pass, WallTime now);
   Status Remove(Pruning& pass, WallTime now);
   // Examines the next batch. If it is old, removes its own row.
-  Status Examine(Pruning& pass);
+  Status Examine(Pruning& pass, WallTime now);
   Result<bool> IsOld(const Pruning& pass, const StoredBatch& batch);
   // Removes rows of the batch that the pass is at. True: none is left.
   Result<bool> RemoveRows(Pruning& pass, Room& room);
@@ -61,5 +61,8 @@ class PruningTable {
   Connection& connection_;
   Tables tables_;
 };
+
+// StoreReader::CountPruning.
+Result<PruningCount> CountPruning(Connection& connection, const PruningRule& rule);
 
 }  // namespace loopfleet::storage

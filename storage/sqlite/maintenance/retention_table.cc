@@ -56,7 +56,7 @@ Status RetentionTable::Step(Thinning& pass, WallTime now) {
         continue;
       }
       if (!thinned->is_old) {
-        ++at.too_new_in_row;
+        if (thinned->measured_at <= now) ++at.too_new_in_row;
         if (pass.scope() == Thinning::Scope::kAll || at.too_new_in_row < kTooNewInRow) continue;
         at.is_over = true;
         break;
@@ -94,6 +94,24 @@ Status RetentionTable::Save(const Thinning& pass, WallTime now) {
       .Add(at.count.bytes)
       .AddChecksum()
       .Run();
+}
+
+Result<ThinningCount> CountThinning(Connection& connection, const ThinningRule& rule) {
+  LF_TRY(Query row, connection.Start(R"sql(
+    SELECT length(sample_flags), samples_before FROM results WHERE measured_at < ?)sql"));
+  row.Add(rule.measured_before.time_since_epoch().count());
+  ThinningCount count;
+  while (true) {
+    LF_TRY(const bool more, row.Next());
+    if (!more) return count;
+    const auto here = row.Int<std::uint32_t>();
+    const auto before = static_cast<std::uint32_t>(row.OptionalInt64().value_or(here));
+    const std::uint32_t left = SamplesLeft(rule, before);
+    if (here <= left) continue;
+    ++count.results;
+    count.samples += here - left;
+    count.bytes += (here - left) * kSampleBytes;
+  }
 }
 
 }  // namespace loopfleet::storage

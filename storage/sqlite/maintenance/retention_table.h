@@ -22,7 +22,7 @@ class RetentionTable {
   static constexpr std::uint32_t kRowsPerStep = 512;
   static constexpr std::size_t kBytesPerStep = 512 << 10;
   // A pass of Scope::kNew ends after this many results in a row that are too new: ids ascend with
-  // time, unless a clock was set.
+  // time, unless a clock was set. Those of a clock that was ahead do not count.
   static constexpr std::uint32_t kTooNewInRow = 1000;
 
  private:
@@ -32,5 +32,8 @@ class RetentionTable {
   Connection& connection_;
   ResultTable& results_;
 };
+
+// StoreReader::CountThinning.
+Result<ThinningCount> CountThinning(Connection& connection, const ThinningRule& rule);
 
 }  // namespace loopfleet::storage

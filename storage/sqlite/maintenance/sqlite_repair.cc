@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -23,6 +24,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kLockWait{1000};
 constexpr int kColumns = 25;  // of `outcomes`, the checksum included
+constexpr const char* kCountKept =
+    "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name GLOB 'outcomes_damaged_*'";
 
 // Reads the row to its checksum, and goes back to its beginning.
 bool IsSound(Query& row) {
@@ -200,10 +203,8 @@ Status Repairer::AssignLost(const StoredBatch& batch, const std::vector<std::uin
 }
 
 Status Repairer::SwapTables() {
-  LF_TRY(const std::int64_t number,
-         connection_.Number("SELECT count(*) + 1 FROM sqlite_schema "
-                            "WHERE type = 'table' AND name GLOB 'outcomes_damaged_*'"));
-  repair_.kept_as = fmt::format("outcomes_damaged_{}", number);
+  LF_TRY(const std::int64_t kept, connection_.Number(kCountKept));
+  repair_.kept_as = fmt::format("outcomes_damaged_{}", kept + 1);
   // Without the pragma the views would follow the damaged table to its new name.
   return connection_.Run(fmt::format("PRAGMA legacy_alter_table = ON;"
                                      "ALTER TABLE outcomes RENAME TO {};"
@@ -238,19 +239,43 @@ Status Repairer::Recount(BatchId id) {
   return batches_.Save(*batch);
 }
 
-}  // namespace
+struct LockedFile {
+  WriterLock lock;
+  std::unique_ptr<Connection> connection;
+};
 
-Result<OutcomeRepair> RepairOutcomes(const std::filesystem::path& path) {
+Result<LockedFile> OpenLocked(const std::filesystem::path& path) {
   std::error_code error;
   const auto file = std::filesystem::weakly_canonical(path, error);
   if (error || !std::filesystem::exists(file, error)) {
     return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", path.string()));
   }
-  LF_TRY(const WriterLock lock, WriterLock::Take(file, kLockWait));
-  LF_TRY(const auto connection, Connection::Open(file, Access::kReadWriteCreate, kBusyWait));
+  LF_TRY(WriterLock lock, WriterLock::Take(file, kLockWait));
+  LF_TRY(auto connection, Connection::Open(file, Access::kReadWriteCreate, kBusyWait));
   LF_TRY_VOID(CheckOrigin(*connection));
   LF_TRY_VOID(Migrate(*connection));
-  return Repairer(*connection).Run();
+  return LockedFile{.lock = std::move(lock), .connection = std::move(connection)};
+}
+
+}  // namespace
+
+Result<OutcomeRepair> RepairOutcomes(const std::filesystem::path& path) {
+  LF_TRY(const LockedFile file, OpenLocked(path));
+  return Repairer(*file.connection).Run();
+}
+
+Result<std::uint64_t> DropKeptOutcomes(const std::filesystem::path& path) {
+  LF_TRY(const LockedFile file, OpenLocked(path));
+  LF_TRY(const std::int64_t kept, file.connection->Number(kCountKept));
+  // DROP TABLE reads all pages of the table, and some cannot be read. Without their entry in the
+  // schema VACUUM leaves them behind.
+  LF_TRY_VOID(file.connection->RunOnSchema(R"sql(
+    PRAGMA writable_schema = ON;
+    DELETE FROM sqlite_schema WHERE tbl_name GLOB 'outcomes_damaged_*';
+    PRAGMA writable_schema = RESET;
+    VACUUM;
+    PRAGMA wal_checkpoint(TRUNCATE))sql"));
+  return static_cast<std::uint64_t>(kept);
 }
 
 }  // namespace loopfleet::storage

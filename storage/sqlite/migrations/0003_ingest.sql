@@ -3,7 +3,7 @@
 -- An index in the order of a hash puts each new row on a page of its own: 14,000 rows/s at 10 M rows
 -- where 43,000 were at the beginning. Which results may answer a question is kept in runs instead:
 -- the newest results in memory, and every 262,144 of them as one sorted run that is never changed
--- (storage/result_index/result_keys.h). Runs say where to look; only the row itself says what it is.
+-- (storage/sqlite/result_index/result_keys.h). Runs say where to look; only the row itself says what it is.
 DROP INDEX results_tree_key;
 
 CREATE TABLE result_key_runs (

@@ -194,14 +194,13 @@ Result<std::optional<BatchTable::Next>> BatchTable::After(BatchId batch) {
   return next;
 }
 
-// The newest batch is never pruned, and numbers ascend by one, but for the jump after a restore:
+// The newest batch is never pruned, and numbers ascend by one, but for the jump after each restore:
 // batches whose numbers it skipped are lost.
 Result<bool> BatchTable::WasPruned(BatchId batch) {
   LF_TRY(Query query, connection_.Start(R"sql(
     SELECT EXISTS (SELECT 1 FROM prunings) AND ?1 > 0 AND ?1 < (SELECT max(id) FROM batches)
            AND NOT EXISTS (SELECT 1 FROM batches WHERE id = ?1)
-           AND NOT EXISTS (SELECT 1 FROM writer WHERE ?1 < first_batch AND ?1 >
-                             (SELECT coalesce(max(id), 0) FROM batches WHERE id < first_batch)))sql"));
+           AND NOT EXISTS (SELECT 1 FROM restores WHERE ?1 > last_batch AND ?1 < first_batch))sql"));
   query.Add(std::min<std::uint64_t>(batch.value, std::numeric_limits<std::int64_t>::max()));
   LF_TRY_VOID(query.Next());
   return query.Int64() != 0;

@@ -38,6 +38,7 @@ Result<StoredBatch*> BatchesInWork::Change(BatchId id, IfRebuilt if_rebuilt) {
   auto stored = table_.Find(id);
   if (!stored && stored.error().kind == ErrorKind::kCorrupt) {
     log::Warning("store.batch_rebuilt batch={}", id);
+    ++damaged_;
     LF_TRY(StoredBatch rebuilt, table_.Rebuild(id));
     rebuilt.closed = if_rebuilt == IfRebuilt::kIsClosed;
     return &changed_.emplace(id, rebuilt).first->second;

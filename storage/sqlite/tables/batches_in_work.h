@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "common/base/result.h"
 #include "storage/record.h"
@@ -30,6 +31,8 @@ class BatchesInWork {
   void Committed();  // what Save() gave is on disk
   void RolledBack() { changed_.clear(); }
   void Forget() { known_.Clear(); }  // others changed the table
+  // Damaged rows met since the last call.
+  std::uint64_t TakeDamagedCount() { return std::exchange(damaged_, 0); }
 
  private:
   Result<bool> IsThere(BatchId id);
@@ -39,6 +42,7 @@ class BatchesInWork {
   std::map<BatchId, StoredBatch> changed_;             // by the transaction
   RecentMap<BatchId, StoredBatch> known_{kMostKnown};  // as on disk
   std::optional<BatchId> newest_;  // of all that were ever accepted; none: not read yet
+  std::uint64_t damaged_ = 0;
 };
 
 }  // namespace loopfleet::storage

@@ -1,10 +1,12 @@
 #include "storage/sqlite/tables/foreign_table.h"
 
 #include "storage/sqlite/damage.h"
+#include "storage/sqlite/migrations.h"
 
 namespace loopfleet::storage {
 
 Status ForeignTable::Insert(ResultId id, const Elsewhere& where, WallTime measured_at) {
+  LF_TRY_VOID(RaiseOldestProgram(connection_, 19));  // older ones answer with it
   LF_TRY(Query query, connection_.Start("INSERT INTO foreign_results VALUES (?,?,?,?,?,?)"));
   return query.Add(id)
       .Add(std::span<const std::uint8_t>(where.coordinator.bytes))

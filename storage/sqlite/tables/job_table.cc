@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/base/check.h"
+#include "common/base/enum_names.h"
 #include "storage/sqlite/damage.h"
 #include "storage/sqlite/migrations.h"
 #include "storage/sqlite/tables/job_text.h"
@@ -14,29 +14,13 @@
 namespace loopfleet::storage {
 namespace {
 
-std::string_view PlacementText(Placement placement) {
-  switch (placement) {
-    case Placement::kCpu: return "cpu";
-    case Placement::kCuda: return "cuda";
-    case Placement::kAny: return "any";
-  }
-  LF_CHECK(false, "no such placement: {}", static_cast<int>(placement));
-}
-
-std::optional<Placement> ParsePlacement(std::string_view text) {
-  for (const auto placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
-    if (PlacementText(placement) == text) return placement;
-  }
-  return std::nullopt;
-}
-
 // Reads the columns of version 3; all NULL in a row of an earlier version.
 Result<std::optional<ReplayResult>> ReadReplayed(Query& row, JobId job) {
   ReplayResult replayed;
   const auto key = row.Blob();
   const bool is_known = key.size() == replayed.subject.bytes.size();
   if (is_known) std::memcpy(replayed.subject.bytes.data(), key.data(), key.size());
-  const auto placement = ParsePlacement(row.Text());
+  const auto placement = ValueNamed<Placement>(row.Text());
   if (row.IsNull() && key.empty() && !placement) return std::nullopt;
   if (!row.ChecksumMatches()) return Damaged("jobs", job);
   if (!is_known || !placement) return std::nullopt;
@@ -81,7 +65,7 @@ Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
   rows_.Add(ActionsText(spec.actions)).Add(options).Add(spec.tag).AddChecksum();
   if (replayed) {
     rows_.Add(std::span<const std::uint8_t>(replayed->subject.bytes))
-        .Add(PlacementText(replayed->placement))
+        .Add(EnumName(replayed->placement))
         .AddChecksum();
   } else {
     rows_.AddNull().AddNull().AddChecksum();

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <stdexcept>
 #include <type_traits>
@@ -13,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/base/enum_names.h"
+#include "common/base/number_in.h"
 #include "common/job/field_json.h"
 #include "common/job/job_fields.h"
 
@@ -49,11 +49,9 @@ std::optional<looptree::Action> ParseStoredAction(std::string_view name) {
     if (plain.name == name) return plain.action;
   }
   if (!name.starts_with(kSplitPrefix)) return std::nullopt;
-  looptree::Split split;
-  const char* end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + kSplitPrefix.size(), end, split.factor);
-  if (error != std::errc{} || rest != end) return std::nullopt;
-  return split;
+  const auto factor = NumberIn<std::int64_t>(name.substr(kSplitPrefix.size()));
+  if (!factor) return std::nullopt;
+  return looptree::Split{*factor};
 }
 
 void AppendActionText(std::string& text, const looptree::Action& action) {

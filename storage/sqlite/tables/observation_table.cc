@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "common/job/outcome_json.h"
@@ -40,7 +41,7 @@ bool HasBlob(const Observed& observed) {
       observed.values, [](const auto& each) { return std::holds_alternative<Blob>(each.second); });
 }
 
-std::optional<Observed> ParseValues(const std::string& text) {
+std::optional<Observed> ParseValues(std::string_view text) {
   Observed observed;
   try {
     const json values = json::parse(text);
@@ -110,12 +111,16 @@ Result<std::optional<ResultId>> ObservationTable::FindSame(const Evaluation& eva
   return -row.Int64();
 }
 
-Result<StoredResult> ObservationTable::Find(ResultId id) {
+Result<StoredAnswer> ObservationTable::Find(ResultId id, ObservedValues values) {
+  StoredAnswer& last = last_[static_cast<std::size_t>(values)];
+  if (last != nullptr && last->row == id) return last;
   LF_TRY(Query row, connection_.Start("SELECT * FROM observations WHERE id = ?"));
   row.Add(-id);
   LF_TRY(const bool found, row.Next());
   if (!found) return Damaged("observations", -id);
-  return ReadRow(row, id);
+  LF_TRY(StoredResult stored, ReadRow(row, id, values));
+  last = std::make_shared<const StoredResult>(std::move(stored));
+  return last;
 }
 
 Status ObservationTable::Suspect(ResultId id, WallTime flagged_at, const std::string& reason) {
@@ -125,7 +130,7 @@ Status ObservationTable::Suspect(ResultId id, WallTime flagged_at, const std::st
   return query.Add(-id).Add(flagged_at.time_since_epoch().count()).Add(reason).AddChecksum().Run();
 }
 
-Result<StoredAnswer> ObservationTable::FindLatest(const ResultKey& key) {
+Result<StoredAnswer> ObservationTable::FindLatest(const ResultKey& key, ObservedValues values) {
   std::optional<ResultId> id;
   {
     LF_TRY(Query row, connection_.Start(R"sql(
@@ -141,15 +146,12 @@ Result<StoredAnswer> ObservationTable::FindLatest(const ResultKey& key) {
       if (MatchesConditions({.conditions = std::move(conditions)}, key)) id = candidate;
     }
   }
-  if (last_ == nullptr || last_->row != *id) {
-    LF_TRY(StoredResult stored, Find(*id));
-    last_ = std::make_shared<const StoredResult>(std::move(stored));
-  }
-  if (last_->measured_at < key.measured_since || !Matches(last_->evaluation, key)) return nullptr;
-  return last_;
+  LF_TRY(StoredAnswer found, Find(*id, values));
+  if (found->measured_at < key.measured_since || !Matches(found->evaluation, key)) return nullptr;
+  return found;
 }
 
-Result<StoredResult> ObservationTable::ReadRow(Query& row, ResultId id) {
+Result<StoredResult> ObservationTable::ReadRow(Query& row, ResultId id, ObservedValues values) {
   row.Skip();  // id
   StoredResult stored{.row = id};
   Evaluation& evaluation = stored.evaluation;
@@ -158,11 +160,11 @@ Result<StoredResult> ObservationTable::ReadRow(Query& row, ResultId id) {
   if (key.size() != sizeof(SubjectKey::bytes)) return Damaged("observations", -id);
   std::memcpy(evaluation.subject.emplace().bytes.data(), key.data(), key.size());
   const ConditionsId conditions = row.Int64();
-  const std::string values(row.Text());
+  const std::string_view text = row.Text();
   stored.worker = row.Text();
   stored.measured_at = WallTime(Nanos(row.Int64()));
   if (!row.ChecksumMatches()) return Damaged("observations", -id);
-  auto observed = ParseValues(values);
+  auto observed = values == ObservedValues::kRead ? ParseValues(text) : Observed{};
   if (!observed) return Damaged("observations", -id);
   evaluation.verdict = *std::move(observed);
   LF_TRY(evaluation.conditions, conditions_.Find(conditions));

@@ -2,6 +2,7 @@
 // ObservationTable: Evaluation with observed values <-> row of `observations`. A job that is not
 // timed has one; its outcome refers to it by a ResultId below 0, minus the row's id.
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -27,19 +28,21 @@ class ObservationTable {
   // The row of an answer from the store.
   Result<std::optional<ResultId>> FindSame(const Evaluation& evaluation);
   // kCorrupt: the row is damaged or missing.
-  Result<StoredResult> Find(ResultId id);
+  Result<StoredAnswer> Find(ResultId id, ObservedValues values);
   // It answers nothing any more.
   Status Suspect(ResultId id, WallTime flagged_at, const std::string& reason);
   // The newest that has the subject, the conditions and the age of the key, and is not suspect;
   // null: none.
-  Result<StoredAnswer> FindLatest(const ResultKey& key);
+  Result<StoredAnswer> FindLatest(const ResultKey& key, ObservedValues values);
 
  private:
-  Result<StoredResult> ReadRow(Query& row, ResultId id);
+  Result<StoredResult> ReadRow(Query& row, ResultId id, ObservedValues values);
 
   Connection& connection_;
   ConditionsTable& conditions_;
-  StoredAnswer last_;  // found; equal jobs of one message share it
+  // Found last, by ObservedValues: equal jobs of one message, and their outcomes, share it. A row
+  // never changes.
+  std::array<StoredAnswer, 2> last_;
 };
 
 }  // namespace loopfleet::storage

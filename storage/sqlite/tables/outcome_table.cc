@@ -38,14 +38,6 @@ const std::string& NothingBeyondQueue() {
   return values;
 }
 
-std::optional<OutcomeSource> ParseSource(std::string_view text) {
-  for (const auto source :
-       {OutcomeSource::kMeasured, OutcomeSource::kStored, OutcomeSource::kCoalesced}) {
-    if (OutcomeSourceName(source) == text) return source;
-  }
-  return std::nullopt;
-}
-
 // SQLite's integers are signed: no row lies beyond the largest.
 std::uint64_t Bounded(std::uint64_t place) {
   return std::min<std::uint64_t>(place, std::numeric_limits<std::int64_t>::max());
@@ -53,6 +45,19 @@ std::uint64_t Bounded(std::uint64_t place) {
 
 std::string NameOf(const Outcome& outcome) {
   return fmt::format("{} (sequence {})", outcome.job, outcome.sequence);
+}
+
+// OutcomeOf without the verdict, which may be large.
+Outcome FrameOf(const JobsAnswered& answered, const JobsAnswered::One& job) {
+  Outcome outcome{.job = job.job,
+                  .sequence = job.sequence,
+                  .source = answered.source,
+                  .attempts = job.attempts,
+                  .worker = job.answer->worker,
+                  .finished_at = answered.finished_at};
+  outcome.evaluation.stages = job.answer->evaluation.stages;
+  outcome.evaluation.stages[Stage::kQueue] = job.queued;
+  return outcome;
 }
 
 }  // namespace
@@ -88,8 +93,13 @@ Result<std::optional<ResultId>> OutcomeTable::ObservationOf(const Outcome& outco
 
 Result<std::optional<ResultId>> OutcomeTable::Insert(const Outcome& outcome,
                                                      const StoredResult* answer) {
-  const Evaluation& evaluation = outcome.evaluation;
   LF_TRY(const auto result, ResultOf(outcome, answer));
+  LF_TRY_VOID(AddRow(outcome, result));
+  return result;
+}
+
+Status OutcomeTable::AddRow(const Outcome& outcome, std::optional<ResultId> result) {
+  const Evaluation& evaluation = outcome.evaluation;
   std::optional<ConditionsId> conditions;
   std::optional<std::string> notes;
   if (!result && evaluation.conditions) {
@@ -124,19 +134,20 @@ Result<std::optional<ResultId>> OutcomeTable::Insert(const Outcome& outcome,
         .Add(evaluation.code_hash)
         .Add(notes);
   }
-  LF_TRY_VOID(rows.AddChecksum().EndRow());
-  return result;
+  return rows.AddChecksum().EndRow();
 }
 
 Status OutcomeTable::Insert(const JobsAnswered& answered, const JobsAnswered::One& job) {
   if (answered.source != OutcomeSource::kStored || job.answer->row == 0) {
-    LF_TRY_VOID(Insert(OutcomeOf(answered, job), job.answer.get()));
+    if (job.answer == shared_.answer) return AddRow(FrameOf(answered, job), shared_.row);
+    LF_TRY(const auto result, Insert(OutcomeOf(answered, job), job.answer.get()));
+    if (result && IsObservation(*result)) shared_ = {.answer = job.answer, .row = *result};
     return {};
   }
   return answered_rows_.Add(job.job.batch.value)
       .Add(job.sequence)
       .Add(job.job.index)
-      .Add(OutcomeSourceName(OutcomeSource::kStored))
+      .Add(EnumName(OutcomeSource::kStored))
       .Add(job.answer->row)
       .Add(0)  // attempts
       .Add(job.answer->worker)
@@ -154,6 +165,7 @@ Status OutcomeTable::Flush() {
 }
 
 void OutcomeTable::Forget() {
+  shared_ = {};
   rows_.Forget();
   measured_rows_.Forget();
   answered_rows_.Forget();
@@ -186,12 +198,11 @@ Result<std::optional<Outcome>> OutcomeTable::FindAt(BatchId batch, std::uint64_t
   LF_TRY(const bool found, query.Next());
   if (!found) return std::nullopt;
   auto row = Read(query);
-  if (!row && row.error().kind == ErrorKind::kCorrupt) return std::nullopt;
-  if (!row) return std::unexpected(std::move(row).error());
-  const Status resolved = Resolve(*row);
-  if (!resolved && resolved.error().kind == ErrorKind::kCorrupt) return std::nullopt;
-  if (!resolved) return std::unexpected(resolved.error());
-  return std::move(row->outcome);
+  const Status read = row ? Resolve(*row, ObservedValues::kLeftOut) : std::unexpected(row.error());
+  if (read) return std::move(row->outcome);
+  if (read.error().kind != ErrorKind::kCorrupt) return std::unexpected(read.error());
+  ++damaged_;
+  return std::nullopt;
 }
 
 Result<OutcomeTable::Row> OutcomeTable::Read(Query& query) {
@@ -202,7 +213,8 @@ Result<OutcomeTable::Row> OutcomeTable::Read(Query& query) {
   outcome.job.index = query.Int<std::uint32_t>();
   const std::string_view source_text = query.Text();
   row.same_code = source_text == kSameCodeSource;
-  const auto source = row.same_code ? OutcomeSource::kMeasured : ParseSource(source_text);
+  const auto source =
+      row.same_code ? OutcomeSource::kMeasured : ValueNamed<OutcomeSource>(source_text);
   row.result = query.OptionalInt64();
   outcome.attempts = query.Int<std::uint32_t>();
   outcome.worker = query.Text();
@@ -241,7 +253,7 @@ Result<OutcomeTable::Row> OutcomeTable::Read(Query& query) {
   return row;
 }
 
-Status OutcomeTable::Resolve(Row& row) {
+Status OutcomeTable::Resolve(Row& row, ObservedValues observed) {
   Outcome& outcome = row.outcome;
   LF_TRY(auto job, jobs_.Find(outcome.job));
   if (!job) return Damaged("jobs", outcome.job);
@@ -252,17 +264,21 @@ Status OutcomeTable::Resolve(Row& row) {
   if (row.conditions) {
     LF_TRY(evaluation.conditions, conditions_.Find(*row.conditions));
   }
-  if (row.result) {
-    LF_TRY(StoredResult result, IsObservation(*row.result) ? observations_.Find(*row.result)
-                                                           : results_.Find(*row.result));
-    result.evaluation.stages = evaluation.stages;
+  if (!row.result) return {};
+  const StageDurations stages = evaluation.stages;
+  if (IsObservation(*row.result)) {
+    LF_TRY(const StoredAnswer result, observations_.Find(*row.result, observed));
+    evaluation = result->evaluation;
+  } else {
+    LF_TRY(StoredResult result, results_.Find(*row.result));
     evaluation = std::move(result.evaluation);
   }
+  evaluation.stages = stages;
   return {};
 }
 
-Result<Outcome> OutcomeTable::Finish(Row row) {
-  const Status resolved = Resolve(row);
+Result<Outcome> OutcomeTable::Finish(Row row, ObservedValues observed) {
+  const Status resolved = Resolve(row, observed);
   if (!resolved) {
     if (resolved.error().kind != ErrorKind::kCorrupt) return std::unexpected(resolved.error());
     ++damaged_;
@@ -288,9 +304,9 @@ Result<std::uint32_t> OutcomeTable::IndexOf(BatchId batch, std::uint64_t sequenc
 
 // SQLite found the row by its keys, so the page's structure is intact. If the checksum reports
 // other damage, this job's outcome is STORAGE_CORRUPT and the others are unharmed.
-Result<Outcome> OutcomeTable::ReadAndFinish(Query& query) {
+Result<Outcome> OutcomeTable::ReadAndFinish(Query& query, ObservedValues observed) {
   auto row = Read(query);
-  if (row) return Finish(*std::move(row));
+  if (row) return Finish(*std::move(row), observed);
   if (row.error().kind != ErrorKind::kCorrupt) return std::unexpected(row.error());
   ++damaged_;
   query.Rewind();
@@ -299,40 +315,47 @@ Result<Outcome> OutcomeTable::ReadAndFinish(Query& query) {
   damaged.outcome.sequence = query.Int<std::uint64_t>();
   // The job comes from the index: the row's own copy may be what is damaged.
   LF_TRY(damaged.outcome.job.index, IndexOf(damaged.outcome.job.batch, damaged.outcome.sequence));
-  (void)Resolve(damaged);  // the job's own row may be sound
+  (void)Resolve(damaged, observed);  // the job's own row may be sound
   damaged.outcome.evaluation = {
       .verdict = Failure{.code = FailureCode::kStorageCorrupt, .message = row.error().message}};
   return std::move(damaged.outcome);
 }
 
-Result<std::vector<Outcome>> OutcomeTable::ListAfter(OutcomePlace after, std::uint32_t max) {
+Result<OutcomeTable::Listed> OutcomeTable::ListAfter(OutcomePlace after, const ReadBounds& bounds) {
   LF_TRY(Query query, connection_.Start(R"sql(
     SELECT * FROM outcomes WHERE (batch, sequence) > (?, ?) ORDER BY batch, sequence LIMIT ?)sql"));
-  query.Add(Bounded(after.batch.value)).Add(Bounded(after.sequence)).Add(max);
-  std::vector<Outcome> outcomes;
-  while (true) {
+  query.Add(Bounded(after.batch.value)).Add(Bounded(after.sequence)).Add(bounds.max_rows);
+  Listed listed;
+  for (std::size_t bytes = 0; bytes < bounds.max_bytes;) {
     LF_TRY(const bool more, query.Next());
-    if (!more) return outcomes;
-    LF_TRY(Outcome outcome, ReadAndFinish(query));
-    outcomes.push_back(std::move(outcome));
+    if (!more) {
+      listed.is_end = listed.outcomes.size() < bounds.max_rows;
+      break;
+    }
+    LF_TRY(Outcome outcome, ReadAndFinish(query, bounds.observed));
+    bytes += BytesOf(outcome);
+    listed.outcomes.push_back(std::move(outcome));
   }
+  return listed;
 }
 
 Result<std::vector<Outcome>> OutcomeTable::ReadAfter(BatchId batch, std::uint64_t sequence,
-                                                     std::uint32_t max) {
+                                                     const ReadBounds& bounds) {
   LF_TRY(Query query, connection_.Start(R"sql(
     SELECT * FROM outcomes WHERE batch = ? AND sequence > ? ORDER BY sequence LIMIT ?)sql"));
-  query.Add(batch.value).Add(Bounded(sequence)).Add(max);
+  query.Add(batch.value).Add(Bounded(sequence)).Add(bounds.max_rows);
   std::vector<Outcome> outcomes;
-  while (true) {
+  for (std::size_t bytes = 0; bytes < bounds.max_bytes;) {
     LF_TRY(const bool more, query.Next());
-    if (!more) return outcomes;
-    LF_TRY(Outcome outcome, ReadAndFinish(query));
+    if (!more) break;
+    LF_TRY(Outcome outcome, ReadAndFinish(query, bounds.observed));
     if (outcome.sequence != ++sequence) {  // sequences have no gaps
       return Damaged("outcomes", fmt::format("with sequence {} of batch {}", sequence, batch));
     }
+    bytes += BytesOf(outcome);
     outcomes.push_back(std::move(outcome));
   }
+  return outcomes;
 }
 
 Result<std::optional<Outcome>> OutcomeTable::Find(JobId job) {
@@ -340,7 +363,7 @@ Result<std::optional<Outcome>> OutcomeTable::Find(JobId job) {
   query.Add(job.batch.value).Add(job.index);
   LF_TRY(const bool found, query.Next());
   if (!found) return std::nullopt;
-  LF_TRY(Outcome outcome, ReadAndFinish(query));
+  LF_TRY(Outcome outcome, ReadAndFinish(query, ObservedValues::kRead));
   return outcome;
 }
 

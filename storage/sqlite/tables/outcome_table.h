@@ -48,9 +48,14 @@ class OutcomeTable {
   Result<std::optional<Outcome>> FindAt(BatchId batch, std::uint64_t sequence);
 
   // See StoreReader::ReadOutcomes.
-  Result<std::vector<Outcome>> ReadAfter(BatchId batch, std::uint64_t sequence, std::uint32_t max);
+  Result<std::vector<Outcome>> ReadAfter(BatchId batch, std::uint64_t sequence,
+                                         const ReadBounds& bounds);
   // See StoreReader::ListOutcomes.
-  Result<std::vector<Outcome>> ListAfter(OutcomePlace after, std::uint32_t max);
+  struct Listed {
+    std::vector<Outcome> outcomes;
+    bool is_end = false;
+  };
+  Result<Listed> ListAfter(OutcomePlace after, const ReadBounds& bounds);
   Result<std::optional<Outcome>> Find(JobId job);
   // Rows read as STORAGE_CORRUPT since the last call.
   std::uint64_t TakeDamagedCount() { return std::exchange(damaged_, 0); }
@@ -80,14 +85,16 @@ class OutcomeTable {
   // The outcome's row of `results` or `observations`, written if it is new; none for a failure.
   Result<std::optional<ResultId>> ResultOf(const Outcome& outcome, const StoredResult* answer);
   Result<std::optional<ResultId>> ObservationOf(const Outcome& outcome);
+  // Of an outcome with a result, its evaluation's stages are all that counts.
+  Status AddRow(const Outcome& outcome, std::optional<ResultId> result);
   // The job's index, read from the table's index and not from the row.
   Result<std::uint32_t> IndexOf(BatchId batch, std::uint64_t sequence);
   // The outcome, or STORAGE_CORRUPT if the row is damaged: then only its keys are certain.
-  Result<Outcome> ReadAndFinish(Query& query);
+  Result<Outcome> ReadAndFinish(Query& query, ObservedValues observed);
   // Fills in what the row refers to. kCorrupt: part of that is damaged.
-  Status Resolve(Row& row);
+  Status Resolve(Row& row, ObservedValues observed);
   // The outcome, or STORAGE_CORRUPT if what the row refers to is damaged.
-  Result<Outcome> Finish(Row row);
+  Result<Outcome> Finish(Row row, ObservedValues observed);
 
   Connection& connection_;
   ConditionsTable& conditions_;
@@ -95,6 +102,13 @@ class OutcomeTable {
   JobTable& jobs_;
   ObservationTable observations_;
   ForeignTable foreign_;
+  // The observed values that jobs were answered with last, and their row: a thousand jobs may share
+  // 512 KiB.
+  struct Shared {
+    StoredAnswer answer;
+    ResultId row = 0;
+  };
+  Shared shared_;
   std::uint64_t damaged_ = 0;
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"

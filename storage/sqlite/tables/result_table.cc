@@ -422,10 +422,12 @@ Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule
   const ResultId id = row.Int64();
   row.Rewind();
   LF_TRY(StoredResult stored, ReadRow(row, id));
-  if (stored.measured_at >= rule.measured_before) return ThinnedRow{};
+  ThinnedRow thinned{.measured_at = stored.measured_at};
+  if (thinned.measured_at >= rule.measured_before) return thinned;
+  thinned.is_old = true;
   auto& measurement = std::get<Measurement>(stored.evaluation.verdict);
-  const std::size_t taken = RemoveSamples(rule, measurement);
-  if (taken == 0) return ThinnedRow{.is_old = true};
+  thinned.samples_taken = RemoveSamples(rule, measurement);
+  if (thinned.samples_taken == 0) return thinned;
 
   row.Rewind();
   thinned_rows_.Copy(row, 2);  // id, tree_key
@@ -446,7 +448,7 @@ Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule
       .Add(measurement.thinned->accepted_before)
       .AddChecksum();
   LF_TRY_VOID(thinned_rows_.EndRow());
-  return ThinnedRow{.is_old = true, .samples_taken = taken};
+  return thinned;
 }
 
 // One statement: a look-up asks for each result that it considers. Damage does not hide a mark:

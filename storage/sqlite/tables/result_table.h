@@ -88,6 +88,7 @@ class ResultTable {
   // Removes the samples that the rule does not keep from the current row of `row` (a SELECT *).
   // Written by Flush(), or sooner. kCorrupt: the row is damaged, and stays as it is.
   struct ThinnedRow {
+    WallTime measured_at{};
     bool is_old = false;  // the rule applies to it
     std::uint64_t samples_taken = 0;
   };

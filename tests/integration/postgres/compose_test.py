@@ -96,6 +96,12 @@ class ComposeTest(unittest.TestCase):
         # The worker's default is the coordinator's name here.
         self.assertIn('"tcp://loopfleet-coordinator:5571"', stage("worker"))
 
+    # A connection through a published port comes from Docker's bridge, which is not "this machine".
+    def test_the_page_answers_through_its_port_and_on_this_machine_only(self):
+        service = self.services["loopfleet-coordinator"]
+        self.assertEqual(service["environment"]["LOOPFLEET_COORDINATOR_PAGE"], "everybody")
+        self.assertEqual([port for port in service["ports"] if port.endswith(":9570")], ["127.0.0.1:9570:9570"])
+
     def test_prometheus_finds_the_daemons(self):
         found = {}
         for _, source, target in self.mounts():
@@ -116,7 +122,7 @@ class ComposeTest(unittest.TestCase):
             self.assertEqual(port, {"prometheus": "9090", "postgres": "5432"}[host])
             for variable in re.findall(r"\$(\w+)", str(source.get("secureJsonData", ""))):
                 self.assertIn(variable, self.services["grafana"]["environment"])
-        provider = yaml.safe_load((ROOT / "monitoring/grafana/provisioning/dashboards/loopfleet.yml").read_text())
+        provider = yaml.safe_load((FOLDER / "dashboards.yml").read_text())
         self.assertIn(provider["providers"][0]["options"]["path"],
                       {target for name, _, target in self.mounts() if name == "grafana"})
 

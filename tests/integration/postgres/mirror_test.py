@@ -199,6 +199,33 @@ class MirrorTest(unittest.TestCase):
             fleet.wait_until(lambda: rows() == "12", "another mirror")
         self.assertFalse(fleet.alive(mirror))
 
+    def test_a_lock_on_the_table_is_told_and_passes(self):
+        with PostgresServer() as server, Fleet(workers=0, coordinator_arguments=["--results", server.url]) as running:
+            def rows():
+                return server.value("SELECT count(*) FROM loopfleet.outcomes")
+
+            def troubles():
+                return [event["text"] for event in map(json.loads, running.command("events", "--json").stdout.splitlines())
+                        if event["kind"] == "mirror.trouble"]
+
+            running.submit(failing_jobs(3))
+            fleet.wait_until(lambda: server.rows("SELECT 1 FROM pg_namespace WHERE nspname = 'loopfleet'") and
+                             rows() == "3", "the first outcomes")
+            locking = server.popen("BEGIN; LOCK TABLE loopfleet.outcomes; SELECT pg_sleep(600)")
+            try:
+                fleet.wait_until(lambda: server.rows("SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted "
+                                                     "AND relation = 'loopfleet.outcomes'::regclass"), "the lock")
+                running.submit(failing_jobs(2))
+                fleet.wait_until(troubles, "trouble to be told")
+                self.assertIn("lock timeout", troubles()[0])
+                behind = metric(running, "loopfleet_mirror_behind_seconds")
+                fleet.wait_until(lambda: metric(running, "loopfleet_mirror_behind_seconds") > behind + 3, "it grows")
+            finally:
+                server.rows("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted "
+                            "AND relation = 'loopfleet.outcomes'::regclass")
+                locking.wait(fleet.STOP_LIMIT_S)
+            fleet.wait_until(lambda: rows() == "5", "the others")
+
     def test_what_cannot_work_is_said(self):
         with PostgresServer() as server, Fleet(workers=0) as running:
             server.rows("CREATE ROLE nothing LOGIN")

@@ -91,12 +91,19 @@ class PostgresServer:
     def value(self, sql):
         return self.rows(sql)[0][0]
 
+    def popen(self, sql):
+        """A client that runs this; its errors are not shown."""
+        return subprocess.Popen(self._psql_command(sql), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                preexec_fn=fleet.die_with_parent)
+
     def _options(self):
         return [word for setting in ("listen_addresses=127.0.0.1", *self.settings) for word in ("-c", setting)]
 
     def _psql(self, sql):
-        return subprocess.run([str(programs() / "psql"), "-XAtq", "-F", "\x1f", "-d", self.url, "-c", sql],
-                              capture_output=True, text=True, check=False)
+        return subprocess.run(self._psql_command(sql), capture_output=True, text=True, check=False)
+
+    def _psql_command(self, sql):
+        return [str(programs() / "psql"), "-XAtq", "-F", "\x1f", "-d", self.url, "-c", sql]
 
     def _run(self, program, *arguments):
         subprocess.run(self._as_account([str(programs() / program), *arguments]), cwd=self.folder, check=True,

@@ -35,6 +35,7 @@ class ResultsDashboardTest(unittest.TestCase):
         dashboard = json.loads(DASHBOARD.read_text())
         role = re.search(r"(?s)```sql\n(CREATE ROLE reader.*?)```", (ROOT / "docs/POSTGRES.md").read_text())[1]
         self.assertIn("user: reader", SOURCES.read_text())
+        self.assertIn(" LOGIN PASSWORD ", role)
         with PostgresServer() as server, Fleet() as running:
             running.submit([*small_jobs(4), {"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["up"]}])
             done = subprocess.run([program("loopfleet-mirror"), "--db", str(running.database), "--once"],

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <ranges>
 #include <set>
 #include <variant>
@@ -33,6 +34,10 @@ bool IsGoodEnough(const Measurement& measurement, const ResultKey& key) {
   if (key.precision == 0) return true;
   return measurement.spread <= key.precision &&
          (measurement.grade != Grade::kC || key.precision > 0.05);
+}
+
+void LeaveOutValues(Evaluation& evaluation) {
+  if (auto* observed = std::get_if<Observed>(&evaluation.verdict)) observed->values.clear();
 }
 
 // Whether a worker's figures may answer for other kernels with the same machine code.
@@ -275,7 +280,12 @@ struct ModelStore::Writer {
   Status operator()(const JobsAnswered& answered) const {
     for (const JobsAnswered::One& job : answered.jobs) {
       const std::int64_t newest = Newest();
-      LF_TRY_VOID((*this)(JobFinished{.outcome = OutcomeOf(answered, job)}));
+      Outcome outcome = OutcomeOf(answered, job);
+      if (job.answer->row < 0) {  // its values may be left out
+        outcome.evaluation.verdict =
+            database.results.at(job.answer->row).answer->evaluation.verdict;
+      }
+      LF_TRY_VOID((*this)(JobFinished{.outcome = std::move(outcome)}));
       if (!job.answer->elsewhere || Newest() == newest) continue;
       ModelDatabase::Row row = database.results.at(Newest());
       row.measured_elsewhere_at = job.answer->measured_at;
@@ -532,10 +542,14 @@ Result<StoredAnswer> ModelReader::FindResult(const ResultKey& key) {
                   [&](const ModelDatabase::Row& row) { return Fits(row.answer->evaluation, key); });
 }
 
-Result<StoredAnswer> ModelReader::FindObservation(const ResultKey& key) {
+Result<StoredAnswer> ModelReader::FindObservation(const ResultKey& key, ObservedValues values) {
   for (const ModelDatabase::Row* row : RowsOf(database_, false)) {
     if (!Fits(row->answer->evaluation, key)) continue;
-    return row->answer->measured_at < key.measured_since ? nullptr : row->answer;
+    if (row->answer->measured_at < key.measured_since) return nullptr;
+    if (values == ObservedValues::kRead) return row->answer;
+    StoredResult brief = *row->answer;
+    LeaveOutValues(brief.evaluation);
+    return std::make_shared<const StoredResult>(std::move(brief));
   }
   return nullptr;
 }
@@ -632,30 +646,40 @@ Result<std::optional<StoredRequest>> ModelReader::FindRequest(const Uuid& client
   return found->second;
 }
 
-Result<std::vector<Outcome>> ModelReader::ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
-                                                       std::uint32_t max) {
+std::vector<Outcome> ModelReader::OutcomesAfter(OutcomePlace place, BatchId last,
+                                                const ReadBounds& bounds) const {
   std::vector<Outcome> outcomes;
-  for (auto next = database_.sequences.upper_bound({batch, after_sequence});
-       next != database_.sequences.end() && next->first.first == batch && outcomes.size() < max;
+  std::size_t bytes = 0;
+  for (auto next = database_.sequences.upper_bound({place.batch, place.sequence});
+       next != database_.sequences.end() && next->first.first <= last &&
+       outcomes.size() < bounds.max_rows && bytes < bounds.max_bytes;
        ++next) {
-    outcomes.push_back(database_.outcomes.at(next->second));
+    Outcome& outcome = outcomes.emplace_back(database_.outcomes.at(next->second));
+    if (bounds.observed == ObservedValues::kLeftOut) LeaveOutValues(outcome.evaluation);
+    bytes += BytesOf(outcome);
   }
   return outcomes;
 }
 
-Result<StoreReader::OutcomeRows> ModelReader::ListOutcomes(OutcomePlace after, std::uint32_t max,
+Result<std::vector<Outcome>> ModelReader::ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
+                                                       const ReadBounds& bounds) {
+  return OutcomesAfter({.batch = batch, .sequence = after_sequence}, batch, bounds);
+}
+
+Result<StoreReader::OutcomeRows> ModelReader::ListOutcomes(OutcomePlace after,
+                                                           const ReadBounds& bounds,
                                                            const std::string& benchmark_prefix) {
   OutcomeRows rows{.outcomes = {}, .next = after, .is_end = false};
-  auto next = database_.sequences.upper_bound({after.batch, after.sequence});
-  for (; next != database_.sequences.end() && max > 0; ++next, --max) {
-    rows.next = {.batch = next->first.first, .sequence = next->first.second};
-    const Outcome& outcome = database_.outcomes.at(next->second);
+  constexpr BatchId kNoLast{std::numeric_limits<std::uint64_t>::max()};
+  for (const Outcome& outcome : OutcomesAfter(after, kNoLast, bounds)) {
+    rows.next = {.batch = outcome.job.batch, .sequence = outcome.sequence};
     const auto* uri = std::get_if<looptree::BenchmarkUri>(&outcome.benchmark);
     if (benchmark_prefix.empty() || (uri != nullptr && uri->text.starts_with(benchmark_prefix))) {
       rows.outcomes.push_back(outcome);
     }
   }
-  rows.is_end = max > 0;
+  const auto left = database_.sequences.upper_bound({rows.next.batch, rows.next.sequence});
+  rows.is_end = left == database_.sequences.end();
   return rows;
 }
 
@@ -709,16 +733,17 @@ Result<std::optional<StoredBatch>> ModelReader::NewestBatch() {
   return std::nullopt;
 }
 
-Result<std::vector<BriefOutcome>> ModelReader::NewestOutcomes(std::uint32_t max) {
-  std::vector<BriefOutcome> briefs;
+Result<BriefOutcomes> ModelReader::NewestOutcomes(std::uint32_t max) {
+  BriefOutcomes newest;
   for (auto next = database_.sequences.rbegin();
-       next != database_.sequences.rend() && briefs.size() < max; ++next) {
+       next != database_.sequences.rend() && newest.outcomes.size() < max; ++next) {
     const Outcome& outcome = database_.outcomes.at(next->second);
     BriefOutcome brief{.job = outcome.job, .worker = outcome.worker};
     brief.finished_at = outcome.finished_at;
-    briefs.push_back(std::move(brief));
+    newest.outcomes.push_back(std::move(brief));
   }
-  return briefs;
+  newest.is_all = newest.outcomes.size() == database_.sequences.size();
+  return newest;
 }
 
 }  // namespace loopfleet::storage

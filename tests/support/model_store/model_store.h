@@ -66,6 +66,7 @@ class ModelStore final : public Store {
   Result<std::unique_ptr<StoreReader>> OpenReader() override;
   using Store::Apply;
   Status Apply(WriteGroup group) override;
+  std::uint64_t TakeDamagedCount() override { return 0; }
   Status FlagMore() override { return {}; }
   bool HasMoreToFlag() const override { return false; }  // Apply() flags all
   // A pass is one step.
@@ -88,15 +89,18 @@ class ModelReader final : public StoreReader {
   explicit ModelReader(const ModelDatabase& database) : database_(database) {}
 
   Result<StoredAnswer> FindResult(const ResultKey& key) override;
-  Result<StoredAnswer> FindObservation(const ResultKey& key) override;
+  using StoreReader::FindObservation;
+  Result<StoredAnswer> FindObservation(const ResultKey& key, ObservedValues values) override;
   Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key) override;
   Result<StoredAnswer> FindFailure(const FailureQuery& question) override;
   Result<std::vector<BestSchedule>> FindBest(const BestQuery& query) override;
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client,
                                                    const Uuid& request_id) override;
+  using StoreReader::ReadOutcomes;
   Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
-                                            std::uint32_t max) override;
-  Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max,
+                                            const ReadBounds& bounds) override;
+  using StoreReader::ListOutcomes;
+  Result<OutcomeRows> ListOutcomes(OutcomePlace after, const ReadBounds& bounds,
                                    const std::string& benchmark_prefix) override;
   Result<std::optional<FigureName>> RepeatedFigure(OutcomePlace outcome) override;
   Result<std::vector<Doubt>> ListDoubts(std::int64_t after, std::uint32_t max) override;
@@ -107,10 +111,11 @@ class ModelReader final : public StoreReader {
   Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) override;
   Result<Uuid> Incarnation() override { return database_.incarnation; }
   Result<BatchId> FirstOwnBatch() override { return BatchId{1}; }  // it has no snapshots
+  Result<std::map<BatchId, std::uint64_t>> RestoredUnfinished() override { return {}; }
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch) override;
   Result<bool> WasPruned(BatchId batch) override { return database_.pruned.contains(batch); }
   Result<std::optional<StoredBatch>> NewestBatch() override;
-  Result<std::vector<BriefOutcome>> NewestOutcomes(std::uint32_t max) override;
+  Result<BriefOutcomes> NewestOutcomes(std::uint32_t max) override;
   Result<ThinningCount> CountThinning(const ThinningRule& rule) override;
   Result<PruningCount> CountPruning(const PruningRule& rule) override;
 
@@ -118,6 +123,8 @@ class ModelReader final : public StoreReader {
   // The newest that is good and new enough among the newest `most` that `fits`.
   template <class FitsKey>
   StoredAnswer NewestOf(std::size_t most, const ResultKey& key, const FitsKey& fits) const;
+  std::vector<Outcome> OutcomesAfter(OutcomePlace place, BatchId last,
+                                     const ReadBounds& bounds) const;
 
   const ModelDatabase& database_;
 };

@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "worker/cpu/cpu_backend.h"
 #include "worker/daemon.h"
+#include "worker/llvm_env/pass_jobs.h"
 
 int main(int argc, char** argv) {
   void* const filter = ::seccomp_init(SCMP_ACT_ALLOW);
@@ -19,5 +20,6 @@ int main(int argc, char** argv) {
            "prctl");
   LF_CHECK(::seccomp_load(filter) == 0, "seccomp_load");
   ::seccomp_release(filter);
-  return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::CpuBackend());
+  return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::CpuBackend(),
+                                       {loopfleet::worker::PassJobKind()});
 }

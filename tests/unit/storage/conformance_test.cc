@@ -554,6 +554,38 @@ TEST_P(Conformance, ObservedValuesAnswerToo) {
   EXPECT_FALSE(reader_->FindObservation(KeyFor(SomeMeasurement(8))).value());
 }
 
+TEST_P(Conformance, AReadEndsWithTheOutcomeThatReachesItsBytes) {
+  constexpr std::uint32_t kJobs = 20;
+  const Evaluation wide{.verdict = Observed{.values = {{"Ir", std::string(500'000, 'x')}}},
+                        .subject = SomeKey(9),
+                        .conditions = SomeConditions()};
+  End(wide);
+  const StoredAnswer answer =
+      reader_->FindObservation(KeyFor(wide), ObservedValues::kLeftOut).value();
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(answer->evaluation.observed().values.empty());
+  JobsAnswered answered;
+  for (std::uint32_t i = 0; i < kJobs; ++i) {
+    answered.jobs.push_back({.job = {{1}, i}, .sequence = i + 1, .answer = answer});
+  }
+  MustApply({SomeBatch(1, std::vector<JobSpec>(kJobs, PlainSpec(4))), answered});
+  ReadBounds bounds{.max_rows = 128, .max_bytes = std::size_t{1} << 20};
+  const auto page = reader_->ReadOutcomes({1}, 0, bounds).value();
+  ASSERT_EQ(page.size(), 3u);
+  EXPECT_EQ(page[2].evaluation.observed(), wide.observed());
+  const auto rows = reader_->ListOutcomes({}, bounds, "").value();
+  EXPECT_EQ(rows.outcomes, page);
+  EXPECT_EQ(rows.next.sequence, 3u);
+  EXPECT_FALSE(rows.is_end);
+  bounds.observed = ObservedValues::kLeftOut;
+  const auto all = reader_->ReadOutcomes({1}, 0, bounds).value();
+  ASSERT_EQ(all.size(), kJobs);
+  for (const Outcome& outcome : all) {
+    EXPECT_EQ(outcome.evaluation.subject, SomeKey(9));
+    EXPECT_TRUE(outcome.evaluation.observed().values.empty());
+  }
+}
+
 TEST_P(Conformance, TheNewestComeFirst) {
   JobsAccepted own = SomeBatch(3, {PlainSpec(2)});
   own.client = Uuid();
@@ -567,9 +599,11 @@ TEST_P(Conformance, TheNewestComeFirst) {
   EXPECT_EQ(batches[0].batch, BatchId{3});
   EXPECT_EQ(reader_->NewestBatch().value()->batch, BatchId{2}) << "the coordinator's do not count";
   const auto newest = reader_->NewestOutcomes(2).value();
-  ASSERT_EQ(newest.size(), 2u);
-  EXPECT_EQ(newest[0].job, (JobId{{2}, 0}));
-  EXPECT_EQ(newest[1].job, (JobId{{2}, 1}));
+  ASSERT_EQ(newest.outcomes.size(), 2u);
+  EXPECT_EQ(newest.outcomes[0].job, (JobId{{2}, 0}));
+  EXPECT_EQ(newest.outcomes[1].job, (JobId{{2}, 1}));
+  EXPECT_FALSE(newest.is_all);
+  EXPECT_TRUE(reader_->NewestOutcomes(9).value().is_all);
 }
 
 TEST_P(Conformance, BatchesThatRunAreListedHoweverManyCameSince) {

@@ -237,7 +237,9 @@ TEST_F(CorruptionTest, ADamagedFailureAnswersNothing) {
       .candidates = [] { return std::vector{Witness{.worker = "worker-1", .host = "host-1"}}; }};
   ASSERT_TRUE(OpenReader()->FindFailure(question).value());
   Damage("outcomes", "failure_message", "idx = 1");
-  EXPECT_FALSE(OpenReader()->FindFailure(question).value());
+  const auto reader = OpenReader();
+  EXPECT_FALSE(reader->FindFailure(question).value());
+  EXPECT_EQ(reader->TakeDamagedCount(), 1u);
 }
 
 // Where to begin to flag is searched by the times of rows.
@@ -316,6 +318,7 @@ TEST_F(CorruptionTest, ADamagedBatchIsRebuiltAtTheStart) {
     EXPECT_EQ(reader.NewestBatch().value().value().batch, BatchId{2});
     const auto store = OpenStore();
     const Recovery recovery = store->Recover().value();
+    EXPECT_EQ(recovery.damaged_batches, 1u);
     ASSERT_EQ(recovery.unfinished.size(), 2u);
     const StoredBatch& batch = recovery.unfinished[0];
     EXPECT_EQ(batch.batch, BatchId{1});
@@ -350,7 +353,11 @@ TEST_F(CorruptionTest, ADamagedCountIsNotBuiltUpon) {
   Damage("batches", "finished", "id = 1");
   const std::vector<Write> group = {
       JobFinished{SomeOutcome({.index = 2, .sequence = 3}, spec_, SomeMeasurement(1))}};
-  ASSERT_TRUE(OpenStore()->Apply(group)) << "its outcomes say that 2 were finished";
+  const auto store = OpenStore();
+  EXPECT_EQ(store->Recover().value().damaged_batches, 0u) << "it does not look unfinished";
+  ASSERT_TRUE(store->Apply(group)) << "its outcomes say that 2 were finished";
+  EXPECT_EQ(store->TakeDamagedCount(), 1u);
+  EXPECT_EQ(store->TakeDamagedCount(), 0u);
   const StoredBatch batch = OpenReader()->FindBatch({1}).value().value();
   EXPECT_EQ(batch.finished, 3u);
   EXPECT_EQ(batch.failed, 1u);
@@ -377,6 +384,7 @@ TEST_F(CorruptionTest, ABatchThatCannotBeRebuiltKeepsNoOtherFromItsJobs) {
   Damage("batches", "accepted_at", "id = 1");
   Damage("requests", "digest", "batch = 1");
   const Recovery recovery = OpenStore()->Recover().value();
+  EXPECT_EQ(recovery.damaged_batches, 1u);
   ASSERT_EQ(recovery.unfinished.size(), 1u);
   EXPECT_EQ(recovery.unfinished[0].batch, BatchId{2});
   ASSERT_EQ(recovery.jobs.size(), 1u);

@@ -1,3 +1,5 @@
+#include "storage/sqlite/newest_outcomes.h"
+
 #include "storage/brief_outcome.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
@@ -22,7 +24,7 @@ class NewestOutcomesTest : public ScratchDatabase {
   }
 
   std::vector<BriefOutcome> Newest(std::uint32_t max) {
-    return OpenReader()->NewestOutcomes(max).value();
+    return OpenReader()->NewestOutcomes(max).value().outcomes;
   }
 
   std::unique_ptr<SqliteStore> store_;
@@ -67,6 +69,48 @@ TEST_F(NewestOutcomesTest, SaysWhatTheStoreSays) {
   EXPECT_FALSE(failed.figures);
   EXPECT_EQ(failed.failure->code, FailureCode::kRunCrash);
   EXPECT_EQ(failed.failure->message, outcomes[1].evaluation.failure().message);
+}
+
+TEST_F(NewestOutcomesTest, OfWideOnesItShowsTheBeginningAndFewer) {
+  constexpr std::uint32_t kJobs = 20;
+  JobSpec wide = PlainSpec(4);
+  wide.actions.assign(1'024, looptree::ToggleThread{});
+  Evaluation failure = BareFailure(FailureCode::kRunCrash);
+  std::get<Failure>(failure.verdict).message = std::string(4'000, 'm');
+  std::vector<Write> writes = {SomeBatch(3, std::vector<JobSpec>(kJobs, wide))};
+  for (std::uint32_t i = 0; i < kJobs; ++i) {
+    writes.emplace_back(
+        JobFinished{SomeOutcome({.batch = 3, .index = i, .sequence = i + 1}, wide, failure)});
+  }
+  ASSERT_TRUE(store_->Apply(writes));
+  constexpr std::size_t kMostBytes = 10'000;
+  const auto some = ReadNewestOutcomes(*OpenByHand(), 100, kMostBytes).value();
+  EXPECT_FALSE(some.is_all);
+  EXPECT_EQ(some.outcomes.size(), 5U);
+  EXPECT_TRUE(some.outcomes[0].actions.starts_with("toggle_thread,toggle_thread,"));
+  std::size_t bytes = 0;
+  for (const BriefOutcome& brief : some.outcomes) {
+    EXPECT_TRUE(brief.failure->message.ends_with("m …"));
+    bytes += brief.actions.size() + brief.failure->message.size();
+  }
+  EXPECT_LT(bytes, kMostBytes + 2'100);
+  EXPECT_EQ(Newest(100).size(), kJobs + 3);
+}
+
+TEST_F(NewestOutcomesTest, LeavesOutWhatNoProbeShouldHaveObserved) {
+  const JobSpec probe{.source = looptree::BenchmarkUri{"probe://peaks-v0"}};
+  Evaluation small{.verdict = Observed{.values = {{"clock_mhz", 3700.0}}},
+                   .subject = SomeKey(7),
+                   .conditions = SomeConditions()};
+  Evaluation large = small;
+  std::get<Observed>(large.verdict).values["text"] = std::string(5'000, 't');
+  ASSERT_TRUE(store_->Apply(std::vector<Write>{
+      SomeBatch(3, {probe, probe}), JobFinished{SomeOutcome({.batch = 3}, probe, small)},
+      JobFinished{SomeOutcome({.batch = 3, .index = 1, .sequence = 2}, probe, large)}}));
+  const auto newest = Newest(2);
+  EXPECT_TRUE(newest[0].is_observed);
+  EXPECT_EQ(newest[0].observed, "");
+  EXPECT_EQ(newest[1].observed, R"({"clock_mhz":3700.0})");
 }
 
 TEST_F(NewestOutcomesTest, TellsWhatIsNotTrusted) {

@@ -134,6 +134,47 @@ TEST_F(ObservationTest, AnAnswerIsStoredOnce) {
   }
 }
 
+// To look for 400 KB of values takes 10 ms. What is written meanwhile has the same values, and
+// another row.
+TEST_F(ObservationTest, TheRowOfAnAnswerThatJobsShareIsLookedForOnce) {
+  constexpr std::uint32_t kFollowers = 1'000;
+  Evaluation observing = Observing(1);
+  std::get<Observed>(observing.verdict).values["Ir"] = std::string(400'000, 'x');
+  const auto answer =
+      std::make_shared<const StoredResult>(StoredResult{.evaluation = observing, .worker = "w"});
+  const auto following = [&](std::uint32_t first, std::uint32_t count) {
+    JobsAnswered answered{.source = OutcomeSource::kCoalesced};
+    for (std::uint32_t i = first; i < first + count; ++i) {
+      answered.jobs.push_back({.job = {{2}, i}, .sequence = i + 1, .answer = answer});
+    }
+    return answered;
+  };
+  const auto store = OpenStore();
+  Apply(*store, {SomeBatch(1, {ProbeSpec()}), Finished(1, 1, observing),
+                 SomeBatch(2, std::vector<JobSpec>(kFollowers + 1, ProbeSpec())), following(0, 1),
+                 Finished(2, 2, observing), following(2, kFollowers - 1)});
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM observations"), 2);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM outcomes WHERE batch = 2 AND result = -1"),
+            kFollowers);
+  const auto outcomes = OpenReader()->ReadOutcomes({2}, kFollowers, 1).value();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].evaluation.observed(), observing.observed());
+  EXPECT_EQ(outcomes[0].source, OutcomeSource::kCoalesced);
+}
+
+TEST_F(ObservationTest, TheRowOfASharedAnswerIsForgottenWithItsTransaction) {
+  const auto answer =
+      std::make_shared<const StoredResult>(StoredResult{.evaluation = Observing(1), .worker = "w"});
+  const JobsAnswered answered{.source = OutcomeSource::kCoalesced,
+                              .jobs = {{.job = {{1}, 0}, .sequence = 1, .answer = answer}}};
+  const auto store = OpenStore();
+  const JobsAccepted batch = SomeBatch(1, {ProbeSpec(), ProbeSpec()});
+  EXPECT_FALSE(store->Apply(std::vector<Write>{batch, answered, Finished(1, 9, Observing(2))}));
+  Apply(*store, {batch, answered});
+  EXPECT_EQ(OpenReader()->ReadOutcomes({1}, 0, 9).value().at(0).evaluation.observed(),
+            Observing(1).observed());
+}
+
 TEST_F(ObservationTest, ItOutlivesItsBatch) {
   const auto store = OpenStore();
   Apply(*store,

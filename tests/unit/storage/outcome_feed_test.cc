@@ -113,6 +113,24 @@ TEST_F(Feed, SaysThatMoreWaitBeyondTheBatchesOfAStep) {
   EXPECT_EQ(last_.waiting, 0U);
 }
 
+TEST_F(Feed, AStepOfLargeOutcomesIsShort) {
+  constexpr std::uint32_t kJobs = 120;
+  constexpr std::size_t kEach = 400'000;
+  const Evaluation wide{.verdict = Observed{.values = {{"Ir", std::string(kEach, 'x')}}},
+                        .subject = SomeKey(1),
+                        .conditions = SomeConditions()};
+  Accept(1, kJobs);
+  for (std::uint32_t i = 0; i < kJobs; ++i) {
+    MustApply({JobFinished{SomeOutcome({.index = i, .sequence = i + 1}, PlainSpec(4), wide)}});
+  }
+  const std::size_t first = Take(5'000).size();
+  EXPECT_GE((first + 1) * kEach, kMostFeedBytes);
+  EXPECT_LE((first - 1) * kEach, kMostFeedBytes);
+  EXPECT_EQ(last_.waiting, kJobs - first);
+  EXPECT_EQ(Take(5'000).size(), kJobs - first);
+  EXPECT_EQ(last_.waiting, 0U);
+}
+
 TEST_F(Feed, ABatchThatIsGoneIsLetGo) {
   Accept(1, 2);
   Finish(1, 0);

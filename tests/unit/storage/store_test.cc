@@ -32,6 +32,19 @@ class StoreTest : public ScratchDatabase {
   std::unique_ptr<StoreReader> reader_ = OpenReader();
 };
 
+// They know nothing of `foreign_results`.
+TEST_F(StoreTest, NoProgramMayWriteThatWouldAnswerWithAnotherCoordinatorsFigure) {
+  const char* const oldest = "SELECT oldest_program FROM writer";
+  EXPECT_LT(NumberByHand(oldest), 19);
+  const auto foreign = std::make_shared<const StoredResult>(
+      StoredResult{.evaluation = SomeMeasurement(1),
+                   .worker = "far away",
+                   .elsewhere = Elsewhere{.coordinator = Uuid::Random(), .job = {{7}, 8}}});
+  MustApply({SomeBatch(1, {PlainSpec(2)}),
+             JobsAnswered{.jobs = {{.job = {{1}, 0}, .sequence = 1, .answer = foreign}}}});
+  EXPECT_EQ(NumberByHand(oldest), 19);
+}
+
 // Outcomes answered by a stored result read back with its figures, and each row is sound.
 TEST_F(StoreTest, AnswersFromTheStoreRoundTrip) {
   const Evaluation measured = SomeMeasurement(1);

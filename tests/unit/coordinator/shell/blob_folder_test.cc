@@ -182,9 +182,7 @@ TEST_F(BlobFolderTest, AClientThatFillsItsAllowanceIsRefusedAndOthersAreNot) {
             std::string::npos)
       << refused.error().message;
   EXPECT_EQ(folder.Put(Piece(a, 0, 0), kAlice), 8192U) << "what is there may be asked for";
-  EXPECT_EQ(folder.Put(Piece(c, 0, 100), kBob), 100U);
-  EXPECT_FALSE(folder.Put(Piece(c, 100, 100), kAlice)) << "nor may it go on with another's part";
-  EXPECT_EQ(folder.Put(Piece(c, 100, 8092), kBob), 8192U);
+  EXPECT_EQ(folder.Put(Piece(c, 0, 8192), kBob), 8192U);
   EXPECT_EQ(folder.removed(), 0U);
   EXPECT_EQ(folder.blobs(), 3U);
 }
@@ -211,15 +209,42 @@ TEST_F(BlobFolderTest, ItsOwnLongestUnusedProgramMakesRoomForAClientAndNoOthers)
   EXPECT_EQ(marks, 3U) << "that of a removed program is gone, too";
 }
 
-TEST_F(BlobFolderTest, APartCountsForWhoeverSentItsLastPiece) {
+TEST_F(BlobFolderTest, NoClientSpoilsAnothersPart) {
+  const std::string program = ProgramOf(100, 'x');
+  wire::BlobPiece shorter = Piece(program, 0, 1);
+  shorter.total = 1;
+  wire::BlobPiece wrong = Piece(program, 60, 40);
+  wrong.bytes = std::string(40, 'y');
+  BlobFolder folder = Open();
+  ASSERT_EQ(folder.Put(Piece(program, 0, 60), kAlice), 60U);
+  EXPECT_FALSE(folder.Put(shorter, kBob)) << "one byte has another hash";
+  EXPECT_EQ(folder.Put(wrong, kBob), 0U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 0), kAlice), 60U);
+  EXPECT_EQ(folder.Put(Piece(program, 0, 60), kBob), 60U);
+  EXPECT_FALSE(folder.Put(wrong, kBob));
+  EXPECT_EQ(folder.Put(Piece(program, 0, 0), kAlice), 60U);
+  EXPECT_EQ(folder.Put(Piece(program, 60, 40), kAlice), 100U);
+  EXPECT_EQ(Read(folder, Sha256Of(program)), program);
+}
+
+TEST_F(BlobFolderTest, EachClientsPartCountsForItUntilOneIsWhole) {
+  constexpr Uuid kObserved{};
   const BlobFolder::Bounds bounds{.bytes = 100 * 8192, .bytes_per_client = 2 * 8192};
   const std::string part = ProgramOf(12'288, 'p'), other = ProgramOf(8192, 'o');
+  {
+    BlobFolder folder = Open(bounds);
+    for (const Uuid& client : {kAlice, kBob, kObserved}) {
+      ASSERT_EQ(folder.Put(Piece(part, 0, 8192), client), 8192U);
+    }
+  }
   BlobFolder folder = Open(bounds);
-  ASSERT_EQ(folder.Put(Piece(part, 0, 8192), kAlice), 8192U);
-  ASSERT_EQ(folder.Put(Piece(part, 8192, 4096), kBob), 12'288U);
-  EXPECT_EQ(folder.Put(Piece(other, 0, 8192), kAlice), 8192U);
-  EXPECT_EQ(folder.Put(Piece(ProgramOf(8192, 'q'), 0, 8192), kBob).error().code,
-            FailureCode::kQuotaExceeded);
+  EXPECT_EQ(folder.bytes(), 3U * 8192);
+  EXPECT_EQ(folder.Put(Piece(other, 0, 8192), kBob), 8192U);
+  EXPECT_EQ(folder.Put(Piece(part, 8192, 4096), kBob).error().code, FailureCode::kQuotaExceeded);
+  EXPECT_EQ(folder.Put(Piece(part, 8192, 4096), kAlice), 12'288U);
+  EXPECT_EQ(folder.bytes(), 12'288U + 8192) << "the other parts are gone";
+  EXPECT_EQ(folder.Put(Piece(part, 8192, 4096), kBob), 12'288U);
+  EXPECT_EQ(folder.Put(Piece(ProgramOf(8192, 'q'), 0, 8192), kBob), 8192U) << "and what it took";
 }
 
 TEST_F(BlobFolderTest, ObservedValuesAndProgramsHaveRoomOfTheirOwn) {
@@ -249,16 +274,6 @@ TEST_F(BlobFolderTest, ObservedValuesAndProgramsHaveRoomOfTheirOwn) {
   for (const std::string& each : {a, c, two, three}) {
     EXPECT_TRUE(Read(folder, Sha256Of(each)) == each);
   }
-}
-
-TEST_F(BlobFolderTest, APartCountsAsWhatItsLastPieceIs) {
-  constexpr Uuid kObserved{};
-  const BlobFolder::Bounds bounds{.bytes_per_client = 2 * 8192};
-  const std::string a = ProgramOf(2 * 8192, 'a'), b = ProgramOf(2 * 8192, 'b');
-  BlobFolder folder = Open(bounds);
-  ASSERT_EQ(folder.Put(Piece(a, 0, 8192), kAlice), 8192U);
-  EXPECT_EQ(folder.Put(Piece(a, 8192, 8192), kObserved), a.size());
-  EXPECT_EQ(folder.Put(Piece(b, 0, b.size()), kAlice), b.size()) << "its allowance is free again";
 }
 
 TEST_F(BlobFolderTest, AFileThatSomeoneDeletedIsGoneAndCanComeAgain) {

@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/job/loop_schedule.h"
 #include "common/job/task.h"
 #include "common/looptree/tree/key.h"
+#include "coordinator/shell/observer.h"
+#include "storage/sqlite/sqlite_store.h"
+#include "tests/unit/coordinator/shell/coordinator_process.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -113,6 +118,42 @@ TEST(ReplayMemory, ForgetsAndStillAnswersRight) {
       const JobSpec spec = MatrixProduct(m);
       EXPECT_EQ(TreeOf(memory.Replay(spec)), looptree::KeyOf(ReplayJob(spec)->tree)) << m;
     }
+  }
+}
+
+// Thousands of answers may wait for the disk at a time.
+TEST(JobResolver, AnAnswerFromTheStoreComesWithoutItsObservedValues) {
+  const PrivateDir dir;
+  const auto store = storage::SqliteStore::Open(dir.path() / "test.db").value();
+  State state;
+  state.workers.Welcome("peer", {.worker = Uuid::Random(), .capabilities = {"kind=passes"}}, {});
+  const std::vector<JobSpec> specs = {
+      {.source = looptree::BenchmarkUri{"generator://csmith-v0/0"}},
+      {.source = looptree::BenchmarkUri{"generator://csmith-v0/1"}}};
+  std::vector<storage::Write> writes = {storage::JobsAccepted{
+      .batch = {1}, .client = Uuid::Random(), .request_id = Uuid::Random(), .jobs = specs}};
+  for (std::uint32_t i = 0; i < specs.size(); ++i) {
+    storage::JobFinished finished{.outcome = {.job = {{1}, i}, .sequence = i + 1}};
+    Evaluation& evaluation = finished.outcome.evaluation;
+    evaluation.verdict = Observed{.values = {{"Ir", std::string(500'000, 'x')}}};
+    evaluation.subject = TaskOf(specs[i]).resolve(specs[i])->subject;
+    evaluation.conditions.emplace();
+    writes.emplace_back(std::move(finished));
+  }
+  ASSERT_TRUE(store->Apply(writes));
+  const auto reader = store->OpenReader().value();
+  ReplayMemory memory(1 << 20);
+  monitoring::Registry registry;
+  monitoring::CoordinatorMetrics metrics(registry, AllLabels());
+  const SystemClock clock;
+  JobResolver resolver(*reader, memory, metrics, clock);
+  const StoredConditions conditions(state);
+  for (std::size_t i = 0; i < 100; ++i) {
+    const ResolvedJob job = resolver.Resolve(specs[i % 2], conditions);
+    const auto* answer = std::get_if<storage::StoredAnswer>(&job.resolution);
+    ASSERT_NE(answer, nullptr) << i;
+    EXPECT_EQ((*answer)->row, i % 2 == 0 ? -1 : -2);
+    EXPECT_TRUE((*answer)->evaluation.observed().values.empty());
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "common/wire/bounds.h"
 #include "common/wire/codec/codec.h"
+#include "storage/sqlite/sqlite.h"
 #include "tests/unit/coordinator/shell/coordinator_process.h"
 #include "tests/unit/wire/transport/raw_peer.h"
 
@@ -393,6 +394,25 @@ TEST_F(Shell, ItServesMetricsAndHealth) {
     worker.Step(0);
     return shows("loopfleet_workers{state=\"ready\"} 1");
   });
+}
+
+TEST_F(Shell, ADamagedBatchThatItRebuildsAtTheStartIsCounted) {
+  {
+    StubClient client(context, coordinator->clients);
+    Submit(client, Jobs(1));
+  }
+  coordinator->Signal(SIGKILL);
+  coordinator->Wait();
+  {
+    const auto database =
+        storage::Connection::Open(dir.path() / "test.db", storage::Access::kReadWriteCreate,
+                                  std::chrono::seconds(5))
+            .value();
+    ASSERT_TRUE(database->Run("UPDATE batches SET accepted_at = accepted_at + 1"));
+  }
+  Start();
+  const std::string metrics = HttpGet(coordinator->http, "/metrics");
+  EXPECT_NE(metrics.find("\nloopfleet_damaged_rows_total 1\n"), std::string::npos) << metrics;
 }
 
 TEST_F(Shell, OnSigtermItEndsAtOnceAndKeepsWhatItAccepted) {

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/sqlite_reader.h"
 #include "storage/sqlite/sqlite_store.h"
 #include "tests/unit/coordinator/shell/coordinator_process.h"
@@ -32,6 +35,53 @@ TEST(StorageQueries, WhatNeverGetsBetterIsNotTriedAgain) {
   EXPECT_NE(refused->failure.message.find("does not know"), std::string::npos)
       << refused->failure.message;
   EXPECT_EQ(refused->retry_after_ms, 0u);
+}
+
+// Six outcomes of 400 KB, of which a page holds two: a damaged one behind them is not met.
+TEST(StorageQueries, APageReadsLittleMoreThanItHolds) {
+  constexpr std::uint32_t kJobs = 6;
+  const PrivateDir dir;
+  const auto path = dir.path() / "test.db";
+  const auto store = storage::SqliteStore::Open(path).value();
+  storage::JobsAccepted accepted{
+      .batch = {1}, .client = Uuid::Random(), .request_id = Uuid::Random()};
+  accepted.jobs.resize(kJobs, {.source = looptree::BenchmarkUri{"generator://csmith-v0/0"}});
+  storage::JobFinished first{.outcome = {.job = {.batch = {1}}, .sequence = 1}};
+  first.outcome.evaluation.verdict = Observed{.values = {{"Ir", std::string(400'000, 'x')}}};
+  first.outcome.evaluation.subject.emplace();
+  first.outcome.evaluation.conditions.emplace();
+  storage::JobsAnswered others;
+  const auto answer = std::make_shared<const storage::StoredResult>(
+      storage::StoredResult{.evaluation = {.verdict = Observed{}}, .row = -1});
+  for (std::uint32_t i = 1; i < kJobs; ++i) {
+    others.jobs.push_back({.job = {{1}, i}, .sequence = i + 1, .answer = answer});
+  }
+  ASSERT_TRUE(store->Apply(std::vector<storage::Write>{accepted, first, others}));
+  ASSERT_TRUE(
+      storage::Connection::Open(path, storage::Access::kReadWriteCreate, std::chrono::seconds(5))
+          .value()
+          ->Run("UPDATE outcomes SET worker = 'another' WHERE sequence = 5"));
+  const auto reader = storage::SqliteReader::Open(path).value();
+  StorageQueries answers(*reader);
+  const auto list = std::get<wire::OutcomeList>(answers.Answer(wire::ListOutcomes{}));
+  EXPECT_EQ(list.outcomes.size(), 2u);
+  EXPECT_EQ(list.next.sequence, 2u);
+  EXPECT_EQ(reader->TakeDamagedCount(), 0u);
+  std::vector<Outcome> seen;
+  while (seen.size() < kJobs) {
+    const auto page = std::get<wire::OutcomePage>(
+        answers.Outcomes({.batch = {1}, .after_sequence = seen.size()}));
+    ASSERT_FALSE(page.outcomes.empty());
+    if (seen.empty()) {
+      EXPECT_EQ(page.outcomes.size(), 2u);
+      EXPECT_EQ(reader->TakeDamagedCount(), 0u);
+    }
+    for (const Outcome& outcome : page.outcomes) {
+      seen.push_back(outcome);
+      EXPECT_EQ(outcome.sequence, seen.size());
+      EXPECT_EQ(outcome.evaluation.ok(), outcome.sequence != 5);
+    }
+  }
 }
 
 TEST(StorageQueries, AJobThatIsStillToBeReadIsQueued) {

@@ -131,6 +131,23 @@ TEST_F(OutcomeRepairTest, AWriteBesideADamagedPageIsRefusedUntilTheRepair) {
   EXPECT_TRUE(OpenStore()->Apply(writes));
 }
 
+TEST_F(OutcomeRepairTest, AKeptTableCanBeDroppedAlthoughItCannotBeRead) {
+  Fill();
+  DamagePage("outcomes", PageKind::kMiddleLeaf);
+  const std::vector<std::uint64_t> lost = SequencesOf(MustRepair().lost);
+  const auto bytes = std::filesystem::file_size(path());
+  EXPECT_EQ(DropKeptOutcomes(path()).value(), 1U);
+  EXPECT_LT(std::filesystem::file_size(path()), bytes * 3 / 4);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM sqlite_schema WHERE name GLOB '*_damaged_*'"), 0);
+  EXPECT_TRUE(CheckDatabase(path()).value().ok());
+  {
+    const auto store = OpenStore();
+    EXPECT_EQ(ReadLost(kFinished), lost);
+    EXPECT_EQ(DropKeptOutcomes(path()).error().kind, ErrorKind::kUnavailable);
+  }
+  EXPECT_EQ(DropKeptOutcomes(path()).value(), 0U);
+}
+
 TEST_F(OutcomeRepairTest, ASoundTableIsLeftAsItIs) {
   Fill();
   const auto schema = NumberByHand("PRAGMA schema_version");

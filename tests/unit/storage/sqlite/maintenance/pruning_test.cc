@@ -216,21 +216,28 @@ TEST_F(PruningTest, APrunedBatchIsToldFromOneThatNeverWas) {
   EXPECT_FALSE(OpenReader()->WasPruned({~std::uint64_t{0}}).value());
 }
 
-// After a restore, numbers jump. Batches of the numbers between were lost, not pruned.
+// After a restore, numbers jump. Batches of the numbers between were lost, not pruned, even if the
+// last ones before the jump are pruned.
 TEST_F(PruningTest, ALostBatchIsNotAPrunedOne) {
   {
     const auto store = OpenStore();
     PutMeasured(*store, 1, kOld);
-    PutMeasured(*store, 2, kNew);
+    PutMeasured(*store, 2, kOld);
   }
-  RunByHand("UPDATE writer SET first_batch = 1000");
+  RunByHand(
+      "UPDATE writer SET first_batch = 1000; INSERT INTO restores VALUES (100, 2, '{}'), "
+      "(1000, 100, '{}')");
   const auto store = OpenStore();
+  PutMeasured(*store, 100, kOld);  // of the life between two restores
   PutMeasured(*store, 1'000, kOld);
   PutMeasured(*store, 1'001, kNew);
   Prune(*store);
-  EXPECT_TRUE(OpenReader()->WasPruned({1}).value());
-  EXPECT_FALSE(OpenReader()->WasPruned({3}).value());
-  EXPECT_FALSE(OpenReader()->WasPruned({999}).value());
+  for (const std::uint64_t pruned : {1, 2, 100}) {
+    EXPECT_TRUE(OpenReader()->WasPruned({pruned}).value()) << pruned;
+  }
+  for (const std::uint64_t lost : {3, 99, 101, 999}) {
+    EXPECT_FALSE(OpenReader()->WasPruned({lost}).value()) << lost;
+  }
   EXPECT_TRUE(OpenReader()->WasPruned({1'000}).value());
 }
 
@@ -306,6 +313,21 @@ TEST_F(PruningTest, BatchesThatAreTooNewEndAPassSoon) {
   EXPECT_LE(Run(*store, pass), 5);
   EXPECT_EQ(pass.count().batches, 1u);
   EXPECT_EQ(RowsOf(50'000), 3);
+}
+
+// Once the clock is right again, batches of the time when it was ahead end no pass.
+TEST_F(PruningTest, BatchesOfAClockThatWasAheadDoNotEndAPass) {
+  const auto store = OpenStore();
+  PutMeasured(*store, 1, kOld);
+  std::vector<Write> writes;
+  for (std::uint64_t n = 2; n <= 2 + PruningTable::kTooNewInRow; ++n) {
+    writes.emplace_back(Accepted(n, kNow + std::chrono::days(365), 0));
+  }
+  Put(*store, std::move(writes));
+  PutMeasured(*store, 50'000, kOld);
+  PutMeasured(*store, 50'001, kNew);
+  EXPECT_EQ(Prune(*store).batches, 2u);
+  EXPECT_EQ(RowsOf(50'000), 0);
 }
 
 TEST_F(PruningTest, WhatWouldGoIsWhatGoes) {

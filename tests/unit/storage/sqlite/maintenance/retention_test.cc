@@ -245,6 +245,18 @@ TEST_F(RetentionTest, ResultsThatAreTooNewEndAPassSoon) {
   EXPECT_EQ(all.count().results, 1u) << "every result is looked at";
 }
 
+// Once the clock is right again, results of the time when it was ahead end no pass.
+TEST_F(RetentionTest, ResultsOfAClockThatWasAheadDoNotEndAPass) {
+  const auto store = OpenStore();
+  Put(*store, 1, kOld);
+  PutMany(*store, 2, RetentionTable::kTooNewInRow + 1, kNow + std::chrono::days(365));
+  Put(*store, 100'000, kOld);
+  Put(*store, 100'001, kNew);
+  Thinning pass(Rule(0), Scope::kNew);
+  Run(*store, pass);
+  EXPECT_EQ(pass.count().results, 2u);
+}
+
 TEST_F(RetentionTest, ADamagedResultIsLeftAsItIs) {
   const auto store = OpenStore();
   for (std::uint64_t n = 1; n <= 3; ++n) Put(*store, n, kOld);

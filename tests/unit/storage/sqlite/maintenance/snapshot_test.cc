@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <map>
 #include <thread>
 #include <vector>
 
@@ -77,6 +78,17 @@ TEST_F(RestoreTest, ARestoredSnapshotIsAnotherHistory) {
   EXPECT_EQ(restored->OpenReader().value()->FirstOwnBatch().value().value,
             restored->RecoverBatches()->next_batch);
   EXPECT_EQ(OpenReader()->FirstOwnBatch().value(), BatchId{1});
+}
+
+TEST_F(RestoreTest, ItKeepsWhatWasUnfinishedThen) {
+  const auto restored = SqliteStore::Open(directory() / "one.db").value();
+  ASSERT_TRUE(restored->Apply(std::vector<Write>{
+      JobFinished{SomeOutcome({.batch = 1, .sequence = 2}, PlainSpec(2), SomeMeasurement(9))}}));
+  ASSERT_TRUE(restored->Apply(BatchOf(restored->RecoverBatches()->next_batch)));
+  const std::map<BatchId, std::uint64_t> expected{
+      {BatchId{1}, 1}, {BatchId{2}, 1}, {BatchId{3}, 1}};
+  EXPECT_EQ(restored->OpenReader().value()->RestoredUnfinished().value(), expected);
+  EXPECT_TRUE(OpenReader()->RestoredUnfinished().value().empty());
 }
 
 TEST_F(RestoreTest, ItsNumbersStayJumpedAndJumpOnce) {
