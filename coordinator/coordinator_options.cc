@@ -9,7 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "common/base/log_level.h"
+#include "common/base/enum_names.h"
+#include "common/base/log.h"
 #include "common/base/memory_limit.h"
 #include "common/base/settings.h"
 #include "common/wire/bounds.h"
@@ -106,8 +107,6 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
   std::string keys;
   std::string config_file;
   std::string page = "machine";
-  std::string audit_percent;
-  std::string drift_patience;
   std::string log_level = "info";
   CLI::App app("The loopfleet coordinator: queues jobs, hands them to workers, keeps outcomes",
                "loopfleet-coordinator");
@@ -164,8 +163,6 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
                  "A PostgreSQL database that finished outcomes are copied to, as libpq reads it: "
                  "postgresql://user@host/database (docs/POSTGRES.md). Everyone on this machine can "
                  "read a command line: keep passwords in ~/.pgpass or in the environment");
-  app.add_option("--audit-percent", audit_percent)->group("");    // removed
-  app.add_option("--drift-patience", drift_patience)->group("");  // removed
   app.add_option("--keys", keys,
                  "Directory of the coordinator's key and of those it lets in (loopfleet keygen); "
                  "without it only this machine is served");
@@ -194,16 +191,6 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
     return BadConfig(applied.error().message);
   }
   options.unknown_variables = UnknownVariables(app, kPrefix);
-  if (!audit_percent.empty()) {
-    return BadConfig(
-        "--audit-percent: the coordinator audits no results any more; `loopfleet "
-        "audit` measures stored ones again");
-  }
-  if (!drift_patience.empty()) {
-    return BadConfig(
-        "--drift-patience: jobs wait for no worker in quarantine any more: it runs at "
-        "once what no other one could, and its figures are in doubt");
-  }
   if (options.memory_bytes == 0) options.memory_bytes = DefaultMemoryBytes();
   MemoryBudget(options.memory_bytes).Apply(options.limits);
   if (app.count("--results") > 0 || !options.results.empty()) {
@@ -232,7 +219,7 @@ std::expected<CoordinatorOptions, StartupExit> ParseCoordinatorOptions(int argc,
     return BadConfig(fmt::format("--page {}: use machine, everybody or nobody", page));
   }
   options.page_audience = *audience;
-  const auto level = log::ParseLevel(log_level);
+  const auto level = ValueNamed<log::Level>(log_level);
   if (!level) {
     return BadConfig(fmt::format("--log-level {}: use debug, info, warning or error", log_level));
   }

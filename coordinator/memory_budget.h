@@ -37,12 +37,10 @@ struct MemoryBudget {
 
   // Lowers the limits that need memory. One client may take three quarters of all jobs' memory.
   void Apply(Limits& limits) const {
-    constexpr std::uint64_t kOutcomeBytes = 2048;
     limits.max_unfinished_bytes = unfinished_jobs;
     limits.max_unfinished_bytes_per_client =
         std::min(limits.max_unfinished_bytes_per_client, unfinished_jobs / 4 * 3);
-    limits.max_undurable_outcomes = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(limits.max_undurable_outcomes, outcomes / kOutcomeBytes));
+    limits.max_undurable_outcome_bytes = outcomes;
   }
 
  private:

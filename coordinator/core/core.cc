@@ -128,7 +128,9 @@ void EndReportedLeases(Transaction& tx, const std::vector<OutcomeRecord>& outcom
   LeaseTable& leases = tx.state.leases;
   for (const OutcomeRecord& outcome : outcomes) {
     if (!outcome.lease) continue;
-    stored[leases.Find(outcome.lease)->worker].leases.push_back(outcome.lease);
+    const Uuid& worker = leases.Find(outcome.lease)->worker;
+    stored[worker].leases.push_back(outcome.lease);
+    tx.state.workers.CountAcknowledged(worker);
     leases.Remove(outcome.lease);
   }
 }

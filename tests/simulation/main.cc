@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/base/number_in.h"
 #include "tests/simulation/planted/planted_bugs.h"
 #include "tests/simulation/world.h"
 
@@ -198,13 +198,6 @@ int Hunt(const Options& options) {
   return missed * 20 <= hunted ? 0 : 1;  // 95 %
 }
 
-std::optional<std::uint64_t> Number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 // Empty: the usage is wrong.
 std::optional<Options> Parse(std::vector<std::string_view> words) {
   Options options;
@@ -212,7 +205,7 @@ std::optional<Options> Parse(std::vector<std::string_view> words) {
     const std::string_view name = *word++;
     const auto number = [&]() -> std::optional<std::uint64_t> {
       if (word == words.end()) return std::nullopt;
-      return Number(*word++);
+      return NumberIn<std::uint64_t>(*word++);
     };
     if (name == "--seeds") {
       const auto first = number();

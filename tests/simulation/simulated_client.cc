@@ -13,6 +13,7 @@ using std::chrono::seconds;
 
 constexpr Nanos kResendAfter = seconds(1);  // client::ClientOptions
 constexpr Nanos kLongPoll = seconds(1);
+constexpr std::size_t kHosts = 2;
 
 }  // namespace
 
@@ -58,7 +59,13 @@ void SimulatedClient::Start() {
   After(seconds(1), [this] { SecondPasses(); });
 }
 
-void SimulatedClient::Heal() { is_healed_ = true; }
+void SimulatedClient::Heal() {
+  is_healed_ = true;
+  if (parts_.mix[Fault::kOperator] == 0) return;
+  for (const Nanos later : {seconds(0), seconds(5), seconds(30)}) {
+    parts_.agenda.After(later, [this] { ResumeAllHosts(); });
+  }
+}
 
 std::string SimulatedClient::Describe() const {
   return fmt::format("client {}: stage {}, {} batches to do, batch {}, {} outcomes", index_,
@@ -260,7 +267,7 @@ void SimulatedClient::SecondPasses() {
 // An operator drains a host beside the client's other requests, and resumes it later. The resume
 // is repeated, so that it arrives even if this connection breaks meanwhile.
 void SimulatedClient::DrainRandomHost() {
-  wire::SetDrain set{.target = fmt::format("host {}", dice_.Index(2)), .by = "an operator"};
+  wire::SetDrain set{.target = fmt::format("host {}", dice_.Index(kHosts)), .by = "an operator"};
   parts_.port.Send(link_, wire::ClientRequest{.number = ++last_number_, .message = set});
   set.wish = wire::DrainAction::kResume;
   const Nanos pause = dice_.Between(Nanos(milliseconds(200)), Nanos(seconds(3)));
@@ -269,6 +276,19 @@ void SimulatedClient::DrainRandomHost() {
       SayHello();
       parts_.port.Send(link_, wire::ClientRequest{.number = ++last_number_, .message = set});
     });
+  }
+}
+
+// No drain outlives the faults: jobs wait for a drained worker. An operator whose client vanished
+// connects again for that.
+void SimulatedClient::ResumeAllHosts() {
+  if (is_gone_for_good_) parts_.port.Connect(link_);
+  SayHello();
+  for (std::size_t host = 0; host < kHosts; ++host) {
+    const wire::SetDrain set{.target = fmt::format("host {}", host),
+                             .wish = wire::DrainAction::kResume,
+                             .by = "an operator"};
+    parts_.port.Send(link_, wire::ClientRequest{.number = ++last_number_, .message = set});
   }
 }
 

@@ -67,6 +67,7 @@ class SimulatedClient {
   void SecondPasses();
   void Vanish();
   void DrainRandomHost();
+  void ResumeAllHosts();
   wire::SubmitJobs OtherContent(wire::SubmitJobs message);
   double Rate(Fault fault) const { return is_healed_ ? 0 : parts_.mix[fault]; }
   template <class Action>

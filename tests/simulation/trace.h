@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
-#include <string_view>
 #include <type_traits>
 
 #include "common/base/clock.h"
@@ -35,9 +34,6 @@ class Trace {
   void Mix(std::uint64_t value) {
     hash_ = (hash_ ^ value) * 0x9e3779b97f4a7c15ULL;
     hash_ ^= hash_ >> 29;
-  }
-  void MixText(std::string_view text) {
-    for (const char c : text) Mix(static_cast<unsigned char>(c));
   }
 
   std::uint64_t hash() const { return hash_; }

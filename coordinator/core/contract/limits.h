@@ -24,8 +24,10 @@ struct Limits {
   std::uint32_t max_hardware_classes = 10'000;  // whose reference clock is remembered
   std::uint32_t max_lost_workers = 100;         // lost workers still listed
   std::uint32_t max_affinities = 100'000;       // whose worker is remembered
-  std::uint32_t max_demands = 1'000;   // distinct demands of waiting jobs; beyond: QUOTA_EXCEEDED
-  std::uint32_t max_waiters = 20'000;  // long polls (FetchOutcomes); beyond: BUSY
+  // Distinct demands of waiting jobs. Beyond: QUOTA_EXCEEDED for clients with more than their
+  // share.
+  std::uint32_t max_demands = 1'000;
+  std::uint32_t max_waiters = 20'000;            // long polls (FetchOutcomes); beyond: BUSY
   std::uint32_t max_waiters_per_client = 2'000;  // over all its connections; beyond: QUOTA_EXCEEDED
 
   // Quotas of one client, identified by its key's name, or without keys by the id it states.
@@ -39,9 +41,10 @@ struct Limits {
   std::uint32_t max_requests_per_second_per_client = 100'000;
   std::uint32_t max_connections_per_client = 1000;  // beyond: the longest silent says hello again
 
-  // Outcomes that are not on disk yet. Beyond this nothing more is granted, so a slow or full disk
-  // delays new work and does not fill the memory.
+  // Outcomes that are not on disk yet, and their memory. Beyond this nothing more is granted, so a
+  // slow or full disk delays new work and does not fill the memory.
   std::uint32_t max_undurable_outcomes = 100'000;
+  std::uint64_t max_undurable_outcome_bytes = std::uint64_t{256} << 20;
   // Overdue jobs ended before each event, and unschedulable ones by one tick; the next continues.
   std::uint32_t max_expiries_per_tick = 2'000;
   // Jobs ended at once by an event that ends any number of jobs (one answer for many, a cancelled

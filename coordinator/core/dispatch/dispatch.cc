@@ -19,8 +19,7 @@ namespace {
 bool MayGrant(const Transaction& tx) {
   const State& state = tx.state;
   return state.service == Service::kServing && tx.now.instant >= state.grants_from &&
-         state.commits.undurable_outcomes() + tx.commit.outcomes.size() <
-             state.limits.max_undurable_outcomes;
+         HasRoomForOutcomes(state, tx.commit);
 }
 
 // Whether the queue was searched completely: false while ended jobs are still in it.
@@ -111,6 +110,13 @@ void GrantToLast(Transaction& tx) {
 }
 
 }  // namespace
+
+bool HasRoomForOutcomes(const State& state, const OutcomeCommit& made) {
+  const PendingCommits& commits = state.commits;
+  return commits.undurable_outcomes() + made.outcomes.size() <
+             state.limits.max_undurable_outcomes &&
+         commits.undurable_outcome_bytes() + made.bytes < state.limits.max_undurable_outcome_bytes;
+}
 
 void GrantLeases(Transaction& tx) {
   if (!MayGrant(tx)) return;

@@ -9,4 +9,8 @@ namespace loopfleet::coordinator {
 // that has been idle longest comes first.
 void GrantLeases(Transaction& tx);
 
+// Whether more outcomes may be made, beside those on their way to disk and those that the present
+// event made. Without room nothing is granted.
+bool HasRoomForOutcomes(const State& state, const OutcomeCommit& made = {});
+
 }  // namespace loopfleet::coordinator

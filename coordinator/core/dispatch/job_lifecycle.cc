@@ -45,6 +45,9 @@ void MakeOutcome(Transaction& tx, Concluded concluded) {
   Nanos& queue = ending.evaluation.stages[Stage::kQueue];
   queue = (ending.source == OutcomeSource::kMeasured ? queue : Nanos{0}) + ending.queued;
   const std::uint64_t sequence = ++batch.finished;
+  // Until an answer is on disk, equal jobs get it from a copy of its own (FinishJob).
+  const std::uint64_t copies = concluded.settles ? 2 : 1;
+  tx.commit.bytes += kOutcomeBytes + copies * LargePartsOf(ending.evaluation);
   tx.finished.jobs.push_back({.failure = ending.evaluation.ok()
                                              ? std::nullopt
                                              : std::optional(ending.evaluation.failure().code),
@@ -97,6 +100,7 @@ void MakeSharedOutcome(Transaction& tx, const Answered& answered, storage::Store
   finished.stages[Stage::kQueue] = answered.queued;
   tx.finished.jobs.push_back(std::move(finished));
   tx.commit.outcomes.push_back({.batch = batch.id, .sequence = sequence});
+  tx.commit.bytes += kOutcomeBytes;  // the answer is shared
   auto* last = tx.writes.empty() ? nullptr : std::get_if<storage::JobsAnswered>(&tx.writes.back());
   if (last == nullptr || last->source != answered.source) {
     last = &std::get<storage::JobsAnswered>(tx.writes.emplace_back(

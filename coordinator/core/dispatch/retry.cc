@@ -117,7 +117,7 @@ void GrantAlone(Transaction& tx, RetryTable::Order order, const Uuid& id, Job& j
   if (!IsReserved(tx, worker, job)) {
     LeaveRetries(tx, job);
     PutInFront(tx, job);
-  } else if (worker->running.empty()) {
+  } else if (worker->running.empty() && worker->FreeCredit() > 0) {
     tx.state.retries.Remove(order);
     wire::Leases leases;
     leases.leases.push_back(GrantLease(tx, *worker, job.id));

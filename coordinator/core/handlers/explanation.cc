@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/counted.h"
+#include "coordinator/core/dispatch/dispatch.h"
 #include "coordinator/core/dispatch/no_matching_worker.h"
 #include "coordinator/core/dispatch/queueing.h"
 #include "coordinator/core/handlers/report_validation.h"
@@ -142,7 +143,7 @@ std::string WhyQueued(const State& state, const Demand& demand, Instant now,
   if (fleet.ready == 0) {
     return fmt::format("{}, {}", match, WhyNobodyIsReady(state, demand, now));
   }
-  if (state.commits.undurable_outcomes() >= state.limits.max_undurable_outcomes) {
+  if (!HasRoomForOutcomes(state)) {
     return fmt::format(
         "{}, but {} to be written: the disk is slow or full", match,
         Counted(state.commits.undurable_outcomes(), "outcome waits", "outcomes wait"));

@@ -61,19 +61,44 @@ Repeat AnswerRepeat(Transaction& tx, const RequestKey& key, const Submission& su
   return Repeat::kDealtWith;
 }
 
-std::size_t MostOpenDemands(const State& state) { return state.limits.max_demands; }
-// A worker needs few bound demands, however many affinities are bound to it.
-std::size_t MostBoundDemands(const State& state) {
-  constexpr std::size_t kForEachWorker = 4;
-  return state.limits.max_demands + kForEachWorker * state.workers.size();
+// Distinct demands of one sort (ReadyQueue::DemandCounts).
+struct DemandUse {
+  std::size_t before = 0;  // of all clients, before a job entered
+  std::size_t all = 0;     // with that job
+  std::size_t own = 0;     // of its client
+  std::size_t most = 0;    // of all
+};
+
+// Each distinct demand is compared with each shape of worker, so their number is bounded. Beyond
+// the bound only a client with more than an equal share is refused, so the demands of some keep no
+// other client out; k clients can exceed the bound by the factor 1 + ln k.
+std::optional<Failure> WhyOverItsShare(const State& state, const DemandUse& use) {
+  if (use.all <= std::max(use.before, use.most)) return std::nullopt;
+  const std::size_t share = std::max<std::size_t>(use.most / state.ready.clients(), 1);
+  if (use.own <= share) return std::nullopt;
+  return Failure{
+      .code = FailureCode::kQuotaExceeded,
+      .message = fmt::format("jobs of this client wait with {} combinations of device, threads and "
+                             "labels, its share: ask for fewer different ones at a time",
+                             share)};
 }
 
-// Each distinct demand is compared with each shape of worker.
-Failure TooManyDemands(const Limits& limits) {
-  return {.code = FailureCode::kQuotaExceeded,
-          .message = fmt::format("jobs wait with {} combinations of device, threads and labels, "
-                                 "the limit: ask for fewer different ones at a time",
-                                 limits.max_demands)};
+// Why the job that has just entered may not wait.
+std::optional<Failure> WhyTooManyDemands(const State& state, const Uuid& client,
+                                         const ReadyQueue::DemandCounts& before) {
+  const ReadyQueue::DemandCounts all = state.ready.demands();
+  const ReadyQueue::DemandCounts own = state.ready.DemandsOf(client);
+  const std::size_t most = state.limits.max_demands;
+  if (auto why = WhyOverItsShare(
+          state, {.before = before.open, .all = all.open, .own = own.open, .most = most})) {
+    return why;
+  }
+  // A worker needs few bound demands, however many affinities are bound to it.
+  constexpr std::size_t kForEachWorker = 4;
+  return WhyOverItsShare(state, {.before = before.bound,
+                                 .all = all.bound,
+                                 .own = own.bound,
+                                 .most = most + kForEachWorker * state.workers.size()});
 }
 
 void StartAccepting(Transaction& tx, Batch& batch, Submission submission) {
@@ -216,12 +241,10 @@ void OnAcceptanceDurable(Transaction& tx, AcceptanceCommit commit) {
   state.arriving_jobs -= count;
   for (std::uint32_t i = 0; i < count; ++i) {
     const JobId id{.batch = batch.id, .index = commit.first_index + i};
-    const std::size_t open = state.ready.open_demands();
-    const std::size_t bound = state.ready.bound_demands();
+    const ReadyQueue::DemandCounts before = state.ready.demands();
     EnterJob(tx, id, std::move(commit.jobs[i]), commit.arrived_at);
-    if (state.ready.open_demands() > std::max<std::size_t>(open, MostOpenDemands(state)) ||
-        state.ready.bound_demands() > std::max(bound, MostBoundDemands(state))) {
-      FinishJob(tx, id, FailedBy(TooManyDemands(state.limits), Verdict::kAboutThisJob));
+    if (auto why = WhyTooManyDemands(state, batch.client, before)) {
+      FinishJob(tx, id, FailedBy(*std::move(why), Verdict::kAboutThisJob));
     }
   }
   if (batch.cancelled) CancelArrived(tx, batch, commit.first_index);

@@ -45,7 +45,8 @@ void RefuseWorker(Transaction& tx, const PeerId& peer, const std::string& name, 
 
 // Whether the worker may keep a job under a lease that is not in the LeaseTable. A lease of this
 // run is accepted only if the job has counted it. For a lease of an earlier run there is only the
-// worker's word, so the job must at least be grantable to this worker now.
+// worker's word, so the worker must at least be one that may run the job. Its credit does not
+// count: the jobs that it finished while no coordinator was there come on top of it.
 bool MayAdopt(const State& state, const Worker& worker, const Job& job, LeaseId lease,
               bool is_counted) {
   if (state.leases.IsOfThisRun(lease) && !is_counted) return false;
@@ -53,8 +54,7 @@ bool MayAdopt(const State& state, const Worker& worker, const Job& job, LeaseId 
                                                &FailedAttempt::worker) != job.failed_attempts.end();
   const bool is_for_others =
       StateOf(worker) == WorkerState::kQuarantined && state.workers.HasReady(DemandOf(job));
-  return !is_for_others && !has_failed_it && worker.FreeCredit() > 0 &&
-         Serves(worker.supply(), DemandOf(job));
+  return !is_for_others && !has_failed_it && Serves(worker.supply(), DemandOf(job));
 }
 
 // Whether a job that was granted to another worker since the restart should rather continue on this
@@ -372,12 +372,12 @@ void RememberInDoubt(Transaction& tx, Worker& worker, Job job) {
   }
 }
 
-// A doubtful timing cannot be told from a good one by itself, so the result says so. Of grade C, a
-// copied figure has no link to its original, which another worker may have measured: the doubt does
-// not reach that one.
+// A doubtful timing cannot be told from a good one by itself, so the result says so. Of grade C or
+// D, a copied figure has no link to its original, which another worker may have measured: the doubt
+// does not reach that one.
 void PutInDoubt(Evaluation& evaluation, const std::string& doubt) {
   if (auto* measurement = std::get_if<Measurement>(&evaluation.verdict)) {
-    measurement->grade = Grade::kC;
+    measurement->grade = std::max(measurement->grade, Grade::kC);  // the worse one
   } else if (auto* failure = std::get_if<Failure>(&evaluation.verdict);
              failure != nullptr && InfoOf(failure->code).policy.depends_on_time) {
     failure->message += fmt::format("; in doubt: {}", doubt);
@@ -415,7 +415,7 @@ Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation&& 
   }
   if (is_doubted) PutInDoubt(evaluation, doubt);
   lease.stage = LeaseStage::kReported;
-  state.workers.RemoveRunning(worker, lease.id);
+  state.workers.MarkReported(worker, lease.id);
   Job finished = FinishJob(tx, job.id,
                            {.verdict = Verdict::kAboutTheTree,
                             .source = OutcomeSource::kMeasured,

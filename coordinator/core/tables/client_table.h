@@ -62,7 +62,6 @@ class ClientTable {
   void RemovePeer(const PeerId& peer);
   // The connections that use one of these keys.
   std::vector<PeerId> PeersWith(const std::set<KeyText>& keys) const;
-  std::size_t sessions() const { return sessions_.size(); }
 
   // The submissions of this connection that are on their way to disk get no answer.
   void ForgetAsker(const PeerId& peer);

@@ -15,6 +15,7 @@
 
 #include "common/base/uuid.h"
 #include "common/job/ids.h"
+#include "common/job/outcome.h"
 #include "coordinator/core/contract/event.h"
 #include "coordinator/core/tables/client_table.h"
 #include "coordinator/core/tables/single_flight_table.h"
@@ -40,10 +41,16 @@ struct OutcomeRecord {
   std::optional<Question> settles;  // the answer that need not be kept in memory any more
 };
 
+// The memory that an outcome takes until it is on disk, approximately: most of them take what all
+// do, but samples, messages and observed values can be hundreds of kilobytes.
+inline constexpr std::uint64_t kOutcomeBytes = 2048;
+std::uint64_t LargePartsOf(const Evaluation& evaluation);  // what it takes beyond kOutcomeBytes
+
 // All outcomes of one event.
 struct OutcomeCommit {
   Instant made_at{};
   std::vector<OutcomeRecord> outcomes;
+  std::uint64_t bytes = 0;  // of memory that these take
   std::optional<BatchId> cancels;
   bool is_piece = false;  // one of many pieces: the next waits for it (bulk_completion.h)
   std::vector<std::pair<Asker, std::string>> drains;    // who set or ended which drain
@@ -57,6 +64,7 @@ class PendingCommits {
   Token Add(Commit commit);
   Commit Take(Token token);
   std::size_t undurable_outcomes() const { return undurable_outcomes_; }
+  std::uint64_t undurable_outcome_bytes() const { return undurable_outcome_bytes_; }
   std::uint64_t undurable_job_bytes() const { return undurable_job_bytes_; }
   bool empty() const { return commits_.empty(); }
 
@@ -64,6 +72,7 @@ class PendingCommits {
   std::map<Token, Commit> commits_;
   Token last_ = 0;
   std::size_t undurable_outcomes_ = 0;
+  std::uint64_t undurable_outcome_bytes_ = 0;
   std::uint64_t undurable_job_bytes_ = 0;
 };
 

@@ -17,6 +17,10 @@ constexpr std::size_t kMostShapes = 10'000;
 
 std::int32_t BelowMost(std::int32_t priority) { return kMostPriority - priority; }
 
+std::size_t& CountFor(const Demand& demand, ReadyQueue::DemandCounts& counts) {
+  return demand.only.is_nil() ? counts.open : counts.bound;
+}
+
 }  // namespace
 
 // ---- entering
@@ -48,6 +52,7 @@ ReadyQueue::Shelf& ReadyQueue::ShelfFor(const Demand& demand, const Uuid& client
     shelf.lane = &lane;
     shelf.turn = {.turn = std::max(lane.next_turn, turn_), .stamp = ++last_stamp_};
     lane.shelves.push_back(&shelf);
+    ++CountFor(demand, lane.demands);
     of->second.order.emplace(shelf.turn, &shelf);
   }
   return shelf;
@@ -94,6 +99,7 @@ void ReadyQueue::Take(Shelf& shelf, Jobs::iterator entry) {
   if (!shelf.jobs.empty()) return;
   of->second.order.erase(shelf.turn);
   std::erase(lane.shelves, &shelf);
+  --CountFor(of->first, lane.demands);
   of->second.shelves.erase(lane.client);
   if (of->second.shelves.empty()) {
     if (of->first.only.is_nil()) --open_demands_;
@@ -244,6 +250,11 @@ std::size_t ReadyQueue::Size(Placement placement) const {
   return count;
 }
 
+ReadyQueue::DemandCounts ReadyQueue::DemandsOf(const Uuid& client) const {
+  const auto lane = lanes_.find(client);
+  return lane == lanes_.end() ? DemandCounts{} : lane->second.demands;
+}
+
 std::vector<Demand> ReadyQueue::Demands(std::size_t most) const {
   std::vector<Demand> demands;
   for (const auto& [demand, of] : classes_) {
@@ -319,6 +330,7 @@ void ReadyQueue::CheckInvariants() const {
   std::size_t jobs = 0;
   std::size_t open_demands = 0;
   std::map<const Lane*, std::size_t> queued;
+  std::map<const Lane*, DemandCounts> counted;
   for (const auto& [demand, of] : classes_) {
     std::size_t size = 0;
     open_demands += demand.only.is_nil() ? 1 : 0;
@@ -335,6 +347,7 @@ void ReadyQueue::CheckInvariants() const {
                "client {} does not know its shelf", client.ToString());
       size += shelf.jobs.size();
       queued[shelf.lane] += shelf.jobs.size();
+      ++CountFor(demand, counted[shelf.lane]);
     }
     const auto numbered = by_number_.find(of.number);
     LF_CHECK(numbered != by_number_.end() && numbered->second->first == demand,
@@ -349,6 +362,8 @@ void ReadyQueue::CheckInvariants() const {
   for (const auto& [client, lane] : lanes_) {
     LF_CHECK(lane.queued == queued[&lane], "client {} has {} jobs queued", client.ToString(),
              lane.queued);
+    LF_CHECK(lane.demands == counted[&lane], "client {} has {} open and {} bound demands",
+             client.ToString(), lane.demands.open, lane.demands.bound);
     if (lane.queued > 0) continue;
     ++resting;
     LF_CHECK(resting_.contains({lane.next_turn, client}), "client {} does not rest",

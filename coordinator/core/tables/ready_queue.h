@@ -95,10 +95,17 @@ class ReadyQueue {
     return entry == classes_.end() ? 0 : entry->second.size;
   }
   std::size_t size() const { return size_; }
-  // Demands that any fitting worker may meet.
-  std::size_t open_demands() const { return open_demands_; }
-  // Demands bound to one worker.
-  std::size_t bound_demands() const { return classes_.size() - open_demands_; }
+  // Distinct demands that any fitting worker may meet, and those bound to one worker.
+  struct DemandCounts {
+    std::size_t open = 0;
+    std::size_t bound = 0;
+    friend bool operator==(const DemandCounts&, const DemandCounts&) = default;
+  };
+  DemandCounts demands() const {
+    return {.open = open_demands_, .bound = classes_.size() - open_demands_};
+  }
+  DemandCounts DemandsOf(const Uuid& client) const;                        // of its queued jobs
+  std::size_t clients() const { return lanes_.size() - resting_.size(); }  // with queued jobs
   bool Has(const Demand& demand) const { return classes_.contains(demand); }
   // The latest demand's number: grows when jobs begin to wait with a demand that no other job waits
   // with. A worker that found no job need not search again until a newer demand is there.
@@ -169,6 +176,7 @@ class ReadyQueue {
     RunTimeEstimate run_time;     // of its jobs
     std::size_t queued = 0;
     std::vector<Shelf*> shelves;
+    DemandCounts demands;  // of these shelves
   };
 
   Place Insert(const Demand& demand, const Uuid& client, Precedence precedence, JobId job);

@@ -1,6 +1,7 @@
 #include "coordinator/core/tables/worker_registry.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 #include "coordinator/core/rules/placement.h"
@@ -12,6 +13,18 @@ using wire::WorkerState;
 WorkerState StateOf(const Worker& worker) {
   if (worker.said == wire::DrainState::kDraining || worker.drain) return WorkerState::kDraining;
   return QuarantineOf(worker) ? WorkerState::kQuarantined : WorkerState::kReady;
+}
+
+Availability AvailabilityOf(const Worker& worker) {
+  switch (worker.state) {
+    case WorkerState::kReady: return Availability::kReady;
+    case WorkerState::kQuarantined: return Availability::kQuarantined;
+    case WorkerState::kDraining:
+      return worker.said == wire::DrainState::kDraining ? Availability::kGone
+                                                        : Availability::kDrained;
+    case WorkerState::kLost: return Availability::kGone;
+  }
+  LF_CHECK(false, "worker state {}", static_cast<int>(worker.state));
 }
 
 Quarantine QuarantineOf(const Worker& worker) {
@@ -68,11 +81,13 @@ const Worker* WorkerRegistry::FindReady(const std::string& name) const {
 }
 
 void WorkerRegistry::SetState(Worker& worker, WorkerState state) {
-  if (worker.state == state) return;
-  auto& in_state = worker.shape->second.workers;
-  if (--in_state.at(worker.state) == 0) in_state.erase(worker.state);
-  ++in_state[state];
-  worker.state = state;
+  const WorkerState before = std::exchange(worker.state, state);
+  const Availability availability = AvailabilityOf(worker);
+  if (before == state && worker.availability == availability) return;
+  auto& workers = worker.shape->second.workers;
+  if (--workers.at(worker.availability) == 0) workers.erase(worker.availability);
+  ++workers[availability];
+  worker.availability = availability;
   ++changes_;
   if (state == WorkerState::kLost) {
     Disconnect(worker);
@@ -111,6 +126,19 @@ void WorkerRegistry::RemoveRunning(Worker& worker, LeaseId lease) {
   if (worker.rank == 0) Rerank(worker);  // a candidate already waiting keeps its rank
 }
 
+void WorkerRegistry::MarkReported(Worker& worker, LeaseId lease) {
+  ++worker.unacknowledged;
+  RemoveRunning(worker, lease);
+}
+
+void WorkerRegistry::CountAcknowledged(const Uuid& id) {
+  Worker* worker = Find(id);
+  // 0: it was removed and came back, and the report is from before.
+  if (worker == nullptr || worker->unacknowledged == 0) return;
+  --worker->unacknowledged;
+  if (worker->rank == 0) Rerank(*worker);
+}
+
 void WorkerRegistry::Reserve(Worker& worker, JobId job) {
   worker.reservation = {.job = job};
   Rerank(worker);
@@ -138,15 +166,16 @@ Worker* WorkerRegistry::NextCandidate(DeviceKind device, std::uint64_t rank) {
 }
 
 bool WorkerRegistry::IsServed(const Demand& demand) const {
-  return AnyServes(demand, {WorkerState::kReady, WorkerState::kQuarantined});
+  return AnyServes(demand,
+                   {Availability::kReady, Availability::kQuarantined, Availability::kDrained});
 }
 
 bool WorkerRegistry::AnyServes(const Demand& demand,
-                               std::initializer_list<WorkerState> states) const {
+                               std::initializer_list<Availability> ways) const {
   const auto serves = [&](const Uuid& id) {
     const Worker* worker = Find(id);
     ++rows_seen_;
-    return worker != nullptr && std::ranges::find(states, worker->state) != states.end() &&
+    return worker != nullptr && std::ranges::find(ways, worker->availability) != ways.end() &&
            Serves(worker->supply(), demand);
   };
   if (!demand.only.is_nil()) return serves(demand.only);
@@ -156,8 +185,8 @@ bool WorkerRegistry::AnyServes(const Demand& demand,
   }
   return std::ranges::any_of(shapes_, [&](const auto& shape) {
     ++rows_seen_;
-    const auto has = [&](WorkerState state) { return shape.second.workers.contains(state); };
-    return std::ranges::any_of(states, has) && ShapeServes(shape.first, demand);
+    const auto has = [&](Availability way) { return shape.second.workers.contains(way); };
+    return std::ranges::any_of(ways, has) && ShapeServes(shape.first, demand);
   });
 }
 
@@ -177,7 +206,7 @@ bool WorkerRegistry::HasReady(const Demand& demand) const {
   anywhere.only = {};
   const auto [known, is_new] = Last().has_ready.try_emplace(std::move(anywhere), false);
   if (is_new) {
-    known->second = AnyServes(known->first, {WorkerState::kReady});
+    known->second = AnyServes(known->first, {Availability::kReady});
   }
   return known->second;
 }
@@ -226,6 +255,8 @@ void WorkerRegistry::ForgetReplaced(const Worker& changed) {
     Worker& worker = workers_.at(id);
     if (worker.device() != changed.device() || worker.key != changed.key) continue;
     if (worker.state == WorkerState::kLost) {
+      // It may come back with what it measured in quarantine.
+      if (QuarantineOf(worker)) continue;
       if (longest == nullptr || worker.heard_at < longest->heard_at) longest = &worker;
     } else if (!worker.has_replaced) {
       if (newcomer == nullptr || worker.known_since > newcomer->known_since) newcomer = &worker;
@@ -259,7 +290,8 @@ void WorkerRegistry::Rerank(Worker& worker) {
 void WorkerRegistry::TakeShape(Worker& worker) {
   const auto [shape, is_new] = shapes_.try_emplace(ShapeOf(worker.supply()));
   if (is_new) shape->second.number = ++last_shape_;
-  ++shape->second.workers[worker.state];
+  worker.availability = AvailabilityOf(worker);
+  ++shape->second.workers[worker.availability];
   worker.shape = &*shape;
   for (const std::string& label : worker.labels) {
     if (IsHostLabel(label)) by_host_[label].insert(worker.id());
@@ -269,7 +301,7 @@ void WorkerRegistry::TakeShape(Worker& worker) {
 void WorkerRegistry::LeaveShape(Worker& worker) {
   if (worker.shape == nullptr) return;
   auto& workers = worker.shape->second.workers;
-  if (--workers.at(worker.state) == 0) workers.erase(worker.state);
+  if (--workers.at(worker.availability) == 0) workers.erase(worker.availability);
   if (workers.empty()) shapes_.erase(shapes_.find(worker.shape->first));
   worker.shape = nullptr;
   for (const std::string& label : worker.labels) {
@@ -283,7 +315,7 @@ void WorkerRegistry::LeaveShape(Worker& worker) {
 void WorkerRegistry::CheckInvariants() const {
   std::size_t connected = 0;
   std::size_t candidates = 0;
-  std::map<const Shapes::value_type*, std::map<WorkerState, std::size_t>> users;
+  std::map<const Shapes::value_type*, std::map<Availability, std::size_t>> users;
   std::map<std::string, std::set<Uuid>, std::less<>> hosts;
   for (const auto& [id, worker] : workers_) {
     LF_CHECK(id == worker.id(), "worker {} goes by {}", worker.id().ToString(), id.ToString());
@@ -293,7 +325,9 @@ void WorkerRegistry::CheckInvariants() const {
              "worker {} is lost and has something", worker.facts.name);
     LF_CHECK(worker.shape != nullptr && worker.shape->first == ShapeOf(worker.supply()),
              "worker {} has another's shape", worker.facts.name);
-    ++users[worker.shape][worker.state];
+    LF_CHECK(worker.availability == AvailabilityOf(worker), "worker {} is counted as another",
+             worker.facts.name);
+    ++users[worker.shape][worker.availability];
     for (const std::string& label : worker.labels) {
       if (IsHostLabel(label)) hosts[label].insert(id);
     }

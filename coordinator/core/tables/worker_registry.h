@@ -26,6 +26,7 @@
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
 #include "common/job/quarantine.h"
+#include "common/wire/bounds.h"
 #include "common/wire/message.h"
 #include "coordinator/core/contract/event.h"
 #include "coordinator/core/rules/placement.h"
@@ -41,10 +42,18 @@ struct MeasuredJob {
   std::uint64_t bytes = 0;  // of memory that the job takes
 };
 
+// What waiting jobs may expect of a worker.
+enum class Availability : std::uint8_t {
+  kReady,
+  kQuarantined,
+  kDrained,  // by an operator, who may resume it
+  kGone,     // it is lost, or drains because it is about to end
+};
+
 // The shapes of the known workers. Each has a number of its own, which no other shape gets later.
 struct ShapeUse {
   std::uint64_t number = 0;
-  std::map<wire::WorkerState, std::size_t> workers;  // how many in each state; no zeros
+  std::map<Availability, std::size_t> workers;  // how many of each; no zeros
 };
 using Shapes = std::map<Shape, ShapeUse>;
 
@@ -55,9 +64,11 @@ struct Worker {
   std::optional<PeerId> peer;  // none: the connection broke, or the worker is lost
   KeyText key;                 // of its hello
   wire::WorkerState state = wire::WorkerState::kReady;
-  Instant known_since{};  // its first hello to this coordinator
+  Availability availability = Availability::kReady;  // as its shape counts it
+  Instant known_since{};                             // its first hello to this coordinator
   Instant heard_at{};
-  std::set<LeaseId> running;  // held and not reported yet
+  std::set<LeaseId> running;         // held and not reported yet
+  std::uint32_t unacknowledged = 0;  // reports that it keeps until their outcomes are on disk
   std::uint64_t finished_jobs = 0;
   // The state of its canaries, and its latest measurements since they were last known to be steady
   // (`in_doubt`), which are in doubt if the canaries drift.
@@ -100,15 +111,19 @@ struct Worker {
   bool Can(std::string_view capability) const {
     return std::ranges::find(facts.capabilities, capability) != facts.capabilities.end();
   }
+  // Its hellos and heartbeats list all that it holds, with the reports that it keeps.
   std::uint32_t FreeCredit() const {
-    return running.size() >= facts.credit
-               ? 0
-               : facts.credit - static_cast<std::uint32_t>(running.size());
+    const std::size_t listed = running.size() + unacknowledged;
+    if (running.size() >= facts.credit || listed >= wire::kMaxLeasesPerMessage) return 0;
+    return static_cast<std::uint32_t>(
+        std::min(facts.credit - running.size(), wire::kMaxLeasesPerMessage - listed));
   }
 };
 
 // Quarantined, draining or ready: its state as shown to others, except for kLost.
 wire::WorkerState StateOf(const Worker& worker);
+// Follows from its state, and whether it drains because an operator said so.
+Availability AvailabilityOf(const Worker& worker);
 // Why it is quarantined; empty if not. Does not depend on draining.
 Quarantine QuarantineOf(const Worker& worker);
 
@@ -122,11 +137,15 @@ class WorkerRegistry {
   Worker* FindByPeer(const PeerId& peer);
   const Worker* FindReady(const std::string& name) const;  // the first of this name
 
-  void SetState(Worker& worker, wire::WorkerState state);  // kLost disconnects it, too
+  // kLost disconnects it, too. To be called whenever what the worker says or an operator orders has
+  // changed, even if the state has not.
+  void SetState(Worker& worker, wire::WorkerState state);
   void Disconnect(Worker& worker);
   void HearAll(Instant now);  // restarts every worker's silence timer
   void AddRunning(Worker& worker, LeaseId lease);
   void RemoveRunning(Worker& worker, LeaseId lease);
+  void MarkReported(Worker& worker, LeaseId lease);  // a running one
+  void CountAcknowledged(const Uuid& worker);  // one more of its reports is on disk; it may be gone
   void Reserve(Worker& worker, JobId job);
   void EndReservation(Worker& worker);
   // The least free credit for which it is worth sending leases (Limits::refill_...).
@@ -140,15 +159,16 @@ class WorkerRegistry {
   // Whether a ready worker could run it, whatever worker its affinity is bound to (IsAssignable).
   bool HasReady(const Demand& demand) const;
   const std::vector<Uuid>& InQuarantine() const;
-  // Whether a ready or quarantined worker can meet it.
+  // Whether a ready or quarantined worker can meet it, or could if an operator resumed it: jobs
+  // wait for the end of an upgrade.
   bool IsServed(const Demand& demand) const;
   std::vector<WorkerKind> KindsFor(const Demand& demand) const;  // of workers not lost; distinct
   std::vector<Uuid> HeardBefore(Instant instant) const;          // last heard before then; not lost
   // Lost workers are kept for display; this forgets the older ones.
   void ForgetLost(Instant lost_before, std::size_t max_lost);
   // A worker that starts on a host takes the place of one that is lost there, of its device and
-  // key. Called when a worker has come, and when one was found lost: a newcomer may be there before
-  // the silence of its predecessor is noticed.
+  // key, and not in quarantine. Called when a worker has come, and when one was found lost: a
+  // newcomer may be there before the silence of its predecessor is noticed.
   void ForgetReplaced(const Worker& changed);
 
   const std::map<Uuid, Worker>& all() const {
@@ -179,9 +199,9 @@ class WorkerRegistry {
   void Rerank(Worker& worker);  // moves it to the end of the candidates, if it is one
   void TakeShape(Worker& worker);
   void LeaveShape(Worker& worker);
-  // Whether a worker in one of these states can meet the demand. Compares it with shapes, or with
-  // the workers that it names.
-  bool AnyServes(const Demand& demand, std::initializer_list<wire::WorkerState> states) const;
+  // Whether one of the workers that are available in one of these ways can meet the demand.
+  // Compares it with shapes, or with the workers that it names.
+  bool AnyServes(const Demand& demand, std::initializer_list<Availability> ways) const;
 
   std::map<Uuid, Worker> workers_;
   Shapes shapes_;

@@ -57,7 +57,7 @@ DoubtRules::Broken DoubtRules::Measured(const Outcome& outcome, LeaseId lease) {
   if (outcome.source == OutcomeSource::kStored) {
     return fmt::format("job {} is answered with what was measured in quarantine", outcome.job);
   }
-  if (outcome.evaluation.measurement().grade != Grade::kC) {
+  if (outcome.evaluation.measurement().grade < Grade::kC) {
     return fmt::format("job {} has a grade {} from quarantine", outcome.job,
                        EnumName(outcome.evaluation.measurement().grade));
   }

@@ -24,7 +24,7 @@ TEST(MemoryBudget, OneClientMayNotTakeAll) {
   budget.Apply(limits);
   EXPECT_EQ(limits.max_unfinished_bytes, budget.unfinished_jobs);
   EXPECT_LT(limits.max_unfinished_bytes_per_client, limits.max_unfinished_bytes);
-  EXPECT_LT(limits.max_undurable_outcomes, Limits{}.max_undurable_outcomes);
+  EXPECT_EQ(limits.max_undurable_outcome_bytes, budget.outcomes);
 }
 
 }  // namespace

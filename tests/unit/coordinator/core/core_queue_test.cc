@@ -285,6 +285,33 @@ TEST(CoreQueue, DifferentDemandsAreBounded) {
   EXPECT_FALSE(h.disk.outcomes.contains(MakeJobId(1, 0)));
 }
 
+TEST(CoreQueue, TheDemandsOfOneClientKeepNoOtherOut) {
+  Limits limits;
+  limits.max_demands = 4;
+  Queue h(limits);
+  h.ClientHello("d", 2);
+  h.Submit("c", {{.tree = 1, .labels = {"a"}},
+                 {.tree = 2, .labels = {"b"}},
+                 {.tree = 3, .labels = {"c"}},
+                 {.tree = 4, .labels = {"d"}},
+                 {.tree = 5, .labels = {"e"}}});
+  h.Write();
+  EXPECT_EQ(h.disk.outcomes.size(), 1U);
+  h.Submit("d", {{.tree = 6}, {.tree = 7, .labels = {"f"}}, {.tree = 8, .labels = {"g"}}});
+  h.Write();
+  EXPECT_FALSE(h.disk.outcomes.contains(MakeJobId(2, 0)));
+  EXPECT_FALSE(h.disk.outcomes.contains(MakeJobId(2, 1)));  // half of them are its share
+  const Failure& third = h.OutcomeOf(MakeJobId(2, 2)).evaluation.failure();
+  EXPECT_EQ(third.code, FailureCode::kQuotaExceeded);
+  EXPECT_NE(third.message.find("2 combinations"), std::string::npos) << third.message;
+  h.Submit("c", {{.tree = 9, .labels = {"h"}}});  // it has more than its share by now
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(3, 0))), FailureCode::kQuotaExceeded);
+  h.Submit("d", {{.tree = 10, .labels = {"a"}}});  // waits with one that is there
+  h.Write();
+  EXPECT_EQ(h.disk.outcomes.size(), 3U);
+}
+
 // The bound includes demands that an affinity binds to one worker, which are examined for each job
 // that the worker gets.
 TEST(CoreQueue, DifferentDemandsOfOneWorkerAreBounded) {
@@ -306,6 +333,10 @@ TEST(CoreQueue, DifferentDemandsOfOneWorkerAreBounded) {
   h.Write();
   EXPECT_EQ(h.disk.outcomes.size(), 2U);
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(2, 7))), FailureCode::kQuotaExceeded);
+  h.ClientHello("d", 2);
+  h.Submit("d", {{.tree = 30, .threads = 2, .affinity = "episode"}});
+  h.Write();
+  EXPECT_EQ(h.disk.outcomes.size(), 2U);  // another client has its share
 }
 
 // Whatever their clients, demands and priorities.

@@ -64,6 +64,24 @@ TEST(CoreRecovery, AWorkerKeepsWhatWasReadForIt) {
   EXPECT_EQ(h.OutcomeOf(h.lease.job).attempts, 1u);
 }
 
+// It finished them while no coordinator was there, so no other worker need run them again.
+TEST(CoreRecovery, AWorkerKeepsMoreThanItsCredit) {
+  ToBeRecovered h;
+  h.Recover(Part::kLast, {0, 1, 2});
+  std::vector<wire::Lease> leases(3, h.lease);
+  std::vector<wire::HeldLease> held;
+  for (std::uint32_t i = 0; i < leases.size(); ++i) {
+    leases[i].lease.value += i;
+    leases[i].job = MakeJobId(1, i);
+    held.push_back({.lease = leases[i].lease, .job = leases[i].job});
+  }
+  h.WorkerHello("w2", 50, {.credit = 1, .held = held});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
+  for (const wire::Lease& lease : leases) h.Report("w2", lease);
+  h.Write();
+  EXPECT_EQ(h.disk.outcomes.size(), 3u);
+}
+
 // Dispatch resumes before all workers are back. A worker that has run a job since before the
 // restart keeps it; the worker that got it meanwhile loses it.
 TEST(CoreRecovery, AWorkerThatComesBackLateGoesOnWithItsJob) {

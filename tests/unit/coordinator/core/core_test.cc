@@ -311,6 +311,32 @@ TEST(Core, OutcomesWaitForRoomAndNothingMoreIsGrantedMeanwhile) {
   EXPECT_TRUE(h.TakeCommand<wire::ReportsStored>("w"));
 }
 
+TEST(Core, OutcomesThatWaitForTheDiskAreBoundedByTheirMemoryToo) {
+  constexpr std::size_t kReportBytes = 400'000;
+  Harness h({.max_undurable_outcome_bytes = std::uint64_t{4} << 20});
+  h.ClientHello("c", 1);
+  std::vector<JobSetup> jobs;
+  for (std::uint8_t tree = 1; tree <= 40; ++tree) jobs.push_back({.tree = tree});
+  h.Submit("c", jobs);
+  h.Write();
+  h.WorkerHello("w", 50);
+  std::size_t reports = 0;
+  for (auto leases = h.TakeLeases("w"); !leases.empty(); leases = h.TakeLeases("w")) {
+    Evaluation large;
+    large.verdict =
+        Failure{.code = FailureCode::kRunTimeout, .message = std::string(kReportBytes, 'x')};
+    h.ReportEvaluation("w", leases[0], std::move(large));
+    ++reports;
+  }
+  EXPECT_EQ(reports, 6U);  // each is there twice: equal jobs get it before it is on disk
+  const auto number = h.Ask("c", wire::ExplainJob{.job = MakeJobId(1, 39)});
+  const std::string why = h.TakeReply<wire::JobExplanation>("c", number)->reason;
+  EXPECT_NE(why.find("6 outcomes wait to be written"), std::string::npos) << why;
+  h.Write();
+  EXPECT_EQ(h.TakeLeases("w").size(), 1U);
+  EXPECT_EQ(h.core->state().commits.undurable_outcome_bytes(), 0U);
+}
+
 // ---- equal jobs ----
 
 TEST(Core, EqualJobsInFlightAreMeasuredOnce) {

@@ -260,6 +260,17 @@ TEST(Core, AWorkerInQuarantineGetsWhatNoReadyOneCouldRun) {
   EXPECT_EQ(h.TakeLeases("w").size(), 1U);  // the next one
 }
 
+TEST(Core, ADoubtImprovesNoGrade) {
+  OneLease h;
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20), {h.lease.lease}));
+  Evaluation worst = h.GoodEvaluation(h.lease);
+  std::get<Measurement>(worst.verdict).grade = Grade::kD;
+  h.ReportEvaluation("w", h.lease, worst);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(h.lease.job).evaluation.measurement().grade, Grade::kD);
+  EXPECT_EQ(h.disk.doubted.size(), 1U);
+}
+
 // The quarantine alone causes no second attempt.
 TEST(Core, AWorkerKeepsWhatItHasInQuarantineIfNoReadyOneCouldRunIt) {
   OneLease h;
@@ -325,6 +336,22 @@ TEST(Core, WhatWasLeasedInQuarantineStaysInDoubtWhenTheWorkerIsBackAndSteady) {
   EXPECT_EQ(h.OutcomeOf(doubted.job).evaluation.measurement().grade, Grade::kC);
   ASSERT_EQ(h.disk.doubted.size(), 1U);
   EXPECT_EQ(h.disk.doubted[0].job, doubted.job);
+}
+
+// Its neighbour would take the place of one that was lost.
+TEST(Core, AWorkerLostInQuarantineIsStillInItWhenItIsBack) {
+  Harness h;
+  h.WorkerHello("w", 50, {.host = "one"});
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
+  h.Pass(seconds(1));
+  h.WorkerHello("x", 51, {.host = "one"});
+  for (int second = 0; second < 5; ++second) {
+    h.Pass(seconds(1));
+    h.Heartbeat("x");
+  }
+  EXPECT_EQ(h.Workers(wire::WorkerState::kLost), 1U);
+  h.WorkerHello("w2", 50, {.host = "one"});
+  EXPECT_EQ(h.Workers(wire::WorkerState::kQuarantined), 1U);
 }
 
 // A restarted coordinator learns of the drift from the worker's first heartbeat.

@@ -524,6 +524,29 @@ TEST(Core, AfterARestartAJobThatNobodyClaimsRunsAnew) {
   EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases, std::vector{h.lease.lease});
 }
 
+// A worker keeps its reports until they are on disk, and lists them in its hello: one with more of
+// them than a message may list could never come back.
+TEST(Core, NoWorkerGetsMoreLeasesThanItCanListWithItsReports) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", std::vector<JobSetup>(10'000, JobSetup{.freshness = Freshness::kMeasureAgain}));
+  h.Write();
+  h.WorkerHello("w", 50, {.credit = 500});
+  std::size_t granted = 0;
+  for (auto leases = h.TakeLeases("w"); !leases.empty(); leases = h.TakeLeases("w")) {
+    granted += leases.size();
+    wire::Reports reports;
+    for (const wire::Lease& lease : leases) {
+      reports.reports.push_back(
+          {.lease = lease.lease, .job = lease.job, .evaluation = h.GoodEvaluation(lease)});
+    }
+    h.Say("w", std::move(reports));  // nothing is written
+  }
+  EXPECT_EQ(granted, wire::kMaxLeasesPerMessage);
+  h.Write();
+  EXPECT_EQ(h.TakeLeases("w").size(), 500u);
+}
+
 TEST(Core, LeasesThatWereNeverGivenOutAreNotAdopted) {
   Harness h;
   h.ClientHello("c", 1);

@@ -101,6 +101,44 @@ TEST(Core, ADrainOfAHostOutlivesItsDaemonsAndTheCoordinator) {
   EXPECT_TRUE(h.disk.drains.empty());
 }
 
+// As during an upgrade of the only host that serves them.
+TEST(Core, JobsThatOnlyADrainedWorkerCouldRunWaitForItsResume) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50, OnHost("build-7"));
+  h.Ask("c", Drain("build-7"));
+  h.Submit("c", {{.tree = 1}, {.tree = 2, .deadline_s = 20}});
+  h.Write();
+  for (int second = 0; second < 40; ++second) {
+    h.Pass(seconds(1));
+    h.Heartbeat("w");
+  }
+  h.Write();
+  EXPECT_FALSE(h.disk.outcomes.contains(MakeJobId(1, 0)));
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 1))), FailureCode::kExpired);
+  h.Ask("c", Resume("build-7"));
+  EXPECT_EQ(h.TakeLeases("w").size(), 1U);
+}
+
+TEST(Core, NoJobWaitsForADrainedWorkerThatEnds) {
+  for (const bool says_goodbye : {false, true}) {
+    Harness h;
+    h.ClientHello("c", 1);
+    h.WorkerHello("w", 50, OnHost("build-7"));
+    h.Ask("c", Drain("build-7"));
+    h.Submit("c", {{.tree = 1}});
+    h.Write();
+    h.Heartbeat("w", {}, wire::DrainState::kDraining);  // told to stop
+    if (says_goodbye) h.Say("w", wire::Goodbye{});
+    for (int second = 0; second < 32; ++second) {
+      h.Pass(seconds(1));
+      if (!says_goodbye) h.Heartbeat("w", {}, wire::DrainState::kDraining);
+    }
+    h.Write();
+    EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kNoMatchingWorker);
+  }
+}
+
 TEST(Core, OneWorkerOfAHostCanBeDrained) {
   TwoHosts h;
   h.WorkerHello("y", 52, OnHost("build-7"));

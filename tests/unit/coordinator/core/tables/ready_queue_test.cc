@@ -110,7 +110,7 @@ TEST(ReadyQueue, JobsBoundToAWorkerAreForItAlone) {
   const auto place = queue.PushBack(By(1, 1), kPlain);
   queue.Move(place, {.only = kWorker.worker});
   queue.CheckInvariants();
-  EXPECT_EQ(queue.open_demands(), 0U);
+  EXPECT_EQ(queue.demands(), (ReadyQueue::DemandCounts{.open = 0, .bound = 2}));
   EXPECT_EQ(PopAll(queue), (std::vector<std::uint32_t>{1}));
   EXPECT_EQ(PopAll(queue, {.worker = Uuid{{201}}, .shape = 2}), (std::vector<std::uint32_t>{0}));
 }
