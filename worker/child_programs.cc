@@ -1,5 +1,6 @@
 #include "worker/child_programs.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -14,7 +15,9 @@ namespace loopfleet::worker {
 
 std::vector<int> KernelCores(const WorkerConfig& config, const monitoring::CorePlan& cores) {
   std::vector<int> chosen = {cores.slot_core};
-  const std::size_t most = config.max_threads == 0 ? kMostThreads : config.max_threads;
+  const std::size_t most = config.max_threads == 0
+                               ? std::min<std::size_t>(1 + cores.other_cores, kMostThreads)
+                               : config.max_threads;
   for (const int core : cores.others) {
     if (chosen.size() < most) chosen.push_back(core);
   }

@@ -20,8 +20,8 @@ namespace loopfleet::worker {
 // What the program runs beside loop schedules and probes.
 using JobKinds = std::vector<JobKind>;
 
-// The cores that kernels run on: the timing core, then others for their parallel loops, up to
-// max_threads. One thread of each core comes before second threads (CorePlan).
+// What kernels run on: the timing core, then processors for their parallel loops: one on each other
+// core, and second threads of these (CorePlan) only if max_threads asks for so many.
 std::vector<int> KernelCores(const WorkerConfig& config, const monitoring::CorePlan& cores);
 
 // `backend`, `kinds` and `code` are used until the fork server ends.

@@ -100,7 +100,7 @@ class CpuMachine final : public Machine {
  private:
   const WorkerConfig& config_;
   const Backend& backend_;
-  const JobKinds& kinds_;
+  JobKinds kinds_;  // that are offered
   // What Inspect found.
   monitoring::CorePlan cores_;
   std::optional<SlotLock> slot_lock_;
@@ -128,6 +128,8 @@ Result<ChildPrograms> CpuMachine::Inspect() {
   // Inspect the host before this process uses its cores.
   findings_ = monitoring::InspectHost({}, {.processors = processors});
   LF_TRY(isolation_, FindIsolation(config_));
+  // What they read comes from outside, as bitcode does: not with files and network in reach.
+  if (isolation_ != Isolation::kSeccomp) kinds_.clear();
   LF_TRY(code_, CodeArena::Create({}));
   return ChildProgramsOf(config_, backend_, kinds_, cores_, isolation_, *code_);
 }
@@ -206,6 +208,7 @@ Status CpuMachine::Run(const Daemon& daemon) {
     routes.push_back({.kind = kind.kind,
                       .runner = kind.make_runner({.fork_server = daemon.fork_server,
                                                   .metrics = daemon.metrics,
+                                                  .preparations = pipeline.preparations(),
                                                   .clock = daemon.clock,
                                                   .conditions = conditions,
                                                   .max_held = max_held,

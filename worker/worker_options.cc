@@ -5,14 +5,15 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "common/base/log_level.h"
+#include "common/base/enum_names.h"
+#include "common/base/log.h"
+#include "common/base/number_in.h"
 #include "common/base/settings.h"
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
@@ -93,7 +94,8 @@ void AddOptions(CLI::App& app, WorkerConfig& config, RawOptions& wishes) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{600'000}))
       ->capture_default_str();
   app.add_option("--require-sandbox", wishes.sandbox,
-                 "full: refuse to run where system calls cannot be filtered; any: go without")
+                 "full: refuse to run where system calls cannot be filtered; any: go without, and "
+                 "run no LLVM passes there")
       ->capture_default_str();
   app.add_option("--log-level", wishes.log_level, "debug, info, warning or error")
       ->capture_default_str();
@@ -143,13 +145,8 @@ std::optional<int> CudaDevice(std::string_view name) {
   constexpr std::string_view kPrefix = "cuda:";
   constexpr int kMostDevices = 64;
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  const char* const end = name.data() + name.size();
-  int number = -1;
-  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, number);
-  if (error != std::errc() || rest != end || number < 0 || number >= kMostDevices) {
-    return std::nullopt;
-  }
-  return number;
+  const auto number = NumberIn<int>(name.substr(kPrefix.size()));
+  return number && *number >= 0 && *number < kMostDevices ? number : std::nullopt;
 }
 
 // An error text for the first option that this version does not support.
@@ -201,7 +198,7 @@ std::expected<WorkerConfig, StartupExit> ParseWorkerOptions(int argc, const char
   if (const std::optional<std::string> wrong = WrongPrograms(config.llvm_programs)) {
     return BadConfig(fmt::format("loopfleet-worker: {}\n", *wrong));
   }
-  const std::optional<log::Level> level = log::ParseLevel(wishes.log_level);
+  const std::optional<log::Level> level = ValueNamed<log::Level>(wishes.log_level);
   if (!level) {
     return BadConfig(fmt::format(
         "loopfleet-worker: --log-level {}: use debug, info, warning or error\n", wishes.log_level));

@@ -2,11 +2,12 @@
 
 #include <sys/sysinfo.h>
 
-#include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <iterator>
 #include <string>
-#include <string_view>
+
+#include "common/base/control_group.h"
 
 namespace loopfleet {
 namespace {
@@ -32,42 +33,17 @@ std::uint64_t ReadLimit(const std::filesystem::path& file) {
   return limit;
 }
 
-// Where the controller of a line of /proc/self/cgroup has its files: "0::/a/b" or "4:memory:/a/b".
-struct Controller {
-  std::string_view directory;  // below sys/fs/cgroup
-  std::string_view file;
-  std::string_view group;  // the path from there
-};
-Controller ControllerOf(std::string_view line) {
-  constexpr std::string_view kVersion2 = "0::/";
-  constexpr std::string_view kVersion1 = ":memory:/";
-  if (line.starts_with(kVersion2)) {
-    return {.directory = ".", .file = "memory.max", .group = line.substr(kVersion2.size())};
-  }
-  if (const auto at = line.find(kVersion1); at != std::string_view::npos) {
-    return {.directory = "memory",
-            .file = "memory.limit_in_bytes",
-            .group = line.substr(at + kVersion1.size())};
-  }
-  return {};
-}
-
 }  // namespace
 
 MemoryLimit ReadMemoryLimit(const std::filesystem::path& proc, const std::filesystem::path& sys) {
   MemoryLimit found{.host_bytes = ReadHostBytes(proc / "meminfo")};
   std::uint64_t least = found.host_bytes;
-  std::ifstream groups(proc / "self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const Controller controller = ControllerOf(line);
-    if (controller.file.empty()) continue;
-    const std::filesystem::path root = sys / "fs/cgroup" / controller.directory;
-    // A group's limit holds for the groups in it, too.
-    for (std::filesystem::path group = controller.group;; group = group.parent_path()) {
-      const std::uint64_t limit = ReadLimit(root / group / controller.file);
-      if (limit > 0 && (least == 0 || limit < least)) found.group_bytes = least = limit;
-      if (group.empty()) break;
-    }
+  std::ifstream file(proc / "self/cgroup");
+  const std::string memberships(std::istreambuf_iterator<char>(file), {});
+  for (const ControlGroup& group : ControlGroupsOf(memberships, "memory")) {
+    const char* const name = group.version == 2 ? "memory.max" : "memory.limit_in_bytes";
+    const std::uint64_t limit = ReadLimit(sys / group.directory / name);
+    if (limit > 0 && (least == 0 || limit < least)) found.group_bytes = least = limit;
   }
   return found;
 }

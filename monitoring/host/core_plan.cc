@@ -26,6 +26,7 @@ CorePlan PlanCores(const std::vector<int>& processors, const HostFiles& files,
     plan.others.push_back(processor);
     for (const int thread : ThreadsOfCore(processor, files)) taken.insert(thread);
   }
+  plan.other_cores = plan.others.size();
   plan.others.insert(plan.others.end(), further.begin(), further.end());
   return plan;
 }

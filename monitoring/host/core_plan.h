@@ -4,6 +4,7 @@
 // arithmetic units and caches with the timed kernel. Workers follow this rule, and `loopfleet
 // doctor` reports its consequences.
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -14,9 +15,10 @@ namespace loopfleet::monitoring {
 
 struct CorePlan {
   int slot_core = 0;
-  // One thread of each other core, then the remaining threads of those: the first entries are on
-  // separate cores. Empty: only one core is usable.
+  // One thread of each other core, then the remaining threads of those. Empty: only one core is
+  // usable.
   std::vector<int> others;
+  std::size_t other_cores = 0;  // so many of these come first, each on a core of its own
   friend bool operator==(const CorePlan&, const CorePlan&) = default;
 };
 

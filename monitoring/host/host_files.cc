@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "common/base/trim.h"
+
 namespace loopfleet::monitoring {
 namespace {
 
@@ -18,10 +20,7 @@ std::optional<std::string> ReadTrimmed(const std::filesystem::path& path) {
   file.read(text.data(), kMostBytes);
   if (file.bad()) return std::nullopt;  // exists, but cannot be read
   text.resize(static_cast<std::size_t>(file.gcount()));
-  constexpr std::string_view kSpace = " \t\r\n";
-  const auto first = text.find_first_not_of(kSpace);
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+  return std::string(Trimmed(text));
 }
 
 std::optional<double> NumberOf(const std::optional<std::string>& text) {
@@ -60,15 +59,8 @@ std::optional<double> HostFiles::ProcNumber(std::string_view path) const {
 std::optional<double> HostFiles::SysNumber(std::string_view path) const {
   return NumberOf(Sys(path));
 }
-bool HostFiles::HasSys(std::string_view path) const {
-  std::error_code ignored;
-  return std::filesystem::exists(sys_ / path, ignored);
-}
 std::vector<std::string> HostFiles::SysNames(std::string_view directory) const {
   return NamesIn(sys_ / directory);
-}
-std::vector<std::string> HostFiles::ProcNames(std::string_view directory) const {
-  return NamesIn(proc_ / directory);
 }
 
 std::vector<int> ParseCpuList(std::string_view text) {

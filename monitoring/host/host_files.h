@@ -22,10 +22,8 @@ class HostFiles {
   // The number that the file begins with.
   std::optional<double> ProcNumber(std::string_view path) const;
   std::optional<double> SysNumber(std::string_view path) const;
-  bool HasSys(std::string_view path) const;
   // Names in a directory of /sys, sorted; none if there is no such directory.
   std::vector<std::string> SysNames(std::string_view directory) const;
-  std::vector<std::string> ProcNames(std::string_view directory) const;
 
  private:
   std::filesystem::path proc_;

@@ -5,14 +5,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/control_group.h"
 #include "monitoring/host/core_plan.h"
 
 namespace loopfleet::monitoring {
@@ -165,29 +169,56 @@ Finding Steal(const Host& host) {
           .mend = "ask for dedicated processors, or use another machine"};
 }
 
-Finding CpuQuota(const Host& host) {
-  // cgroup v2, as seen from inside a container: time in each period, and the period.
-  const auto quota = host.files.Sys("fs/cgroup/cpu.max");
-  if (!quota || quota->starts_with("max")) {
-    return Good("processor time is not limited by a control group");
-  }
-  // Kubernetes' static CPU manager assigns whole processors and a quota for as many.
-  const auto own = host.files.Sys("fs/cgroup/cpuset.cpus.effective");
-  const std::size_t processors = own ? ParseCpuList(*own).size() : host.cpus.size();
-  double time = 0;
+// What the processes of a control group may use in each period, in microseconds.
+struct CpuTime {
+  double time = std::numeric_limits<double>::infinity();  // as much as there is
   double period = 0;
-  if (std::istringstream(*quota) >> time >> period && processors > 0 && period > 0 &&
-      time >= period * static_cast<double>(processors)) {
-    return Good(fmt::format(
-        "a control group allows as much time as {} processors have, all of them", processors));
+};
+// nullopt: the group does not say.
+std::optional<CpuTime> CpuTimeOf(const ControlGroup& group, const HostFiles& files) {
+  CpuTime allowed;
+  if (group.version == 2) {
+    const auto text = files.Sys(group.directory + "/cpu.max");  // "150000 100000", "max 100000"
+    if (!text) return std::nullopt;
+    if (!text->starts_with("max")) std::istringstream(*text) >> allowed.time >> allowed.period;
+    return allowed;
   }
-  return {
-      .severity = Severity::kProblem,
-      .what = fmt::format("a control group limits processor time (cpu.max is '{}')", *quota),
-      .why = "the system stops the kernel in the middle of a timed batch once the share is used up",
-      .mend =
-          "give whole processors instead of a share: docker run --cpuset-cpus, Kubernetes' "
-          "static CPU manager, systemd's AllowedCPUs="};
+  const auto time = files.SysNumber(group.directory + "/cpu.cfs_quota_us");  // -1: no limit
+  if (!time) return std::nullopt;
+  if (*time >= 0) allowed.time = *time;
+  allowed.period = files.SysNumber(group.directory + "/cpu.cfs_period_us").value_or(0);
+  return allowed;
+}
+
+Finding CpuQuota(const Host& host) {
+  bool is_known = false;
+  for (const ControlGroup& group :
+       ControlGroupsOf(host.files.Proc("self/cgroup").value_or(""), "cpu")) {
+    const auto allowed = CpuTimeOf(group, host.files);
+    // Where nothing limits processor time, a group need not have a file for it.
+    is_known = is_known || allowed || host.files.Sys(group.directory + "/cgroup.procs");
+    if (!allowed || std::isinf(allowed->time)) continue;
+    // Kubernetes' static CPU manager assigns whole processors and a quota for as many.
+    const auto own = host.files.Sys(group.directory + "/cpuset.cpus.effective");
+    const std::size_t processors = own ? ParseCpuList(*own).size() : host.cpus.size();
+    if (processors > 0 && allowed->period > 0 &&
+        allowed->time >= allowed->period * static_cast<double>(processors)) {
+      continue;
+    }
+    return {.severity = Severity::kProblem,
+            .what = fmt::format(
+                "a control group limits processor time to {:.0f} of each {:.0f} us (/sys/{})",
+                allowed->time, allowed->period, group.directory),
+            .why =
+                "the system stops the kernel in the middle of a timed batch once the share is "
+                "used up",
+            .mend =
+                "give whole processors instead of a share: docker run --cpuset-cpus, "
+                "Kubernetes' static CPU manager, systemd's AllowedCPUs="};
+  }
+  if (is_known) return Good("no control group allows less time than its processors have");
+  return Unknown("the host does not say whether a control group limits processor time",
+                 "the system stops kernels once their share is used up");
 }
 
 Finding ClockSource(const Host& host) {

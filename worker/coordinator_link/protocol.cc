@@ -45,6 +45,7 @@ struct Protocol::Hearer {
   }
 
   Status operator()(wire::Leases leases) const {
+    std::size_t held = self.Held().size();
     for (wire::Lease& lease : leases.leases) {
       const LeaseId id = lease.lease;
       if (self.unstored_.contains(id)) continue;  // already finished, its report is unstored
@@ -54,10 +55,12 @@ struct Protocol::Hearer {
       if (self.is_draining_) {
         // Granted before the coordinator knew of the drain.
         self.given_back_.push_back({.lease = id, .job = lease.job});
-      } else if (!self.runner_.Accept(std::move(lease))) {
+      } else if (held >= wire::kMaxLeasesPerMessage || !self.runner_.Accept(std::move(lease))) {
         // Not among the held leases of the next heartbeat, so it will be granted elsewhere.
         log::Warning("lease.refused lease={} reason=\"more than the credit\"", id);
+        continue;
       }
+      ++held;
     }
     for (const wire::UnreadableLease& lease : leases.unreadable) self.Refuse(lease, now);
     return {};
@@ -70,7 +73,12 @@ struct Protocol::Hearer {
 
   Status operator()(const wire::Revoke& revoke) const {
     self.runner_.Drop(revoke.leases);
-    for (const LeaseId lease : revoke.leases) self.unstored_.erase(lease);
+    for (const LeaseId lease : revoke.leases) {
+      self.unstored_.erase(lease);
+      const auto is_it = [&](const wire::HeldLease& held) { return held.lease == lease; };
+      std::erase_if(self.given_back_, is_it);
+      std::erase_if(self.told_back_, is_it);
+    }
     return {};
   }
 
@@ -188,6 +196,7 @@ Status Protocol::OnRevoked(Instant now) {
   runner_.Drop(lost);
   unstored_.clear();
   given_back_.clear();
+  told_back_.clear();
   LF_TRY_VOID(Reconnect(now));
   next_hello_ = now + options_.hello_interval;
   return {};
@@ -231,7 +240,9 @@ void Protocol::KeepForReturn(const std::vector<wire::HeldLease>& held,
 // jobs here again.
 void Protocol::SendReturned() {
   if (given_back_.empty() || !is_registered_ || (is_draining_ && !has_told_drain_)) return;
-  if (line_.Send(wire::Returned{.leases = IdsOf(given_back_)})) given_back_.clear();
+  if (!line_.Send(wire::Returned{.leases = IdsOf(given_back_)})) return;
+  told_back_.insert(told_back_.end(), given_back_.begin(), given_back_.end());
+  given_back_.clear();
 }
 
 // Not lingering: a kernel waits for the answer.
@@ -370,6 +381,9 @@ void Protocol::SendHeartbeatIfDue(Instant now) {
   }
   has_told_drain_ = line_.Send(heartbeat) && is_draining_;
   next_heartbeat_ = now + heartbeat_interval_;
+  // It lists those of told_back_, and they are returned again unless they are revoked.
+  given_back_.insert(given_back_.end(), told_back_.begin(), told_back_.end());
+  told_back_.clear();
 }
 
 Status Protocol::NoticeSilence(Instant now) {
@@ -389,8 +403,9 @@ std::vector<wire::HeldLease> Protocol::Held() const {
   for (const auto& [lease, unstored] : unstored_) {
     held.push_back({.lease = lease, .job = unstored.report.job});
   }
-  // Listed until the coordinator is told. A lease that is missing counts as a lost attempt.
+  // Listed until the coordinator knows. A lease that is missing counts as a lost attempt.
   held.insert(held.end(), given_back_.begin(), given_back_.end());
+  held.insert(held.end(), told_back_.begin(), told_back_.end());
   return held;
 }
 
@@ -414,6 +429,7 @@ bool Protocol::IsDrained(Instant now) {
 
 void Protocol::SayGoodbye() {
   // Also while its hello is not answered yet: the coordinator may know the worker by now.
+  given_back_.insert(given_back_.end(), told_back_.begin(), told_back_.end());
   if (has_said_hello_) line_.Send(wire::Goodbye{.returned = IdsOf(given_back_)});
   is_registered_ = false;
 }

@@ -92,6 +92,7 @@ class Protocol {
   Status NoticeSilence(Instant now);
   bool IsDrained(Instant now);
   void SayGoodbye();
+  // All that it tells the coordinator of; more than kMaxLeasesPerMessage could not be read.
   std::vector<wire::HeldLease> Held() const;
 
   const Options options_;
@@ -109,7 +110,7 @@ class Protocol {
   Instant next_heartbeat_{};
   Instant last_heard_{};
   Nanos heartbeat_interval_{};
-  std::map<LeaseId, Unstored> unstored_;  // bounded: leases are bounded, and end once stored
+  std::map<LeaseId, Unstored> unstored_;  // with the other leases at most kMaxLeasesPerMessage
 
   // Set after the coordinator could not read a message: reports then go one at a time, each waiting
   // for the answer to the one before, to identify the unreadable one.
@@ -118,6 +119,9 @@ class Protocol {
 
   // Dropped by a drain, or because the coordinator asked; it has not been told yet.
   std::vector<wire::HeldLease> given_back_;
+  // It has been told of these, but the message may be lost. Held, for it, until it revokes them: it
+  // does so when a heartbeat lists a lease that it has taken back.
+  std::vector<wire::HeldLease> told_back_;
   Instant next_linger_{};  // when the lingering reports are to be sent
 
   bool is_draining_ = false;

@@ -5,7 +5,10 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "common/base/log.h"
@@ -30,6 +33,15 @@ void PrintReadyLine(const wire::WorkerHello& hello) {
       {"ready", true}, {"worker", hello.name}, {"http", hello.http}, {"pid", hello.pid}};
   fmt::print("{}\n", Dump(line));
   std::fflush(stdout);
+}
+
+// Whether this process's id is unique on its host. In each container the first process is 1, and
+// containers with the host's network have its name, too.
+bool HasPidsOfTheHost() {
+  constexpr std::string_view kOfTheHost = "pid:[4026531836]";  // PROC_PID_INIT_INO of Linux
+  std::error_code failed;
+  const auto own = std::filesystem::read_symlink("/proc/self/ns/pid", failed);
+  return failed || own.native() == kOfTheHost;
 }
 
 }  // namespace
@@ -73,6 +85,7 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   hello.worker = Uuid::Random();
   hello.pid = static_cast<std::uint32_t>(::getpid());
   hello.name = fmt::format("{}-{}", conditions.hardware.host, hello.pid);
+  if (!HasPidsOfTheHost()) hello.name += "-" + hello.worker.ToString().substr(0, 8);
   hello.slots = config.slots;
   hello.credit = config.slots * config.credit_per_slot;
   hello.hardware = conditions.hardware;

@@ -36,7 +36,9 @@ Result<std::optional<wire::PeerKeys>> LoadWorkerKeys(const WorkerConfig& config)
 // The labels of a worker's metrics. `children`: the kinds of child process it has.
 monitoring::WorkerLabels MetricLabels(std::span<const ChildRole> children);
 
-// The worker's description of itself. Serve fills in its HTTP address.
+// The worker's description of itself: HOST-PID by name, and in a container HOST-PID-ID with the
+// first eight digits of its id, since results are flagged and workers drained by name. Serve fills
+// in its HTTP address.
 wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& conditions,
                             std::uint32_t max_threads);
 

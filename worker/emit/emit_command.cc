@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <array>
 #include <cstdio>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
 #include "common/job/loop_schedule.h"
@@ -27,6 +27,7 @@
 #include "worker/cpu/wasm_module.h"
 #include "worker/emit/code_request.h"
 #include "worker/gpu/codegen/gpu_compiler.h"
+#include "worker/gpu/codegen/gpu_image.h"
 #include "worker/gpu/codegen/ptx_assembler.h"
 #include "worker/portable_c/c_source.h"
 
@@ -142,33 +143,32 @@ Result<JobSpec> SpecFrom(const Flags& flags) {
   return spec;
 }
 
-const char* RoleName(BufferSpec::Role role) {
-  switch (role) {
-    case BufferSpec::Role::kInput: return "input";
-    case BufferSpec::Role::kOutput: return "output";
-    case BufferSpec::Role::kScratch: break;
-  }
-  return "scratch";
+Json CompilerJson(const CompilerFacts& compiler) {
+  return {{"llvm", compiler.llvm}, {"tier", compiler.tier}, {"revision", compiler.revision}};
 }
 
-std::string FactsText(const looptree::LoopTree& tree, const Kernel& kernel) {
-  const CompilerFacts compiler = CpuCompilerFacts();
-  nlohmann::ordered_json facts;
-  facts["tree_key"] = looptree::KeyOf(tree).ToString();
-  facts["code_hash"] = CodeHash(kernel.object);
-  facts["object_bytes"] = kernel.object.size();
-  facts["compiler"] = {
-      {"llvm", compiler.llvm}, {"tier", compiler.tier}, {"revision", compiler.revision}};
-  facts["threads"] = kernel.threads;
-  facts["flop_count"] = looptree::FlopCount(tree.program());
+// The text of facts, completed by what a Kernel and a GpuKernel have in common.
+template <class AnyKernel>
+std::string Completed(Json facts, const AnyKernel& kernel) {
   facts["scratch_bytes"] = kernel.scratch_bytes;
-  facts["buffers"] = nlohmann::ordered_json::array();
+  facts["buffers"] = Json::array();
   for (const BufferSpec& buffer : kernel.buffers) {
     facts["buffers"].push_back(
-        {{"role", RoleName(buffer.role)}, {"elements", buffer.element_count}});
+        {{"role", EnumName(buffer.role)}, {"elements", buffer.element_count}});
   }
   AddNotes(kernel.notes, facts);
   return facts.dump() + "\n";
+}
+
+std::string FactsText(const looptree::LoopTree& tree, const Kernel& kernel) {
+  Json facts;
+  facts["tree_key"] = looptree::KeyOf(tree).ToString();
+  facts["code_hash"] = CodeHash(kernel.object);
+  facts["object_bytes"] = kernel.object.size();
+  facts["compiler"] = CompilerJson(CpuCompilerFacts());
+  facts["threads"] = kernel.threads;
+  facts["flop_count"] = looptree::FlopCount(tree.program());
+  return Completed(std::move(facts), kernel);
 }
 
 std::expected<std::string, Failure> CodeOf(Format format, const looptree::LoopTree& tree,
@@ -203,28 +203,19 @@ std::expected<std::string, Failure> CodeOf(Format format, const looptree::LoopTr
 bool NeedsGpu(Format format) { return format == Format::kPtx || format == Format::kCubin; }
 
 std::string GpuFactsText(const looptree::LoopTree& tree, const GpuKernel& kernel, GpuArch arch) {
-  const CompilerFacts compiler = GpuCompilerFacts();
-  nlohmann::ordered_json facts;
+  Json facts;
   facts["tree_key"] = looptree::KeyOf(tree).ToString();
-  facts["code_hash"] = CodeHash(kernel.ptx);
+  facts["code_hash"] = CodeHash(GpuObjectOf(kernel));
   facts["gpu_arch"] = arch.Name();
   facts["ptx_arch"] = PtxArchFor(arch).Name();
   facts["ptx_bytes"] = kernel.ptx.size();
-  facts["compiler"] = {
-      {"llvm", compiler.llvm}, {"tier", compiler.tier}, {"revision", compiler.revision}};
-  facts["launches"] = nlohmann::ordered_json::array();
+  facts["compiler"] = CompilerJson(GpuCompilerFacts());
+  facts["launches"] = Json::array();
   for (const GpuLaunch& launch : kernel.launches) {
     facts["launches"].push_back(
         {{"symbol", launch.symbol}, {"blocks", launch.blocks}, {"threads", launch.threads}});
   }
-  facts["scratch_bytes"] = kernel.scratch_bytes;
-  facts["buffers"] = nlohmann::ordered_json::array();
-  for (const BufferSpec& buffer : kernel.buffers) {
-    facts["buffers"].push_back(
-        {{"role", RoleName(buffer.role)}, {"elements", buffer.element_count}});
-  }
-  AddNotes(kernel.notes, facts);
-  return facts.dump() + "\n";
+  return Completed(std::move(facts), kernel);
 }
 
 std::expected<std::string, Failure> GpuCodeOf(Format format, const looptree::LoopTree& tree,

@@ -78,6 +78,8 @@ class EvaluationPipeline final : public LeaseRunner {
   std::vector<wire::CodeLookup> TakeCodeLookups() override { return target_.TakeCodeLookups(); }
   void Answer(wire::CodeLookupAnswer answer) override { target_.Answer(std::move(answer)); }
 
+  // For whatever else uses the cores beside the timing core.
+  Preparations& preparations() { return desk_.preparations(); }
   // Brings the metrics of the slot's time up to date. Safe from any thread.
   void SettleDuty() { desk_.duty().Settle(); }
 

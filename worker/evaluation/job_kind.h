@@ -12,6 +12,7 @@
 #include "common/job/task_kind.h"
 #include "monitoring/metrics.h"
 #include "worker/coordinator_link/lease_runner.h"
+#include "worker/evaluation/preparations.h"
 #include "worker/sandbox/exit_reason.h"
 #include "worker/sandbox/fork_server.h"
 #include "worker/sandbox/syscall_filter.h"
@@ -23,6 +24,7 @@ struct JobKind {
   struct Parts {
     ForkServer& fork_server;
     monitoring::WorkerMetrics& metrics;
+    Preparations& preparations;  // to be told of work on the cores beside the timing core
     const Clock& clock;
     Conditions conditions;
     std::size_t max_held = 1;   // leases at once

@@ -12,7 +12,8 @@ namespace loopfleet::worker {
 namespace {
 
 // What a chain of loads runs through. Half of a cache is certainly in it. The last one is shared:
-// of it, no more than four times the second one, which the TLB also reaches.
+// of it, no more than four times the second one, which the TLB also reaches. Memory's is evicted
+// before (LoadLatencyNs), so it need not be larger than the caches.
 struct Level {
   std::string_view name;
   std::uint64_t bytes = 0;

@@ -1,6 +1,7 @@
 #pragma once
-// Preparations: tells whether any job was prepared (compiled, verified) during a span of time.
-// Preparation uses the same cores as the parallel loops of a kernel. Safe from any thread.
+// Preparations: tells whether any job was prepared (compiled, verified), or one of another kind
+// ran, during a span of time. That uses the same cores as the parallel loops of a kernel. Safe from
+// any thread.
 
 #include <cstdint>
 #include <mutex>

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/base/memory_limit.h"
+#include "common/base/trim.h"
 #include "monitoring/host/host_files.h"
 #include "worker/host/cache_size.h"
 #include "worker/isa/isa_support.h"
@@ -26,12 +27,6 @@ std::string FirstLine(const std::filesystem::path& file) {
   return line;
 }
 
-std::string Trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 // One processor of /proc/cpuinfo.
 using Processor = std::map<std::string, std::string>;
 
@@ -42,9 +37,11 @@ std::vector<Processor> ReadProcessors(const std::filesystem::path& file) {
   while (std::getline(stream, line)) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
-    const std::string key = Trimmed(line.substr(0, colon));
+    const std::string key(Trimmed(std::string_view(line).substr(0, colon)));
     if (key == "processor") processors.emplace_back();
-    if (!processors.empty()) processors.back()[key] = Trimmed(line.substr(colon + 1));
+    if (!processors.empty()) {
+      processors.back()[key] = Trimmed(std::string_view(line).substr(colon + 1));
+    }
   }
   return processors;
 }

@@ -4,6 +4,7 @@
 
 #include <ucontext.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -18,6 +19,9 @@ void FlushInstructionFetch();
 
 // Rounding mode and flags as compiled code expects them: an earlier kernel may have changed them.
 void ResetFloatingPointState();
+
+// Writes these bytes back and out of every cache, however large, of every core.
+void EvictFromCaches(const void* memory, std::size_t bytes);
 
 // Operations of which each waits for the one before it. They tell the clock, because each takes
 // kCyclesPerStep cycles on every processor of the architecture. `steps`: a multiple of 8.

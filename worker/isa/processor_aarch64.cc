@@ -24,6 +24,16 @@ void FlushInstructionFetch() { asm volatile("isb" ::: "memory"); }
 
 void ResetFloatingPointState() { asm volatile("msr fpcr, xzr"); }
 
+// Linux lets every process do it.
+void EvictFromCaches(const void* memory, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;  // or longer
+  const char* const first = static_cast<const char*>(memory);
+  for (std::size_t i = 0; i < bytes; i += kLine) {
+    asm volatile("dc civac, %0" : : "r"(first + i) : "memory");
+  }
+  asm volatile("dsb sy" : : : "memory");
+}
+
 void DependentSteps(std::uint64_t steps) {
   std::uint64_t x = 3;
   const std::uint64_t other = 5;

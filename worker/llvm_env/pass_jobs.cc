@@ -116,6 +116,7 @@ std::vector<PassJobs::Work> PassJobs::Prepare(std::vector<LeaseBook::Waiting> wa
 }
 
 void PassJobs::Run(std::vector<Work> batch) {
+  const Preparations::UnderWay under_way(parts_.preparations);
   const auto shared = static_cast<std::int64_t>(batch.size());
   const Instant start = parts_.clock.Now();
   const std::expected<Bitcode, Failure> program = ProgramOf(batch.front().job.program);

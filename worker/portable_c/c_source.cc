@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/enum_names.h"
 #include "common/base/result.h"
 #include "common/looptree/program/view_map.h"
 #include "common/looptree/text/text.h"
@@ -77,15 +78,6 @@ std::string NodeText(const Program& program, NodeId id) {
   if (!indices.empty()) text += " where " + Joined(indices, ", ");
   if (looptree::NeedsGuard(program, node)) text += fmt::format(", outside {}", node.outside);
   return text;
-}
-
-const char* RoleText(BufferSpec::Role role) {
-  switch (role) {
-    case BufferSpec::Role::kInput: return "input";
-    case BufferSpec::Role::kOutput: return "output";
-    case BufferSpec::Role::kScratch: break;
-  }
-  return "scratch";
 }
 
 std::string ShapeText(const PlanBuffer& buffer) {
@@ -246,7 +238,7 @@ void Writer::WriteBufferTable() {
     const PlanBuffer& buffer = plan_.buffers[id];
     if (buffer.role == BufferSpec::Role::kScratch) continue;
     out_ += fmt::format(" *   [{}] {:<6} {:<6} %{}[{}]: {}, {} bytes\n", index++,
-                        RoleText(buffer.role), buffers_[id], buffer.node,
+                        EnumName(buffer.role), buffers_[id], buffer.node,
                         InComment(DimsText(program_, program_.nodes[buffer.node])),
                         ShapeText(buffer), buffer.element_count * 4);
   }

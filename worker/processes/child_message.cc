@@ -61,15 +61,14 @@ void Fields(Archive& archive, FieldsOf<Archive, TimeRequest>& time) {
 template <class Archive>
 void Fields(Archive& archive, FieldsOf<Archive, MeterRequest>& meter) {
   constexpr std::uint64_t kMostBlocks = 64;
-  archive(meter.number, meter.last_cache_bytes);
+  archive(meter.number, meter.stream_bytes);
   archive.List(meter.load_blocks, kMostBlocks);
   archive(meter.time_limit_s);
 }
 
 template <class Archive>
 void Fields(Archive& archive, FieldsOf<Archive, CanaryRequest>& canary) {
-  archive(canary.number, canary.probe_steps, canary.second_cache_bytes, canary.last_cache_bytes,
-          canary.time_limit_s);
+  archive(canary.number, canary.probe_steps, canary.second_cache_bytes, canary.time_limit_s);
 }
 
 template <class Archive>

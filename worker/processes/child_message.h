@@ -93,7 +93,7 @@ struct TimeRequest {
 // Measures what the core and its memory can do. Answered by DeviceReply.
 struct MeterRequest {
   std::uint64_t number = 0;
-  std::uint64_t last_cache_bytes = 0;
+  std::uint64_t stream_bytes = 0;          // StreamBytes
   std::vector<std::uint64_t> load_blocks;  // sizes in bytes to measure LoadLatencyNs of
   std::uint64_t time_limit_s = 0;
 };
@@ -102,7 +102,6 @@ struct CanaryRequest {
   std::uint64_t number = 0;
   std::uint64_t probe_steps = 0;
   std::uint64_t second_cache_bytes = 0;
-  std::uint64_t last_cache_bytes = 0;
   std::uint64_t time_limit_s = 0;
 };
 // Notes where a kernel is while it runs again and again. For a child of the role kProfiler.

@@ -202,7 +202,7 @@ class Executor {
   std::optional<ExecutorReply> Answer(const MeterRequest& request, Fds&) {
     processor_time_.Renew({.wall_seconds = request.time_limit_s}, std::chrono::steady_clock::now());
     DeviceReply reply{.number = request.number,
-                      .reading = MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes)};
+                      .reading = MeasureDevice(kernels_, stopwatch_, request.stream_bytes)};
     for (const std::uint64_t bytes : request.load_blocks) {
       reply.reading.load_ns.push_back(LoadLatencyNs(stopwatch_, bytes).value_or(0));
     }
@@ -211,11 +211,7 @@ class Executor {
 
   std::optional<ExecutorReply> Answer(const CanaryRequest& request, Fds&) {
     processor_time_.Renew({.wall_seconds = request.time_limit_s}, std::chrono::steady_clock::now());
-    if (!canaries_) {
-      canaries_.emplace(kernels_,
-                        CanarySuite::Sizes{.second_cache_bytes = request.second_cache_bytes,
-                                           .last_cache_bytes = request.last_cache_bytes});
-    }
+    if (!canaries_) canaries_.emplace(kernels_, request.second_cache_bytes);
     return CanaryReply{.number = request.number,
                        .reading = canaries_->Run(stopwatch_, ProbeOf(request.probe_steps))};
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/timing/device_meter.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -15,8 +16,8 @@ constexpr std::size_t kBigBytes = std::size_t{16} << 20;
 // The total of a child's samples may exceed the time that passed here by this factor: only enough
 // for the rounding of the samples.
 constexpr double kClockMargin = 1.001;
-// Limit for the worker's own kernels, the device measurement (150 ms) and the canaries, even on the
-// busiest host.
+// Limit for the worker's own kernels, the device measurement (a second) and the canaries, even on
+// the busiest host.
 constexpr std::chrono::seconds kOwnLimit{60};
 
 Instant Now() { return std::chrono::steady_clock::now(); }
@@ -235,7 +236,7 @@ std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
     const HardwareFacts& hardware, std::vector<std::uint64_t> load_blocks) {
   const std::size_t blocks = load_blocks.size();
   LF_TRY(DeviceReply reply,
-         RequestWhenIdle<DeviceReply>(MeterRequest{.last_cache_bytes = hardware.l3_bytes,
+         RequestWhenIdle<DeviceReply>(MeterRequest{.stream_bytes = StreamBytes(hardware),
                                                    .load_blocks = std::move(load_blocks)}));
   reply.reading.load_ns.resize(blocks);
   return std::move(reply.reading);
@@ -243,10 +244,8 @@ std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
 
 std::optional<CanaryReading> ExecutorProcess::RunCanaries(const HardwareFacts& hardware,
                                                           std::uint64_t probe_steps) {
-  const auto reply =
-      RequestWhenIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
-                                                 .second_cache_bytes = hardware.l2_bytes,
-                                                 .last_cache_bytes = hardware.l3_bytes});
+  const auto reply = RequestWhenIdle<CanaryReply>(
+      CanaryRequest{.probe_steps = probe_steps, .second_cache_bytes = hardware.l2_bytes});
   return reply ? reply->reading : std::nullopt;
 }
 

@@ -22,8 +22,9 @@ TimingSlot::TimingSlot(const Options& options, SlotLock lock, const Children& ch
     : options_(options), lock_(std::move(lock)), children_(children), clock_(clock) {}
 
 bool TimingSlot::HasRoom() {
-  if (begun_at_.empty()) return true;
-  return begun_at_.size() < options_.max_in_flight && !lock_.HasWaiters();
+  if (begun_.empty()) return true;
+  return begun_.size() < options_.max_in_flight && queued_ < options_.most_queued &&
+         !lock_.HasWaiters();
 }
 
 bool TimingSlot::TakeCore() {
@@ -46,30 +47,32 @@ std::expected<void, Failure> TimingSlot::Begin(const KernelCall& call, const Sam
                                        options_.lock_timeout.count())});
   }
   children_.kernels.Begin(call, policy, run_took);
-  begun_at_.push_back(asked);
-  if (begun_at_.size() == 1) last_finish_ = clock_.Now();  // nothing before it to wait for
+  begun_.push_back({.at = asked, .least = static_cast<int>(kLeastAccepted) * run_took});
+  queued_ += begun_.back().least;
+  if (begun_.size() == 1) last_finish_ = clock_.Now();  // nothing before it to wait for
   return {};
 }
 
 std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
   std::expected<Timed, Failure> timed = children_.kernels.Finish();
   const Instant now = clock_.Now();
-  const Nanos passed = now - begun_at_.front();
+  const Nanos passed = now - begun_.front().at;
   // The child's own figure, as this result or earlier ones may have been fetched late.
   // (ExecutorProcess bounds it by the time that passed.) A failure has no such figure.
   const Nanos took =
-      timed ? std::min(passed, TookNs(*timed)) : now - std::max(begun_at_.front(), last_finish_);
+      timed ? std::min(passed, TookNs(*timed)) : now - std::max(begun_.front().at, last_finish_);
   stages[Stage::kQueue] += passed - took;
   stages[Stage::kMeasure] += took;
   last_finish_ = now;
-  begun_at_.pop_front();
-  if (begun_at_.empty()) ReleaseCore();
+  queued_ -= begun_.front().least;
+  begun_.pop_front();
+  if (begun_.empty()) ReleaseCore();
   return timed;
 }
 
 std::optional<CanaryReading> TimingSlot::RunCanaries(const HardwareFacts& hardware,
                                                      std::uint64_t probe_steps) {
-  LF_CHECK(locked_ && is_empty(), "{} kernels still in flight", begun_at_.size());
+  LF_CHECK(locked_ && is_empty(), "{} kernels still in flight", begun_.size());
   children_.kernels.ReleaseBigMemory();
   std::optional<CanaryReading> reading = children_.canaries.RunCanaries(hardware, probe_steps);
   ReleaseCore();
@@ -78,7 +81,7 @@ std::optional<CanaryReading> TimingSlot::RunCanaries(const HardwareFacts& hardwa
 
 std::expected<DeviceReading, Failure> TimingSlot::MeasureDevice(
     const HardwareFacts& hardware, std::vector<std::uint64_t> load_blocks) {
-  LF_CHECK(locked_ && is_empty(), "{} kernels still in flight", begun_at_.size());
+  LF_CHECK(locked_ && is_empty(), "{} kernels still in flight", begun_.size());
   children_.kernels.ReleaseBigMemory();
   auto reading = children_.canaries.MeasureDevice(hardware, std::move(load_blocks));
   ReleaseCore();
@@ -86,7 +89,7 @@ std::expected<DeviceReading, Failure> TimingSlot::MeasureDevice(
 }
 
 void TimingSlot::Profile(const std::function<void(ExecutorProcess& profiler)>& use) {
-  LF_CHECK(locked_ && is_empty(), "{} kernels still in flight", begun_at_.size());
+  LF_CHECK(locked_ && is_empty(), "{} kernels still in flight", begun_.size());
   children_.kernels.ReleaseBigMemory();
   use(children_.profiler);
   ReleaseCore();

@@ -31,6 +31,10 @@ class TimingSlot {
     // that the timing core does not wait while this process is kept off its own core. Beside a
     // compiler that lasts 2 ms in one case of ten, while a round takes 0.3 ms.
     std::size_t max_in_flight = 12;
+    // Nor more once those begun take longer than this, at three runs each: what was given to the
+    // executor can be neither dropped nor overtaken, and a drain, canaries and other workers wait
+    // for all of it.
+    std::chrono::milliseconds most_queued{50};
   };
   // All on the timing core. The canaries have a child of their own: that of the kernels is
   // replaced often, and the canaries' memory is costly to make. No kernel can damage it.
@@ -41,13 +45,14 @@ class TimingSlot {
   };
   TimingSlot(const Options& options, SlotLock lock, const Children& children, const Clock& clock);
 
-  // False while the executor has its maximum, or has work while another worker waits for the core.
+  // False while the executor has its maximum, by number or by time, or has work while another
+  // worker waits for the core.
   bool HasRoom();
-  // Queues a verified kernel behind those that were begun; takes the core first. UNSTABLE_TIMING:
-  // other workers kept the core.
+  // Queues a verified kernel behind those that were begun; takes the core first. `run_took`: about
+  // as long as one run takes. UNSTABLE_TIMING: other workers kept the core.
   std::expected<void, Failure> Begin(const KernelCall& call, const SamplingPolicy& policy,
                                      Nanos run_took);
-  bool is_empty() const { return begun_at_.empty(); }
+  bool is_empty() const { return begun_.empty(); }
   // Waits for the kernel begun first. Its samples are not accepted until its outputs are checked.
   // Adds the durations of its stages; the wait for the core and the wait until this process fetches
   // the result count as queueing.
@@ -71,6 +76,11 @@ class TimingSlot {
   void Stop() { stop_ = true; }
 
  private:
+  struct Begun {
+    Instant at;
+    Nanos least{};  // that its round takes
+  };
+
   void ReleaseCore();
 
   const Options options_;
@@ -78,7 +88,8 @@ class TimingSlot {
   bool locked_ = false;
   const Children children_;
   const Clock& clock_;
-  std::deque<Instant> begun_at_;
+  std::deque<Begun> begun_;
+  Nanos queued_{};  // the sum of what these take
   Instant last_finish_{};
   std::atomic<bool> stop_{false};
 };

@@ -129,7 +129,7 @@ Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, i
     if (::sched_setaffinity(0, sizeof cores, &cores) != 0) return Refused("sched_setaffinity");
   }
   LF_TRY_VOID(LowerLimits(limits));
-  if (RunsKernels(role)) LF_TRY_VOID(DropPrivileges());
+  if (LosesPrivileges(role)) LF_TRY_VOID(DropPrivileges());
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Refused("PR_SET_NO_NEW_PRIVS");
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return Refused("PR_SET_DUMPABLE");
   // Last, as a change of user clears it. The parent may have ended before it was set.

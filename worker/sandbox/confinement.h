@@ -36,16 +36,20 @@ inline constexpr bool RunsKernels(ChildRole role) {
   return role == ChildRole::kVerifier || role == ChildRole::kExecutor ||
          role == ChildRole::kProfiler;
 }
+// What it works on comes from outside, and it needs nothing of its user's.
+inline constexpr bool LosesPrivileges(ChildRole role) {
+  return RunsKernels(role) || role == ChildRole::kPasses;
+}
 // It may fork. The forks cannot be told from other processes, so it may signal none of them.
 inline constexpr bool MayFork(ChildRole role) { return role == ChildRole::kPasses; }
 std::string_view ChildRoleName(ChildRole role);  // "compiler"
 
 // Closes all descriptors but `channel_fd` (standard streams lead to /dev/null; children that run no
 // kernels keep stderr), makes the child end with its parent, and lowers its limits: memory, no core
-// file, the length of files, few descriptors. A child that runs kernels also loses its environment,
-// its working directory and all rights of root: it becomes another user, or, where no other user
-// exists (a container, a user namespace), the same one without capabilities. Returns the new number
-// of the channel's descriptor.
+// file, the length of files, few descriptors. A child that runs kernels or passes also loses its
+// environment, its working directory and all rights of root: it becomes another user, or, where no
+// other user exists (a container, a user namespace), the same one without capabilities. Returns the
+// new number of the channel's descriptor.
 Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, int parent_pid);
 
 // Forbids this process to write to files from now on, whatever its limits allowed.

@@ -11,15 +11,18 @@ constexpr std::size_t kLine = 64;
 constexpr std::uint64_t kCommonCache = std::uint64_t{32} << 20;
 // Caches do not replace strictly the oldest line; reading twice the size once leaves little behind.
 constexpr std::size_t kTimes = 2;
-constexpr std::size_t kMost = std::size_t{512} << 20;
 
 }  // namespace
 
 void CacheEvictor::Release(std::byte* memory) { std::free(memory); }
 
-bool CacheEvictor::Prepare(std::uint64_t cache_bytes) {
+std::size_t CacheEvictor::BytesFor(std::uint64_t cache_bytes) {
   const std::uint64_t cache = cache_bytes > 0 ? cache_bytes : kCommonCache;
-  const std::size_t wanted = std::min<std::size_t>(cache * kTimes, kMost) / kAlignment * kAlignment;
+  return (cache * kTimes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+bool CacheEvictor::Prepare(std::uint64_t cache_bytes) {
+  const std::size_t wanted = BytesFor(cache_bytes);
   if (size_ < wanted) {
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, wanted)));
     size_ = memory_ ? wanted : 0;

@@ -6,7 +6,7 @@
 #include <functional>
 #include <limits>
 
-#include "common/base/check.h"
+#include "worker/isa/processor.h"
 #include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {
@@ -15,12 +15,11 @@ namespace {
 constexpr std::size_t kStep = 256;  // floats; CoreKernels::read takes multiples of it
 constexpr std::size_t kAlignment = 4096;
 constexpr std::size_t kCommonSecondCache = std::size_t{512} << 10;
-constexpr std::size_t kLeastMemory = std::size_t{32} << 20;
-constexpr std::size_t kMostMemory = std::size_t{64} << 20;
 // The quickest of so long counts: a core that was idle has a neighbour at first (AwakeCore).
 constexpr std::uint64_t kLookNs = 6'000'000;
 
-std::size_t Floats(std::size_t bytes) { return bytes / sizeof(float) / kStep * kStep; }
+constexpr std::size_t Floats(std::size_t bytes) { return bytes / sizeof(float) / kStep * kStep; }
+constexpr std::size_t kMemoryFloats = Floats(std::size_t{32} << 20);
 
 double TookNs(const Stopwatch& stopwatch, const std::function<void()>& kernel) {
   const std::uint64_t start = stopwatch.NowNs();
@@ -30,25 +29,26 @@ double TookNs(const Stopwatch& stopwatch, const std::function<void()>& kernel) {
 
 }  // namespace
 
-CanarySuite::CanarySuite(const CoreKernels& kernels, const Sizes& sizes)
+CanarySuite::CanarySuite(const CoreKernels& kernels, std::uint64_t second_cache_bytes)
     : kernels_(kernels),
-      cache_floats_(Floats(
-          (sizes.second_cache_bytes > 0 ? sizes.second_cache_bytes : kCommonSecondCache) / 2)),
-      memory_floats_(
-          Floats(std::clamp<std::size_t>(sizes.last_cache_bytes * 2, kLeastMemory, kMostMemory))),
+      cache_floats_(
+          std::min(Floats((second_cache_bytes > 0 ? second_cache_bytes : kCommonSecondCache) / 2),
+                   kMemoryFloats)),
       memory_(nullptr, &std::free) {}
 
 std::optional<CanaryReading> CanarySuite::Run(const Stopwatch& stopwatch, CoreProbe& probe) {
   if (!memory_) {
     memory_.reset(
-        static_cast<float*>(std::aligned_alloc(kAlignment, memory_floats_ * sizeof(float))));
+        static_cast<float*>(std::aligned_alloc(kAlignment, kMemoryFloats * sizeof(float))));
     if (!memory_) return std::nullopt;
-    std::fill_n(memory_.get(), memory_floats_, 1.0F);
+    std::fill_n(memory_.get(), kMemoryFloats, 1.0F);
   }
+  // The last cache may hold it all, or a part that changes.
+  EvictFromCaches(memory_.get(), kMemoryFloats * sizeof(float));
   volatile float sink = 0;
   CanaryReading reading;
   reading.took[static_cast<std::size_t>(Canary::kMemory)] =
-      TookNs(stopwatch, [&] { sink = kernels_.read(memory_.get(), memory_floats_); });
+      TookNs(stopwatch, [&] { sink = kernels_.read(memory_.get(), kMemoryFloats); });
   double arithmetic = std::numeric_limits<double>::infinity();
   double cache = arithmetic;
   const std::uint64_t begun = stopwatch.NowNs();

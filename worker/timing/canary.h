@@ -31,20 +31,16 @@ struct CanaryReading {
 // kernels.
 class CanarySuite {
  public:
-  struct Sizes {
-    std::uint64_t second_cache_bytes = 0;  // 0: unknown; 512 KiB is assumed
-    std::uint64_t last_cache_bytes = 0;
-  };
-  CanarySuite(const CoreKernels& kernels, const Sizes& sizes);
+  // `second_cache_bytes`: 0: unknown; 512 KiB is assumed.
+  CanarySuite(const CoreKernels& kernels, std::uint64_t second_cache_bytes);
 
-  // Takes about 16 ms the first time (page faults), then 9 ms. nullopt: the memory cannot be
+  // Takes about 20 ms the first time (page faults), then 9 ms. nullopt: the memory cannot be
   // allocated.
   std::optional<CanaryReading> Run(const Stopwatch& stopwatch, CoreProbe& probe);
 
  private:
   const CoreKernels& kernels_;
   const std::size_t cache_floats_;
-  const std::size_t memory_floats_;
   std::unique_ptr<float, void (*)(void*)> memory_;
 };
 

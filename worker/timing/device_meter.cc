@@ -15,8 +15,8 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr std::size_t kLeastStreamBytes = std::size_t{64} << 20;
-constexpr std::size_t kMostStreamBytes = std::size_t{256} << 20;
+constexpr std::uint64_t kLeastStreamBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMostStreamBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kAlignment = 4096;
 constexpr int kPasses = 4;   // the first one is a warm-up
 constexpr int kGroups = 32;  // of probes, half before the streams and half after
@@ -38,10 +38,9 @@ double BestRate(const Stopwatch& stopwatch, std::size_t bytes, const std::functi
   return best;
 }
 
-void MeasureStreams(const CoreKernels& kernels, const Stopwatch& stopwatch,
-                    std::uint64_t cache_bytes, DeviceReading& reading) {
-  const std::size_t bytes =
-      std::clamp<std::size_t>(cache_bytes * 3, kLeastStreamBytes, kMostStreamBytes);
+void MeasureStreams(const CoreKernels& kernels, const Stopwatch& stopwatch, std::size_t bytes,
+                    DeviceReading& reading) {
+  if (bytes == 0) return;
   const Floats memory(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)), &std::free);
   if (!memory) return;
   const std::size_t count = bytes / sizeof(float);
@@ -76,8 +75,16 @@ double WideVectorFactor(std::vector<double> wide_to_narrow) {
   return std::clamp(std::round(MedianOf(std::move(wide_to_narrow))), 1.0, 2.0);
 }
 
+std::size_t StreamBytes(const HardwareFacts& hardware) {
+  const std::uint64_t cache = hardware.l3_bytes;
+  const std::uint64_t bytes =
+      std::max(std::clamp(3 * cache, kLeastStreamBytes, kMostStreamBytes), 2 * cache);
+  const bool is_too_much = hardware.memory_bytes > 0 && bytes > hardware.memory_bytes / 4;
+  return is_too_much ? 0 : bytes;
+}
+
 DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwatch,
-                            std::uint64_t cache_bytes) {
+                            std::size_t stream_bytes) {
   DeviceReading reading;
   HostCoreProbe probe(kernels, stopwatch);
   reading.probe_steps = probe.steps();
@@ -103,7 +110,7 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
     }
   };
   look(kGroups / 2);
-  MeasureStreams(kernels, stopwatch, cache_bytes, reading);
+  MeasureStreams(kernels, stopwatch, stream_bytes, reading);
   look(kGroups / 2);
   reading.clock_mhz = MedianOf(std::move(clocks));
   if (probe.LeastCycles() > 0) {

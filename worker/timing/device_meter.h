@@ -29,10 +29,14 @@ struct DeviceReading {
   friend bool operator==(const DeviceReading&, const DeviceReading&) = default;
 };
 
-// Takes about 150 ms. `cache_bytes`: size of the last-level cache; the streams cover three times as
-// much (64 to 256 MiB). If that memory cannot be allocated, bandwidth is not measured.
+// How much memory the streams cover: three times the last cache, but 64 to 256 MiB, and at least
+// twice the cache. 0: that is more than a quarter of the host's memory.
+std::size_t StreamBytes(const HardwareFacts& hardware);
+
+// Takes about 0.1 s with streams of 64 MiB, 0.7 s with 600. If `stream_bytes` is 0 or cannot be
+// allocated, bandwidth is not measured.
 DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwatch,
-                            std::uint64_t cache_bytes);
+                            std::size_t stream_bytes);
 
 // How many times as long a step of wide vectors takes as one of half the width, from such ratios: 1
 // or 2; 1 without any.

@@ -126,6 +126,7 @@ bool MeasurementRounds::IsLong(const Samples& samples) const {
 }
 
 void MeasurementRounds::Add(Samples samples, double reference_mhz) {
+  ++looks_;
   constexpr std::size_t kLeast = 2;
   const bool is_one_round = options_.fewest < 2 || samples.end == SamplingEnd::kCut;
   if (is_one_round || !IsLong(samples)) {
@@ -226,8 +227,11 @@ std::optional<Nanos> MeasurementRounds::NextIn(bool is_alone) const {
   LF_CHECK(!rounds_.empty(), "no round yet");
   if (IsCut()) return std::nullopt;
   if (rounds_.size() < options_.fewest) return options_.first_wait;
+  // Of such a job's time, the first look at a slow kernel takes half, in any number of rounds.
+  const bool has_time = spec_.precision > 0 || spec_.budget_ms > 0;
+  const std::size_t taken = has_time ? looks_ : rounds_.size();
   const double spent = SpentNs();
-  if (rounds_.size() >= options_.most || sample_count() >= kMostSamples ||
+  if (taken >= options_.most || sample_count() >= kMostSamples ||
       (spec_.budget_ms > 0 && spent >= spec_.budget_ms * kNsPerMs) ||
       spent >= static_cast<double>(LongEnough().count())) {
     return std::nullopt;
@@ -239,7 +243,7 @@ std::optional<Nanos> MeasurementRounds::NextIn(bool is_alone) const {
   if (const auto agreeing = Agreeing(); !agreeing.empty() && IsEnough(agreeing)) {
     return std::nullopt;
   }
-  return options_.first_wait * (std::int64_t{1} << (rounds_.size() - 1));
+  return options_.first_wait * (std::int64_t{1} << (taken - 1));
 }
 
 bool MeasurementRounds::AsksForMore() const {
@@ -267,7 +271,7 @@ bool MeasurementRounds::IsEnough(const std::vector<std::size_t>& agreeing) const
   const std::size_t accepted = AcceptedSamples(figure);
   if (accepted < kLeastAccepted || IsDisturbed(accepted, agreeing)) return false;
   if (figure.spread <= TargetSpread()) return true;
-  if (spec_.precision > 0) return false;
+  if (spec_.precision > 0 || figure.grade > spec_.min_grade) return false;  // A is the smallest
   if (clear >= options_.most_scattered) return true;
   // Intervals shrink with the root of the number of samples.
   const double with_another =

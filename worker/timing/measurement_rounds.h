@@ -31,10 +31,12 @@ class MeasurementRounds {
   struct Options {
     // Rounds that have to agree.
     std::size_t fewest = 2;
-    // The most rounds, if they do not agree or the core was contended.
+    // The most rounds, if they do not agree or the core was contended. For a job that asks for a
+    // precision or budget, long repetitions taken in one go (Add) count as one.
     std::size_t most = 5;
     // The most clear rounds if two agree, but the samples scatter so little too much for grade A
-    // that a third round is likely to be enough. A job that asks for a precision may have `most`.
+    // that a third round is likely to be enough. A job that asks for a precision, or for a better
+    // grade than it has, may have `most`.
     std::size_t most_scattered = 3;
     // The most rounds while the worker has no other job, if the core was contended throughout
     // (docs/research/timing_experiments.md). Not for jobs that ask for a precision, budget or
@@ -136,6 +138,7 @@ class MeasurementRounds {
   const JobSpec spec_;
   const Options options_;
   std::vector<Round> rounds_;
+  std::size_t looks_ = 0;  // calls of Add
 };
 
 }  // namespace loopfleet::worker

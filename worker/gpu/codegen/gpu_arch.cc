@@ -2,23 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include "common/base/number_in.h"
 
 namespace loopfleet::worker {
 
 std::string GpuArch::Name() const { return fmt::format("sm_{}", number); }
 
 Result<GpuArch> ParseGpuArch(std::string_view text) {
-  GpuArch arch;
   const std::string_view digits = text.starts_with("sm_") ? text.substr(3) : std::string_view();
-  const auto [end, problem] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), arch.number);
-  const bool whole = !digits.empty() && problem == std::errc() &&
-                     end == digits.data() + digits.size() && arch.number < 1000;
-  if (!whole) {
+  const auto number = NumberIn<int>(digits);
+  if (!number || *number >= 1000) {
     return Fail(ErrorKind::kInvalid,
                 fmt::format("'{}' is not a GPU architecture: use sm_80, sm_90 or sm_100", text));
   }
+  const GpuArch arch{*number};
   if (arch < kOldestArch) {
     return Fail(ErrorKind::kInvalid,
                 fmt::format("{} is too old: the oldest is {}", text, kOldestArch.Name()));

@@ -21,14 +21,12 @@ class ImageCompiler final : public Compiler {
   std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                          const CompileOptions&) override {
     LF_TRY(GpuKernel kernel, compiler_->Compile(tree));
-    return Kernel{
-        .object = Encode(GpuImage{
-            .ptx = std::move(kernel.ptx), .cubin = {}, .launches = std::move(kernel.launches)}),
-        .buffers = std::move(kernel.buffers),
-        .scratch_bytes = kernel.scratch_bytes,
-        .threads = 1,
-        .notes = std::move(kernel.notes),
-        .profile = {.launch_roots = std::move(kernel.launch_roots)}};
+    return Kernel{.object = GpuObjectOf(kernel),
+                  .buffers = std::move(kernel.buffers),
+                  .scratch_bytes = kernel.scratch_bytes,
+                  .threads = 1,
+                  .notes = std::move(kernel.notes),
+                  .profile = {.launch_roots = std::move(kernel.launch_roots)}};
   }
 
  private:

@@ -16,6 +16,10 @@ void Fields(Archive& archive, FieldsOf<Archive, GpuImage>& image) {
   archive.List(image.launches, kMostLaunches);
 }
 
+std::string GpuObjectOf(const GpuKernel& kernel) {
+  return Encode(GpuImage{.ptx = kernel.ptx, .cubin = {}, .launches = kernel.launches});
+}
+
 std::string Encode(const GpuImage& image) { return EncodeBytes(image); }
 std::optional<GpuImage> DecodeGpuImage(std::string_view bytes) {
   return DecodeBytes<GpuImage>(bytes);

@@ -21,6 +21,9 @@ struct GpuImage {
   friend bool operator==(const GpuImage&, const GpuImage&) = default;
 };
 
+// Kernel::object of the kernel, which a row's code_hash is of.
+std::string GpuObjectOf(const GpuKernel& kernel);
+
 std::string Encode(const GpuImage& image);
 std::optional<GpuImage> DecodeGpuImage(std::string_view bytes);  // nullopt: malformed
 

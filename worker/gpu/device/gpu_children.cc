@@ -34,9 +34,7 @@ int RunCompiler(Channel& channel, const Toolchain& tools, const GpuChildrenOptio
   // The first link lets nvJitLink inspect the machine: it may not open files later.
   constexpr std::size_t kMost = std::size_t{64} << 20;
   const GpuKernel& known = options.canary.kernel;
-  const Result<CodeImage> made = tools.linker->LinkAt(
-      Encode(GpuImage{.ptx = known.ptx, .cubin = {}, .launches = known.launches}),
-      {.max_bytes = kMost});
+  const Result<CodeImage> made = tools.linker->LinkAt(GpuObjectOf(known), {.max_bytes = kMost});
   LF_CHECK(made.has_value(), "{}", made.error().message);
   const auto seconds = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::seconds>(options.compile_limit).count() + 1);

@@ -57,6 +57,11 @@ std::expected<Reply, Failure> GpuProcess::Ask(const GpuRequest& request, std::sp
 }
 
 std::expected<void, Failure> GpuProcess::EnsureReady() {
+  // An idle child says nothing: it has ended since the last call, which is not the next job's
+  // fault.
+  if (child_ && child_->channel().IsReadable()) {
+    Replace(EndChild(*child_, ErrorKind::kClosed).cause);
+  }
   if (child_ && is_checked_) return {};
   if (!child_) {
     Result<ChildProcess> child = fork_server_.Spawn(ChildRole::kDevice);

@@ -25,6 +25,8 @@ class HostInspectionTest : public testing::Test {
     host_.Sys("devices/system/clocksource/clocksource0/current_clocksource", "tsc");
     host_.Sys("devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet acpi_pm");
     host_.Sys("kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
+    host_.Proc("self/cgroup", "0::/");
+    host_.Sys("fs/cgroup/cpu.max", "max 100000");
     host_.Sys("devices/system/node/node0/cpulist", "0-3");
     host_.Proc("loadavg", "0.05 0.10 0.10 1/300 1000");
     host_.Proc("stat", "cpu  1000 0 100 90000 10 0 5 0 0 0\ncpu0 1 2 3 4 5 6 7 8");
@@ -80,7 +82,7 @@ TEST_F(HostInspectionTest, AHostThatSaysNothingIsUnknownAndNotGood) {
     EXPECT_NE(finding.severity, Severity::kProblem) << finding.check;
   }
   for (const char* check :
-       {"cores", "governor", "turbo", "smt", "load", "clock_source", "memory"}) {
+       {"cores", "governor", "turbo", "smt", "load", "cpu_quota", "clock_source", "memory"}) {
     EXPECT_EQ(severities[check], Severity::kUnknown) << check;
   }
 }
@@ -117,15 +119,38 @@ TEST_F(HostInspectionTest, Steal) {
 }
 
 TEST_F(HostInspectionTest, CpuQuota) {
-  host_.Sys("fs/cgroup/cpu.max", "max 100000");
   EXPECT_EQ(Check("cpu_quota").severity, Severity::kGood);
   host_.Sys("fs/cgroup/cpu.max", "150000 100000");
-  Expect("cpu_quota", Severity::kProblem, "150000 100000", "--cpuset-cpus");
+  Expect("cpu_quota", Severity::kProblem, "150000 of each 100000 us", "--cpuset-cpus");
   // A quota for as many processors as the group has.
   host_.Sys("fs/cgroup/cpuset.cpus.effective", "2");
   EXPECT_EQ(Check("cpu_quota").severity, Severity::kGood);
   host_.Sys("fs/cgroup/cpuset.cpus.effective", "2-3");
   EXPECT_EQ(Check("cpu_quota").severity, Severity::kProblem);
+}
+
+TEST_F(HostInspectionTest, TheQuotaOfAServiceIsThatOfItsGroupOrOneAround) {
+  host_.RemoveSys("fs/cgroup/cpu.max");  // the root has none
+  host_.Proc("self/cgroup", "0::/fleet.slice/worker.service");
+  EXPECT_EQ(Check("cpu_quota").severity, Severity::kUnknown);
+  host_.Sys("fs/cgroup/fleet.slice/worker.service/cgroup.procs", "1");
+  EXPECT_EQ(Check("cpu_quota").severity, Severity::kGood) << "nothing limits processor time";
+  host_.Sys("fs/cgroup/fleet.slice/worker.service/cpu.max", "max 100000");
+  host_.Sys("fs/cgroup/fleet.slice/cpu.max", "150000 100000");
+  Expect("cpu_quota", Severity::kProblem, "/sys/fs/cgroup/fleet.slice", "AllowedCPUs=");
+  host_.Sys("fs/cgroup/fleet.slice/cpu.max", "400000 100000");
+  EXPECT_EQ(Check("cpu_quota").severity, Severity::kGood) << "there are four processors";
+}
+
+TEST_F(HostInspectionTest, TheQuotaOfVersionOneIsInTwoFiles) {
+  host_.Proc("self/cgroup", "4:memory:/box\n3:cpuacct,cpu:/box/job\n0::/");
+  const std::string box = "fs/cgroup/cpu/box/";
+  host_.Sys(box + "job/cpu.cfs_quota_us", "-1");
+  host_.Sys(box + "job/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(Check("cpu_quota").severity, Severity::kGood);
+  host_.Sys(box + "cpu.cfs_quota_us", "50000");
+  host_.Sys(box + "cpu.cfs_period_us", "100000");
+  Expect("cpu_quota", Severity::kProblem, "50000 of each 100000 us", "--cpuset-cpus");
 }
 
 TEST_F(HostInspectionTest, ClockSource) {

@@ -407,8 +407,14 @@ TEST_F(ConnectionTest, ADrainFinishesWhatRunsAndGivesTheRestBack) {
   wire::Returned returned = Expect<wire::Returned>();
   std::sort(returned.leases.begin(), returned.leases.end());
   EXPECT_EQ(returned.leases, (std::vector<LeaseId>{{2}, {3}}));
+  // Each is held until the coordinator has taken it back.
+  const auto holds_one = [](const auto& heartbeat) { return heartbeat.held.size() == 1; };
+  Send(wire::Revoke{.leases = {{2}, {3}}});
+  ExpectHeartbeat(holds_one);
   Grant({4});  // crosses the heartbeat
   EXPECT_EQ(Expect<wire::Returned>().leases, std::vector<LeaseId>{{4}});
+  Send(wire::Revoke{.leases = {{4}}});
+  ExpectHeartbeat(holds_one);
   Finish(1);
   EXPECT_EQ(Expect<wire::Reports>().reports.at(0).lease, LeaseId{1});
   Send(wire::ReportsStored{.leases = {{1}}});

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -13,7 +16,10 @@ using std::chrono::seconds;
 // Holds the leases that the test lists.
 class ListedRunner final : public LeaseRunner {
  public:
-  bool Accept(wire::Lease) override { return true; }
+  bool Accept(wire::Lease lease) override {
+    accepted.push_back(lease.lease);
+    return true;
+  }
   void Drop(std::span<const LeaseId> leases) override {
     for (const LeaseId lease : leases) {
       std::erase_if(held, [&](const wire::HeldLease& one) { return one.lease == lease; });
@@ -32,6 +38,7 @@ class ListedRunner final : public LeaseRunner {
     return std::exchange(blob_questions, {});
   }
   void AnswerBlob(const BlobAnswer& answer) override { blob_answers.push_back(answer); }
+  std::vector<LeaseId> accepted;
   std::vector<wire::Report> finished;
   std::vector<wire::HeldLease> held;
   std::vector<LeaseId> unstarted;
@@ -320,9 +327,43 @@ TEST_F(ProtocolTest, ADrainTellsOfItselfAndThenReturnsWhatItHasNotBegun) {
   ASSERT_EQ(line.sent.size(), 1U);
   EXPECT_EQ(std::get<wire::Returned>(line.sent[0]).leases, std::vector<LeaseId>{{7}});
   line.sent.clear();
+  Hear(wire::Revoke{.leases = {{5}, {6}, {7}}});  // they were listed, and it has taken them back
   Pass(seconds(1));
   ASSERT_EQ(line.sent.size(), 1U);
   EXPECT_EQ(std::get<wire::Heartbeat>(line.sent[0]).held, std::vector<LeaseId>{{4}});
+}
+
+// Otherwise each of them would be a lost attempt.
+TEST_F(ProtocolTest, WhatIsReturnedWhenTheConnectionBreaksIsReturnedAgain) {
+  runner.held = {{.lease = {4}, .job = {.batch = {1}}},
+                 {.lease = {5}, .job = {.batch = {2}}},
+                 {.lease = {6}, .job = {.batch = {3}}}};
+  const std::vector<wire::HeldLease> held = runner.held;
+  runner.unstarted = {{5}, {6}};
+  protocol.StartDrain(now);
+  Step();
+  ASSERT_EQ(line.sent.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<wire::Returned>(line.sent[1]));
+  line.sent.clear();
+  protocol.ConnectedAgain(now);
+  Step();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::WorkerHello>(line.sent[0]).held, held);
+  line.sent.clear();
+  Hear(wire::WorkerWelcome{.heartbeat_ms = 1000});
+  Step();
+  ASSERT_EQ(line.sent.size(), 2U);
+  EXPECT_EQ(std::get<wire::Returned>(line.sent[1]).leases, (std::vector<LeaseId>{{5}, {6}}));
+  line.sent.clear();
+  Pass(seconds(1));  // the message may have been lost
+  ASSERT_EQ(line.sent.size(), 2U);
+  EXPECT_EQ(std::get<wire::Heartbeat>(line.sent[0]).held, (std::vector<LeaseId>{{4}, {5}, {6}}));
+  EXPECT_EQ(std::get<wire::Returned>(line.sent[1]).leases, (std::vector<LeaseId>{{5}, {6}}));
+  line.sent.clear();
+  runner.held.clear();  // the last one ends, and its report is not wanted
+  Step();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::Goodbye>(line.sent[0]).returned, (std::vector<LeaseId>{{5}, {6}}));
 }
 
 TEST_F(ProtocolTest, ADrainWithoutAConnectionReturnsWhatItHasNotBegunOnceItIsWelcome) {
@@ -416,6 +457,33 @@ TEST_F(ProtocolTest, AFullMessageDoesNotLinger) {
   for (std::uint64_t lease = 1; lease <= 64; ++lease) Finish(lease);
   Step();
   EXPECT_EQ(TakeReports().size(), 1U);
+}
+
+// The coordinator reads no message that lists more, so it would never welcome the worker again.
+TEST_F(ProtocolTest, ItHoldsNoMoreLeasesThanAMessageCanList) {
+  for (std::uint64_t lease = 0; lease < 4'200;) {
+    wire::Leases granted;
+    while (granted.leases.size() < 60) {
+      granted.leases.push_back({.lease = {++lease}, .job = {.batch = {1}}});
+    }
+    Hear(std::move(granted));
+    for (const LeaseId accepted : std::exchange(runner.accepted, {})) Finish(accepted.value);
+    Step();  // nothing is acknowledged
+  }
+  now += seconds(1);
+  line.sent.clear();
+  Step();
+  const auto heartbeat = std::ranges::find_if(line.sent, [](const wire::WorkerMessage& message) {
+    return std::holds_alternative<wire::Heartbeat>(message);
+  });
+  ASSERT_NE(heartbeat, line.sent.end());
+  EXPECT_EQ(std::get<wire::Heartbeat>(*heartbeat).held.size(), wire::kMaxLeasesPerMessage);
+  EXPECT_TRUE(wire::DecodeWorkerMessage(wire::Encode(*heartbeat)));
+  protocol.ConnectedAgain(now);
+  line.sent.clear();
+  Step();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::WorkerHello>(line.sent[0]).held.size(), wire::kMaxLeasesPerMessage);
 }
 
 TEST_F(ProtocolTest, WhatItGivesBackItSays) {

@@ -492,6 +492,21 @@ TEST_F(PipelineTest, DropUnstartedGivesBackAllButTheOneOnTheSlot) {
   EXPECT_TRUE(was_seen);
 }
 
+// While one is timed, others are prepared. A round of three such runs takes 180 ms, and ends them.
+TEST_F(PipelineTest, OfLongKernelsOneIsOnTheSlot) {
+  constexpr std::size_t kLeases = 8;
+  for (std::uint64_t id = 1; id <= kLeases; ++id) {
+    ASSERT_TRUE(
+        pipeline_->Accept(LeaseOf(id, static_cast<std::int64_t>(Fault::kWholeNumbersSlowly))));
+  }
+  const std::size_t reported = Collect(2).size();
+  const std::vector<LeaseId> dropped = pipeline_->DropUnstarted();
+  const auto rest = pipeline_->Held();
+  EXPECT_EQ(reported + dropped.size() + rest.size(), kLeases);
+  EXPECT_LE(rest.size(), 1U);
+  Collect(rest.size());
+}
+
 // Memory for one big job at a time, so that each preparation waits for another job's memory.
 TEST_F(PipelineTest, EndsWhileMemoryIsWaitedFor) {
   constexpr std::int64_t kBig = 2'000'000;

@@ -36,6 +36,7 @@ class PassJobsTest : public PassProcessFixture {
     jobs_ = std::make_unique<PassJobs>(
         JobKind::Parts{.fork_server = *fork_server_,
                        .metrics = metrics_,
+                       .preparations = preparations_,
                        .clock = clock_,
                        .conditions = {.policy = "p"},
                        .max_held = 16,
@@ -96,6 +97,7 @@ class PassJobsTest : public PassProcessFixture {
 
   monitoring::Registry registry_;
   monitoring::WorkerMetrics metrics_{registry_, MetricLabels(kRoles)};
+  Preparations preparations_;
   SystemClock clock_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -142,6 +144,15 @@ TEST_F(PassJobsTest, EachFailureIsItsOwnJobs) {
   EXPECT_EQ(evaluations.at(3).failure().code, FailureCode::kInvalidBenchmark);
   EXPECT_EQ(evaluations.at(4).failure().code, FailureCode::kInvalidAction);
   EXPECT_TRUE(evaluations.at(5).ok());
+}
+
+// A kernel of several threads, timed meanwhile, did not have all of its cores.
+TEST_F(PassJobsTest, PassesAreWorkOnTheCoresBesideTheTimingCore) {
+  const Preparations::Mark mark = preparations_.Now();
+  EXPECT_FALSE(preparations_.WereAnySince(mark));
+  Grant(1, "benchmark://small-v0/qsort", {"mem2reg"});
+  Collect(1);
+  EXPECT_TRUE(preparations_.WereAnySince(mark));
 }
 
 TEST_F(PassJobsTest, WhatAnOutcomeDoesNotHoldIsKeptByTheCoordinator) {

@@ -78,10 +78,7 @@ std::string ToLine(const FuzzCase& fuzz) {
   } else {
     line["benchmark"] = std::get<looptree::BenchmarkUri>(fuzz.job.source).text;
   }
-  line["actions"] = ordered_json::array();
-  for (const Action& action : fuzz.job.actions) {
-    line["actions"].push_back(looptree::ActionName(action));
-  }
+  line["actions"] = looptree::ActionNames(fuzz.job.actions);
   line["on_illegal"] = "skip";
   line["isa"] = fuzz.isa;
   line["threads"] = fuzz.threads;

@@ -79,12 +79,11 @@ TEST(ChildMessageTest, ExecutorRequestsComeBack) {
 }
 
 TEST(ChildMessageTest, TheDevicesRequestsAndRepliesRoundTrip) {
-  const MeterRequest meter{.last_cache_bytes = 1, .time_limit_s = 2};
+  const MeterRequest meter{.stream_bytes = 1, .time_limit_s = 2};
   const auto metered = DecodeExecutorRequest(Encode(ExecutorRequest(meter)));
   ASSERT_TRUE(metered);
-  EXPECT_EQ(std::get<MeterRequest>(*metered).last_cache_bytes, 1U);
-  const CanaryRequest canary{
-      .probe_steps = 3, .second_cache_bytes = 4, .last_cache_bytes = 5, .time_limit_s = 6};
+  EXPECT_EQ(std::get<MeterRequest>(*metered).stream_bytes, 1U);
+  const CanaryRequest canary{.probe_steps = 3, .second_cache_bytes = 4, .time_limit_s = 6};
   const auto sung = DecodeExecutorRequest(Encode(ExecutorRequest(canary)));
   ASSERT_TRUE(sung);
   EXPECT_EQ(std::get<CanaryRequest>(*sung).second_cache_bytes, 4U);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "monitoring/host/core_plan.h"
@@ -24,7 +25,19 @@ class TimingSlotTest : public ChildrenFixture {
     return MeasureDeviceAlone(executor, lock, HardwareFacts{.l3_bytes = 1 << 20},
                               {.patience = patience, .should_stop = [=] { return should_stop; }});
   }
+  KernelCall Addition() {
+    place_.emplace(code_->Take());
+    constexpr std::int64_t kElements = 1024;
+    const std::uint64_t count = kElements;
+    const auto workload = MakeWorkload(AddOf(kElements).start, {42}, ComputeHere).value();
+    return {.entry = place_->Write(FakeCode(kElements)).value(),
+            .workload = workload,
+            .arena = arenas_.Take(LayOut({&count, 1}, workload->layout.buffers.size())).value()};
+  }
+
   const std::atomic<bool> never_{false};
+  GuardedBufferPool arenas_{{}};
+  std::optional<CodeArena::Place> place_;
 };
 
 // Beside a kernel of another worker the peaks would be too low, and correct figures would be
@@ -80,17 +93,29 @@ TEST_F(TimingSlotTest, WhoIsToldToStopWaitsForTheCoreNoLonger) {
   EXPECT_FALSE(slot.TakeCore());
 }
 
+// A drain, canaries and other workers wait for all that was queued.
+TEST_F(TimingSlotTest, LongKernelsAreNotQueued) {
+  const KernelCall call = Addition();
+  ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
+  const SystemClock clock;
+  TimingSlot slot({}, Lock(), {.kernels = executor, .canaries = executor, .profiler = executor},
+                  clock);
+  StageDurations stages;
+  ASSERT_TRUE(slot.Begin(call, {}, std::chrono::seconds(3)));
+  EXPECT_FALSE(slot.HasRoom());
+  ASSERT_TRUE(slot.Finish(stages));
+  EXPECT_TRUE(slot.HasRoom());
+  int queued = 0;
+  for (; slot.HasRoom(); ++queued) {
+    ASSERT_TRUE(slot.Begin(call, {}, std::chrono::microseconds(100)));
+  }
+  EXPECT_EQ(queued, 12) << "short ones keep the core busy while this process is late";
+  for (; queued > 0; --queued) ASSERT_TRUE(slot.Finish(stages));
+}
+
 // On two cores, beside its compilers, the daemon wakes up milliseconds late.
 TEST_F(TimingSlotTest, WhatIsFetchedLateWasNotMeasuredForLonger) {
-  constexpr std::int64_t kElements = 1024;
-  const std::uint64_t count = kElements;
-  const auto workload = MakeWorkload(AddOf(kElements).start, {42}, ComputeHere).value();
-  GuardedBufferPool arenas({});
-  CodeArena::Place place = code_->Take();
-  const KernelCall call{
-      .entry = place.Write(FakeCode(kElements)).value(),
-      .workload = workload,
-      .arena = arenas.Take(LayOut({&count, 1}, workload->layout.buffers.size())).value()};
+  const KernelCall call = Addition();
   ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
   const SystemClock clock;
   TimingSlot slot({}, Lock(), {.kernels = executor, .canaries = executor, .profiler = executor},

@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <string>
 
 namespace loopfleet::worker {
@@ -85,6 +86,29 @@ TEST(ChildConfinementTest, RootThatHasNoOtherUserLosesItsRightsAllTheSame) {
   ASSERT_TRUE(WIFEXITED(status)) << status;
   if (WEXITSTATUS(status) == kNoNamespaces) GTEST_SKIP() << "this host permits no user namespaces";
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Kernels and bitcode come from outside.
+TEST(ChildConfinementTest, WhatComesFromOutsideIsRunWithoutRightsEnvironmentOrFolder) {
+  for (const ChildRole role : {ChildRole::kExecutor, ChildRole::kPasses}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const pid_t parent = ::getppid();
+      ::setenv("LOOPFLEET_KEYS", "/keys", 1);
+      if (!Confine(role, {}, ::open("/dev/null", O_RDWR), parent)) ::_exit(1);
+      if (::getenv("LOOPFLEET_KEYS") != nullptr) ::_exit(2);
+      char folder[8] = {};
+      if (::getcwd(folder, sizeof folder) == nullptr || folder[1] != '\0') ::_exit(3);
+      __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+      __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3]{};
+      if (::syscall(SYS_capget, &header, has) != 0) ::_exit(4);
+      ::_exit(has[0].effective == 0 && has[0].permitted == 0 ? 0 : 5);
+    }
+    int status = 1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(WEXITSTATUS(status), 0) << ChildRoleName(role);
+  }
 }
 
 rlim_t LimitNow() {

@@ -86,7 +86,7 @@ TEST(CanarySuiteTest, EachTakesSomeTime) {
   const SystemStopwatch stopwatch;
   const CoreKernels& kernels = core_kernels::kPortable;
   HostCoreProbe probe(kernels, stopwatch, 500);
-  CanarySuite suite(kernels, {.second_cache_bytes = 1 << 20, .last_cache_bytes = 1 << 20});
+  CanarySuite suite(kernels, 1 << 20);
   const auto reading = suite.Run(stopwatch, probe);
   ASSERT_TRUE(reading);
   for (const double took : reading->took) EXPECT_GT(took, 0);

@@ -53,9 +53,29 @@ TEST(DeviceMeterTest, PeaksFollowFromTheUnits) {
   EXPECT_EQ(PeakCycles(13'000, 0), 13'000);
 }
 
+TEST(DeviceMeterTest, StreamsNeverFitTheLastCache) {
+  constexpr std::uint64_t kMebi = 1 << 20;
+  const auto of = [](std::uint64_t cache, std::uint64_t memory) {
+    return StreamBytes({.l3_bytes = cache * kMebi, .memory_bytes = memory * kMebi}) / kMebi;
+  };
+  EXPECT_EQ(of(1, 16'384), 64U);
+  EXPECT_EQ(of(32, 16'384), 96U);
+  EXPECT_EQ(of(96, 16'384), 256U);
+  EXPECT_EQ(of(300, 16'384), 600U);
+  EXPECT_EQ(of(300, 2'048), 0U) << "most of the host's memory is for jobs";
+  EXPECT_EQ(of(300, 0), 600U) << "unknown";
+}
+
+TEST(DeviceMeterTest, WithoutMemoryForStreamsBandwidthIsUnknown) {
+  const DeviceReading reading = MeasureDevice(core_kernels::kPortable, SystemStopwatch(), 0);
+  EXPECT_EQ(reading.read_bytes_per_second, 0);
+  EXPECT_EQ(reading.triad_bytes_per_second, 0);
+  EXPECT_GT(reading.flop_per_cycle, 0);
+}
+
 TEST(DeviceMeterTest, MeasuresTheHost) {
   const SystemStopwatch stopwatch;
-  const DeviceReading reading = MeasureDevice(*HostIsa().core_kernels, stopwatch, 1 << 20);
+  const DeviceReading reading = MeasureDevice(*HostIsa().core_kernels, stopwatch, 64 << 20);
   EXPECT_GT(reading.probe_steps, 0U);
   EXPECT_GE(reading.probe_cycles.size(), 3U);
   EXPECT_GT(reading.flop_per_cycle, 0.1);

@@ -292,6 +292,27 @@ TEST(MeasurementRoundsTest, AThirdLookIsForWhatItCanMakeAnA) {
   EXPECT_TRUE(asked.NextIn());  // a requested precision is tried for
 }
 
+TEST(MeasurementRoundsTest, AJobThatAsksForAGradeGetsAsManyLooksAsThereAre) {
+  const JobSpec asks{.min_grade = Grade::kA};
+  // A third round is not likely to make this one an A.
+  const std::vector<double> scattered = {100, 101.3, 98.7, 100.7, 99.3};
+  MeasurementRounds rounds = RoundsOf({SamplesOf(scattered), SamplesOf(scattered)}, asks);
+  EXPECT_FALSE(RoundsOf({SamplesOf(scattered), SamplesOf(scattered)}).NextIn());
+  EXPECT_EQ(rounds.Summarise(kMhz).grade, Grade::kB);
+  EXPECT_TRUE(rounds.NextIn());
+  rounds.Add(SamplesOf(scattered));
+  EXPECT_FALSE(rounds.NextIn());
+  EXPECT_EQ(rounds.Summarise(kMhz).grade, Grade::kA);
+
+  const Samples more = SamplesOf({100, 106, 97, 103, 94});
+  EXPECT_TRUE(RoundsOf({more, more, more}, asks).NextIn());
+  EXPECT_TRUE(RoundsOf({more, more, more, more}, asks).NextIn());
+  EXPECT_FALSE(RoundsOf({more, more, more, more, more}, asks).NextIn());
+  // The same figure is good enough for another job.
+  const Grade has = RoundsOf({more, more, more}).Summarise(kMhz).grade;
+  EXPECT_FALSE(RoundsOf({more, more, more}, {.min_grade = has}).NextIn());
+}
+
 TEST(MeasurementRoundsTest, AFigureThatSaysLittleIsOfGradeDAfterFive) {
   Samples samples = SamplesOf({100, 900, 100, 900, 500});
   MeasurementRounds rounds({}, {});
@@ -348,6 +369,25 @@ TEST(MeasurementRoundsTest, ThreeLongRunsThatAgreeAreEnough) {
   const Measurement m = apart.Summarise(kMhz);
   EXPECT_EQ(m.grade, Grade::kA);
   EXPECT_EQ(std::ranges::count(m.sample_flags, kSampleOutlierRound), 1);
+}
+
+// Each of them is a round, but half of the time is left.
+TEST(MeasurementRoundsTest, ManyLongRunsInOneLookDoNotUseUpTheTimeOfAJob) {
+  std::vector<double> ns;
+  for (int i = 0; i < 10; ++i) ns.push_back(7e6 + 2e5 * i);  // no two agree
+  Samples look = SamplesOf(ns);
+  look.iterations = 1;
+  for (const JobSpec& asks : {JobSpec{.precision = 1e-4}, JobSpec{.budget_ms = 500}}) {
+    MeasurementRounds rounds(asks, {.expects_long_runs = true});
+    rounds.Add(look);
+    EXPECT_EQ(rounds.NextIn(), std::chrono::milliseconds(5));
+    int looks = 1;
+    for (; rounds.NextIn(); ++looks) rounds.Add(look);
+    EXPECT_EQ(looks, 5);
+  }
+  MeasurementRounds plain({}, {.expects_long_runs = true});
+  plain.Add(look);
+  EXPECT_FALSE(plain.NextIn());
 }
 
 // A neighbour that no probe saw may have slowed the accepted ones, too.

@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <fstream>
 #include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/worker/gpu/device/scripted_device.h"
@@ -126,6 +130,21 @@ TEST_F(GpuProcessTest, AChildThatHangsIsKilled) {
   EXPECT_NE(ran.error().message.find("longer than 50 ms"), std::string::npos);
   ExpectReplaced(ExitReason::Cause::kTimeout);
   ExpectWellAgain();
+}
+
+// As by the system's out-of-memory killer. The next job is not to blame.
+TEST_F(GpuProcessTest, AnIdleChildThatEndedIsReplacedBeforeTheNextJob) {
+  ASSERT_TRUE(process_->EnsureReady());
+  const auto has_ended = [pid = shared_->last_child.load()] {
+    std::string stat;
+    std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/stat"), stat);
+    return stat.empty() || stat.contains(") Z ");
+  };
+  ASSERT_EQ(::kill(shared_->last_child, SIGKILL), 0);
+  while (!has_ended()) std::this_thread::yield();
+  ExpectWellAgain();
+  ExpectReplaced(ExitReason::Cause::kMemory);
+  EXPECT_EQ(shared_->children, 2);
 }
 
 TEST_F(GpuProcessTest, ADriverThatTakesTheChildWithIt) {

@@ -17,8 +17,12 @@ namespace {
 class Child {
  public:
   Child(Channel& channel, std::atomic<int>& checks, std::atomic<int>& failing,
-        std::atomic<int>& children)
-      : channel_(channel), checks_(checks), failing_(failing), children_(children) {}
+        std::atomic<int>& children, std::atomic<int>& last_child)
+      : channel_(channel),
+        checks_(checks),
+        failing_(failing),
+        children_(children),
+        last_child_(last_child) {}
 
   int Run() {
     for (;;) {
@@ -27,6 +31,7 @@ class Child {
       const std::optional<GpuRequest> request = DecodeGpuRequest(message->bytes);
       if (!request) return 9;
       if (!std::exchange(was_asked_, true)) ++children_;  // a spare child gets no request
+      last_child_ = ::getpid();
       GpuReply reply =
           std::visit([&](const auto& body) { return Answer(body, message->fds); }, *request);
       if (!channel_.Send(is_junk_ ? "this is no answer" : Encode(reply), std::nullopt)) return 0;
@@ -108,6 +113,7 @@ class Child {
   std::atomic<int>& checks_;
   std::atomic<int>& failing_;
   std::atomic<int>& children_;
+  std::atomic<int>& last_child_;
   bool was_asked_ = false;
   MappedBuffers inputs_;
   MappedBuffers outputs_;
@@ -123,7 +129,9 @@ void ScriptedDevice::SetUp() {
   ASSERT_NE(memory, MAP_FAILED);
   shared_ = new (memory) Shared();
   programs_.by_role[ChildRole::kDevice].run = [shared = shared_](Channel& channel) {
-    return Child(channel, shared->checks, shared->failing_checks, shared->children).Run();
+    return Child(channel, shared->checks, shared->failing_checks, shared->children,
+                 shared->last_child)
+        .Run();
   };
   ChildrenFixture::SetUp();
 }

@@ -34,6 +34,7 @@ class ScriptedDevice : public ChildrenFixture {
     std::atomic<int> checks{0};          // checks requested
     std::atomic<int> failing_checks{0};  // how many of the next checks fail
     std::atomic<int> children{0};        // children that got a request
+    std::atomic<int> last_child{0};      // the process of the last of them
   };
 
   void SetUp() override;
