@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-// Freed memory by its size, for the next buffer of that size: new pages cost more than small kernels.
-// Not under the address sanitizer, which is to see what reads it.
+// Freed memory by its size, for the next buffer of that size: new pages cost more than small
+// kernels. Not under the address sanitizer, which is to see what reads it.
 class Spares {
  public:
   void* Take(std::size_t bytes) {
@@ -30,7 +30,8 @@ class Spares {
   bool Keep(void* memory, std::size_t bytes) {
     if (kIsSanitized) return false;
     const std::lock_guard lock(mutex_);
-    if (bytes_ + bytes > kMostBytes || (by_size_.size() >= kMostSizes && !by_size_.contains(bytes))) {
+    if (bytes_ + bytes > kMostBytes ||
+        (by_size_.size() >= kMostSizes && !by_size_.contains(bytes))) {
       return false;
     }
     by_size_[bytes].push_back(memory);

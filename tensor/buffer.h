@@ -1,7 +1,7 @@
 #pragma once
 // Buffer: the float32 elements of a tensor, shared by tensors, arrays and whatever else shows them.
-// Either memory of its own, 64-byte aligned, or foreign memory that `owner` keeps alive. Its content
-// is written once, before others see it: what is computed again gets another buffer.
+// Either memory of its own, 64-byte aligned, or foreign memory that `owner` keeps alive. Its
+// content is written once, before others see it: what is computed again gets another buffer.
 
 #include <cstddef>
 #include <cstdint>

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "common/looptree/program/checked_math.h"
 #include "common/looptree/tree/program_builder.h"
 #include "tensor/shape_solver.h"
 #include "tensor/tensor_error.h"
@@ -44,13 +45,13 @@ bool IsLoop(const Node& node) {
          node.kind == Node::Kind::kMean || node.kind == Node::Kind::kConcat;
 }
 
-// A name for a dim that IR text and tree text can hold.
-std::string Sanitized(const std::string& name) {
+// A name for a dim that IR text and tree text can hold: cut where it and `suffix` are too long.
+std::string Sanitized(const std::string& name, const std::string& suffix) {
   std::string text;
   for (const char letter : name) {
     text += std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' ? letter : '_';
   }
-  return text.empty() ? "_" : text;
+  return (text.empty() ? "_" : text.substr(0, looptree::kMaxNameBytes - suffix.size())) + suffix;
 }
 
 // Which slots of a segment are one dim of its program. Slots with one size need not be: two dims of
@@ -104,11 +105,15 @@ class DimClasses {
 // Builds the program of one segment.
 class SegmentBuilder {
  public:
-  // `members`: the nodes of the segment in order, the output last. Those in `whole`, and leaves, are
-  // read from memory, unless they are the output.
+  // `members`: the nodes of the segment in order, the output last. Those in `whole`, and leaves,
+  // are read from memory, unless they are the output.
   SegmentBuilder(const std::vector<Node*>& nodes, const Shapes& shapes,
                  std::span<const Place> members, const std::vector<bool>& whole)
-      : nodes_(nodes), shapes_(shapes), members_(members), whole_(whole), classes_(nodes, members) {}
+      : nodes_(nodes),
+        shapes_(shapes),
+        members_(members),
+        whole_(whole),
+        classes_(nodes, members) {}
 
   looptree::Checked<LoweredSegment> Build(const looptree::Limits& limits) {
     for (const Place place : members_) UniteDims(place);
@@ -166,7 +171,8 @@ class SegmentBuilder {
   }
 
   // The axis of `node` that equals the axis of `input` point by point.
-  static std::optional<std::size_t> KeptAxis(const Node& node, const Node& input, std::size_t axis) {
+  static std::optional<std::size_t> KeptAxis(const Node& node, const Node& input,
+                                             std::size_t axis) {
     if (node.kind == Node::Kind::kConcat) {
       return axis == node.axis ? std::nullopt : std::optional(axis);
     }
@@ -199,10 +205,10 @@ class SegmentBuilder {
     const std::uint32_t root = classes_.RootOf(place, axis);
     const auto known = dims_.find(root);
     if (known != dims_.end()) return known->second;
-    const std::string base = Sanitized(names_.at(root).name());
-    std::string name = base;
+    const std::string given = names_.at(root).name();
+    std::string name = Sanitized(given, "");
     for (int number = 1; !used_names_.insert(name).second; ++number) {
-      name = fmt::format("{}_{}", base, number);
+      name = Sanitized(given, fmt::format("_{}", number));
     }
     const DimId dim = builder_.Dim(name, shapes_[place][axis]);
     dims_.emplace(root, dim);
@@ -278,8 +284,8 @@ class SegmentBuilder {
               count *= static_cast<double>(shapes_[input.place][axis]);
             }
           }
-          value.node = builder_.Apply(Op::kMultiply, {value.node, builder_.Constant(1 / count)},
-                                      value.dims);
+          value.node =
+              builder_.Apply(Op::kMultiply, {value.node, builder_.Constant(1 / count)}, value.dims);
         }
         return;
       }
@@ -319,7 +325,14 @@ class SegmentBuilder {
       made.divisor = expr.divisor();
       for (const Expr::Term& term : expr.terms()) {
         if (term.is_size) {
-          made.constant += term.coefficient * SizeNamed(node, term.symbol);
+          const auto sum = looptree::CheckedMultiplyAdd(
+              term.coefficient, SizeNamed(node, term.symbol), made.constant);
+          if (!sum) {
+            throw TensorError(
+                TensorError::Kind::kSizeConflict,
+                fmt::format("{} in {} is more than 2^63", expr.ToString(), Describe(node)));
+          }
+          made.constant = *sum;
         } else {
           const int mine = AxisOf(node.symbols, term.symbol);
           made.terms.push_back({DimOf(place, static_cast<std::size_t>(mine)), term.coefficient});
@@ -389,7 +402,8 @@ class SegmentBuilder {
     if (nodes_[place]->kind == Node::Kind::kTranspose) {
       const Node& input = *nodes_[place]->inputs[0];
       for (const Symbol& symbol : input.symbols) {
-        const DimId dim = value.dims[static_cast<std::size_t>(AxisOf(nodes_[place]->symbols, symbol))];
+        const DimId dim =
+            value.dims[static_cast<std::size_t>(AxisOf(nodes_[place]->symbols, symbol))];
         index.push_back({.input_dim = dim, .terms = {{dim, 1}}});
       }
       viewed_.push_back(place);
@@ -526,8 +540,9 @@ class Lowerer {
       return false;
     }
     if (!Cut(members)) {
-      throw TensorError(TensorError::Kind::kShape,
-                        fmt::format("{} has too many dims for one program", Describe(*nodes_[output])));
+      throw TensorError(
+          TensorError::Kind::kShape,
+          fmt::format("{} has too many dims for one program", Describe(*nodes_[output])));
     }
     return false;
   }

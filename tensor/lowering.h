@@ -26,8 +26,7 @@ struct Lowered {
 // `nodes`: as InOrder gave them for one root, the last of them; `shapes`: the sizes of each. Throws
 // TensorError: kShape where the core's limits refuse the program, kView for an index that the core
 // cannot express.
-Lowered Lower(const std::vector<Node*>& nodes,
-              const std::vector<std::vector<std::int64_t>>& shapes,
+Lowered Lower(const std::vector<Node*>& nodes, const std::vector<std::vector<std::int64_t>>& shapes,
               const looptree::Limits& limits = {});
 
 }  // namespace loopfleet::tensor

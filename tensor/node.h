@@ -17,6 +17,7 @@
 namespace loopfleet::tensor {
 
 struct Node;
+struct Plan;
 using NodePtr = std::shared_ptr<Node>;
 
 // The size of the dim `symbol` of a view, or of its input, equals `expr` over sizes of either.
@@ -28,9 +29,9 @@ struct SizeEquation {
 struct Node {
   enum class Kind : std::uint8_t {
     kLeaf,
-    kConstant,   // `value`, rank 0
-    kCount,      // rank 0: `value`, multiplied or divided (`op`) by the number of elements along the
-                 // dims of its input that `index` names
+    kConstant,  // `value`, rank 0
+    kCount,     // rank 0: `value`, multiplied or divided (`op`) by the number of elements along the
+                // dims of its input that `index` names
     kPointwise,  // `op` of 1 to 3 inputs, broadcast by symbol
     kReduce,     // `op` over the dims of its input that `symbols` lacks
     kMean,       // the sum over them, divided by their number
@@ -40,9 +41,9 @@ struct Node {
     kConcat,     // the first input along `axis`, then the second
     kReshape,    // the same elements in memory order; dims [axis, axis + count) of the input become
                  // [axis, axis + new_count)
-    // Renames, views and reshapes may have a second input: their dims have the sizes of its dims with
-    // the same symbols; and a third, so that sizes are solved together with its graph. Elements of
-    // these are not read.
+    // Renames, views and reshapes may have a second input: their dims have the sizes of its dims
+    // with the same symbols; and a third, so that sizes are solved together with its graph.
+    // Elements of these are not read.
   };
 
   explicit Node(Kind the_kind) : kind(the_kind) {}
@@ -56,12 +57,12 @@ struct Node {
   std::vector<NodePtr> inputs;
   std::vector<Symbol> symbols;
   double value = 0;
-  std::vector<Expr> index;           // kView: per dim of the input; kCount
-  std::vector<SizeEquation> sizes;   // kView, kReshape
-  std::uint32_t axis = 0;            // kConcat, kReshape
-  std::uint32_t count = 0;           // kReshape
-  std::uint32_t new_count = 0;       // kReshape
-  std::string origin;                // where it was made; "": not traced
+  std::vector<Expr> index;          // kView: per dim of the input; kCount
+  std::vector<SizeEquation> sizes;  // kView, kReshape
+  std::uint32_t axis = 0;           // kConcat, kReshape
+  std::uint32_t count = 0;          // kReshape
+  std::uint32_t new_count = 0;      // kReshape
+  std::string origin;               // where it was made; "": not traced
 
   // kLeaf:
   std::vector<std::int64_t> bound;  // sizes; 0: not yet known
@@ -76,6 +77,9 @@ struct Node {
   std::shared_ptr<Buffer> result;
   std::vector<std::pair<const Node*, std::uint64_t>> result_of;
   std::vector<std::int64_t> result_shape;
+  // If its sizes came from consumers, whose leaves result_of lacks: the result holds as long as
+  // this is the plan. Else null.
+  std::shared_ptr<const Plan> result_plan;
 
   // For walks over a graph: the walk's number, and the node's place in it.
   std::uint64_t mark = 0;

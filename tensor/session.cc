@@ -18,7 +18,7 @@
 namespace loopfleet::tensor {
 namespace {
 
-constexpr double kLongRunNs = 10'000;        // from here on other threads may run meanwhile
+constexpr double kLongRunNs = 10'000;            // from here on other threads may run meanwhile
 constexpr std::uint64_t kLongRunFlop = 100'000;  // for kernels that have not run
 constexpr std::size_t kMostPlans = 10'000;
 
@@ -115,9 +115,7 @@ void Schedule::Set(looptree::LoopTree tree) {
   runs_ = 0;
 }
 
-void Schedule::AddRun(double ns) {
-  run_ns_ = runs_++ == 0 ? ns : std::min(run_ns_, ns);
-}
+void Schedule::AddRun(double ns) { run_ns_ = runs_++ == 0 ? ns : std::min(run_ns_, ns); }
 
 Session& Session::Of() {
   static Session* const session = new Session;  // used by what ends after static destructors
@@ -143,14 +141,15 @@ std::shared_ptr<Schedule> Session::ScheduleOf(const looptree::LoopTree& start) {
 
 void Session::SetSchedule(const looptree::LoopTree& tree) { ScheduleOf(tree)->Set(tree); }
 
-std::shared_ptr<const Plan> Session::MakePlan(
-    const std::vector<Node*>& nodes, const std::vector<std::vector<std::int64_t>>& shapes) {
+std::shared_ptr<Plan> Session::MakePlan(const std::vector<Node*>& nodes,
+                                        const std::vector<std::vector<std::int64_t>>& shapes) {
   Lowered lowered = Lower(nodes, shapes);
   auto plan = std::make_shared<Plan>();
   std::vector<std::uint32_t> outputs;  // places, by number of segment
   // Which value the place has: a leaf's or a segment's, counted from the leaves' end for now.
   const auto holder = [&](std::uint32_t place) {
-    while (nodes[place]->kind == Node::Kind::kRename || nodes[place]->kind == Node::Kind::kReshape) {
+    while (nodes[place]->kind == Node::Kind::kRename ||
+           nodes[place]->kind == Node::Kind::kReshape) {
       if (std::ranges::find(outputs, place) != outputs.end()) break;
       place = nodes[place]->inputs[0]->place;
     }
@@ -236,7 +235,8 @@ std::shared_ptr<const Plan> Session::PlanOf(Node& root, const std::vector<Node*>
     InOrder(root);  // the places within this graph again
     if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   }
-  std::shared_ptr<const Plan> plan = MakePlan(nodes, shapes);
+  const std::shared_ptr<Plan> plan = MakePlan(nodes, shapes);
+  plan->needs_consumers = !is_complete;
   if (plans_.size() >= kMostPlans) Tidy();
   plans_.emplace(std::move(key), plan);
   return plan;
@@ -271,8 +271,7 @@ void Session::RunSegment(const Plan::Segment& segment, const float* const* input
     }
     inputs = pointers.data();
   }
-  const bool is_long =
-      schedule.run_ns() > 0 ? schedule.run_ns() > kLongRunNs : flop > kLongRunFlop;
+  const bool is_long = schedule.run_ns() > 0 ? schedule.run_ns() > kLongRunNs : flop > kLongRunFlop;
   const std::shared_ptr<Runnable> code = schedule.SharedCode();
   if (!is_long && !schedule.wants_runs()) {
     code->Run(inputs, &output);
@@ -332,14 +331,15 @@ std::shared_ptr<Buffer> Session::Evaluate(Node& root) {
     values->data()[0] = static_cast<float>(root.value);
     return values;
   }
-  if (root.result && std::ranges::all_of(root.result_of, [](const auto& leaf) {
+  const bool has_its_values =
+      root.result && std::ranges::all_of(root.result_of, [](const auto& leaf) {
         return leaf.first->version == leaf.second;
-      })) {
-    return root.result;
-  }
+      });
+  if (has_its_values && !root.result_plan) return root.result;
   thread_local std::vector<Node*> nodes;
   InOrder(root, nodes);
   const std::shared_ptr<const Plan> plan = PlanOf(root, nodes);
+  if (has_its_values && plan == root.result_plan) return root.result;
   std::vector<const float*> leaves;
   std::vector<std::shared_ptr<Buffer>> kept;  // while the kernel runs, anyone may set a leaf
   std::vector<std::pair<const Node*, std::uint64_t>> result_of;
@@ -359,12 +359,12 @@ std::shared_ptr<Buffer> Session::Evaluate(Node& root) {
   for (const Node* const node : nodes) {
     if (node->kind == Node::Kind::kLeaf) result_of.emplace_back(node, node->version);
   }
-  std::shared_ptr<Buffer> result = plan->result < plan->leaves.size()
-                                       ? kept[plan->result]
-                                       : Run(*plan, leaves.data(), nullptr);
+  std::shared_ptr<Buffer> result =
+      plan->result < plan->leaves.size() ? kept[plan->result] : Run(*plan, leaves.data(), nullptr);
   root.result = result;
   root.result_of = std::move(result_of);
   root.result_shape = plan->shape;
+  root.result_plan = plan->needs_consumers ? plan : nullptr;
   return result;
 }
 

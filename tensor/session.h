@@ -1,7 +1,7 @@
 #pragma once
 // Session: what tensors of one process share: the backend that runs them, the schedule of each
-// program, and the plan of each graph that was evaluated, so that the same graph made again is found
-// by its structure. One thread at a time, but for the run of a kernel.
+// program, and the plan of each graph that was evaluated, so that the same graph made again is
+// found by its structure. One thread at a time, but for the run of a kernel.
 
 #include <atomic>
 #include <cstdint>
@@ -67,11 +67,12 @@ struct Plan {
     std::vector<std::uint32_t> inputs;  // numbers of values
     std::size_t output_count = 0;       // elements
   };
-  std::vector<std::uint32_t> leaves;  // places of the leaves that are read, by number of value
+  std::vector<std::uint32_t> leaves;     // places of the leaves that are read, by number of value
   std::vector<std::size_t> leaf_counts;  // their elements
   std::vector<Segment> segments;
-  std::uint32_t result = 0;  // the number of the value that holds the root's elements
-  std::vector<std::int64_t> shape;                     // of the root
+  std::uint32_t result = 0;         // the number of the value that holds the root's elements
+  bool needs_consumers = false;     // the graph alone does not tell all its sizes
+  std::vector<std::int64_t> shape;  // of the root
   std::vector<std::vector<std::int64_t>> leaf_shapes;  // by number of value
 };
 
@@ -115,8 +116,8 @@ class Session {
 
   // `nodes`: as InOrder gave them just now.
   std::shared_ptr<const Plan> PlanOf(Node& root, const std::vector<Node*>& nodes);
-  std::shared_ptr<const Plan> MakePlan(const std::vector<Node*>& nodes,
-                                       const std::vector<std::vector<std::int64_t>>& shapes);
+  std::shared_ptr<Plan> MakePlan(const std::vector<Node*>& nodes,
+                                 const std::vector<std::vector<std::int64_t>>& shapes);
   // Forgets all plans, and the schedules that were not set and are not used, so that a process that
   // always computes new programs does not grow.
   void Tidy();

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
 
+#include "common/looptree/program/checked_math.h"
 #include "tensor/tensor_error.h"
 
 namespace loopfleet::tensor {
@@ -15,8 +17,15 @@ namespace {
 using Kind = TensorError::Kind;
 
 // Rounded towards minus infinity; `b` > 0.
-std::int64_t FloorDivide(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b < 0 ? 1 : 0);
+std::int64_t FloorDivide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+// sum + coefficient * size, for `expr` of `node`. Not -2^63 either, which has no negative.
+std::int64_t Plus(std::int64_t sum, std::int64_t coefficient, std::int64_t size, const Expr& expr,
+                  const Node& node) {
+  const auto more = looptree::CheckedMultiplyAdd(coefficient, size, sum);
+  if (more && *more != std::numeric_limits<std::int64_t>::min()) return *more;
+  throw TensorError(Kind::kSizeConflict,
+                    fmt::format("{} in {} is more than 2^63", expr.ToString(), Describe(node)));
 }
 
 }  // namespace
@@ -118,8 +127,8 @@ void ShapeSolver::ThrowUnknown(const Node& node) const {
     bool has_same = false;
     for (std::size_t i = 0; i < leaf->symbols.size(); ++i) {
       for (std::size_t axis = 0; axis < node.symbols.size(); ++axis) {
-        has_same |= SizeOf(node, axis) == 0 &&
-                    RootOf(SlotOf(*leaf, i)) == RootOf(SlotOf(node, axis));
+        has_same |=
+            SizeOf(node, axis) == 0 && RootOf(SlotOf(*leaf, i)) == RootOf(SlotOf(node, axis));
       }
     }
     add(has_same ? tellers : others, Describe(*leaf));
@@ -128,9 +137,10 @@ void ShapeSolver::ThrowUnknown(const Node& node) const {
   throw TensorError(
       Kind::kSizeUnknown,
       tellers.empty()
-          ? fmt::format("nothing tells the size of {} in {}: compute it together with a tensor that "
-                        "does, or state it with Size(...) in the constraints",
-                        names, Describe(node))
+          ? fmt::format(
+                "nothing tells the size of {} in {}: compute it together with a tensor that "
+                "does, or state it with Size(...) in the constraints",
+                names, Describe(node))
           : fmt::format("nothing tells the size of {} in {}: set or set_size of {} would", names,
                         Describe(node), tellers));
 }
@@ -188,7 +198,8 @@ void ShapeSolver::UniteOf(const Node& node) {
       for (std::size_t i = 0; i < node.axis; ++i) Unite(SlotOf(node, i), SlotOf(input, i));
       const std::size_t behind = input.symbols.size() - node.axis - node.count;
       for (std::size_t i = 0; i < behind; ++i) {
-        Unite(SlotOf(node, node.axis + node.new_count + i), SlotOf(input, node.axis + node.count + i));
+        Unite(SlotOf(node, node.axis + node.new_count + i),
+              SlotOf(input, node.axis + node.count + i));
       }
       return;
     }
@@ -203,9 +214,9 @@ ShapeSolver::Slot ShapeSolver::SlotNamed(const Node& node, const Symbol& symbol)
   if (const int axis = AxisOf(input.symbols, symbol); axis >= 0) {
     return SlotOf(input, static_cast<std::size_t>(axis));
   }
-  throw TensorError(Kind::kView, fmt::format("Size({}) in {}: neither it nor its input [{}] has {}",
-                                             symbol.name(), Describe(node), Join(input.symbols),
-                                             symbol.name()));
+  throw TensorError(Kind::kView,
+                    fmt::format("Size({}) in {}: neither it nor its input [{}] has {}",
+                                symbol.name(), Describe(node), Join(input.symbols), symbol.name()));
 }
 
 bool ShapeSolver::SolveEquations(const Node& node) {
@@ -221,17 +232,20 @@ bool ShapeSolver::SolveSizes(const Node& node) {
   bool is_new = false;
   for (const SizeEquation& equation : node.sizes) {
     // 0 = expr - size: at most one unknown can be solved for.
-    std::int64_t sum = equation.expr.constant();
+    const auto plus = [&](std::int64_t sum, std::int64_t coefficient, std::int64_t size) {
+      return Plus(sum, coefficient, size, equation.expr, node);
+    };
+    std::int64_t sum = plus(0, 1, equation.expr.constant());
     std::optional<Slot> unknown;
     std::int64_t unknown_coefficient = 0;
     bool is_solvable = true;
     const auto add = [&](Slot slot, std::int64_t coefficient) {
       const std::int64_t size = classes_[RootOf(slot)].size;
       if (size != 0) {
-        sum += coefficient * size;
+        sum = plus(sum, coefficient, size);
       } else if (!unknown || RootOf(*unknown) == RootOf(slot)) {
         unknown = slot;
-        unknown_coefficient += coefficient;
+        unknown_coefficient = plus(unknown_coefficient, 1, coefficient);
       } else {
         is_solvable = false;
       }
@@ -239,14 +253,15 @@ bool ShapeSolver::SolveSizes(const Node& node) {
     for (const Expr::Term& term : equation.expr.terms()) {
       add(SlotNamed(node, term.symbol), term.coefficient);
     }
+    const std::int64_t numerator = sum;  // of the expression, if all its sizes are known
     add(SlotNamed(node, equation.symbol), -equation.expr.divisor());
     if (!is_solvable || (unknown && unknown_coefficient == 0)) continue;
     if (unknown) {
       if (sum % unknown_coefficient != 0) {
-        throw TensorError(Kind::kSizeConflict,
-                          fmt::format("Size({}) = {} in {} has no whole solution",
-                                      equation.symbol.name(), equation.expr.ToString(),
-                                      Describe(node)));
+        throw TensorError(
+            Kind::kSizeConflict,
+            fmt::format("Size({}) = {} in {} has no whole solution", equation.symbol.name(),
+                        equation.expr.ToString(), Describe(node)));
       }
       Set(*unknown, -sum / unknown_coefficient, node);
       is_new = true;
@@ -257,9 +272,8 @@ bool ShapeSolver::SolveSizes(const Node& node) {
           Kind::kSizeConflict,
           fmt::format("{} has size {} in {}, but Size({}) = {}, which is {}{}, in {}",
                       equation.symbol.name(), known.size, Describe(*known.source),
-                      equation.symbol.name(), equation.expr.ToString(),
-                      (sum + divisor * known.size) / divisor, sum % divisor == 0 ? "" : " and a part",
-                      Describe(node)));
+                      equation.symbol.name(), equation.expr.ToString(), numerator / divisor,
+                      numerator % divisor == 0 ? "" : " and a part", Describe(node)));
     }
   }
   return is_new;
@@ -273,7 +287,10 @@ bool ShapeSolver::SolveView(const Node& node) {
     const Expr& index = node.index[i];
     if (index.divisor() != 1) continue;
     // The last index that is reached = constant + sum of c * (size - 1), all c >= 0.
-    std::int64_t last = index.constant();
+    const auto plus = [&](std::int64_t sum, std::int64_t coefficient, std::int64_t size) {
+      return Plus(sum, coefficient, size, index, node);
+    };
+    std::int64_t last = plus(0, 1, index.constant());
     std::optional<Slot> unknown;
     std::int64_t step = 0;
     bool is_solvable = true;
@@ -281,11 +298,11 @@ bool ShapeSolver::SolveView(const Node& node) {
       const Slot slot = SlotNamed(node, term.symbol);
       const std::int64_t size = classes_[RootOf(slot)].size;
       if (term.is_size && size != 0) {
-        last += term.coefficient * size;
+        last = plus(last, term.coefficient, size);
       } else if (term.coefficient < 0 || term.is_size) {
         is_solvable = false;
       } else if (size != 0) {
-        last += term.coefficient * (size - 1);
+        last = plus(last, term.coefficient, size - 1);
       } else if (!unknown) {
         unknown = slot;
         step = term.coefficient;
@@ -296,17 +313,17 @@ bool ShapeSolver::SolveView(const Node& node) {
     if (!is_solvable) continue;
     const std::int64_t known = SizeOf(input, i);
     if (known != 0 && unknown) {
-      const std::int64_t most = FloorDivide(known - 1 - last, step) + 1;
+      const std::int64_t most = plus(1, 1, FloorDivide(plus(known - 1, -1, last), step));
       if (most < 1) {
-        throw TensorError(Kind::kSizeConflict,
-                          fmt::format("{} in {} does not fit into the {} elements of {}",
-                                      index.ToString(), Describe(node), known,
-                                      input.symbols[i].name()));
+        throw TensorError(
+            Kind::kSizeConflict,
+            fmt::format("{} in {} does not fit into the {} elements of {}", index.ToString(),
+                        Describe(node), known, input.symbols[i].name()));
       }
       Set(*unknown, most, node);
       is_new = true;
     } else if (known == 0 && !unknown && !index.terms().empty()) {
-      Set(SlotOf(input, i), std::max<std::int64_t>(last + 1, 1), node);
+      Set(SlotOf(input, i), std::max<std::int64_t>(plus(last, 1, 1), 1), node);
       is_new = true;
     }
   }
@@ -341,11 +358,10 @@ bool ShapeSolver::SolveReshape(const Node& node) {
   const std::int64_t whole = products[1 - unknown_side], part = products[unknown_side];
   const bool fits = unknown ? whole % part == 0 : whole == part;
   if (!fits) {
-    throw TensorError(Kind::kSizeConflict,
-                      fmt::format("{}: {} elements are not {} {}", Describe(node),
-                                  unknown ? whole : products[0],
-                                  unknown ? "a multiple of" : "equal to",
-                                  unknown ? part : products[1]));
+    throw TensorError(
+        Kind::kSizeConflict,
+        fmt::format("{}: {} elements are not {} {}", Describe(node), unknown ? whole : products[0],
+                    unknown ? "a multiple of" : "equal to", unknown ? part : products[1]));
   }
   if (unknown) Set(*unknown, whole / part, node);
   return unknown.has_value();

@@ -14,8 +14,8 @@ namespace loopfleet::tensor {
 
 class ShapeSolver {
  public:
-  // `nodes`: inputs before consumers, as InOrder gives them, right after it did. Throws TensorError:
-  // kSizeConflict; kShape for a size below 1.
+  // `nodes`: inputs before consumers, as InOrder gives them, right after it did. Throws
+  // TensorError: kSizeConflict; kShape for a size below 1.
   explicit ShapeSolver(const std::vector<Node*>& nodes);
 
   // 0: unknown.
@@ -29,7 +29,7 @@ class ShapeSolver {
   using Slot = std::uint32_t;
   struct Class {
     Slot parent = 0;
-    std::int64_t size = 0;      // of a root; 0: unknown
+    std::int64_t size = 0;         // of a root; 0: unknown
     const Node* source = nullptr;  // who gave it
   };
 

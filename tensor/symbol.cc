@@ -83,13 +83,12 @@ Expr operator*(const Expr& a, const Expr& b) {
         fmt::format("({}) * ({}) is a product of symbols", a.ToString(), b.ToString()));
   }
   if (other.divisor_ != 1 && factor.constant_ != 1) {
-    return Expr::Problem(fmt::format("({}) * {} multiplies a quotient", other.ToString(),
-                                     factor.constant_));
+    return Expr::Problem(
+        fmt::format("({}) * {} multiplies a quotient", other.ToString(), factor.constant_));
   }
   Expr product(0);
   product.divisor_ = other.divisor_;
-  bool overflows =
-      __builtin_mul_overflow(other.constant_, factor.constant_, &product.constant_);
+  bool overflows = __builtin_mul_overflow(other.constant_, factor.constant_, &product.constant_);
   for (Expr::Term term : other.terms_) {
     overflows |= __builtin_mul_overflow(term.coefficient, factor.constant_, &term.coefficient);
     if (term.coefficient != 0) product.terms_.push_back(term);
@@ -102,8 +101,7 @@ Expr operator+(const Expr& a, const Expr& b) {
   if (!a.problem_.empty()) return a;
   if (!b.problem_.empty()) return b;
   if (a.divisor_ != b.divisor_ && !a.is_constant() && !b.is_constant()) {
-    return Expr::Problem(
-        fmt::format("({}) + ({}) adds quotients", a.ToString(), b.ToString()));
+    return Expr::Problem(fmt::format("({}) + ({}) adds quotients", a.ToString(), b.ToString()));
   }
   const std::int64_t divisor = std::max(a.divisor_, b.divisor_);
   // A whole number beside a quotient: (x / d) + n = (x + n * d) / d.
@@ -155,7 +153,8 @@ std::string Expr::ToString() const {
   if (text.empty()) {
     text = std::to_string(constant_);
   } else if (constant_ != 0) {
-    text += fmt::format(" {} {}", constant_ < 0 ? '-' : '+', constant_ < 0 ? -constant_ : constant_);
+    text +=
+        fmt::format(" {} {}", constant_ < 0 ? '-' : '+', constant_ < 0 ? -constant_ : constant_);
   }
   return divisor_ == 1 ? text : fmt::format("({}) // {}", text, divisor_);
 }

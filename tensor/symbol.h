@@ -13,8 +13,8 @@ namespace loopfleet::tensor {
 
 class Symbol {
  public:
-  explicit Symbol(std::string_view name);  // a new identity
-  static Symbol Fresh();                   // named `_0`, `_1` ... by the order of making
+  explicit Symbol(std::string_view name);   // a new identity
+  static Symbol Fresh();                    // named `_0`, `_1` ... by the order of making
   static Symbol Named(const Symbol& like);  // another of the same name; fresh if `like` is
 
   std::uint64_t id() const { return id_; }
@@ -37,7 +37,7 @@ class Expr {
     friend bool operator==(const Term&, const Term&) = default;
   };
 
-  Expr(std::int64_t constant) : constant_(constant) {}  // NOLINT(google-explicit-constructor)
+  Expr(std::int64_t constant) : constant_(constant) {}        // NOLINT(google-explicit-constructor)
   Expr(const Symbol& symbol) : terms_{{.symbol = symbol}} {}  // NOLINT(google-explicit-constructor)
   static Expr SizeOf(const Symbol& symbol);
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 
+#include "common/base/check.h"
 #include "common/looptree/text/text.h"
 #include "tensor/shape_solver.h"
 
@@ -19,7 +20,9 @@ using looptree::Op;
 
 [[noreturn]] void Throw(Kind kind, const std::string& message) { throw TensorError(kind, message); }
 
-std::string ShapeText(const Tensor::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string ShapeText(const Tensor::Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
 
 void CheckDistinct(const std::vector<Symbol>& symbols, const char* what) {
   for (std::size_t i = 0; i < symbols.size(); ++i) {
@@ -38,10 +41,16 @@ std::size_t CheckedCount(const Tensor::Shape& sizes) {
       Throw(Kind::kShape, fmt::format("shape {}: sizes are at least 1", ShapeText(sizes)));
     }
     if (__builtin_mul_overflow(count, size, &count) || count > kMostElements) {
-      Throw(Kind::kShape, fmt::format("shape {}: at most {} elements", ShapeText(sizes), kMostElements));
+      Throw(Kind::kShape,
+            fmt::format("shape {}: at most {} elements", ShapeText(sizes), kMostElements));
     }
   }
   return static_cast<std::size_t>(count);
+}
+
+void CheckCount(const Tensor::Shape& sizes, const Buffer& values) {
+  const std::size_t count = CheckedCount(sizes);
+  LF_CHECK(values.count() == count, "{} values for shape {}", values.count(), ShapeText(sizes));
 }
 
 std::vector<Symbol> FreshSymbols(std::size_t count) {
@@ -66,16 +75,16 @@ std::size_t AxisIn(const Node& node, const Symbol& symbol, const char* what) {
   const bool has_namesake = std::ranges::any_of(
       node.symbols, [&](const Symbol& other) { return other.name() == symbol.name(); });
   Throw(Kind::kShape,
-        fmt::format("{} over {}: {} has no such dim, it has [{}]{}", what, symbol.name(),
-                    Describe(node), Join(node.symbols),
-                    has_namesake ? "; its symbol of this name is another one: use the same object"
-                                 : ""));
+        fmt::format(
+            "{} over {}: {} has no such dim, it has [{}]{}", what, symbol.name(), Describe(node),
+            Join(node.symbols),
+            has_namesake ? "; its symbol of this name is another one: use the same object" : ""));
 }
 
 void CheckLeaf(const Node& node, const char* what) {
   if (node.kind == Node::Kind::kLeaf) return;
-  Throw(Kind::kTensor,
-        fmt::format("{} of {}: only leaves, made by Tensor(...), can be set", what, Describe(node)));
+  Throw(Kind::kTensor, fmt::format("{} of {}: only leaves, made by Tensor(...), can be set", what,
+                                   Describe(node)));
 }
 
 // What an equation of a view says about one dim of its input.
@@ -183,7 +192,7 @@ Tensor::Tensor(std::vector<Symbol> symbols) {
 }
 
 Tensor::Tensor(const Shape& sizes, std::shared_ptr<Buffer> values) {
-  CheckedCount(sizes);
+  CheckCount(sizes, *values);
   node_ = MakeNode(Node::Kind::kLeaf, {}, FreshSymbols(sizes.size()));
   node_->bound = sizes;
   node_->has_fixed_sizes = true;
@@ -205,7 +214,7 @@ Tensor& Tensor::set(const Shape& sizes, std::shared_ptr<Buffer> values) {
     Throw(Kind::kShape, fmt::format("set of {}: values of shape {}, but it has {} dims",
                                     Describe(*node_), ShapeText(sizes), node_->symbols.size()));
   }
-  CheckedCount(sizes);
+  CheckCount(sizes, *values);
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
     const std::int64_t known = node_->has_fixed_sizes ? node_->bound[axis] : 0;
     if (known != 0 && known != sizes[axis]) {
@@ -261,7 +270,8 @@ Tensor& Tensor::set_size(const Shape& sizes) {
 }
 
 Tensor::Shape Tensor::shape() const {
-  if (node_->kind == Node::Kind::kLeaf && std::ranges::find(node_->bound, 0) == node_->bound.end()) {
+  if (node_->kind == Node::Kind::kLeaf &&
+      std::ranges::find(node_->bound, 0) == node_->bound.end()) {
     return node_->bound;
   }
   const std::vector<Node*> nodes = InOrder(*node_);
@@ -318,7 +328,7 @@ Tensor Tensor::Where(const Tensor& condition, const Tensor& yes, const Tensor& n
     }
   }
   NodePtr node = MakeNode(Node::Kind::kPointwise, {condition.Readable().node_, yes.node_, no.node_},
-                      std::move(symbols));
+                          std::move(symbols));
   node->op = Op::kSelect;
   return Tensor(std::move(node));
 }
@@ -378,8 +388,8 @@ Tensor Tensor::to(const std::vector<Symbol>& symbols, const std::vector<Constrai
     if (IsOneSize(left) || IsOneSize(right)) {
       const Expr& size = IsOneSize(left) ? left : right;
       const Expr& other = IsOneSize(left) ? right : left;
-      const bool has_index = std::ranges::any_of(
-          other.terms(), [](const Expr::Term& term) { return !term.is_size; });
+      const bool has_index =
+          std::ranges::any_of(other.terms(), [](const Expr::Term& term) { return !term.is_size; });
       if (has_index) ThrowView(equation, "a size cannot depend on an index");
       sizes.push_back({.symbol = size.terms()[0].symbol, .expr = other});
       continue;
@@ -408,8 +418,8 @@ Tensor Tensor::to(const std::vector<Symbol>& symbols, const std::vector<Constrai
       if (AxisOf(symbols, symbol) >= 0 || AxisOf(input.symbols, symbol) >= 0) continue;
       Throw(Kind::kView, fmt::format("Size({}) = {}: {} is a dim of neither the input [{}] nor the "
                                      "view [{}]",
-                                     equation.symbol.name(), equation.expr.ToString(), symbol.name(),
-                                     Join(input.symbols), Join(symbols)));
+                                     equation.symbol.name(), equation.expr.ToString(),
+                                     symbol.name(), Join(input.symbols), Join(symbols)));
     }
   }
   node->value = outside;
@@ -472,8 +482,8 @@ Tensor Tensor::concat(const Tensor& other) const {
     axis = i;
   }
   if (!fits || !axis) {
-    Throw(Kind::kShape, fmt::format("{} | {}: exactly one dim must have another symbol", Describe(a),
-                                    Describe(b)));
+    Throw(Kind::kShape, fmt::format("{} | {}: exactly one dim must have another symbol",
+                                    Describe(a), Describe(b)));
   }
   std::vector<Symbol> symbols = a.symbols;
   symbols[*axis] = Symbol::Named(a.symbols[*axis]);
@@ -483,14 +493,13 @@ Tensor Tensor::concat(const Tensor& other) const {
 }
 
 Tensor Tensor::transpose(const std::vector<Symbol>& symbols) const {
-  const bool is_permutation =
-      symbols.size() == node_->symbols.size() &&
-      std::ranges::all_of(node_->symbols, [&](const Symbol& symbol) {
-        return std::ranges::count(symbols, symbol) == 1;
-      });
+  const bool is_permutation = symbols.size() == node_->symbols.size() &&
+                              std::ranges::all_of(node_->symbols, [&](const Symbol& symbol) {
+                                return std::ranges::count(symbols, symbol) == 1;
+                              });
   if (!is_permutation) {
-    Throw(Kind::kShape, fmt::format("transpose({}): no permutation of the dims of {}", Join(symbols),
-                                    Describe(*node_)));
+    Throw(Kind::kShape, fmt::format("transpose({}): no permutation of the dims of {}",
+                                    Join(symbols), Describe(*node_)));
   }
   return Tensor(MakeNode(Node::Kind::kTranspose, {node_}, symbols));
 }
@@ -501,8 +510,9 @@ Tensor Tensor::flatten(const std::vector<Symbol>& symbols, std::optional<Symbol>
   const std::size_t axis = AxisIn(*node_, given[0], "flatten");
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (AxisIn(*node_, given[i], "flatten") != axis + i) {
-      Throw(Kind::kShape, fmt::format("flatten({}): these are not neighbours, in this order, in [{}]",
-                                      Join(given), Join(node_->symbols)));
+      Throw(Kind::kShape,
+            fmt::format("flatten({}): these are not neighbours, in this order, in [{}]",
+                        Join(given), Join(node_->symbols)));
     }
   }
   std::string name;
@@ -547,7 +557,8 @@ Tensor Tensor::unflatten(const Symbol& symbol,
 float Tensor::item() const {
   const std::shared_ptr<Buffer> values = buffer();
   if (values->count() != 1) {
-    Throw(Kind::kShape, fmt::format("{} has {} elements, not one", Describe(*node_), values->count()));
+    Throw(Kind::kShape,
+          fmt::format("{} has {} elements, not one", Describe(*node_), values->count()));
   }
   return values->data()[0];
 }
@@ -568,8 +579,7 @@ std::vector<std::shared_ptr<Schedule>> Tensor::segments() const {
 std::shared_ptr<Schedule> Tensor::schedule() const {
   const auto plan = Session::Of().PlanOf(*node_);
   if (!plan->segments.empty()) return plan->segments.back().schedule;
-  Throw(Kind::kTensor,
-        fmt::format("{} computes nothing, so it has no schedule", Describe(*node_)));
+  Throw(Kind::kTensor, fmt::format("{} computes nothing, so it has no schedule", Describe(*node_)));
 }
 
 const Tensor& Tensor::set(const looptree::LoopTree& tree) const {

@@ -1,8 +1,8 @@
 #pragma once
 // Tensor: a lazy array of float32 with named dimensions. Operations build a graph; shape(), data()
-// and the like look at it, infer sizes, and run it as one kernel, or a few (segments()). Nothing that
-// a tensor computes ever changes, except by set() on a leaf. Copies are the same tensor. Methods throw TensorError
-// (TryTo in tensor_error.h gives a Result instead). One thread at a time.
+// and the like look at it, infer sizes, and run it as one kernel, or a few (segments()). Nothing
+// that a tensor computes ever changes, except by set() on a leaf. Copies are the same tensor.
+// Methods throw TensorError (TryTo in tensor_error.h gives a Result instead). One thread at a time.
 //
 //   const Symbol m("m"), n("n"), k("k");
 //   Tensor a(std::vector<Symbol>{m, k}), b(std::vector<Symbol>{k, n});
@@ -45,13 +45,13 @@ class Tensor {
   explicit Tensor(std::vector<Symbol> symbols);
   // A leaf of zeros with fresh symbols.
   explicit Tensor(const Shape& sizes);
-  // A leaf with these values and fresh symbols.
+  // A leaf with these values, as many as the sizes say, and fresh symbols.
   Tensor(const Shape& sizes, std::shared_ptr<Buffer> values);
   // A number, folded into the kernels that use it.
   static Tensor Constant(double value);
   explicit Tensor(NodePtr node) : node_(std::move(node)) {}
 
-  // Only of leaves. The values' shape must fit the sizes that the leaf was made with.
+  // Only of leaves. The values, as many as `sizes` say, must fit the sizes it was made with.
   Tensor& set(const Shape& sizes, std::shared_ptr<Buffer> values);
   Tensor& set(std::span<const float> values);  // as many as its sizes say; copied
   Tensor& fill(float value);                   // of all elements; rank 0 or known sizes
@@ -82,17 +82,20 @@ class Tensor {
 
   Tensor to(std::vector<Symbol> symbols) const;  // renames by position
   Tensor as(std::vector<Symbol> symbols) const { return to(std::move(symbols)); }
-  // A view: each equation relates symbols of input, output and sizes. Elements outside are `outside`.
+  // A view: each equation relates symbols of input, output and sizes. Elements outside are
+  // `outside`.
   Tensor to(const std::vector<Symbol>& symbols, const std::vector<Constraint>& constraints,
             double outside = 0) const;
   Tensor operator[](const Index& index) const;
-  Tensor pad(const Symbol& symbol, std::int64_t before, std::int64_t after, double outside = 0) const;
+  Tensor pad(const Symbol& symbol, std::int64_t before, std::int64_t after,
+             double outside = 0) const;
   Tensor concat(const Tensor& other) const;  // along the one dim whose symbols differ
   Tensor transpose(const std::vector<Symbol>& symbols) const;
   // Neighbouring dims become one. `into`: its symbol.
   Tensor flatten(const std::vector<Symbol>& symbols, std::optional<Symbol> into = {}) const;
   // One dim becomes several; sizes of 0 are inferred.
-  Tensor unflatten(const Symbol& symbol, const std::vector<std::pair<Symbol, std::int64_t>>& into) const;
+  Tensor unflatten(const Symbol& symbol,
+                   const std::vector<std::pair<Symbol, std::int64_t>>& into) const;
 
   std::shared_ptr<Buffer> buffer() const { return Session::Of().Evaluate(*node_); }
   // The shape of what buffer() gave last.
@@ -109,14 +112,14 @@ class Tensor {
   void resolve() const { buffer(); }
   void force_recompute() const;
 
-  // The schedule of its last segment, shared by all tensors of the same structure. kTensor if it has
-  // none, as a leaf.
+  // The schedule of its last segment, shared by all tensors of the same structure. kTensor if it
+  // has none, as a leaf.
   const looptree::LoopTree& loop_tree() const { return schedule()->tree(); }
   std::shared_ptr<Schedule> schedule() const;
   std::vector<std::shared_ptr<Schedule>> segments() const;
   // kSchedule unless it is a tree of the same program, with the first difference.
   const Tensor& set(const looptree::LoopTree& tree) const;
-  void compile() const;  // so that the first evaluation finds its code
+  void compile() const;         // so that the first evaluation finds its code
   std::uint64_t flops() const;  // of all segments
 
   const NodePtr& node() const { return node_; }

@@ -126,7 +126,8 @@ class CompiledTensor {
     Values values;
     if (nb::isinstance<Tensor>(object)) {
       const Tensor& given = nb::cast<const Tensor&>(object);
-      values = {.shape = given.shape(), .buffer = given.buffer()};
+      values.buffer = given.buffer();
+      values.shape = given.computed_shape();
     } else {
       values = FromPython(object, true);
     }

@@ -49,6 +49,15 @@ class Database {
     return OrThrow(reader_->FirstOwnBatch()).value;
   }
 
+  std::map<std::uint64_t, std::uint64_t> RestoredUnfinished() {
+    const std::lock_guard lock(mutex_);
+    std::map<std::uint64_t, std::uint64_t> batches;
+    for (const auto& [batch, outcomes] : OrThrow(reader_->RestoredUnfinished())) {
+      batches[batch.value] = outcomes;
+    }
+    return batches;
+  }
+
   // (rows, last, open, is_end)
   using Step = std::tuple<nb::list, std::uint64_t, std::map<std::uint64_t, std::uint64_t>, bool>;
   Step Next(std::uint64_t last, const std::map<std::uint64_t, std::uint64_t>& open,
@@ -126,6 +135,8 @@ void BindDatabase(nb::module_& module) {
       .def_prop_ro("incarnation", &Database::Incarnation, "Names the history of this database.")
       .def_prop_ro("first_own_batch", &Database::FirstOwnBatch,
                    "Batches below came with a restored snapshot; 1: none was restored.")
+      .def_prop_ro("restored_unfinished", &Database::RestoredUnfinished,
+                   "Those of them that were unfinished then: how many outcomes each had.")
       .def("next", &Database::Next, "last"_a, "open"_a, "most"_a,
            "The rows (Outcome.dataset_row(), with `suspect`) of at most about `most` outcomes that "
            "follow a position: the newest batch that was begun, 0 for none, and by batch the "

@@ -11,10 +11,10 @@
 #include <variant>
 #include <vector>
 
-#include "client/outcome_json.h"
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
 #include "common/base/check.h"
+#include "common/fleet/fleet_json.h"
 #include "common/job/task.h"
 #include "common/wire/codec/codec.h"
 
@@ -49,6 +49,15 @@ std::size_t JobsThatFit(const std::vector<const Job*>& jobs) {
     ++count;
   }
   return count;
+}
+
+// Places of the jobs that use what protocol 1.`minor` lacks.
+std::vector<std::size_t> JobsBeyond(const std::vector<const Job*>& jobs, std::uint16_t minor) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (wire::MinorVersionFor(jobs[i]->spec) > minor) places.push_back(i);
+  }
+  return places;
 }
 
 nb::bytes EncodeSubmit(std::uint64_t number, const nb::bytes& request_id, std::uint64_t append_to,
@@ -87,30 +96,10 @@ nb::object FailureOf(const Job& job, bool replay) {
                         failure->action_index);
 }
 
-std::string_view StateName(wire::BatchState state) {
-  switch (state) {
-    case wire::BatchState::kOpen: return "open";
-    case wire::BatchState::kRunning: return "running";
-    case wire::BatchState::kFinished: return "finished";
-    case wire::BatchState::kCancelled: return "cancelled";
-  }
-  return "";
-}
-
-std::string_view StateName(wire::WorkerState state) {
-  switch (state) {
-    case wire::WorkerState::kReady: return "ready";
-    case wire::WorkerState::kDraining: return "draining";
-    case wire::WorkerState::kLost: return "lost";
-    case wire::WorkerState::kQuarantined: return "quarantined";
-  }
-  return "";
-}
-
 nb::dict BatchDict(const wire::BatchInfo& info) {
   nb::dict dict;
   dict["batch"] = info.batch.value;
-  dict["state"] = std::string(StateName(info.state));
+  dict["state"] = std::string(BatchStateName(info.state));
   dict["job_count"] = info.job_count;
   dict["finished"] = info.finished;
   dict["failed"] = info.failed;
@@ -118,21 +107,10 @@ nb::dict BatchDict(const wire::BatchInfo& info) {
   return dict;
 }
 
-nb::dict WorkerDict(const wire::WorkerInfo& info) {
-  nb::dict dict;
-  dict["worker"] = info.worker.ToString();
-  dict["name"] = info.name;
-  dict["state"] = std::string(StateName(info.state));
-  dict["pid"] = info.pid;
-  dict["host"] = info.hardware.host;
-  dict["device"] = std::string(EnumName(info.hardware.device));
-  dict["leased_jobs"] = info.leased_jobs;
-  dict["finished_jobs"] = info.finished_jobs;
-  dict["max_threads"] = info.max_threads;
-  dict["labels"] = info.labels;
-  dict["hardware"] = ToPython(client::HardwareJson(info.hardware));
-  dict["peak_gflops"] = info.hardware.peaks.flop_per_second / 1e9;
-  return dict;
+nb::object WorkerDict(const wire::WorkerInfo& info) {
+  Json json = WorkerJson(info);
+  json["peak_gflops"] = info.hardware.peaks.flop_per_second / 1e9;
+  return ToPython(json);
 }
 
 // Converts a reply to (kind, content).
@@ -142,7 +120,8 @@ struct ReplyParts {
     return nb::make_tuple(
         "welcome",
         nb::make_tuple(welcome.coordinator, welcome.epoch,
-                       nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
+                       nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+                       welcome.version.minor));
   }
   nb::object operator()(const wire::Accepted& accepted) const {
     return nb::make_tuple(
@@ -172,9 +151,6 @@ struct ReplyParts {
     for (const wire::WorkerInfo& info : list.workers) workers.append(WorkerDict(info));
     return nb::make_tuple("workers", workers);
   }
-  nb::object operator()(const wire::JobInfo& info) const {
-    return nb::make_tuple("job", info.outcome ? nb::cast(RowOf(*info.outcome)) : nb::none());
-  }
   nb::object operator()(const wire::JobList& list) const {
     nb::list jobs;
     for (const wire::JobInfo& info : list.jobs) {
@@ -182,33 +158,11 @@ struct ReplyParts {
     }
     return nb::make_tuple("jobs", jobs);
   }
-  nb::object operator()(const wire::JobExplanation& explanation) const {
-    nb::dict content;
-    content["reason"] = explanation.reason;
-    content["attempts"] = explanation.attempts;
-    content["waited_ms"] = explanation.waited_ms;
-    content["deadline_left_ms"] = explanation.deadline_left_ms;
-    content["ahead_own"] = explanation.ahead_own;
-    content["ahead_others"] = explanation.ahead_others;
-    content["worker"] = explanation.worker;
-    return nb::make_tuple("explanation", content);
-  }
   nb::object operator()(const wire::OutcomeList& list) const {
     nb::list outcomes;
     for (const Outcome& outcome : list.outcomes) outcomes.append(nb::cast(RowOf(outcome)));
     return nb::make_tuple("outcome_list", nb::make_tuple(outcomes, list.next.batch.value,
                                                          list.next.sequence, list.is_end));
-  }
-  nb::object operator()(const wire::FleetInfo& fleet) const {
-    nb::dict content;
-    content["epoch"] = fleet.epoch;
-    content["queued"] = fleet.queued_cpu + fleet.queued_cuda + fleet.queued_any;
-    content["leased"] = fleet.leased_jobs;
-    content["accepted"] = fleet.accepted_jobs;
-    content["finished"] = fleet.finished_jobs;
-    content["failed"] = fleet.failed_jobs;
-    content["workers_ready"] = fleet.workers_ready;
-    return nb::make_tuple("fleet", content);
   }
   nb::object operator()(const wire::BlobHeld& held) const {
     return nb::make_tuple("blob_held", nb::cast(held.bytes));
@@ -217,9 +171,8 @@ struct ReplyParts {
     return nb::make_tuple("blob_piece", nb::make_tuple(piece.total, nb::bytes(piece.bytes.data(),
                                                                               piece.bytes.size())));
   }
-  nb::object operator()(const wire::UnknownMember&) const {
-    return nb::make_tuple("unknown", nb::none());
-  }
+  // What this client never asks for, or does not know.
+  nb::object operator()(const auto&) const { return nb::make_tuple("unknown", nb::none()); }
 };
 
 nb::tuple DecodeReply(const nb::bytes& bytes) {
@@ -273,6 +226,8 @@ void BindFrames(nb::module_& module) {
   module.def("encode_submit", &EncodeSubmit, "number"_a, "request_id"_a, "append_to"_a, "jobs"_a,
              "more_follows"_a = false, "append_to 0 opens a batch; the last message ends it.");
   module.def("jobs_that_fit", &JobsThatFit, "jobs"_a, "How many of the jobs one message holds.");
+  module.def("jobs_beyond", &JobsBeyond, "jobs"_a, "minor"_a,
+             "Places of the jobs that use what protocol 1.`minor` lacks.");
   module.def("encode_fetch", &EncodeFetch, "number"_a, "batch"_a, "after"_a, "wait_ms"_a);
   module.def(
       "encode_cancel",
@@ -290,11 +245,12 @@ void BindFrames(nb::module_& module) {
       },
       "number"_a, "most"_a);
   module.def(
-      "encode_show_batch",
-      [](std::uint64_t number, std::uint64_t batch) {
-        return Encoded(number, wire::ShowBatch{.batch = BatchId{batch}});
+      "encode_list_outcomes",
+      [](std::uint64_t number, std::uint64_t batch, std::uint64_t sequence) {
+        return Encoded(
+            number, wire::ListOutcomes{.after = {.batch = BatchId{batch}, .sequence = sequence}});
       },
-      "number"_a, "batch"_a);
+      "number"_a, "batch"_a, "sequence"_a, "Those of all clients after a place.");
   module.def(
       "encode_find_best",
       [](std::uint64_t number, const Job& job, const std::string& hardware_class,

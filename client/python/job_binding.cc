@@ -33,13 +33,6 @@ using namespace nb::literals;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint8_t kNoGrade = 255;
 
-std::vector<std::string> NamesOf(const std::vector<looptree::Action>& actions) {
-  std::vector<std::string> names;
-  names.reserve(actions.size());
-  for (const auto& action : actions) names.push_back(looptree::ActionName(action));
-  return names;
-}
-
 std::string TextOf(const looptree::Source& source) {
   const auto* uri = std::get_if<looptree::BenchmarkUri>(&source);
   return uri == nullptr ? std::get<looptree::IrText>(source).text : uri->text;
@@ -74,7 +67,7 @@ std::uint8_t SourceNumber(const OutcomeRow& o) {
   return IsSameCode(o) ? kSameCode : static_cast<std::uint8_t>(o.page->source[o.row]);
 }
 std::string_view SourceNameOf(const OutcomeRow& o) {
-  return IsSameCode(o) ? kSameCodeSource : OutcomeSourceName(o.page->source[o.row]);
+  return IsSameCode(o) ? kSameCodeSource : EnumName(o.page->source[o.row]);
 }
 
 double Gflops(const OutcomeRow& outcome) {
@@ -399,7 +392,8 @@ void BindOutcome(nb::module_& module) {
       .def_prop_ro(
           "benchmark", [](const OutcomeRow& o) { return TextOf(o.page->benchmark_of(o.row)); },
           "The URI, or the IR text of a program that was sent.")
-      .def_prop_ro("actions", [](const OutcomeRow& o) { return NamesOf(ActionsOf(o)); })
+      .def_prop_ro("actions",
+                   [](const OutcomeRow& o) { return looptree::ActionNames(ActionsOf(o)); })
       .def(
           "to_dict", [](const OutcomeRow& o) { return ToPython(client::OutcomeJson(o.Whole())); },
           "All there is, with the fields of `loopfleet eval --json`.")
@@ -451,7 +445,8 @@ void BindJobs(nb::module_& module) {
       .def("__setstate__", [](Job& job, const std::string& line) { MakeJob(&job, line); })
       .def_prop_ro("line", [](const Job& job) { return client::JobLine(job.spec); })
       .def_prop_ro("benchmark", [](const Job& job) { return TextOf(job.spec.source); })
-      .def_prop_ro("actions", [](const Job& job) { return NamesOf(job.spec.actions); })
+      .def_prop_ro("actions",
+                   [](const Job& job) { return looptree::ActionNames(job.spec.actions); })
       .def_prop_ro(
           "tree",
           [](const Job& job) {

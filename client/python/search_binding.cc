@@ -42,11 +42,8 @@ T Must(Result<T> result) {
 
 // Of loops the actions, of a program the passes.
 Names NamesOf(const Candidate& candidate) {
-  Names names = candidate.passes;
-  for (const looptree::Action& action : candidate.actions) {
-    names.push_back(looptree::ActionName(action));
-  }
-  return names;
+  if (!candidate.passes.empty()) return candidate.passes;
+  return looptree::ActionNames(candidate.actions);
 }
 
 // scorer(list of action lists) -> one number each.

@@ -147,7 +147,8 @@ void InitTensor(Tensor* place, const nb::args& args, bool copy) {
   } else if (nb::isinstance<Tensor>(first)) {
     const Tensor& other = nb::cast<const Tensor&>(first);
     const std::shared_ptr<Buffer> values = other.buffer();
-    new (place) Tensor(other.shape(), copy ? Copied(values->data(), values->count()) : values);
+    new (place)
+        Tensor(other.computed_shape(), copy ? Copied(values->data(), values->count()) : values);
   } else if (PyFloat_Check(first.ptr())) {
     Tensor tensor((std::vector<Symbol>()));
     tensor.fill(static_cast<float>(NumberOf(first)));
@@ -165,8 +166,8 @@ void SetValues(Tensor& tensor, nb::handle object, bool copy) {
   }
   if (nb::isinstance<Tensor>(object)) {
     const Tensor& other = nb::cast<const Tensor&>(object);
-    const auto shape = other.shape();
     auto values = other.buffer();
+    const Shape shape = other.computed_shape();
     // Memory of the tensors' own never changes while two have it; foreign memory may.
     if (copy && values->is_foreign()) values = Copied(values->data(), values->count());
     tensor.set(shape, std::move(values));
@@ -400,9 +401,6 @@ void BindSession(nb::module_& module) {
         return looptree::ProgramKeyOf(ParsedTree(ir).program()).ToString();
       },
       "ir"_a);
-  module.def(
-      "tree_key_of",
-      [](const std::string& ir) { return looptree::KeyOf(ParsedTree(ir)).ToString(); }, "ir"_a);
   Session::Of().SetLongRun([](const std::function<void()>& run) {
     const nb::gil_scoped_release unlocked;
     run();

@@ -241,9 +241,7 @@ NodeId ProgramNode(const LoopTree& tree, nb::handle node) {
 std::optional<std::vector<std::string>> ActionsFrom(const LoopTree& tree, const LoopTree& start) {
   const auto actions = looptree::ActionPath(start, tree);
   if (!actions) return std::nullopt;
-  std::vector<std::string> names;
-  for (const looptree::Action& action : *actions) names.push_back(looptree::ActionName(action));
-  return names;
+  return looptree::ActionNames(*actions);
 }
 
 void BindReading(nb::class_<LoopTree>& tree) {

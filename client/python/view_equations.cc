@@ -69,8 +69,9 @@ class SymbolsOfVars {
 };
 
 // nullopt: it depends on a size that is not known yet.
-std::optional<std::int64_t> ValueOf(const IrBuilder& ir, const SymbolsOfVars& symbols,
-                                    const Expr& expr) {
+std::optional<std::int64_t> SizeOf(const IrBuilder& ir, const SymbolsOfVars& symbols,
+                                   const tensor::SizeEquation& equation) {
+  const Expr& expr = equation.expr;
   std::int64_t value = expr.constant();
   for (const Expr::Term& term : expr.terms()) {
     const std::int64_t size = ir.var(symbols.VarOf(term.symbol)).size;
@@ -78,6 +79,10 @@ std::optional<std::int64_t> ValueOf(const IrBuilder& ir, const SymbolsOfVars& sy
     const auto sum = looptree::CheckedMultiplyAdd(term.coefficient, size, value);
     if (!sum) RaiseSchedule(fmt::format("{} is more than 2^63", expr.ToString()));
     value = *sum;
+  }
+  if (value % expr.divisor() != 0) {
+    RaiseSchedule(fmt::format("Size({}) = {} has no whole solution", equation.symbol.name(),
+                              expr.ToString()));
   }
   return value / expr.divisor();
 }
@@ -103,7 +108,7 @@ NodeId CreateViewOf(IrBuilder& ir, NodeId input, std::vector<DimId> vars, nb::ha
   }
   const Tensor view = whole.to(known.SymbolsOf(vars), all);
   for (const tensor::SizeEquation& equation : view.node()->sizes) {
-    const auto size = ValueOf(ir, known, equation.expr);
+    const auto size = SizeOf(ir, known, equation);
     if (size) ir.SetSize(known.VarOf(equation.symbol), *size);
   }
   looptree::Node node{.op = looptree::Op::kView, .inputs = {input}, .dims = std::move(vars)};

@@ -20,6 +20,7 @@
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
 #include "client/replay/observation.h"
+#include "client/replay/walk_start.h"
 #include "common/base/counted.h"
 #include "common/base/enum_names.h"
 #include "common/base/random.h"
@@ -29,6 +30,7 @@
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/datasets/benchmark.h"
 #include "common/looptree/features/features.h"
+#include "common/looptree/program/limits.h"
 #include "common/looptree/text/text.h"
 #include "common/looptree/tree/key.h"
 
@@ -180,9 +182,12 @@ class Walk {
     if (setting_->benchmark.dialect == looptree::Dialect::kSimple) {
       return SimpleWalk(setting_->benchmark);
     }
-    AgentWalk walk(setting_->benchmark, setting_->rules, setting_->start_cursor);
-    if (setting_->merge_all_first) Must(walk.MergeAll());
-    return walk;
+    auto walk =
+        client::StartWalk(setting_->benchmark, {.rules = setting_->rules,
+                                                .merge_all_first = setting_->merge_all_first,
+                                                .cursor = setting_->start_cursor});
+    if (!walk) Raise(walk.error());
+    return *std::move(walk);
   }
 
   client::Scene SceneOf(const LoopTree& tree, const client::ObservationOptions& look) const {
@@ -211,13 +216,6 @@ void MakeWalk(Walk* place, std::string benchmark, std::string ir,
   setting->look.stride_buckets = stride_buckets;
   setting->rules = RulesOf(rules, setting->look.features);
   setting->merge_all_first = merge_all_first;
-  const auto nodes = setting->benchmark.start.nodes();
-  if (start_cursor != 0 && (start_cursor >= nodes.size() ||
-                            nodes[start_cursor].kind != looptree::TreeNode::Kind::kLoop)) {
-    Raise(
-        {.code = FailureCode::kMalformed,
-         .message = fmt::format("start_cursor {} is not a loop of the start tree", start_cursor)});
-  }
   setting->start_cursor = start_cursor;
   setting->space.actions = Must(looptree::ParseActions(action_space));
   for (const Action& action : setting->space.actions) {
@@ -242,8 +240,10 @@ Job JobOf(const Walk& walk, const std::string& affinity, bool fresh, std::uint32
   const Setting& setting = walk.setting();
   Job job;
   JobSpec& spec = job.spec;
-  if (setting.start_cursor != 0) {
-    // Jobs start at cursor 0, so send the tree itself instead of the actions.
+  const bool is_too_long = setting.benchmark.dialect == looptree::Dialect::kAgent &&
+                           walk.history().size() > looptree::Limits{}.actions;
+  if (setting.start_cursor != 0 || is_too_long) {
+    // A job starts at cursor 0 and has so many actions at most: send the tree itself.
     spec.source = looptree::IrText{looptree::IrTextOf(walk.Tree())};
   } else {
     spec.source = setting.source;
@@ -381,6 +381,7 @@ void BindDatasets(nb::module_& module) {
 }  // namespace
 
 void BindWalks(nb::module_& module) {
+  module.attr("MOST_ACTIONS") = looptree::Limits{}.actions;
   nb::class_<Walk>(module, "Walk",
                    "A benchmark, the actions so far, and the tree they lead to. Copies share what "
                    "they can.")
@@ -430,19 +431,11 @@ void BindWalks(nb::module_& module) {
              walk.FillActionState(numbers.data());
              return ToArray(std::move(numbers));
            })
-      .def_prop_ro("dialect",
-                   [](const Walk& walk) {
-                     return std::string(client::DialectName(walk.setting().benchmark.dialect));
-                   })
       .def_prop_ro(
-          "history",
-          [](const Walk& walk) {
-            std::vector<std::string> names;
-            for (const Action& action : walk.history()) {
-              names.push_back(looptree::ActionName(action));
-            }
-            return names;
-          },
+          "dialect",
+          [](const Walk& walk) { return std::string(EnumName(walk.setting().benchmark.dialect)); })
+      .def_prop_ro(
+          "history", [](const Walk& walk) { return looptree::ActionNames(walk.history()); },
           "Names of what was applied and not undone.")
       .def_prop_ro("action_space", [](const Walk& walk) { return walk.setting().space.names; })
       .def_prop_ro("cursor", [](const Walk& walk) { return walk.cursor(); })

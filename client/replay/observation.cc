@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "client/replay/graph_json.h"
+#include "common/base/enum_names.h"
 #include "common/base/result.h"
 #include "common/base/suggestion.h"
 #include "common/looptree/features/graph.h"
@@ -157,10 +158,6 @@ bool Observation::IsDefault(Dialect dialect) const {
 
 std::span<const Observation> Observations() { return kObservations; }
 
-std::string_view DialectName(Dialect dialect) {
-  return dialect == Dialect::kSimple ? "simple" : "agent";
-}
-
 std::expected<std::vector<const Observation*>, Failure> ChooseObservations(
     const std::optional<std::vector<std::string>>& names, Dialect dialect) {
   const auto malformed = [](std::string message) {
@@ -180,7 +177,7 @@ std::expected<std::vector<const Observation*>, Failure> ChooseObservations(
       const Dialect other = dialect == Dialect::kSimple ? Dialect::kAgent : Dialect::kSimple;
       return malformed(
           fmt::format("observation \"{}\" belongs to dialect {}; this benchmark's is {}; valid: {}",
-                      name, DialectName(other), DialectName(dialect), fmt::join(valid, ", ")));
+                      name, EnumName(other), EnumName(dialect), fmt::join(valid, ", ")));
     }
   }
   std::vector<const Observation*> chosen;

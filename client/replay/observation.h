@@ -64,6 +64,4 @@ std::span<const Observation> Observations();  // in the order of a reply
 std::expected<std::vector<const Observation*>, Failure> ChooseObservations(
     const std::optional<std::vector<std::string>>& names, looptree::Dialect dialect);
 
-std::string_view DialectName(looptree::Dialect dialect);
-
 }  // namespace loopfleet::client

@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/number_in.h"
 #include "common/base/random.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -207,15 +208,14 @@ std::optional<Options> ParseOptions(int argc, char** argv) {
     } else if (name == "--words") {
       options.words = value;
     } else {
-      std::uint64_t number = 0;
-      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-      if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
+      const auto number = loopfleet::NumberIn<std::uint64_t>(value);
+      if (!number) return std::nullopt;
       if (name == "--runs")
-        options.runs = number;
+        options.runs = *number;
       else if (name == "--seconds")
-        options.seconds = number;
+        options.seconds = *number;
       else if (name == "--seed")
-        options.seed = number;
+        options.seed = *number;
       else
         return std::nullopt;
     }

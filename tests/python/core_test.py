@@ -1,6 +1,8 @@
-"""The extension module: jobs, walks, messages. Starts no process."""
+"""The extension module: jobs, walks, messages. Starts no coordinator and no worker."""
 
+import json
 import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -113,6 +115,32 @@ def test_a_walk_that_starts_elsewhere_is_measured_by_its_text():
     assert _core.Walk(ir=job.benchmark).tree_key == walk.tree_key
     with pytest.raises(loopfleet.JobError, match="start_cursor 99"):
         _core.Walk(benchmark=MM, start_cursor=99)
+
+
+def test_a_walk_starts_where_the_command_starts_it():
+    split = _core.Walk(benchmark=MM)
+    assert split.apply("split_16")
+    start = {"ir": split.observe("ir"), "merge_all_first": True, "start_cursor": 2}
+    walk = _core.Walk(**start)
+    assert walk.cursor == 2
+    assert walk.apply("split_4")
+    done = subprocess.run([f"{os.environ['LOOPFLEET_BIN']}/loopfleet", "replay"], text=True, capture_output=True, check=True,
+                          input=json.dumps({**start, "actions": ["split_4"]}) + "\n")
+    assert json.loads(done.stdout)["tree_key"] == walk.tree_key.hex()
+    for merged_first, cursor in ((False, 4), (True, 3)):  # operations of the tree; the one that is split has a loop at 3
+        with pytest.raises(loopfleet.JobError, match=f"start_cursor {cursor} is not a loop"):
+            _core.Walk(ir=start["ir"], merge_all_first=merged_first, start_cursor=cursor)
+
+
+def test_a_walk_of_more_actions_than_a_job_has_is_measured_by_its_text():
+    walk = _core.Walk(benchmark=MM, action_space=["swap_down", "swap_up"])
+    for step in range(_core.MOST_ACTIONS):
+        assert walk.step(step % 2) == 2
+    assert len(walk.job().actions) == _core.MOST_ACTIONS
+    walk.step(0)
+    job = walk.job()
+    assert job.actions == [] and _core.failure_of(job, replay=True) is None
+    assert _core.Walk(ir=job.benchmark).tree_key == walk.tree_key
 
 
 def test_many_walks_step_as_each_would():

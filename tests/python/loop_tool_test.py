@@ -475,6 +475,8 @@ def test_a_view_of_an_ir_that_cannot_be_says_why():
             (lt.ScheduleError, "two symbols, X and Y, stand for var 0", "view", [(X, Y)], {X: x, Y: x}),
             (lt.ScheduleError, "y has 4 elements, not 10", "view", [(Y, X + 1), (lt.Size(Y), lt.Size(X) + 2)], both),
             (lt.ScheduleError, "y cannot have -1 elements", "view", [(Y, X), (lt.Size(Y), lt.Expr(-1))], both),
+            (lt.ScheduleError, r"Size\(Y\) = \(Size\(X\) \+ 1\) // 2 has no whole solution", "view",
+             [(Y, X), (lt.Size(Y), (lt.Size(X) + 1) // 2)], both),
             (lt.ScheduleError, "more than 2\\^63", "view", [(Y, X), (lt.Size(Y), (1 << 62) * lt.Size(X))], both),
             (lt.ScheduleError, "only a view of one node has constraints, no add", "add", [(X, Y)], both),
             (lt.ViewError, "product of symbols", "view", [(X, Y * Y)], both),
@@ -520,6 +522,26 @@ def test_an_uneven_rfactor_is_compiled_right():
                     out = lt.RawTensor(6)
                     function([lt.RawTensor(a.size).set(a), out])
                     assert np.allclose(out.to_numpy(), expected, rtol=1e-3), str(factored)
+
+
+def test_an_uneven_rfactor_repeats_an_operand_as_often_as_before():
+    a, b = np.random.randn(6, 33), np.random.randn(6)
+    ir = lt.IR()
+    m, k = ir.create_var("m", 6), ir.create_var("k", 33)
+    x, y = ir.create_node("read", [], [m, k]), ir.create_node("read", [], [m])
+    total = ir.create_node("add", [x, y], [m])
+    write = ir.create_node("write", [total], [m])
+    ir.set_inputs([x, y])
+    ir.set_outputs([write])
+    ir.set_order(total, [(m, (6, 0)), (k, (33, 0))])
+    ir.set_order(write, [(m, (6, 0))])
+    split = lt.LoopTree(ir).split("k", 8)
+    for loop in ("k", "k'"):
+        tree = split.rfactor(f"%{total}", loop)
+        for function in (lt.cpp(tree), lt.cpu_interpreted(tree), lt.cpu(tree)):
+            out = lt.RawTensor(6)
+            function([lt.RawTensor(a.size).set(a), lt.RawTensor(6).set(b), out])
+            assert np.allclose(out.to_numpy(), a.sum(1) + 33 * b, atol=1e-3), str(tree)
 
 
 def test_numbers_and_callbacks_mean_what_they_meant():

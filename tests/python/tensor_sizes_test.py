@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import loopfleet.tensor as lt
-from tensors import own_cache, product  # noqa: F401 (a fixture)
+from tensors import close, own_cache, product  # noqa: F401 (a fixture)
 
 
 def sized(*names_and_sizes):
@@ -135,6 +135,10 @@ WRONG = {
     "parts that do not multiply": (lambda: lt.Tensor(12).to(S.a).unflatten(S.a, (S.b, 3), (S.c, 5)).shape, lt.SizeConflict, ["12", "15"]),
     "a stated size that is wrong": (lambda: (view(lt.Tensor(4).to(S.a), S.b, by=[(S.a, S.b), (lt.Size(S.b), lt.Expr(3))]) + sized((S.b, 4))).shape, lt.SizeConflict, ["3", "4"]),
     "a stated size that is not whole": (lambda: view(lt.Tensor(5).to(S.a), S.b, by=[(S.a, S.b), (lt.Size(S.b), lt.Size(S.a) // 2)]).shape, lt.SizeConflict, ["Size"]),
+    "a stated size beyond 64 bits": (lambda: view(lt.Tensor(8).to(S.a), S.b, by=[(S.a, S.b), (lt.Size(S.b), (2**61 + 1) * lt.Size(S.a))]).shape, lt.SizeConflict, ["Size(a)", "2^63"]),
+    "a stated size that has no negative": (lambda: view(lt.Tensor(8).to(S.a), S.b, by=[(S.a, S.b), (lt.Size(S.b), -(2**60) * lt.Size(S.a))]).shape, lt.SizeConflict, ["Size(a)", "2^63"]),
+    "an index beyond 64 bits": (lambda: lt.Tensor(8).to(S.a)[S.b + 2**61 * lt.Size(S.a)].shape, lt.SizeConflict, ["Size(a)", "2^63"]),
+    "a divided index beyond 64 bits": (lambda: view(lt.Tensor(8).to(S.a), S.b, by=[(S.a, (S.b + 2**61 * lt.Size(S.a)) // 2), (lt.Size(S.b), lt.Expr(3))]).numpy(), lt.SizeConflict, ["Size(a)", "2^63"]),
     "a negative size": (lambda: view(lt.Tensor(5).to(S.a), S.b, by=[(S.a, S.b), (lt.Size(S.b), lt.Size(S.a) - 9)]).shape, lt.ShapeError, ["-4"]),
     "set to another size": (lambda: lt.Tensor(3).set(np.zeros(4)), lt.SizeConflict, ["3", "4"]),
     "set after set_size": (lambda: sized((S.a, 3)).set(np.zeros(4)), lt.SizeConflict, ["3", "4"]),
@@ -204,6 +208,36 @@ def test_what_is_wrong_has_its_error(case):
     assert type(raised.value) is error, raised.value
     for word in words:
         assert word in str(raised.value), raised.value
+
+
+def test_values_follow_sizes_told_by_consumers():
+    x = np.arange(20, dtype=np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view
+    w = lt.Tensor(S.k).set(np.ones(3))
+    v = lt.Tensor(x)[S.i + S.k]
+    kept, total = (v * w).sum(S.k), v.sum()
+    close(v, windows(x, 3))
+    assert total.item() == windows(x, 3).sum()
+    computed = v.numpy()
+    assert np.shares_memory(v.numpy(), computed), "computed once"
+    w.set(np.ones(12))
+    assert v.shape == [9, 12]
+    copy, given = lt.Tensor(v), lt.Tensor(S.a, S.b).set(v)
+    compiled = lt.compile(given + 1, inputs=[given])
+    w.set(np.ones(3))
+    w.set(np.ones(12))
+    for made in (v, copy, given, lt.Tensor(v)):
+        close(made, windows(x, 12))
+        close(made + 1, windows(x, 12) + 1)
+    assert total.item() == windows(x, 12).sum()
+    np.testing.assert_array_equal(compiled(v), windows(x, 12) + 1)
+    close(kept, windows(x, 12).sum(1))
+    w.set(np.ones(5))
+    with pytest.raises(lt.ShapeError, match="argument 0 has shape \\[16, 5\\]"):
+        compiled(v)
+    del kept
+    with pytest.raises(lt.SizeUnknown):
+        v.numpy()
 
 
 def test_there_are_at_least_60_cases_of_sizes():

@@ -66,6 +66,16 @@ def test_arithmetic_with_tensors_and_numbers():
         close(tensor, np.asarray(expected, np.float32))
 
 
+def test_names_of_any_length_make_programs():
+    a, b, c = numbers(3, 4), numbers(4, 5, seed=1), numbers(2, 3, 4, 5, seed=2)
+    x = lt.Tensor(a)
+    close(x.to(lt.Symbol("a" * 65), lt.Symbol("b" * 500)).exp(), np.exp(a))
+    close(x.to(lt.Symbol("a" * 64 + "1"), lt.Symbol("a" * 64 + "2")).exp(), np.exp(a))
+    m, n, k = (lt.Symbol("c" * 64) for _ in range(3))
+    close((x.to(m, k) * lt.Tensor(b).to(k, n)).sum(k), a @ b, 1e-4)
+    close(lt.Tensor(c).to(*(lt.Symbol(letter * 30) for letter in "defg")).flatten() * 2, 2 * c.reshape(-1))
+
+
 def test_dims_are_broadcast_by_name_and_unnamed_ones_never():
     a, b = numbers(3, 4), numbers(4)
     m, n = lt.symbols("m n")

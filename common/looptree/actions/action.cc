@@ -65,6 +65,13 @@ std::string ActionName(const Action& action) {
   return "";
 }
 
+std::vector<std::string> ActionNames(std::span<const Action> actions) {
+  std::vector<std::string> names;
+  names.reserve(actions.size());
+  for (const Action& action : actions) names.push_back(ActionName(action));
+  return names;
+}
+
 Checked<Action> ParseAction(std::string_view name) {
   for (const NamedAction& named : kNamed) {
     if (named.name == name) return named.action;

@@ -66,6 +66,7 @@ using Action = std::variant<ToggleMode, ToggleThread, IdleSplit, Up, Down, SwapU
                             Merge, Unroll, Vectorize, Undo, Dummy, MergeAllLoops>;
 
 std::string ActionName(const Action& action);  // "split_16"
+std::vector<std::string> ActionNames(std::span<const Action> actions);
 // For suggestions: every action, split with the usual factors.
 std::vector<std::string_view> UsualActionNames();
 

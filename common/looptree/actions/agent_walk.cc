@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "common/looptree/actions/move.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/tree/transform.h"
 
@@ -36,6 +36,33 @@ Checked<void> CheckRules(const LoopTree& tree, RuleSet rules, const Action& acti
   for (TreeRef ref = 0; ref < tree.nodes()[0].end; ++ref) loops += tree.IsLoop(ref);
   if (loops > kMostLoops) return Illegal(action, "the first nest would have more than 10 loops");
   return {};
+}
+
+// The loop before or after `from` in pre-order. The original's rules stop at an operation; the
+// structural rules step over it. `from` need not be a loop or even in the tree: after a swap the
+// cursor's number is looked up in a tree of another shape.
+std::optional<TreeRef> LoopAbove(const LoopTree& tree, TreeRef from, RuleSet rules) {
+  const auto count = static_cast<TreeRef>(tree.nodes().size());
+  if (rules != RuleSet::kStructural) {
+    if (from == 0 || from >= count || !tree.IsLoop(from - 1)) return std::nullopt;
+    return from - 1;
+  }
+  for (TreeRef ref = std::min(from, count); ref-- > 0;) {
+    if (tree.IsLoop(ref)) return ref;
+  }
+  return std::nullopt;
+}
+
+std::optional<TreeRef> LoopBelow(const LoopTree& tree, TreeRef from, RuleSet rules) {
+  const auto count = static_cast<TreeRef>(tree.nodes().size());
+  if (rules != RuleSet::kStructural) {
+    if (from >= count || from + 1 >= count || !tree.IsLoop(from + 1)) return std::nullopt;
+    return from + 1;
+  }
+  for (TreeRef ref = from; ++ref < count;) {
+    if (tree.IsLoop(ref)) return ref;
+  }
+  return std::nullopt;
 }
 
 // The last loop up to `cursor`; under the original's rules, the last one in the first nest.

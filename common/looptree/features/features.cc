@@ -120,10 +120,6 @@ std::vector<std::vector<double>> LoopsTensor(const LoopTree& tree, TreeRef curso
   return rows;
 }
 
-std::size_t DefaultMaxLoops(FeatureLayout layout) {
-  return layout == FeatureLayout::kAgent20 ? 10 : 20;
-}
-
 Checked<std::vector<double>> PaddedLoopsTensor(const LoopTree& tree, TreeRef cursor,
                                                FeatureLayout layout, std::size_t max_loops) {
   const auto rows = LoopsTensor(tree, cursor, layout);

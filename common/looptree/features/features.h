@@ -30,7 +30,6 @@ std::vector<std::vector<double>> LoopsTensor(const LoopTree& tree, TreeRef curso
 
 // The same rows in one vector, padded with zeros to `max_loops` rows. The original feeds this to
 // its network: 10 x 20 = 200 or 20 x 58 = 1160 numbers. kLimitTree if the tree has more rows.
-std::size_t DefaultMaxLoops(FeatureLayout layout);
 Checked<std::vector<double>> PaddedLoopsTensor(const LoopTree& tree, TreeRef cursor,
                                                FeatureLayout layout, std::size_t max_loops);
 

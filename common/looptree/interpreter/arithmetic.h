@@ -38,8 +38,8 @@ Number Binary(Op op, Number a, Number b) {
     case Op::kSubtract: return a - b;
     case Op::kMultiply: return a * b;
     case Op::kDivide: return a / b;
-    case Op::kMin: return b < a ? b : a;
-    case Op::kMax: return a < b ? b : a;
+    case Op::kMin: return a < b ? a : b;
+    case Op::kMax: return a > b ? a : b;
     case Op::kGreater: return a > b ? Number{1} : Number{0};
     case Op::kGreaterEqual: return a >= b ? Number{1} : Number{0};
     case Op::kEqual: return a == b ? Number{1} : Number{0};

@@ -5,15 +5,14 @@
 #include <charconv>
 #include <cmath>
 
+#include "common/base/number_in.h"
+
 namespace loopfleet::looptree {
 
 std::optional<std::int64_t> ParseInteger(std::string_view text) {
   const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
   if (digits.empty() || (digits[0] == '0' && text != "0")) return std::nullopt;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return NumberIn<std::int64_t>(text);
 }
 
 std::string NumberText(double number) {
@@ -23,13 +22,8 @@ std::string NumberText(double number) {
 }
 
 std::optional<double> ParseNumber(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() ||
-      !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
+  const auto value = NumberIn<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::string HexNumberText(double number) { return fmt::format("{:a}", number); }

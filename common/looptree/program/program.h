@@ -2,6 +2,7 @@
 // Program: what is computed, with no order: a directed acyclic graph of operations over named
 // dimensions, all in float32. A value: nodes refer to each other and to dimensions by index.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,6 +53,8 @@ enum class Op : std::uint8_t {
 std::optional<Op> OpOf(std::int64_t number);
 std::string_view OpName(Op op);  // "multiply", as in tree text
 bool IsArithmetic(Op op);        // false for read, write, view, copy, constant
+
+inline constexpr std::size_t kMaxNameBytes = 64;  // of a dimension
 
 struct Dim {
   std::string name;

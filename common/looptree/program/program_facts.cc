@@ -16,8 +16,6 @@
 namespace loopfleet::looptree {
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 64;
-
 std::unexpected<Rejection> Invalid(std::string message) {
   return Reject(RejectionCode::kInvalidBenchmark, std::move(message));
 }

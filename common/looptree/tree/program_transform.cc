@@ -276,7 +276,12 @@ class Factorer {
   // The operand over the new dimensions, filled up with what a reduction leaves as it is. Where
   // blocks end within an iteration, they are cut out first: what is beyond one is in the next.
   NodeId Filled(NodeId id) {
-    if (!tree_.facts().nodes[id].dims.Has(dim_)) return id;
+    if (!tree_.facts().nodes[id].dims.Has(dim_)) {
+      // Combined once for each element of the dimension, no more often. Min and max do not mind.
+      const Op op = program_.nodes[node_].op;
+      if (op == Op::kMin || op == Op::kMax) return id;
+      id = AddRepetition(id);
+    }
     std::vector<AffineTerm> outer;
     std::vector<AffineTerm> inside = {{iterations_, sizes_[2]}};
     if (new_dims_[0]) outer.push_back({*new_dims_[0], block_});
@@ -300,8 +305,20 @@ class Factorer {
       view.view.push_back({.input_dim = dim, .terms = index, .guarded = is_cut});
     }
     view.outside = Identity<double>(program_.nodes[node_].op);
+    return Add(std::move(view));
+  }
+
+  // A view that repeats the node along the reduced dimension.
+  NodeId AddRepetition(NodeId id) {
+    Node view{.op = Op::kView, .inputs = {id}, .dims = program_.nodes[id].dims};
+    for (const DimId dim : view.dims) view.view.push_back({.input_dim = dim, .terms = {{dim, 1}}});
+    view.dims.push_back(dim_);
+    return Add(std::move(view));
+  }
+
+  NodeId Add(Node view) {
+    schedule_.push_back({.priority = schedule_[view.inputs[0]].priority});
     program_.nodes.push_back(std::move(view));
-    schedule_.push_back({.priority = schedule_[id].priority});
     return static_cast<NodeId>(program_.nodes.size() - 1);
   }
 

@@ -16,6 +16,12 @@ TEST(Action, NamesAndBack) {
   EXPECT_EQ(*ParseAction("undo_action"), Action{Undo{}});
 }
 
+TEST(Action, NamesOfAListAreInItsOrder) {
+  const auto actions = ParseActionList("down,split_4,up");
+  ASSERT_TRUE(actions.has_value());
+  EXPECT_EQ(ActionNames(*actions), (std::vector<std::string>{"down", "split_4", "up"}));
+}
+
 TEST(Action, BadNamesOfferTheNearest) {
   const auto action = ParseAction("splt_4");
   ASSERT_FALSE(action.has_value());

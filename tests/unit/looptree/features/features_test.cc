@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/text/text.h"
 #include "tests/unit/looptree/programs.h"
@@ -11,11 +13,12 @@ namespace {
 
 TEST(Features, PaddingKeepsTheRowsAndFillsWithZeros) {
   const LoopTree tree = Opened("benchmark://mm-v0/mm64_64_64").start;
-  for (const auto& [layout, numbers] :
-       {std::pair(FeatureLayout::kAgent20, 200u), std::pair(FeatureLayout::kAgent58, 1160u)}) {
+  for (const auto& [layout, max_loops, numbers] :
+       {std::tuple(FeatureLayout::kAgent20, 10u, 200u),
+        std::tuple(FeatureLayout::kAgent58, 20u, 1160u)}) {
     const auto rows = LoopsTensor(tree, 1, layout);
     ASSERT_EQ(rows.size(), 4u);
-    const auto padded = PaddedLoopsTensor(tree, 1, layout, DefaultMaxLoops(layout));
+    const auto padded = PaddedLoopsTensor(tree, 1, layout, max_loops);
     ASSERT_TRUE(padded.has_value());
     ASSERT_EQ(padded->size(), numbers);
     const std::size_t width = RowWidth(layout);

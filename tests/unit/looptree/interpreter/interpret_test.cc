@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/looptree/actions/walk.h"
+#include "common/looptree/interpreter/arithmetic.h"
 #include "common/looptree/text/text.h"
 #include "common/looptree/tree/key.h"
 #include "tests/unit/looptree/programs.h"
@@ -117,6 +118,15 @@ TEST(Interpret, ForeignLoopsAreThere) {
     const LoopTree& tree = benchmark.start;
     const TreeNode& leaf = tree.nodes()[*tree.LeafOf(3)];
     EXPECT_GT(leaf.depth, tree.LoopsOf(3).size()) << TreeText(tree, {});
+  }
+}
+
+// As in compiled kernels (docs/LOWERING.md).
+TEST(Interpret, TheSecondOperandWinsWhereOneIsNaN) {
+  const double nan = std::nan("");
+  for (const Op op : {Op::kMin, Op::kMax}) {
+    EXPECT_EQ(Binary(op, nan, 1.0), 1.0);
+    EXPECT_TRUE(std::isnan(Binary(op, 1.0, nan)));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/interpreter/interpret.h"
 #include "common/looptree/text/text.h"
+#include "common/looptree/tree/key.h"
 #include "common/looptree/tree/program_transform.h"
 #include "common/looptree/tree/transform.h"
 #include "tests/unit/looptree/programs.h"
@@ -158,6 +159,44 @@ TEST(TransformProperty, RfactorOfUnevenLoops) {
   }
   EXPECT_GT(guarded, 500);
   EXPECT_GT(cut_in_blocks, 100);
+}
+
+// What lacks the reduced dimension is combined once for each of its elements, and no more often.
+TEST(TransformProperty, RfactorOfUnevenLoopsThatRepeatAnOperand) {
+  SplitMix64 random(79);
+  for (const Op op : {Op::kAdd, Op::kMultiply, Op::kMin, Op::kMax}) {
+    for (const Node& repeated : {Node{.op = Op::kRead, .dims = {0}}, Node{.op = Op::kRead},
+                                 Node{.op = Op::kConstant, .constant = 2},
+                                 Node{.op = Op::kNegate, .inputs = {0}, .dims = {0}}}) {
+      const Program program{.dims = {{"m", 2}, {"k", 7}},
+                            .nodes = {{.op = Op::kRead, .dims = {0}},
+                                      {.op = Op::kRead, .dims = {0, 1}},
+                                      repeated,
+                                      {.op = op, .inputs = {1, 2}, .dims = {0}},
+                                      {.op = Op::kWrite, .inputs = {3}, .dims = {0}},
+                                      {.op = Op::kWrite, .inputs = {0}, .dims = {0}}}};
+      const LoopTree start = WholeLoops(program).start;
+      const auto inputs = IntegerInputs(start.program(), random);
+      const auto expected = Interpret(start, inputs);
+      for (std::int64_t outer = 2; outer < 7; ++outer) {
+        const LoopTree once = *SplitLoop(start, start.LoopsOf(3)[1], outer);
+        for (std::int64_t inner = 2; inner <= outer; ++inner) {
+          const LoopTree tree = inner == outer ? once : *SplitLoop(once, once.LoopsOf(3)[2], inner);
+          for (const TreeRef loop : tree.LoopsOf(3).subspan(1)) {
+            SCOPED_TRACE(TreeText(tree, {}));
+            const auto factored = Rfactor(tree, 3, loop);
+            ASSERT_TRUE(factored.has_value()) << factored.error().message;
+            ASSERT_EQ(Interpret(*factored, inputs), expected) << TreeText(*factored, {});
+            const auto means = Evaluate(factored->program(), inputs).outputs[0];
+            ASSERT_EQ(Tensor(means.begin(), means.end()), expected[0]);
+            const auto parsed = ParseIr(IrTextOf(*factored));
+            ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
+            ASSERT_EQ(KeyOf(*parsed), KeyOf(*factored));
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(TransformProperty, RandomScriptsComputeWhatTheProgramMeans) {
