@@ -82,6 +82,8 @@ def test_an_agent_learns_what_earns_and_is_kept_in_a_file(name, steps, tmp_path)
                     for each in (agent, again))
     assert ours == pytest.approx(theirs)
     assert again.act(observations, masks).shape == (2,)
+    type(agent)(2, ACTIONS, gamma=0.9).save(tmp_path / "other.npz")
+    assert type(agent).load(tmp_path / "other.npz").gamma == 0.9
     with pytest.raises(BadModelFile, match=f"holds a {name}"):
         models.PolicyModel.load(tmp_path / "agent.npz")
     with pytest.raises(ModelError, match="at least one action"):

@@ -18,6 +18,7 @@ import pytest
 from processes import wait_until
 
 import loopfleet
+from loopfleet.client import Following
 from loopfleet.jobs import JobFields
 
 MM = "benchmark://mm-v0/mm16_16_16"
@@ -256,6 +257,43 @@ def test_as_completed_and_leaving_early(client):
     wait_until(lambda: newest()["state"] == "cancelled", "the batch is cancelled")
 
 
+@pytest.mark.parametrize("how", ["timeout", "break"])
+def test_what_a_call_gave_up_is_cancelled_even_if_the_client_is_closed_at_once(cluster, client, how):
+    client.evaluate(MM)
+    held = [{"benchmark": benchmark, "actions": actions, "labels": ["held"]} for benchmark, actions in small_jobs(200)]
+    before = client.batches(1)[0]["batch"]
+    with loopfleet.Client(cluster.address) as closing:
+        if how == "break":
+            next(closing.as_completed([MM, *held]))  # the others wait for a worker that does not exist
+        else:
+            with pytest.raises(loopfleet.DeadlineExceeded):
+                closing.evaluate_many([MM, *held], timeout=2)
+    newest = lambda: client.batches(1)[0]  # noqa: E731
+    wait_until(lambda: newest()["batch"] != before and newest()["state"] == "cancelled", "the batch is cancelled", 10)
+    assert newest()["job_count"] == 201
+
+
+def test_a_deadline_says_what_the_coordinator_has_been_answering(daemon, tmp_path):
+    _, ready = daemon("loopfleet-coordinator", "--listen-clients", "tcp://127.0.0.1:0", "--listen-workers",
+                      "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--db", str(tmp_path / "x.db"),
+                      "--max-jobs-per-client", "1")
+    with loopfleet.Client(ready["clients"]) as client:
+        client.submit(MM)
+        wait_until(lambda: client.batches(1), "its job fills the quota")
+        with pytest.raises(loopfleet.DeadlineExceeded, match="cancelled; the coordinator said QUOTA_EXCEEDED: "):
+            client.evaluate(MM, timeout=1)
+
+    async def late():
+        async with loopfleet.AsyncClient(ready["clients"]) as asking:
+            asking.submit(MM)
+            while len(await asking.batches()) < 2:
+                await asyncio.sleep(0.01)
+            with pytest.raises(loopfleet.DeadlineExceeded, match="the coordinator said QUOTA_EXCEEDED: "):
+                await asking.evaluate(MM, timeout=1)
+
+    asyncio.run(late())
+
+
 def test_a_deadline_is_a_typed_error(client):
     with pytest.raises(loopfleet.DeadlineExceeded):
         client.evaluate_many([(f"benchmark://mm-v0/mm200_{n}_200", []) for n in range(100, 400)], timeout=0.05)
@@ -389,7 +427,7 @@ def test_a_cancellation_that_comes_together_with_the_result_is_obeyed():
     async def race():
         async with loopfleet.AsyncClient("tcp://127.0.0.1:1") as asking:
             arrive = []
-            asking._client._follow = lambda jobs, put: arrive.append(put) or (lambda: None)
+            asking._client._follow = lambda jobs, put: arrive.append(put) or Following(lambda: None, lambda: "")
             evaluating = asyncio.create_task(asking.evaluate(MM, timeout=60))
             await asyncio.sleep(0)
             arrive[0]([(0, "an outcome")])

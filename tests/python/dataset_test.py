@@ -5,10 +5,12 @@ import hashlib
 import itertools
 import json
 import os
+import queue
 import re
 import sqlite3
 import subprocess
 import sys
+import tracemalloc
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -108,14 +110,15 @@ def test_doubts_are_those_of_the_view(cluster, batch, tmp_path):
 
 def test_rows_of_others_spoil_no_export(batch, tmp_path):
     row = next(row_of(outcome) for outcome in batch if outcome.ok)
-    tags = ["run {4", '{"campaign": "c", "copies": "two"}', '{"campaign": "c", "copies": [2]}', '["copies"]', None]
+    deep = '{"campaign": "c", "copies": %s}' % ("[" * 5000 + "]" * 5000)
+    tags = ["run {4", '{"campaign": "c", "copies": "two"}', '{"campaign": "c", "copies": [2]}', '["copies"]', deep, None]
     rows = [{**row, "tag": tag, "finished_at": f"2026-01-0{day}T00:00:00Z"} for day, tag in enumerate(tags, 1)]
     rows.insert(2, {**row, "tag": '"copies"', "status": "STORAGE_CORRUPT", "finished_at": None})
     summary = export(rows, tmp_path / "data")
-    assert summary.duplicates == 4, "none of them is a campaign's paired point"
+    assert summary.duplicates == 5, "none of them is a campaign's paired point"
     assert (summary.first, summary.last) == ("2026-01-01T00:00:00Z",) * 2
     told = export(rows, tmp_path / "all", dedup=False)
-    assert (told.first, told.last) == ("2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z")
+    assert (told.first, told.last) == ("2026-01-01T00:00:00Z", "2026-01-06T00:00:00Z")
 
 
 def test_jobs_without_a_verdict_are_no_rows(batch, tmp_path):
@@ -165,6 +168,33 @@ def test_a_figure_that_is_trusted_goes_before_one_that_is_not(batch, tmp_path):
     kept = {row["tree_key"]: row for rows in parts_of(tmp_path / "d").values() for row in rows}
     assert [kept[row["tree_key"]]["suspect"] for row in good] == [None, None, "drift"]
     assert len(kept) == sum(summary.rows.values()) == 3 and summary.duplicates == 4
+
+
+def test_doubted_rows_are_not_held_in_memory(batch, tmp_path, monkeypatch):
+    row = next(row_of(outcome) for outcome in batch if outcome.ok)
+    monkeypatch.setattr(export_command, "_GROUP_ROWS", 10)
+    many = ({**row, "tree_key": str(i), "suspect": "drift", "message": f"{i}" + "x" * 100_000} for i in range(300))
+    tracemalloc.start()
+    try:
+        summary = export(many, tmp_path / "d", format="jsonl")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(summary.rows.values()) == 300 and peak < 10_000_000, "of 30,000,000"
+
+
+def test_an_export_of_a_coordinator_has_every_batch(tmp_path):
+    with loopfleet.LocalCluster(workers=1) as cluster, cluster.client(timeout=300) as client:
+        client.evaluate("benchmark://mm-v0/mm4_4_4")
+        ended = queue.SimpleQueue()
+        for _ in range(1001):
+            client._follow([loopfleet.job("benchmark://mm-v0/mm4_4_4")], ended.put)
+        assert sum(ended.get(timeout=300) is None for _ in range(2002)) == 1001
+        assert export_command.main([str(tmp_path / "d"), "--address", cluster.address, "--format", "jsonl",
+                                    "--keep-duplicates"]) == 0
+    rows = [json.loads(line) for part in PARTS
+            for line in (tmp_path / f"d/data/{part}.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len({row["batch"] for row in rows}) == len(rows) == 1002
 
 
 def test_equal_programs_are_equal_however_they_are_named():

@@ -352,6 +352,44 @@ def test_a_schedules_own_failure_takes_back_what_was_earned(good, client):
     assert env.episode_reward == 0
 
 
+@pytest.mark.parametrize("code", ["CANCELLED", "STORAGE_CORRUPT", "VERSION_MISMATCH", "LIMIT_ACTIONS"])
+def test_a_failure_that_is_not_the_schedules_takes_nothing_back(good, client, code):
+    other = client.evaluate(MM, ["split_4"])
+    env = LoopTuneEnv(MM, client=Answers(good, other, failed(code)), episode_steps=None)
+    env.reset()
+    _, earned, *_ = env.step("split_4")
+    _, reward, terminated, truncated, info = env.step("split_2")
+    assert (reward, terminated, truncated, info["error_type"]) == (0, False, True, code)
+    assert env.episode_reward == earned
+
+
+def test_a_long_episode_is_measured_to_its_end(good):
+    class Good:
+        def submit_job(self, job):
+            wrong = loopfleet._core.failure_of(job, replay=True)
+            return Answers(failed(wrong[0]) if wrong else good).submit_job(job)
+
+    env = LoopTuneEnv(MM, client=Good(), episode_steps=None, action_space=["swap_down", "swap_up"])
+    env.reset()
+    *_, info = env.multistep(["swap_down", "swap_up"] * 512)
+    assert "error_type" not in info
+    _, reward, terminated, truncated, info = env.step("swap_down")
+    assert (reward, terminated, truncated, len(env.walk.history)) == (0, False, False, 1025), info
+
+
+def test_an_episode_of_dialect_simple_ends_at_the_actions_that_a_job_may_have(good):
+    for options in ({}, {"episode_steps": 2000}):
+        env = LoopToolEnv(client=Answers(good), **options)
+        env.reset()
+        assert [env.step("toggle_mode")[3] for _ in range(1024)] == [False] * 1023 + [True]
+    env = LoopToolEnv(client=Answers(good), episode_steps=1)
+    env.reset()
+    assert env.step("toggle_mode")[3]
+    env = LoopToolEnv(reward_space=None)  # takes no jobs
+    env.reset()
+    assert not any(env.step("toggle_mode")[3] for _ in range(1100))
+
+
 def test_a_failure_that_is_nobodys_fault_has_other_turns_and_then_cuts_short(good):
     answers = Answers(good, failed("UNSTABLE_TIMING"), failed("UNSTABLE_TIMING"), good)
     env = LoopTuneEnv(MM, client=answers, episode_steps=None)

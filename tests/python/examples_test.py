@@ -203,6 +203,14 @@ def test_its_wrappers():
         assert limited.step(0)[2] is False and limited.fork().step([0, 1])[2] is True
         *_, done, info = limited.step(0)
         assert done and info["TimeLimit.truncated"]
+    limited = wrappers.TimeLimit(env(), 3)
+    limited.reset()
+    assert limited.multistep([0, 0])[2] is False and limited.multistep(iter([0]))[2] is True
+    limited = wrappers.TimeLimit(compiler_gym.make("loopfleet/LoopTune-v0", reward_space=None, episode_steps=2), 2)
+    limited.reset()
+    limited.step(0)
+    *_, done, info = limited.step(0)
+    assert done and info["TimeLimit.truncated"], "as the environment itself said"
 
     def sizes(wrapped, times):
         return [int(wrapped.reset()[1]) for _ in range(times)]
@@ -328,6 +336,11 @@ def test_llvm_wrappers(client):
     few.reset()
     few.step(1)
     assert few.state.commandline == "-mem2reg" and few.action_space.n == 2
+    assert few.actions == [1] and few.action_space.to_string(few.actions) == "-mem2reg"
+    fork = few.fork()
+    fork.reset()
+    fork.multistep(few.actions)
+    assert fork.state == few.state
     with pytest.raises(LookupError, match="nearest: -gvn"):
         wrappers.ConstrainedCommandline(env(), ["-gvm"])
     ends = wrappers.CommandlineWithTerminalAction(env())

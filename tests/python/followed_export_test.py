@@ -192,6 +192,13 @@ def test_a_folder_that_was_made_otherwise_is_left_alone(cluster, outcomes, tmp_p
 
     assert "was made with format 'parquet', and not 'jsonl'" in refused(folder, "--format", "jsonl")
     assert "was made with split 'program', and not 'region'" in refused(folder, "--split", "region")
+    with pytest.raises(loopfleet.LoopfleetError, match=r"shares \[0.8, 0.1, 0.1\], and not \[0.7, 0.1, 0.2\]"):
+        FollowedExport(folder, split=Split(shares=(0.7, 0.1, 0.2)))
+    position = folder / "_position.json"
+    said = json.loads(position.read_text(encoding="utf-8"))
+    del said["shares"]  # as earlier versions did
+    position.write_text(json.dumps(said), encoding="utf-8")
+    assert once(cluster.database, folder) == 0
     assert sorted(folder.rglob("*")) == before
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").touch()
@@ -270,12 +277,36 @@ def test_rows_come_once_through_restored_snapshots(tmp_path):
 
 def test_a_batch_that_was_under_way_is_read_again_from_its_beginning():
     lost = Position(9, {4: 20, 7: 1})
-    assert outcome_feed._inherited(lost, 100) == Position(9, {4: 0, 7: 0})
+    assert outcome_feed._inherited(lost, 100, {}) == Position(9, {4: 0, 7: 0})
     # A snapshot that is restored again: the numbers of both lives may meet.
-    assert outcome_feed._inherited(lost, 6) == Position(5, {4: 0})
+    assert outcome_feed._inherited(lost, 6, {}) == Position(5, {4: 0})
+    # What the snapshot had of a batch is the same in both lives. Batch 5 was over in the lost one.
+    assert outcome_feed._inherited(lost, 100, {4: 12, 5: 3, 7: 2, 11: 0}) == Position(9, {4: 12, 5: 3, 7: 1})
     assert outcome_feed._the_lost({"first": Position(lost=True), "second": lost}) == "second"
     with pytest.raises(outcome_feed.FeedMismatch, match="give a new folder"):
         outcome_feed._the_lost({"one": lost, "other": Position()})
+
+
+def test_a_batch_that_was_over_in_the_lost_life_is_read_from_where_the_snapshot_has_it(tmp_path):
+    database, folder = tmp_path / "results.db", tmp_path / "out"
+
+    def wait_for_all(asking):
+        end = time.monotonic() + 60
+        while (batch := asking.batches(1)[0])["finished"] < batch["job_count"]:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    with loopfleet.LocalCluster(workers=0, database=database) as first, first.client() as asking:
+        for _ in asking.as_completed([*AT_ONCE, *GOOD]):  # the others wait for a worker
+            take_snapshot(database, tmp_path / "snapshot.db")
+            break  # they are cancelled
+        wait_for_all(asking)
+        assert once(database, folder) == len(AT_ONCE)
+    restore(database, tmp_path / "snapshot.db")
+    with loopfleet.LocalCluster(workers=1, database=database) as second, second.client() as asking:
+        wait_for_all(asking)
+        assert once(database, folder) == len(GOOD)
+    assert len({place[1:] for place in places(folder)}) == len(places(folder)) == len(AT_ONCE) + len(GOOD)
 
 
 def test_the_same_snapshot_is_restored_twice(tmp_path):

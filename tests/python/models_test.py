@@ -190,6 +190,28 @@ def test_a_comparison_model_names_the_faster_of_two(kind, data, unseen, tmp_path
     assert again.predict(schedules[:9], schedules[9:18]) == pytest.approx(model.predict(schedules[:9], schedules[9:18]), rel=1e-6)
 
 
+@pytest.mark.parametrize("make", [CostModel, ComparisonModel, PolicyModel])
+def test_a_file_keeps_how_the_model_is_fitted(make, data, tmp_path):
+    learning_package("xgboost")
+    given = {} if make is PolicyModel else {"rounds": 40, "epochs": 3}
+    model = make(seed=np.int64(7), threads=1, **given).fit(data)
+    model.save(tmp_path / "model.npz")
+    again = make.load(tmp_path / "model.npz")
+    assert {name: getattr(again, name) for name in ("seed", *given)} == {"seed": 7, **given}
+    facts, arrays = read_parts(tmp_path / "model.npz")
+    write_parts(tmp_path / "old.npz", {name: value for name, value in facts.items() if name not in ("seed", *given)}, arrays)
+    assert make.load(tmp_path / "old.npz").seed == 0, "as earlier versions wrote it"
+    if make is not CostModel:
+        return
+    walks = [walk.history for walk in walks_of(UNSEEN, 60, np.random.default_rng(3))]
+    times = made_up_ns(features([(UNSEEN, actions) for actions in walks])).tolist()
+    scores = []
+    for scorer in (model.scorer_for(UNSEEN, None), again.scorer_for(UNSEEN, None)):
+        scorer.learn(walks[:40], times[:40])
+        scores.append(scorer(walks[40:]))
+    assert scores[0] == pytest.approx(scores[1], rel=1e-6)
+
+
 def test_bad_arguments_and_files_name_what_is_wrong(data, tmp_path):
     with pytest.raises(ModelError, match="nearest: network"):
         CostModel("netwrk")

@@ -31,8 +31,8 @@ class Line:
         self._answers[b"x"] = (number, kind, content)
         self.session.receive(b"x", self.now)
 
-    def welcome(self, incarnation=bytes(16)):
-        self.answer(max(self.session._hellos), "welcome", ("coordinator", 1, incarnation))
+    def welcome(self, incarnation=bytes(16), minor=4):
+        self.answer(max(self.session._hellos), "welcome", ("coordinator", 1, incarnation, minor))
 
     def said(self, after=0.0):
         """The frames sent within a time."""
@@ -69,6 +69,19 @@ def test_a_refusal_that_does_not_pass_in_time_is_the_answer(line):
     line.said(after=10.0)
     line.answer(number, "refused", BUSY)
     assert told == [("refused", BUSY)]
+
+
+def test_what_a_request_is_refused_with_for_now_can_be_told(line):
+    number, _ = line.ask()
+    line.answer(max(line.session._hellos), "refused", BUSY)
+    assert line.session.last_refusal(number) == "BUSY: the table is full; try again in 0.2 s"
+    line.said(after=1.1)
+    line.welcome()
+    line.answer(number, "refused", ("QUOTA_EXCEEDED", "too many jobs", None, 0, True))
+    assert line.session.last_refusal(number) == "QUOTA_EXCEEDED: too many jobs"
+    line.said(after=0.2)
+    line.answer(number, "workers", "them")
+    assert line.session.last_refusal(number) == ""
 
 
 def test_a_greeting_that_is_refused_for_now_is_said_again_and_not_at_once(line):
@@ -130,6 +143,24 @@ class Submitted:
     @property
     def newest(self):
         return max(self.line.session._pending)
+
+
+@pytest.mark.parametrize("minor", [0, 1])
+def test_a_job_that_the_coordinator_would_misread_fails_unsent(line, monkeypatch, minor):
+    jobs = [loopfleet.job(MM, min_grade="B"), loopfleet.job(MM), loopfleet.job(MM, min_grade="A")]
+    submitted, rows, ended = [], [], []
+    monkeypatch.setattr(_core, "encode_submit", lambda number, request, batch, part, more: submitted.append(part) or b"")
+    batch = Batch(line.session, lambda: line.now, list(jobs), rows.extend, ended.append)
+    batch.start()
+    assert submitted == [], "its version is not known yet"
+    line.welcome(minor=minor)
+    line.answer(max(line.session._pending), "welcome", ("coordinator", 1, bytes(16), minor))
+    assert submitted == ([[jobs[1]]] if minor == 0 else [jobs]) and ended == []
+    assert [(place, outcome.status) for place, outcome in rows] == ([(2, "UNSUPPORTED"), (0, "UNSUPPORTED")] if minor == 0 else [])
+    for only in (jobs[:1], jobs[1:2]):
+        Batch(line.session, lambda: line.now, list(only), rows.extend, ended.append).start()
+    assert len(submitted) == (2 if minor == 0 else 3) and ended == ([None] if minor == 0 else [])
+    assert all("speaks 1.0: upgrade it" in outcome.message for _, outcome in rows)
 
 
 def test_a_batch_outlives_a_busy_fetch(line):

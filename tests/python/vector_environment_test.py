@@ -266,6 +266,13 @@ def test_an_episode_ends_where_nothing_is_legal_any_more(mode):
     assert envs.recv()[2].tolist() == [True, False]
 
 
+def test_an_episode_of_dialect_simple_ends_at_the_actions_that_a_job_may_have(good):
+    envs = WalkVectorEnv(2, env_class=LoopToolEnv, client=Prompt(good))
+    envs.reset()
+    ends = [envs.step(np.zeros(2, np.int64))[3].tolist() for _ in range(1024)]
+    assert ends == [[False] * 2] * 1023 + [[True] * 2]
+
+
 def test_a_wrong_number_of_actions_or_of_a_mask_changes_nothing(good):
     envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, client=Prompt(good), episode_steps=1)
     before, _ = envs.reset()

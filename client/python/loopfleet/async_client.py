@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._core import LoopTree, Outcome
 from .best_schedule import BestSchedule
-from .client import Client, need_on_the_way, time_left
+from .client import Client, deadline_exceeded, need_on_the_way, time_left
 from .confirmation import REPEATS, Confirmation, Winners
 from .errors import DeadlineExceeded, of_ticket
 from .jobs import Actions, JobFields, JobLike, make_jobs
@@ -96,11 +96,11 @@ class AsyncClient:
             except RuntimeError:  # the loop is closed, so nothing waits
                 pass
 
-        cancel = self._client._follow(made, put)
+        following = self._client._follow(made, put)
         ended = False
         try:
             while not ended:
-                item = await self._until(arrived.get(), deadline)
+                item = await self._until(arrived.get(), deadline, following.refusal)
                 if isinstance(item, list):
                     for place, outcome in item:
                         yield places[place], outcome
@@ -110,7 +110,7 @@ class AsyncClient:
                     raise item
         finally:
             if not ended:
-                cancel()
+                following.cancel()
 
     async def confirm(self, jobs: Iterable[JobLike], results: Sequence[Outcome], *, most: int = 5,
                       repeats: int = REPEATS, timeout: float | None = None) -> Confirmation:
@@ -209,7 +209,7 @@ class AsyncClient:
     async def _within(self, awaitable: Any, timeout: float | None) -> Any:
         return await self._until(awaitable, self._client._deadline(timeout))
 
-    async def _until(self, awaitable: Any, deadline: float | None) -> Any:
+    async def _until(self, awaitable: Any, deadline: float | None, refusal: Callable[[], str] = lambda: "") -> Any:
         """Not by asyncio.wait_for(), which loses a cancellation that comes together with the result
         (before Python 3.12)."""
         left = time_left(deadline)
@@ -221,5 +221,5 @@ class AsyncClient:
             raise
         if not in_time and working.cancel():
             await asyncio.wait({working})
-            raise DeadlineExceeded("no answer in the given time")
+            raise deadline_exceeded("no answer in the given time", refusal())
         return working.result()

@@ -29,13 +29,26 @@ class Batch:
         self._sent = 0      # jobs accepted by the coordinator
         self._after = 0     # sequence number of the last outcome
         self._submitting = 0  # number of the latest submission
-        self._fetching = False
+        self._fetching = 0  # number of the latest fetch
         self._cancelled = False
         self._ended = False
         self.id = 0         # 0: not accepted yet
 
     def start(self) -> None:
-        self._submit()
+        if _core.jobs_beyond(self._jobs, 0):  # depends on the coordinator's version
+            self._session.when_welcome(self._clock(), self._submit_what_it_knows, self._end)
+        else:
+            self._submit()
+
+    @property
+    def is_cancelling(self) -> bool:
+        """Whether the coordinator has not confirmed yet that the batch is cancelled."""
+        return self._cancelled and not self._ended
+
+    @property
+    def last_refusal(self) -> str:
+        """What the coordinator refuses for now, and why; "": nothing. From any thread."""
+        return self._session.last_refusal(self._submitting) or self._session.last_refusal(self._fetching)
 
     def cancel(self) -> None:
         """Cancels the jobs that have not run yet; the batch ends once the coordinator has
@@ -52,6 +65,18 @@ class Batch:
     def _say_cancelled(self) -> None:
         self._session.request(lambda number: _core.encode_cancel(number, self.id), self._clock(),
                               lambda kind, content: self._end(None), self._end)
+
+    def _submit_what_it_knows(self) -> None:
+        """Fails the jobs with fields that the coordinator's version lacks: it would pass over the field, and answer
+        another question."""
+        minor = self._session.minor
+        for place in reversed(_core.jobs_beyond(self._jobs, minor)):
+            self._fail(place, "UNSUPPORTED", f"the job needs a newer protocol than the coordinator's at {self._session.address}, "
+                       f"which speaks 1.{minor}: upgrade it", None)
+        if self._jobs and not self._cancelled:
+            self._submit()
+        else:
+            self._end(None)
 
     def _submit(self) -> None:
         if self._ended:
@@ -87,7 +112,6 @@ class Batch:
         if more:
             self._submit()
         if not self._fetching:
-            self._fetching = True
             self._fetch()
 
     def _on_refused(self, code: str, message: str, action_index: int | None, retry_after_ms: int,
@@ -95,11 +119,7 @@ class Batch:
         blamed = _BLAMED.match(message)
         if blamed and not retryable and self._sent + int(blamed[1]) < len(self._jobs):
             # One job is at fault: it gets its failure, and the others run.
-            place = self._sent + int(blamed[1])
-            job = self._jobs.pop(place)
-            index = self._places.pop(place)
-            outcome = _core.failed_outcome(code, blamed[2], action_index, index, job.benchmark, job.actions)
-            self._on_outcomes([(index, outcome)])
+            self._fail(self._sent + int(blamed[1]), code, blamed[2], action_index)
             if self._sent < len(self._jobs) or self.id:
                 self._submit()
             else:
@@ -107,10 +127,16 @@ class Batch:
             return
         self._end(Refused(code, message, retryable, retry_after_ms))
 
+    def _fail(self, place: int, code: str, message: str, action_index: int | None) -> None:
+        job = self._jobs.pop(place)
+        index = self._places.pop(place)
+        outcome = _core.failed_outcome(code, message, action_index, index, job.benchmark, job.actions)
+        self._on_outcomes([(index, outcome)])
+
     def _fetch(self) -> None:
         if self._ended:
             return
-        self._session.request(
+        self._fetching = self._session.request(
             lambda number: _core.encode_fetch(number, self.id, self._after, _LONG_POLL_MS), self._clock(),
             self._on_page, self._end, expected=_LONG_POLL_MS / 1000)
 

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one from Python 3.11 on
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
 from ._core import Job, LoopTree, Outcome, counted
@@ -33,6 +33,13 @@ from .settings import find_address, find_keys
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+class Following(NamedTuple):
+    """A batch that a call waits for."""
+
+    cancel: Callable[[], None]  # what has not run yet
+    refusal: Callable[[], str]  # what the coordinator refuses for now, and why; "": nothing
 
 
 class Client:
@@ -300,7 +307,7 @@ class Client:
 
     def close(self) -> None:
         """Ends every waiting call with ClientClosed. Submitted jobs continue at the
-        coordinator."""
+        coordinator. Waits for up to a second until those of calls that ended early are cancelled."""
         with self._lock:
             self._closed = True
             io, self._io = self._io, None
@@ -355,14 +362,22 @@ class Client:
             else:
                 future.set_exception(LoopfleetError(f"the coordinator answered with '{got}', not '{kind}'"))
 
+        asked: list[int] = []
+
         def ask() -> None:
             try:
-                io.session.request(encode, time.monotonic(), on_reply, future.set_exception)
+                asked.append(io.session.request(encode, time.monotonic(), on_reply, future.set_exception))
             except Exception as error:  # arguments that cannot be encoded
                 future.set_exception(error)
 
         io.post(ask)
-        return _wait(future, self._deadline(timeout))
+        try:
+            return future.result(time_left(self._deadline(timeout)))
+        except FutureTimeout as error:
+            if future.done():
+                raise
+            raise deadline_exceeded("no answer in the given time",
+                                    io.session.last_refusal(asked[0]) if asked else "") from error
 
     def _stream(self, given: list[JobLike], timeout: float | None) -> Iterator[tuple[int, Outcome]]:
         jobs, places, failed = make_jobs(given)
@@ -371,14 +386,14 @@ class Client:
             return
         deadline = self._deadline(timeout)
         arrived: queue.SimpleQueue = queue.SimpleQueue()
-        cancel = self._follow(jobs, arrived.put)
+        following = self._follow(jobs, arrived.put)
         ended = False
         try:
             while True:
                 try:
                     item = arrived.get(timeout=time_left(deadline))
                 except queue.Empty:
-                    raise DeadlineExceeded("timed out; jobs that had not run were cancelled") from None
+                    raise deadline_exceeded("timed out; jobs that had not run were cancelled", following.refusal()) from None
                 if isinstance(item, list):
                     for place, outcome in item:
                         yield places[place], outcome
@@ -389,12 +404,11 @@ class Client:
                 return
         finally:
             if not ended:
-                cancel()
+                following.cancel()
 
-    def _follow(self, jobs: list[Job], put: Callable[[Any], None]) -> Callable[[], None]:
+    def _follow(self, jobs: list[Job], put: Callable[[Any], None]) -> Following:
         """Starts one batch. ``put`` is called in the client's thread with lists of (index,
-        outcome), and at the end with None or the error that ended the batch. The returned function
-        cancels the rest."""
+        outcome), and at the end with None or the error that ended the batch."""
         io = self._thread()
         started: list[Batch] = []
         io.post(lambda: started.append(io.start_batch(jobs, put, put)))
@@ -405,7 +419,7 @@ class Client:
             except ClientClosed:
                 pass
 
-        return cancel
+        return Following(cancel, lambda: started[0].last_refusal if started else "")
 
 
 def need_on_the_way(min_n: int, expected: int) -> None:
@@ -420,13 +434,8 @@ def time_left(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
-def _wait(future: Future[Any], deadline: float | None) -> Any:
-    try:
-        return future.result(time_left(deadline))
-    except FutureTimeout as error:
-        if future.done():
-            raise
-        raise DeadlineExceeded("no answer in the given time") from error
+def deadline_exceeded(what: str, refusal: str) -> DeadlineExceeded:
+    return DeadlineExceeded(f"{what}; the coordinator said {refusal}" if refusal else what)
 
 
 def _stop(io: IoThread) -> None:

@@ -47,7 +47,8 @@ class CoordinatorReplaced(LoopfleetError):
 
 class DeadlineExceeded(LoopfleetError, TimeoutError):
     """The caller's ``timeout`` passed. Jobs of evaluate(), evaluate_many() and as_completed() that
-    have not run are cancelled; those of submit() and send() continue at the coordinator."""
+    have not run are cancelled; those of submit() and send() continue at the coordinator. If it
+    refused the request for now, the text says with what."""
 
 
 class Refused(LoopfleetError):

@@ -7,6 +7,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import pickle
 import shutil
 import signal
 import statistics
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from . import _core
 from .campaign import Spec, read_spec
@@ -28,7 +29,7 @@ from .errors import LoopfleetError
 from .export_file import WRITERS, Writer, arrow_schema
 from .followed_export import FollowedExport, follow
 from .outcome_feed import is_postgres, open_feed, rows_of_feed
-from .rows import FIELDS, NO_VERDICT, SUSPECT, Row, rows_of_batches, rows_of_file
+from .rows import FIELDS, NO_VERDICT, SUSPECT, Row, rows_of_batches, rows_of_coordinator, rows_of_file
 from .splits import PARTS, Split
 
 __all__ = ["FORMATS", "Summary", "arrow_schema", "card", "check", "export", "main"]
@@ -147,7 +148,9 @@ def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, d
     summary = Summary(columns=[name for name in FIELDS if first is None or name in first])
     columns = set(summary.columns)
     seen: set[bytes] = set()
-    doubted: dict[bytes, Row] = {}  # held back, because a later row may have a trusted figure
+    # Rows that are held back, because a later row may have a trusted figure: on a busy host more than fit the memory.
+    held_back = tempfile.TemporaryFile(dir=folder)
+    doubted: set[bytes] = set()  # their keys
     held: dict[str, list[Row]] = {part: [] for part in PARTS}
     writers: dict[str, Writer] = {part: WRITERS[format](folder / f"{part}.{format}", summary.columns)
                                   for part in PARTS}
@@ -172,20 +175,33 @@ def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, d
                     summary.duplicates += 1
                     continue
                 if row.get(SUSPECT):
-                    doubted[key] = row
+                    doubted.add(key)
+                    pickle.dump((key, row), held_back)
                     continue
-                if doubted.pop(key, None) is not None:
+                if key in doubted:
+                    doubted.remove(key)
                     summary.duplicates += 1
                 seen.add(key)
             keep(row)
-        for row in doubted.values():
-            keep(row)
+        held_back.seek(0)
+        for key, row in _unpickled(held_back):
+            if key in doubted:
+                keep(row)
         for part in PARTS:
             writers[part].write(held[part])
     finally:
+        held_back.close()
         for writer in writers.values():
             writer.close()
     return summary
+
+
+def _unpickled(file: IO[bytes]) -> Iterator[Any]:
+    while True:
+        try:
+            yield pickle.load(file)
+        except EOFError:
+            return
 
 
 def _question(row: Row) -> bytes:
@@ -205,7 +221,7 @@ def _is_paired(tag: str | None) -> bool:
         return False
     try:
         told = json.loads(tag)
-    except ValueError:  # a tag from an older version
+    except (ValueError, RecursionError):  # a tag from an older version
         return False
     copies = told.get("copies") if isinstance(told, dict) and "campaign" in told else None
     return isinstance(copies, int) and copies > 1
@@ -329,7 +345,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--every", type=float, default=60.0, metavar="SECONDS", help="with --follow: between looks (60)")
     parser.add_argument("--rows", type=int, default=50_000, help="with --follow: at most in one file (50000)")
     parser.add_argument("--address", help="the coordinator's")
-    parser.add_argument("--batch", type=int, action="append", help="of the coordinator; default: its newest 1,000")
+    parser.add_argument("--batch", type=int, action="append", help="of the coordinator; default: all")
     parser.add_argument("--format", choices=FORMATS, default="parquet")
     parser.add_argument("--split", choices=("program", "region", "device"), default="program")
     parser.add_argument("--seed", type=int, default=0, help="of the split")
@@ -369,8 +385,8 @@ def main(arguments: list[str] | None = None) -> int:
                              **options)
         else:
             with Client(given.address) as client:
-                batches = given.batch or sorted(info["batch"] for info in client.batches(1000))
-                summary = export(rows_of_batches(client, batches), given.folder, source="a coordinator", **options)
+                rows = rows_of_batches(client, given.batch) if given.batch else rows_of_coordinator(client)
+                summary = export(rows, given.folder, source="a coordinator", **options)
     except (LoopfleetError, OSError) as error:
         print(f"loopfleet-export: {error}", file=sys.stderr)
         return 1

@@ -42,7 +42,7 @@ class FollowedExport:
         self._split = split or Split()
         self._columns = ["coordinator", *FIELDS, "part"]
         self._made = {"version": 1, "format": format, "split": self._split.kind, "seed": self._split.seed,
-                      "columns": self._columns}
+                      "shares": list(self._split.shares), "columns": self._columns}
         path = self.folder / _POSITION
         if self.folder.exists() and not path.exists() and any(
                 each.name != _NEW for each in self.folder.iterdir()):
@@ -122,6 +122,7 @@ class FollowedExport:
         if not path.exists():
             return 0, {}
         said = json.loads(path.read_text(encoding="utf-8"))
+        said.setdefault("shares", list(Split().shares))  # earlier versions did not say them
         for name, value in self._made.items():
             if said.get(name) != value:
                 raise LoopfleetError(f"{self.folder} was made with {name} {said.get(name)!r}, and not {value!r}: go on as "

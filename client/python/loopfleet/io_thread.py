@@ -20,6 +20,8 @@ from .session import Limits, Session
 OnOutcome = Callable[[Outcome], None]
 OnError = Callable[[Exception], None]
 
+_LAST_WORD_S = 1.0  # how long a client that is closed waits for the coordinator to confirm what it cancelled
+
 
 class IoThread(threading.Thread):
     """Only post(), submit() and stop() may be called from other threads."""
@@ -102,8 +104,7 @@ class IoThread(threading.Thread):
         finally:
             with self._lock:
                 self._stopping = True
-            while self._commands:  # so that their requests fail with the rest
-                self._commands.popleft()()
+            self._run_commands()  # so that their requests fail with the rest
             self._session.fail_all(error)
             for batch in list(self._batches):
                 batch._end(error)
@@ -122,21 +123,33 @@ class IoThread(threading.Thread):
         poller.register(self._socket, zmq.POLLIN)
         poller.register(self._wake_in, zmq.POLLIN)
         while not self._stopping:
-            now = time.monotonic()
-            wake_at = self._session.tick(now) if not self._session.idle else now + 3600.0
-            self._flush()
-            # Unsent messages are sent again soon.
-            pause = 0.05 if self._session.outbox else max(0.0, wake_at - now)
-            ready = dict(poller.poll(min(pause, 3600.0) * 1000 + 1))
-            if self._wake_in in ready:
-                try:
-                    os.read(self._wake_in, 4096)
-                except BlockingIOError:
-                    pass
-            self._receive()
-            while self._commands:
-                self._commands.popleft()()
+            self._exchange(poller, 3600.0)
+            self._run_commands()
             self._start_singles()
+        # A call that ended early may have cancelled its batch right before the client was closed.
+        self._run_commands()
+        end = time.monotonic() + _LAST_WORD_S
+        while any(batch.is_cancelling for batch in self._batches) and (left := end - time.monotonic()) > 0:
+            self._exchange(poller, left)
+
+    def _exchange(self, poller: zmq.Poller, longest: float) -> None:
+        """Sends and receives. Waits for at most ``longest`` seconds."""
+        now = time.monotonic()
+        wake_at = self._session.tick(now) if not self._session.idle else now + 3600.0
+        self._flush()
+        # Unsent messages are sent again soon.
+        pause = 0.05 if self._session.outbox else max(0.0, wake_at - now)
+        ready = dict(poller.poll(min(pause, longest) * 1000 + 1))
+        if self._wake_in in ready:
+            try:
+                os.read(self._wake_in, 4096)
+            except BlockingIOError:
+                pass
+        self._receive()
+
+    def _run_commands(self) -> None:
+        while self._commands:
+            self._commands.popleft()()
 
     def _flush(self) -> None:
         outbox = self._session.outbox

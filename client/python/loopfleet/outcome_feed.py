@@ -114,11 +114,11 @@ class FileFeed:
             raise FeedUnavailable(str(error)) from None  # it may still be copied
 
     def _step(self, positions: Positions, most: int) -> Step:
-        coordinator, first_own = self._file.history()
+        coordinator, first_own, gone_on_with = self._file.history()
         after = dict(positions)
         if coordinator not in after and first_own > 1 and after:
             lost = _the_lost(after)
-            after[coordinator] = _inherited(after[lost], first_own)
+            after[coordinator] = _inherited(after[lost], first_own, gone_on_with)
             after[lost] = replace(after[lost], lost=True)
         from_ = after.get(coordinator, Position())
         rows, reached, is_end = self._file.after(from_.last, from_.open, most)
@@ -138,10 +138,15 @@ def _the_lost(positions: Positions) -> str:
     return present[0]
 
 
-def _inherited(lost: Position, first_own: int) -> Position:
+def _inherited(lost: Position, first_own: int, gone_on_with: dict[int, int]) -> Position:
     """The position of a restored snapshot, whose own batches begin at ``first_own``, from that of the lost database. Of
-    batches that were under way, other outcomes may have the same sequence now, so those are read from their beginning."""
-    return Position(min(lost.last, first_own - 1), {batch: 0 for batch in lost.open if batch < first_own})
+    batches that were under way, other outcomes may have the same sequence now, so those are read from their beginning,
+    or after the outcomes of the snapshot (``gone_on_with``), which both have."""
+    last = min(lost.last, first_own - 1)
+    open = {batch: 0 for batch in lost.open if batch < first_own}
+    open.update({batch: min(lost.open.get(batch, finished), finished)
+                 for batch, finished in gone_on_with.items() if batch <= last})
+    return Position(last, open)
 
 
 class PostgresFeed:

@@ -86,10 +86,6 @@ class ResultBatch(Sequence):
         return self.status == 0
 
     @property
-    def runtime_s(self) -> np.ndarray:
-        return self.elapsed_ns * 1e-9
-
-    @property
     def worker(self) -> np.ndarray:
         """Names of the workers that measured; "": none."""
         return self._texts("worker")

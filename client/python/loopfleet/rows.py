@@ -132,11 +132,13 @@ class OutcomeFile:
         except RuntimeError as error:
             raise LoopfleetError(f"{path}: {error}") from None
 
-    def history(self) -> tuple[str, int]:
-        """The coordinator whose file this is now, and the first batch that is its own. A restored
-        snapshot gets another coordinator when it is first written."""
+    def history(self) -> tuple[str, int, dict[int, int]]:
+        """The coordinator whose file this is now, the first batch that is its own, and by earlier batch that
+        it went on with the number of outcomes that were there then. A restored snapshot gets another
+        coordinator when it is first written."""
         try:
-            return str(uuid.UUID(self._database.incarnation)), self._database.first_own_batch
+            return (str(uuid.UUID(self._database.incarnation)), self._database.first_own_batch,
+                    self._database.restored_unfinished)
         except RuntimeError as error:
             raise LoopfleetError(f"{self._path}: {error}") from None
 
@@ -155,9 +157,21 @@ def rows_of_batches(client: Client, batches: Iterable[int]) -> Iterator[Row]:
     """Rows of a coordinator's batches, given by number, as far as they have finished. Jobs that are
     not timed have none."""
     for batch in batches:
-        for outcome in client.outcomes(batch):
-            if outcome.observed is None and is_timed(outcome.benchmark):
-                yield row_of(outcome)
+        yield from _timed_rows(client.outcomes(batch))
+
+
+def rows_of_coordinator(client: Client) -> Iterator[Row]:
+    """Rows of all stored outcomes, in the order of rows_of_file()."""
+    batch = sequence = 0
+    is_end = False
+    while not is_end:
+        outcomes, batch, sequence, is_end = client._ask(
+            lambda number, after=(batch, sequence): _core.encode_list_outcomes(number, *after), "outcome_list", None)
+        yield from _timed_rows(outcomes)
+
+
+def _timed_rows(outcomes: Iterable[_core.Outcome]) -> Iterator[Row]:
+    return (row_of(outcome) for outcome in outcomes if outcome.observed is None and is_timed(outcome.benchmark))
 
 
 def row_of(outcome: _core.Outcome) -> Row:

@@ -40,6 +40,7 @@ class _Pending:
     on_reply: OnReply
     on_error: OnError
     unanswered: int = 1  # times sent and not replied to
+    refusal: str = ""    # the last temporary one
 
 
 class Session:
@@ -49,6 +50,7 @@ class Session:
         self.client_id = os.urandom(16)
         self.outbox: deque[bytes] = deque()
         self.epoch = 0  # of the coordinator; 0: not connected yet
+        self.minor = 0  # of the coordinator's protocol version, as of the last welcome
         self.coordinator = ""
         self._incarnation = bytes(16)  # of its database; zeros: not told yet
         self._replaced: CoordinatorReplaced | None = None
@@ -75,6 +77,26 @@ class Session:
                                                on_error)
         self.outbox.append(frame)
         return self._number
+
+    def when_welcome(self, now: float, on_welcome: Callable[[], None], on_error: OnError) -> None:
+        """Calls ``on_welcome`` once the coordinator has said its version."""
+        def on_reply(kind: str, content: Any) -> None:
+            if kind == "welcome":
+                self._on_hello(kind, content, now)
+                on_welcome()
+            else:
+                on_error(_refusal(content) if kind == "refused" else
+                         LoopfleetError(f"the coordinator answered a hello with '{kind}'"))
+
+        if self.epoch:
+            on_welcome()
+        else:
+            self.request(lambda number: _core.encode_hello(number, self.client_id, self._program), now, on_reply, on_error)
+
+    def last_refusal(self, number: int) -> str:
+        """The last temporary refusal of a request that has no other answer yet; "": there is none. From any thread."""
+        pending = self._pending.get(number)
+        return "" if pending is None else pending.refusal
 
     def withdraw(self, number: int) -> bool:
         """Drops a request to which every reply was a temporary refusal. False: it may still be
@@ -114,6 +136,7 @@ class Session:
             return
         if kind == "refused" and content[0] in _PASSING and now < pending.since + self.limits.busy:
             pending.due = now + _pause(content[3])
+            pending.refusal = str(_refusal(content))
             return
         del self._pending[number]
         pending.on_reply(kind, content)
@@ -167,7 +190,7 @@ class Session:
     def _on_hello(self, kind: str, content: Any, now: float) -> None:
         self._hello_since = None
         if kind == "welcome":
-            self.coordinator, self.epoch, incarnation = content
+            self.coordinator, self.epoch, incarnation, self.minor = content
             if not any(self._incarnation):
                 self._incarnation = incarnation
             elif any(incarnation) and incarnation != self._incarnation:
@@ -179,8 +202,14 @@ class Session:
             passes = content[0] in _PASSING
             if passes:
                 self._hello_after = now + _pause(content[3])
-            self.fail_all(Refused(content[0], content[1], content[4], content[3]),
-                          since_before=now - self.limits.busy if passes else math.inf)
+                for each in self._pending.values():
+                    each.refusal = str(_refusal(content))
+            self.fail_all(_refusal(content), since_before=now - self.limits.busy if passes else math.inf)
+
+
+def _refusal(content: Any) -> Refused:
+    code, message, _, retry_after_ms, retryable = content
+    return Refused(code, message, retryable, retry_after_ms)
 
 
 def _pause(retry_after_ms: int) -> float:

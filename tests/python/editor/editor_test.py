@@ -475,7 +475,7 @@ def test_a_tree_left_while_queued_is_cancelled():
     class Client:
         def _follow(self, jobs, put):
             followed.append({"jobs": jobs, "put": put, "is_cancelled": False})
-            return lambda mine=followed[-1]: mine.update(is_cancelled=True)
+            return SimpleNamespace(cancel=lambda mine=followed[-1]: mine.update(is_cancelled=True))
 
     heard = []
     graded = GradedFigures(Client(), lambda *news: heard.append(news))

@@ -121,7 +121,7 @@ class RewardWrapper(CompilerEnvWrapper):
 
 
 class TimeLimit(CompilerEnvWrapper):
-    """Ends an episode after ``max_episode_steps`` steps; a multistep is one."""
+    """Ends an episode after ``max_episode_steps`` actions."""
 
     def __init__(self, env: Any, max_episode_steps: int):
         super().__init__(env)
@@ -133,10 +133,11 @@ class TimeLimit(CompilerEnvWrapper):
         return super().reset(*arguments, **named)
 
     def multistep(self, actions: Iterable[Any], **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
+        actions = list(actions)
         observation, reward, done, info = super().multistep(actions, **named)
-        self._steps += 1
+        self._steps += len(actions)
         if self._steps >= self._most:
-            info["TimeLimit.truncated"] = not done
+            info["TimeLimit.truncated"] = not done or info.get("TimeLimit.truncated", False)  # the environment's own
             done = True
         return observation, reward, done, info
 
@@ -219,6 +220,14 @@ class ConstrainedCommandline(ActionWrapper):
 
     def action(self, action: Any) -> int:
         return self._actions[self.action_space.number_of(action)]
+
+    def reverse_action(self, action: int) -> int:
+        """The number here of an environment's action. ValueError: it is none of these flags."""
+        return self._actions.index(action)
+
+    @property
+    def actions(self) -> list[int]:
+        return [self.reverse_action(action) for action in self.env.actions]
 
     def multistep(self, actions: Iterable[Any], **named: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
         *rest, info = super().multistep(actions, **named)

@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._core import Job, Outcome, Walk, failed_outcome
+from ..rows import NO_VERDICT
 from .rewards import Reward, unknown_peak
 
 NOTHING, CURSOR, TREE = 0, 1, 2  # the effect of a step
 
 _RETRIES = 2  # of a retryable failure, such as UNSTABLE_TIMING on a busy host
+# Failures of the fleet, its operator, the store, or a walk that is too long for a job.
+_NOT_THE_SCHEDULES = NO_VERDICT | {"STORAGE_CORRUPT", "LIMIT_ACTIONS"}
 _numbers = itertools.count()
 _process = os.urandom(6).hex()
 
@@ -200,7 +203,7 @@ class Episode:
         """Computes the reward of a step that changed the tree. Its figures must have arrived.
 
         A failure of the schedule itself (it does not compile, runs too long, gives a wrong result
-        ...) terminates the episode and takes back its rewards, as in CompilerGym. A retryable
+        ...) terminates the episode and takes back its rewards, as in CompilerGym. Any other
         failure truncates it without a reward. Raises the client's exceptions (an unreachable
         coordinator).
         """
@@ -209,7 +212,7 @@ class Episode:
         before, after = first.future.result(), second.future.result()
         if not before.ok:
             return Verdict(truncated=True, failure=before)
-        if not after.ok and after.retryable:
+        if not after.ok and (after.retryable or after.status in _NOT_THE_SCHEDULES):
             return Verdict(truncated=True, failure=after)
         if not after.ok:
             lost, self.total_reward = -self.total_reward, 0.0

@@ -20,7 +20,7 @@ from .._core import Walk, counted
 from .datasets import draw
 from .environments import LoopTuneEnv
 from .episode import NOTHING, Episode, Verdict, arrive, ask_again, late
-from .spaces import whole_numbers
+from .spaces import ROW_WIDTH, whole_numbers
 from .walk_env import Start, WalkEnv, check_options
 
 _OPTIONS = ("reset_mask", "benchmark", "merge_all_first", "start_cursor")
@@ -81,7 +81,7 @@ class WalkVectorEnv(VectorEnv):
         self._done = np.zeros(num_envs, bool)       # reset by the next action
         self._effects = np.full(num_envs, _NO_ACTION)  # of the newest action
         self._masks = np.zeros((num_envs, len(self.single_action_space.names)), np.int8)
-        width = self._makes.max_loops * (58 if self._makes.features == "agent58" else 20)
+        width = self._makes.max_loops * ROW_WIDTH[self._makes.features]
         self._tensors = np.zeros((num_envs, width), np.float32)
         self._name = self._makes._observation_name
         self._ready: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()  # index and turn of a _Sent
@@ -345,14 +345,14 @@ class WalkVectorEnv(VectorEnv):
         return self._episodes[place].judge()
 
     def _cut(self, places: np.ndarray, resets: set[int], terminated: np.ndarray, truncated: np.ndarray) -> None:
-        """Ends the episodes in which nothing is legal any more, and those of ``episode_steps``."""
-        limit = self._makes.episode_steps
+        """Ends the episodes in which nothing is legal any more, and those of the most actions."""
+        limit = self._makes._most_actions()
         for row, place in enumerate(places.tolist()):
             if place in resets:
                 continue
             if not self._masks[place].any():
                 terminated[row] = True
-            elif limit is not None and not terminated[row] and len(self._episodes[place].actions) >= limit:
+            elif not terminated[row] and len(self._episodes[place].actions) >= limit:
                 truncated[row] = True
 
     def _finish(self, places: np.ndarray, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray,

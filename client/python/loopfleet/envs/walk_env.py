@@ -25,7 +25,6 @@ from ..errors import DeadlineExceeded
 from ..settings import find_address
 from .datasets import Benchmark, Dataset, Datasets, draw, to_draw_from
 from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict, arrive
-from .graphs import to_networkx
 from .rewards import REWARDS, find_reward, unknown_peak
 from .spaces import (DEFAULT_MAX_LOOPS, MOST_LOOPS, STRIDE_BUCKETS, NamedDiscrete, action_names, checked_flag,
                      checked_name, checked_number, observation_space, whole_number)
@@ -150,7 +149,7 @@ class WalkEnv(gym.Env):
         self.episode_steps = episode_steps
         self.tensors = tensors
         self.features = features or ("agent58" if self.dialect == "agent" else "agent20")
-        self.max_loops = max_loops or DEFAULT_MAX_LOOPS.get(self.features, 20)
+        self.max_loops = max_loops or DEFAULT_MAX_LOOPS[self.features]
         self.mask_in_observation = mask_in_observation
         self._rules = rules
         self._benchmarks = to_draw_from(benchmarks)
@@ -253,7 +252,7 @@ class WalkEnv(gym.Env):
         info["action_had_no_effect"] = effect == NOTHING
         verdict.tell(info)
         terminated = verdict.terminated or not info["action_mask"].any()  # whatever followed would change nothing
-        over = self.episode_steps is not None and len(episode.actions) >= self.episode_steps
+        over = len(episode.actions) >= self._most_actions()
         return observation, reward, terminated, verdict.truncated or (over and not terminated), info
 
     def render(self) -> str | None:
@@ -460,6 +459,12 @@ class WalkEnv(gym.Env):
             self._measuring.client = shared_client(self._address)
         return self._measuring.client
 
+    def _most_actions(self) -> float:
+        """Then an episode is truncated. In dialect simple a job has all the actions of its tree, and a reward takes jobs."""
+        most = math.inf if self.episode_steps is None else self.episode_steps
+        is_bounded = self.dialect == "simple" and self._reward_rule is not None
+        return min(most, _core.MOST_ACTIONS) if is_bounded else most
+
     def _in_episode(self) -> Episode:
         if self._episode is None:
             raise gym.error.ResetNeeded("call reset() first")
@@ -519,7 +524,8 @@ class WalkEnv(gym.Env):
                 warnings.warn(f"observation '{name}' has no figure: {outcome.status}: {outcome.message}", RuntimeWarning, stacklevel=4)
             return outcome.elapsed_ns * 1e-9 if name == "runtime" else outcome.gflops
         if name.endswith("_networkx"):
-            return to_networkx(walk.observe(name))
+            import networkx
+            return networkx.node_link_graph(walk.observe(name), edges="edges")
         return walk.observe(name)
 
     def _tensor(self, array: np.ndarray) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from .cost_model import check_kind, with_validation
 from .errors import BadModelFile, MissingPackage, ModelError, NotFitted, need
 from .measured import Measured
-from .model_file import check_features, read_model, write_model
+from .model_file import check_features, options_of, read_model, write_model
 from .network import ScoreNetwork
 from .schedule_features import FEATURE_NAMES, Schedule, features
 from .trees import Trees, fit_trees
@@ -89,7 +89,8 @@ class ComparisonModel:
         if self._fitted is None:
             raise NotFitted("this ComparisonModel has learnt nothing yet: there is nothing to save")
         arrays = self._fitted.to_arrays("trees") if self.kind == "trees" else self._fitted.to_arrays()
-        facts = {"model": self.kind, "scale": self._scale, "features": FEATURE_NAMES}
+        facts = {"model": self.kind, "scale": self._scale, "features": FEATURE_NAMES,
+                 "rounds": self.rounds, "epochs": self.epochs, "seed": self.seed}
         write_model(path, "ComparisonModel", facts, arrays)
 
     @classmethod
@@ -98,7 +99,7 @@ class ComparisonModel:
         facts, arrays = read_model(path, "ComparisonModel")
         check_features(path, facts, FEATURE_NAMES)
         try:
-            model = cls(facts["model"])
+            model = cls(facts["model"], **options_of(facts, int, "rounds", "epochs", "seed"))
             model._scale = float(facts["scale"])
             model._fitted = (Trees.of_arrays(arrays, "trees", len(FEATURE_NAMES)) if model.kind == "trees" else
                              ScoreNetwork.of_arrays(arrays))

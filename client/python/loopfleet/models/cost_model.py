@@ -11,7 +11,7 @@ import numpy as np
 from .._core import nearest
 from .errors import BadModelFile, MissingPackage, ModelError, NotFitted, need
 from .measured import Measured
-from .model_file import check_features, read_model, write_model
+from .model_file import check_features, options_of, read_model, write_model
 from .network import ScoreNetwork
 from .online import OnlineScorer
 from .schedule_features import FEATURE_NAMES, PROGRAM_FEATURES, Schedule, features
@@ -105,7 +105,8 @@ class CostModel:
             arrays = self._fitted.to_arrays()
         else:
             arrays = {**self._fitted.to_arrays("trees"), **self._residual.to_arrays("residual")}
-        facts = {"model": self.kind, "line": self._line.tolist(), "features": FEATURE_NAMES}
+        facts = {"model": self.kind, "line": self._line.tolist(), "features": FEATURE_NAMES,
+                 "rounds": self.rounds, "epochs": self.epochs, "seed": self.seed}
         write_model(path, "CostModel", facts, arrays)
 
     @classmethod
@@ -114,7 +115,7 @@ class CostModel:
         facts, arrays = read_model(path, "CostModel")
         check_features(path, facts, FEATURE_NAMES)
         try:
-            model = cls(facts["model"])
+            model = cls(facts["model"], **options_of(facts, int, "rounds", "epochs", "seed"))
             model._line = np.array([float(each) for each in facts["line"]])
             if model.kind == "trees":
                 model._residual = Trees.of_arrays(arrays, "residual", len(PROGRAM_FEATURES))

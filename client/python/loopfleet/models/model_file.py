@@ -7,7 +7,7 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ _FORMAT = 1
 
 def write_model(path: str | Path, kind: str, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Writes the file whole or not at all. ``kind`` is the class's name."""
-    text = json.dumps({"format": _FORMAT, "kind": kind, **facts})
+    text = json.dumps({"format": _FORMAT, "kind": kind, **facts}, default=lambda number: number.item())  # NumPy's
     path = Path(path)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
@@ -50,6 +50,11 @@ def read_model(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, n
     if version != _FORMAT:
         raise BadModelFile(f"{path} has format {version}; this version of loopfleet reads {_FORMAT}")
     return facts, arrays
+
+
+def options_of(facts: dict[str, Any], number: Callable[[Any], Any], *names: str) -> dict[str, Any]:
+    """Arguments of a model's constructor; files of earlier versions lack them, which means the defaults."""
+    return {name: number(facts[name]) for name in names if name in facts}
 
 
 @contextmanager

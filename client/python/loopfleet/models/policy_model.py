@@ -14,7 +14,7 @@ from ..rows import program_of
 from .cost_model import with_validation
 from .errors import BadModelFile, ModelError, NotFitted, UnknownProgram
 from .measured import Measured
-from .model_file import check_features, read_model, write_model
+from .model_file import check_features, options_of, read_model, write_model
 from .schedule_features import FEATURE_NAMES, features
 from .trees import Trees, fit_trees
 
@@ -117,7 +117,8 @@ class PolicyModel:
         if self._judge is None:
             raise NotFitted("this PolicyModel has learnt nothing yet: there is nothing to save")
         examples = np.frombuffer(json.dumps(self._examples).encode(), np.uint8)
-        write_model(path, "PolicyModel", {"kept": self.kept, "candidates": self.candidates, "features": FEATURE_NAMES},
+        write_model(path, "PolicyModel", {"kept": self.kept, "candidates": self.candidates, "seed": self.seed,
+                                          "features": FEATURE_NAMES},
                     {**self._judge.to_arrays("judge"), "examples": examples})
 
     @classmethod
@@ -126,7 +127,8 @@ class PolicyModel:
         facts, arrays = read_model(path, "PolicyModel")
         check_features(path, facts, FEATURE_NAMES)
         try:
-            model = cls(kept=int(facts["kept"]), candidates=int(facts["candidates"]))
+            model = cls(kept=int(facts["kept"]), candidates=int(facts["candidates"]),
+                        **options_of(facts, int, "seed"))
             model._examples = [_checked(example) for example in json.loads(arrays["examples"].tobytes())]
             model._judge = Trees.of_arrays(arrays, "judge", len(FEATURE_NAMES))
         except (KeyError, TypeError, ValueError, ModelError) as error:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .errors import ModelError, need
-from .model_file import blaming_file, check_agent, read_model, write_model
+from .model_file import blaming_file, check_agent, options_of, read_model, write_model
 from .training import Policy, Returns, need_legal, need_same_step, spaces_of, squash
 
 _WIDTH = 128
@@ -134,7 +134,7 @@ class PPO:
     def save(self, path: str | Path) -> None:
         """The networks, as one file (.npz); not the optimizer's state."""
         arrays = {name: value.numpy() for name, value in self._networks.state_dict().items()}
-        write_model(path, "PPO", {"features": self.features, "actions": self.actions}, arrays)
+        write_model(path, "PPO", {"features": self.features, "actions": self.actions, "gamma": self.gamma}, arrays)
 
     @classmethod
     def load(cls, path: str | Path, **options: Any) -> PPO:
@@ -143,6 +143,7 @@ class PPO:
         with blaming_file(path):
             features, actions = int(facts["features"]), list(facts["actions"])
             check_agent(features, actions)
+            options = {**options_of(facts, float, "gamma"), **options}
         agent = cls(features, actions, **options)
         with blaming_file(path):
             agent._networks.load_state_dict({name: agent._torch.from_numpy(value) for name, value in arrays.items()})

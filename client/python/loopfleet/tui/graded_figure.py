@@ -46,11 +46,11 @@ class GradedFigures:
             elif item is not None:
                 self._deliver(key, None, str(item))
 
-        cancel = self._client._follow(jobs, put)
+        following = self._client._follow(jobs, put)
 
         def leave() -> None:
             is_current[0] = False
-            cancel()
+            following.cancel()
 
         self._cancel = leave
 
