@@ -399,7 +399,7 @@ Answer<std::string> Client::AddProgram(std::string_view bitcode) {
                           answer.error().refusal->code == FailureCode::kInvalidBenchmark;
     if (!answer && !is_wrong) return std::unexpected(std::move(answer).error());
     const std::uint64_t now_held = answer ? answer->bytes : 0;
-    // Another client sent a part that was not of this program, or others' programs took its room.
+    // What came of it was damaged on the coordinator's disk, or others' programs took its room.
     if ((is_wrong || (is_known && now_held <= held)) && ++setbacks == kMostSetbacks) {
       if (!answer) return std::unexpected(std::move(answer).error());
       return std::unexpected(Refusal(

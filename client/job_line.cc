@@ -279,8 +279,7 @@ std::string JobLine(const JobSpec& spec) {
   } else {
     line["benchmark"] = std::get<looptree::BenchmarkUri>(spec.source).text;
   }
-  line["actions"] = nlohmann::ordered_json::array();
-  for (const auto& action : spec.actions) line["actions"].push_back(looptree::ActionName(action));
+  line["actions"] = looptree::ActionNames(spec.actions);
   static const JobSpec kDefaults;
   ForEachField(
       [&](const JobField& field, const auto& value, const auto& when_unset) {

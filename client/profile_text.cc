@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/counted.h"
+#include "common/base/printable.h"
 #include "common/job/profile_rows.h"
 
 namespace loopfleet::client {
@@ -72,10 +73,7 @@ std::string ProfileText(const JobSpec& spec, const Profile& profile) {
                         "entries"));
   for (const ProfileRow& row : rows) text += WithoutTrailingBlanks(RowText(profile, row, width));
   text += fmt::format("by {}: {}; no figure\n", EnumName(profile.level), EvidenceText(profile));
-  if (!profile.note.empty()) {  // a worker's text: no escape sequences
-    for (const char c : profile.note) text += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-    text += "\n";
-  }
+  if (!profile.note.empty()) text += Printable(profile.note) + "\n";
   return text;
 }
 

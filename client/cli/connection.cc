@@ -3,21 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 
 #include "client/cli/exit_code.h"
 #include "client/cli/interrupt.h"
+#include "common/base/number_in.h"
+#include "common/base/printable.h"
 
 namespace loopfleet::client {
 
 Answer<Client> Connect(const ClientSettings& settings) {
-  ClientOptions options{
-      .address = settings.address,
-      .keys = settings.keys,
-      .program = "loopfleet " LOOPFLEET_VERSION,
-      .stop = &InterruptFlag(),
-      .on_wait = [](const std::string& why) { fmt::print(stderr, "loopfleet: {}\n", why); }};
+  ClientOptions options{.address = settings.address,
+                        .keys = settings.keys,
+                        .program = "loopfleet " LOOPFLEET_VERSION,
+                        .stop = &InterruptFlag(),
+                        .on_wait = [](const std::string& why) {
+                          fmt::print(stderr, "loopfleet: {}\n", Printable(why));
+                        }};
   if (settings.timeout_s > 0) {
     // Cap the timeout: a century fits in 64-bit nanoseconds, more does not.
     const double bounded = std::min(settings.timeout_s, 3e9);
@@ -35,7 +37,7 @@ Answer<Client> Connect(const ClientSettings& settings) {
 }
 
 int Report(const CallError& error) {
-  fmt::print(stderr, "loopfleet: {}\n", error.message);
+  fmt::print(stderr, "loopfleet: {}\n", Printable(error.message, "\n\t"));
   if (error.refusal) return kExitFailed;
   switch (error.kind) {
     case ErrorKind::kUnavailable: return kExitUnreachable;
@@ -56,9 +58,8 @@ Answer<BatchId> FindBatch(Client& client, const std::string& text) {
     LF_TRY(const auto info, client.ShowBatch(BatchId{}));
     return info.batch;
   }
-  BatchId batch;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), batch.value);
-  if (error != std::errc{} || end != text.data() + text.size() || !batch) {
+  const BatchId batch{NumberIn<std::uint64_t>(text).value_or(0)};
+  if (!batch) {
     return std::unexpected(
         CallError{.kind = ErrorKind::kInvalid,
                   .message = fmt::format("'{}' is not a batch: give its number, or 'last'", text)});

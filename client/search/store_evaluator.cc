@@ -14,7 +14,7 @@
 namespace loopfleet::client {
 namespace {
 
-constexpr std::uint32_t kPage = 10'000;  // rows
+constexpr storage::ReadBounds kPage{.max_rows = 10'000, .max_bytes = std::size_t{32} << 20};
 
 CallError ToCallError(const Error& error) {
   return {.kind = error.kind, .message = error.message, .refusal = {}};

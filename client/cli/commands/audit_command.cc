@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/audit.h"
@@ -27,7 +27,9 @@
 #include "client/outcome_json.h"
 #include "common/base/clock.h"
 #include "common/base/counted.h"
+#include "common/base/number_in.h"
 #include "common/base/random.h"
+#include "common/looptree/actions/action.h"
 #include "common/wire/bounds.h"
 
 namespace loopfleet::client {
@@ -43,13 +45,11 @@ struct AuditFlags {
 };
 
 // Parses "2%" or "2" to 0.02.
-std::optional<double> ParseShare(std::string text) {
-  if (text.ends_with('%')) text.pop_back();
-  double percent = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (!(percent > 0 && percent <= 100)) return std::nullopt;
-  return percent / 100;
+std::optional<double> ParseShare(std::string_view text) {
+  if (text.ends_with('%')) text.remove_suffix(1);
+  const auto percent = NumberIn<double>(text);
+  if (!percent || !(*percent > 0 && *percent <= 100)) return std::nullopt;
+  return *percent / 100;
 }
 
 // How a case ended.
@@ -300,10 +300,7 @@ Json OpinionJson(const Opinion& opinion) {
 Json DisagreementJson(const Audited& audited) {
   const auto odd = FindOutlier(audited.what.opinions);
   Json json{{"benchmark", SourceText(audited.what.spec.source)}};
-  json["actions"] = Json::array();
-  for (const auto& action : audited.what.spec.actions) {
-    json["actions"].push_back(looptree::ActionName(action));
-  }
+  json["actions"] = looptree::ActionNames(audited.what.spec.actions);
   json["passes"] = audited.what.spec.passes;
   json["observe"] = audited.what.spec.observe;
   json["says"] = Json::array();

@@ -19,6 +19,8 @@
 #include "client/outcome_json.h"
 #include "common/base/counted.h"
 #include "common/base/enum_names.h"
+#include "common/base/printable.h"
+#include "common/looptree/actions/action.h"
 #include "common/wire/bounds.h"
 
 namespace loopfleet::client {
@@ -46,14 +48,16 @@ std::expected<JobSpec, RejectedJob> JobOf(const BestFlags& flags, const std::str
 }
 
 std::string ScheduleText(const JobSpec& spec) {
-  if (!spec.actions.empty()) return fmt::format("{}", fmt::join(NamesOf(spec.actions), ","));
+  if (!spec.actions.empty()) {
+    return fmt::format("{}", fmt::join(looptree::ActionNames(spec.actions), ","));
+  }
   return std::holds_alternative<looptree::IrText>(spec.source) ? "as its IR text says" : "untuned";
 }
 
 void PrintForPeople(const wire::JobList& found) {
   const wire::JobInfo& first = found.jobs.front();
-  fmt::print("{}\n{}{}schedule: {}\n\n", SourceText(first.spec.source), TreeOf(first.spec),
-             client::FigureText(*first.outcome), ScheduleText(first.spec));
+  fmt::print("{}\n{}{}schedule: {}\n\n", Printable(SourceText(first.spec.source)),
+             TreeOf(first.spec), client::FigureText(*first.outcome), ScheduleText(first.spec));
   Table table({"GFLOP/S", "GRADE", "JOB", "WORKER", "HARDWARE", "MEASURED"});
   for (const wire::JobInfo& info : found.jobs) {
     const Evaluation& evaluation = info.outcome->evaluation;

@@ -29,6 +29,7 @@ namespace {
 struct DbFlags {
   std::string file;
   std::string to;
+  bool drop_kept = false;
   bool json = false;
 };
 
@@ -109,7 +110,18 @@ int RunSnapshot(const DbFlags& flags) {
   return kExitOk;
 }
 
+int RunDropKept(const DbFlags& flags) {
+  const auto dropped = storage::DropKeptOutcomes(flags.file);
+  if (!dropped) return Complain(dropped.error());
+  const std::uint64_t bytes = FileBytes(flags.file);
+  if (flags.json) fmt::print("{}\n", Dump(Json{{"dropped", *dropped}, {"file_bytes", bytes}}));
+  fmt::print(stderr, "{}: {} removed; the file takes {} bytes now\n", flags.file,
+             Counted(*dropped, "kept table", "kept tables"), bytes);
+  return kExitOk;
+}
+
 int RunRepair(const DbFlags& flags) {
+  if (flags.drop_kept) return RunDropKept(flags);
   const auto repair = storage::RepairOutcomes(flags.file);
   if (!repair) return Complain(repair.error());
   if (flags.json) {
@@ -154,16 +166,28 @@ void PrintThinned(const ThinFlags& flags, const storage::ThinningCount& count, s
   if (flags.compact) fmt::print("the file takes {} bytes now\n", file_bytes);
 }
 
+int RunCompact(const ThinFlags& flags) {
+  const auto store = OpenToWrite(flags.file, nullptr);
+  if (!store) return kExitFailed;
+  if (const Status done = store->Compact(); !done) return Complain(done.error());
+  PrintThinned(flags, {}, 0, FileBytes(flags.file));
+  return kExitOk;
+}
+
 int RunThin(const ThinFlags& flags) {
+  const bool keeps_some = flags.keep_every > 0;
+  if (flags.compact && flags.older_than.empty() && !keeps_some && !flags.drop_samples) {
+    return RunCompact(flags);
+  }
+  if (flags.older_than.empty() || (!keeps_some && !flags.drop_samples)) {
+    fmt::print(stderr,
+               "loopfleet: choose which samples go: give --older-than AGE, and --keep-every N or "
+               "--drop-samples; --compact alone takes none\n");
+    return kExitUsage;
+  }
   const auto age = ParseAge(flags.older_than);
   if (!age) {
     fmt::print(stderr, "loopfleet: --older-than: {}\n", age.error().message);
-    return kExitUsage;
-  }
-  if (flags.keep_every == 0 && !flags.drop_samples) {
-    fmt::print(stderr,
-               "loopfleet: choose how many samples to keep: give --keep-every N, or "
-               "--drop-samples for none\n");
     return kExitUsage;
   }
   const SystemClock clock;
@@ -200,13 +224,13 @@ void AddThin(CommandLine& line, CLI::App& noun) {
        .description = "Take raw samples away from old results; their figures stay, and the "
                       "database says what was taken. No coordinator may be running on it",
        .examples = "loopfleet db thin loopfleet.db --older-than 90d --drop-samples --dry-run\n"
-                   "loopfleet db thin loopfleet.db --older-than 52w --keep-every 4 --compact"},
+                   "loopfleet db thin loopfleet.db --older-than 52w --keep-every 4 --compact\n"
+                   "loopfleet db thin loopfleet.db --compact"},
       CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunThin(*flags); });
   thin.add_option("file", flags->file, "the database")->type_name("FILE")->required();
   thin.add_option("--older-than", flags->older_than,
                   "of results that were measured longer ago than this: 36h, 90d, 52w")
-      ->type_name("AGE")
-      ->required();
+      ->type_name("AGE");
   CLI::Option* keep =
       thin.add_option("--keep-every", flags->keep_every, "leave one of each N samples")
           ->type_name("N")
@@ -214,7 +238,8 @@ void AddThin(CommandLine& line, CLI::App& noun) {
   thin.add_flag("--drop-samples", flags->drop_samples, "leave none")->excludes(keep);
   CLI::Option* compact =
       thin.add_flag("--compact", flags->compact,
-                    "give the room back to the disk; needs twice the file's size while it works");
+                    "give the room back to the disk, also alone; needs twice the file's size while "
+                    "it works");
   thin.add_flag("--dry-run", flags->dry_run,
                 "change nothing, say what would be taken; also while a coordinator runs")
       ->excludes(compact);
@@ -260,6 +285,10 @@ void AddDbCommands(CommandLine& line) {
            "loopfleet db snapshot loopfleet.db before.db\nloopfleet db repair loopfleet.db"},
       CommandLine::Talks::kOffline, [flags](const CommandRun&) { return RunRepair(*flags); });
   repair.add_option("file", flags->file, "the database")->type_name("FILE")->required();
+  repair.add_flag(
+      "--drop-kept", flags->drop_kept,
+      "instead, remove the damaged tables that earlier repairs kept, and give their room "
+      "back to the disk; needs twice the file's size while it works");
   repair.add_flag("--json", flags->json, "print one JSON value");
 }
 

@@ -17,6 +17,7 @@
 #include "client/job_line.h"
 #include "client/outcome_json.h"
 #include "common/base/enum_names.h"
+#include "common/base/trim.h"
 #include "common/job/task.h"
 
 namespace loopfleet::client {
@@ -39,13 +40,7 @@ struct Asked {
 };
 using Entry = std::variant<Asked, RejectedJob>;
 
-std::string_view Trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
-}
-
-// Without the spaces around a name. Those within stay, so that an error names what was typed.
+// Without the blanks around a name. Those within stay, so that an error names what was typed.
 Json SplitActions(const std::string& list) {
   Json names = Json::array();
   for (const auto part : list | std::views::split(',')) {

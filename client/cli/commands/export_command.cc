@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +15,7 @@
 #include "client/cli/python_process.h"
 #include "client/outcome_json.h"
 #include "common/base/counted.h"
+#include "common/base/number_in.h"
 #include "common/wire/bounds.h"
 
 namespace loopfleet::client {
@@ -41,14 +42,13 @@ int Follow(const ExportFlags& flags) {
 }
 
 // Parses "12.3": after sequence 3 of batch 12.
-std::optional<wire::OutcomePlace> ParsePlace(const std::string& text) {
-  wire::OutcomePlace place;
-  const char* end = text.data() + text.size();
-  const auto batch = std::from_chars(text.data(), end, place.batch.value);
-  if (batch.ec != std::errc{} || batch.ptr == end || *batch.ptr != '.') return std::nullopt;
-  const auto sequence = std::from_chars(batch.ptr + 1, end, place.sequence);
-  if (sequence.ec != std::errc{} || sequence.ptr != end) return std::nullopt;
-  return place;
+std::optional<wire::OutcomePlace> ParsePlace(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto batch = NumberIn<std::uint64_t>(text.substr(0, dot));
+  const auto sequence = NumberIn<std::uint64_t>(text.substr(dot + 1));
+  if (!batch || !sequence) return std::nullopt;
+  return wire::OutcomePlace{.batch = BatchId{*batch}, .sequence = *sequence};
 }
 
 void PrintLine(const Outcome& outcome) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -15,12 +14,12 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/text/explanation_text.h"
 #include "client/cli/text/outcome_text.h"
-#include "client/cli/text/printable.h"
 #include "client/job_line.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
 #include "common/base/check.h"
 #include "common/base/enum_names.h"
+#include "common/base/printable.h"
 #include "common/base/subprocess.h"
 #include "common/base/suggestion.h"
 #include "common/job/profile.h"
@@ -35,17 +34,10 @@ struct JobFlags {
   bool json = false;
 };
 
-// Parses "12.3" or "12/3": the job of index 3 in batch 12.
-std::optional<JobId> ParseJobId(const std::string& text) {
-  JobId id;
-  const char* end = text.data() + text.size();
-  const auto batch = std::from_chars(text.data(), end, id.batch.value);
-  if (batch.ec != std::errc{} || batch.ptr == end || (*batch.ptr != '.' && *batch.ptr != '/')) {
-    return std::nullopt;
-  }
-  const auto index = std::from_chars(batch.ptr + 1, end, id.index);
-  if (index.ec != std::errc{} || index.ptr != end || !id.batch) return std::nullopt;
-  return id;
+// The job of index 3 in batch 12 is "12.3" or "12/3".
+std::optional<JobId> JobNamed(std::string text) {
+  std::ranges::replace(text, '/', '.');
+  return ParseJobId(text);
 }
 
 void PrintJson(const wire::JobInfo& info) {
@@ -64,7 +56,7 @@ void PrintText(const wire::JobInfo& info) {
   if (info.state == wire::JobState::kLeased) {
     fmt::print(" by {}, attempt {}", Printable(info.worker), info.attempts);
   }
-  fmt::print("\n{}\n", JobLine(info.spec));
+  fmt::print("\n{}\n", Printable(JobLine(info.spec)));
   if (!info.outcome) return;
   if (info.outcome->evaluation.ok()) {
     fmt::print("{}", AnswerText(info.spec, *info.outcome));
@@ -79,7 +71,7 @@ int NoJob(const std::string& text) {
 }
 
 int RunShow(const JobFlags& flags, const CommandRun& run) {
-  const auto job = ParseJobId(flags.job);
+  const auto job = JobNamed(flags.job);
   if (!job) return NoJob(flags.job);
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
@@ -90,7 +82,7 @@ int RunShow(const JobFlags& flags, const CommandRun& run) {
 }
 
 int RunExplain(const JobFlags& flags, const CommandRun& run) {
-  const auto job = ParseJobId(flags.job);
+  const auto job = JobNamed(flags.job);
   if (!job) return NoJob(flags.job);
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
@@ -193,7 +185,7 @@ int PrintPassIr(const CodeFlags& flags, Client& client, const wire::JobInfo& inf
 }
 
 int RunCode(const CodeFlags& flags, const CommandRun& run) {
-  const auto job = ParseJobId(flags.job);
+  const auto job = JobNamed(flags.job);
   if (!job) return NoJob(flags.job);
   if (!flags.format.empty() &&
       std::ranges::find(kCodeFormats, flags.format) == kCodeFormats.end()) {
@@ -251,7 +243,7 @@ struct ProfileFlags {
 };
 
 int RunProfile(const ProfileFlags& flags, const CommandRun& run) {
-  const auto job = ParseJobId(flags.job);
+  const auto job = JobNamed(flags.job);
   if (!job) return NoJob(flags.job);
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());

@@ -16,6 +16,7 @@
 #include "client/job_line.h"
 #include "client/replay/observation.h"
 #include "client/replay/replay_request.h"
+#include "client/replay/walk_start.h"
 #include "common/base/result.h"
 
 namespace loopfleet::client {
@@ -152,23 +153,6 @@ Parsed<Answer> ReplaySimple(const ReplayRequest& request, const Benchmark& bench
   return Answer{.head = std::move(out), .steps = std::move(steps)};
 }
 
-Parsed<AgentWalk> StartWalk(const ReplayRequest& request, Benchmark benchmark) {
-  if (request.merge_all_first) {
-    AgentWalk merging(benchmark, request.rules);
-    LF_TRY_VOID(Lift(merging.MergeAll()));
-    benchmark.start = merging.tree();
-  }
-  const auto nodes = benchmark.start.nodes();
-  const std::int64_t cursor = request.start_cursor;
-  const bool is_loop =
-      cursor >= 0 && cursor < static_cast<std::int64_t>(nodes.size()) &&
-      nodes[static_cast<std::size_t>(cursor)].kind == looptree::TreeNode::Kind::kLoop;
-  if (!is_loop && cursor != 0) {
-    return Malformed(fmt::format("\"start_cursor\" {} is not a loop of the tree", cursor));
-  }
-  return AgentWalk(benchmark, request.rules, static_cast<TreeRef>(cursor));
-}
-
 Parsed<Answer> ReplayAgent(const ReplayRequest& request, const Benchmark& benchmark,
                            const Chosen& chosen) {
   for (std::size_t i = 0; i < request.action_space.actions.size(); ++i) {
@@ -177,7 +161,9 @@ Parsed<Answer> ReplayAgent(const ReplayRequest& request, const Benchmark& benchm
       return Malformed(fmt::format("\"action_space\"[{}]: {}", i, checked.error().message));
     }
   }
-  LF_TRY(AgentWalk walk, StartWalk(request, benchmark));
+  LF_TRY(AgentWalk walk, StartWalk(benchmark, {.rules = request.rules,
+                                               .merge_all_first = request.merge_all_first,
+                                               .cursor = request.start_cursor}));
   const Chosen shown = StepObservations(request, chosen, Dialect::kAgent);
   Steps steps;
   looptree::WalkBudget budget({});

@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <charconv>
 
+#include "common/base/number_in.h"
 #include "common/job/job_spec.h"
 #include "common/wire/transport/endpoint.h"
 
@@ -18,14 +18,6 @@ constexpr char kColumnEnd = '|';
 // text).
 constexpr std::string_view kFormat = "%F|%K|%T|%N|%M|%L|%r|%k";
 constexpr std::size_t kColumns = 8;
-
-template <class Number>
-std::optional<Number> NumberIn(std::string_view text) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 std::vector<std::string_view> Split(std::string_view text, char separator, std::size_t most) {
   std::vector<std::string_view> parts;

@@ -98,12 +98,10 @@ Result<std::vector<SlurmTask>> ListTasks(const TaskChoice& choice) {
   return tasks;
 }
 
-// Quotes for a shell.
-std::string Quoted(const std::string& text) {
-  if (text.find_first_of(" \t\n'\"\\$`*?[](){}<>|&;#~") == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
+// Quoted where a shell would read it otherwise.
+std::string ShellWord(const std::string& text) {
+  const bool is_plain = text.find_first_of(" \t\n'\"\\$`*?[](){}<>|&;#~") == std::string::npos;
+  return is_plain ? text : ShellQuoted(text);
 }
 
 int RunSlurm(const SlurmFlags& flags) {
@@ -116,7 +114,7 @@ int RunSlurm(const SlurmFlags& flags) {
   if (!command) return Complain(command.error());
   if (flags.dry_run) {
     std::vector<std::string> words;
-    for (const std::string& word : *command) words.push_back(Quoted(word));
+    for (const std::string& word : *command) words.push_back(ShellWord(word));
     fmt::print("{} <<'SCRIPT'\n{}SCRIPT\n", fmt::join(words, " "), SlurmWorkerScript());
     return kExitOk;
   }

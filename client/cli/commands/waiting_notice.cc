@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "common/base/printable.h"
+
 namespace loopfleet::client {
 namespace {
 
@@ -23,7 +25,7 @@ std::string WaitingNotice::OnPage(const wire::OutcomePage& page) {
   for (const Outcome& outcome : page.outcomes) {
     if (outcome.job.index < is_finished_.size()) is_finished_[outcome.job.index] = true;
   }
-  if (!page.outcomes.empty()) ask_at_ = now + kQuiet;
+  if (!page.outcomes.empty()) ask_at_ = now + quiet_;
   if (now < ask_at_) return "";
   ask_at_ = now + pause_;
   const auto waiting = std::ranges::find(is_finished_, false);
@@ -35,7 +37,7 @@ std::string WaitingNotice::OnPage(const wire::OutcomePage& page) {
   if (words == said_) return "";
   said_ = std::move(words);
   pause_ *= 2;
-  return fmt::format("job {}: {}", job, explanation->reason);
+  return fmt::format("job {}: {}", job, Printable(explanation->reason));
 }
 
 }  // namespace loopfleet::client

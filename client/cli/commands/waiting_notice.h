@@ -12,19 +12,20 @@ namespace loopfleet::client {
 
 class WaitingNotice {
  public:
-  explicit WaitingNotice(Client& client) : client_(client) {}
+  // `quiet`: before the first notice.
+  explicit WaitingNotice(Client& client, std::chrono::seconds quiet = std::chrono::seconds(3))
+      : client_(client), quiet_(quiet) {}
   // Called for each page, also the empty ones. Returns the line to print; "": none.
   std::string OnPage(const wire::OutcomePage& page);
 
  private:
-  static constexpr std::chrono::seconds kQuiet{3};  // before the first notice
-
   using Clock = std::chrono::steady_clock;
 
   Client& client_;
+  std::chrono::seconds quiet_;
   std::vector<bool> is_finished_;  // by index in the batch
-  Clock::time_point ask_at_ = Clock::now() + kQuiet;
-  std::chrono::seconds pause_ = kQuiet;  // doubled by each notice
+  Clock::time_point ask_at_ = Clock::now() + quiet_;
+  std::chrono::seconds pause_ = quiet_;  // doubled by each notice
   std::string said_;                     // without its numbers
 };
 

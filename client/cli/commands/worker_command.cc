@@ -10,11 +10,11 @@
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/text/printable.h"
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
 #include "common/base/counted.h"
 #include "common/base/host_name.h"
+#include "common/base/printable.h"
 #include "common/fleet/attention.h"
 #include "common/fleet/fleet_json.h"
 
@@ -110,7 +110,7 @@ int RunShow(const WorkerFlags& flags, const CommandRun& run) {
   const std::vector<wire::WorkerInfo> found = Named(*list, flags.name);
   if (found.size() != 1) {
     std::vector<std::string> names;
-    for (const wire::WorkerInfo& info : list->workers) names.push_back(info.name);
+    for (const wire::WorkerInfo& info : list->workers) names.push_back(Printable(info.name));
     fmt::print(
         stderr, "loopfleet: {} called '{}'; {}\n",
         found.empty() ? "no worker is" : Counted(found.size(), "worker is", "workers are"),

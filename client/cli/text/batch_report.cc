@@ -11,8 +11,10 @@
 #include "client/cli/text/outcome_text.h"
 #include "client/cli/text/table.h"
 #include "common/base/enum_names.h"
+#include "common/base/printable.h"
 #include "common/job/failure.h"
 #include "common/llvm_passes/observation.h"
+#include "common/looptree/actions/action.h"
 
 namespace loopfleet::client {
 namespace {
@@ -133,7 +135,9 @@ std::string BatchReport::Details() const {
   std::string text;
   for (const auto& [code, of] : failed_) {
     text += fmt::format("{}: {}\n", code, of.advice);
-    if (!of.message.empty()) text += fmt::format("  job {}: {}\n", of.job, of.message);
+    if (!of.message.empty()) {
+      text += fmt::format("  job {}: {}\n", of.job, Printable(of.message, "\n\t"));
+    }
   }
   if (!grades_.empty()) text += fmt::format("grades: {}\n", CountsText(grades_));
   std::vector<Winner> best = winners_.Sorted();
@@ -148,7 +152,7 @@ std::string BatchReport::Details() const {
                std::string(EnumName(winner.grade)), SourceText(winner.benchmark),
                winner.actions.empty()
                    ? "-"
-                   : fmt::format("{}", fmt::join(NamesOf(winner.actions), ","))});
+                   : fmt::format("{}", fmt::join(looptree::ActionNames(winner.actions), ","))});
   }
   text += fmt::format("the quickest{}:\n{}", is_of_many ? " of each benchmark" : "", table.Text());
   if (best.size() > kMostLines) {
@@ -163,7 +167,7 @@ Json BatchReport::ToJson() const {
   for (const Winner& winner : winners_.Sorted()) {
     best.push_back({{"job", fmt::format("{}", winner.job)},
                     {"benchmark", SourceText(winner.benchmark)},
-                    {"actions", NamesOf(winner.actions)},
+                    {"actions", looptree::ActionNames(winner.actions)},
                     {"hardware_class", winner.hardware_class},
                     {"gflop_per_second", Gflops(winner)},
                     {"elapsed_ns", winner.elapsed_ns},

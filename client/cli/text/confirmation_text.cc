@@ -4,6 +4,7 @@
 
 #include "client/cli/text/outcome_text.h"
 #include "client/cli/text/table.h"
+#include "common/looptree/actions/action.h"
 
 namespace loopfleet::client {
 namespace {
@@ -18,7 +19,7 @@ std::string ConfirmedText(const std::vector<Confirmed>& confirmed) {
   Table table({"BENCHMARK", "GFLOP/S AT FIRST", "CONFIRMED", "TOO GOOD BY", "ACTIONS"});
   for (const Confirmed& one : confirmed) {
     const bool is_known = !one.remeasured_ns().empty();
-    const std::vector<std::string> actions = NamesOf(one.winner.actions);
+    const std::vector<std::string> actions = looptree::ActionNames(one.winner.actions);
     table.Add({SourceText(one.winner.benchmark),
                fmt::format("{:.1f}", Gflops(one.winner, one.winner.elapsed_ns)),
                is_known ? fmt::format("{:.1f}", Gflops(one.winner, one.elapsed_ns())) : "no figure",
@@ -34,7 +35,7 @@ Json ConfirmedJson(const std::vector<Confirmed>& confirmed) {
     const bool is_known = !one.remeasured_ns().empty();
     list.push_back({{"job", fmt::format("{}", one.winner.job)},
                     {"benchmark", SourceText(one.winner.benchmark)},
-                    {"actions", NamesOf(one.winner.actions)},
+                    {"actions", looptree::ActionNames(one.winner.actions)},
                     {"elapsed_ns", one.winner.elapsed_ns},
                     {"confirmed_ns", is_known ? Json(one.elapsed_ns()) : Json(nullptr)},
                     {"bias", is_known ? Json(one.bias()) : Json(nullptr)},

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "client/cli/text/printable.h"
 #include "client/cli/text/table.h"
 #include "common/base/counted.h"
+#include "common/base/printable.h"
 #include "common/fleet/fleet_json.h"
 
 namespace loopfleet::client {

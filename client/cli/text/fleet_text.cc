@@ -10,9 +10,9 @@
 #include <ctime>
 #include <utility>
 
-#include "client/cli/text/printable.h"
 #include "client/cli/text/table.h"
 #include "common/base/counted.h"
+#include "common/base/printable.h"
 #include "common/fleet/attention.h"
 #include "common/fleet/fleet_json.h"
 

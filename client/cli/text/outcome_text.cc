@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "client/cli/text/printable.h"
 #include "client/profile_text.h"
 #include "common/base/counted.h"
+#include "common/base/printable.h"
 #include "common/job/loop_schedule.h"
 #include "common/job/profile.h"
 #include "common/looptree/actions/action.h"
@@ -76,7 +76,7 @@ std::string ValuesText(const Observed& observed) {
 
 std::string ObservedText(const JobSpec& spec, const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
-  std::string text = fmt::format("{}\n", SourceText(spec.source));
+  std::string text = fmt::format("{}\n", Printable(SourceText(spec.source)));
   const std::optional<Profile> profile = ProfileOf(evaluation.observed());
   if (profile && spec.profile != ProfileLevel::kNone) {
     text += ProfileText(spec, *profile);
@@ -86,7 +86,8 @@ std::string ObservedText(const JobSpec& spec, const Outcome& outcome) {
   text += fmt::format("job {}: {}\n", outcome.job, OriginText(outcome));
   if (evaluation.conditions) {
     const HardwareFacts& hardware = evaluation.conditions->hardware;
-    text += fmt::format("on {} ({}), host {}\n", hardware.model, hardware.isa, hardware.host);
+    text += fmt::format("on {} ({}), host {}\n", Printable(hardware.model), Printable(hardware.isa),
+                        Printable(hardware.host));
   }
   return text + fmt::format("stages: {}\n", StagesText(evaluation.stages));
 }
@@ -104,13 +105,6 @@ std::string DurationText(Nanos duration) {
 std::string TimeText(WallTime time) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(seconds.time_since_epoch().count()));
-}
-
-std::vector<std::string> NamesOf(const std::vector<looptree::Action>& actions) {
-  std::vector<std::string> names;
-  names.reserve(actions.size());
-  for (const looptree::Action& action : actions) names.push_back(looptree::ActionName(action));
-  return names;
 }
 
 std::string SourceText(const looptree::Source& source) {
@@ -138,7 +132,7 @@ std::string AnswerText(const JobSpec& spec, const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   if (!evaluation.is_timed()) return ObservedText(spec, outcome);
   const Measurement& measurement = evaluation.measurement();
-  std::string text = fmt::format("{}\n{}", SourceText(spec.source), TreeOf(spec));
+  std::string text = fmt::format("{}\n{}", Printable(SourceText(spec.source)), TreeOf(spec));
   text += FigureText(outcome);
   text += fmt::format("{} a run: median of {} accepted of {} of {}, best {}\n",
                       DurationText(Nanos(static_cast<std::int64_t>(measurement.elapsed_ns))),

@@ -13,7 +13,6 @@ namespace loopfleet::client {
 std::string DurationText(Nanos duration);  // "1.25 ms"
 std::string TimeText(WallTime time);       // "2026-01-31 12:00:00" (UTC)
 std::string SourceText(const looptree::Source& source);
-std::vector<std::string> NamesOf(const std::vector<looptree::Action>& actions);
 // The loop tree that the job's actions lead to; "" if the replay fails.
 std::string TreeOf(const JobSpec& spec);
 

@@ -11,6 +11,8 @@
 #include "client/cli/text/outcome_text.h"
 #include "client/search/loop_space.h"
 #include "common/base/counted.h"
+#include "common/base/printable.h"
+#include "common/looptree/actions/action.h"
 #include "common/looptree/text/text.h"
 
 namespace loopfleet::client {
@@ -68,7 +70,7 @@ double Gflops(const Search::Lane& lane, double elapsed_ns) {
 }
 
 std::string EvalCommand(const std::string& benchmark, const Candidate& candidate) {
-  const std::vector<std::string> names = NamesOf(candidate.actions);
+  const std::vector<std::string> names = looptree::ActionNames(candidate.actions);
   return names.empty()
              ? fmt::format("loopfleet eval {}", benchmark)
              : fmt::format("loopfleet eval {} --actions {}", benchmark, fmt::join(names, ","));
@@ -105,7 +107,8 @@ std::string PassCommand(const std::string& benchmark, const Candidate& candidate
 }
 
 std::string NoFigureText(const Search::Lane& lane) {
-  return fmt::format("none has a figure{}{}\n", lane.failure.empty() ? "" : ": ", lane.failure);
+  return fmt::format("none has a figure{}{}\n", lane.failure.empty() ? "" : ": ",
+                     Printable(lane.failure, "\n\t"));
 }
 
 std::string PassSearchText(const SearchReport& report) {
@@ -173,7 +176,7 @@ std::string SearchText(const SearchReport& report) {
   if (lane.other_hardware > 0) {
     text += fmt::format("{} not of {} and not used\n",
                         Counted(lane.other_hardware, "figure was", "figures were"),
-                        lane.hardware_class);
+                        Printable(lane.hardware_class));
   }
   const std::optional<Best> best = BestOf(report);
   if (!best) return text + NoFigureText(lane);
@@ -217,7 +220,7 @@ Json SearchJson(const SearchReport& report) {
                {"confirmed", ConfirmedJson(confirmed)}};
   if (!best) return json;
   json["best"] = FigureJson(lane, best->figure);
-  json["best"]["actions"] = NamesOf(best->candidate.actions);
+  json["best"]["actions"] = looptree::ActionNames(best->candidate.actions);
   json["best"]["tree_key"] = best->candidate.key.ToString();
   json["best"]["loop_tree"] = looptree::TreeText(best->candidate.tree, {});
   json["best"]["command"] = EvalCommand(benchmark, best->candidate);

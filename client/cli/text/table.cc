@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/cli/text/printable.h"
+#include "common/base/printable.h"
 
 namespace loopfleet::client {
 

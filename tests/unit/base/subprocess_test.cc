@@ -34,6 +34,19 @@ TEST(SubprocessTest, AMemoryFileIsReadAndWritten) {
   EXPECT_EQ(ReadAll(out->get()), "from its start");
 }
 
+TEST(ShellQuotedTest, AShellReadsTheTextBack) {
+  for (const std::string text : {"", "a $b", "it's", "'", "two\nlines"}) {
+    const auto out = MemoryFile("");
+    ASSERT_TRUE(out.has_value());
+    auto shell = Subprocess::Start(
+        {.argv = {"/bin/sh", "-c", "printf %s " + ShellQuoted(text)}, .stdout_fd = out->get()});
+    ASSERT_TRUE(shell.has_value()) << shell.error().message;
+    EXPECT_EQ(shell->WaitFor(60s), ExitStatus{});
+    EXPECT_EQ(::lseek(out->get(), 0, SEEK_SET), 0);
+    EXPECT_EQ(ReadAll(out->get()), text);
+  }
+}
+
 TEST(SubprocessTest, GivesTheExitCode) {
   auto process = Subprocess::Start({.argv = {"/bin/sh", "-c", "exit 7"}});
   ASSERT_TRUE(process.has_value()) << process.error().message;

@@ -66,7 +66,7 @@ TEST(ProfileText, RootsAndLoopsHoldAllInside) {
   EXPECT_FALSE(rows[2].is_known);
   const auto lines = LinesOf(ProfileText(SomeJob(ProfileLevel::kLoops), profile));
   EXPECT_EQ(lines.size(), rows.size() + 3);
-  EXPECT_EQ(lines.back(), "counting L2? as well");
+  EXPECT_EQ(lines.back(), R"(counting L2\x1b as well)");
 }
 
 TEST(ProfileText, NothingOfATreeThatThereIsNot) {

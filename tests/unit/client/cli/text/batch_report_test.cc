@@ -50,6 +50,15 @@ TEST(BatchReport, NamesTheFirstJobOfEachFailure) {
   EXPECT_EQ(report.failed().at("RUN_CRASH"), 2U);
 }
 
+TEST(BatchReport, AMessageDoesNotSteerTheTerminal) {
+  BatchReport report;
+  Outcome outcome = Failed(0, FailureCode::kRunCrash);
+  outcome.evaluation.verdict = Failure{.code = FailureCode::kRunCrash, .message = "a\x1b[2J"};
+  report.Add(outcome);
+  EXPECT_NE(report.Details().find(R"(  job 7.0: a\x1b[2J)"), std::string::npos) << report.Details();
+  EXPECT_EQ(report.Details().find('\x1b'), std::string::npos);
+}
+
 TEST(BatchReport, ShowsTheQuickestOfOneBenchmark) {
   BatchReport report(2);
   for (std::uint32_t i = 0; i < 5; ++i) report.Add(Took(i, 500 - 100.0 * i));

@@ -51,7 +51,8 @@ TEST(StatusText, SaysWhatNeedsAttentionTheWorstFirst) {
                                           .severity = wire::Severity::kWarning,
                                           .count = 3,
                                           .sentence = "Look\n."}}};
-  EXPECT_TRUE(StatusText(snapshot).starts_with("It is full. See `df -h`.\nLook?.\n\ncoordinator"));
+  EXPECT_TRUE(
+      StatusText(snapshot).starts_with("It is full. See `df -h`.\nLook\\x0a.\n\ncoordinator"));
   const Json health = StatusJson(snapshot)["health"];
   EXPECT_EQ(health["level"], "problem");
   EXPECT_EQ(health["sentence"], "It is full.");

@@ -28,7 +28,19 @@ TEST(OutcomeTextTest, SaysWhichActionIsToBlame) {
 
 TEST(OutcomeTextTest, AMessageDoesNotSteerTheTerminal) {
   EXPECT_EQ(FailureText({.code = FailureCode::kRunCrash, .message = "a\x1b[2J\nb"}),
-            "RUN_CRASH: a?[2J\nb");
+            R"(RUN_CRASH: a\x1b[2J)"
+            "\nb");
+}
+
+TEST(OutcomeTextTest, WhatAWorkerSaysOfItselfDoesNotSteerTheTerminal) {
+  const JobSpec spec{.source = looptree::BenchmarkUri{"generator://csmith-v0/\x1b[2J"}};
+  Outcome outcome;
+  outcome.evaluation.verdict = Observed{};
+  outcome.evaluation.conditions =
+      Conditions{.hardware = {.model = "m\x1b", .isa = "i\x1b", .host = "h\x1b"}};
+  const std::string text = AnswerText(spec, outcome);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(on m\x1b (i\x1b), host h\x1b)"), std::string::npos) << text;
 }
 
 TEST(OutcomeTextTest, ShowsWhereAStoredFigureComesFrom) {

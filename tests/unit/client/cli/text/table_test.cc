@@ -19,8 +19,9 @@ TEST(TableTest, NoCellSteersTheTerminal) {
   Table table({"NAME", "N"});
   table.Add({"\x1b]0;mine\r\n", "1"});
   EXPECT_EQ(table.Text(),
-            "NAME        N\n"
-            "?]0;mine??  1\n");
+            "NAME                 N\n"
+            R"(\x1b]0;mine\x0d\x0a  1)"
+            "\n");
 }
 
 }  // namespace
