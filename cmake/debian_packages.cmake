@@ -94,7 +94,11 @@ install(DIRECTORY deploy/slurm deploy/kubernetes deploy/nftables DESTINATION usr
         USE_SOURCE_PERMISSIONS)
 install(DIRECTORY deploy/llvm DESTINATION usr/share/loopfleet COMPONENT worker EXCLUDE_FROM_ALL USE_SOURCE_PERMISSIONS)
 install(DIRECTORY monitoring/rules monitoring/targets monitoring/grafana
-        DESTINATION usr/share/loopfleet/monitoring COMPONENT coordinator EXCLUDE_FROM_ALL)
+        DESTINATION usr/share/loopfleet/monitoring COMPONENT coordinator EXCLUDE_FROM_ALL PATTERN "*.in" EXCLUDE)
+set(LOOPFLEET_GRAFANA /usr/share/loopfleet/monitoring/grafana)
+configure_file(monitoring/grafana/${provider}.in ${debian}/grafana/loopfleet.yml @ONLY)
+loopfleet_debian(coordinator FILES ${debian}/grafana/loopfleet.yml
+                 DESTINATION usr/share/loopfleet/monitoring/grafana/provisioning/dashboards)
 loopfleet_debian(coordinator
   FILES ${CMAKE_SOURCE_DIR}/monitoring/prometheus.yml ${CMAKE_SOURCE_DIR}/monitoring/prometheus-file_sd.yml
         ${CMAKE_SOURCE_DIR}/monitoring/prometheus-kubernetes.yml ${CMAKE_SOURCE_DIR}/monitoring/alertmanager.yml

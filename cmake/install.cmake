@@ -11,7 +11,15 @@ install(DIRECTORY deploy/llvm deploy/slurm deploy/kubernetes deploy/nftables
         DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs USE_SOURCE_PERMISSIONS)
 install(FILES client/javascript/loopfleet.mjs DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet/javascript COMPONENT programs)
 install(DIRECTORY monitoring/rules monitoring/targets monitoring/grafana
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet/monitoring COMPONENT programs)
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet/monitoring COMPONENT programs PATTERN "*.in" EXCLUDE)
+# Grafana is told the folder of the dashboards, which `cmake --install --prefix` may choose.
+set(provider provisioning/dashboards/loopfleet.yml)
+install(CODE "
+  get_filename_component(LOOPFLEET_GRAFANA \"${CMAKE_INSTALL_DATADIR}/loopfleet/monitoring/grafana\"
+                         ABSOLUTE BASE_DIR \"\${CMAKE_INSTALL_PREFIX}\")
+  configure_file(\"${CMAKE_SOURCE_DIR}/monitoring/grafana/${provider}.in\"
+                 \"\$ENV{DESTDIR}\${LOOPFLEET_GRAFANA}/${provider}\" @ONLY)"
+  COMPONENT programs)
 install(FILES monitoring/prometheus.yml monitoring/prometheus-file_sd.yml monitoring/prometheus-kubernetes.yml
               monitoring/alertmanager.yml
         DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet/monitoring COMPONENT programs)

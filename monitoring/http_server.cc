@@ -10,13 +10,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <future>
 #include <mutex>
 #include <string_view>
 #include <utility>
 
+#include "common/base/number_in.h"
 #include "common/base/unique_fd.h"
 
 namespace loopfleet::monitoring {
@@ -46,10 +46,9 @@ Result<HostPort> ParseHostPort(std::string_view text) {
   const std::string_view digits = text.substr(colon + 1);
   if (host.empty()) return invalid("no host");
   if (!std::ranges::all_of(host, IsHostCharacter)) return invalid("not a host name");
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (error != std::errc() || end != digits.data() + digits.size()) return invalid("bad port");
-  return HostPort{.host = std::string(host), .port = port};
+  const auto port = NumberIn<std::uint16_t>(digits);
+  if (!port) return invalid("bad port");
+  return HostPort{.host = std::string(host), .port = *port};
 }
 
 Result<sockaddr_in> Resolve(const HostPort& wanted) {

@@ -1,5 +1,6 @@
 #include "common/fleet/attention.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -63,16 +64,21 @@ bool IsImprecise(const WorkerInfo& worker) {
 struct Limit {
   std::optional<AttentionKind> kind;  // none: nothing to do, it is on its way out
   std::string state;                  // "drained"
-  std::string reason;                 // "by ada: new fan"
+  std::string reason;                 // "by ada since 2026-07-01 12:30 UTC: new fan"
 };
+
+std::string DrainText(const wire::Drain& drain) {
+  const auto since = std::chrono::floor<std::chrono::seconds>(drain.since.time_since_epoch());
+  return fmt::format("by {} since {:%Y-%m-%d %H:%M} UTC{}{}", drain.by, fmt::gmtime(since.count()),
+                     drain.reason.empty() ? "" : ": ", drain.reason);
+}
+
 std::optional<Limit> LimitOf(const WorkerInfo& worker) {
   switch (worker.state) {
     case WorkerState::kLost: return Limit{AttentionKind::kWorkersLost, "lost", {}};
     case WorkerState::kDraining:
       if (!worker.drain) return Limit{std::nullopt, "going down", {}};
-      return Limit{AttentionKind::kWorkersDrained, "drained",
-                   fmt::format("by {}{}{}", worker.drain->by,
-                               worker.drain->reason.empty() ? "" : ": ", worker.drain->reason)};
+      return Limit{AttentionKind::kWorkersDrained, "drained", DrainText(*worker.drain)};
     case WorkerState::kQuarantined:
       return Limit{AttentionKind::kWorkersQuarantined, "in quarantine", worker.quarantine};
     case WorkerState::kReady:

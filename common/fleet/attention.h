@@ -52,8 +52,8 @@ wire::FleetHealth HealthOf(const FleetModel& fleet, Nanos silence = {});
 // That the event loop is stuck; nullopt if it is not.
 std::optional<wire::Attention> StuckLoop(Nanos silence);
 
-// Why a worker gets no jobs or only some, or that it is imprecise or outdated: "drained by ada: new
-// fan"; "" for any other.
+// Why a worker gets no jobs or only some, or that it is imprecise or outdated: "drained by ada
+// since 2026-07-01 12:30 UTC: new fan"; "" for any other.
 std::string WhyLimited(const wire::WorkerInfo& worker);
 
 }  // namespace loopfleet

@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
+#include "common/base/number_in.h"
 #include "common/base/strong_id.h"
 
 namespace loopfleet {
@@ -18,6 +22,16 @@ struct JobId {
   std::uint32_t index = 0;  // 0-based
   friend auto operator<=>(const JobId&, const JobId&) = default;
 };
+
+// "12.3" as JobId prints; nullopt for other text.
+inline std::optional<JobId> ParseJobId(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto batch = NumberIn<std::uint64_t>(text.substr(0, dot));
+  const auto index = NumberIn<std::uint32_t>(text.substr(dot + 1));
+  if (!batch || *batch == 0 || !index) return std::nullopt;
+  return JobId{.batch = BatchId{*batch}, .index = *index};
+}
 
 // One worker's permission to run one job once. Unique across restarts of the coordinator: the boot
 // epoch is in the upper 24 bits, so a late answer under an old lease is always recognised.

@@ -115,6 +115,12 @@ std::optional<std::string> ValidateLabel(std::string_view label);
 
 // The kind of worker that the job needs, given its benchmark's target. kAny has no preference.
 enum class Placement : std::uint8_t { kCpu, kCuda, kAny };
+template <>
+struct EnumNames<Placement> {
+  static constexpr std::array kAll = {NamedValue{Placement::kCpu, "cpu"},
+                                      NamedValue{Placement::kCuda, "cuda"},
+                                      NamedValue{Placement::kAny, "any"}};
+};
 Placement PlacementOf(DeviceRequest wish, looptree::Target target);
 
 // The most work of one run that a worker can verify within its limits. One GPU run of the same job

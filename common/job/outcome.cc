@@ -1,17 +1,6 @@
 #include "common/job/outcome.h"
 
-#include "common/base/check.h"
-
 namespace loopfleet {
-
-std::string_view OutcomeSourceName(OutcomeSource source) {
-  switch (source) {
-    case OutcomeSource::kMeasured: return "measured";
-    case OutcomeSource::kStored: return "stored";
-    case OutcomeSource::kCoalesced: return "coalesced";
-  }
-  LF_CHECK(false, "outcome source {}", static_cast<int>(source));
-}
 
 bool IsPartial(std::string_view note) {
   constexpr std::string_view kColon = ": ";
@@ -22,11 +11,26 @@ bool IsPartial(std::string_view note) {
 
 std::string_view SourceText(const Outcome& outcome) {
   const bool is_same = outcome.source == OutcomeSource::kMeasured && outcome.evaluation.same_code;
-  return is_same ? kSameCodeSource : OutcomeSourceName(outcome.source);
+  return is_same ? kSameCodeSource : EnumName(outcome.source);
 }
 
 std::string_view OutcomeLabel(const Evaluation& evaluation) {
   return evaluation.ok() ? "ok" : InfoOf(evaluation.failure().code).name;
+}
+
+std::size_t BytesOf(const Evaluation& evaluation) {
+  std::size_t bytes = 0;
+  for (const std::string& note : evaluation.notes) bytes += note.size();
+  if (!evaluation.ok()) return bytes + evaluation.failure().message.size();
+  if (!evaluation.is_timed()) return bytes + BytesOf(evaluation.observed());
+  const Measurement& measurement = evaluation.measurement();
+  return bytes + measurement.samples_ns.size() * sizeof(double) + measurement.sample_flags.size();
+}
+
+std::size_t BytesOf(const Outcome& outcome) {
+  return BytesOf(outcome.evaluation) + outcome.tag.size() +
+         outcome.actions.size() * sizeof(looptree::Action) +
+         std::visit([](const auto& source) { return source.text.size(); }, outcome.benchmark);
 }
 
 }  // namespace loopfleet

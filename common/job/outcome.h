@@ -2,6 +2,8 @@
 // Evaluation: a worker's report on a job. Outcome: the job's final result. Each job gets exactly
 // one outcome, which never changes and is the same for every reader.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/enum_names.h"
 #include "common/job/failure.h"
 #include "common/job/hardware_facts.h"
 #include "common/job/ids.h"
@@ -63,7 +66,12 @@ enum class OutcomeSource : std::uint8_t {
   kStored,     // an equal job had been measured before
   kCoalesced,  // an equal job was under way; both get its answer
 };
-std::string_view OutcomeSourceName(OutcomeSource source);  // "measured"
+template <>
+struct EnumNames<OutcomeSource> {
+  static constexpr std::array kAll = {NamedValue{OutcomeSource::kMeasured, "measured"},
+                                      NamedValue{OutcomeSource::kStored, "stored"},
+                                      NamedValue{OutcomeSource::kCoalesced, "coalesced"}};
+};
 inline constexpr std::string_view kSameCodeSource = "same_code";
 
 struct Outcome {
@@ -89,5 +97,10 @@ std::string_view SourceText(const Outcome& outcome);
 
 // The name that metrics count an outcome under: "ok", or the failure code's name.
 std::string_view OutcomeLabel(const Evaluation& evaluation);
+
+// Bytes of memory that samples, texts, observed values, program and actions take: what makes one
+// of these larger than another.
+std::size_t BytesOf(const Evaluation& evaluation);
+std::size_t BytesOf(const Outcome& outcome);
 
 }  // namespace loopfleet

@@ -152,9 +152,7 @@ Json OutcomeJson(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   Json json;
   AddQuestion(json, outcome.benchmark);
-  json["actions"] = Json::array();
-  for (const auto& action : outcome.actions)
-    json["actions"].push_back(looptree::ActionName(action));
+  json["actions"] = looptree::ActionNames(outcome.actions);
   json["job"] = fmt::format("{}", outcome.job);
   json["tree_key"] = evaluation.subject ? Json(evaluation.subject->ToString()) : Json(nullptr);
   json["status"] = evaluation.ok() ? "ok" : "failed";

@@ -33,4 +33,13 @@ std::expected<ResolvedTask, Failure> ResolveProbe(const JobSpec& spec) {
   return ResolvedTask{.subject = ContentKey::Of(uri), .placement = Placement::kCpu};
 }
 
+std::optional<std::string> WhyNoProbe(const JobSpec&, const Observed& observed) {
+  for (const auto& [name, value] : observed.values) {
+    if (!std::holds_alternative<double>(value)) {
+      return fmt::format("its value '{}' is not a number", name);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace loopfleet

@@ -33,6 +33,7 @@ inline constexpr std::size_t kMaxHindranceBytes = 256;
 inline constexpr std::size_t kMaxJobBytes = std::size_t{384} << 10;
 inline constexpr std::size_t kMaxUriBytes = 4096;
 inline constexpr std::size_t kMaxTagBytes = kMostTagBytes;
+inline constexpr std::size_t kMaxTagNesting = 64;  // readers' JSON libraries recurse
 inline constexpr std::size_t kMaxLabels = kMostLabels;
 inline constexpr std::size_t kMaxLabelBytes =
     kMostLabelBytes;  // also of an affinity and a capability

@@ -455,7 +455,7 @@ struct HeldLease {
 struct WorkerHello {
   ProtocolVersion version = kProtocolVersion;
   Uuid worker;       // identifies the daemon process: a restarted worker has a new id
-  std::string name;  // host and pid, for people
+  std::string name;  // host and pid, in a container also the start of its id
   std::uint32_t pid = 0;
   std::uint32_t slots = 1;   // kernels it times at once
   std::uint32_t credit = 1;  // leases it holds at once: timed and prepared ahead

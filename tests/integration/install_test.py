@@ -109,6 +109,11 @@ class Install(unittest.TestCase):
                      "loopfleet/monitoring/grafana/dashboards/fleet.json"):
             self.assertGreater((self.prefix / "share" / name).stat().st_size, 100, name)
 
+    def test_grafana_finds_the_dashboards(self):
+        grafana = self.prefix / "share/loopfleet/monitoring/grafana"
+        text = (grafana / "provisioning/dashboards/loopfleet.yml").read_text()
+        self.assertEqual(re.findall(r"(?m)^ *path: (.*)$", text), [str(grafana / "dashboards")])
+
     def test_a_project_of_somebody_else_finds_builds_and_links(self):
         project = self.dir / "consumer"
         project.mkdir()

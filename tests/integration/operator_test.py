@@ -16,7 +16,9 @@ class Drain(unittest.TestCase):
             drain = f.json("worker", "show", worker["name"])["drain"]
             self.assertEqual((drain["target"], drain["reason"]), (host, "new memory"))
             self.assertIn("@", drain["by"])
-            self.assertIn("new memory", f.command("worker", "list").stdout)
+            listed = f.command("worker", "list").stdout
+            self.assertIn("new memory", listed)
+            self.assertIn(f"since {drain['since'][:10]} ", listed)
 
             submitted = f.command("submit", "-", "--json",
                                   stdin=fleet.lines(fleet.small_jobs(3)))

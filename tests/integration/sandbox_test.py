@@ -30,8 +30,13 @@ class SandboxTest(unittest.TestCase):
         self.assertIn("--require-sandbox=full", done.stderr)
         self.assertIn("process+rlimits", done.stderr)
 
-    def test_without_filters_results_say_so(self):
-        self.assertEqual(isolation_of("loopfleet-worker-unfiltered"), "process+rlimits")
+    def test_without_filters_results_say_so_and_no_bitcode_is_read(self):
+        with Fleet(worker_program="loopfleet-worker-unfiltered") as cluster:
+            _, outcomes = cluster.submit([JOB])
+            self.assertEqual(outcomes[0]["isolation"].split(";")[0], "process+rlimits")
+            (worker,) = cluster.json("worker", "list")
+            self.assertIn("kind=probe", worker["labels"])
+            self.assertNotIn("kind=passes", worker["labels"])
 
     def test_what_full_gives(self):
         here = isolation_of("loopfleet-worker")

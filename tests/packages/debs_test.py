@@ -60,6 +60,14 @@ class Contents(unittest.TestCase):
         everything = [path for deb in DEBS.values() for path in files(deb) if not path.endswith("/")]
         self.assertEqual(len(everything), len(set(everything)), "no file is in two packages")
 
+    def test_grafana_finds_the_dashboards(self):
+        with tempfile.TemporaryDirectory() as root:
+            clean_root.command("dpkg-deb", "--extract", DEBS["loopfleet-coordinator"], root)
+            grafana = pathlib.Path(root, "usr/share/loopfleet/monitoring/grafana")
+            text = (grafana / "provisioning/dashboards/loopfleet.yml").read_text()
+            (path,) = re.findall(r"(?m)^ *path: (.*)$", text)
+            self.assertTrue(pathlib.Path(root, path.removeprefix("/"), "fleet.json").is_file(), path)
+
     def test_lintian_finds_nothing(self):
         if shutil.which("lintian") is None:
             self.fail("lintian is not installed (deploy/dependencies.sh --tests)")

@@ -73,7 +73,8 @@ std::size_t EncodedSize(const FleetEvent& event);
 // a sender can fail that job alone and send the others.
 std::optional<Failure> OutOfBounds(const JobSpec& spec);
 // Why a submission of this job is refused although it is within bounds: its tag is not JSON, which
-// all readers of tags expect. Jobs accepted by earlier versions may have such a tag.
+// all readers of tags expect, or is nested deeper than kMaxTagNesting. Jobs accepted by earlier
+// versions may have such a tag.
 std::optional<Failure> CheckTag(const JobSpec& spec);
 
 }  // namespace loopfleet::wire

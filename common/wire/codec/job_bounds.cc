@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -66,6 +67,25 @@ std::optional<Failure> CheckCount(std::string_view what, std::size_t count, std:
                  .message = fmt::format("the job has {} {}; at most {}", count, what, most)};
 }
 
+// How many arrays and objects of this JSON text lie inside each other.
+std::size_t NestingOf(std::string_view json) {
+  std::size_t nesting = 0;
+  std::size_t deepest = 0;
+  bool is_in_text = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '"') is_in_text = !is_in_text;
+    if (is_in_text) {
+      if (c == '\\') ++i;  // skips an escaped quote
+    } else if (c == '[' || c == '{') {
+      deepest = std::max(deepest, ++nesting);
+    } else if (c == ']' || c == '}') {
+      --nesting;
+    }
+  }
+  return deepest;
+}
+
 }  // namespace
 
 std::optional<Failure> OutOfBounds(const JobSpec& spec) {
@@ -84,8 +104,10 @@ std::optional<Failure> OutOfBounds(const JobSpec& spec) {
 }
 
 std::optional<Failure> CheckTag(const JobSpec& spec) {
-  if (spec.tag.empty() || nlohmann::json::accept(spec.tag)) return std::nullopt;
-  return Malformed("tag is not JSON text");
+  if (spec.tag.empty()) return std::nullopt;
+  if (!nlohmann::json::accept(spec.tag)) return Malformed("tag is not JSON text");
+  if (NestingOf(spec.tag) <= kMaxTagNesting) return std::nullopt;
+  return Malformed(fmt::format("tag is nested deeper than {}", kMaxTagNesting));
 }
 
 }  // namespace loopfleet::wire

@@ -8,9 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
+
+#include "common/base/number_in.h"
 
 namespace loopfleet::wire {
 namespace {
@@ -56,13 +57,9 @@ bool IsHostName(const std::string& host) {
 }
 
 Result<std::uint16_t> ParsePort(std::string_view text, std::string_view port) {
-  std::uint16_t number = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (port.empty() || error != std::errc{} || end != port.data() + port.size()) {
-    return Fail(ErrorKind::kInvalid,
-                fmt::format("endpoint '{}': '{}' is not a port (0 to 65535)", text, port));
-  }
-  return number;
+  if (const auto number = NumberIn<std::uint16_t>(port)) return *number;
+  return Fail(ErrorKind::kInvalid,
+              fmt::format("endpoint '{}': '{}' is not a port (0 to 65535)", text, port));
 }
 
 Result<Endpoint> ParseTcp(std::string_view text, Side side, Protection protection) {

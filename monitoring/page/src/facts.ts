@@ -1,4 +1,5 @@
-// What the coordinator's /api answers (coordinator/page/fleet_view.cc, job_view.cc; common/wire/codec/fleet_json.cc).
+// What the screens read of the coordinator's /api (coordinator/page/fleet_view.cc, job_view.cc;
+// common/fleet/fleet_json.cc).
 
 export interface Noise {
   measured: number;
@@ -24,7 +25,6 @@ export interface Pool {
   draining: number;
   quarantined: number;
   lost: number;
-  leased_jobs: number;
   queued: number;
   why_idle: string | null;
   why_out: string[];
@@ -68,7 +68,6 @@ export interface Best {
 export interface Attention {
   kind: string;
   severity: "notice" | "warning" | "problem";
-  count: number;
   sentence: string;
   link: string;
 }
@@ -90,12 +89,10 @@ export interface Overview {
     finished_5m: number;
     failed_5m: number;
     turnaround: { p50_ms: number | null; p99_ms: number | null };
-    accepted_since_start: number;
     finished_since_start: number;
     from_store_since_start: number;
   };
   history: { step_s: number; steps: number; end_ms: number; finished: number[]; failed: number[] };
-  queued: { cpu: number; cuda: number; any: number };
   pools: Pool[];
   drains: Drain[];
   batches: Batch[];
@@ -110,7 +107,6 @@ export interface Hardware {
   isa: string;
   clock_mhz: number;
   microcode: string;
-  host: string;
   kernel: string;
   peak_gflop_per_second: number | null;
   read_gb_per_second: number | null;
@@ -124,7 +120,6 @@ export interface Worker {
   pid: number;
   host: string;
   device: string;
-  slots: number;
   leased_jobs: number;
   finished_jobs: number;
   since_heartbeat_ms: number;
@@ -132,9 +127,8 @@ export interface Worker {
   why: string | null;
   labels: string[];
   canary_ratio: number | null;
-  http: string | null;
   hardware: Hardware;
-  compiler: { llvm: string; tier: string; revision: string };
+  compiler: { llvm: string; tier: string };
 }
 
 export interface WorkerDetail extends Worker {
@@ -149,8 +143,6 @@ export type Observed = Record<string, number | number[] | string>;
 export interface JobFailure {
   code: string;
   message: string;
-  action_index: number | null;
-  signal?: number;
   retryable: boolean;
 }
 
@@ -159,12 +151,10 @@ export interface OutcomeRow {
   sequence: number;
   benchmark: string | null;
   actions: string[];
-  status: "ok" | "failed";
   worker: string | null;
   gflop_per_second?: number;
   elapsed_ns?: number;
   grade?: string;
-  observed?: Observed;
   error?: JobFailure;
 }
 
@@ -179,7 +169,6 @@ export interface Outcome {
   elapsed_ns: number | null;
   elapsed_low_ns: number | null;
   elapsed_high_ns: number | null;
-  elapsed_min_ns: number | null;
   samples_ns: number[];
   samples_before_thinning: number | null; // null: all are there
   sample_flags: number[];
@@ -193,25 +182,19 @@ export interface Outcome {
   attempts: number;
   worker: string | null;
   hardware: Hardware | null;
-  compiler: { llvm: string; tier: string; revision: string; code_hash: string } | null;
+  compiler: { llvm: string; tier: string } | null;
   threads: number | null;
   cache: string | null;
-  policy: string | null;
   isolation: string | null;
-  no_effect: string[];
   stages_ns: Record<string, number | null>;
-  tag: unknown;
 }
 
 export interface ProfileRow {
-  ref: number;
-  part: "node" | "pack" | "zero" | "combine" | "outside";
   text: string; // of the tree, or what the part is
   known: boolean; // false: the profile does not say
-  share: number; // of the kernel's time; of a profile by lines without what is inside
   low: number;
   high: number;
-  total: number; // with all inside
+  total: number; // of the kernel's time, with all inside
   c_line: number | null; // of the C text, from 0; null: it has no such line
 }
 
@@ -228,8 +211,6 @@ export interface Job {
   state: "finished" | "unfinished";
   kind: string; // "loop_schedule", "profile", "probe"
   benchmark: string | null;
-  actions: string[];
-  asked: { rules: string; threads: number; cache: string; labels: string[]; priority: number; fresh: boolean };
   loop_tree: string | null;
   profile: Profile | null; // of the tree, where one is stored
   trail: { action: string; legal: boolean; loop_tree: string | null }[];

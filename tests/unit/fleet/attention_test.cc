@@ -18,7 +18,10 @@ wire::WorkerInfo Worker(std::string name, WorkerState state = WorkerState::kRead
 
 wire::WorkerInfo Drained(std::string name, std::string reason) {
   wire::WorkerInfo worker = Worker(std::move(name), WorkerState::kDraining);
-  worker.drain = wire::Drain{.target = worker.name, .reason = std::move(reason), .by = "ada"};
+  worker.drain = wire::Drain{.target = worker.name,
+                             .reason = std::move(reason),
+                             .by = "ada",
+                             .since = WallTime(1'700'000'000s)};
   return worker;
 }
 
@@ -55,7 +58,8 @@ TEST(HealthOf, ADrainIsShownAndNeedsNobody) {
   EXPECT_EQ(health.level(), Severity::kNotice);
   EXPECT_EQ(health.sentence, "1 of 2 workers ready, 0 batches running; nothing needs you.");
   ASSERT_EQ(health.attention.size(), 1U);
-  EXPECT_EQ(health.attention[0].sentence, "1 worker is drained: b (by ada: new fan).");
+  EXPECT_EQ(health.attention[0].sentence,
+            "1 worker is drained: b (by ada since 2023-11-14 22:13 UTC: new fan).");
 }
 
 TEST(HealthOf, AWorkerThatLeavesByItselfNeedsNobody) {
@@ -147,8 +151,9 @@ TEST(WhyLimited, SaysWhatHoldsAWorkerBack) {
   EXPECT_EQ(WhyLimited(Worker("a")), "");
   EXPECT_EQ(WhyLimited(Worker("a", WorkerState::kLost)), "");
   EXPECT_EQ(WhyLimited(Worker("a", WorkerState::kDraining)), "going down");
-  EXPECT_EQ(WhyLimited(Drained("a", "")), "drained by ada");
-  EXPECT_EQ(WhyLimited(Drained("a", "new fan")), "drained by ada: new fan");
+  EXPECT_EQ(WhyLimited(Drained("a", "")), "drained by ada since 2023-11-14 22:13 UTC");
+  EXPECT_EQ(WhyLimited(Drained("a", "new fan")),
+            "drained by ada since 2023-11-14 22:13 UTC: new fan");
   wire::WorkerInfo worker = Worker("a", WorkerState::kQuarantined);
   worker.quarantine = "its canaries drift";
   worker.outdated = "it speaks protocol 1.0, the coordinator 1.1";

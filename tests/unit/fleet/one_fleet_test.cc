@@ -160,7 +160,10 @@ TEST_F(OneFleet, IsTheSameForAllWhoShowIt) {
             fmt::format("warning workers_outdated 1: 1 worker is outdated: worker 4 (it speaks "
                         "protocol 1.0, the coordinator 1.{}).",
                         wire::kProtocolVersion.minor));
-  EXPECT_EQ(items[5], "notice workers_drained 1: 1 worker is drained: worker 3 (by ada: new fan).");
+  EXPECT_TRUE(items[5].starts_with(
+      "notice workers_drained 1: 1 worker is drained: worker 3 (by ada since "))
+      << items[5];
+  EXPECT_TRUE(items[5].ends_with(" UTC: new fan).")) << items[5];
 
   const Json status = client::StatusJson(Reply());
   EXPECT_EQ(ItemsOf(status["health"]["attention"]), items);

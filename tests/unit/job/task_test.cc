@@ -80,5 +80,16 @@ TEST(Task, AProbeRefusesWhatMeansNothingForIt) {
   EXPECT_EQ(resolved->placement, Placement::kCpu);
 }
 
+TEST(Task, AProbeObservesNumbers) {
+  const auto why_no_answer = TaskOf(TaskKind::kProbe).why_no_answer;
+  Observed observed{.values = {{"clock_mhz", 3700.0}}};
+  EXPECT_FALSE(why_no_answer(Spec(kPeaksProbe), observed));
+  for (const ObservedValue& other :
+       {ObservedValue(std::string("much text")), ObservedValue(std::vector<double>{1, 2})}) {
+    observed.values["more"] = other;
+    EXPECT_EQ(why_no_answer(Spec(kPeaksProbe), observed), "its value 'more' is not a number");
+  }
+}
+
 }  // namespace
 }  // namespace loopfleet
