@@ -200,8 +200,7 @@ class ByteReader {
   void Each(std::variant<Ts...>& value) {
     const auto index = Get<std::uint8_t>();
     std::uint8_t next = 0;
-    const bool is_known =
-        ((next++ == index && (Each(value.template emplace<Ts>()), true)) || ...);
+    const bool is_known = ((next++ == index && (Each(value.template emplace<Ts>()), true)) || ...);
     if (!is_known) ok_ = false;
   }
   template <class T, class Error>

@@ -39,8 +39,8 @@ Result<std::shared_ptr<CodeArea>> CodeArea::Create(std::size_t bytes) {
     ::munmap(writable, bytes);
     return refused;
   }
-  return std::shared_ptr<CodeArea>(new CodeArea(bytes, static_cast<std::byte*>(writable),
-                                                static_cast<std::byte*>(executable)));
+  return std::shared_ptr<CodeArea>(
+      new CodeArea(bytes, static_cast<std::byte*>(writable), static_cast<std::byte*>(executable)));
 }
 
 CodeArea::CodeArea(std::size_t bytes, std::byte* writable, std::byte* executable)
@@ -53,8 +53,8 @@ CodeArea::~CodeArea() {
 
 CodeArea::Gap CodeArea::BiggestGap() const {
   const std::lock_guard lock(mutex_);
-  const auto biggest = std::ranges::max_element(
-      gaps_, {}, [](const auto& gap) { return gap.second; });
+  const auto biggest =
+      std::ranges::max_element(gaps_, {}, [](const auto& gap) { return gap.second; });
   if (biggest == gaps_.end()) return {};
   return {.offset = biggest->first, .size = biggest->second};
 }

@@ -1,8 +1,8 @@
 #pragma once
 // CodeArea: memory of this process for machine code that is called here. It is one file in memory,
 // mapped twice: code is written through one mapping and executed through the other, so no page can
-// be both written and executed at one address. Not for code of strangers: what runs here can do what
-// the process can. One thread at a time; blocks may be freed by any.
+// be both written and executed at one address. Not for code of strangers: what runs here can do
+// what the process can. One thread at a time; blocks may be freed by any.
 
 #include <cstdint>
 #include <map>

@@ -82,7 +82,8 @@ ServeReply CompileService::Ask(const ServeRequest& request) {
 IsolatedRunReply CompileService::Ask(const IsolatedRunRequest& request, int memory) {
   const Result<std::string> bytes = AskTwice(Encode(request), memory);
   if (!bytes) return std::unexpected(Lost(bytes.error()));
-  if (std::optional<IsolatedRunReply> reply = DecodeIsolatedRunReply(*bytes)) return *std::move(reply);
+  if (std::optional<IsolatedRunReply> reply = DecodeIsolatedRunReply(*bytes))
+    return *std::move(reply);
   Forget();
   return std::unexpected(Lost(kOtherVersion));
 }

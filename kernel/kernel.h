@@ -11,12 +11,14 @@
 // For a kernel with `threads` > 1 another pointer follows: to a ParallelFor
 // (kernel/parallel_for.h), which runs its parallel loops. Other kernels do not read it.
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/result.h"
 #include "common/job/failure.h"
 #include "common/looptree/tree/loop_tree.h"
@@ -33,6 +35,13 @@ struct BufferSpec {
   Role role = Role::kInput;
   std::uint64_t element_count = 0;  // float32
   friend bool operator==(const BufferSpec&, const BufferSpec&) = default;
+};
+
+template <>
+struct EnumNames<BufferSpec::Role> {
+  static constexpr std::array kAll = {NamedValue{BufferSpec::Role::kInput, "input"},
+                                      NamedValue{BufferSpec::Role::kOutput, "output"},
+                                      NamedValue{BufferSpec::Role::kScratch, "scratch"}};
 };
 
 struct Kernel {

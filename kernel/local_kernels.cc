@@ -37,7 +37,9 @@ std::vector<int> UsableCores(std::uint32_t threads) {
 // The last members of the array that a kernel is called with, and what they point to.
 struct LocalKernel::Scratch {
   struct Freed {
-    void operator()(float* memory) const { ::operator delete(memory, std::align_val_t{kAlignment}); }
+    void operator()(float* memory) const {
+      ::operator delete(memory, std::align_val_t{kAlignment});
+    }
   };
   std::vector<std::unique_ptr<float, Freed>> buffers;
 };
@@ -75,9 +77,8 @@ LocalKernel::LocalKernel(Served served, std::unique_ptr<CodeArea::Block> code,
 std::unique_ptr<LocalKernel::Scratch> LocalKernel::MakeScratch() const {
   auto scratch = std::make_unique<Scratch>();
   for (const std::uint64_t count : scratch_counts_) {
-    scratch->buffers.emplace_back(static_cast<float*>(
-        ::operator new(std::max<std::uint64_t>(count, 1) * sizeof(float),
-                       std::align_val_t{kAlignment})));
+    scratch->buffers.emplace_back(static_cast<float*>(::operator new(
+        std::max<std::uint64_t>(count, 1) * sizeof(float), std::align_val_t{kAlignment})));
   }
   return scratch;
 }
@@ -121,13 +122,12 @@ std::expected<std::shared_ptr<LocalKernel>, Failure> LocalKernels::Compile(
     area_ = *std::move(area);
   }
   const CodePlace place = area_->FreePlace();
-  LF_TRY(Served served,
-         service_.Ask({.compile = {.code_address = place.address,
-                                   .max_code_bytes = place.max_bytes,
-                                   .threads = threads_,
-                                   .outside = OutsideFunctions::OfThisProcess(),
-                                   .ir = looptree::IrTextOf(tree)},
-                       .verify = verify}));
+  LF_TRY(Served served, service_.Ask({.compile = {.code_address = place.address,
+                                                  .max_code_bytes = place.max_bytes,
+                                                  .threads = threads_,
+                                                  .outside = OutsideFunctions::OfThisProcess(),
+                                                  .ir = looptree::IrTextOf(tree)},
+                                      .verify = verify}));
   if (auto failure = CheckBuffers(served.compiled.kernel, tree.program())) {
     return std::unexpected(*std::move(failure));
   }

@@ -1,6 +1,6 @@
 #pragma once
-// LocalKernels: kernels that this process calls itself. `loopfleet-worker serve` compiles them for a
-// place in this process's CodeArea and verifies them in a child before they run here.
+// LocalKernels: kernels that this process calls itself. `loopfleet-worker serve` compiles them for
+// a place in this process's CodeArea and verifies them in a child before they run here.
 
 #include <atomic>
 #include <cstdint>
@@ -45,8 +45,8 @@ class LocalKernel {
   LocalKernel(Served served, std::unique_ptr<CodeArea::Block> code,
               std::shared_ptr<SharedThreads> threads);
 
-  // Pointers per Program::inputs, at any multiple of 4 bytes, and per Program::outputs, at multiples
-  // of 64. The memory of an output may not overlap any other.
+  // Pointers per Program::inputs, at any multiple of 4 bytes, and per Program::outputs, at
+  // multiples of 64. The memory of an output may not overlap any other.
   void Run(const float* const* inputs, float* const* outputs);
 
   std::uint64_t scratch_bytes() const { return scratch_bytes_; }
@@ -91,8 +91,8 @@ class LocalKernels {
   CompileService service_;
   bool is_forbidden_ = false;
   // After a fork, parent and child have its pages in common: neither writes there any more.
-  std::shared_ptr<CodeArea> area_;  // null: not yet needed
-  std::uint64_t fork_count_ = 0;    // when it was made
+  std::shared_ptr<CodeArea> area_;         // null: not yet needed
+  std::uint64_t fork_count_ = 0;           // when it was made
   std::shared_ptr<SharedThreads> shared_;  // null: not yet needed
 };
 

@@ -18,9 +18,9 @@ using Binary = float(float, float);
 
 const OutsideFunctions& OutsideFunctions::OfThisProcess() {
   static const OutsideFunctions functions{
-      .addresses = {AddressOf<Unary>(&::expf), AddressOf<Unary>(&::logf), AddressOf<Unary>(&::sqrtf),
-                    AddressOf<Unary>(&::tanhf), AddressOf<Unary>(&::erff),
-                    AddressOf<Unary>(&::sinf), AddressOf<Unary>(&::cosf),
+      .addresses = {AddressOf<Unary>(&::expf), AddressOf<Unary>(&::logf),
+                    AddressOf<Unary>(&::sqrtf), AddressOf<Unary>(&::tanhf),
+                    AddressOf<Unary>(&::erff), AddressOf<Unary>(&::sinf), AddressOf<Unary>(&::cosf),
                     AddressOf<Binary>(&::powf), AddressOf(&std::memcpy), AddressOf(&std::memset)}};
   return functions;
 }

@@ -42,7 +42,8 @@ std::vector<std::size_t> LayOutTensors(const looptree::Program& program) {
   std::vector<std::size_t> offsets = {0};
   for (const auto* const nodes : {&program.inputs, &program.outputs}) {
     for (const looptree::NodeId node : *nodes) {
-      const std::size_t bytes = static_cast<std::size_t>(program.ElementCount(node)) * sizeof(float);
+      const std::size_t bytes =
+          static_cast<std::size_t>(program.ElementCount(node)) * sizeof(float);
       offsets.push_back(offsets.back() + (bytes + kLine - 1) / kLine * kLine);
     }
   }

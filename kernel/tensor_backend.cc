@@ -129,8 +129,8 @@ class CpuBackend final : public tensor::Backend {
     auto kernel = kernels_.Compile(tree, verify_);
     if (kernel) return std::make_shared<KernelRun>(*std::move(kernel));
     if (!kernels_.IsForbidden()) ThrowKernelError(kernel.error());
-    tensor::Session::Of().Tell(fmt::format("kernels run in another process, on copies and unverified: {}",
-                                           kernel.error().message));
+    tensor::Session::Of().Tell(fmt::format(
+        "kernels run in another process, on copies and unverified: {}", kernel.error().message));
     isolated_ = IsolatedTensorBackend(options_);
     return isolated_->Compile(tree);
   }

@@ -1,7 +1,7 @@
 #pragma once
 // ThreadPool: the threads that run the parallel loops of kernels, in an executor child or in a
-// process that calls kernels itself. The calling thread is one of them. The others start with the pool and never later, so that a sandbox can
-// forbid new threads; they sleep between kernels.
+// process that calls kernels itself. The calling thread is one of them. The others start with the
+// pool and never later, so that a sandbox can forbid new threads; they sleep between kernels.
 //
 // A loop is cut into one equal part per thread, part i meant for thread i, so that the same core
 // does the same work in each run. When the caller has finished its own part, it takes over

@@ -41,7 +41,7 @@ struct HeldLease {
 struct WorkerHello {
   version @0 :Client.Version;
   worker @1 :Data;             # 16 random bytes, not all 0; new for each daemon process
-  name @2 :Text;               # host and pid, for people; at most 512 bytes
+  name @2 :Text;               # host and pid, in a container also its id's start; at most 512 bytes
   pid @3 :UInt32;
   slots @4 :UInt32 = 1;        # kernels it times at once; 0 refused
   credit @5 :UInt32 = 1;       # leases it takes at once; 0 and more than 4,096 refused

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 SOURCE = "CMakeLists.txt"
 PYTHON = "pyproject.toml"
 CHANGELOG = "CHANGELOG.md"
-KUSTOMIZATION = "deploy/kubernetes/kustomization.yaml"
+KUSTOMIZATIONS = ("deploy/kubernetes/kustomization.yaml", "deploy/kubernetes/autoscaled/kustomization.yaml")
 PAGE_FILES = ("monitoring/page/package.json", "monitoring/page/package-lock.json")
 # Commands that name an image by its tag.
 IMAGE_FILES = ("deploy/container/Dockerfile", "docs/OPERATIONS.md")
@@ -52,8 +52,9 @@ def other_versions(root):
         yield name, page["version"]
         if "packages" in page:
             yield name, page["packages"][""]["version"]
-    for tag in re.findall(r"newTag: (\S+)", read(root, KUSTOMIZATION)):
-        yield KUSTOMIZATION, tag
+    for name in KUSTOMIZATIONS:
+        for tag in re.findall(r"newTag: (\S+)", read(root, name)):
+            yield name, tag
     for name in IMAGE_FILES:
         for tag in IMAGE_TAG.findall(read(root, name)):
             yield name, tag
@@ -104,7 +105,7 @@ def self_test():
     def found_after(name, old, new, is_release=False):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            for file in (SOURCE, PYTHON, CHANGELOG, KUSTOMIZATION, *PAGE_FILES, *IMAGE_FILES):
+            for file in (SOURCE, PYTHON, CHANGELOG, *KUSTOMIZATIONS, *PAGE_FILES, *IMAGE_FILES):
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / file, root / file)
             text = read(root, name)
@@ -113,7 +114,7 @@ def self_test():
             return list(problems(root, is_release))
 
     version = version_of(ROOT)
-    for name in (KUSTOMIZATION, *PAGE_FILES, *IMAGE_FILES):
+    for name in (*KUSTOMIZATIONS, *PAGE_FILES, *IMAGE_FILES):
         found = found_after(name, version, "99.0.0")
         assert len(found) == 1 and found[0].startswith(f"{name}: 99.0.0"), found
     assert len(found_after(SOURCE, f"VERSION {version}", "VERSION 98.0.0")) >= 5

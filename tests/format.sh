@@ -4,6 +4,5 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mode=(--dry-run --Werror)
 if [[ ${1:-} == --fix ]]; then mode=(-i); fi
-rooms=(bench client common coordinator monitoring storage tests worker)
-find "${rooms[@]}" -name node_modules -prune -o \( -name '*.h' -o -name '*.cc' \) -print0 |
+find . -type d \( -name node_modules -o -name 'build*' -o -name '.?*' \) -prune -o -type f \( -name '*.h' -o -name '*.cc' \) -print0 |
   xargs -0 -P "$(nproc)" -n 50 clang-format-19 "${mode[@]}"

@@ -17,6 +17,7 @@
 #include "bench/corpus/corpus.h"
 #include "bench/peers/c_peer.h"
 #include "bench/rigs/result_line.h"
+#include "bench/rigs/stopwatch.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "client/scratch_dir.h"
@@ -30,10 +31,6 @@ using Clock = std::chrono::steady_clock;
 using Jobs = std::vector<JobSpec>;
 
 constexpr std::size_t kPeerSchedules = 20;  // evenly spread; each takes 0.1 s
-
-double MillisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 struct Pass {
   std::vector<double> elapsed_ns;  // by job; 0: no figure
@@ -62,7 +59,7 @@ Result<std::vector<double>> PeerLatencies(const Jobs& jobs) {
     if (!replayed) return Fail(ErrorKind::kInvalid, replayed.error().message);
     const auto start = Clock::now();
     LF_TRY([[maybe_unused]] const double elapsed, EvaluateInC(replayed->tree, scratch.path()));
-    latencies.push_back(MillisecondsSince(start));
+    latencies.push_back(Since<std::milli>(start));
   }
   return latencies;
 }
@@ -77,7 +74,7 @@ Status RunGroup(const std::string& group, const Jobs& jobs) {
   for (const JobSpec& job : jobs) {
     const auto start = Clock::now();
     LF_TRY_VOID(Add(*client, {job}, alone));
-    alone.latency_ms.push_back(MillisecondsSince(start));
+    alone.latency_ms.push_back(Since<std::milli>(start));
   }
   LF_TRY(const std::vector<double> peer, PeerLatencies(jobs));
   std::vector<double> difference;  // relative, of the two figures of a schedule

@@ -25,6 +25,7 @@
 #include "bench/rigs/event_times.h"
 #include "bench/rigs/queue_rig.h"
 #include "bench/rigs/result_line.h"
+#include "bench/rigs/stopwatch.h"
 #include "bench/rigs/stored_results.h"
 #include "bench/rigs/stub_workers.h"
 #include "bench/rigs/unique_tree.h"
@@ -54,10 +55,6 @@ struct Options {
   double seconds = 12;  // of each load
 };
 
-double MillisecondsSince(SteadyClock::time_point start) {
-  return std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count();
-}
-
 // How long a small client's requests took.
 struct Waits {
   std::vector<double> status_ms;
@@ -69,17 +66,17 @@ Result<Waits> AskLittle(const QueueRig& rig, double seconds) {
   const std::vector<JobSpec> one = {NullJob()};
   Waits waits;
   const auto start = SteadyClock::now();
-  while (MillisecondsSince(start) < seconds * 1e3) {
+  while (Since(start) < seconds) {
     std::this_thread::sleep_for(kPause);
     const auto asked = SteadyClock::now();
     const auto fleet = client.ShowFleet({});
     if (!fleet) return std::unexpected(ToError(fleet.error()));
-    waits.status_ms.push_back(MillisecondsSince(asked));
+    waits.status_ms.push_back(Since<std::milli>(asked));
     std::this_thread::sleep_for(kPause);
     const auto sent = SteadyClock::now();
     const auto batch = client.Submit(one);
     if (!batch) return std::unexpected(ToError(batch.error()));
-    waits.accepted_ms.push_back(MillisecondsSince(sent));
+    waits.accepted_ms.push_back(Since<std::milli>(sent));
   }
   return waits;
 }
@@ -306,7 +303,7 @@ Status MeasureQueued(const Options& options) {
   LF_TRY_VOID(rig.Restart());
   Print({.bench = "bounds",
          .name = "queued: ready after a kill",
-         .value = MillisecondsSince(start) / 1e3,
+         .value = Since(start),
          .unit = "s",
          .peer = "the goal",
          .peer_value = 2,
@@ -339,7 +336,7 @@ Result<double> LookUp(storage::StoreReader& reader, const Conditions& conditions
       return Fail(ErrorKind::kCorrupt, "a look-up found the wrong thing");
     }
   }
-  return MillisecondsSince(start) * 1e3 / kLookups;
+  return Since<std::micro>(start) / kLookups;
 }
 
 Result<LookUps> LookUpAll(const std::filesystem::path& database, const Conditions& conditions,
@@ -362,7 +359,7 @@ Status MeasureStored(const Options& options) {
     return [&, rows](const std::filesystem::path& database) -> Status {
       const auto start = SteadyClock::now();
       LF_TRY_VOID(FillWithResults(database, like, {.rows = rows}));
-      seconds = MillisecondsSince(start) / 1e3;
+      seconds = Since(start);
       LF_TRY(times, LookUpAll(database, *like.conditions, rows));
       return {};
     };
@@ -396,7 +393,7 @@ Status MeasureStored(const Options& options) {
   LF_TRY_VOID(rig.Restart());
   Print({.bench = "bounds",
          .name = "stored: ready after a kill",
-         .value = MillisecondsSince(start) / 1e3,
+         .value = Since(start),
          .unit = "s",
          .peer = "the goal",
          .peer_value = 2,

@@ -4,6 +4,7 @@
 //   bench_codegen [--only latency,orders,threads,strides,best,article,add] [--seconds 60]
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <time.h>
 
 #include <algorithm>
@@ -25,9 +26,11 @@
 #include "bench/rigs/contest.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/schedule_search.h"
+#include "bench/rigs/stopwatch.h"
 #include "client/scratch_dir.h"
 #include "common/base/quantile.h"
 #include "common/job/loop_schedule.h"
+#include "common/looptree/actions/action.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/text/text.h"
 #include "common/looptree/tree/transform.h"
@@ -55,10 +58,6 @@ void PrintFigure(ResultLine line) {
   line.details["lowering"] = worker::kLoweringRevision;
   line.details["isa"] = worker::HostIsa().name;
   Print(line);
-}
-
-double MillisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
 // Processor time of this thread: unlike wall time, it excludes the work of other threads.
@@ -96,9 +95,9 @@ Result<void> Compile(Toolchain& tools, LlvmO3& o3, const looptree::LoopTree& tre
   if (!kernel) return Fail(ErrorKind::kInvalid, kernel.error().message);
   const auto compiled = Clock::now();
   LF_TRY(const auto linked, tools.linker->Link(kernel->object));
-  timings.total.push_back(MillisecondsSince(start));
+  timings.total.push_back(Since<std::milli>(start));
   timings.total_cpu.push_back(ThreadMilliseconds() - cpu_start);
-  timings.link.push_back(MillisecondsSince(compiled));
+  timings.link.push_back(Since<std::milli>(compiled));
   timings.object_bytes += kernel->object.size();
   if (timings.total.size() % kO3Share != 1) return {};
   const auto ir = tools.compiler->CompileToIr(tree);
@@ -316,10 +315,8 @@ Result<void> RunBest(Toolchain& tools, int size, std::int64_t seconds) {
                                 {"best", flops / standings[i].best_ns}};
     if (i > 0 && (best == 0 || standings[i].median_ns < standings[best].median_ns)) best = i;
   }
-  std::string actions;
-  for (const looptree::Action& action : found.actions) {
-    actions += (actions.empty() ? "" : ",") + looptree::ActionName(action);
-  }
+  const std::string actions =
+      fmt::format("{}", fmt::join(looptree::ActionNames(found.actions), ","));
   ResultLine line{
       .bench = "codegen",
       .name = fmt::format("matmul {}, best of a {} s search", size, seconds),

@@ -22,6 +22,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -30,9 +31,11 @@
 #include "bench/peers/halide_peer.h"
 #include "bench/rigs/metrics_page.h"
 #include "bench/rigs/result_line.h"
+#include "bench/rigs/stopwatch.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "client/scratch_dir.h"
+#include "common/base/quantile.h"
 #include "common/job/loop_schedule.h"
 
 namespace loopfleet::bench {
@@ -54,10 +57,6 @@ struct Options {
 
 using Jobs = std::vector<JobSpec>;
 using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 constexpr const char* kNoFigure = "the host is too loud for a single figure";
 
@@ -110,7 +109,7 @@ client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
     fresh.compile_us.push_back(
         std::chrono::duration<double, std::micro>(evaluation.stages[Stage::kCompile]).count());
   }));
-  fresh.seconds = SecondsSince(start);
+  fresh.seconds = Since(start);
   fresh.measured_seconds = std::chrono::duration<double>(measured).count();
   return fresh;
 }
@@ -140,7 +139,7 @@ Result<PeerTimes> EvaluateByPeers(const Jobs& jobs, const std::filesystem::path&
   for (const looptree::LoopTree& tree : trees) {
     LF_TRY([[maybe_unused]] const double elapsed, EvaluateInC(tree, dir));
   }
-  PeerTimes times{.schedules = trees.size(), .cc = SecondsSince(start)};
+  PeerTimes times{.schedules = trees.size(), .cc = Since(start)};
   LF_TRY(times.halide, HalideSeconds(trees, dir));
   return times;
 }
@@ -335,10 +334,7 @@ Status RunRates(const Options& options) {
 
 // -------------------------------------------------------------- what a faster compiler could gain
 
-double MedianOf(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
+double MedianOf(std::vector<double> values) { return Quantile(std::move(values), 0.5); }
 
 // The figures of successive passes.
 struct Passes {

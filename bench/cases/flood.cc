@@ -16,6 +16,7 @@
 
 #include "bench/rigs/queue_rig.h"
 #include "bench/rigs/result_line.h"
+#include "bench/rigs/stopwatch.h"
 #include "bench/rigs/stub_workers.h"
 #include "client/request_id.h"
 #include "common/base/check.h"
@@ -123,21 +124,18 @@ Result<Waits> Ask(const QueueRig& rig) {
   LF_TRY(auto client, rig.Connect());
   const std::vector<JobSpec> one = {NullJob()};
   Waits waits;
-  const auto since = [](SteadyClock::time_point start) {
-    return std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count();
-  };
   const auto end = SteadyClock::now() + kAskFor;
   for (int i = 0; i < kAsked && SteadyClock::now() < end; ++i) {
     std::this_thread::sleep_for(kPause);
     const auto asked = SteadyClock::now();
     const auto workers = client.ListWorkers();
     if (!workers) return std::unexpected(ToError(workers.error()));
-    waits.listed_ms.push_back(since(asked));
+    waits.listed_ms.push_back(Since<std::milli>(asked));
     std::this_thread::sleep_for(kPause);
     const auto sent = SteadyClock::now();
     const auto batch = client.Submit(one);
     if (!batch) return std::unexpected(ToError(batch.error()));
-    waits.accepted_ms.push_back(since(sent));
+    waits.accepted_ms.push_back(Since<std::milli>(sent));
   }
   return waits;
 }

@@ -9,10 +9,13 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/peers/nvrtc_peer.h"
 #include "bench/rigs/result_line.h"
+#include "bench/rigs/stopwatch.h"
+#include "common/base/quantile.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/datasets/benchmark.h"
 #include "worker/gpu/codegen/device_planner.h"
@@ -44,14 +47,7 @@ constexpr Schedule kSet[] = {
     {"benchmark://mm-v0/mm1000_1000_1000", "split_64,down,swap_down"},
 };
 
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
-double Milliseconds(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
+double Median(std::vector<double> values) { return Quantile(std::move(values), 0.5); }
 
 Result<looptree::LoopTree> TreeOf(const Schedule& schedule) {
   const auto actions = looptree::ParseActionList(schedule.actions);
@@ -81,12 +77,12 @@ Status Run(worker::GpuArch arch, int rounds) {
       const auto start = Clock::now();
       const auto kernel = compiler->Compile(tree);
       if (!kernel) return Fail(ErrorKind::kInvalid, kernel.error().message);
-      const double ptx = Milliseconds(start);
+      const double ptx = Since<std::milli>(start);
       LF_TRY(const worker::Cubin cubin, assembler->Assemble(kernel->ptx, arch));
-      const double whole = Milliseconds(start);
+      const double whole = Since<std::milli>(start);
       const auto peer_start = Clock::now();
       LF_TRY(const std::string peer_cubin, nvrtc.Compile(source, arch));
-      const double peer = Milliseconds(peer_start);
+      const double peer = Since<std::milli>(peer_start);
       if (round == 0) continue;
       ptx_ms.push_back(ptx);
       our_ms.push_back(whole);

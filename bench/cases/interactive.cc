@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -25,6 +23,7 @@
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "common/base/check.h"
+#include "common/base/number_in.h"
 #include "common/base/quantile.h"
 #include "common/job/loop_schedule.h"
 #include "common/looptree/tree/key.h"
@@ -276,9 +275,8 @@ Status Run(std::uint32_t queued, std::uint32_t jobs) {
 int main(int argc, char** argv) {
   std::uint32_t numbers[2] = {1'000'000, 300};
   for (int i = 1; i < argc && i <= 2; ++i) {
-    const char* end = argv[i] + std::strlen(argv[i]);
-    const auto parsed = std::from_chars(argv[i], end, numbers[i - 1]);
-    if (parsed.ec != std::errc{} || parsed.ptr != end || numbers[i - 1] == 0) {
+    numbers[i - 1] = loopfleet::NumberIn<std::uint32_t>(argv[i]).value_or(0);
+    if (numbers[i - 1] == 0) {
       fmt::print(stderr, "usage: bench_interactive [QUEUED [JOBS]]\n");
       return 2;
     }

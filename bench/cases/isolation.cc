@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bench/rigs/result_line.h"
+#include "bench/rigs/stopwatch.h"
 #include "bench/rigs/timing_core.h"
 #include "common/base/check.h"
 #include "common/base/quantile.h"
@@ -45,10 +46,6 @@ constexpr int kFaults = 30;
 constexpr std::chrono::milliseconds kRunLimit{100};
 // Long enough for a new spare child to start.
 constexpr std::chrono::milliseconds kBetweenFaults{10};
-
-double MicrosecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
 
 std::string CodeOf(const std::string& kernel) {
 #if defined(__x86_64__)
@@ -154,7 +151,7 @@ class InProcess {
     const auto start = Clock::now();
     Runner runner(*linked_.front(), BuffersOf(*arenas_.front()));
     Look(policy_, runner);
-    return MicrosecondsSince(start);
+    return Since<std::micro>(start);
   }
 
  private:
@@ -264,7 +261,7 @@ class Rig {
     const auto start = Clock::now();
     Begin(kernels_.front(), policy);
     LF_CHECK(executor_->Finish().has_value(), "a look");
-    return MicrosecondsSince(start);
+    return Since<std::micro>(start);
   }
   // The time from the request for a faulty kernel until the next one has run.
   double RecoverFrom(const std::string& kernel) {
@@ -275,7 +272,7 @@ class Rig {
     const auto start = Clock::now();
     LF_CHECK(!executor_->Run(bad).has_value(), "it {}", kernel);
     LF_CHECK(executor_->Run(good).has_value(), "the kernel that returns");
-    return MicrosecondsSince(start);
+    return Since<std::micro>(start);
   }
 
  private:

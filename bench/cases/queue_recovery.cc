@@ -8,6 +8,7 @@
 #include "bench/cases/queue_case.h"
 #include "bench/rigs/queue_rig.h"
 #include "bench/rigs/result_line.h"
+#include "bench/rigs/stopwatch.h"
 #include "bench/rigs/stub_workers.h"
 
 namespace loopfleet::bench {
@@ -17,10 +18,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kQueued = 1'000'000;
 constexpr int kRestarts = 3;
-
-double SecondsSince(SteadyClock::time_point start) {
-  return std::chrono::duration<double>(SteadyClock::now() - start).count();
-}
 
 // Waits until `count` jobs of the batch are stored.
 Status AwaitFinished(client::Client& client, BatchId batch, std::uint32_t count) {
@@ -49,11 +46,11 @@ Status RunRecoveryCase() {
   for (int i = 0; i < kRestarts; ++i) {
     const auto start = SteadyClock::now();
     LF_TRY_VOID(rig.Restart());
-    ready.push_back(SecondsSince(start));
+    ready.push_back(Since(start));
     const StubWorkers stubs({.coordinator = rig.cluster().worker_address()});
     LF_TRY(auto client, rig.Connect());
     LF_TRY_VOID(AwaitFinished(client, batch, finished + 1));
-    stored.push_back(SecondsSince(start));
+    stored.push_back(Since(start));
     const auto info = client.ShowBatch(batch);
     if (!info) return std::unexpected(ToError(info.error()));
     finished = info->finished + 4096;  // jobs leased at the kill may still be stored

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "bench/rigs/result_line.h"
+#include "bench/rigs/stopwatch.h"
 #include "common/base/check.h"
+#include "common/base/quantile.h"
 #include "common/base/random.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/features/features.h"
@@ -37,20 +39,11 @@ constexpr std::size_t kWalkActions = 22;
 constexpr int kWalks = 400;
 constexpr int kHostileLines = 100'000;
 
-double MicrosecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
 // Processor time of this thread: unlike wall time, it excludes the work of other threads.
 double ThreadMilliseconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
-
-double Quantile(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
 Benchmark Opened() {
@@ -101,7 +94,7 @@ void Measure(const Case& what, const std::vector<AgentWalk>& walks, int batch, O
     for (const AgentWalk& walk : walks) {
       const auto start = Clock::now();
       for (int i = 0; i < batch; ++i) one(walk);
-      times.push_back(MicrosecondsSince(start) / batch);
+      times.push_back(Since<std::micro>(start) / batch);
     }
   }
   ResultLine line{.bench = "replay",

@@ -8,6 +8,7 @@
 #include "bench/peers/peer_connection.h"
 #include "bench/peers/queue_peers.h"
 #include "bench/rigs/scratch_dir.h"
+#include "bench/rigs/stopwatch.h"
 #include "common/base/subprocess.h"
 
 namespace loopfleet::bench {
@@ -94,7 +95,7 @@ PeerJobs BeanstalkdRate(const PeerLoad& load) {
     while (submitted && finished < load.jobs) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+    seconds = Since(start);
     for (int i = 0; i < kWorkers; ++i) {
       if (submitted) submitted = connection.Send(Put(kStop));
     }

@@ -9,6 +9,7 @@
 #include "bench/peers/peer_connection.h"
 #include "bench/peers/queue_peers.h"
 #include "bench/rigs/scratch_dir.h"
+#include "bench/rigs/stopwatch.h"
 #include "common/base/subprocess.h"
 
 namespace loopfleet::bench {
@@ -115,6 +116,17 @@ std::string Publish(const std::string& subject, const std::string& reply, std::u
   return fmt::format("PUB {} {} {}\r\n{}\r\n", subject, reply, bytes, std::string(bytes, 'x'));
 }
 
+Status Submit(NatsClient& client, const PeerLoad& load, const std::string& reply) {
+  const std::string job = Publish("jobs", reply, load.job_bytes);
+  std::uint32_t answered = 0;
+  for (std::uint32_t sent = 0; sent < load.jobs; ++sent) {
+    for (; sent - answered >= load.outstanding; ++answered) LF_TRY_VOID(client.Next());
+    LF_TRY_VOID(client.Send(job));
+  }
+  for (; answered < load.jobs; ++answered) LF_TRY_VOID(client.Next());
+  return {};
+}
+
 // ---- publish and subscribe -------------------------------------------------------------------
 
 Status WorkInMemory(NatsClient& client, const PeerLoad& load) {
@@ -123,17 +135,6 @@ Status WorkInMemory(NatsClient& client, const PeerLoad& load) {
     LF_TRY_VOID(client.Next());
     LF_TRY_VOID(client.Send(result));
   }
-  return {};
-}
-
-Status SubmitInMemory(NatsClient& client, const PeerLoad& load) {
-  const std::string job = Publish("jobs", "", load.job_bytes);
-  std::uint32_t answered = 0;
-  for (std::uint32_t sent = 0; sent < load.jobs; ++sent) {
-    for (; sent - answered >= load.outstanding; ++answered) LF_TRY_VOID(client.Next());
-    LF_TRY_VOID(client.Send(job));
-  }
-  for (; answered < load.jobs; ++answered) LF_TRY_VOID(client.Next());
   return {};
 }
 
@@ -174,17 +175,6 @@ Status WorkFromStream(NatsClient& client, const PeerLoad& load) {
   return client.Flush();
 }
 
-Status SubmitToStream(NatsClient& client, const PeerLoad& load) {
-  const std::string job = Publish("jobs", "accepted", load.job_bytes);
-  std::uint32_t answered = 0;
-  for (std::uint32_t sent = 0; sent < load.jobs; ++sent) {
-    for (; sent - answered >= load.outstanding; ++answered) LF_TRY_VOID(client.Next());
-    LF_TRY_VOID(client.Send(job));
-  }
-  for (; answered < load.jobs; ++answered) LF_TRY_VOID(client.Next());
-  return {};
-}
-
 }  // namespace
 
 PeerJobs NatsRate(const PeerLoad& load) {
@@ -201,9 +191,9 @@ PeerJobs NatsRate(const PeerLoad& load) {
   const auto start = SteadyClock::now();
   {
     const std::jthread thread([&] { worked = WorkInMemory(worker, load); });
-    submitted = SubmitInMemory(submitter, load);
+    submitted = Submit(submitter, load, "");
   }
-  const double seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+  const double seconds = Since(start);
   LF_TRY_VOID(worked);
   LF_TRY_VOID(submitted);
   return load.jobs / seconds;
@@ -223,9 +213,9 @@ PeerJobs JetStreamRate(const PeerLoad& load) {
   const auto start = SteadyClock::now();
   {
     const std::jthread thread([&] { worked = WorkFromStream(worker, load); });
-    submitted = SubmitToStream(submitter, load);
+    submitted = Submit(submitter, load, "accepted");
   }
-  const double seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+  const double seconds = Since(start);
   LF_TRY_VOID(worked);
   LF_TRY_VOID(submitted);
   return load.jobs / seconds;

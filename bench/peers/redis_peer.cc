@@ -11,6 +11,7 @@
 
 #include "bench/peers/peer_connection.h"
 #include "bench/rigs/scratch_dir.h"
+#include "bench/rigs/stopwatch.h"
 #include "common/base/subprocess.h"
 
 namespace loopfleet::bench {
@@ -104,7 +105,7 @@ Result<std::optional<double>> RedisRate(const RedisLoad& load) {
   const Status pushed = Pipeline(connection, Push("jobs", load.jobs_per_message, load.job_bytes),
                                  messages, load.outstanding);
   worker.join();
-  const double seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+  const double seconds = Since(start);
   LF_TRY_VOID(pushed);
   LF_TRY_VOID(worked);
   server->End(std::chrono::seconds(5));

@@ -5,16 +5,13 @@
 #include <array>
 #include <chrono>
 
+#include "bench/rigs/stopwatch.h"
 #include "common/base/random.h"
 
 namespace loopfleet::bench {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-
-double SecondsSince(SteadyClock::time_point start) {
-  return std::chrono::duration<double>(SteadyClock::now() - start).count();
-}
 
 std::array<std::uint64_t, 2> KeyOf(std::uint64_t row) {
   SplitMix64 random(row);
@@ -104,7 +101,7 @@ Result<double> TablePeer::Insert(std::uint64_t rows, std::uint32_t rows_per_tran
     }
     LF_TRY_VOID(Run("COMMIT"));
   }
-  return static_cast<double>(rows) / SecondsSince(start);
+  return static_cast<double>(rows) / Since(start);
 }
 
 Result<double> TablePeer::LookUp(int count) {
@@ -117,7 +114,7 @@ Result<double> TablePeer::LookUp(int count) {
     sqlite3_reset(look_up_.get());
     if (code != SQLITE_ROW) return Fail(ErrorKind::kSystem, "the peer lost a row");
   }
-  return count / SecondsSince(start);
+  return count / Since(start);
 }
 
 }  // namespace loopfleet::bench

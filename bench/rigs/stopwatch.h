@@ -1,11 +1,19 @@
 #pragma once
-// Stopwatch: wall and processor time of this process since construction.
+// Stopwatch: wall and processor time of this process since construction. Since: the time since a
+// moment.
 
 #include <sys/resource.h>
 
 #include <chrono>
+#include <ratio>
 
 namespace loopfleet::bench {
+
+// In seconds, or in the unit that is given: Since<std::milli>(start).
+template <class Unit = std::ratio<1>>
+double Since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, Unit>(std::chrono::steady_clock::now() - start).count();
+}
 
 class Stopwatch {
  public:

@@ -6,8 +6,11 @@
 
 #include <spdlog/spdlog.h>
 
+#include <array>
 #include <string_view>
 #include <utility>
+
+#include "common/base/enum_names.h"
 
 namespace loopfleet::log {
 
@@ -34,3 +37,14 @@ void Error(fmt::format_string<Args...> format, Args&&... args) {
 }
 
 }  // namespace loopfleet::log
+
+namespace loopfleet {
+
+template <>
+struct EnumNames<log::Level> {
+  static constexpr std::array kAll = {
+      NamedValue{log::Level::kDebug, "debug"}, NamedValue{log::Level::kInfo, "info"},
+      NamedValue{log::Level::kWarning, "warning"}, NamedValue{log::Level::kError, "error"}};
+};
+
+}  // namespace loopfleet

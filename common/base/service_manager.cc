@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/number_in.h"
 
 namespace loopfleet {
 namespace {
@@ -26,18 +26,12 @@ std::string_view Environment(const char* name) {
   return value == nullptr ? std::string_view() : value;
 }
 
-template <class Number>
-Number NumberIn(std::string_view text) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : 0;
-}
-
 // The watchdog interval, if $WATCHDOG_PID names this process or is unset; otherwise 0.
 Nanos WatchdogTime() {
   const std::string_view pid = Environment("WATCHDOG_PID");
   if (!pid.empty() && NumberIn<pid_t>(pid) != ::getpid()) return Nanos{0};
-  return std::chrono::microseconds(NumberIn<std::int64_t>(Environment("WATCHDOG_USEC")));
+  const auto period = NumberIn<std::int64_t>(Environment("WATCHDOG_USEC"));
+  return std::chrono::microseconds(period.value_or(0));
 }
 
 }  // namespace

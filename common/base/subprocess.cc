@@ -187,4 +187,17 @@ ExitStatus Subprocess::End(Nanos grace) {
   return *status_;
 }
 
+// Within single quotes only a single quote is special.
+std::string ShellQuoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
 }  // namespace loopfleet

@@ -78,4 +78,7 @@ Result<Pipe> OpenPipe();
 // an output of any size that needs no concurrent reader.
 Result<UniqueFd> MemoryFile(std::string_view content);
 
+// The text as one word of a shell's command line: 'it'\''s'.
+std::string ShellQuoted(std::string_view text);
+
 }  // namespace loopfleet

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <vector>
 
+#include "common/base/number_in.h"
 #include "common/base/sha256.h"
 #include "common/base/suggestion.h"
 #include "common/llvm_passes/debian_programs.h"
@@ -30,13 +30,12 @@ std::unexpected<Error> Refuse(std::string message) {
 }
 
 Result<std::uint32_t> ParseSeed(std::string_view uri, std::string_view text) {
-  std::uint32_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  const auto seed = NumberIn<std::uint32_t>(text);
   const bool is_plain = text.size() == 1 || !text.starts_with('0');  // one spelling for each seed
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || !is_plain) {
+  if (!seed || !is_plain) {
     return Refuse(fmt::format("'{}' needs a seed from 0 to 4294967295, not '{}'", uri, text));
   }
-  return seed;
+  return *seed;
 }
 
 }  // namespace

@@ -82,6 +82,23 @@ TEST(Bounds, ATagIsJsonWhereItIsSubmitted) {
   }
 }
 
+TEST(Bounds, ATagIsNotNestedDeeperThanReadersCanFollow) {
+  JobSpec spec = GoodSpec();
+  const auto tag = [](std::size_t depth) {
+    return R"({"\"[[[[[": [)" + std::string(depth - 1, '[') + std::string(depth - 1, ']') +
+           R"(, {"[": "\\"}]})";
+  };
+  spec.tag = tag(kMaxTagNesting - 1);
+  EXPECT_EQ(CheckTag(spec), std::nullopt);
+  for (const std::size_t depth : {kMaxTagNesting, std::size_t{5000}}) {
+    spec.tag = tag(depth);
+    const auto refusal = CheckTag(spec);
+    ASSERT_TRUE(refusal.has_value());
+    EXPECT_EQ(refusal->code, FailureCode::kMalformed);
+    EXPECT_EQ(refusal->message, "tag is nested deeper than 64");
+  }
+}
+
 // Sender and receiver refuse the same jobs, and the receiver names the job.
 TEST(Bounds, OfAJob) {
   for (const BadSpec& bad : BadSpecs()) {
