@@ -61,8 +61,10 @@ Result<Isolation> FindIsolation(const WorkerConfig& config) {
                             "the flag",
                             IsolationName(isolation)));
   }
-  log::Warning("worker.sandbox isolation={} message=\"no filter of system calls on this host\"",
-               IsolationName(isolation));
+  log::Warning(
+      "worker.sandbox isolation={} message=\"no filter of system calls on this host, so no jobs of "
+      "LLVM passes\"",
+      IsolationName(isolation));
   return isolation;
 }
 
