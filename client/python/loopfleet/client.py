@@ -203,7 +203,8 @@ class Client:
     # ---- the fleet
 
     def workers(self, *, timeout: float | None = None) -> list[dict[str, Any]]:
-        """The coordinator's workers: name, state, pid, device, hardware, measured ``peak_gflops`` …"""
+        """The coordinator's workers, with the fields of ``loopfleet worker list --json`` and the measured
+        ``peak_gflops``."""
         return self._ask(_core.encode_list_workers, "workers", timeout)
 
     devices = workers
