@@ -93,7 +93,9 @@ constexpr std::array<MetricSpec, 54> kTable = {{
      MetricHome::kCoordinator,
      MetricType::kGauge,
      "loopfleet_mirror_behind_seconds",
-     "Age of the oldest outcome that is not in PostgreSQL yet, about; 0 while none waits.",
+     "Age of the oldest outcome that is not in PostgreSQL yet, about, or the length of the "
+     "mirror's "
+     "silence; 0 while none waits.",
      {},
      {}},
     {Metric::kWorkers,

@@ -131,7 +131,7 @@ Result<ChildPrograms> CpuMachine::Inspect() {
   findings_ = monitoring::InspectHost({}, {.processors = processors});
   LF_TRY(isolation_, FindIsolation(config_));
   // What they read comes from outside, as bitcode does: not with files and network in reach.
-  if (isolation_ != Isolation::kSeccomp) kinds_.clear();
+  if (isolation_ != Isolation::kSeccomp && !kHasSanitizer) kinds_.clear();
   LF_TRY(code_, CodeArena::Create({}));
   return ChildProgramsOf(config_, backend_, kinds_, cores_, isolation_, *code_);
 }

@@ -35,7 +35,6 @@
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "client/scratch_dir.h"
-#include "common/base/quantile.h"
 #include "common/job/loop_schedule.h"
 
 namespace loopfleet::bench {
@@ -334,7 +333,10 @@ Status RunRates(const Options& options) {
 
 // -------------------------------------------------------------- what a faster compiler could gain
 
-double MedianOf(std::vector<double> values) { return Quantile(std::move(values), 0.5); }
+double MedianOf(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
 
 // The figures of successive passes.
 struct Passes {

@@ -15,7 +15,6 @@
 #include "bench/peers/nvrtc_peer.h"
 #include "bench/rigs/result_line.h"
 #include "bench/rigs/stopwatch.h"
-#include "common/base/quantile.h"
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/datasets/benchmark.h"
 #include "worker/gpu/codegen/device_planner.h"
@@ -47,7 +46,10 @@ constexpr Schedule kSet[] = {
     {"benchmark://mm-v0/mm1000_1000_1000", "split_64,down,swap_down"},
 };
 
-double Median(std::vector<double> values) { return Quantile(std::move(values), 0.5); }
+double Median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
 
 Result<looptree::LoopTree> TreeOf(const Schedule& schedule) {
   const auto actions = looptree::ParseActionList(schedule.actions);

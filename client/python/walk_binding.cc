@@ -180,6 +180,10 @@ class Walk {
  private:
   std::variant<SimpleWalk, AgentWalk> Start() const {
     if (setting_->benchmark.dialect == looptree::Dialect::kSimple) {
+      if (setting_->start_cursor != 0) {
+        Raise(
+            {.code = FailureCode::kMalformed, .message = "start_cursor belongs to dialect agent"});
+      }
       return SimpleWalk(setting_->benchmark);
     }
     auto walk =

@@ -132,6 +132,13 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(job["outcome"]["status"], "ok")
         self.assertIn("GFLOP/s", self.cluster.command("job", "show", f"{batch}.3").stdout)
 
+    def test_job_show_prints_a_line_to_submit_again(self):
+        job = {"benchmark": "benchmark://mm-v0/mm4_4_4", "actions": [], "tag": "\u2764\ufe0f\u009b"}
+        batch = self.cluster.json("submit", "-", stdin=fleet.lines([job]))["batch"]
+        shown = self.cluster.command("job", "show", f"{batch}.0").stdout.splitlines()[1]
+        self.assertTrue(shown.isascii(), shown)
+        self.assertEqual(json.loads(shown)["tag"], job["tag"])
+
     def test_winners_are_measured_again(self):
         jobs = fleet.lines({"benchmark": f"benchmark://mm-v0/mm{size}_16_16", "actions": actions}
                            for size in (16, 24) for actions in ([], ["split_4"], ["swap_down"], ["down", "swap_down"]))

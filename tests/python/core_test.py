@@ -115,6 +115,8 @@ def test_a_walk_that_starts_elsewhere_is_measured_by_its_text():
     assert _core.Walk(ir=job.benchmark).tree_key == walk.tree_key
     with pytest.raises(loopfleet.JobError, match="start_cursor 99"):
         _core.Walk(benchmark=MM, start_cursor=99)
+    with pytest.raises(loopfleet.JobError, match="start_cursor belongs to dialect agent"):
+        _core.Walk(benchmark="benchmark://loop_tool-cpu-v0/8", start_cursor=1)
 
 
 def test_a_walk_starts_where_the_command_starts_it():

@@ -163,6 +163,16 @@ def test_a_job_that_the_coordinator_would_misread_fails_unsent(line, monkeypatch
     assert all("speaks 1.0: upgrade it" in outcome.message for _, outcome in rows)
 
 
+def test_a_batch_that_waits_for_the_version_tells_what_is_refused(line):
+    ended = []
+    batch = Batch(line.session, lambda: line.now, [loopfleet.job(MM, min_grade="B")], lambda rows: None, ended.append)
+    batch.start()
+    line.answer(max(line.session._pending), "refused", BUSY)
+    assert "BUSY" in batch.last_refusal
+    batch.cancel()
+    assert ended == [None]
+
+
 def test_a_batch_outlives_a_busy_fetch(line):
     one = Submitted(line, 1)
     line.answer(one.newest, "accepted", (7, 0, 1))

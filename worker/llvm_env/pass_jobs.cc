@@ -116,7 +116,11 @@ std::vector<PassJobs::Work> PassJobs::Prepare(std::vector<LeaseBook::Waiting> wa
 }
 
 void PassJobs::Run(std::vector<Work> batch) {
-  const Preparations::UnderWay under_way(parts_.preparations);
+  // Waiting for a program takes no core.
+  const auto run = [this](const Bitcode& program, std::span<const Episode> episodes) {
+    const Preparations::UnderWay under_way(parts_.preparations);
+    return process_.Run(program, episodes);
+  };
   const auto shared = static_cast<std::int64_t>(batch.size());
   const Instant start = parts_.clock.Now();
   const std::expected<Bitcode, Failure> program = ProgramOf(batch.front().job.program);
@@ -125,7 +129,7 @@ void PassJobs::Run(std::vector<Work> batch) {
   std::vector<Episode> episodes;
   for (const Work& work : batch) episodes.push_back(EpisodeOf(work.job));
   if (program) {
-    result = process_.Run(*program, episodes);
+    result = run(*program, episodes);
   } else {
     result = std::unexpected(program.error());
   }
@@ -141,7 +145,7 @@ void PassJobs::Run(std::vector<Work> batch) {
     if (of != nullptr && batch.size() > 1 && of->episodes[i].failure &&
         leases_.IsHeld(work.waiting.lease.lease)) {
       const Instant begun = parts_.clock.Now();
-      alone = process_.Run(*program, {&episodes[i], 1});
+      alone = run(*program, {&episodes[i], 1});
       again = parts_.clock.Now() - begun;
       of = alone ? &*alone : nullptr;
       place = 0;

@@ -47,8 +47,10 @@ std::expected<void, Failure> TimingSlot::Begin(const KernelCall& call, const Sam
                                        options_.lock_timeout.count())});
   }
   children_.kernels.Begin(call, policy, run_took);
-  begun_.push_back({.at = asked, .least = static_cast<int>(kLeastAccepted) * run_took});
-  queued_ += begun_.back().least;
+  begun_.push_back({.at = asked,
+                    .takes = std::max(static_cast<int>(kLeastAccepted) * run_took,
+                                      Nanos(static_cast<std::int64_t>(policy.budget_ns)))});
+  queued_ += begun_.back().takes;
   if (begun_.size() == 1) last_finish_ = clock_.Now();  // nothing before it to wait for
   return {};
 }
@@ -64,7 +66,7 @@ std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
   stages[Stage::kQueue] += passed - took;
   stages[Stage::kMeasure] += took;
   last_finish_ = now;
-  queued_ -= begun_.front().least;
+  queued_ -= begun_.front().takes;
   begun_.pop_front();
   if (begun_.empty()) ReleaseCore();
   return timed;

@@ -31,9 +31,9 @@ class TimingSlot {
     // that the timing core does not wait while this process is kept off its own core. Beside a
     // compiler that lasts 2 ms in one case of ten, while a round takes 0.3 ms.
     std::size_t max_in_flight = 12;
-    // Nor more once those begun take longer than this, at three runs each: what was given to the
-    // executor can be neither dropped nor overtaken, and a drain, canaries and other workers wait
-    // for all of it.
+    // Nor more once those begun take longer than this, at three runs or their budget each: what was
+    // given to the executor can be neither dropped nor overtaken, and a drain, canaries and other
+    // workers wait for all of it.
     std::chrono::milliseconds most_queued{50};
   };
   // All on the timing core. The canaries have a child of their own: that of the kernels is
@@ -78,7 +78,7 @@ class TimingSlot {
  private:
   struct Begun {
     Instant at;
-    Nanos least{};  // that its round takes
+    Nanos takes{};  // about
   };
 
   void ReleaseCore();

@@ -225,16 +225,13 @@ std::string_view IsolationName(Isolation isolation) {
 }
 
 Isolation ProbeIsolation() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return Isolation::kProcess;  // sanitizers make system calls of their own at any time
-#else
+  if (kHasSanitizer) return Isolation::kProcess;
   const pid_t pid = ::fork();
   if (pid == 0) TryFilter();
   int status = 0;
   if (pid < 0 || ::waitpid(pid, &status, 0) != pid) return Isolation::kProcess;
   const bool works = WIFEXITED(status) && WEXITSTATUS(status) == kExitForbiddenCall;
   return works ? Isolation::kSeccomp : Isolation::kProcess;
-#endif
 }
 
 Status SealProcess(ChildRole role, Isolation isolation, int channel_fd) {

@@ -21,6 +21,12 @@ std::string_view IsolationName(Isolation isolation);
 // What this host supports, determined by a short-lived process that installs the filter and makes a
 // forbidden call. The calling process must have one thread.
 Isolation ProbeIsolation();
+// Sanitizers make system calls of their own at any time, so such a build has no filter.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kHasSanitizer = true;
+#else
+inline constexpr bool kHasSanitizer = false;
+#endif
 
 // Called in a child once it has all the threads and private memory that it will need. Ends its
 // right to start threads or processes and installs the filter for all of its threads.

@@ -56,7 +56,8 @@ void PrintText(const wire::JobInfo& info) {
   if (info.state == wire::JobState::kLeased) {
     fmt::print(" by {}, attempt {}", Printable(info.worker), info.attempts);
   }
-  fmt::print("\n{}\n", Printable(JobLine(info.spec)));
+  // Still JSON: its own escapes.
+  fmt::print("\n{}\n", Json::parse(JobLine(info.spec)).dump(-1, ' ', true));
   if (!info.outcome) return;
   if (info.outcome->evaluation.ok()) {
     fmt::print("{}", AnswerText(info.spec, *info.outcome));

@@ -36,7 +36,8 @@ class Batch:
 
     def start(self) -> None:
         if _core.jobs_beyond(self._jobs, 0):  # depends on the coordinator's version
-            self._session.when_welcome(self._clock(), self._submit_what_it_knows, self._end)
+            asked = self._session.when_welcome(self._clock(), self._submit_what_it_knows, self._end)
+            self._submitting = asked or self._submitting
         else:
             self._submit()
 

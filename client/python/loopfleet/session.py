@@ -78,8 +78,9 @@ class Session:
         self.outbox.append(frame)
         return self._number
 
-    def when_welcome(self, now: float, on_welcome: Callable[[], None], on_error: OnError) -> None:
-        """Calls ``on_welcome`` once the coordinator has said its version."""
+    def when_welcome(self, now: float, on_welcome: Callable[[], None], on_error: OnError) -> int:
+        """Calls ``on_welcome`` once the coordinator has said its version. Returns the number of the request that waits for
+        it; 0: it has."""
         def on_reply(kind: str, content: Any) -> None:
             if kind == "welcome":
                 self._on_hello(kind, content, now)
@@ -90,8 +91,8 @@ class Session:
 
         if self.epoch:
             on_welcome()
-        else:
-            self.request(lambda number: _core.encode_hello(number, self.client_id, self._program), now, on_reply, on_error)
+            return 0
+        return self.request(lambda number: _core.encode_hello(number, self.client_id, self._program), now, on_reply, on_error)
 
     def last_refusal(self, number: int) -> str:
         """The last temporary refusal of a request that has no other answer yet; "": there is none. From any thread."""

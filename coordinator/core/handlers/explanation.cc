@@ -73,6 +73,7 @@ struct Fleet {
   std::size_t matching = 0;
   std::size_t ready = 0;  // of the matching
   std::size_t free = 0;   // of the ready, with credit left
+  std::size_t held = 0;   // of the ready, without: they keep too many reports
 };
 Fleet FleetFor(const State& state, const Demand& demand) {
   Fleet fleet;
@@ -81,7 +82,11 @@ Fleet FleetFor(const State& state, const Demand& demand) {
     ++fleet.matching;
     if (worker.state != WorkerState::kReady || !worker.peer) continue;
     ++fleet.ready;
-    if (worker.FreeCredit() > 0) ++fleet.free;
+    if (worker.FreeCredit() > 0) {
+      ++fleet.free;
+    } else if (worker.running.size() < worker.facts.credit) {
+      ++fleet.held;
+    }
   }
   return fleet;
 }
@@ -147,6 +152,9 @@ std::string WhyQueued(const State& state, const Demand& demand, Instant now,
     return fmt::format(
         "{}, but {} to be written: the disk is slow or full", match,
         Counted(state.commits.undurable_outcomes(), "outcome waits", "outcomes wait"));
+  }
+  if (fleet.free == 0 && fleet.held > 0) {
+    return fmt::format("{}, but their reports wait to be written: the disk is slow or full", match);
   }
   if (fleet.free == 0) {
     return fmt::format("{}, and all of them have as many jobs as they take; it is {}", match,

@@ -71,11 +71,12 @@ struct DemandUse {
 
 // Each distinct demand is compared with each shape of worker, so their number is bounded. Beyond
 // the bound only a client with more than an equal share is refused, so the demands of some keep no
-// other client out; k clients can exceed the bound by the factor 1 + ln k.
+// other client out. So k clients can exceed it by the factor 1 + ln k, which has a bound, too.
 std::optional<Failure> WhyOverItsShare(const State& state, const DemandUse& use) {
+  constexpr std::size_t kMostTimes = 8;
   if (use.all <= std::max(use.before, use.most)) return std::nullopt;
   const std::size_t share = std::max<std::size_t>(use.most / state.ready.clients(), 1);
-  if (use.own <= share) return std::nullopt;
+  if (use.own <= share && use.all <= kMostTimes * use.most) return std::nullopt;
   return Failure{
       .code = FailureCode::kQuotaExceeded,
       .message = fmt::format("jobs of this client wait with {} combinations of device, threads and "

@@ -18,8 +18,8 @@ void AddUnserved(const State& state, FleetModel& fleet) {
   // A reason compares its demand with every worker.
   const std::size_t most_reasons = state.workers.size() > kManyWorkers ? 1 : kMaxReasons;
   for (const Demand& demand : state.ready.Demands(kMaxDemands)) {
-    if (!demand.only.is_nil()) break;  // these come last (placement.h)
-    if (state.workers.IsServed(demand)) continue;
+    if (!demand.only.is_nil()) break;                 // these come last (placement.h)
+    if (state.workers.IsServedNow(demand)) continue;  // a drain may be forgotten
     fleet.unserved_jobs += state.ready.Size(demand);
     if (fleet.unserved_reasons.size() == most_reasons) continue;
     fleet.unserved_reasons.push_back(WhyUnschedulable(state.workers, demand, Nanos{0}));

@@ -170,6 +170,10 @@ bool WorkerRegistry::IsServed(const Demand& demand) const {
                    {Availability::kReady, Availability::kQuarantined, Availability::kDrained});
 }
 
+bool WorkerRegistry::IsServedNow(const Demand& demand) const {
+  return AnyServes(demand, {Availability::kReady, Availability::kQuarantined});
+}
+
 bool WorkerRegistry::AnyServes(const Demand& demand,
                                std::initializer_list<Availability> ways) const {
   const auto serves = [&](const Uuid& id) {

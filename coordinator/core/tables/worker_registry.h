@@ -162,6 +162,7 @@ class WorkerRegistry {
   // Whether a ready or quarantined worker can meet it, or could if an operator resumed it: jobs
   // wait for the end of an upgrade.
   bool IsServed(const Demand& demand) const;
+  bool IsServedNow(const Demand& demand) const;                  // by a ready or quarantined worker
   std::vector<WorkerKind> KindsFor(const Demand& demand) const;  // of workers not lost; distinct
   std::vector<Uuid> HeardBefore(Instant instant) const;          // last heard before then; not lost
   // Lost workers are kept for display; this forgets the older ones.

@@ -312,6 +312,20 @@ TEST(CoreQueue, TheDemandsOfOneClientKeepNoOtherOut) {
   EXPECT_EQ(h.disk.outcomes.size(), 3U);
 }
 
+TEST(CoreQueue, DemandsOfAnyNumberOfClientsAreBounded) {
+  Limits limits;
+  limits.max_demands = 2;
+  Queue h(limits);
+  for (int client = 0; client < 40; ++client) {
+    const std::string peer = fmt::format("d{}", client);
+    h.ClientHello(peer, static_cast<std::uint8_t>(2 + client));
+    h.Submit(peer, {{.tree = static_cast<std::uint8_t>(1 + client), .labels = {peer}}});
+    h.Write();
+  }
+  EXPECT_EQ(h.core->state().ready.demands().open, 16U);  // eight times as many
+  EXPECT_EQ(h.disk.outcomes.size(), 24U);
+}
+
 // The bound includes demands that an affinity binds to one worker, which are examined for each job
 // that the worker gets.
 TEST(CoreQueue, DifferentDemandsOfOneWorkerAreBounded) {

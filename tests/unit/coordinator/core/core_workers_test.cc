@@ -543,6 +543,10 @@ TEST(Core, NoWorkerGetsMoreLeasesThanItCanListWithItsReports) {
     h.Say("w", std::move(reports));  // nothing is written
   }
   EXPECT_EQ(granted, wire::kMaxLeasesPerMessage);
+  const auto number = h.Ask("c", wire::ExplainJob{.job = MakeJobId(1, 9'999)});
+  const auto why = h.TakeReply<wire::JobExplanation>("c", number);
+  ASSERT_TRUE(why.has_value());
+  EXPECT_NE(why->reason.find("the disk is slow or full"), std::string::npos) << why->reason;
   h.Write();
   EXPECT_EQ(h.TakeLeases("w").size(), 500u);
 }

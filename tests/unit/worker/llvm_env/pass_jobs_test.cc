@@ -158,7 +158,9 @@ TEST_F(PassJobsTest, PassesAreWorkOnTheCoresBesideTheTimingCore) {
 TEST_F(PassJobsTest, WhatAnOutcomeDoesNotHoldIsKeptByTheCoordinator) {
   std::map<std::string, std::string> kept;
   std::optional<Failure> failure;
+  bool uses_cores = false;
   keep_blobs_ = [&, jobs = jobs_.get()] {
+    uses_cores |= preparations_.WereAnySince(preparations_.Now());
     const auto questions = jobs->TakeBlobQuestions();
     for (const BlobQuestion& question : questions) {
       const auto& piece = std::get<wire::BlobPiece>(question);
@@ -179,6 +181,7 @@ TEST_F(PassJobsTest, WhatAnOutcomeDoesNotHoldIsKeptByTheCoordinator) {
   EXPECT_TRUE(kept.at(blob.sha256).starts_with("{"));
   EXPECT_TRUE(std::holds_alternative<std::string>(values.at("Programl"))) << "it has room";
   EXPECT_EQ(kept.size(), 1U);
+  EXPECT_FALSE(uses_cores) << "while the coordinator is waited for";
 
   failure = Failure{.code = FailureCode::kStorageFull, .message = "the disk is full"};
   Grant(2, "generator://csmith-v0/0", {}, {"ProgramlJson"});

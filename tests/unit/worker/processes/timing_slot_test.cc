@@ -111,6 +111,9 @@ TEST_F(TimingSlotTest, LongKernelsAreNotQueued) {
   }
   EXPECT_EQ(queued, 12) << "short ones keep the core busy while this process is late";
   for (; queued > 0; --queued) ASSERT_TRUE(slot.Finish(stages));
+  ASSERT_TRUE(slot.Begin(call, {.budget_ns = 100'000'000}, std::chrono::microseconds(100)));
+  EXPECT_FALSE(slot.HasRoom()) << "its job asked for precision";
+  ASSERT_TRUE(slot.Finish(stages));
 }
 
 // On two cores, beside its compilers, the daemon wakes up milliseconds late.

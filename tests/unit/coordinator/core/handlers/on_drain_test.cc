@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "coordinator/core/handlers/show_fleet.h"
 #include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
@@ -116,6 +117,7 @@ TEST(Core, JobsThatOnlyADrainedWorkerCouldRunWaitForItsResume) {
   h.Write();
   EXPECT_FALSE(h.disk.outcomes.contains(MakeJobId(1, 0)));
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 1))), FailureCode::kExpired);
+  EXPECT_EQ(FleetModelOf(h.core->state(), h.now).unserved_jobs, 1U);  // a drain may be forgotten
   h.Ask("c", Resume("build-7"));
   EXPECT_EQ(h.TakeLeases("w").size(), 1U);
 }
