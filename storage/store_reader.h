@@ -124,9 +124,15 @@ class StoreReader {
   // The lowest number that a new batch of this incarnation may have. Those below are of earlier
   // ones: they came with the snapshot that was restored.
   virtual Result<BatchId> FirstOwnBatch() = 0;
-  // The batches that were unfinished when that snapshot was restored, with the number of outcomes
-  // that each had: their others are of this incarnation. None: no snapshot was.
-  virtual Result<std::map<BatchId, std::uint64_t>> RestoredUnfinished() = 0;
+  // A restore of a snapshot.
+  struct Restore {
+    Uuid lost;            // the incarnation that the snapshot was taken of; nil: not known
+    BatchId first_batch;  // the lowest number that a new batch could have since
+    BatchId last_batch;   // the newest of the snapshot
+    std::map<BatchId, std::uint64_t> unfinished;  // its batches, with their outcomes at that time
+  };
+  // Those that led to this incarnation, the oldest first.
+  virtual Result<std::vector<Restore>> Restores() = 0;
   // Whether FindBatch() finds none because the batch was removed when it was old.
   virtual Result<bool> WasPruned(BatchId batch) = 0;
   // The newest batch of a client. The coordinator's own batches have a nil client and do not count.

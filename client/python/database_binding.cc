@@ -49,13 +49,19 @@ class Database {
     return OrThrow(reader_->FirstOwnBatch()).value;
   }
 
-  std::map<std::uint64_t, std::uint64_t> RestoredUnfinished() {
+  // (lost, first_batch, last_batch, unfinished)
+  using Restore =
+      std::tuple<std::string, std::uint64_t, std::uint64_t, std::map<std::uint64_t, std::uint64_t>>;
+  std::vector<Restore> Restores() {
     const std::lock_guard lock(mutex_);
-    std::map<std::uint64_t, std::uint64_t> batches;
-    for (const auto& [batch, outcomes] : OrThrow(reader_->RestoredUnfinished())) {
-      batches[batch.value] = outcomes;
+    std::vector<Restore> restores;
+    for (const auto& restore : OrThrow(reader_->Restores())) {
+      std::map<std::uint64_t, std::uint64_t> unfinished;
+      for (const auto& [batch, outcomes] : restore.unfinished) unfinished[batch.value] = outcomes;
+      restores.emplace_back(restore.lost.ToString(), restore.first_batch.value,
+                            restore.last_batch.value, std::move(unfinished));
     }
-    return batches;
+    return restores;
   }
 
   // (rows, last, open, is_end)
@@ -135,8 +141,10 @@ void BindDatabase(nb::module_& module) {
       .def_prop_ro("incarnation", &Database::Incarnation, "Names the history of this database.")
       .def_prop_ro("first_own_batch", &Database::FirstOwnBatch,
                    "Batches below came with a restored snapshot; 1: none was restored.")
-      .def_prop_ro("restored_unfinished", &Database::RestoredUnfinished,
-                   "Those of them that were unfinished then: how many outcomes each had.")
+      .def_prop_ro("restores", &Database::Restores,
+                   "By restore, the oldest first: the incarnation that the snapshot was taken of, "
+                   "nil if it is not known, the first batch that may have come since, the newest "
+                   "of the snapshot, and of its unfinished ones how many outcomes each had.")
       .def("next", &Database::Next, "last"_a, "open"_a, "most"_a,
            "The rows (Outcome.dataset_row(), with `suspect`) of at most about `most` outcomes that "
            "follow a position: the newest batch that was begun, 0 for none, and by batch the "

@@ -225,16 +225,26 @@ Result<BatchId> SqliteReader::FirstOwnBatch() {
   return BatchId{static_cast<std::uint64_t>(first)};
 }
 
-Result<std::map<BatchId, std::uint64_t>> SqliteReader::RestoredUnfinished() {
+Result<std::vector<StoreReader::Restore>> SqliteReader::Restores() {
   LF_TRY(Query row, impl_->connection->Start(R"sql(
-    SELECT CAST(u.key AS INTEGER), u.value FROM restores r JOIN json_each(r.unfinished) u
-    WHERE r.first_batch = (SELECT first_batch FROM writer))sql"));
-  std::map<BatchId, std::uint64_t> unfinished;
+    SELECT r.first_batch, r.last_batch, r.lost,
+           coalesce(CAST(u.key AS INTEGER), 0), coalesce(u.value, 0)
+    FROM restores r LEFT JOIN json_each(r.unfinished) u ORDER BY r.first_batch)sql"));
+  std::vector<Restore> restores;
   while (true) {
     LF_TRY(const bool more, row.Next());
-    if (!more) return unfinished;
+    if (!more) return restores;
+    const BatchId first{row.Int<std::uint64_t>()};
+    if (restores.empty() || restores.back().first_batch != first) restores.emplace_back();
+    Restore& restore = restores.back();
+    restore.first_batch = first;
+    restore.last_batch.value = row.Int<std::uint64_t>();
+    const auto lost = row.Blob();
+    if (lost.size() != restore.lost.bytes.size()) return Damaged("restores", first);
+    std::ranges::copy(lost, restore.lost.bytes.begin());
     const BatchId batch{row.Int<std::uint64_t>()};
-    unfinished[batch] = row.Int<std::uint64_t>();
+    const auto outcomes = row.Int<std::uint64_t>();
+    if (batch.value != 0) restore.unfinished[batch] = outcomes;
   }
 }
 

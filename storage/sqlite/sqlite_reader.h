@@ -53,7 +53,7 @@ class SqliteReader final : public StoreReader {
   Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) override;
   Result<Uuid> Incarnation() override;
   Result<BatchId> FirstOwnBatch() override;
-  Result<std::map<BatchId, std::uint64_t>> RestoredUnfinished() override;
+  Result<std::vector<Restore>> Restores() override;
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch) override;
   Result<bool> WasPruned(BatchId batch) override;
   Result<std::optional<StoredBatch>> NewestBatch() override;

@@ -105,25 +105,35 @@ struct Start {
   std::uint64_t first_batch = 1;
 };
 
-// Begins another incarnation if the file is a restored snapshot, and notes which numbers that skips
-// and which batches it goes on with. How far the numbers jump is random in part: two restores of
-// one snapshot rarely begin with the same ones. Where their ranges meet, the incarnation tells them
-// apart.
+// Notes what is still known of a restore by a program of schema version 21, which noted nothing.
+Status NoteEarlierRestore(Connection& connection) {
+  return connection.Run(R"sql(
+    INSERT OR IGNORE INTO restores SELECT
+      first_batch, (SELECT coalesce(max(id), 0) FROM batches WHERE id < first_batch), '{}',
+      zeroblob(16)
+    FROM writer WHERE first_batch > 1)sql");
+}
+
+// Begins another incarnation if the file is a restored snapshot, and notes which one that leaves,
+// which numbers it skips and which batches it goes on with. How far the numbers jump is random in
+// part: two restores of one snapshot rarely begin with the same ones. Where their ranges meet, the
+// incarnation tells them apart.
 Status LeaveSnapshot(Connection& connection) {
   LF_TRY(const std::int64_t is_snapshot, connection.Number("SELECT is_snapshot FROM writer"));
   if (is_snapshot == 0) return {};
   log::Warning("store.snapshot_restored path={}", connection.path());
   return connection.Run(R"sql(
     UPDATE writer SET
-      is_snapshot = 0, incarnation = randomblob(16),
-      epoch = epoch + 1000 + abs(random() % 1000),
+      is_snapshot = 0, epoch = epoch + 1000 + abs(random() % 1000),
       first_batch = max(first_batch, (SELECT coalesce(max(id), 0) + 1 FROM batches))
                     + 1000000 + abs(random() % 1000000);
     INSERT INTO restores SELECT
       first_batch, (SELECT coalesce(max(id), 0) FROM batches),
       (SELECT json_group_object(CAST(id AS TEXT), finished) FROM batches
-       WHERE closed = 0 OR finished < job_count)
-    FROM writer)sql");
+       WHERE closed = 0 OR finished < job_count),
+      incarnation
+    FROM writer;
+    UPDATE writer SET incarnation = randomblob(16))sql");
 }
 
 Result<Start> ReadStart(Connection& connection) {
@@ -143,6 +153,7 @@ Result<Start> ReadStart(Connection& connection) {
 // Makes this start the only one that may write.
 Result<Start> BeginEpoch(Connection& connection) {
   LF_TRY_VOID(connection.Run("BEGIN IMMEDIATE"));
+  LF_TRY_VOID(NoteEarlierRestore(connection));
   LF_TRY_VOID(LeaveSnapshot(connection));
   LF_TRY_VOID(connection.Run("UPDATE writer SET epoch = epoch + 1"));
   LF_TRY_VOID(FillFailureCodes(connection));

@@ -20,7 +20,7 @@ from loopfleet import export as export_command
 from loopfleet import followed_export, outcome_feed
 from loopfleet.followed_export import FollowedExport, follow
 from loopfleet.outcome_feed import FileFeed, Position, PostgresFeed, open_feed
-from loopfleet.rows import rows_of_batches, rows_of_file
+from loopfleet.rows import Restore, rows_of_batches, rows_of_file
 from loopfleet.splits import Split
 
 ROOT = Path(os.environ["LOOPFLEET_SOURCE"])
@@ -277,17 +277,34 @@ def test_rows_come_once_through_restored_snapshots(tmp_path):
 
 def test_a_batch_that_was_under_way_is_read_again_from_its_beginning():
     lost = Position(9, {4: 20, 7: 1})
-    assert outcome_feed._inherited(lost, 100, {}) == Position(9, {4: 0, 7: 0})
+
+    def inherited(first, last, unfinished):
+        return outcome_feed._inherited(lost, Restore("first", first, last, unfinished))
+
+    assert inherited(100, 0, {}) == Position(9, {4: 0, 7: 0})
     # A snapshot that is restored again: the numbers of both lives may meet.
-    assert outcome_feed._inherited(lost, 6, {}) == Position(5, {4: 0})
+    assert inherited(6, 0, {}) == Position(5, {4: 0})
     # What the snapshot had of a batch is the same in both lives. Batch 5 was over in the lost one.
-    assert outcome_feed._inherited(lost, 100, {4: 12, 5: 3, 7: 2, 11: 0}) == Position(9, {4: 12, 5: 3, 7: 1})
+    assert inherited(100, 11, {4: 12, 5: 3, 7: 2, 11: 0}) == Position(9, {4: 12, 5: 3, 7: 1})
+    # Batch 4 had ended in the snapshot, with outcomes that were not read yet. Batch 7 began after it.
+    assert inherited(100, 6, {5: 3}) == Position(9, {4: 20, 5: 3, 7: 0})
     assert outcome_feed._the_lost({"first": Position(lost=True), "second": lost}) == "second"
     with pytest.raises(outcome_feed.FeedMismatch, match="give a new folder"):
         outcome_feed._the_lost({"one": lost, "other": Position()})
 
 
-def test_a_batch_that_was_over_in_the_lost_life_is_read_from_where_the_snapshot_has_it(tmp_path):
+def test_the_restore_of_the_lost_life_tells_what_both_have():
+    first, second = Restore("first", 100, 9, {5: 3}), Restore("second", 200, 150, {120: 1})
+    assert outcome_feed._restore_of("second", 200, [first, second]) == second
+    assert outcome_feed._restore_of("first", 200, [first, second]) == first, "no look at the second life"
+    # The snapshot from which the lost life began may have been another one than that of this life.
+    assert outcome_feed._restore_of("another of first", 100, [first]) == Restore("first", 100, 0, {5: 3})
+    # The last restore is not noted yet.
+    assert outcome_feed._restore_of("second", 200, [first]) == Restore("", 200, 0, {})
+
+
+@pytest.mark.parametrize("is_restored_twice", [False, True])
+def test_a_batch_that_was_over_in_the_lost_life_is_read_from_where_the_snapshot_has_it(tmp_path, is_restored_twice):
     database, folder = tmp_path / "results.db", tmp_path / "out"
 
     def wait_for_all(asking):
@@ -305,7 +322,14 @@ def test_a_batch_that_was_over_in_the_lost_life_is_read_from_where_the_snapshot_
     restore(database, tmp_path / "snapshot.db")
     with loopfleet.LocalCluster(workers=1, database=database) as second, second.client() as asking:
         wait_for_all(asking)
-        assert once(database, folder) == len(GOOD)
+        if is_restored_twice:
+            take_snapshot(database, tmp_path / "snapshot_2.db")
+        else:
+            assert once(database, folder) == len(GOOD)
+    if is_restored_twice:
+        restore(database, tmp_path / "snapshot_2.db")
+        with loopfleet.LocalCluster(workers=0, database=database):
+            assert once(database, folder) == len(GOOD), "of the life between, at which there was no look"
     assert len({place[1:] for place in places(folder)}) == len(places(folder)) == len(AT_ONCE) + len(GOOD)
 
 

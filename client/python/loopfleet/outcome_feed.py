@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from . import _core
 from .errors import LoopfleetError, installing
-from .rows import FIELDS, OutcomeFile, Row, is_timed, with_program
+from .rows import FIELDS, OutcomeFile, Restore, Row, is_timed, with_program
 
 
 @dataclass
@@ -114,11 +114,11 @@ class FileFeed:
             raise FeedUnavailable(str(error)) from None  # it may still be copied
 
     def _step(self, positions: Positions, most: int) -> Step:
-        coordinator, first_own, gone_on_with = self._file.history()
+        coordinator, first_own, restores = self._file.history()
         after = dict(positions)
         if coordinator not in after and first_own > 1 and after:
             lost = _the_lost(after)
-            after[coordinator] = _inherited(after[lost], first_own, gone_on_with)
+            after[coordinator] = _inherited(after[lost], _restore_of(lost, first_own, restores))
             after[lost] = replace(after[lost], lost=True)
         from_ = after.get(coordinator, Position())
         rows, reached, is_end = self._file.after(from_.last, from_.open, most)
@@ -138,14 +138,27 @@ def _the_lost(positions: Positions) -> str:
     return present[0]
 
 
-def _inherited(lost: Position, first_own: int, gone_on_with: dict[int, int]) -> Position:
-    """The position of a restored snapshot, whose own batches begin at ``first_own``, from that of the lost database. Of
-    batches that were under way, other outcomes may have the same sequence now, so those are read from their beginning,
-    or after the outcomes of the snapshot (``gone_on_with``), which both have."""
-    last = min(lost.last, first_own - 1)
-    open = {batch: 0 for batch in lost.open if batch < first_own}
+def _restore_of(lost: str, first_own: int, restores: list[Restore]) -> Restore:
+    """The restore of a snapshot of the lost database, by which this one has its outcomes; later ones are of no account.
+    If there is none, both came from one database: the last restore, and what had ended in both is not known."""
+    last = Restore("", first_own, 0, {})
+    for restore in restores:
+        if restore.lost == lost:
+            return restore
+        if restore.first_batch == first_own:
+            last = replace(restore, last_batch=0)
+    return last
+
+
+def _inherited(lost: Position, restore: Restore) -> Position:
+    """The position of a restored snapshot from that of the lost database. Of batches that were under way, other
+    outcomes may have the same sequence now, so those are read from their beginning, or after the outcomes of the
+    snapshot, which both have. Batches that had ended in the snapshot are the same in both."""
+    last = min(lost.last, restore.first_batch - 1)
+    open = {batch: sequence if batch <= restore.last_batch else 0
+            for batch, sequence in lost.open.items() if batch < restore.first_batch}
     open.update({batch: min(lost.open.get(batch, finished), finished)
-                 for batch, finished in gone_on_with.items() if batch <= last})
+                 for batch, finished in restore.unfinished.items() if batch <= last})
     return Position(last, open)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,16 @@ def rows_of_file(path: str | Path) -> Iterator[Row]:
         yield from rows
 
 
+@dataclass(frozen=True)
+class Restore:
+    """What a database has from one that was lost: a snapshot of it."""
+
+    lost: str                   # its coordinator; nil: not known, nor is `unfinished`
+    first_batch: int            # those from it on came since
+    last_batch: int             # the newest of the snapshot
+    unfinished: dict[int, int]  # batches of the snapshot, with the number of outcomes that were there
+
+
 class OutcomeFile:
     """A database file, read by the same code as a coordinator reads it."""
 
@@ -132,13 +143,12 @@ class OutcomeFile:
         except RuntimeError as error:
             raise LoopfleetError(f"{path}: {error}") from None
 
-    def history(self) -> tuple[str, int, dict[int, int]]:
-        """The coordinator whose file this is now, the first batch that is its own, and by earlier batch that
-        it went on with the number of outcomes that were there then. A restored snapshot gets another
-        coordinator when it is first written."""
+    def history(self) -> tuple[str, int, list[Restore]]:
+        """The coordinator whose file this is now, the first batch that is its own, and the restores that led
+        to it, the oldest first. A restored snapshot gets another coordinator when it is first written."""
         try:
             return (str(uuid.UUID(self._database.incarnation)), self._database.first_own_batch,
-                    self._database.restored_unfinished)
+                    [Restore(str(uuid.UUID(lost)), *rest) for lost, *rest in self._database.restores])
         except RuntimeError as error:
             raise LoopfleetError(f"{self._path}: {error}") from None
 

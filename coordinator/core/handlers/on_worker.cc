@@ -57,20 +57,20 @@ bool MayAdopt(const State& state, const Worker& worker, const Job& job, LeaseId 
   return !is_for_others && !has_failed_it && Serves(worker.supply(), DemandOf(job));
 }
 
-// Whether a job that was granted to another worker since the restart should rather continue on this
-// one, which has worked on it for longer.
+// Whether a job that another worker holds should rather continue on this one. Either that one got
+// it after the restart, and this one has worked on it for longer. Or both had it before, and this
+// one got it later, when the other lease had ended: ids ascend.
 bool IsAheadOfItsHolder(const Transaction& tx, const Worker& worker, const Job& job,
                         LeaseId lease) {
   const State& state = tx.state;
   const LeaseRecord& holder = *state.leases.Find(std::get<Leased>(job.progress).lease);
   return tx.now.instant < state.reattach_until && !state.leases.IsOfThisRun(lease) &&
-         state.leases.IsOfThisRun(holder.id) && holder.worker != worker.id() &&
-         job.failed_attempts.empty();
+         (state.leases.IsOfThisRun(holder.id) || holder.id < lease) &&
+         holder.worker != worker.id() && job.failed_attempts.empty();
 }
 
-// Takes the job from a worker that got it later, or has not started it. If that worker cannot be
-// told to drop it, its progress is unknown and the lease still counts. The caller decides what
-// happens to the job.
+// Takes the job from the worker that holds it. If that worker cannot be told to drop it, its
+// progress is unknown and the lease still counts. The caller decides what happens to the job.
 void TakeFromHolder(Transaction& tx, Job& job) {
   const LeaseId lease = std::get<Leased>(job.progress).lease;
   const Worker& holder = *tx.state.workers.Find(tx.state.leases.Find(lease)->worker);

@@ -111,7 +111,7 @@ class ModelReader final : public StoreReader {
   Result<std::vector<StoredBatch>> ListBatchesAfter(BatchId batch, std::uint32_t max) override;
   Result<Uuid> Incarnation() override { return database_.incarnation; }
   Result<BatchId> FirstOwnBatch() override { return BatchId{1}; }  // it has no snapshots
-  Result<std::map<BatchId, std::uint64_t>> RestoredUnfinished() override { return {}; }
+  Result<std::vector<Restore>> Restores() override { return {}; }
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch) override;
   Result<bool> WasPruned(BatchId batch) override { return database_.pruned.contains(batch); }
   Result<std::optional<StoredBatch>> NewestBatch() override;

@@ -134,8 +134,9 @@ TEST(CoreRecovery, WhoComesTooLateDoesNot) {
   EXPECT_FALSE(h.TakeCommand<wire::Revoke>("v"));
 }
 
-// Two workers have leases of the same job from before the restart, because one was lost earlier.
-TEST(CoreRecovery, OfTwoThatComeBackWithOneJobTheFirstKeepsIt) {
+// Two workers have leases of the same job from before the restart: one was lost, or gave it back
+// and has not heard that this was read.
+TEST(CoreRecovery, OfTwoThatComeBackWithOneJobTheOneThatGotItLaterHasIt) {
   ToBeRecovered h;
   h.Recover(Part::kLast, {0, 1, 2});
   h.WorkerHello("w2", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
@@ -143,6 +144,23 @@ TEST(CoreRecovery, OfTwoThatComeBackWithOneJobTheFirstKeepsIt) {
   h.WorkerHello("v", 51, {.held = {{.lease = earlier, .job = h.lease.job}}});
   EXPECT_EQ(h.TakeCommand<wire::Revoke>("v")->leases, std::vector{earlier});
   EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
+}
+
+TEST(CoreRecovery, WhicheverOfThemComesBackFirst) {
+  ToBeRecovered h;
+  h.Recover(Part::kLast, {0, 1, 2});
+  const LeaseId earlier{h.lease.lease.value - 1};
+  h.WorkerHello("v", 51, {.held = {{.lease = earlier, .job = h.lease.job}}});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("v"));
+  h.WorkerHello("w2", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
+  const auto revoked = h.TakeCommand<wire::Revoke>("v");
+  ASSERT_TRUE(revoked);
+  EXPECT_EQ(revoked->leases, std::vector{earlier});
+  h.Report("w2", h.lease);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(h.lease.job).worker, "worker 50");
+  EXPECT_EQ(h.OutcomeOf(h.lease.job).attempts, 1u);
 }
 
 // One worker failed the job since the restart; it now runs on another for a second verdict.

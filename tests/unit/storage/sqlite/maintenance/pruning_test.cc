@@ -224,9 +224,9 @@ TEST_F(PruningTest, ALostBatchIsNotAPrunedOne) {
     PutMeasured(*store, 1, kOld);
     PutMeasured(*store, 2, kOld);
   }
-  RunByHand(
-      "UPDATE writer SET first_batch = 1000; INSERT INTO restores VALUES (100, 2, '{}'), "
-      "(1000, 100, '{}')");
+  RunByHand(R"sql(
+    UPDATE writer SET first_batch = 1000;
+    INSERT INTO restores VALUES (100, 2, '{}', zeroblob(16)), (1000, 100, '{}', zeroblob(16)))sql");
   const auto store = OpenStore();
   PutMeasured(*store, 100, kOld);  // of the life between two restores
   PutMeasured(*store, 1'000, kOld);
@@ -238,6 +238,23 @@ TEST_F(PruningTest, ALostBatchIsNotAPrunedOne) {
   for (const std::uint64_t lost : {3, 99, 101, 999}) {
     EXPECT_FALSE(OpenReader()->WasPruned({lost}).value()) << lost;
   }
+  EXPECT_TRUE(OpenReader()->WasPruned({1'000}).value());
+}
+
+// A program of version 21 may write the file, too, and restored a snapshot with it.
+TEST_F(PruningTest, ABatchThatAnEarlierProgramLostIsNotAPrunedOne) {
+  {
+    const auto store = OpenStore();
+    PutMeasured(*store, 1, kOld);
+    PutMeasured(*store, 2, kOld);
+  }
+  RunByHand("UPDATE writer SET first_batch = 1000");
+  const auto store = OpenStore();
+  PutMeasured(*store, 1'000, kOld);
+  PutMeasured(*store, 1'001, kNew);
+  Prune(*store);
+  EXPECT_TRUE(OpenReader()->WasPruned({2}).value());
+  EXPECT_FALSE(OpenReader()->WasPruned({3}).value());
   EXPECT_TRUE(OpenReader()->WasPruned({1'000}).value());
 }
 

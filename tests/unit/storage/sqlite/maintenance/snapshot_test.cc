@@ -87,8 +87,36 @@ TEST_F(RestoreTest, ItKeepsWhatWasUnfinishedThen) {
   ASSERT_TRUE(restored->Apply(BatchOf(restored->RecoverBatches()->next_batch)));
   const std::map<BatchId, std::uint64_t> expected{
       {BatchId{1}, 1}, {BatchId{2}, 1}, {BatchId{3}, 1}};
-  EXPECT_EQ(restored->OpenReader().value()->RestoredUnfinished().value(), expected);
-  EXPECT_TRUE(OpenReader()->RestoredUnfinished().value().empty());
+  const auto restores = restored->OpenReader().value()->Restores().value();
+  ASSERT_EQ(restores.size(), 1u);
+  EXPECT_EQ(restores[0].lost, lost);
+  EXPECT_EQ(restores[0].first_batch, restored->OpenReader().value()->FirstOwnBatch().value());
+  EXPECT_EQ(restores[0].last_batch, BatchId{3});
+  EXPECT_EQ(restores[0].unfinished, expected);
+  EXPECT_TRUE(OpenReader()->Restores().value().empty());
+}
+
+TEST_F(RestoreTest, ASnapshotOfItIsRestored) {
+  const auto to = directory() / "again.db";
+  Uuid between;
+  {
+    const auto restored = SqliteStore::Open(directory() / "one.db").value();
+    between = restored->incarnation();
+    for (std::uint64_t id = 1; id <= 3; ++id) {
+      ASSERT_TRUE(restored->Apply(std::vector<Write>{JobFinished{
+          SomeOutcome({.batch = id, .sequence = 2}, PlainSpec(2), SomeMeasurement(9))}}));
+    }
+    ASSERT_TRUE(TakeSnapshot(directory() / "one.db", to));
+  }
+  const auto again = SqliteStore::Open(to).value();
+  const auto restores = again->OpenReader().value()->Restores().value();
+  ASSERT_EQ(restores.size(), 2u);
+  EXPECT_EQ(restores[0].lost, lost);
+  EXPECT_EQ(restores[0].unfinished.size(), 3u);
+  EXPECT_EQ(restores[1].lost, between);
+  EXPECT_TRUE(restores[1].unfinished.empty());
+  EXPECT_LT(restores[0].first_batch, restores[1].first_batch);
+  EXPECT_NE(again->incarnation(), between);
 }
 
 TEST_F(RestoreTest, ItsNumbersStayJumpedAndJumpOnce) {
