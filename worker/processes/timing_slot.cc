@@ -23,8 +23,8 @@ TimingSlot::TimingSlot(const Options& options, SlotLock lock, const Children& ch
 
 bool TimingSlot::HasRoom() {
   if (begun_.empty()) return true;
-  return begun_.size() < options_.max_in_flight && queued_ < options_.most_queued &&
-         !lock_.HasWaiters();
+  const Nanos most = begun_.size() == 1 ? options_.most_before_second : options_.most_queued;
+  return begun_.size() < options_.max_in_flight && queued_ < most && !lock_.HasWaiters();
 }
 
 bool TimingSlot::TakeCore() {

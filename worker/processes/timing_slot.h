@@ -35,6 +35,8 @@ class TimingSlot {
     // given to the executor can be neither dropped nor overtaken, and a drain, canaries and other
     // workers wait for all of it.
     std::chrono::milliseconds most_queued{50};
+    // But a second one, so that the core does not wait between kernels of tens of milliseconds.
+    std::chrono::milliseconds most_before_second{1000};
   };
   // All on the timing core. The canaries have a child of their own: that of the kernels is
   // replaced often, and the canaries' memory is costly to make. No kernel can damage it.
