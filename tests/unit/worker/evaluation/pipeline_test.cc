@@ -492,8 +492,9 @@ TEST_F(PipelineTest, DropUnstartedGivesBackAllButTheOneOnTheSlot) {
   EXPECT_TRUE(was_seen);
 }
 
-// While one is timed, others are prepared. A round of three such runs takes 180 ms, and ends them.
-TEST_F(PipelineTest, OfLongKernelsOneIsOnTheSlot) {
+// While they are timed, others are prepared. A round of three such runs takes 180 ms, and ends
+// them.
+TEST_F(PipelineTest, OfLongKernelsTwoAreOnTheSlot) {
   constexpr std::size_t kLeases = 8;
   for (std::uint64_t id = 1; id <= kLeases; ++id) {
     ASSERT_TRUE(
@@ -503,7 +504,7 @@ TEST_F(PipelineTest, OfLongKernelsOneIsOnTheSlot) {
   const std::vector<LeaseId> dropped = pipeline_->DropUnstarted();
   const auto rest = pipeline_->Held();
   EXPECT_EQ(reported + dropped.size() + rest.size(), kLeases);
-  EXPECT_LE(rest.size(), 1U);
+  EXPECT_LE(rest.size(), 2U);
   Collect(rest.size());
 }
 
