@@ -54,7 +54,7 @@ struct Protocol::Hearer {
       if (lease.attempt > 1) self.next_heartbeat_ = now;
       if (self.is_draining_) {
         // Granted before the coordinator knew of the drain.
-        self.given_back_.push_back({.lease = id, .job = lease.job});
+        self.GiveBack({.lease = id, .job = lease.job});
       } else if (held >= wire::kMaxLeasesPerMessage || !self.runner_.Accept(std::move(lease))) {
         // Not among the held leases of the next heartbeat, so it will be granted elsewhere.
         log::Warning("lease.refused lease={} reason=\"more than the credit\"", id);
@@ -75,9 +75,8 @@ struct Protocol::Hearer {
     self.runner_.Drop(revoke.leases);
     for (const LeaseId lease : revoke.leases) {
       self.unstored_.erase(lease);
-      const auto is_it = [&](const wire::HeldLease& held) { return held.lease == lease; };
-      std::erase_if(self.given_back_, is_it);
-      std::erase_if(self.told_back_, is_it);
+      std::erase_if(self.given_back_,
+                    [&](const wire::HeldLease& held) { return held.lease == lease; });
     }
     return {};
   }
@@ -196,7 +195,6 @@ Status Protocol::OnRevoked(Instant now) {
   runner_.Drop(lost);
   unstored_.clear();
   given_back_.clear();
-  told_back_.clear();
   LF_TRY_VOID(Reconnect(now));
   next_hello_ = now + options_.hello_interval;
   return {};
@@ -206,7 +204,7 @@ Status Protocol::OnRevoked(Instant now) {
 // the coordinator would grant the same job here again.
 void Protocol::Refuse(const wire::UnreadableLease& lease, Instant now) {
   if (unstored_.contains(lease.lease)) return;
-  if (is_draining_) return given_back_.push_back({.lease = lease.lease, .job = lease.job});
+  if (is_draining_) return GiveBack({.lease = lease.lease, .job = lease.job});
   log::Warning("lease.unreadable lease={} message=\"{}\"", lease.lease, lease.failure.message);
   Failure failure{
       .code = FailureCode::kVersionMismatch,
@@ -228,21 +226,25 @@ void Protocol::TakeFinished(Instant now) {
   }
 }
 
+void Protocol::GiveBack(const wire::HeldLease& lease) {
+  given_back_.push_back(lease);
+  has_told_returned_ = false;
+}
+
 // `held` is from before the runner dropped the leases.
 void Protocol::KeepForReturn(const std::vector<wire::HeldLease>& held,
                              const std::vector<LeaseId>& dropped) {
   for (const wire::HeldLease& lease : held) {
-    if (std::ranges::find(dropped, lease.lease) != dropped.end()) given_back_.push_back(lease);
+    if (std::ranges::find(dropped, lease.lease) != dropped.end()) GiveBack(lease);
   }
 }
 
 // Sent after the heartbeat that tells of a drain. Before it, the coordinator would grant the same
 // jobs here again.
 void Protocol::SendReturned() {
-  if (given_back_.empty() || !is_registered_ || (is_draining_ && !has_told_drain_)) return;
-  if (!line_.Send(wire::Returned{.leases = IdsOf(given_back_)})) return;
-  told_back_.insert(told_back_.end(), given_back_.begin(), given_back_.end());
-  given_back_.clear();
+  if (given_back_.empty() || has_told_returned_ || !is_registered_) return;
+  if (is_draining_ && !has_told_drain_) return;
+  has_told_returned_ = line_.Send(wire::Returned{.leases = IdsOf(given_back_)});
 }
 
 // Not lingering: a kernel waits for the answer.
@@ -381,9 +383,7 @@ void Protocol::SendHeartbeatIfDue(Instant now) {
   }
   has_told_drain_ = line_.Send(heartbeat) && is_draining_;
   next_heartbeat_ = now + heartbeat_interval_;
-  // It lists those of told_back_, and they are returned again unless they are revoked.
-  given_back_.insert(given_back_.end(), told_back_.begin(), told_back_.end());
-  told_back_.clear();
+  has_told_returned_ = false;  // it lists these leases, too
 }
 
 Status Protocol::NoticeSilence(Instant now) {
@@ -405,7 +405,6 @@ std::vector<wire::HeldLease> Protocol::Held() const {
   }
   // Listed until the coordinator knows. A lease that is missing counts as a lost attempt.
   held.insert(held.end(), given_back_.begin(), given_back_.end());
-  held.insert(held.end(), told_back_.begin(), told_back_.end());
   return held;
 }
 
@@ -429,7 +428,6 @@ bool Protocol::IsDrained(Instant now) {
 
 void Protocol::SayGoodbye() {
   // Also while its hello is not answered yet: the coordinator may know the worker by now.
-  given_back_.insert(given_back_.end(), told_back_.begin(), told_back_.end());
   if (has_said_hello_) line_.Send(wire::Goodbye{.returned = IdsOf(given_back_)});
   is_registered_ = false;
 }

@@ -79,6 +79,7 @@ class Protocol {
   Status OnRevoked(Instant now);
   void Refuse(const wire::UnreadableLease& lease, Instant now);
   void TakeFinished(Instant now);
+  void GiveBack(const wire::HeldLease& lease);
   void KeepForReturn(const std::vector<wire::HeldLease>& held, const std::vector<LeaseId>& dropped);
   void SendReturned();
   void SendCodeLookups();
@@ -117,12 +118,12 @@ class Protocol {
   bool is_cautious_ = false;
   std::optional<LeaseId> alone_;  // the report in flight while is_cautious_
 
-  // Dropped by a drain, or because the coordinator asked; it has not been told yet.
+  // Dropped by a drain, or because the coordinator asked. Held, for it, until it revokes them, as
+  // it does when a heartbeat lists a lease that it has taken back: the message that returns them
+  // may be lost.
   std::vector<wire::HeldLease> given_back_;
-  // It has been told of these, but the message may be lost. Held, for it, until it revokes them: it
-  // does so when a heartbeat lists a lease that it has taken back.
-  std::vector<wire::HeldLease> told_back_;
-  Instant next_linger_{};  // when the lingering reports are to be sent
+  bool has_told_returned_ = false;  // since the last heartbeat
+  Instant next_linger_{};           // when the lingering reports are to be sent
 
   bool is_draining_ = false;
   bool has_told_drain_ = false;        // the last heartbeat did
