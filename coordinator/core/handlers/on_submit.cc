@@ -61,22 +61,21 @@ Repeat AnswerRepeat(Transaction& tx, const RequestKey& key, const Submission& su
   return Repeat::kDealtWith;
 }
 
-// Distinct demands of one sort (ReadyQueue::DemandCounts).
-struct DemandUse {
-  std::size_t before = 0;  // of all clients, before a job entered
-  std::size_t all = 0;     // with that job
-  std::size_t own = 0;     // of its client
-  std::size_t most = 0;    // of all
-};
-
-// Each distinct demand is compared with each shape of worker, so their number is bounded. Beyond
-// the bound only a client with more than an equal share is refused, so the demands of some keep no
-// other client out. So k clients can exceed it by the factor 1 + ln k, which has a bound, too.
-std::optional<Failure> WhyOverItsShare(const State& state, const DemandUse& use) {
+// Each distinct demand is compared with each shape of worker, so the demands of one sort are
+// bounded. Beyond the bound only a client with more than an equal share is refused, so the demands
+// of some keep no other client out. So k clients can exceed it by the factor 1 + ln k, which has a
+// bound, too. `before`: the demands before the client's job entered.
+std::optional<Failure> WhyOverItsShare(const State& state, const Uuid& client,
+                                       const ReadyQueue::DemandCounts& before,
+                                       std::size_t ReadyQueue::DemandCounts::* sort,
+                                       std::size_t most) {
   constexpr std::size_t kMostTimes = 8;
-  if (use.all <= std::max(use.before, use.most)) return std::nullopt;
-  const std::size_t share = std::max<std::size_t>(use.most / state.ready.clients(), 1);
-  if (use.own <= share && use.all <= kMostTimes * use.most) return std::nullopt;
+  const std::size_t all = state.ready.demands().*sort;
+  if (all <= std::max(before.*sort, most)) return std::nullopt;
+  const std::size_t share = std::max<std::size_t>(most / state.ready.clients(), 1);
+  if (state.ready.DemandsOf(client).*sort <= share && all <= kMostTimes * most) {
+    return std::nullopt;
+  }
   return Failure{
       .code = FailureCode::kQuotaExceeded,
       .message = fmt::format("jobs of this client wait with {} combinations of device, threads and "
@@ -87,19 +86,13 @@ std::optional<Failure> WhyOverItsShare(const State& state, const DemandUse& use)
 // Why the job that has just entered may not wait.
 std::optional<Failure> WhyTooManyDemands(const State& state, const Uuid& client,
                                          const ReadyQueue::DemandCounts& before) {
-  const ReadyQueue::DemandCounts all = state.ready.demands();
-  const ReadyQueue::DemandCounts own = state.ready.DemandsOf(client);
-  const std::size_t most = state.limits.max_demands;
-  if (auto why = WhyOverItsShare(
-          state, {.before = before.open, .all = all.open, .own = own.open, .most = most})) {
-    return why;
-  }
+  using Counts = ReadyQueue::DemandCounts;
   // A worker needs few bound demands, however many affinities are bound to it.
   constexpr std::size_t kForEachWorker = 4;
-  return WhyOverItsShare(state, {.before = before.bound,
-                                 .all = all.bound,
-                                 .own = own.bound,
-                                 .most = most + kForEachWorker * state.workers.size()});
+  const std::size_t most = state.limits.max_demands;
+  if (auto why = WhyOverItsShare(state, client, before, &Counts::open, most)) return why;
+  return WhyOverItsShare(state, client, before, &Counts::bound,
+                         most + kForEachWorker * state.workers.size());
 }
 
 void StartAccepting(Transaction& tx, Batch& batch, Submission submission) {
