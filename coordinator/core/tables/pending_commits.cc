@@ -7,18 +7,10 @@
 namespace loopfleet::coordinator {
 
 std::uint64_t LargePartsOf(const Evaluation& evaluation) {
-  std::uint64_t bytes = 0;
-  for (const std::string& note : evaluation.notes) bytes += sizeof note + note.size();
-  if (const auto* failure = std::get_if<Failure>(&evaluation.verdict)) {
-    bytes += failure->message.size();
-  } else if (const auto* measurement = std::get_if<Measurement>(&evaluation.verdict)) {
-    bytes += measurement->samples_ns.size() * (sizeof(double) + sizeof(std::uint8_t));
-  } else {
-    constexpr std::uint64_t kValueBytes = 160;  // its node, and the heads of its texts
-    const Observed& observed = evaluation.observed();
-    bytes += BytesOf(observed) + observed.values.size() * kValueBytes;
-  }
-  return bytes;
+  constexpr std::uint64_t kValueBytes = 160;  // of its node, and the heads of its texts
+  const auto* observed = std::get_if<Observed>(&evaluation.verdict);
+  return BytesOf(evaluation) + evaluation.notes.size() * sizeof(std::string) +
+         (observed == nullptr ? 0 : observed->values.size() * kValueBytes);
 }
 
 Token PendingCommits::Add(Commit commit) {
