@@ -94,8 +94,7 @@ constexpr std::array<MetricSpec, 54> kTable = {{
      MetricType::kGauge,
      "loopfleet_mirror_behind_seconds",
      "Age of the oldest outcome that is not in PostgreSQL yet, about, or the length of the "
-     "mirror's "
-     "silence; 0 while none waits.",
+     "mirror's silence; 0 while none waits.",
      {},
      {}},
     {Metric::kWorkers,

@@ -1,6 +1,7 @@
 #pragma once
-// What each operation computes on single numbers; both interpreters use it. If an operand of min or
-// max is NaN, the result may be either operand.
+// What each operation computes on single numbers; both interpreters use it, and it is what
+// compiled kernels do (docs/LOWERING.md): where an operand of min or max is NaN, the second one
+// wins.
 
 #include <cmath>
 
