@@ -121,15 +121,23 @@ struct JobsAnswered {
   WallTime finished_at{};
   std::vector<One> jobs;
 };
-inline Outcome OutcomeOf(const JobsAnswered& answered, const JobsAnswered::One& job) {
+// The outcome but for what the answer says, of which it has the stages: a verdict may be large.
+inline Outcome FrameOf(const JobsAnswered& answered, const JobsAnswered::One& job) {
   Outcome outcome{.job = job.job,
                   .sequence = job.sequence,
                   .source = answered.source,
                   .attempts = job.attempts,
                   .worker = job.answer->worker,
-                  .finished_at = answered.finished_at,
-                  .evaluation = job.answer->evaluation};
+                  .finished_at = answered.finished_at};
+  outcome.evaluation.stages = job.answer->evaluation.stages;
   outcome.evaluation.stages[Stage::kQueue] = job.queued;
+  return outcome;
+}
+inline Outcome OutcomeOf(const JobsAnswered& answered, const JobsAnswered::One& job) {
+  Outcome outcome = FrameOf(answered, job);
+  const StageDurations stages = outcome.evaluation.stages;
+  outcome.evaluation = job.answer->evaluation;
+  outcome.evaluation.stages = stages;
   return outcome;
 }
 

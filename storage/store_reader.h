@@ -33,9 +33,6 @@ class StoreReader {
   virtual Result<StoredAnswer> FindResult(const ResultKey& key) = 0;  // none: null
   // The same for a job that is not timed (common/job/task.h): precision and grade do not count.
   virtual Result<StoredAnswer> FindObservation(const ResultKey& key, ObservedValues values) = 0;
-  Result<StoredAnswer> FindObservation(const ResultKey& key) {
-    return FindObservation(key, ObservedValues::kRead);
-  }
 
   // The latest measurement of a kernel with this machine code under the conditions of `key` (its
   // tree does not count), among the newest 16 of the code, that is good and new enough, not suspect
@@ -73,10 +70,6 @@ class StoreReader {
   // row of an outcome, of which only the place is certain.
   virtual Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
                                                     const ReadBounds& bounds) = 0;
-  Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
-                                            std::uint32_t max_rows) {
-    return ReadOutcomes(batch, after_sequence, ReadBounds{.max_rows = max_rows});
-  }
 
   // Outcomes of all batches after `after`, by batch and sequence, whose benchmark URI begins with
   // `benchmark_prefix`. The bounds count the others, too, so a page may be empty without being the
@@ -88,10 +81,6 @@ class StoreReader {
   };
   virtual Result<OutcomeRows> ListOutcomes(OutcomePlace after, const ReadBounds& bounds,
                                            const std::string& benchmark_prefix) = 0;
-  Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max_rows,
-                                   const std::string& benchmark_prefix) {
-    return ListOutcomes(after, ReadBounds{.max_rows = max_rows}, benchmark_prefix);
-  }
 
   // The measurement whose figure this outcome repeats: it was stored, coalesced, or of the same
   // code. None: it has no figure or one of its own, or what it repeats is not known or damaged.

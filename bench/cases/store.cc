@@ -72,7 +72,7 @@ Status FetchPages(StoreReader& reader, const std::string& name) {
   constexpr std::uint32_t kPages = 50;
   const Stopwatch watch;
   for (std::uint32_t page = 0; page < kPages; ++page) {
-    LF_TRY(const auto outcomes, reader.ReadOutcomes({1 + page}, 0, kGroup));
+    LF_TRY(const auto outcomes, reader.ReadOutcomes({1 + page}, 0, {.max_rows = kGroup}));
     if (outcomes.size() != kGroup) return Fail(ErrorKind::kCorrupt, "a page is not full");
   }
   PrintRate(name, kPages * kGroup, watch.wall(), watch.cpu(), "outcomes/s", {});

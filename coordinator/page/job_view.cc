@@ -210,7 +210,8 @@ std::optional<Profile> FindProfile(const storage::StoredJob& job, storage::Store
                                 .compiler = conditions.compiler,
                                 .threads = conditions.threads,
                                 .cache = CacheState::kWarm,
-                                .policy = conditions.policy});
+                                .policy = conditions.policy},
+                               storage::ObservedValues::kRead);
     if (found && *found) return ProfileOf((*found)->evaluation.observed());
   }
   return std::nullopt;

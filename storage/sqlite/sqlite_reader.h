@@ -31,17 +31,14 @@ class SqliteReader final : public StoreReader {
   SqliteReader& operator=(const SqliteReader&) = delete;
 
   Result<StoredAnswer> FindResult(const ResultKey& key) override;
-  using StoreReader::FindObservation;
   Result<StoredAnswer> FindObservation(const ResultKey& key, ObservedValues values) override;
   Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key) override;
   Result<StoredAnswer> FindFailure(const FailureQuery& question) override;
   Result<std::vector<BestSchedule>> FindBest(const BestQuery& query) override;
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client,
                                                    const Uuid& request_id) override;
-  using StoreReader::ReadOutcomes;
   Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
                                             const ReadBounds& bounds) override;
-  using StoreReader::ListOutcomes;
   Result<OutcomeRows> ListOutcomes(OutcomePlace after, const ReadBounds& bounds,
                                    const std::string& benchmark_prefix) override;
   Result<std::optional<FigureName>> RepeatedFigure(OutcomePlace outcome) override;

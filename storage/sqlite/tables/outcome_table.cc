@@ -47,19 +47,6 @@ std::string NameOf(const Outcome& outcome) {
   return fmt::format("{} (sequence {})", outcome.job, outcome.sequence);
 }
 
-// OutcomeOf without the verdict, which may be large.
-Outcome FrameOf(const JobsAnswered& answered, const JobsAnswered::One& job) {
-  Outcome outcome{.job = job.job,
-                  .sequence = job.sequence,
-                  .source = answered.source,
-                  .attempts = job.attempts,
-                  .worker = job.answer->worker,
-                  .finished_at = answered.finished_at};
-  outcome.evaluation.stages = job.answer->evaluation.stages;
-  outcome.evaluation.stages[Stage::kQueue] = job.queued;
-  return outcome;
-}
-
 }  // namespace
 
 Result<std::optional<ResultId>> OutcomeTable::ResultOf(const Outcome& outcome,

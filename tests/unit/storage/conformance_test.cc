@@ -24,7 +24,7 @@ TEST_P(Conformance, SpecsAndOutcomesRoundTrip) {
   MustApply({SomeBatch(1, specs), JobFinished{outcomes[0]}, JobFinished{outcomes[1]}});
   MustApply({JobFinished{outcomes[2]}});
 
-  EXPECT_EQ(reader_->ReadOutcomes({1}, 0, 100).value(), outcomes);
+  EXPECT_EQ(reader_->ReadOutcomes({1}, 0, {.max_rows = 100}).value(), outcomes);
   EXPECT_EQ(reader_->ReadJob({{1}, 1}).value()->spec, specs[1]);
   EXPECT_EQ(reader_->ReadJob({{1}, 1}).value()->outcome, outcomes[0]);
   EXPECT_EQ(reader_->ReadJob({{1}, 2}).value()->spec, specs[2]);
@@ -45,7 +45,7 @@ TEST_P(Conformance, EveryFailureCodeRoundTrips) {
   }
   writes.insert(writes.begin(), SomeBatch(1, specs));
   MustApply(writes);
-  EXPECT_EQ(reader_->ReadOutcomes({1}, 0, 100).value(), outcomes);
+  EXPECT_EQ(reader_->ReadOutcomes({1}, 0, {.max_rows = 100}).value(), outcomes);
 }
 
 TEST_P(Conformance, RequestsAndCountsRoundTrip) {
@@ -117,7 +117,7 @@ TEST_P(Conformance, ContradictionsAreRefused) {
     ExpectRefused({finish({}, timeless)}, ErrorKind::kInvalid, "elapsed_ns");
   }
   ExpectRefused({BatchCancelled{{9}}}, ErrorKind::kInvalid, "no batch 9");
-  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, 100).value().empty());
+  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, {.max_rows = 100}).value().empty());
 }
 
 TEST_P(Conformance, ARestartFindsWhatIsUnfinished) {
@@ -214,7 +214,7 @@ TEST_P(Conformance, AllOutcomesArePagedByBatchAndSequence) {
   std::vector<JobId> seen;
   bool is_end = false;
   for (int page = 0; page < 20 && !is_end; ++page) {
-    auto rows = reader_->ListOutcomes(place, 2, "").value();
+    auto rows = reader_->ListOutcomes(place, {.max_rows = 2}, "").value();
     EXPECT_LE(rows.outcomes.size(), 2u);
     for (const Outcome& outcome : rows.outcomes) seen.push_back(outcome.job);
     place = rows.next;
@@ -223,16 +223,17 @@ TEST_P(Conformance, AllOutcomesArePagedByBatchAndSequence) {
   EXPECT_TRUE(is_end);
   ASSERT_EQ(seen.size(), 9u);
   EXPECT_TRUE(std::ranges::is_sorted(seen));
-  EXPECT_EQ(reader_->ListOutcomes({}, 1, "").value().outcomes.front(),
-            reader_->ReadOutcomes({1}, 0, 1).value().front());
+  EXPECT_EQ(reader_->ListOutcomes({}, {.max_rows = 1}, "").value().outcomes.front(),
+            reader_->ReadOutcomes({1}, 0, {.max_rows = 1}).value().front());
   // Returns only matching outcomes, and skipped rows are not read again.
-  const auto none = reader_->ListOutcomes({}, 4, "benchmark://no-such-set/").value();
+  const auto none = reader_->ListOutcomes({}, {.max_rows = 4}, "benchmark://no-such-set/").value();
   EXPECT_TRUE(none.outcomes.empty());
   EXPECT_FALSE(none.is_end);
   EXPECT_EQ(none.next.batch, BatchId{2});
   EXPECT_EQ(none.next.sequence, 1u);
   const auto uri = std::get<looptree::BenchmarkUri>(PlainSpec(1).source).text;
-  EXPECT_FALSE(reader_->ListOutcomes({}, 9, uri.substr(0, 14)).value().outcomes.empty());
+  EXPECT_FALSE(
+      reader_->ListOutcomes({}, {.max_rows = 9}, uri.substr(0, 14)).value().outcomes.empty());
 }
 
 TEST_P(Conformance, BatchesAreListedFromAnyOneOn) {
@@ -256,7 +257,10 @@ TEST_P(Conformance, AResultInDoubtAnswersNothing) {
   MustApply({ResultDoubted{.job = {{1}, 0}, .reason = "an audit"},
              ResultDoubted{.job = {{9}, 9}, .reason = "there is none"}});
   EXPECT_FALSE(reader_->FindResult(KeyFor(measured)).value());
-  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, 1).value().at(0).evaluation.ok());  // still readable
+  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, {.max_rows = 1})
+                  .value()
+                  .at(0)
+                  .evaluation.ok());  // still readable
 }
 
 // ---- figures of other coordinators
@@ -274,7 +278,7 @@ TEST_P(Conformance, AFigureOfAnotherCoordinatorIsKeptAndAnswersNobodyElse) {
   }
   MustApply({SomeBatch(1, {PlainSpec(4), PlainSpec(4)}), answered});
 
-  const auto outcomes = reader_->ReadOutcomes({1}, 0, 9).value();
+  const auto outcomes = reader_->ReadOutcomes({1}, 0, {.max_rows = 9}).value();
   ASSERT_EQ(outcomes.size(), 2u);
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.source, OutcomeSource::kStored);
@@ -371,12 +375,12 @@ TEST_P(Conformance, AFailedGroupLeavesNothing) {
   EXPECT_FALSE(reader_->FindBatch({2}).value());
   EXPECT_FALSE(reader_->ReadJob({{2}, 0}).value());
   EXPECT_EQ(reader_->FindBatch({1}).value()->finished, 0u);
-  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, 100).value().empty());
+  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, {.max_rows = 100}).value().empty());
   EXPECT_FALSE(Find(SomeMeasurement(1)));
   EXPECT_TRUE(store_->RecoverBatches().value().drains.empty());
 
   MustApply({JobFinished{good}});  // and the store goes on
-  EXPECT_EQ(reader_->ReadOutcomes({1}, 0, 100).value(), std::vector{good});
+  EXPECT_EQ(reader_->ReadOutcomes({1}, 0, {.max_rows = 100}).value(), std::vector{good});
 }
 
 TEST_P(Conformance, UnfinishedJobsAreReadInPieces) {
@@ -428,7 +432,7 @@ TEST_P(Conformance, AnAnswerFromTheStoreIsItsResult) {
   JobsAnswered answered{.finished_at = kThen};
   answered.jobs.push_back({.job = {{200}, 0}, .sequence = 1, .queued = Nanos(5), .answer = answer});
   MustApply({SomeBatch(200, {PlainSpec(4)}), answered});
-  const Outcome read = reader_->ReadOutcomes({200}, 0, 10).value().at(0);
+  const Outcome read = reader_->ReadOutcomes({200}, 0, {.max_rows = 10}).value().at(0);
   EXPECT_EQ(read.source, OutcomeSource::kStored);
   EXPECT_EQ(read.evaluation.measurement(), answer->evaluation.measurement());
   EXPECT_EQ(reader_->FindBatch({200}).value()->from_store, 1u);
@@ -546,12 +550,13 @@ TEST_P(Conformance, ObservedValuesAnswerToo) {
                       .subject = SomeKey(9),
                       .conditions = SomeConditions()};
   const Outcome outcome = End(observed);
-  EXPECT_EQ(reader_->ReadOutcomes(outcome.job.batch, 0, 1).value().at(0), outcome);
-  const StoredAnswer found = reader_->FindObservation(KeyFor(observed)).value();
+  EXPECT_EQ(reader_->ReadOutcomes(outcome.job.batch, 0, {.max_rows = 1}).value().at(0), outcome);
+  const StoredAnswer found =
+      reader_->FindObservation(KeyFor(observed), ObservedValues::kRead).value();
   ASSERT_TRUE(found);
   EXPECT_EQ(found->evaluation.observed(), observed.observed());
   EXPECT_LT(found->row, 0);
-  EXPECT_FALSE(reader_->FindObservation(KeyFor(SomeMeasurement(8))).value());
+  EXPECT_FALSE(reader_->FindObservation(KeyFor(SomeMeasurement(8)), ObservedValues::kRead).value());
 }
 
 TEST_P(Conformance, AReadEndsWithTheOutcomeThatReachesItsBytes) {
@@ -651,10 +656,13 @@ TEST_P(Conformance, ThinnedResultsKeepTheirFigures) {
   Restart();
   Measurement left = before;
   RemoveSamples(rule, left);
-  EXPECT_EQ(reader_->ReadOutcomes(old.job.batch, 0, 1).value().at(0).evaluation.measurement(),
+  EXPECT_EQ(reader_->ReadOutcomes(old.job.batch, 0, {.max_rows = 1})
+                .value()
+                .at(0)
+                .evaluation.measurement(),
             left);
   EXPECT_EQ(Find(old.evaluation)->evaluation.measurement(), left);
-  EXPECT_EQ(reader_->ReadOutcomes(young.job.batch, 0, 1).value().at(0), young);
+  EXPECT_EQ(reader_->ReadOutcomes(young.job.batch, 0, {.max_rows = 1}).value().at(0), young);
   Thinning again(rule, Thinning::Scope::kNew);
   while (!again.is_over()) ASSERT_TRUE(store_->Thin(again, kThen));
   EXPECT_EQ(again.count().results, 0u);

@@ -82,7 +82,7 @@ class CorruptionTest : public ScratchDatabase {
 TEST_F(CorruptionTest, EveryColumnOfJobs) {
   ForEachColumn("jobs", {"batch", "idx"}, "idx = 1", [](StoreReader& reader) {
     ExpectCorrupt(reader.ReadJob({{1}, 1}), "row 1.1 of table jobs");
-    const auto outcomes = reader.ReadOutcomes({1}, 0, 10).value();
+    const auto outcomes = reader.ReadOutcomes({1}, 0, {.max_rows = 10}).value();
     ASSERT_EQ(outcomes.size(), 2u);
     EXPECT_TRUE(outcomes[0].evaluation.ok());
     ASSERT_FALSE(outcomes[1].evaluation.ok());
@@ -102,7 +102,7 @@ TEST_F(CorruptionTest, EveryColumnOfResults) {
       EXPECT_FALSE(*found);
     else
       ExpectCorrupt(found, "row 1 of table results");
-    const auto outcomes = reader.ReadOutcomes({1}, 0, 10).value();
+    const auto outcomes = reader.ReadOutcomes({1}, 0, {.max_rows = 10}).value();
     ASSERT_EQ(outcomes.size(), 2u);
     ASSERT_FALSE(outcomes[0].evaluation.ok());
     EXPECT_EQ(outcomes[0].evaluation.failure().code, FailureCode::kStorageCorrupt);
@@ -193,14 +193,14 @@ TEST_F(CorruptionTest, EveryColumnOfAThinnedResult) {
     ASSERT_EQ(pass.count().results, 1u);
   }
   ForEachColumn("results", {"id"}, "id = 1", [](StoreReader& reader) {
-    const auto outcomes = reader.ReadOutcomes({1}, 0, 10).value();
+    const auto outcomes = reader.ReadOutcomes({1}, 0, {.max_rows = 10}).value();
     ASSERT_EQ(outcomes.size(), 2u);
     ASSERT_FALSE(outcomes[0].evaluation.ok());
     EXPECT_EQ(outcomes[0].evaluation.failure().code, FailureCode::kStorageCorrupt);
   });
   // A thinned row does not pass for a whole one without its thinning columns.
   RunByHand("UPDATE results SET thinned_by = NULL, samples_before = NULL, accepted_before = NULL");
-  EXPECT_FALSE(OpenReader()->ReadOutcomes({1}, 0, 10).value()[0].evaluation.ok());
+  EXPECT_FALSE(OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}).value()[0].evaluation.ok());
 }
 
 // A damaged outcome fails alone, not the page that it is on.
@@ -208,8 +208,8 @@ TEST_F(CorruptionTest, EveryColumnOfOutcomes) {
   for (const std::uint32_t damaged : {0, 1}) {
     const std::string where = "idx = " + std::to_string(damaged);
     ForEachColumn("outcomes", {"batch", "sequence", "idx"}, where, [&](StoreReader& reader) {
-      const auto page = reader.ReadOutcomes({1}, 0, 10).value();
-      const auto list = reader.ListOutcomes({}, 10, "").value().outcomes;
+      const auto page = reader.ReadOutcomes({1}, 0, {.max_rows = 10}).value();
+      const auto list = reader.ListOutcomes({}, {.max_rows = 10}, "").value().outcomes;
       EXPECT_EQ(list, page);
       ASSERT_EQ(page.size(), 2u);
       const Outcome& bad = page[damaged];
@@ -272,9 +272,9 @@ TEST_F(CorruptionTest, ADamagedTimeDoesNotCutADoubtShort) {
 
 TEST_F(CorruptionTest, AnOutcomesOwnPlace) {
   RunByHand("UPDATE outcomes SET sequence = 7 WHERE idx = 1");
-  ExpectCorrupt(OpenReader()->ReadOutcomes({1}, 0, 10), "of table outcomes");
+  ExpectCorrupt(OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}), "of table outcomes");
   RunByHand("DELETE FROM outcomes WHERE idx = 0; UPDATE outcomes SET sequence = 2");
-  ExpectCorrupt(OpenReader()->ReadOutcomes({1}, 0, 10), "of table outcomes");
+  ExpectCorrupt(OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}), "of table outcomes");
 }
 
 TEST_F(CorruptionTest, EveryColumnOfBatchesAndRequests) {
@@ -289,7 +289,7 @@ TEST_F(CorruptionTest, EveryColumnOfBatchesAndRequests) {
 TEST_F(CorruptionTest, EveryColumnOfTheConditions) {
   for (const std::string table : {"hardware", "compilers", "conditions"}) {
     ForEachColumn(table, {"id"}, "id = 1", [&](StoreReader& reader) {
-      const auto outcomes = reader.ReadOutcomes({1}, 0, 10).value();
+      const auto outcomes = reader.ReadOutcomes({1}, 0, {.max_rows = 10}).value();
       ASSERT_EQ(outcomes.size(), 2u);
       for (const Outcome& outcome : outcomes) {
         ASSERT_FALSE(outcome.evaluation.ok());

@@ -72,7 +72,7 @@ TEST_F(CrashTest, WhatWasAcknowledgedIsThere) {
       ASSERT_TRUE(found) << "batch " << id;
       ASSERT_EQ(found->finished, 2u);
       ASSERT_EQ(found->failed, 1u);
-      ASSERT_EQ(reader->ReadOutcomes({id}, 0, 10).value().size(), 2u);
+      ASSERT_EQ(reader->ReadOutcomes({id}, 0, {.max_rows = 10}).value().size(), 2u);
     }
     ASSERT_EQ(NumberByHand("SELECT count(*) FROM outcomes"), static_cast<std::int64_t>(2 * stored));
     ASSERT_EQ(NumberByHand("SELECT count(*) FROM pragma_integrity_check "

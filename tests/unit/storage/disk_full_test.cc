@@ -37,7 +37,7 @@ class DiskFullTest : public ScratchDatabase {
     EXPECT_EQ(reader->NewestBatch().value()->batch, BatchId{batches});
     for (std::uint64_t id = 1; id <= batches; ++id) {
       ASSERT_EQ(reader->FindBatch({id}).value()->finished, 1u);
-      ASSERT_EQ(reader->ReadOutcomes({id}, 0, 10).value().size(), 1u);
+      ASSERT_EQ(reader->ReadOutcomes({id}, 0, {.max_rows = 10}).value().size(), 1u);
     }
   }
 };

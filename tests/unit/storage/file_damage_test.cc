@@ -66,7 +66,7 @@ class FileDamageTest : public ScratchDatabase {
     const auto reader = OpenReader();
     std::uint64_t there = 0;
     for (std::uint64_t n = 1; n <= kBatches; ++n) {
-      const auto outcomes = reader->ReadOutcomes({n}, 0, 10);
+      const auto outcomes = reader->ReadOutcomes({n}, 0, {.max_rows = 10});
       if (!outcomes) return std::nullopt;
       if (outcomes->empty()) continue;
       EXPECT_EQ(there, n - 1) << "a batch in front of batch " << n << " is missing";

@@ -41,7 +41,7 @@ TEST_F(NewestOutcomesTest, NewestBatchFirstAndItsLatestFirst) {
 
 TEST_F(NewestOutcomesTest, SaysWhatTheStoreSays) {
   const auto newest = Newest(10);
-  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, 10).value();
+  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}).value();
   const BriefOutcome& ok = newest[2];
   const Evaluation& evaluation = outcomes[0].evaluation;
   ASSERT_TRUE(ok.figures);

@@ -48,7 +48,7 @@ TEST_F(ObservationTest, AnOutcomeHasItsValuesAfterARestart) {
     Apply(*store, {SomeBatch(1, {ProbeSpec()}), Finished(1, 1, observing)});
   }
   const auto store = OpenStore();
-  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, 10).value();
+  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}).value();
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].evaluation, observing);
   EXPECT_EQ(outcomes[0].benchmark, ProbeSpec().source);
@@ -68,7 +68,7 @@ TEST_F(ObservationTest, ABlobNeedsAProgramOfVersion21) {
     Apply(*store, {SomeBatch(2, {ProbeSpec()}), Finished(2, 1, observing)});
   }
   EXPECT_EQ(NumberByHand("SELECT oldest_program FROM writer"), 21);
-  const auto outcomes = OpenReader()->ReadOutcomes({2}, 0, 10).value();
+  const auto outcomes = OpenReader()->ReadOutcomes({2}, 0, {.max_rows = 10}).value();
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].evaluation, observing);
   EXPECT_EQ(NumberByHand("SELECT value ->> 'bytes' FROM v_observations WHERE name = 'Ir'"),
@@ -82,18 +82,19 @@ TEST_F(ObservationTest, TheNewestWithItsConditionsAnswers) {
   Evaluation second = first;
   std::get<Observed>(second.verdict).values["clock_mhz"] = 1.0;
   ResultKey key = KeyFor(first);
-  EXPECT_EQ(*reader->FindObservation(key), nullptr);
+  EXPECT_EQ(*reader->FindObservation(key, ObservedValues::kRead), nullptr);
   Apply(*store, {SomeBatch(1, {ProbeSpec(), ProbeSpec()}), Finished(1, 1, first)});
-  EXPECT_EQ((*reader->FindObservation(key))->evaluation.observed(), first.observed());
+  EXPECT_EQ((*reader->FindObservation(key, ObservedValues::kRead))->evaluation.observed(),
+            first.observed());
   Apply(*store, {Finished(1, 2, second)});
-  const StoredAnswer newest = reader->FindObservation(key).value();
+  const StoredAnswer newest = reader->FindObservation(key, ObservedValues::kRead).value();
   EXPECT_EQ(newest->evaluation.observed(), second.observed());
   EXPECT_EQ(*reader->FindResult(key), nullptr);  // a figure of the same subject is another matter
   key.measured_since = newest->measured_at + Nanos(1);
-  EXPECT_EQ(*reader->FindObservation(key), nullptr);
+  EXPECT_EQ(*reader->FindObservation(key, ObservedValues::kRead), nullptr);
   key = KeyFor(first);
   key.compiler.llvm += "x";
-  EXPECT_EQ(*reader->FindObservation(key), nullptr);
+  EXPECT_EQ(*reader->FindObservation(key, ObservedValues::kRead), nullptr);
 }
 
 TEST_F(ObservationTest, OneInDoubtAnswersNothing) {
@@ -105,14 +106,17 @@ TEST_F(ObservationTest, OneInDoubtAnswersNothing) {
   Apply(*store,
         {SomeBatch(1, {ProbeSpec(), ProbeSpec()}), Finished(1, 1, first), Finished(1, 2, second)});
   const ResultKey key = KeyFor(first);
-  EXPECT_EQ((*reader->FindObservation(key))->evaluation.observed(), second.observed());
+  EXPECT_EQ((*reader->FindObservation(key, ObservedValues::kRead))->evaluation.observed(),
+            second.observed());
   Apply(*store,
         {ResultDoubted{.job = {{1}, 1}, .flagged_at = WallTime(Nanos(5)), .reason = "why"}});
-  EXPECT_EQ((*reader->FindObservation(key))->evaluation.observed(), first.observed());
+  EXPECT_EQ((*reader->FindObservation(key, ObservedValues::kRead))->evaluation.observed(),
+            first.observed());
   Apply(*store,
         {ResultDoubted{.job = {{1}, 0}, .flagged_at = WallTime(Nanos(6)), .reason = "why"}});
-  EXPECT_EQ(*reader->FindObservation(key), nullptr);
-  EXPECT_EQ(reader->ReadOutcomes({1}, 0, 10)->size(), 2U) << "its outcome stays as it was told";
+  EXPECT_EQ(*reader->FindObservation(key, ObservedValues::kRead), nullptr);
+  EXPECT_EQ(reader->ReadOutcomes({1}, 0, {.max_rows = 10})->size(), 2U)
+      << "its outcome stays as it was told";
   EXPECT_EQ(NumberByHand("SELECT oldest_program FROM writer"), 21);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_observations WHERE suspect = 'why'"), 6);
 }
@@ -121,13 +125,14 @@ TEST_F(ObservationTest, AnAnswerIsStoredOnce) {
   const auto store = OpenStore();
   const auto reader = OpenReader();
   Apply(*store, {SomeBatch(1, {ProbeSpec()}), Finished(1, 1, Observing(1))});
-  const StoredAnswer answer = reader->FindObservation(KeyFor(Observing(1))).value();
+  const StoredAnswer answer =
+      reader->FindObservation(KeyFor(Observing(1)), ObservedValues::kRead).value();
   Apply(*store, {SomeBatch(2, {ProbeSpec(), ProbeSpec()}),
                  JobsAnswered{.finished_at = WallTime(Nanos(5)),
                               .jobs = {{.job = {{2}, 0}, .sequence = 1, .answer = answer}}},
                  Finished(2, 2, answer->evaluation, OutcomeSource::kStored)});
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM observations"), 1);
-  const auto outcomes = reader->ReadOutcomes({2}, 0, 10).value();
+  const auto outcomes = reader->ReadOutcomes({2}, 0, {.max_rows = 10}).value();
   ASSERT_EQ(outcomes.size(), 2U);
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.evaluation.observed(), Observing(1).observed());
@@ -156,7 +161,7 @@ TEST_F(ObservationTest, TheRowOfAnAnswerThatJobsShareIsLookedForOnce) {
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM observations"), 2);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM outcomes WHERE batch = 2 AND result = -1"),
             kFollowers);
-  const auto outcomes = OpenReader()->ReadOutcomes({2}, kFollowers, 1).value();
+  const auto outcomes = OpenReader()->ReadOutcomes({2}, kFollowers, {.max_rows = 1}).value();
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].evaluation.observed(), observing.observed());
   EXPECT_EQ(outcomes[0].source, OutcomeSource::kCoalesced);
@@ -171,7 +176,7 @@ TEST_F(ObservationTest, TheRowOfASharedAnswerIsForgottenWithItsTransaction) {
   const JobsAccepted batch = SomeBatch(1, {ProbeSpec(), ProbeSpec()});
   EXPECT_FALSE(store->Apply(std::vector<Write>{batch, answered, Finished(1, 9, Observing(2))}));
   Apply(*store, {batch, answered});
-  EXPECT_EQ(OpenReader()->ReadOutcomes({1}, 0, 9).value().at(0).evaluation.observed(),
+  EXPECT_EQ(OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 9}).value().at(0).evaluation.observed(),
             Observing(1).observed());
 }
 
@@ -182,7 +187,7 @@ TEST_F(ObservationTest, ItOutlivesItsBatch) {
   Pruning pass({.finished_before = WallTime::max(), .asked_by = "test"});
   while (!pass.is_over()) ASSERT_TRUE(store->Prune(pass, WallTime(Nanos(9))));
   EXPECT_EQ(pass.count().batches, 1U);
-  EXPECT_NE(*OpenReader()->FindObservation(KeyFor(Observing(1))), nullptr);
+  EXPECT_NE(*OpenReader()->FindObservation(KeyFor(Observing(1)), ObservedValues::kRead), nullptr);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_observations WHERE kind = 'probe' AND "
                          "benchmark = 'probe://peaks-v0' AND name = 'clock_mhz' AND value = 3701"),
             1);
@@ -235,7 +240,7 @@ TEST_F(ObservationTest, DamageIsFoundAndHarmsNoOther) {
   RunByHand("UPDATE observations SET worker = 'another' WHERE id = 1");
   EXPECT_FALSE(CheckDatabase(path()).value().ok());
   store = OpenStore();
-  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, 10).value();
+  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}).value();
   ASSERT_EQ(outcomes.size(), 2U);
   EXPECT_EQ(outcomes[0].evaluation.failure().code, FailureCode::kStorageCorrupt);
   EXPECT_EQ(outcomes[1].evaluation.observed(), Observing(2).observed());

@@ -68,7 +68,7 @@ class PowerFailureTest : public ScratchDatabase {
     for (std::uint64_t n = 1; n <= stored; ++n) {
       const std::size_t finished = n < stored ? 2 : 1;
       EXPECT_EQ(reader->FindBatch({n}).value()->finished, finished);
-      EXPECT_EQ(reader->ReadOutcomes({n}, 0, 10).value().size(), finished);
+      EXPECT_EQ(reader->ReadOutcomes({n}, 0, {.max_rows = 10}).value().size(), finished);
       const auto found = reader->FindResult(KeyFor(SomeMeasurement(static_cast<std::uint8_t>(n))));
       EXPECT_TRUE(found && *found) << "result of group " << n;
     }
@@ -280,8 +280,8 @@ TEST_F(MigrationFailureTest, OldOrNewAtEveryOperation) {
       const auto store = OpenStore(kOptions);
       EXPECT_EQ(VersionByHand(), kNewest);
       const auto reader = OpenReader();
-      EXPECT_EQ(reader->ReadOutcomes({1}, 0, 10).value().size(), 2u);
-      EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10).value().size(), 3u);
+      EXPECT_EQ(reader->ReadOutcomes({1}, 0, {.max_rows = 10}).value().size(), 2u);
+      EXPECT_EQ(reader->ReadOutcomes({2}, 0, {.max_rows = 10}).value().size(), 3u);
       EXPECT_EQ(store->Recover().value().jobs.size(), 3u);
       EXPECT_TRUE(reader->FindResult(KeyFor(SomeMeasurement(1))).value());
     }

@@ -22,7 +22,7 @@ TEST_F(StoreReaderTest, NothingIsThereAtFirst) {
   EXPECT_FALSE(reader_->NewestBatch().value());
   EXPECT_FALSE(reader_->FindBatch({1}).value());
   EXPECT_TRUE(reader_->ListBatches(10).value().empty());
-  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, 10).value().empty());
+  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, {.max_rows = 10}).value().empty());
   EXPECT_FALSE(reader_->FindResult(KeyFor(SomeMeasurement(1))).value());
 }
 
@@ -37,24 +37,26 @@ TEST_F(StoreReaderTest, OutcomesComeInPages) {
     writes.push_back(JobFinished{outcomes.back()});
   }
   MustApply({SomeBatch(1, specs), SomeBatch(2, {PlainSpec(2)})});
-  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, 10).value().empty());
+  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, {.max_rows = 10}).value().empty());
   MustApply(writes);
-  const auto page = reader_->ReadOutcomes({1}, 4, 3).value();
+  const auto page = reader_->ReadOutcomes({1}, 4, {.max_rows = 3}).value();
   EXPECT_EQ(page, std::vector(outcomes.begin() + 4, outcomes.begin() + 7));
-  EXPECT_EQ(reader_->ReadOutcomes({1}, 7, 100).value().size(), 3u);
-  EXPECT_TRUE(reader_->ReadOutcomes({1}, 10, 100).value().empty());
-  EXPECT_TRUE(reader_->ReadOutcomes({2}, 0, 100).value().empty());
+  EXPECT_EQ(reader_->ReadOutcomes({1}, 7, {.max_rows = 100}).value().size(), 3u);
+  EXPECT_TRUE(reader_->ReadOutcomes({1}, 10, {.max_rows = 100}).value().empty());
+  EXPECT_TRUE(reader_->ReadOutcomes({2}, 0, {.max_rows = 100}).value().empty());
 }
 
 TEST_F(StoreReaderTest, AfterAPlaceBeyondAllRowsThereAreNone) {
   MustApply({SomeBatch(1, {PlainSpec(2)}),
              JobFinished{SomeOutcome({}, PlainSpec(2), SomeMeasurement(1))}});
   for (const std::uint64_t beyond : {std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
-    const auto page = reader_->ReadOutcomes({1}, beyond, 10);
+    const auto page = reader_->ReadOutcomes({1}, beyond, {.max_rows = 10});
     ASSERT_TRUE(page) << page.error().message;
     EXPECT_TRUE(page->empty());
-    EXPECT_TRUE(reader_->ListOutcomes({{1}, beyond}, 10, "").value().outcomes.empty());
-    EXPECT_TRUE(reader_->ListOutcomes({{beyond}, 0}, 10, "").value().outcomes.empty());
+    EXPECT_TRUE(
+        reader_->ListOutcomes({{1}, beyond}, {.max_rows = 10}, "").value().outcomes.empty());
+    EXPECT_TRUE(
+        reader_->ListOutcomes({{beyond}, 0}, {.max_rows = 10}, "").value().outcomes.empty());
   }
 }
 
@@ -121,7 +123,7 @@ TEST_F(StoreReaderTest, SuspectedResultsAnswerNothingAndStayAsTheyWereTold) {
   EXPECT_FALSE(answers(2));
   EXPECT_TRUE(answers(3));  // another worker's
   EXPECT_FALSE(answers(4));
-  EXPECT_TRUE(reader_->ReadOutcomes({1}, 1, 1).value().at(0).evaluation.ok());
+  EXPECT_TRUE(reader_->ReadOutcomes({1}, 1, {.max_rows = 1}).value().at(0).evaluation.ok());
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE suspect = 'it drifted'"), 2);
   // Measured again, it answers.
   MustApply({SomeBatch(2, {PlainSpec(2)})});

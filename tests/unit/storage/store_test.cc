@@ -65,7 +65,7 @@ TEST_F(StoreTest, AnswersFromTheStoreRoundTrip) {
     outcome.tag = specs[index].tag;
   }
   MustApply({SomeBatch(2, specs), answered});
-  EXPECT_EQ(reader_->ReadOutcomes({2}, 0, 10).value(), outcomes);
+  EXPECT_EQ(reader_->ReadOutcomes({2}, 0, {.max_rows = 10}).value(), outcomes);
   EXPECT_EQ(reader_->FindBatch({2}).value()->from_store, 2u);
   EXPECT_TRUE(CheckDatabase(path()).value().ok());
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE source = 'stored'"), 2);
@@ -84,7 +84,7 @@ TEST_F(StoreTest, SameCodeAndGradeDRoundTrip) {
   const Status applied = store_->Apply(writes);
   ASSERT_TRUE(applied) << applied.error().message;
   const auto reader = OpenReader();
-  const auto outcomes = reader->ReadOutcomes({1}, 0, 10).value();
+  const auto outcomes = reader->ReadOutcomes({1}, 0, {.max_rows = 10}).value();
   ASSERT_EQ(outcomes.size(), 2U);
   EXPECT_TRUE(outcomes[0].evaluation.same_code);
   EXPECT_FALSE(outcomes[1].evaluation.same_code);
@@ -118,7 +118,7 @@ TEST_F(StoreTest, StatesOfDevicesRoundTrip) {
       SomeOutcome({.index = 2, .sequence = 3}, specs[2], SomeMeasurement(3))};
   MustApply({SomeBatch(1, specs), JobFinished{outcomes[0]}, JobFinished{outcomes[1]},
              JobFinished{outcomes[2]}});
-  EXPECT_EQ(reader_->ReadOutcomes({1}, 0, 100).value(), outcomes);
+  EXPECT_EQ(reader_->ReadOutcomes({1}, 0, {.max_rows = 100}).value(), outcomes);
   EXPECT_EQ(reader_->FindResult(KeyFor(told)).value()->evaluation.measurement().device,
             told.measurement().device);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM device_states"), 1);
@@ -127,7 +127,7 @@ TEST_F(StoreTest, StatesOfDevicesRoundTrip) {
             1);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE temperature_c IS NULL"), 2);
   RunByHand("UPDATE device_states SET power_w = 1");
-  const auto damaged = OpenReader()->ReadOutcomes({1}, 0, 100);
+  const auto damaged = OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 100});
   ASSERT_TRUE(damaged) << damaged.error().message;
   EXPECT_FALSE(damaged->at(0).evaluation.ok());  // it fails alone
   EXPECT_EQ(damaged->at(1), outcomes[1]);
@@ -153,7 +153,7 @@ TEST_F(StoreTest, AnAnswerFromTheStoreIsNotStoredAgain) {
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), 2);
   MustApply({JobFinished{outcomes[2]}});  // measured again: a row of its own, even if equal
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), 3);
-  EXPECT_EQ(reader_->ReadOutcomes({1}, 1, 100).value(), outcomes);
+  EXPECT_EQ(reader_->ReadOutcomes({1}, 1, {.max_rows = 100}).value(), outcomes);
 }
 
 TEST_F(StoreTest, AFailedGroupLeavesNothing) {
@@ -165,12 +165,12 @@ TEST_F(StoreTest, AFailedGroupLeavesNothing) {
                 ErrorKind::kExists, "outcomes.idx");
   EXPECT_FALSE(reader_->FindBatch({2}).value());
   EXPECT_EQ(reader_->FindBatch({1}).value()->finished, 0u);
-  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, 100).value().empty());
+  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, {.max_rows = 100}).value().empty());
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), 0);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM hardware"), 0);
 
   MustApply({JobFinished{good}});  // and the store goes on
-  EXPECT_EQ(reader_->ReadOutcomes({1}, 0, 100).value(), std::vector{good});
+  EXPECT_EQ(reader_->ReadOutcomes({1}, 0, {.max_rows = 100}).value(), std::vector{good});
 }
 
 TEST_F(StoreTest, TheFileIsForItsOwnerOnly) {

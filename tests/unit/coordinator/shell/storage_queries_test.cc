@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "storage/sqlite/sqlite_reader.h"
 #include "storage/sqlite/sqlite_store.h"
 #include "tests/unit/coordinator/shell/coordinator_process.h"
+#include "tests/unit/storage/wide_outcomes.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -43,20 +43,7 @@ TEST(StorageQueries, APageReadsLittleMoreThanItHolds) {
   const PrivateDir dir;
   const auto path = dir.path() / "test.db";
   const auto store = storage::SqliteStore::Open(path).value();
-  storage::JobsAccepted accepted{
-      .batch = {1}, .client = Uuid::Random(), .request_id = Uuid::Random()};
-  accepted.jobs.resize(kJobs, {.source = looptree::BenchmarkUri{"generator://csmith-v0/0"}});
-  storage::JobFinished first{.outcome = {.job = {.batch = {1}}, .sequence = 1}};
-  first.outcome.evaluation.verdict = Observed{.values = {{"Ir", std::string(400'000, 'x')}}};
-  first.outcome.evaluation.subject.emplace();
-  first.outcome.evaluation.conditions.emplace();
-  storage::JobsAnswered others;
-  const auto answer = std::make_shared<const storage::StoredResult>(
-      storage::StoredResult{.evaluation = {.verdict = Observed{}}, .row = -1});
-  for (std::uint32_t i = 1; i < kJobs; ++i) {
-    others.jobs.push_back({.job = {{1}, i}, .sequence = i + 1, .answer = answer});
-  }
-  ASSERT_TRUE(store->Apply(std::vector<storage::Write>{accepted, first, others}));
+  ASSERT_TRUE(store->Apply(storage::WideOutcomes(kJobs)));
   ASSERT_TRUE(
       storage::Connection::Open(path, storage::Access::kReadWriteCreate, std::chrono::seconds(5))
           .value()

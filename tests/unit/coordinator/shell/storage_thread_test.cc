@@ -141,7 +141,7 @@ TEST_F(StorageThreadTest, OldSamplesGoWhileItIdles) {
   Open(0, {.samples = std::chrono::days(30)});
   const auto samples_of = [&](std::uint64_t batch) {
     const auto reader = storage::SqliteReader::Open(dir.path() / "test.db").value();
-    return reader->ReadOutcomes({batch}, 0, 1).value().at(0).evaluation.measurement();
+    return reader->ReadOutcomes({batch}, 0, {.max_rows = 1}).value().at(0).evaluation.measurement();
   };
   const WallTime now = clock.WallNow();
   // This thread's first pass may end before these are written, so the next thread thins them.
@@ -171,7 +171,7 @@ TEST_F(StorageThreadTest, SamplesAreKeptForEverUnlessSaidOtherwise) {
   thread->Write(ToPersist(3, Acceptance(2, 10), WhenFull::kRefuse));
   Events(1);
   const auto reader = storage::SqliteReader::Open(dir.path() / "test.db").value();
-  const auto outcomes = reader->ReadOutcomes({1}, 0, 1).value();
+  const auto outcomes = reader->ReadOutcomes({1}, 0, {.max_rows = 1}).value();
   EXPECT_EQ(outcomes.at(0).evaluation.measurement().samples_ns.size(), 3u);
 }
 
@@ -195,7 +195,7 @@ TEST_F(StorageThreadTest, OldBatchesGoWhileItIdles) {
   const auto reader = storage::SqliteReader::Open(dir.path() / "test.db").value();
   Await("the old batch to go", [&] { return !reader->FindBatch({1}).value(); });
   const auto samples_of = [&](std::uint64_t batch) {
-    const auto outcomes = reader->ReadOutcomes({batch}, 0, 1).value();
+    const auto outcomes = reader->ReadOutcomes({batch}, 0, {.max_rows = 1}).value();
     return outcomes.at(0).evaluation.measurement().samples_ns.size();
   };
   EXPECT_EQ(samples_of(2), 0u);

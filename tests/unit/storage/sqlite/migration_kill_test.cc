@@ -107,7 +107,7 @@ TEST_P(MigrationKillTest, WhateverTheMomentTheNextOneFindsEveryRow) {
   std::vector<Outcome> whole;
   {
     const auto store = OpenStore();
-    whole = OpenReader()->ReadOutcomes({1}, 0, 10).value();
+    whole = OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}).value();
   }
   ASSERT_GE(whole.size(), 2U);
   int deaths = 0;
@@ -115,7 +115,8 @@ TEST_P(MigrationKillTest, WhateverTheMomentTheNextOneFindsEveryRow) {
     PutOldDatabase();
     died = OpenAndDieAtChange(deaths + 1);
     const auto store = OpenStore();
-    EXPECT_EQ(OpenReader()->ReadOutcomes({1}, 0, 10).value(), whole) << "change " << deaths + 1;
+    EXPECT_EQ(OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}).value(), whole)
+        << "change " << deaths + 1;
     EXPECT_EQ(NumberByHand("SELECT count(*) FROM known_failures"), 0);  // a table of version 4
     EXPECT_EQ(NumberByHand("SELECT count(*) FROM retention"), 0);       // a table of version 6
     EXPECT_EQ(NumberByHand("SELECT count(*) FROM results WHERE thinned_by IS NOT NULL"), 0);

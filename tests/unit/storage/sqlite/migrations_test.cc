@@ -55,7 +55,7 @@ TEST_F(MigrationsTest, ADatabaseOfVersion1IsBroughtHereWithAllItsRows) {
   const auto store = OpenStore();
   EXPECT_EQ(NumberByHand("PRAGMA user_version"), kVersion);
   const auto reader = OpenReader();
-  const auto outcomes = reader->ReadOutcomes({1}, 0, 10);
+  const auto outcomes = reader->ReadOutcomes({1}, 0, {.max_rows = 10});
   ASSERT_TRUE(outcomes) << outcomes.error().message;
   ASSERT_EQ(outcomes->size(), 2U);
   const Evaluation& evaluation = outcomes->front().evaluation;
@@ -81,7 +81,7 @@ TEST_F(MigrationsTest, ADatabaseOfVersion3IsBroughtHereWithAllItsRows) {
   ASSERT_EQ(NumberByHand("PRAGMA user_version"), 3);
   const auto store = OpenStore();
   EXPECT_EQ(NumberByHand("PRAGMA user_version"), kVersion);
-  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, 10);
+  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10});
   ASSERT_TRUE(outcomes) << outcomes.error().message;
   ASSERT_EQ(outcomes->size(), 3U);
   std::size_t measured = 0;
@@ -106,7 +106,7 @@ TEST_F(MigrationsTest, ADatabaseOfVersion5IsBroughtHereAndCanBeThinned) {
   ASSERT_EQ(NumberByHand("PRAGMA user_version"), 5);
   const auto store = OpenStore();
   EXPECT_EQ(NumberByHand("PRAGMA user_version"), kVersion);
-  const auto before = OpenReader()->ReadOutcomes({1}, 0, 10).value();
+  const auto before = OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}).value();
   ASSERT_EQ(before.size(), 3U);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE sample_count = 15 AND "
                          "samples_kept = 15 AND thinned_at IS NULL"),
@@ -118,7 +118,7 @@ TEST_F(MigrationsTest, ADatabaseOfVersion5IsBroughtHereAndCanBeThinned) {
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE sample_count = 15 AND "
                          "samples_kept = 0 AND thinned_at IS NOT NULL"),
             2);
-  const auto after = OpenReader()->ReadOutcomes({1}, 0, 10).value();
+  const auto after = OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}).value();
   for (std::size_t i = 0; i < before.size(); ++i) {
     Outcome expected = before[i];
     if (auto* measurement = std::get_if<Measurement>(&expected.evaluation.verdict)) {
@@ -164,7 +164,7 @@ TEST_F(NewerDatabaseTest, ThatAllowsItIsWrittenOn) {
   for (const std::uint8_t tree : {1, 2}) {
     EXPECT_TRUE(reader->FindResult(KeyFor(SomeMeasurement(tree))).value());
   }
-  EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10)->size(), 1u);
+  EXPECT_EQ(reader->ReadOutcomes({2}, 0, {.max_rows = 10})->size(), 1u);
   Thinning pass({.measured_before = WallTime(std::chrono::days(30'000))}, Thinning::Scope::kAll);
   while (!pass.is_over()) ASSERT_TRUE(store->Thin(pass, WallTime(std::chrono::days(30'000))));
   EXPECT_EQ(pass.count().results, 2u);
@@ -280,7 +280,7 @@ TEST_F(OldDatabaseTest, OpensWithItsRowsIntact) {
       SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2), Old(SomeMeasurement(1))),
       SomeOutcome({.index = 1, .sequence = 2}, FullSpec(),
                   Old(SomeFailure(FailureCode::kRunCrash)))};
-  EXPECT_EQ(reader->ReadOutcomes({1}, 0, 10).value(), first);
+  EXPECT_EQ(reader->ReadOutcomes({1}, 0, {.max_rows = 10}).value(), first);
   Evaluation later = Old(SomeMeasurement(1));
   std::get<Measurement>(later.verdict).elapsed_ns = 77;
   const std::vector<Outcome> second = {
@@ -289,7 +289,7 @@ TEST_F(OldDatabaseTest, OpensWithItsRowsIntact) {
       SomeOutcome({.batch = 2, .index = 0, .sequence = 2, .source = OutcomeSource::kCoalesced},
                   PlainSpec(2), BareFailure(FailureCode::kExpired)),
       SomeOutcome({.batch = 2, .index = 2, .sequence = 3}, PlainSpec(3), later)};
-  EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10).value(), second);
+  EXPECT_EQ(reader->ReadOutcomes({2}, 0, {.max_rows = 10}).value(), second);
   // Its results answer, the newest first, although version 1's index is gone.
   EXPECT_EQ(reader->FindResult(KeyFor(later)).value()->evaluation.measurement().elapsed_ns, 77);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results"), 5);

@@ -229,7 +229,7 @@ TEST_F(DatabaseCheckTest, EveryRowThatABitChanged) {
     const auto reader = SqliteReader::Open(path());
     if (!reader) continue;
     for (std::uint64_t id = 1; id <= kBatches; ++id) {
-      const auto outcomes = (*reader)->ReadOutcomes({id}, 0, 10);
+      const auto outcomes = (*reader)->ReadOutcomes({id}, 0, {.max_rows = 10});
       if (!outcomes) {
         EXPECT_TRUE(outcomes.error().kind == ErrorKind::kCorrupt ||
                     outcomes.error().kind == ErrorKind::kInvalid)

@@ -51,7 +51,7 @@ class OutcomeRepairTest : public ScratchDatabase {
     std::vector<Outcome> all;
     const auto reader = OpenReader();
     while (true) {
-      const auto more = reader->ReadOutcomes({1}, all.size(), 700);
+      const auto more = reader->ReadOutcomes({1}, all.size(), {.max_rows = 700});
       EXPECT_TRUE(more) << more.error().message;
       if (!more || more->empty()) break;
       all.insert(all.end(), more->begin(), more->end());

@@ -106,7 +106,7 @@ TEST_F(PruningTest, OldBatchesGoAndTheirResultsAnswer) {
   EXPECT_EQ(RowsOf(2), 3);
   const auto reader = OpenReader();
   EXPECT_FALSE(reader->FindBatch({1}).value());
-  EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10).value().size(), 1u);
+  EXPECT_EQ(reader->ReadOutcomes({2}, 0, {.max_rows = 10}).value().size(), 1u);
   for (const std::uint8_t tree : {1, 2}) {
     const StoredAnswer answer = reader->FindResult(KeyFor(SomeMeasurement(tree))).value();
     ASSERT_TRUE(answer) << int{tree};

@@ -61,7 +61,7 @@ class RetentionTest : public ScratchDatabase {
   }
 
   Measurement Read(std::uint64_t batch) {
-    const auto outcomes = OpenReader()->ReadOutcomes({batch}, 0, 10).value();
+    const auto outcomes = OpenReader()->ReadOutcomes({batch}, 0, {.max_rows = 10}).value();
     EXPECT_EQ(outcomes.size(), 1u);
     EXPECT_TRUE(outcomes[0].evaluation.ok());
     return outcomes[0].evaluation.measurement();
@@ -78,8 +78,8 @@ TEST_F(RetentionTest, SamplesOfOldResultsGoAndEverythingElseStays) {
   const auto store = OpenStore();
   Put(*store, 1, kOld);
   Put(*store, 2, kNew);
-  Outcome expected = OpenReader()->ReadOutcomes({1}, 0, 10).value().at(0);
-  const Outcome young = OpenReader()->ReadOutcomes({2}, 0, 10).value().at(0);
+  Outcome expected = OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}).value().at(0);
+  const Outcome young = OpenReader()->ReadOutcomes({2}, 0, {.max_rows = 10}).value().at(0);
   Thinning pass(Rule(0), Scope::kAll);
   Run(*store, pass);
   EXPECT_EQ(pass.count().results, 1u);
@@ -92,10 +92,10 @@ TEST_F(RetentionTest, SamplesOfOldResultsGoAndEverythingElseStays) {
   measurement.samples_ns.clear();
   measurement.sample_flags.clear();
   measurement.thinned = Thinned{.samples_before = 4, .accepted_before = 3};
-  EXPECT_EQ(OpenReader()->ReadOutcomes({1}, 0, 10).value().at(0), expected);
+  EXPECT_EQ(OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}).value().at(0), expected);
   EXPECT_EQ(SampleCount(Read(1)), 4u);
   EXPECT_EQ(AcceptedSamples(Read(1)), accepted);
-  EXPECT_EQ(OpenReader()->ReadOutcomes({2}, 0, 10).value().at(0), young);
+  EXPECT_EQ(OpenReader()->ReadOutcomes({2}, 0, {.max_rows = 10}).value().at(0), young);
   ExpectWhole();
 
   // It answers as before, and reports that it was thinned.
@@ -277,7 +277,8 @@ TEST_F(RetentionTest, AThinnedResultIsKnownAgain) {
   Put(*store, 1, kOld);
   Thinning pass(Rule(0), Scope::kAll);
   Run(*store, pass);
-  const Evaluation thinned = OpenReader()->ReadOutcomes({1}, 0, 10).value().at(0).evaluation;
+  const Evaluation thinned =
+      OpenReader()->ReadOutcomes({1}, 0, {.max_rows = 10}).value().at(0).evaluation;
   const JobFinished answered{
       SomeOutcome({.batch = 2, .source = OutcomeSource::kStored}, PlainSpec(3), thinned)};
   ASSERT_TRUE(store->Apply(std::vector<Write>{SomeBatch(2, {PlainSpec(3)}), answered}));
@@ -306,10 +307,10 @@ TEST_F(RetentionTest, CompactingGivesTheRoomBack) {
   const auto whole = std::filesystem::file_size(path());
   Thinning pass(Rule(0), Scope::kAll);
   Run(*store, pass);
-  const auto thinned = OpenReader()->ReadOutcomes({7}, 0, 10).value();
+  const auto thinned = OpenReader()->ReadOutcomes({7}, 0, {.max_rows = 10}).value();
   ASSERT_TRUE(store->Compact());
   EXPECT_LT(std::filesystem::file_size(path()) + pass.count().bytes / 2, whole);
-  EXPECT_EQ(OpenReader()->ReadOutcomes({7}, 0, 10).value(), thinned);
+  EXPECT_EQ(OpenReader()->ReadOutcomes({7}, 0, {.max_rows = 10}).value(), thinned);
   ExpectWhole();
   Put(*store, 5000, kNew);  // it goes on
   ExpectWhole();
@@ -332,7 +333,7 @@ TEST_F(RetentionTest, AnOvertakenWriterTakesNothing) {
 TEST_F(RetentionTest, ResultsOfVersion1) {
   std::filesystem::copy_file(LOOPFLEET_SOURCE_DIR "/tests/golden/storage/1.db", path());
   const auto store = OpenStore();
-  const auto before = OpenReader()->ReadOutcomes({2}, 0, 10).value();
+  const auto before = OpenReader()->ReadOutcomes({2}, 0, {.max_rows = 10}).value();
   ThinningRule rule = Rule(3);
   rule.measured_before = WallTime(std::chrono::days(30'000));
   Thinning pass(rule, Scope::kAll);
@@ -342,7 +343,7 @@ TEST_F(RetentionTest, ResultsOfVersion1) {
                          "clock_before_mhz IS NULL AND checksum_6 IS NOT NULL"),
             2);
   ExpectWhole();
-  const auto after = OpenReader()->ReadOutcomes({2}, 0, 10).value();
+  const auto after = OpenReader()->ReadOutcomes({2}, 0, {.max_rows = 10}).value();
   ASSERT_EQ(after.size(), before.size());
   EXPECT_EQ(after[2].evaluation.measurement().elapsed_ns,
             before[2].evaluation.measurement().elapsed_ns);

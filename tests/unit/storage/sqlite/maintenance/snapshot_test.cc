@@ -164,7 +164,7 @@ TEST_F(SnapshotTest, IsGoneOnWith) {
   EXPECT_EQ(recovery.jobs.size(), 3u);
   EXPECT_TRUE(restored->Apply(BatchOf(recovery.next_batch)));
   const auto reader = SqliteReader::Open(to).value();
-  EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10).value().size(), 1u);
+  EXPECT_EQ(reader->ReadOutcomes({2}, 0, {.max_rows = 10}).value().size(), 1u);
   EXPECT_TRUE(reader->FindResult(KeyFor(SomeMeasurement(2))).value());
 }
 

@@ -282,7 +282,10 @@ TEST_F(KnownFailureTest, OneInDoubtAnswersNothing) {
   EXPECT_FALSE(Ask(KeyFor(crash)));
   Restart();
   EXPECT_FALSE(Ask(KeyFor(crash)));
-  EXPECT_FALSE(shared_->ReadOutcomes({1}, 0, 1).value().at(0).evaluation.ok());  // still readable
+  EXPECT_FALSE(shared_->ReadOutcomes({1}, 0, {.max_rows = 1})
+                   .value()
+                   .at(0)
+                   .evaluation.ok());  // still readable
 }
 
 TEST_F(KnownFailureTest, AVerdictGivenInQuarantineIsNone) {
