@@ -123,6 +123,8 @@ class CommandTest(unittest.TestCase):
         self.assertEqual((report["ok"], report["failed"], sum(report["grades"].values())), (5, {}, 5))
         quickest = {}
         for outcome in outcomes:
+            if outcome["grade"] == "D":
+                continue  # does not win
             known = quickest.setdefault(outcome["benchmark"], outcome)
             quickest[outcome["benchmark"]] = min(known, outcome, key=lambda one: one["elapsed_ns"])
         self.assertEqual({one["job"] for one in report["best"]}, {one["job"] for one in quickest.values()})
