@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The table, record and picture of what bench/run.sh llvm_agents trained and judged, from its folder.
 
-    build/python/bin/python bench/llvm_agents_table.py agents --out docs/measurements/DATE-llvm_agents.jsonl --picture FILE.svg
+    build/python/bin/python bench/llvm_agents_table.py agents --out docs/measurements/DATE-llvm_agents.jsonl --picture FILE.png
 """
 
 import argparse
@@ -61,7 +61,7 @@ def draw(judged, trained, arguments):
         axis.set(title="programs of Debian", xlabel=label)
     by_evaluations.legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(arguments.picture)
+    figure.savefig(arguments.picture, dpi=92)
 
 
 def main():
@@ -71,7 +71,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=3, help="of a processor, of a search of one program")
     parser.add_argument("--machine", default="", help="noted in the record")
     parser.add_argument("--out", help="writes all runs as JSON lines")
-    parser.add_argument("--picture", help="an SVG file")
+    parser.add_argument("--picture", help="a PNG file")
     arguments = parser.parse_args()
     judged = {}
     for path in sorted(arguments.folder.glob("judged-*.json")):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Draws docs/measurements/timing.svg from the results of bench_timing --raw FILE.
+"""Draws docs/measurements/timing.png from the results of bench_timing --raw FILE.
 
-    bench/plot_timing.py FILE docs/measurements/timing.svg      (needs python3-matplotlib)
+    bench/plot_timing.py FILE docs/measurements/timing.png      (needs python3-matplotlib)
 """
 
 import itertools
@@ -10,7 +10,7 @@ import sys
 
 import matplotlib
 
-matplotlib.use("svg")
+matplotlib.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 
@@ -37,7 +37,6 @@ def main():
         sys.exit(__doc__)
     with open(sys.argv[1], encoding="utf-8") as file:
         rows = [row for row in map(json.loads, file) if "elapsed_ns" in row]
-    plt.rcParams["svg.hashsalt"] = "loopfleet"  # makes the file reproducible
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2))
     for axes, experiment, title in (
         (left, "quiet", "fresh worker processes"),
@@ -60,7 +59,7 @@ def main():
     left.set_ylabel("share of pairs")
     right.legend(loc="lower right")
     figure.tight_layout()
-    figure.savefig(sys.argv[2], metadata={"Date": None})
+    figure.savefig(sys.argv[2], dpi=100)
 
 
 if __name__ == "__main__":
