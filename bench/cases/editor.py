@@ -4,7 +4,6 @@ of this process, and to the graded one. Prints the lines of bench/run.sh."""
 
 import argparse
 import asyncio
-import json
 import os
 import random
 import tempfile
@@ -17,6 +16,7 @@ import loopfleet
 from loopfleet.tui.editor import Editor
 from loopfleet.tui.screen import EditorApp
 from loopfleet.tui.sources import sources_of
+import result_line
 
 BENCHMARK = "benchmark://program-v0/positive_product33_48_64"
 GOALS_MS = {"local": 60, "graded": 150}  # medians
@@ -25,8 +25,7 @@ EDITS = ["shift+up", "shift+down", "backspace", "v", "u", "u", "r"]
 
 
 def emit(case, value, **details):
-    print(json.dumps({"bench": "editor", "case": case, "value": value, "unit": "ms", "peer": None, "peer_value": None,
-                      "ratio": None, **details}), flush=True)
+    result_line.emit("editor", case, value, "ms", **details)
 
 
 def next_keys(generator):

@@ -5,7 +5,7 @@ the lines of bench/run.sh, and on standard error every program that a pass chang
 
 import argparse
 import collections
-import json
+import functools
 import pathlib
 import random
 import subprocess
@@ -15,14 +15,13 @@ import time
 
 import loopfleet
 from loopfleet import _core, llvm_semantics
+import result_line
 
 FLAGS = [flag for flag, _ in _core.pass_actions("Passes19")]
 CHECKABLE_FLAGS = [flag for flag in FLAGS if flag not in llvm_semantics.NEEDS_RUNTIME]
 BATCH = 64
 
-
-def emit(case, value, unit, **more):
-    print(json.dumps({"bench": "llvm_semantics", "case": case, "value": value, "unit": unit, **more}), flush=True)
+emit = functools.partial(result_line.emit, "llvm_semantics")
 
 
 def draw(*key):

@@ -3,6 +3,7 @@
 into a plain table with the same columns and indices. Starts a PostgreSQL of its own. Prints the lines of bench/run.sh."""
 
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/integration/postgres"), str(ROOT / "tests/integration")]
 from postgres_server import PostgresServer, programs  # noqa: E402
+import result_line  # noqa: E402
 
 BIN = pathlib.Path(os.environ["LOOPFLEET_BIN"])
 PLAIN = ("CREATE TABLE plain (LIKE loopfleet.outcomes INCLUDING DEFAULTS);"
@@ -25,11 +27,7 @@ BEST = "SELECT count(gflop_per_second) FROM loopfleet.v_best"
 PLAIN_BEST = ("SELECT count(*) FROM (SELECT DISTINCT ON (benchmark) benchmark FROM plain WHERE elapsed_ns IS NOT NULL "
               "ORDER BY benchmark, elapsed_high_ns) best")
 
-
-def emit(case, value, unit, peer=None, peer_value=None, **details):
-    ratio = None if peer_value is None else value / peer_value
-    print(json.dumps({"bench": "mirror", "case": case, "value": value, "unit": unit, "peer": peer,
-                      "peer_value": peer_value, "ratio": ratio, **details}), flush=True)
+emit = functools.partial(result_line.emit, "mirror")
 
 
 def seconds(work):

@@ -6,6 +6,7 @@ Starts a PostgreSQL of its own. Prints the lines of bench/run.sh."""
 
 import argparse
 import collections
+import functools
 import itertools
 import json
 import math
@@ -21,17 +22,14 @@ import fleet  # noqa: E402
 from fleet import Fleet  # noqa: E402
 from mirror_test import failing_jobs, metric, mirror_once, places_in_sqlite, resident_kb  # noqa: E402
 from postgres_server import PostgresServer, programs  # noqa: E402
+import result_line  # noqa: E402
 
 ENDED_AT_ONCE, MEASURED, STORED = "4 jobs that fail at once", "a new tree, measured", "a tree measured before"
 # A second of the load, over and over.
 LOAD = [ENDED_AT_ONCE, MEASURED, ENDED_AT_ONCE, STORED]
 CATCHES_UP_WITHIN_S = 600
 
-
-def emit(case, value, unit, peer=None, peer_value=None, **details):
-    ratio = None if not peer_value else value / peer_value
-    print(json.dumps({"bench": "outage", "case": case, "value": value, "unit": unit, "peer": peer,
-                      "peer_value": peer_value, "ratio": ratio, **details}), flush=True)
+emit = functools.partial(result_line.emit, "outage")
 
 
 def tree(number):

@@ -3,6 +3,7 @@
 once, and the gain of not waiting for the slowest job. Prints the lines of bench/run.sh."""
 
 import argparse
+import functools
 import heapq
 import json
 import os
@@ -16,16 +17,13 @@ import numpy as np
 import loopfleet
 from loopfleet import _core
 from loopfleet.envs import LoopTuneEnv, WalkVectorEnv
+import result_line
 
 MM = "benchmark://mm64_256_16_range-v0/mm64_64_64"
 WALK = ["down", "down", "split_16", "up", "split_4", "swap_up", "down", "down", "unroll", "up", "up", "split_2",
         "down", "down", "vectorize", "up", "swap_down", "down", "up", "down"]  # 20 actions, as in bench/cases/queue.cc
 
-
-def emit(case, value, unit, peer=None, peer_value=None):
-    ratio = None if peer_value is None else value / peer_value
-    print(json.dumps({"bench": "python", "case": case, "value": value, "unit": unit, "peer": peer,
-                      "peer_value": peer_value, "ratio": ratio}), flush=True)
+emit = functools.partial(result_line.emit, "python")
 
 
 def median_ms(work, times=51):

@@ -22,6 +22,7 @@ sys.path[:0] = [str(ROOT / "tests/integration/postgres"), str(ROOT / "tests/inte
 import fleet  # noqa: E402
 from mirror import BEST, OUTCOMES_SIZE, PLAIN, PLAIN_BEST, seconds  # noqa: E402
 from postgres_server import PostgresServer, programs  # noqa: E402
+import result_line  # noqa: E402
 
 BIN = pathlib.Path(os.environ["LOOPFLEET_BIN"])
 # Bytes a row, rounded up: SQLite's store beside its plain table and what v_best sorts, then beside PostgreSQL's two tables.
@@ -36,9 +37,8 @@ PEER = "one plain table with the same indices"
 
 
 def emit(rows, what, value, unit, peer_value=None, store="PostgreSQL", **details):
-    print(json.dumps({"bench": "scale", "case": f"{rows} rows, {store}: {what}", "value": value, "unit": unit,
-                      "peer": None if peer_value is None else PEER, "peer_value": peer_value,
-                      "ratio": None if peer_value is None else value / peer_value, **details}), flush=True)
+    result_line.emit("scale", f"{rows} rows, {store}: {what}", value, unit, None if peer_value is None else PEER, peer_value,
+                     **details)
 
 
 def needed_bytes(rows, stores):

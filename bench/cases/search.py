@@ -22,6 +22,7 @@ import loopfleet
 from loopfleet import _core
 from loopfleet.models import ComparisonModel, CostModel, Measured, PolicyModel, features
 from loopfleet.rows import program_of, rows_of_file
+import result_line
 
 TEST_PRODUCTS = [f"benchmark://mm-v0/{name}" for name in (
     "mm112_208_256 mm112_224_128 mm112_256_64 mm112_256_80 mm128_160_224 mm160_224_192 mm176_128_160 mm176_144_160 "
@@ -221,10 +222,8 @@ def emit(one):
     """A line of bench/run.sh, in GFLOP/s, beside the untuned schedule."""
     at = "" if one["seconds"] is None else f", {one['seconds']:g} s"
     rate, untuned = (one["flop_count"] / one[name] if one[name] else None for name in ("elapsed_ns", "untuned_ns"))
-    print(json.dumps({"bench": "search", "case": f"{one['benchmark'].rsplit('/')[-1]}: {one['way']}{at}, seed {one['seed']}",
-                      "value": rate, "unit": "GFLOP/s", "peer": "untuned", "peer_value": untuned,
-                      "ratio": rate / untuned if rate and untuned else None, "evaluations": one["evaluations"],
-                      "took_s": round(one["took_s"], 4)}), flush=True)
+    result_line.emit("search", f"{one['benchmark'].rsplit('/')[-1]}: {one['way']}{at}, seed {one['seed']}", rate, "GFLOP/s",
+                     "untuned", untuned, evaluations=one["evaluations"], took_s=round(one["took_s"], 4))
 
 
 def at_peak(one, ns):

@@ -3,6 +3,7 @@
 and what calls cost beside np.add of one element and torch. Prints the lines of bench/run.sh."""
 
 import argparse
+import functools
 import json
 import os
 import time
@@ -12,16 +13,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is importe
 import numpy as np
 
 import loopfleet.tensor as lt
+import result_line
 
 ROWS, COLUMNS = 33, 48
 GOALS_F = {16: 18, 64: 40, 256: 50, 1024: 50}  # times NumPy
 GOALS_REBUILT = {16: 8, 64: 30, 256: 45, 1024: 50}
 
-
-def emit(case, value, unit, peer=None, peer_value=None, **details):
-    ratio = None if peer_value is None else value / peer_value
-    print(json.dumps({"bench": "tensor", "case": case, "value": value, "unit": unit, "peer": peer,
-                      "peer_value": peer_value, "ratio": ratio, **details}), flush=True)
+emit = functools.partial(result_line.emit, "tensor")
 
 
 def repeats_of(work):
