@@ -142,7 +142,7 @@ class ExecutorProcess {
   std::array<Place, kArenaPlaces> arena_places_;
   std::uint64_t call_count_ = 0;
   std::uint64_t sent_ = 0;               // requests to this child
-  std::vector<std::uint64_t> answered_;  // the numbers of those that it has answered
+  std::vector<std::uint64_t> answered_;  // the numbers of the latest that it has answered
   bool ran_in_new_child_ = false;
   std::deque<Asked> begun_;
 };

@@ -20,8 +20,11 @@ void ContentionBaseline::Observe(double probe_cycles) {
   count_ = 0;
 }
 
+namespace {
+constexpr double kAlmost = 0.98;  // allows for a misjudged clock
+}
+
 double FewestCycles(double learned, double least) {
-  constexpr double kAlmost = 0.98;  // allows for a misjudged clock
   // Processors have two such units or one. From twice `least` on it may be either.
   constexpr double kFewerUnits = 2;
   return learned < kAlmost * kFewerUnits * least ? least : kFewerUnits * least;
@@ -30,7 +33,9 @@ double FewestCycles(double learned, double least) {
 double QuietCoreCycles(double learned, double least) {
   // Allows for filling and draining the units, and for the scatter of clock readings.
   constexpr double kMost = 1.03;
-  return least <= 0 ? learned : std::min(learned, kMost * FewestCycles(learned, least));
+  if (learned <= 0 || least <= 0) return learned;
+  const double fewest = FewestCycles(learned, least);
+  return std::clamp(learned, kAlmost * fewest, kMost * fewest);
 }
 
 }  // namespace loopfleet::worker

@@ -40,8 +40,8 @@ double FewestCycles(double learned, double least);
 
 // The most cycles that a probe takes on a quiet core. `learned`: the fewest observed. `least`: the
 // fewest possible with two arithmetic units; one unit takes twice as long, and no quiet core lies
-// between the two. This unmasks a core that has had a neighbour for as long as it was watched.
-// `least` 0: unknown, `learned` is returned.
+// between the two. This unmasks a core that has had a neighbour for as long as it was watched, and
+// a clock that was misjudged too often. Either is 0: unknown, `learned` is returned.
 double QuietCoreCycles(double learned, double least);
 
 }  // namespace loopfleet::worker

@@ -76,7 +76,8 @@ double DeviceHealth::slowdown() const {
 }
 
 void DeviceHealth::Observe(const Samples& samples) {
-  quiet_.Observe(samples.probe_cycles);
+  // A probe's cycles are its time at the clock before the round: too few if the clock has risen.
+  if (!ClockMoved(samples)) quiet_.Observe(samples.probe_cycles);
   if (samples.slowdown <= 1 || samples.slowdown > kMostSlowdown) return;
   std::lock_guard lock(mutex_);
   slowdown_.Observe(samples.slowdown);

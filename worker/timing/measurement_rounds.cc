@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "common/base/check.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr double kNsPerMs = 1e6;
 constexpr std::uint32_t kMostSamples = 1'000;                // in all rounds
 constexpr std::uint64_t kPrecisionBudgetNs = 1'000'000'000;  // of a job that sets none
-constexpr std::uint64_t kColdBudgetNs = 100'000'000;  // first round; an eviction takes milliseconds
+constexpr std::uint64_t kColdBudgetNs = 100'000'000;  // of a round; an eviction takes milliseconds
 constexpr std::uint32_t kLeastColdSamples = 4;
 // Kernels that live in the second-level cache scatter by 2 to 3 % from run to run, so 5 samples do
 // not determine them within 1 %.
@@ -42,17 +43,15 @@ double ToReference(double clock_mhz, double reference_mhz) {
   return clock_mhz > 0 && reference_mhz > 0 ? clock_mhz / reference_mhz : 1;
 }
 
-bool ClockMoved(const Samples& samples) {
-  return loopfleet::ClockMoved(
-      {.clock_before_mhz = samples.clock_before_mhz, .clock_after_mhz = samples.clock_after_mhz});
-}
-
 }  // namespace
 
 MeasurementRounds::MeasurementRounds(const JobSpec& spec, const Options& options)
     : spec_(spec), options_(options) {}
 
+bool MeasurementRounds::HasOwnTime() const { return spec_.precision > 0 || spec_.budget_ms > 0; }
+
 double MeasurementRounds::SpentNs() const {
+  if (HasOwnTime() && spec_.cache == CacheState::kCold) return with_evictions_ns_;
   return std::accumulate(rounds_.begin(), rounds_.end(), 0.0, [](double sum, const Round& round) {
     return sum + TotalNs(round.samples);
   });
@@ -96,7 +95,7 @@ SamplingPolicy MeasurementRounds::NextPolicy() const {
     budget = kPrecisionBudgetNs;
   } else if (spec_.cache == CacheState::kCold) {
     policy.min_samples = kLeastColdSamples;
-    budget = 2 * kColdBudgetNs;
+    policy.budget_ns = policy.patience_ns = kColdBudgetNs;
   } else {
     policy.precision = kGradeASpread;
     policy.most_samples = kMaxSamplesPerRound;
@@ -126,6 +125,7 @@ bool MeasurementRounds::IsLong(const Samples& samples) const {
 }
 
 void MeasurementRounds::Add(Samples samples, double reference_mhz) {
+  with_evictions_ns_ += static_cast<double>(samples.spent_ns);
   ++looks_;
   constexpr std::size_t kLeast = 2;
   const bool is_one_round = options_.fewest < 2 || samples.end == SamplingEnd::kCut;
@@ -133,6 +133,7 @@ void MeasurementRounds::Add(Samples samples, double reference_mhz) {
     return AddRound(std::move(samples), reference_mhz, kLeast);
   }
   for (std::size_t i = 0; i < samples.ns.size(); ++i) {
+    if (i > 0 && !HasOwnTime()) ++looks_;
     Samples one = samples;
     one.ns = {samples.ns[i]};
     one.flags = {samples.flags[i]};
@@ -141,7 +142,7 @@ void MeasurementRounds::Add(Samples samples, double reference_mhz) {
 }
 
 void MeasurementRounds::AddRound(Samples samples, double reference_mhz, std::size_t least) {
-  Round round{.samples = std::move(samples)};
+  Round round{.samples = std::move(samples), .look = looks_};
   round.clock_mhz = ClockOf(round.samples);
   round.to_reference = ToReference(round.clock_mhz, reference_mhz);
   std::vector<double> contended_ns;
@@ -202,13 +203,19 @@ double MeasurementRounds::TargetSpread() const {
 }
 
 bool MeasurementRounds::IsCut() const {
-  const auto is_shown = [&](const Round& round) {
-    constexpr std::size_t kLeast = 2;  // accepted samples: an executor may have sent anything
-    return round.samples.end == SamplingEnd::kCut &&
-           (round.accepted_ns.size() >= kLeast || ProvesCut(round));
-  };
-  if (rounds_.empty() || !std::ranges::all_of(rounds_, is_shown)) return false;
-  return rounds_.size() >= 2 || ProvesCut(rounds_.front());
+  constexpr std::size_t kLeast = 2;  // accepted samples: an executor may have sent anything
+  std::size_t shown = 0;
+  bool is_proven = false;
+  for (const Round& round : rounds_) {
+    const bool proves = ProvesCut(round);
+    if (round.samples.end == SamplingEnd::kCut && (round.accepted_ns.size() >= kLeast || proves)) {
+      ++shown;
+      is_proven |= proves;
+    } else if (!round.accepted_ns.empty()) {
+      return false;  // contended throughout, it would say nothing
+    }
+  }
+  return is_proven || shown >= 2;
 }
 
 bool MeasurementRounds::ProvesCut(const Round& round) const {
@@ -227,11 +234,8 @@ std::optional<Nanos> MeasurementRounds::NextIn(bool is_alone) const {
   LF_CHECK(!rounds_.empty(), "no round yet");
   if (IsCut()) return std::nullopt;
   if (rounds_.size() < options_.fewest) return options_.first_wait;
-  // Of such a job's time, the first look at a slow kernel takes half, in any number of rounds.
-  const bool has_time = spec_.precision > 0 || spec_.budget_ms > 0;
-  const std::size_t taken = has_time ? looks_ : rounds_.size();
   const double spent = SpentNs();
-  if (taken >= options_.most || sample_count() >= kMostSamples ||
+  if (looks_ >= options_.most || sample_count() >= kMostSamples ||
       (spec_.budget_ms > 0 && spent >= spec_.budget_ms * kNsPerMs) ||
       spent >= static_cast<double>(LongEnough().count())) {
     return std::nullopt;
@@ -243,12 +247,10 @@ std::optional<Nanos> MeasurementRounds::NextIn(bool is_alone) const {
   if (const auto agreeing = Agreeing(); !agreeing.empty() && IsEnough(agreeing)) {
     return std::nullopt;
   }
-  return options_.first_wait * (std::int64_t{1} << (taken - 1));
+  return options_.first_wait * (std::int64_t{1} << (looks_ - 1));
 }
 
-bool MeasurementRounds::AsksForMore() const {
-  return spec_.precision > 0 || spec_.budget_ms > 0 || spec_.min_grade < Grade::kD;
-}
+bool MeasurementRounds::AsksForMore() const { return HasOwnTime() || spec_.min_grade < Grade::kD; }
 
 bool MeasurementRounds::IsContendedThroughout() const {
   return std::ranges::all_of(rounds_, [](const Round& round) {
@@ -265,8 +267,11 @@ Nanos MeasurementRounds::LongEnough() const {
 }
 
 bool MeasurementRounds::IsEnough(const std::vector<std::size_t>& agreeing) const {
-  const auto clear =
-      static_cast<std::size_t>(std::ranges::count(rounds_, Round::Worth::kClear, &Round::worth));
+  std::set<std::size_t> clear_looks;
+  for (const Round& round : rounds_) {
+    if (round.worth == Round::Worth::kClear) clear_looks.insert(round.look);
+  }
+  const std::size_t clear = clear_looks.size();
   const Measurement figure = Summarise(kMhzPerPerNs);  // in cycles, as in Agreeing
   const std::size_t accepted = AcceptedSamples(figure);
   if (accepted < kLeastAccepted || IsDisturbed(accepted, agreeing)) return false;
@@ -281,14 +286,20 @@ bool MeasurementRounds::IsEnough(const std::vector<std::size_t>& agreeing) const
 
 std::optional<double> MeasurementRounds::MomentsApart() const {
   std::vector<std::size_t> agreeing = Agreeing();
-  if (agreeing.size() < 2) return std::nullopt;
   std::ranges::sort(agreeing);
-  const auto [low, high] = std::minmax(rounds_[agreeing[0]].median, rounds_[agreeing[1]].median);
-  return high / low - 1;
+  for (const std::size_t i : agreeing) {
+    const Round& first = rounds_[agreeing.front()];
+    if (rounds_[i].look == first.look) continue;
+    const auto [low, high] = std::minmax(first.median, rounds_[i].median);
+    return high / low - 1;
+  }
+  return std::nullopt;
 }
 
 double MeasurementRounds::LeastHalfWidth(const std::vector<std::size_t>& agreeing) const {
-  const auto moments = static_cast<double>(std::max<std::size_t>(agreeing.size(), 2));
+  std::set<std::size_t> looks;
+  for (const std::size_t i : agreeing) looks.insert(rounds_[i].look);
+  const double moments = looks.empty() ? 2 : static_cast<double>(looks.size());
   return options_.moments_apart * std::sqrt(2 / moments);
 }
 

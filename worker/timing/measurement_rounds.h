@@ -32,7 +32,7 @@ class MeasurementRounds {
     // Rounds that have to agree.
     std::size_t fewest = 2;
     // The most rounds, if they do not agree or the core was contended. For a job that asks for a
-    // precision or budget, long repetitions taken in one go (Add) count as one.
+    // precision or budget, long repetitions taken in one go (Add) are one look and count as one.
     std::size_t most = 5;
     // The most clear rounds if two agree, but the samples scatter so little too much for grade A
     // that a third round is likely to be enough. A job that asks for a precision, or for a better
@@ -72,7 +72,8 @@ class MeasurementRounds {
   // device.
   SamplingPolicy NextPolicy() const;
   // `reference_mhz`: the clock at which the job's bound is stated; 0: the bound is wall time.
-  // Long repetitions of one round are as far apart as two rounds, so each counts as a round.
+  // Long repetitions of one round are as far apart as two rounds, so each counts as a round. Those
+  // of a job with a precision or budget may be many: together they are one look.
   void Add(Samples samples, double reference_mhz = 0);
   bool is_empty() const { return rounds_.empty(); }
 
@@ -84,7 +85,8 @@ class MeasurementRounds {
   // show it, or one shows twice the bound (ten times if the core was contended).
   bool IsCut() const;
   std::size_t sample_count() const;
-  // Relative difference of the medians of the first two rounds that agree; nullopt: none do.
+  // Relative difference of the medians of the first two rounds, of different looks, that agree;
+  // nullopt: none do.
   std::optional<double> MomentsApart() const;
   // The figure, with times at the reference clock (0: wall times). Call after Add.
   Measurement Summarise(double reference_mhz) const;
@@ -92,6 +94,7 @@ class MeasurementRounds {
  private:
   struct Round {
     Samples samples;
+    std::size_t look = 0;
     double clock_mhz = 0;     // 0: not known
     double to_reference = 1;  // factor from wall time to time at the reference clock
     std::vector<double> accepted_ns;
@@ -109,7 +112,9 @@ class MeasurementRounds {
   void AddRound(Samples samples, double reference_mhz, std::size_t least);
   // Whether a repetition takes as long as the wait between two rounds.
   bool IsLong(const Samples& samples) const;
-  double SpentNs() const;  // in all samples
+  bool HasOwnTime() const;
+  // In all samples. Of a cold job that sets a limit to it, with the evictions, which take longest.
+  double SpentNs() const;
   // A single run takes so long that a neighbour may come and go between the probes at its ends.
   bool IsUnwatched() const;
   // So few samples were accepted that what disturbed the others may have slowed these unseen: less
@@ -138,7 +143,8 @@ class MeasurementRounds {
   const JobSpec spec_;
   const Options options_;
   std::vector<Round> rounds_;
-  std::size_t looks_ = 0;  // calls of Add
+  std::size_t looks_ = 0;  // at one moment each: rounds, or calls of Add (see there)
+  double with_evictions_ns_ = 0;
 };
 
 }  // namespace loopfleet::worker

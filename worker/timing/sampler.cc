@@ -55,6 +55,7 @@ class Sampling {
       AwaitQuiet();
       TakeRepetition();
     }
+    samples_.spent_ns = with_.stopwatch.NowNs() - started_at_;
     samples_.clock_after_mhz = with_.probe.ClockMhz();
     samples_.probe_cycles = QuickestProbe();
     return std::move(samples_);

@@ -23,6 +23,8 @@ struct Samples {
   double slowdown = 1;
   double clock_before_mhz = 0;  // 0: not known
   double clock_after_mhz = 0;
+  // From before the first repetition to after the last, with what was done between them.
+  std::uint64_t spent_ns = 0;
   friend bool operator==(const Samples&, const Samples&) = default;
 };
 
@@ -31,6 +33,11 @@ inline double TotalNs(const Samples& samples) {
   double total = 0;
   for (const double ns : samples.ns) total += ns * static_cast<double>(samples.iterations);
   return total;
+}
+
+inline bool ClockMoved(const Samples& samples) {
+  return loopfleet::ClockMoved(
+      {.clock_before_mhz = samples.clock_before_mhz, .clock_after_mhz = samples.clock_after_mhz});
 }
 
 }  // namespace loopfleet::worker

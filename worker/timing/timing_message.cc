@@ -52,8 +52,8 @@ void Fields(Archive& archive, FieldsOf<Archive, Samples>& samples) {
   archive(samples.iterations);
   archive.List(samples.ns, wire::kMaxSamples);
   archive.List(samples.flags, wire::kMaxSamples);
-  archive(samples.probe_cycles, samples.slowdown, samples.clock_before_mhz,
-          samples.clock_after_mhz);
+  archive(samples.probe_cycles, samples.slowdown, samples.clock_before_mhz, samples.clock_after_mhz,
+          samples.spent_ns);
   archive.Require([&] { return CanBe(samples); });
 }
 

@@ -77,8 +77,13 @@ Result<std::shared_ptr<GuardedBuffers>> GuardedBufferPool::Take(const BufferLayo
   std::unique_ptr<GuardedBuffers> arena;
   {
     std::unique_lock lock(mutex_);
-    returned_.wait(lock,
-                   [&] { return used_bytes_ == 0 || used_bytes_ + size <= options_.max_bytes; });
+    const std::uint64_t ticket = tickets_++;
+    returned_.wait(lock, [&] {
+      return ticket == first_in_line_ &&
+             (used_bytes_ == 0 || used_bytes_ + size <= options_.max_bytes);
+    });
+    ++first_in_line_;
+    returned_.notify_all();
     used_bytes_ += size;
     arena = TakeIdle(layout);
   }
@@ -95,6 +100,11 @@ Result<std::shared_ptr<GuardedBuffers>> GuardedBufferPool::Take(const BufferLayo
   return std::shared_ptr<GuardedBuffers>(arena.release(), [this](GuardedBuffers* used) {
     GiveBack(std::unique_ptr<GuardedBuffers>(used));
   });
+}
+
+std::size_t GuardedBufferPool::CountWaiting() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(tickets_ - first_in_line_);
 }
 
 std::unique_ptr<GuardedBuffers> GuardedBufferPool::TakeIdle(const BufferLayout& layout) {

@@ -57,8 +57,11 @@ class GuardedBufferPool {
   };
   explicit GuardedBufferPool(const Options& options) : options_(options) {}
 
-  // Waits until there is room. kFull: the host does not have the memory.
+  // Waits until there is room. First come, first served: otherwise smaller requests could overtake
+  // a large one without end. kFull: the host does not have the memory.
   Result<std::shared_ptr<GuardedBuffers>> Take(const BufferLayout& layout);
+  // The number of calls of Take that wait for room.
+  std::size_t CountWaiting() const;
 
  private:
   // Idle buffers with this layout, which children may have mapped; otherwise idle memory of the
@@ -67,12 +70,14 @@ class GuardedBufferPool {
   void GiveBack(std::unique_ptr<GuardedBuffers> arena);
 
   const Options options_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable returned_;
   // Newest first. Guarded by mutex_, like all below.
   std::list<std::unique_ptr<GuardedBuffers>> idle_;
   std::size_t idle_bytes_ = 0;
   std::size_t used_bytes_ = 0;
+  std::uint64_t tickets_ = 0;        // handed to the calls of Take
+  std::uint64_t first_in_line_ = 0;  // the ticket that is served next
 };
 
 }  // namespace loopfleet::worker

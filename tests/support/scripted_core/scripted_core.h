@@ -25,6 +25,7 @@ class ScriptedCore {
   std::uint64_t now = 1'000'000;
   std::vector<std::uint64_t> repetitions;  // runs in each
   std::size_t evictions = 0;
+  std::uint64_t eviction_ns = 0;
   std::size_t warmings = 0;
   std::uint64_t preemptions = 0;
   std::uint64_t slice_ns = 4'000'000;  // the system's time on the core per interruption
@@ -75,7 +76,10 @@ class ScriptedCore {
       core.repetitions.push_back(iterations);
     }
     void WarmCaches() override { ++core.warmings; }
-    void EvictCaches() override { ++core.evictions; }
+    void EvictCaches() override {
+      ++core.evictions;
+      core.now += core.eviction_ns;
+    }
     ScriptedCore& core;
   };
 

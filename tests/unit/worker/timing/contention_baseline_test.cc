@@ -49,7 +49,9 @@ TEST(ContentionBaselineTest, OneQuietMomentInSixIsEnough) {
 TEST(OnQuietCoreTest, NoQuietCoreIsBetweenTwoUnitsAndOne) {
   constexpr double kTwoUnits = 5'000;
   EXPECT_EQ(QuietCoreCycles(5'100, kTwoUnits), 5'100);
-  EXPECT_EQ(QuietCoreCycles(4'400, kTwoUnits), 4'400);  // a misjudged clock: kept as learned
+  EXPECT_EQ(QuietCoreCycles(4'950, kTwoUnits), 4'950);
+  EXPECT_EQ(QuietCoreCycles(4'400, kTwoUnits), 4'900) << "a misjudged clock";
+  EXPECT_EQ(QuietCoreCycles(0, kTwoUnits), 0) << "not learned yet";
   for (const double contended : {5'300.0, 6'000.0, 8'300.0, 9'700.0}) {
     EXPECT_EQ(QuietCoreCycles(contended, kTwoUnits), 5'150) << contended;
   }

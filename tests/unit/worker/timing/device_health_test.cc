@@ -73,6 +73,19 @@ TEST_F(DeviceHealthTest, ANeighbourAtTheStartIsNotTakenForQuiet) {
   EXPECT_TRUE(watch.HasSeenQuiet());
 }
 
+// A cold round reads its clock on an idle core, which speeds up while the caches are evicted.
+TEST_F(DeviceHealthTest, RoundsWhoseClockMovedDoNotMakeTheCoreLookContended) {
+  DeviceReading reading = kReading;
+  reading.least_probe_cycles = 5'000;
+  DeviceHealth watch({}, reading, {});
+  for (int i = 0; i < 32; ++i) watch.Observe(Samples{.probe_cycles = 5'150});
+  for (int i = 0; i < 32; ++i) {
+    watch.Observe(
+        Samples{.probe_cycles = 4'000, .clock_before_mhz = 2'800, .clock_after_mhz = 3'500});
+  }
+  EXPECT_EQ(watch.PolicyFor(MeasurementRounds({}, {})).quiet_cycles, 5'150);
+}
+
 TEST_F(DeviceHealthTest, LearnsHowMuchNeighboursSlowTheHost) {
   EXPECT_EQ(watch_.slowdown(), 2) << "two threads share a core";
   for (int i = 0; i < 30; ++i) {

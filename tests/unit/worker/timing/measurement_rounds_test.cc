@@ -75,6 +75,38 @@ TEST(MeasurementRoundsTest, MomentsApartIsOfTheFirstTwoThatAgree) {
   EXPECT_NEAR(apart.value(), 0.004, 1e-9);
 }
 
+// Repetitions of one look share its clock readings, however many there are.
+TEST(MeasurementRoundsTest, LongRunsOfOneLookAreOneMoment) {
+  Samples look = SamplesOf(std::vector<double>(100, 7e6));
+  look.iterations = 1;
+  MeasurementRounds rounds({.precision = 0.002}, {.moments_apart = 0.008});
+  rounds.Add(look);
+  EXPECT_TRUE(rounds.NextIn());
+  EXPECT_FALSE(rounds.MomentsApart());
+  EXPECT_NEAR(rounds.Summarise(kMhz).spread, 0.008 * std::sqrt(2), 1e-9);
+  for (double& ns : look.ns) ns *= 1.004;
+  rounds.Add(look);
+  EXPECT_NEAR(rounds.MomentsApart().value(), 0.004, 1e-9);
+  EXPECT_GE(rounds.Summarise(kMhz).spread, 0.008);
+
+  // Half of a budget is left, and another moment can make it an A.
+  MeasurementRounds budgeted({.budget_ms = 1'500}, {.moments_apart = 0.008});
+  budgeted.Add(look);
+  EXPECT_EQ(budgeted.Summarise(kMhz).grade, Grade::kB);
+  EXPECT_TRUE(budgeted.NextIn());
+  budgeted.Add(look);
+  EXPECT_EQ(budgeted.Summarise(kMhz).grade, Grade::kA);
+  EXPECT_FALSE(budgeted.NextIn());
+
+  // Without a time of its own, a job has as many moments as long repetitions.
+  MeasurementRounds plain({}, {.moments_apart = 0.008});
+  look.ns.resize(8);
+  look.flags.resize(8);
+  plain.Add(look);
+  EXPECT_NEAR(plain.Summarise(kMhz).spread, 0.004, 1e-9);
+  EXPECT_TRUE(plain.MomentsApart());
+}
+
 // A clock that was read as 1/8 of what it was makes a kernel look nearly twice as quick.
 TEST(MeasurementRoundsTest, WithoutAgreementTheIntervalHoldsTheTimeAtEitherClockOfARound) {
   Samples misread = QuietRound(100);
@@ -461,6 +493,31 @@ TEST(MeasurementRoundsTest, TheBudgetIsOfAllRounds) {
   EXPECT_FALSE(rounds.NextIn());  // they do not agree, but the budget is spent
 }
 
+// Evictions take nearly all of the time of a cold round.
+TEST(MeasurementRoundsTest, TheBudgetOfColdRoundsIncludesTheirEvictions) {
+  Samples look = SamplesOf(std::vector<double>(20, 20'000.0));
+  look.iterations = 1;
+  look.spent_ns = 510'000'000;
+  for (const JobSpec& asks :
+       {JobSpec{.cache = CacheState::kCold, .precision = 1e-3, .budget_ms = 1'000},
+        JobSpec{.cache = CacheState::kCold, .precision = 1e-3},
+        JobSpec{.cache = CacheState::kCold, .budget_ms = 1'000}}) {
+    MeasurementRounds rounds(asks, {});
+    EXPECT_EQ(rounds.NextPolicy().budget_ns, 500'000'000U);
+    rounds.Add(look);
+    EXPECT_EQ(rounds.NextPolicy().budget_ns, 490'000'000U);
+    EXPECT_TRUE(rounds.NextIn());
+    for (double& ns : look.ns) ns *= 1.3;  // no agreement
+    rounds.Add(look);
+    EXPECT_FALSE(rounds.NextIn());
+  }
+  MeasurementRounds plain({.cache = CacheState::kCold}, {});
+  plain.Add(look);
+  EXPECT_EQ(plain.NextPolicy().budget_ns, 100'000'000U) << "each round has as much";
+  EXPECT_EQ(plain.NextPolicy().patience_ns, 100'000'000U);
+  EXPECT_TRUE(plain.NextIn());
+}
+
 TEST(MeasurementRoundsTest, KernelsThatTakeSecondsAreLookedAtTwice) {
   MeasurementRounds rounds = RoundsOf({SamplesOf({1e8, 1e8}), SamplesOf({1.1e8, 1.1e8})});
   EXPECT_FALSE(rounds.NextIn());
@@ -480,6 +537,12 @@ TEST(MeasurementRoundsTest, ACutIsConfirmedUnlessItIsBeyondDoubt) {
   EXPECT_TRUE(near.NextIn());
   near.Add(cut(121));
   EXPECT_TRUE(near.IsCut());
+
+  // A contended round says nothing, for a cut or against it.
+  EXPECT_TRUE(RoundsOf({ContendedRound(150), cut(120), cut(121)}, spec).IsCut());
+  EXPECT_TRUE(RoundsOf({ContendedRound(150), cut(250)}, spec).IsCut());
+  EXPECT_FALSE(RoundsOf({ContendedRound(150), cut(120)}, spec).IsCut());
+  EXPECT_FALSE(RoundsOf({QuietRound(98), cut(120), cut(121)}, spec).IsCut());
 
   MeasurementRounds refuted = RoundsOf({cut(120), QuietRound(98)}, spec);
   EXPECT_FALSE(refuted.IsCut());

@@ -406,12 +406,13 @@ TEST(SamplerTest, TheBoundIsAtTheReferenceClock) {
 }
 
 TEST(SamplerTest, ColdRunsAreSingleAndEvictedBefore) {
-  ScriptedCore core;
+  ScriptedCore core{.eviction_ns = 20'000'000};
   SamplingPolicy policy = FirstRound({.cache = CacheState::kCold});
   const Samples samples = core.Take(policy);
   EXPECT_EQ(samples.iterations, 1U);
   EXPECT_EQ(core.evictions, samples.ns.size());
   EXPECT_EQ(core.runs(), samples.ns.size());
+  EXPECT_GE(samples.spent_ns, core.evictions * core.eviction_ns);
 }
 
 TEST(SamplerTest, AClockThatStandsStillEndsWithPositiveSamples) {

@@ -13,6 +13,7 @@ Samples SomeSamples() {
   samples.probe_cycles = 9'000;
   samples.clock_before_mhz = 3'000;
   samples.clock_after_mhz = 3'010;
+  samples.spent_ns = 70'000;
   return samples;
 }
 
