@@ -1,5 +1,3 @@
-#include "client/python/compiled_tensor.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "client/python/array_exchange.h"
+#include "client/python/bindings.h"
 #include "tensor/tensor.h"
 
 namespace loopfleet::python {

@@ -1,5 +1,3 @@
-#include "client/python/database_binding.h"
-
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -18,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/python/bindings.h"
 #include "client/python/dataset_row.h"
 #include "common/base/result.h"
 #include "storage/open.h"

@@ -1,5 +1,3 @@
-#include "client/python/frame_binding.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -11,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "client/python/bindings.h"
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
 #include "common/base/check.h"

@@ -235,7 +235,6 @@ nb::dict ColumnsOf(const Rows& rows) {
     });
   };
   nb::dict dict;
-  dict["index"] = GatherPlaces<std::uint32_t>(rows, &Places::index);
   dict["status"] = Gather<std::uint16_t>(rows, [](const OutcomeRow& o) {
     return o.ok() ? std::uint16_t{0} : o.figures().status[o.row];
   });
@@ -344,7 +343,8 @@ void BindOutcome(nb::module_& module) {
           [](const OutcomeRow& o) {
             return o.is_timed() ? std::string(EnumName(o.figures().grade[o.row])) : std::string();
           },
-          "\"A\", \"B\" or \"C\"; \"\" of a job that failed or is not timed.")
+          "\"A\" within 1 %, \"B\" within 5 %, \"C\" worse, \"D\" no more than an order of "
+          "magnitude; \"\" of a job that failed or is not timed.")
       .def_prop_ro(
           "observed",
           [](const OutcomeRow& o) -> nb::object {
@@ -379,7 +379,8 @@ void BindOutcome(nb::module_& module) {
             return conditions == nullptr ? std::string() : conditions->hardware.hardware_class;
           },
           "Results are shared within a class; \"\": no worker had the job.")
-      .def_prop_ro("peak_gflops", &PeakGflops, "The device's measured peak; 0: not known.")
+      .def_prop_ro("peak_gflops", &PeakGflops,
+                   "The device's measured peak, of one thread; 0: not known.")
       .def_prop_ro(
           "source", [](const OutcomeRow& o) { return std::string(SourceNameOf(o)); },
           "\"measured\", \"same_code\", \"stored\" or \"coalesced\".")

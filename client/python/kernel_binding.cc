@@ -1,5 +1,3 @@
-#include "client/python/kernel_binding.h"
-
 #include <fmt/format.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "client/python/array_exchange.h"
+#include "client/python/bindings.h"
 #include "client/python/conversion.h"
 #include "common/looptree/text/text.h"
 #include "kernel/tensor_backend.h"

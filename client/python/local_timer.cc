@@ -1,5 +1,3 @@
-#include "client/python/local_timer.h"
-
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/python/bindings.h"
 #include "common/looptree/text/text.h"
 #include "kernel/tensor_backend.h"
 #include "tensor/buffer.h"

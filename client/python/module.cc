@@ -3,18 +3,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include "client/python/bindings.h"
 #include "client/python/conversion.h"
-#include "client/python/database_binding.h"
-#include "client/python/frame_binding.h"
 #include "client/python/job_binding.h"
-#include "client/python/kernel_binding.h"
-#include "client/python/local_timer.h"
-#include "client/python/passes_binding.h"
-#include "client/python/profile_binding.h"
-#include "client/python/search_binding.h"
-#include "client/python/tensor_binding.h"
-#include "client/python/tree_binding.h"
-#include "client/python/walk_binding.h"
 
 NB_MODULE(_core, module) {
   // A client's thread may hold jobs when the interpreter ends; that is not a leak.

@@ -1,5 +1,3 @@
-#include "client/python/passes_binding.h"
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -10,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/python/bindings.h"
 #include "common/llvm_passes/clang_flags.h"
 #include "common/llvm_passes/debian_programs.h"
 #include "common/llvm_passes/observation.h"

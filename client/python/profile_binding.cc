@@ -1,5 +1,3 @@
-#include "client/python/profile_binding.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nanobind/stl/optional.h>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "client/profile_text.h"
+#include "client/python/bindings.h"
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
 #include "common/base/suggestion.h"

@@ -1,5 +1,3 @@
-#include "client/python/search_binding.h"
-
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/python/bindings.h"
 #include "client/python/conversion.h"
 #include "client/search/exploration.h"
 #include "client/search/loop_space.h"

@@ -1,5 +1,3 @@
-#include "client/python/tensor_binding.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nanobind/ndarray.h>
@@ -20,7 +18,7 @@
 #include <vector>
 
 #include "client/python/array_exchange.h"
-#include "client/python/compiled_tensor.h"
+#include "client/python/bindings.h"
 #include "client/python/conversion.h"
 #include "client/python/expressions.h"
 #include "client/python/ir_builder.h"

@@ -1,5 +1,3 @@
-#include "client/python/tree_binding.h"
-
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -16,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/python/ir_binding.h"
+#include "client/python/bindings.h"
 #include "client/python/ir_builder.h"
 #include "client/python/loop_names.h"
 #include "client/python/schedule_error.h"

@@ -1,5 +1,3 @@
-#include "client/python/walk_binding.h"
-
 #include <fmt/format.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "client/job_line.h"
+#include "client/python/bindings.h"
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
 #include "client/replay/observation.h"

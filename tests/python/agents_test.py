@@ -4,6 +4,7 @@ own on a real cluster."""
 import multiprocessing
 import os
 import subprocess
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import numpy as np
@@ -84,6 +85,7 @@ def test_an_agent_learns_what_earns_and_is_kept_in_a_file(name, steps, tmp_path)
     assert again.act(observations, masks).shape == (2,)
     type(agent)(2, ACTIONS, gamma=0.9).save(tmp_path / "other.npz")
     assert type(agent).load(tmp_path / "other.npz").gamma == 0.9
+    assert type(agent).load(tmp_path / "other.npz", gamma=0.5).gamma == 0.5
     with pytest.raises(BadModelFile, match=f"holds a {name}"):
         models.PolicyModel.load(tmp_path / "agent.npz")
     with pytest.raises(ModelError, match="at least one action"):
@@ -94,6 +96,71 @@ def test_an_agent_learns_what_earns_and_is_kept_in_a_file(name, steps, tmp_path)
     np.savez(tmp_path / "bad.npz", **arrays)
     with pytest.raises(BadModelFile, match="damaged"):
         type(agent).load(tmp_path / "bad.npz")
+
+
+class Outages(Corridor):
+    """Some steps have no figure, which ends their episode; their reward means nothing."""
+
+    def __init__(self, share, is_gymnasiums=False):
+        super().__init__()
+        self.share, self.is_gymnasiums = share, is_gymnasiums
+
+    def step(self, action):
+        following, reward, terminated, truncated, info = super().step(action)
+        missing = self.rng.random(self.num_envs) < self.share
+        told = {"error_type": np.where(missing, "WORKER_LOST", None), "_error_type": missing}
+        info.update({"final_info": told} if self.is_gymnasiums else told)
+        return following, np.where(missing, -1000, reward), terminated, truncated | missing, info
+
+
+@pytest.mark.parametrize("is_gymnasiums", [False, True])
+def test_nothing_is_learned_from_steps_without_a_figure(is_gymnasiums):
+    learning_package("torch")
+    agent = models.DQN.for_envs(Corridor())
+    agent.train(Outages(0.3, is_gymnasiums), 400)
+    kept = agent.replay._columns.reward[:len(agent.replay)]
+    assert 200 < len(kept) < 350 and set(kept) == {0, 1}
+    agent = models.PPO.for_envs(Corridor())
+    updates, update = [], agent._update
+    agent._update = lambda columns, last: updates.append(columns) or update(columns, last)
+    assert agent.train(Outages(0.1, is_gymnasiums), 4000).steps >= 4000
+    assert any((columns[5] < 0).any() for columns in updates)
+    masks, observations = np.array([[1, 1, 0]]), np.array([[1, 0]], np.float32)
+    assert agent.probabilities(observations, masks)[0, 1] > 0.8, "it learned from the others"
+
+
+@pytest.mark.parametrize("name", ["DQN", "PPO"])
+def test_a_fleet_that_measures_nothing_ends_the_training_with_nothing_learned(name):
+    learning_package("torch")
+    agent, other = (getattr(models, name).for_envs(Corridor()) for _ in range(2))
+    for steps in (1, 800):
+        assert agent.train(Outages(1.0), steps).steps >= steps
+    observations, masks = np.array([[1, 0], [-1, 2]], np.float32), np.array([[1, 1, 0]] * 2)
+    ours, theirs = (each.values(observations) if name == "DQN" else each.probabilities(observations, masks)
+                    for each in (agent, other))
+    assert (ours == theirs).all()
+
+
+def test_actors_send_no_steps_without_a_figure():
+    learning_package("torch")
+    from loopfleet import _core
+    from loopfleet.models.distributed import _walked
+
+    class Nobody:
+        def submit_jobs(self, jobs):
+            return [self.submit_job(job) for job in jobs]
+
+        def submit_job(self, job):
+            future = Future()
+            future.set_result(_core.failed_outcome("CANCELLED", "as if"))
+            return future
+
+    options = models.ActorOptions(["benchmark://mm-v0/mm32_32_32"], envs=3, batch=60)
+    layers = models.DQN(1160, [""] * 7).layers()
+    published = SimpleNamespace(version=1, read=lambda: (1, layers))
+    batch = next(_walked(0, 1, options, Nobody(), published, seed=1))
+    assert batch.steps == 60 and 0 < len(batch.errors) < 60, "those that moved the cursor alone"
+    assert not batch.rows.reward.any() and not batch.rows.over.any()
 
 
 @pytest.mark.parametrize("name", ["DQN", "PPO"])

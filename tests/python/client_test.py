@@ -20,6 +20,7 @@ from processes import wait_until
 import loopfleet
 from loopfleet.client import Following
 from loopfleet.jobs import JobFields
+from loopfleet.rows import FIELDS
 
 MM = "benchmark://mm-v0/mm16_16_16"
 MAYBE_OK = {"ok", "UNSTABLE_TIMING"}  # UNSTABLE_TIMING: the host is too busy for a figure
@@ -55,7 +56,19 @@ def test_failed_jobs_are_rows_and_raise_nothing(client):
     assert "threads" in batch[4].message
 
 
+def test_every_grade_is_described():
+    for grade in loopfleet.GRADES:
+        for said in (FIELDS["grade"], loopfleet.Outcome.grade.__doc__):
+            assert re.search(rf"\b{grade}\b", said)
+
+
 def test_columns_frames_and_arrow(client):
+    first = client.evaluate_many([(MM, ["bad"]), *small_jobs(2)])
+    frame, table = first.to_pandas(), first.to_arrow()
+    for name, values in (("index", [0, 1, 2]), ("status", list(first.status_names)),
+                         ("grade", list(first.grade_names)), ("source", list(first.source_names))):
+        assert list(frame[name]) == table[name].to_pylist() == values
+    assert first.columns["index"].tolist() == [0, 1, 2] and first[1:].to_pandas()["index"].tolist() == [0, 1]
     batch = client.evaluate_many([*small_jobs(20), (MM, ["bad"])])
     assert len(batch) == 21 and batch.ok.sum() == 20
     assert batch.sample_offsets[-1] == len(batch.samples_ns) and len(batch.samples_of(20)) == 0

@@ -170,6 +170,32 @@ def test_a_figure_that_is_trusted_goes_before_one_that_is_not(batch, tmp_path):
     assert len(kept) == sum(summary.rows.values()) == 3 and summary.duplicates == 4
 
 
+def test_a_measured_row_goes_before_a_copy_without_samples(batch, tmp_path):
+    row = next({**row, "suspect": None} for row in map(row_of, batch) if row["status"] == "ok")
+    copy = {**row, "source": "stored", "samples_ns": [], "sample_flags": []}  # as PostgreSQL gives it
+    doubted = {**row, "suspect": "drift"}
+
+    def kept(*rows):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        assert export(rows, folder).duplicates == len(rows) - 1
+        return next(row for part in parts_of(folder).values() for row in part)
+
+    assert kept(copy, row)["samples_ns"] == kept(row, copy)["samples_ns"] == row["samples_ns"]
+    assert kept(copy, copy)["source"] == "stored", "there is no other"
+    assert kept({**copy, "suspect": "drift"}, doubted)["samples_ns"] == row["samples_ns"]
+    assert kept(doubted, copy)["suspect"] is None and kept(copy, doubted)["suspect"] is None
+
+
+def test_a_point_that_was_drawn_with_and_without_copies_is_there_once(batch, tmp_path):
+    alone = next(row_of(outcome) for outcome in batch if outcome.ok)
+    paired = {**alone, "tag": '{"campaign":"c","copies":2}'}
+    elsewhere = {**paired, "worker": "another"}
+    for number, (rows, count) in enumerate((([alone, paired], 1), ([paired, alone], 1), ([paired, elsewhere], 2),
+                                            ([alone, elsewhere], 2), ([elsewhere, paired, alone], 2))):
+        summary = export(rows, tmp_path / str(number))
+        assert (summary.rows.total(), summary.duplicates) == (count, len(rows) - count), number
+
+
 def test_doubted_rows_are_not_held_in_memory(batch, tmp_path, monkeypatch):
     row = next(row_of(outcome) for outcome in batch if outcome.ok)
     monkeypatch.setattr(export_command, "_GROUP_ROWS", 10)
@@ -655,6 +681,7 @@ def test_a_campaign_on_a_cluster_by_its_command(cluster, tmp_path):
 def test_the_card_says_what_a_figure_is_worth_and_how_points_were_drawn(batch, tmp_path):
     rows = [row_of(outcome) for outcome in batch]
     spec = campaign.Spec(name="walks", points=10, benchmarks=["mm64_256_16_range-v0"], max_length=7)
+    rows[3]["tag"], rows[4]["tag"] = '{"campaign":"walks","point":1}', '{"campaign":"of others","point":1}'
     export(rows, tmp_path / "x", dedup=False, campaign=spec, licence="CC-BY-4.0")
     card = (tmp_path / "x/README.md").read_text(encoding="utf-8")
     facts = json.loads((tmp_path / "x/provenance.json").read_text())
@@ -665,6 +692,7 @@ def test_the_card_says_what_a_figure_is_worth_and_how_points_were_drawn(batch, t
     assert min(row["gflops"] for row in ok) in facts["gflops_range"]
     for grade, count in facts["grades"].items():
         assert f"| {grade} | {count:,} |" in card
+    assert f"points of this campaign: 1 of {len(rows)}." in card and facts["campaign_rows"] == 1
     assert "license: cc-by-4.0\n" in card and "max_length = 7\n" in card and facts["campaign"]["points"] == 10
     assert "| INVALID_ACTION | 61 | unknown action, or not legal at this point" in card
     program = re.search(r"^```python\n(.*?)^```", card, re.M | re.S)[1]

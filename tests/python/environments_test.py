@@ -13,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from learning_packages import learning_package
 
 import loopfleet
 from loopfleet.envs import EnvState, LoopToolEnv, LoopTuneEnv, read_states, write_states
@@ -304,6 +305,17 @@ class Answers:
         return future
 
 
+class Silent:
+    """A client with given outcomes, and no others."""
+
+    def __init__(self, *outcomes):
+        self.answers = Answers(*outcomes)
+
+    def submit_job(self, job):
+        from concurrent.futures import Future
+        return self.answers.submit_job(job) if self.answers.outcomes else Future()
+
+
 @pytest.fixture(scope="module")
 def good(client):
     return client.evaluate(MM)
@@ -312,6 +324,35 @@ def good(client):
 def failed(code):
     from loopfleet import _core
     return _core.failed_outcome(code, f"as if {code}")
+
+
+class GradeD:
+    """An outcome, as if of grade D."""
+
+    grade = "D"
+
+    def __init__(self, outcome):
+        self._outcome = outcome
+
+    def __getattr__(self, name):
+        return getattr(self._outcome, name)
+
+
+@pytest.mark.parametrize("outcomes", [["RUN_CRASH"], ["NO_MATCHING_WORKER", "NO_MATCHING_WORKER"]])
+def test_what_cannot_be_measured_is_not_validated(good, outcomes):
+    env = LoopTuneEnv(MM, reward_space=None, client=Answers(*[good] * (2 - len(outcomes)), *map(failed, outcomes)))
+    env.reset()
+    env.step("split_4")
+    result = env.validate()
+    assert not result.okay() and result.actions_replay_failed and not result.benchmark_semantics_validated
+    assert result.errors == tuple(f"{code}: as if {code}" for code in outcomes)
+
+
+def test_a_wrong_output_is_no_failed_replay(good):
+    env = LoopTuneEnv(MM, reward_space=None, client=Answers(good, failed("WRONG_OUTPUT")))
+    env.reset()
+    result = env.validate()
+    assert not result.okay() and result.benchmark_semantics_validation_failed and not result.actions_replay_failed
 
 
 def test_a_reward_space_that_is_set_in_an_episode_counts_from_there(good, client):
@@ -403,12 +444,72 @@ def test_a_failure_that_is_nobodys_fault_has_other_turns_and_then_cuts_short(goo
     assert (reward, terminated, truncated, info["error_type"]) == (0, False, True, "WORKER_LOST")
 
 
-def test_no_figure_in_time_cuts_short():
-    class Silent:
-        def submit_job(self, job):
-            from concurrent.futures import Future
-            return Future()
+def test_a_reward_is_never_of_a_figure_of_grade_d(good, client):
+    other, doubtful = client.evaluate(MM, ["split_4"]), GradeD(good)
+    for outcomes in ([good, doubtful, other], [doubtful, other, good]):  # the step's, or the start's
+        answers = Answers(*outcomes)
+        env = LoopTuneEnv(MM, client=answers)
+        env.reset()
+        _, reward, terminated, truncated, info = env.step("split_4")
+        assert (terminated, truncated) == (False, False) and "error_type" not in info
+        assert reward == pytest.approx(other.gflops - good.gflops) and len(answers.jobs) == 3
+    env = LoopTuneEnv(MM, client=Answers(good, *[doubtful] * 3))
+    env.reset()
+    _, (reward,), terminated, truncated, info = env.step("split_4", reward_spaces=["gflops"])
+    assert math.isnan(reward)
+    assert (terminated, truncated, info["error_type"]) == (False, True, "UNSTABLE_TIMING")
+    env = LoopTuneEnv(MM, client=Answers(doubtful, other, doubtful, doubtful))
+    env.reset()
+    _, reward, terminated, truncated, info = env.step("split_4")
+    assert (reward, terminated, truncated, info["error_type"]) == (0, False, True, "UNSTABLE_TIMING")
 
+
+def test_a_peak_is_that_of_all_threads(good, client):
+    other = client.evaluate(MM, ["split_4"])
+    for given, peak in ((0.0, 4 * other.peak_gflops), (50.0, 50.0)):
+        env = LoopTuneEnv(MM, client=Answers(good, other), reward_space="gflops_normalized", threads=4, peak_gflops=given)
+        env.reset()
+        _, reward, *_ = env.step("split_4")
+        assert reward == pytest.approx((other.gflops - good.gflops) / peak)
+        env.reward_space = None
+        assert LoopTuneEnv._value(env, "gflops_normalized", good, other) == pytest.approx(reward)
+
+
+def test_a_missing_figure_is_the_worst_observation(good):
+    for name, worst in (("runtime", math.inf), ("gflops", 0.0)):
+        env = LoopTuneEnv(MM, client=Answers(good, failed("RUN_TIMEOUT")), observation_space=name)
+        assert env.reset()[0] > 0
+        with pytest.warns(RuntimeWarning, match=f"observation '{name}' has no figure: RUN_TIMEOUT"):
+            observation, _, terminated, _, _ = env.step("split_4")
+        assert observation == worst and observation in env.observation_space and terminated
+        for reward_space in ("gflops", None):
+            env = LoopTuneEnv(MM, client=Silent(good), observation_space=name, timeout=0.01, reward_space=reward_space)
+            env.reset()
+            with pytest.warns(RuntimeWarning, match="has no figure: EXPIRED"):
+                observation, _, terminated, truncated, info = env.step("split_4")
+            assert (observation, terminated, truncated, info["error_type"]) == (worst, False, True, "EXPIRED")
+            with pytest.raises(loopfleet.DeadlineExceeded):
+                env.observation[name]
+
+
+def test_observations_are_tensors_of_torch_if_wanted(good):
+    torch = learning_package("torch")
+    for env in (LoopToolEnv(reward_space=None, tensors="torch"), LoopTuneEnv(reward_space=None, tensors="torch"),
+                LoopTuneEnv(client=Answers(good), observation_space="runtime", tensors="torch")):
+        observation, _ = env.reset()
+        assert isinstance(observation, torch.Tensor) and observation.shape == env.observation_space.shape
+
+
+def test_a_closed_environment_keeps_the_client_that_it_was_given(good):
+    answers = Answers(good, good)
+    env = LoopTuneEnv(MM, client=answers)
+    for _ in range(2):
+        env.reset()
+        env.close()
+    assert len(answers.jobs) == 2
+
+
+def test_no_figure_in_time_cuts_short():
     env = LoopTuneEnv(MM, client=Silent(), timeout=0.01)
     env.reset()
     _, reward, terminated, truncated, info = env.step("split_4")

@@ -84,6 +84,7 @@ def test_every_exception_can_be_pickled():
     made = {loopfleet.Refused: loopfleet.Refused("BUSY", "later", True, 1500),
             UnknownProgram: UnknownProgram("of nothing like it", ["mm"]),
             PassError: PassError(loopfleet._core.failed_outcome("NOT_FOUND", "it is gone"))}
+    assert issubclass(PassError, loopfleet.LoopfleetError) and issubclass(PassError, RuntimeError)
     kinds = set(exceptions_of_the_package())
     assert kinds > {*made, loopfleet.JobError, loopfleet.ScheduleError, loopfleet.DeadlineExceeded}
     errors = [made.get(kind) or kind("what is wrong") for kind in kinds]

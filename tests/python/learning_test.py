@@ -42,6 +42,13 @@ def test_its_ppo_trains_on_many_at_once(ppo, env_class, options, client):
     assert episodes and all(1 <= each["l"] <= 20 and abs(each["r"]) < 100 for each in episodes)
 
 
+def test_it_takes_arrays_alone():
+    learning_package("stable_baselines3")
+    from loopfleet.sb3 import Sb3VecEnv
+    with pytest.raises(ValueError, match="leave out tensors="):
+        Sb3VecEnv(2, tensors="torch")
+
+
 def test_its_options_are_those_of_the_next_reset():
     learning_package("stable_baselines3")
     from loopfleet.sb3 import Sb3VecEnv

@@ -69,6 +69,20 @@ def test_a_client_of_a_cluster_that_does_not_run_says_so():
         cluster.client()
 
 
+def test_a_cluster_may_start_again(tmp_path):
+    cluster = loopfleet.LocalCluster(workers=0)
+    files = set()
+    for _ in range(2):
+        with cluster:
+            assert os.path.exists(cluster.database)
+            files.add(cluster.database)
+    assert len(files) == 2
+    cluster = loopfleet.LocalCluster(workers=0, database=tmp_path / "kept.db")
+    for _ in range(2):
+        with cluster:
+            assert os.path.samefile(cluster.database, tmp_path / "kept.db")
+
+
 def test_a_block_ends_its_cluster_and_leaves_the_affinity_as_it_was(tmp_path):
     before = os.sched_getaffinity(0)
     with loopfleet.LocalCluster(workers=1, database=tmp_path / "kept.db") as cluster:

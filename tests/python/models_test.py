@@ -133,6 +133,18 @@ def test_rows_of_other_rules_are_rebuilt():
 # ---- rows
 
 
+def test_rows_are_the_same_as_pandas_has_them():
+    tree = loopfleet.Walk(benchmark=UNSEEN)
+    rows = [{"benchmark": UNSEEN, "ir": None, "actions": ["down", "split_4"], "elapsed_ns": 5.0, "status": "ok",
+             "suspect": None, "tree_key": None},
+            {"benchmark": None, "ir": tree.observe("ir"), "actions": [], "elapsed_ns": 7.0, "status": "ok",
+             "suspect": None, "tree_key": tree.tree_key.hex()}]
+    read = [{name: float("nan") if value is None else np.array(value, object) if name == "actions" else value
+             for name, value in row.items()} for row in rows]
+    assert (features(read) == features(rows)).all()
+    ours, theirs = Measured.of(rows), Measured.of(read)
+    assert (ours.x == theirs.x).all() and ours.program.tolist() == theirs.program.tolist() and ours.ir == theirs.ir
+
 def test_only_trusted_figures_are_used(rows):
     row = rows[3]
     others = [{**row, "status": "TIMEOUT", "elapsed_ns": None}, {**row, "grade": "D"}, {**row, "suspect": "drift"}]
@@ -148,6 +160,32 @@ def test_only_trusted_figures_are_used(rows):
         assert len(Measured.of([row, {**row, "tree_key": "00" * 16}])) == 1
     plain = Measured.of([{"benchmark": "mm-v0/mm32_32_32", "actions": [], "elapsed_ns": 5.0}])
     assert plain.flop_count[0] == 2 * 32**3 - 32**2 or plain.flop_count[0] == 2 * 32**3
+
+
+def test_figures_of_several_conditions_are_not_compared(rows, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    here = [{**row, "hardware_class": "cpu:x", "threads": 1, "cache": "warm"} for row in rows[:8]]
+    others = [{**here[0], "hardware_class": "cpu:y"}, {**here[1], "threads": 2}, {**here[2], "cache": "cold"}]
+    for other in (*others, rows[0]):
+        with pytest.raises(ModelError, match="hardware_class='cpu:x', threads=1, cache='warm' \\(8\\)"):
+            Measured.of([*here, other])
+    unused = [{**others[0], "grade": "D"}, {**others[1], "suspect": "drift"}]
+    assert len(Measured.of([*here, *unused])) == 8
+    assert len(Measured.of([*rows[:4], {**rows[4], "threads": float("nan")}])) == 5, "it is not known, as of the others"
+    file = tmp_path / "data.parquet"
+    pq.write_table(pa.Table.from_pylist([*here, *others]), file)
+    with pytest.raises(ModelError, match="cpu:y"):
+        Measured.of(models.read_rows(file))
+    chosen = models.read_rows(file, hardware_class="cpu:x", threads=1, cache="warm")
+    assert len(Measured.of(chosen)) == 8
+    with pytest.raises(ModelError, match="nearest: threads"):
+        models.read_rows(file, thread=1)
+    said = run_command("evaluate", file, "--models", "trees")
+    assert said.returncode == 1 and "--hardware-class" in said.stderr
+    none = run_command("evaluate", file, "--models", "trees", "--hardware-class", "cpu:z", "--kernel-threads", "1")
+    assert none.returncode == 1 and "none of the rows" in none.stderr
 
 
 # ---- cost and comparison models
@@ -421,6 +459,32 @@ def test_a_landscape_is_of_one_program_and_over_its_untuned_schedule(rows):
     assert f"| {SIZES[0].rsplit('/')[-1]} | 61 | 1 |" in table(list(found.values()))
     with pytest.raises(ModelError, match="untuned"):
         landscape([row for row in rows if row["tree_key"] != start][:1])
+
+
+def test_a_landscape_is_of_one_hardware_class(rows, tmp_path):
+    def line(point, row, kind):
+        failed = row["elapsed_ns"] is None
+        return json.dumps({"point": point, "copy": 0, "outcome": {
+            **row, "status": "failed" if failed else "ok", "error": {"code": "CUT"} if failed else None,
+            "hardware": {"class": kind} if kind else None}})
+
+    walks = [(row, "cpu:x") for row in rows[:60]] + [({**rows[0], "elapsed_ns": None}, None)]
+    walks += [({**row, "elapsed_ns": row["elapsed_ns"] / 9}, "cpu:y") for row in rows[:5]]
+    (tmp_path / "outcomes.jsonl").write_text("\n".join(line(point, *walk) for point, walk in enumerate(walks)) + "\n")
+    with pytest.raises(ModelError, match="hardware_class='cpu:x' \\(60\\); hardware_class='cpu:y' \\(5\\)"):
+        landscape(rows_of_campaign(tmp_path))
+    assert landscape(rows_of_campaign(tmp_path, "cpu:x")) == landscape([row for row, kind in walks if kind != "cpu:y"])
+    assert run_command("landscape", tmp_path).returncode == 1
+    assert run_command("landscape", tmp_path, "--hardware-class", "cpu:x").returncode == 0
+
+
+def test_the_untuned_schedule_is_where_the_walks_begin():
+    benchmark = "benchmark://mm8_16_128_128-v0/mm8_16_128_128_0132"
+    merged = loopfleet.Walk(benchmark=benchmark, merge_all_first=True).tree_key.hex()
+    assert merged != loopfleet.Walk(benchmark=benchmark).tree_key.hex()
+    row = {"benchmark": benchmark, "actions": [], "tree_key": merged, "elapsed_ns": 50.0}
+    (found,) = landscape([{**row, "actions": ["down", "up"], "tree_key": "00" * 16, "elapsed_ns": 25.0}, row])
+    assert (found.untuned_ns, found.best) == (50.0, 2.0)
 
 
 # ---- searches

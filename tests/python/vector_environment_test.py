@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
+from learning_packages import learning_package
 
 import loopfleet
 from loopfleet.envs import LlvmEnv, LoopToolEnv, LoopTuneEnv, WalkVectorEnv
@@ -60,6 +61,47 @@ class Prompt(Held):
 @pytest.fixture(scope="module")
 def good(client):
     return client.evaluate(MM)
+
+
+def test_a_closed_vector_keeps_the_client_that_it_was_given(good):
+    client = Prompt(good)
+    envs = WalkVectorEnv(2, benchmark=MM, client=client)
+    envs.reset()
+    envs.close_extras()
+    envs.reset()
+    assert client.messages == [2, 2]
+
+
+@pytest.mark.parametrize("env_class", [LoopTuneEnv, LoopToolEnv])
+def test_observations_are_tensors_of_torch_if_wanted(env_class):
+    torch = learning_package("torch")
+    envs = WalkVectorEnv(3, env_class=env_class, reward_space=None, tensors="torch", episode_steps=2,
+                         autoreset_mode=AutoresetMode.SAME_STEP)
+    alike = WalkVectorEnv(3, env_class=env_class, reward_space=None)
+    observations, _ = envs.reset()
+    assert isinstance(observations, torch.Tensor)
+    np.testing.assert_array_equal(observations.numpy(), alike.reset()[0])
+    for _ in range(2):
+        observations, *_, info = envs.step(np.zeros(3, np.int64))
+    assert isinstance(observations, torch.Tensor) and isinstance(info["final_obs"][1], torch.Tensor)
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_a_missing_figure_is_the_worst_observation(good, mode):
+    class Partly(Prompt):
+        def answer(self):
+            super().answer(lambda job: "split_8" not in job.actions)
+
+    envs = WalkVectorEnv(2, benchmark=MM, client=Partly(good), observation_space="runtime", timeout=0.05,
+                         autoreset_mode=mode)
+    first, _ = envs.reset()
+    with pytest.warns(RuntimeWarning, match="observation 'runtime' has no figure: EXPIRED"):
+        seen, _, terminated, truncated, info = envs.step([envs.single_action_space[f"split_{size}"] for size in (4, 8)])
+    assert truncated.tolist() == [False, True] and not terminated.any() and info["error_type"][1] == "EXPIRED"
+    if mode == AutoresetMode.SAME_STEP:
+        assert seen[1] == first[1], "of the next episode"
+        seen = [seen[0], info["final_obs"][1]]
+    assert list(seen) == [first[0], np.inf]
 
 
 def test_other_environments_are_refused():

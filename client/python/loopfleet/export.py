@@ -49,14 +49,16 @@ class Summary:
     gflops: array = field(default_factory=lambda: array("d"))
     spreads: array = field(default_factory=lambda: array("d"))
     duplicates: int = 0
+    of_campaign: int = 0  # rows that are points of the card's campaign
     programs: set = field(default_factory=set)
     hardware: set = field(default_factory=set)
     compilers: set = field(default_factory=set)
     first: str = ""
     last: str = ""
 
-    def add(self, row: Row, part: str) -> None:
+    def add(self, row: Row, part: str, campaign: str | None = None) -> None:
         self.rows[part] += 1
+        self.of_campaign += campaign is not None and _campaign_tag(row["tag"]).get("campaign") == campaign
         self.statuses[row["status"]] += 1
         if row["status"] == "ok":
             self.grades[row["grade"]] += 1
@@ -82,8 +84,8 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
     such as cancelled ones, are left out. ``dedup`` keeps the first measured row per (tree, device
     class, compiler, threads, cache, policy), for a campaign's paired points one per worker, and one
     failure per (program, benchmark, actions, code). So figures measured again (``confirm_share``)
-    are duplicates. A trusted figure replaces a ``suspect`` one. The columns are those of the rows: a
-    coordinator's have no ``suspect``.
+    are duplicates. A trusted figure replaces a ``suspect`` one, and a measured row a copy of it without
+    samples. The columns are those of the rows: a coordinator's have no ``suspect``.
     """
     if format not in FORMATS:
         raise LoopfleetError(f"unknown format '{format}'{_core.nearest(format, list(FORMATS))}; "
@@ -98,14 +100,16 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
     making = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         making.chmod(0o755)
-        summary = _write_parts(rows, making / "data", format, split, dedup)
+        summary = _write_parts(rows, making / "data", format, split, dedup, campaign.name if campaign else None)
         facts = {"name": name, "source": source, "format": format, "columns": summary.columns,
                  "split": split.kind, "shares": split.shares,
                  "seed": split.seed, "dedup": dedup, "rows": dict(summary.rows),
                  "statuses": dict(summary.statuses), "grades": dict(sorted(summary.grades.items())),
                  "gflops_range": [min(summary.gflops), max(summary.gflops)] if summary.gflops else None,
                  "median_spread": statistics.median(summary.spreads) if summary.spreads else None,
-                 "campaign": asdict(campaign) if campaign else None, "licence": licence, "duplicates_left_out": summary.duplicates,
+                 "campaign": asdict(campaign) if campaign else None,
+                 "campaign_rows": summary.of_campaign if campaign else None,
+                 "licence": licence, "duplicates_left_out": summary.duplicates,
                  "programs": len(summary.programs), "hardware": sorted(summary.hardware),
                  "compilers": sorted(summary.compilers, key=str), "finished": [summary.first, summary.last],
                  "made_by": f"loopfleet {_core.__version__}",
@@ -140,7 +144,8 @@ def check(folder: str | Path) -> list[str]:
     return problems
 
 
-def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, dedup: bool) -> Summary:
+def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, dedup: bool,
+                 campaign: str | None) -> Summary:
     folder.mkdir()
     rows = iter(rows)
     if (first := next(rows, None)) is not None:
@@ -148,9 +153,9 @@ def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, d
     summary = Summary(columns=[name for name in FIELDS if first is None or name in first])
     columns = set(summary.columns)
     seen: set[bytes] = set()
-    # Rows that are held back, because a later row may have a trusted figure: on a busy host more than fit the memory.
-    held_back = tempfile.TemporaryFile(dir=folder)
-    doubted: set[bytes] = set()  # their keys
+    # Rows that are held back, because a later one may be better: on a busy host more than fit the memory. By _lacks().
+    held_back = [tempfile.TemporaryFile(dir=folder) for _ in range(_MOST_LACKS)]
+    least: dict[bytes, int] = {}  # of what is held back under a key
     held: dict[str, list[Row]] = {part: [] for part in PARTS}
     writers: dict[str, Writer] = {part: WRITERS[format](folder / f"{part}.{format}", summary.columns)
                                   for part in PARTS}
@@ -159,7 +164,7 @@ def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, d
         if row.keys() != columns:
             raise LoopfleetError("rows of a database and rows of a coordinator do not go into one data set")
         part = split.part(row)
-        summary.add(row, part)
+        summary.add(row, part, campaign)
         held[part].append(row)
         if len(held[part]) == _GROUP_ROWS:
             writers[part].write(held[part])
@@ -170,29 +175,30 @@ def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, d
             if row["status"] in NO_VERDICT:
                 continue
             if dedup:
-                key = _question(row)
-                if key in seen or (row.get(SUSPECT) and key in doubted):
+                key, *others = _questions(row)
+                lacks = _lacks(row)
+                if key in seen or lacks >= least.get(key, _MOST_LACKS + 1):
                     summary.duplicates += 1
                     continue
-                if row.get(SUSPECT):
-                    doubted.add(key)
-                    pickle.dump((key, row), held_back)
+                if lacks:
+                    least[key] = lacks
+                    pickle.dump(((key, *others), row), held_back[lacks - 1])
                     continue
-                if key in doubted:
-                    doubted.remove(key)
-                    summary.duplicates += 1
-                seen.add(key)
+                seen.update((key, *others))
             keep(row)
-        held_back.seek(0)
-        for key, row in _unpickled(held_back):
-            if key in doubted:
+        for file in held_back:
+            file.seek(0)
+            for keys, row in _unpickled(file):
+                if keys[0] in seen:
+                    summary.duplicates += 1
+                    continue
+                seen.update(keys)
                 keep(row)
         for part in PARTS:
             writers[part].write(held[part])
     finally:
-        held_back.close()
-        for writer in writers.values():
-            writer.close()
+        for closing in (*held_back, *writers.values()):
+            closing.close()
     return summary
 
 
@@ -204,27 +210,44 @@ def _unpickled(file: IO[bytes]) -> Iterator[Any]:
             return
 
 
-def _question(row: Row) -> bytes:
-    if row["status"] == "ok":
-        key = [row[name] for name in ("tree_key", "hardware_class", "llvm", "tier", "lowering", "threads", "cache",
-                                      "policy")]
-        if _is_paired(row["tag"]):
-            key.append(row["worker"])
-    else:
-        key = [row["program"], row["benchmark"], row["ir"], *row["actions"], row["status"]]
+_MOST_LACKS = 3
+
+
+def _lacks(row: Row) -> int:
+    """0: nothing. A figure has least if it is trusted; PostgreSQL gives samples with the measured row alone."""
+    if row["status"] != "ok":
+        return 0
+    return 2 * bool(row.get(SUSPECT)) + (not row["samples_ns"] and row["source"] in ("stored", "coalesced"))
+
+
+def _questions(row: Row) -> list[bytes]:
+    """What the row answers; it is a duplicate if the first of these was answered before."""
+    if row["status"] != "ok":
+        return [_digest_of([row["program"], row["benchmark"], row["ir"], *row["actions"], row["status"]])]
+    key = [row[name] for name in ("tree_key", "hardware_class", "llvm", "tier", "lowering", "threads", "cache", "policy")]
+    of_any, of_worker = _digest_of(key), _digest_of([*key, row["worker"]])
+    return [of_worker, of_any] if _is_paired(row["tag"]) else [of_any, of_worker]
+
+
+def _digest_of(key: list[Any]) -> bytes:
     return hashlib.blake2b(json.dumps(key).encode(), digest_size=16).digest()
 
 
 def _is_paired(tag: str | None) -> bool:
     """Whether the row is a copy of a campaign's paired point."""
-    if not tag or '"copies"' not in tag:
-        return False
+    copies = _campaign_tag(tag).get("copies")
+    return isinstance(copies, int) and copies > 1
+
+
+def _campaign_tag(tag: str | None) -> dict[str, Any]:
+    """The tag of a campaign's job; empty: it is of another one."""
+    if not tag or '"campaign"' not in tag:
+        return {}
     try:
         told = json.loads(tag)
     except (ValueError, RecursionError):  # a tag from an older version
-        return False
-    copies = told.get("copies") if isinstance(told, dict) and "campaign" in told else None
-    return isinstance(copies, int) and copies > 1
+        return {}
+    return told if isinstance(told, dict) and "campaign" in told else {}
 
 
 def _digest(path: Path) -> str:
@@ -264,6 +287,8 @@ def card(facts: dict[str, Any]) -> str:
         given = "".join(f"{key} = {json.dumps(value)}\n" for key, value in facts["campaign"].items())
         drawn = f"""
 ## How the points were drawn
+
+Rows that are points of this campaign: {facts["campaign_rows"]:,} of {sum(facts["rows"].values()):,}.
 
 Each point is a benchmark, drawn evenly from the list, and a walk of uniformly drawn legal actions, whose length is drawn
 evenly between `min_length` and `max_length`. The same file gives the same points:

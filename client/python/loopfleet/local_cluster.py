@@ -56,11 +56,12 @@ class LocalCluster:
     def __init__(self, workers: int = 1, *, database: str | os.PathLike | None = None,
                  llvm_programs: str | os.PathLike | None = None, programs: str | os.PathLike | None = None, leave_timing_cores: bool = True):
         self.workers = workers
-        self.database = database
+        self.database = database  # while the cluster runs, the file that it has
         self.address = ""
         self.worker_address = ""
         self.http = ""
         self.coordinator_pid = 0
+        self._database = database
         self._llvm_programs = llvm_programs
         self._programs = programs
         self._leave_timing_cores = leave_timing_cores
@@ -79,8 +80,8 @@ class LocalCluster:
             raise ValueError(f"workers must be at least 0, not {self.workers}")
         arguments = [find_program(self._programs), "local", "--json", "--workers", str(self.workers),
                      "--parent", str(os.getpid())]
-        if self.database is not None:
-            arguments += ["--db", os.fspath(self.database)]
+        if self._database is not None:
+            arguments += ["--db", os.fspath(self._database)]
         if self._llvm_programs is not None:
             arguments += ["--llvm-programs", os.fspath(self._llvm_programs)]
         self._said.clear()

@@ -244,7 +244,7 @@ _POSTGRES_SELECT = """
 SELECT o.batch, o.index, o.sequence, o.benchmark, o.actions, o.tag, o.source, o.attempts, o.worker,
        o.finished_at AT TIME ZONE 'UTC' AS finished_at, encode(o.tree_key, 'hex') AS tree_key, coalesce(o.failure, 'ok') AS status, o.message, o.action_index,
        o.elapsed_ns, o.elapsed_low_ns, o.elapsed_high_ns, o.elapsed_min_ns, o.elapsed_mean_ns, o.spread, o.grade,
-       o.iterations AS iterations_per_sample, o.samples_ns, o.sample_flags, o.flop_count, o.scratch_bytes, o.code_hash,
+       o.iterations AS iterations_per_sample, o.samples_ns, o.sample_flags, o.samples_before AS samples_before_thinning, o.flop_count, o.scratch_bytes, o.code_hash,
        c.threads, c.cache, c.policy, c.isolation, c.hardware_class, c.model AS hardware_model, c.isa, c.llvm, c.lowering,
        c.hardware, o.clock_before_mhz, o.clock_after_mhz, coalesce(d.reason, f.reason) AS suspect, o.observed IS NOT NULL AS observed
 FROM loopfleet.outcomes o

@@ -60,7 +60,7 @@ class ResultBatch(Sequence):
     tree_key = _Column("uint8, rows x 16; zeros where not known.")
     source = _Column("uint8: index into SOURCES.")
     attempts = _Column("uint32, times the job was leased.")
-    peak_gflops = _Column("float64, the device's measured peak; not-a-number where not known.")
+    peak_gflops = _Column("float64, the device's measured peak, of one thread; not-a-number where not known.")
 
     def __init__(self, outcomes: Sequence[Outcome]):
         self.outcomes = list(outcomes)
@@ -68,7 +68,7 @@ class ResultBatch(Sequence):
     @cached_property
     def columns(self) -> dict[str, Any]:
         """Every column by name; repeated texts are (codes, texts)."""
-        return _core.columns(self.outcomes)
+        return {"index": np.arange(len(self), dtype=np.uint32), **_core.columns(self.outcomes)}
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -117,6 +117,10 @@ class ResultBatch(Sequence):
         codes, texts = self.columns[name]
         return np.array(texts, dtype=object)[codes]
 
+    def _names(self) -> dict[str, np.ndarray]:
+        """What tables have instead of the numbers of these columns."""
+        return {"status": self.status_names, "grade": self.grade_names, "source": self.source_names}
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """The JSON values of `loopfleet eval --json`."""
         return [outcome.to_dict() for outcome in self.outcomes]
@@ -138,7 +142,8 @@ class ResultBatch(Sequence):
                     pa.binary(16), len(self), [None, pa.py_buffer(np.ascontiguousarray(column))])
             elif name != "sample_offsets":
                 arrays[name] = pa.array(column)
-        arrays["status"] = pa.array([outcome.status for outcome in self.outcomes], pa.string())
+        for name, texts in self._names().items():
+            arrays[name] = pa.array(texts, pa.string())
         arrays["message"] = pa.array([outcome.message for outcome in self.outcomes], pa.string())
         arrays["actions"] = pa.array([outcome.actions for outcome in self.outcomes], pa.list_(pa.string()))
         return pa.table(arrays)
@@ -157,7 +162,7 @@ class ResultBatch(Sequence):
                 data[name] = pd.Categorical.from_codes(column[0], list(column[1]))
             elif name not in ("samples_ns", "sample_flags", "sample_offsets", "tree_key"):
                 data[name] = column
-        data["status"] = self.status_names
+        data.update(self._names())
         data["message"] = [outcome.message for outcome in self.outcomes]
         data["tree_key"] = [outcome.tree_key for outcome in self.outcomes]
         data["samples_ns"] = [self.samples_of(row) for row in range(len(self))]

@@ -34,7 +34,7 @@ FIELDS: dict[str, str] = {
     "elapsed_min_ns": "fastest sample",
     "elapsed_mean_ns": "mean of the accepted samples",
     "spread": "(high - low) / (2 * median)",
-    "grade": "A within 1 %, B within 5 %, C worse",
+    "grade": "A within 1 %, B within 5 %, C worse, D no more than an order of magnitude",
     "samples_ns": "list: each timed batch's time divided by its iterations, flagged ones included",
     "sample_flags": "list: 0 accepted, bit 0 contended, bit 1 preempted, bit 2 throttled, bit 3 apart",
     "samples_before_thinning": "how many samples there were before retention took some away; null: all are there",
@@ -51,7 +51,7 @@ FIELDS: dict[str, str] = {
     "isa": "instruction set that was compiled for",
     "microcode": "of the processor",
     "reference_clock_mhz": "the clock that times are stated at",
-    "peak_gflops": "the device's measured peak",
+    "peak_gflops": "the device's measured peak, of one thread",
     "clock_before_mhz": "of the core right before timing",
     "clock_after_mhz": "of the core right after timing",
     "llvm": "version of the compiler",
@@ -61,7 +61,8 @@ FIELDS: dict[str, str] = {
     "source": "measured, same_code (another tree had the same machine code, measured before), stored (an equal "
               "request had been answered) or coalesced (one was under way); null: no worker had it",
     "attempts": "times the job was leased",
-    "suspect": "why the figure was not trusted when this row was written; null: it was",
+    "suspect": "why the figure was not trusted when this row was written; null: it was, or the row is a failure "
+               "(those in doubt only stop answering)",
     "tag": "the submitter's own JSON text",
     "batch": "the job's batch",
     "index": "its place in the batch",

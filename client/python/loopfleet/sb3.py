@@ -20,6 +20,8 @@ class Sb3VecEnv(VecEnv):
     ``rollout/ep_rew_mean``."""
 
     def __init__(self, num_envs: int, *, env_class: type[WalkEnv] | type[LlvmEnv] = LoopTuneEnv, **options: Any):
+        if options.get("tensors", "numpy") != "numpy":
+            raise ValueError("Stable-Baselines3 takes arrays: leave out tensors=")
         vector = LlvmVectorEnv if env_class is LlvmEnv else partial(WalkVectorEnv, env_class=env_class)
         self._envs = vector(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
         self._actions: np.ndarray | None = None

@@ -17,7 +17,7 @@ from .rewards import Reward, unknown_peak
 
 NOTHING, CURSOR, TREE = 0, 1, 2  # the effect of a step
 
-_RETRIES = 2  # of a retryable failure, such as UNSTABLE_TIMING on a busy host
+_RETRIES = 2  # of a retryable failure, such as UNSTABLE_TIMING on a busy host, or a figure of grade D
 # Failures of the fleet, its operator, the store, or a walk that is too long for a job.
 _NOT_THE_SCHEDULES = NO_VERDICT | {"STORAGE_CORRUPT", "LIMIT_ACTIONS"}
 _numbers = itertools.count()
@@ -43,13 +43,26 @@ def late() -> Verdict:
     return Verdict(truncated=True, failure=failed_outcome("EXPIRED", "no figure within the environment's timeout"))
 
 
+def conclusive(outcome: Outcome) -> Outcome:
+    """The outcome, or UNSTABLE_TIMING instead of a figure of grade D: a difference of such figures says nothing."""
+    if outcome.grade != "D":
+        return outcome
+    return failed_outcome("UNSTABLE_TIMING", "a figure of grade D: no more than an order of magnitude")
+
+
 @dataclass
 class Measuring:
     """How trees are measured."""
 
     client: Any = None  # anything with submit_job(job) -> Future[Outcome]
     fields: dict[str, Any] = field(default_factory=dict)  # arguments of Walk.job()
-    peak_gflops: float = 0.0  # 0: as measured by the worker
+    peak_gflops: float = 0.0  # of all threads; 0: as measured by the worker
+
+    def peak_of(self, outcome: Outcome) -> float:
+        peak = self.peak_gflops or outcome.peak_gflops * self.fields.get("threads", 1)
+        if peak <= 0:
+            raise unknown_peak()
+        return peak
 
 
 class Figure:
@@ -70,7 +83,7 @@ class Figure:
     def wants_retry(self) -> bool:
         if not self.retries_left or self.future.exception() is not None:
             return False
-        outcome = self.future.result()
+        outcome = conclusive(self.future.result())  # grade D answers no later job, so asking measures again
         return not outcome.ok and outcome.retryable
 
     def retry(self, client: Any) -> None:
@@ -82,8 +95,8 @@ class Figure:
 
 
 def ask_again(figures: Iterable[Figure], client: Any) -> bool:
-    """Retries the figures that failed with a retryable code; all must have arrived. Whether there
-    was one."""
+    """Retries the figures that failed with a retryable code, or are of grade D; all must have arrived.
+    Whether there was one."""
     again = [figure for figure in dict.fromkeys(figures) if figure.wants_retry()]
     for figure in again:
         figure.retry(client)
@@ -209,7 +222,7 @@ class Episode:
         """
         assert self.reward_rule is not None
         first, second = self.pair()
-        before, after = first.future.result(), second.future.result()
+        before, after = conclusive(first.future.result()), conclusive(second.future.result())
         if not before.ok:
             return Verdict(truncated=True, failure=before)
         if not after.ok and (after.retryable or after.status in _NOT_THE_SCHEDULES):
@@ -217,11 +230,7 @@ class Episode:
         if not after.ok:
             lost, self.total_reward = -self.total_reward, 0.0
             return Verdict(reward=lost, terminated=True, failure=after)
-        peak = 0.0
-        if self.reward_rule.needs_peak:
-            peak = self.measuring.peak_gflops or after.peak_gflops
-            if peak <= 0:
-                raise unknown_peak()
+        peak = self.measuring.peak_of(after) if self.reward_rule.needs_peak else 0.0
         value = self.reward_rule.value(before, after, peak)
         self.before = second
         self.total_reward += value

@@ -1,4 +1,4 @@
-"""The failures of jobs that a step of an LLVM environment raises."""
+"""The failures of jobs that a reset or step of an LLVM environment raises."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from ..errors import LoopfleetError
 from ..pass_failures import PASS_FAILURES
 
 
-class PassError(RuntimeError):
-    """A program that cannot be had, or an outage. ``status`` is the failure's code."""
+class PassError(LoopfleetError, RuntimeError):
+    """A job that failed for another reason than its passes, such as a program that cannot be had. ``status`` is the
+    failure's code. If no outcome comes, the client's errors are raised: CoordinatorUnavailable, DeadlineExceeded."""
 
     def __init__(self, outcome: Outcome):
         super().__init__(f"{outcome.status}: {outcome.message}")
         self.status = outcome.status
-
-    __reduce__ = LoopfleetError.__reduce__  # pickle has no outcome to call __init__ with
 
 
 def refuse_failure(outcome: Outcome) -> None:

@@ -36,7 +36,7 @@ def _log_speedup(before: Outcome, after: Outcome, peak: float) -> float:
 REWARDS = {reward.name: reward for reward in (
     Reward("gflops", "change in GFLOP/s", _gain),
     Reward("flops", "the same by CompilerGym's name for it", _gain),
-    Reward("gflops_normalized", "change in GFLOP/s as a share of the device's measured peak", _normalized_gain,
+    Reward("gflops_normalized", "change in GFLOP/s as a share of the threads' measured peak", _normalized_gain,
            needs_peak=True),
     Reward("log_speedup", "natural logarithm of the time before over the time after", _log_speedup),
 )}

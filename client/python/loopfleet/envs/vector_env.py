@@ -6,7 +6,7 @@ import itertools
 import numbers
 import queue
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -358,6 +358,7 @@ class WalkVectorEnv(VectorEnv):
     def _finish(self, places: np.ndarray, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray,
                 verdicts: dict[int, Verdict]) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         over = terminated | truncated
+        cut = {place for place, verdict in verdicts.items() if verdict.truncated}
         self._done[places] = over
         effects = self._effects[places]
         info: dict[str, Any] = {"action_had_no_effect": effects == NOTHING, "_action_had_no_effect": effects != _NO_ACTION}
@@ -367,20 +368,23 @@ class WalkVectorEnv(VectorEnv):
             verdict.tell(told)
             add_info(info, told, row, len(places))
         if self._mode == AutoresetMode.SAME_STEP and over.any():
-            info.update(final_info(self._observations(places), self._infos(places), over))
+            info.update(final_info(self._observations(places, cut), self._infos(places), over))
             self._begin(places[over], {})
-        return self._observations(places), rewards, terminated, truncated, {**self._infos(places), **info}
+            cut = set()
+        return self._observations(places, cut), rewards, terminated, truncated, {**self._infos(places), **info}
 
-    def _observations(self, places: np.ndarray) -> Any:
+    def _observations(self, places: np.ndarray, cut: Container[int] = ()) -> Any:
+        """``cut``: truncated, so that their figures are not waited for any more."""
         if self._name == "loops_tensor":
-            return self._tensors[places]
+            return self._makes._tensor(self._tensors[places])
         rows = []
-        for place in places:
+        deadline = time.monotonic() + self._makes.timeout
+        for place in places.tolist():
             self._makes._episode = self._episodes[place]
-            rows.append(self._makes._default_observation())
+            rows.append(self._makes._default_observation(0.0 if place in cut else max(0.0, deadline - time.monotonic())))
         self._makes._episode = None
         if isinstance(self.single_observation_space, gym.spaces.Box):
-            return np.stack([np.asarray(row, self.single_observation_space.dtype) for row in rows])
+            return self._makes._tensor(np.stack([np.asarray(row, self.single_observation_space.dtype) for row in rows]))
         return tuple(rows)
 
     def _infos(self, places: np.ndarray) -> dict[str, Any]:

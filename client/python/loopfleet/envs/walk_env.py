@@ -24,8 +24,8 @@ from ..client import Client
 from ..errors import DeadlineExceeded
 from ..settings import find_address
 from .datasets import Benchmark, Dataset, Datasets, draw, to_draw_from
-from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict, arrive
-from .rewards import REWARDS, find_reward, unknown_peak
+from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict, arrive, conclusive, late
+from .rewards import REWARDS, find_reward
 from .spaces import (DEFAULT_MAX_LOOPS, MOST_LOOPS, STRIDE_BUCKETS, NamedDiscrete, action_names, checked_flag,
                      checked_name, checked_number, observation_space, whole_number)
 from .state import EnvState, ValidationResult
@@ -160,6 +160,7 @@ class WalkEnv(gym.Env):
         self.action_space = NamedDiscrete(names, name)
         self._reward_rule = find_reward(reward_space)
         self._address = address
+        self._client_given = client
         self._measuring = Measuring(client, {"threads": threads, "precision": precision, "budget_ms": budget_ms,
                                              "fresh": checked_flag("fresh", fresh), "device": device}, peak_gflops)
         self._observation_names = [row[0] for row in _core.observations(self.dialect)] + list(MEASURED)
@@ -214,7 +215,7 @@ class WalkEnv(gym.Env):
         self.timeout = timeout
         self._reward_seen = {}
         self._since = time.monotonic()
-        return self._default_observation(), self._info()
+        return self._default_observation(timeout), self._info()
 
     def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
              reward_spaces: Sequence[str] | None = None, timeout: float | None = None
@@ -237,16 +238,20 @@ class WalkEnv(gym.Env):
             one = episode.walk.step(number)
             episode.stepped(number, one)
             effect = max(effect, one)
-        verdict = Verdict()
+        verdict, deadline = Verdict(), time.monotonic() + timeout
         if self._reward_rule is not None and effect > CURSOR:
             episode.figure()
-            verdict = episode.settle(self._client(), time.monotonic() + timeout)
+            verdict = episode.settle(self._client(), deadline)
+        if observation_spaces is None and self._observation_name in MEASURED and verdict.failure is None:
+            client = self._client()
+            if not arrive([episode.figure()], client, deadline):
+                verdict = late()
         reward: Any = verdict.reward
         if reward_spaces is not None:
             reward = [self._read_reward(name) for name in reward_spaces]
         if self._reward_rule is not None and verdict.failure is None:
             self._reward_seen[self._reward_rule.name] = episode.before  # env.reward counts from here
-        observation = (self._default_observation() if observation_spaces is None
+        observation = (self._default_observation(0.0) if observation_spaces is None
                        else [self.observation[name] for name in observation_spaces])
         info = self._info()
         info["action_had_no_effect"] = effect == NOTHING
@@ -260,7 +265,7 @@ class WalkEnv(gym.Env):
 
     def close(self) -> None:
         self._episode = None
-        self._measuring = Measuring(None, self._measuring.fields, self._measuring.peak_gflops)
+        self._measuring = Measuring(self._client_given, self._measuring.fields, self._measuring.peak_gflops)
 
     def action_masks(self) -> np.ndarray:
         """Legal actions as bool, for sb3-contrib's MaskablePPO."""
@@ -324,6 +329,7 @@ class WalkEnv(gym.Env):
             right = after.ok
             wrong = after.status == "WRONG_OUTPUT"
             errors += [f"{o.status}: {o.message}" for o in (before, after) if not o.ok]
+            replay_failed = bool(errors) and not wrong
             if state.reward is not None and before.ok and after.ok and self._reward_rule is not None:
                 measured = self._value(self._reward_rule.name, before, after)
                 scale = max(before.gflops, after.gflops) if "flops" in self._reward_rule.name else 1.0
@@ -485,10 +491,7 @@ class WalkEnv(gym.Env):
 
     def _value(self, name: str, before: Outcome, after: Outcome) -> float:
         rule = REWARDS[name]
-        peak = (self._measuring.peak_gflops or after.peak_gflops) if rule.needs_peak else 0.0
-        if rule.needs_peak and peak <= 0:
-            raise unknown_peak()
-        return rule.value(before, after, peak)
+        return rule.value(before, after, self._measuring.peak_of(after) if rule.needs_peak else 0.0)
 
     def _read_reward(self, name: str) -> float:
         rule = find_reward(name)
@@ -503,7 +506,7 @@ class WalkEnv(gym.Env):
             episode.figures[start.key()] = before
         after = episode.figure()
         self._reward_seen[name] = after
-        outcomes = self._await(before, after)
+        outcomes = [conclusive(outcome) for outcome in self._await(before, after)]
         if not all(outcome.ok for outcome in outcomes):
             return math.nan
         return self._value(rule.name, *outcomes)
@@ -516,17 +519,18 @@ class WalkEnv(gym.Env):
         if name in ("stride_tensor", "stride_histogram", "5_prev_actions_tensor"):
             return self._tensor(np.asarray(walk.observe(name), np.float32))
         if name == "action_state" and self.dialect == "simple":
-            return walk.action_state()
+            return self._tensor(walk.action_state())
         if name in MEASURED:
-            self._client()
-            (outcome,) = self._await(self._episode.figure())
-            if not outcome.ok:
-                warnings.warn(f"observation '{name}' has no figure: {outcome.status}: {outcome.message}", RuntimeWarning, stacklevel=4)
-            return outcome.elapsed_ns * 1e-9 if name == "runtime" else outcome.gflops
+            return self._of_figure(name, self.outcome)
         if name.endswith("_networkx"):
             import networkx
             return networkx.node_link_graph(walk.observe(name), edges="edges")
         return walk.observe(name)
+
+    def _of_figure(self, name: str, outcome: Outcome) -> float:
+        if not outcome.ok:
+            warnings.warn(f"observation '{name}' has no figure: {outcome.status}: {outcome.message}", RuntimeWarning, stacklevel=4)
+        return outcome.elapsed_ns * 1e-9 if name == "runtime" else outcome.gflops
 
     def _tensor(self, array: np.ndarray) -> Any:
         if self.tensors == "numpy":
@@ -534,12 +538,20 @@ class WalkEnv(gym.Env):
         import torch
         return torch.from_numpy(array)
 
-    def _default_observation(self) -> Any:
-        if self._observation_name is None:
+    def _default_observation(self, wait_s: float) -> Any:
+        """Without a figure, after ``wait_s``, the worst one: the step was made and cannot raise."""
+        name = self._observation_name
+        if name is None:
             return None
-        value = self._read_observation(self._observation_name)
-        if self._observation_name in MEASURED:
-            value = np.asarray(0.0 if math.isnan(value) else value)
+        if name in MEASURED:
+            client, figure = self._client(), self._in_episode().figure()
+            has_come = arrive([figure], client, time.monotonic() + wait_s)
+            value = self._of_figure(name, figure.future.result() if has_come else late().failure)
+            if math.isnan(value):
+                value = math.inf if name == "runtime" else 0.0
+            value = self._tensor(np.asarray(value))
+        else:
+            value = self._read_observation(name)
         if self.mask_in_observation:
             return {"obs": value, "action_mask": self._in_episode().walk.mask()}
         return value

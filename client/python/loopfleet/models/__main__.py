@@ -22,20 +22,25 @@ def main(arguments: list[str] | None = None) -> int:
     judge.add_argument("--split", default="region", help="what is held out as a whole: region (default) or program")
     judge.add_argument("--seed", type=int, default=0, help="of the split and of the models")
     judge.add_argument("--threads", type=int, default=0, help="of xgboost; 0: all cores")
+    judge.add_argument("--kernel-threads", type=int, metavar="N", help="only kernels of so many threads")
+    judge.add_argument("--cache", choices=("warm", "cold"), help="only figures of this state")
     judge.add_argument("--suspect", action="store_true", help="use figures that were doubted later, such as a busy host's")
     depth = commands.add_parser("landscape", help="expected best of random walks over the untuned schedule")
     depth.add_argument("campaign", help="a campaign's folder")
     depth.add_argument("--plot", metavar="FILE", help="PNG or SVG")
     for each in (judge, depth):
+        each.add_argument("--hardware-class", metavar="CLASS", help="only figures of this one")
         each.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     try:
         if given.command == "evaluate":
-            found = evaluate(read_rows(given.data), [name for name in given.models.split(",") if name],
+            chosen = {"hardware_class": given.hardware_class, "threads": given.kernel_threads, "cache": given.cache}
+            rows = read_rows(given.data, **{name: value for name, value in chosen.items() if value is not None})
+            found = evaluate(rows, [name for name in given.models.split(",") if name],
                              split=given.split, seed=given.seed, threads=given.threads, use_suspect=given.suspect)
             print(json.dumps(found.to_dict()) if given.json else found)
             return 0
-        landscapes = landscape(rows_of_campaign(given.campaign))
+        landscapes = landscape(rows_of_campaign(given.campaign, given.hardware_class))
         print(json.dumps([asdict(one) for one in landscapes]) if given.json else table(landscapes))
         if given.plot:
             plot(landscapes, given.plot)

@@ -20,7 +20,7 @@ from .dqn import DQN
 from .errors import ModelError
 from .mlp import forward, legal_best
 from .replay import Transitions
-from .training import Returns, need_legal, random_actions, squash
+from .training import Returns, need_legal, random_actions, squash, unmeasured
 
 _WARM_UP = 500        # transitions before the first update
 _PUBLISH_EVERY = 20   # updates
@@ -38,7 +38,7 @@ class ActorOptions:
 
     benchmarks: Sequence[str]
     envs: int = 4                     # of each actor
-    batch: int = 32                   # transitions in a message, at least
+    batch: int = 32                   # steps in a message, at least
     action_space: str | Sequence[str] = "looptune"
     reward_space: str = "log_speedup"
     environment: dict[str, Any] = field(default_factory=dict)  # further arguments
@@ -60,6 +60,7 @@ class Distributed:
 class _Batch:
     actor: int
     version: int  # of the network that it was walked with
+    steps: int    # walked; those without a figure have no row
     rows: Transitions
     errors: np.ndarray
     returns: list[float]  # of episodes that ended
@@ -74,7 +75,7 @@ class _Failed:
 def train_distributed(options: ActorOptions, steps: int, *, actors: int = 8, address: str | None = None,
                       keys: str | None = None, agent: DQN | None = None, updates: int = 4, seed: int = 1,
                       on_mark: Callable[[str], Any] | None = None) -> Distributed:
-    """Trains for at least ``steps`` transitions of all ``actors`` together, ``updates`` for each
+    """Trains for at least ``steps`` steps of all ``actors`` together, ``updates`` for each
     message. ``address`` and ``keys`` are the coordinator's, found as by Client. Gives ``agent``, or
     a new DQN with priority 0.6, in the result.
 
@@ -121,8 +122,8 @@ class _Learner:
 
     def take(self, batch: _Batch) -> None:
         self.agent.replay.add(batch.rows, batch.errors)
-        self.steps[batch.actor] += len(batch.errors)
-        self.returns.add_episodes(batch.returns, len(batch.errors))
+        self.steps[batch.actor] += batch.steps
+        self.returns.add_episodes(batch.returns, batch.steps)
         self._taken += 1
         if self.agent.replay.count >= _WARM_UP:
             self.agent.learn(self._updates)
@@ -252,12 +253,14 @@ def _walked(number: int, actors: int, options: ActorOptions, client: Client, pub
         then, legal = squash(following), info["action_mask"].astype(bool)
         best = np.where(legal, forward(layers, then), -np.inf).max(-1)
         error = reward + np.where(over, 0.0, best) - values[np.arange(len(action)), action]
-        rows.append((seen, action, reward.astype(np.float32), then, legal, over.astype(np.float32), error))
+        known = ~unmeasured(info, truncated)
+        rows.append(tuple(column[known] for column in (seen, action, reward.astype(np.float32), then, legal,
+                                                       over.astype(np.float32), error)))
         earned += reward
         returns += earned[over].tolist()
         earned[over] = 0
         seen, mask = then, legal
         if len(rows) * options.envs >= options.batch:
             *columns, errors = (np.concatenate(column) for column in zip(*rows))
-            yield _Batch(number, version, Transitions(*columns), errors, returns)
+            yield _Batch(number, version, len(rows) * options.envs, Transitions(*columns), errors, returns)
             rows, returns = [], []

@@ -10,9 +10,9 @@ import numpy as np
 
 from .errors import ModelError, need
 from .mlp import legal_best
-from .model_file import blaming_file, check_agent, read_model, write_model
+from .model_file import blaming_file, check_agent, options_of, read_model, write_model
 from .replay import Replay, Transitions
-from .training import Policy, Returns, need_legal, need_same_step, random_actions, spaces_of, squash
+from .training import Policy, Returns, need_legal, need_same_step, random_actions, spaces_of, squash, unmeasured
 
 _WIDTH = 128
 _TARGET_EVERY = 250  # updates, then the target network is the online one
@@ -107,12 +107,13 @@ class DQN:
             action = self.act(observation, mask, chance)
             following, reward, terminated, truncated, info = envs.step(action)
             over = terminated | truncated
+            known = ~unmeasured(info, truncated)
             # Where an episode ended, ``following`` is the next one's start; it plays no part.
             self.replay.add(Transitions(squash(observation), action, reward, squash(following), info["action_mask"],
-                                        over))
+                                        over).where(known))
             observation, mask = following, info["action_mask"]
             episodes.add(reward, over)
-            if self.replay.count >= min(_WARM_UP, steps // 2):
+            if self.replay.count >= max(1, min(_WARM_UP, steps // 2)):
                 self.learn(updates)
             if episodes.steps % (40 * envs.num_envs) == 0:
                 episodes.mark(f", {chance:.0%} at random")
@@ -144,9 +145,10 @@ class DQN:
         """Reads a file of save(), and runs none of it. BadModelFile."""
         facts, arrays = read_model(path, "DQN")
         with blaming_file(path):
-            features, actions, gamma = int(facts["features"]), list(facts["actions"]), float(facts["gamma"])
+            features, actions = int(facts["features"]), list(facts["actions"])
             check_agent(features, actions)
-        agent = cls(features, actions, gamma=gamma, **options)
+            options = {**options_of(facts, float, "gamma"), **options}
+        agent = cls(features, actions, **options)
         with blaming_file(path):
             weights = {name: agent._torch.from_numpy(value) for name, value in arrays.items()}
             agent._online.load_state_dict(weights)

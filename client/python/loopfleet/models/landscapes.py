@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from .._core import Walk
 from ..campaign import outcomes
 from ..rows import program_of
 from .errors import ModelError, need
+from .measured import need_one_condition
 
 WALKS = (5, 10, 30, 100, 1000)
 
@@ -32,10 +34,13 @@ def landscape(rows: Iterable[Mapping[str, Any]], walks: Sequence[int] = WALKS) -
     """One for each program of ``rows``, which must be all walks of a campaign: an export without
     duplicates has lost how often a tree was reached.
 
-    A row has ``benchmark`` or ``ir``, ``tree_key``, ``elapsed_ns`` (None: it has no figure). The untuned
-    schedule is the one of the program's first tree; programs whose first tree has no figure are
-    left out. ModelError: then none is left.
+    A row has ``benchmark`` or ``ir``, ``actions``, ``tree_key``, ``elapsed_ns`` (None: it has no figure).
+    The untuned schedule is the tree of a row without actions, or else the benchmark's own; programs
+    of which it has no figure are left out. ModelError: then none is left, or the figures are of several
+    hardware classes.
     """
+    rows = list(rows)
+    need_one_condition(row for row in rows if row["elapsed_ns"])
     by_program: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         program, _ = program_of(row.get("benchmark"), row.get("ir"))
@@ -63,15 +68,20 @@ def expected_best(values: Sequence[float] | np.ndarray, k: int) -> float:
     return total
 
 
-def rows_of_campaign(folder: str | Path) -> list[dict[str, Any]]:
-    """What landscape() takes, of a campaign's folder; copies of a point are left out."""
+def rows_of_campaign(folder: str | Path, hardware_class: str | None = None) -> list[dict[str, Any]]:
+    """What landscape() takes, of a campaign's folder; copies of a point are left out, and with
+    ``hardware_class`` what was measured on another one."""
     rows = []
     for each in outcomes(folder):
         if each["copy"]:
             continue
         told = each["outcome"]
+        of = (told.get("hardware") or {}).get("class")
+        if hardware_class and of not in (hardware_class, None):
+            continue
         ok = told["status"] == "ok" and told.get("grade") != "D"
-        rows.append({"benchmark": told["benchmark"], "ir": told.get("ir"), "tree_key": told.get("tree_key"),
+        rows.append({"benchmark": told["benchmark"], "ir": told.get("ir"), "actions": told.get("actions"),
+                     "tree_key": told.get("tree_key"), "hardware_class": of,
                      "elapsed_ns": told["elapsed_ns"] if ok else None})
     return rows
 
@@ -112,17 +122,18 @@ def plot(landscapes: Sequence[Landscape], path: str | Path) -> None:
 
 
 def _landscape(rows: list[Mapping[str, Any]], walks: Sequence[int]) -> Landscape | None:
-    from .._core import Walk
-
     first = rows[0]
-    start = Walk(benchmark=first.get("benchmark") or "", ir="" if first.get("benchmark") else first.get("ir") or "")
-    key = start.tree_key.hex()
+    benchmark, ir = first.get("benchmark"), first.get("ir")
+    starts = (row.get("tree_key") for row in rows
+              if (row.get("benchmark"), row.get("ir"), row.get("actions")) == (benchmark, ir, []))
+    # Which rules the walks began with is not told: merge_all_first may have changed the benchmark's own tree.
+    key = next(filter(None, starts), None) or Walk(benchmark=benchmark or "", ir="" if benchmark else ir or "").tree_key.hex()
     untuned = [row["elapsed_ns"] for row in rows if row.get("tree_key") == key and row["elapsed_ns"]]
     if not untuned:
         return None
     untuned_ns = float(np.median(untuned))
     speed_ups = np.array([untuned_ns / row["elapsed_ns"] if row["elapsed_ns"] else 0.0 for row in rows])
-    return Landscape(first.get("benchmark") or first["ir"], len(rows), int((speed_ups == 0).sum()), untuned_ns,
+    return Landscape(benchmark or first["ir"], len(rows), int((speed_ups == 0).sum()), untuned_ns,
                      float(speed_ups.max()), {k: expected_best(speed_ups, k) for k in walks if k <= len(rows)})
 
 

@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from .._core import JobError, counted
+from .._core import JobError, counted, nearest
 from ..rows import program_of
 from ..splits import PARTS
 from .errors import ModelError, need
-from .schedule_features import features, walk_of
+from .schedule_features import features, plain_row, walk_of
 
 GRADES = ("A", "B", "C")  # whose figures are used
+CONDITIONS = ("hardware_class", "threads", "cache")  # figures of different ones are not compared
 _COLUMNS = ("benchmark", "ir", "actions", "tree_key", "program", "region", "status", "grade", "suspect",
-            "flop_count", "elapsed_ns")
+            "flop_count", "elapsed_ns", *CONDITIONS)
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,15 @@ class Measured:
 
         Uses rows that are measured ("ok", or without a ``status``), of grade A, B or C if they
         have one, and not suspect (but with ``use_suspect``: a busy host's are all). A warning tells
-        how many trees could not be rebuilt. ModelError: no row is left, or it lacks a field.
+        how many trees could not be rebuilt. ModelError: no row is left, it lacks a field, or the rows
+        are of several hardware classes, numbers of threads or cache states.
         A Measured is given back as it is.
         """
         if isinstance(rows, Measured):
             return rows
         used, walks, left_out, why = [], [], 0, ""
         refused: Counter[str] = Counter()
-        for row in rows:
+        for row in map(plain_row, rows):
             if reason := _why_not(row, use_suspect):
                 refused[reason] += 1
                 continue
@@ -66,6 +68,7 @@ class Measured:
         if not used:
             told = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common()) or "there are none"
             raise ModelError(f"none of the rows has a figure that may be trusted: {told}")
+        need_one_condition(used)
         known = [(row["program"], row["region"]) if row.get("program") and row.get("region") else
                  program_of(row.get("benchmark"), row.get("ir")) for row in used]
         return cls(features(walks), np.array([row["elapsed_ns"] for row in used], np.float64),
@@ -138,9 +141,29 @@ def _why_not(row: Mapping[str, Any], use_suspect: bool) -> str:
     return "" if grade in GRADES else f"of grade {grade}"
 
 
-def read_rows(path: str | Path) -> list[dict[str, Any]]:
-    """Rows of a Parquet file, or of all parts of an exported data set. ModelError: there is none,
-    or it lacks a column."""
+def need_one_condition(rows: Iterable[Mapping[str, Any]]) -> None:
+    """ModelError: the rows were measured under several CONDITIONS. Rows that lack them are of one unknown."""
+    counts = Counter(tuple(_told(row.get(name)) for name in CONDITIONS) for row in rows)
+    if len(counts) < 2:
+        return
+    told = "; ".join(", ".join(f"{name}={value!r}" for name, value in zip(CONDITIONS, values) if value is not None)
+                     + f" ({count:,})" for values, count in counts.most_common())
+    raise ModelError("figures of different conditions are not compared; choose one (read_rows(..., hardware_class=...), "
+                     f"--hardware-class): {told}")
+
+
+def _told(value: Any) -> Any:
+    return None if value != value else value  # NaN is what pandas makes of None
+
+
+def read_rows(path: str | Path, **conditions: Any) -> list[dict[str, Any]]:
+    """Rows of a Parquet file, or of all parts of an exported data set. ``conditions``, by the names in
+    CONDITIONS: only rows of these, such as ``threads=1``. ModelError: there is no file, or it lacks a
+    column."""
+    for name in conditions:
+        if name not in CONDITIONS:
+            raise ModelError(f"rows are not chosen by '{name}'{nearest(name, list(CONDITIONS))}; valid: "
+                             f"{', '.join(CONDITIONS)}")
     need("pyarrow", "models")
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -150,9 +173,9 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
     for file in files:
         try:
             names = pq.read_schema(file).names
-            if lacking := {"actions", "elapsed_ns", "benchmark"} - set(names):
+            if lacking := {"actions", "elapsed_ns", "benchmark", *conditions} - set(names):
                 raise ModelError(f"{file} has no column {', '.join(sorted(lacking))}: is it an export of loopfleet?")
             rows += pq.read_table(file, columns=[name for name in names if name in _COLUMNS]).to_pylist()
         except (OSError, pa.ArrowInvalid) as error:
             raise ModelError(f"{file} is no Parquet file that can be read: {error}") from error
-    return rows
+    return [row for row in rows if all(row[name] == value for name, value in conditions.items())]

@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import ModelError, need
 from .model_file import blaming_file, check_agent, options_of, read_model, write_model
-from .training import Policy, Returns, need_legal, need_same_step, spaces_of, squash
+from .training import Policy, Returns, need_legal, need_same_step, spaces_of, squash, unmeasured
 
 _WIDTH = 128
 _PART = 160  # rows of an update
@@ -90,7 +90,8 @@ class PPO:
                 mask = info["action_mask"]
                 over = terminated | truncated  # an episode has ten steps: being cut is its end
                 rows.append((seen, legal, action, policy.log_prob(action), value,
-                             torch.from_numpy(reward.astype(np.float32)), torch.from_numpy(over.astype(np.float32))))
+                             torch.from_numpy(reward.astype(np.float32)), torch.from_numpy(over.astype(np.float32)),
+                             torch.from_numpy(~unmeasured(info, truncated))))
                 episodes.add(reward, over)
             with torch.no_grad():
                 _, last = self._forward(torch.from_numpy(squash(observation)), torch.from_numpy(np.asarray(mask, bool)))
@@ -101,17 +102,20 @@ class PPO:
     def _update(self, columns: list[Any], last_value: Any) -> None:
         """Columns [steps, environments, ...]."""
         torch = self._torch
-        seen, masks, taken, logs, values, rewards, overs = columns
+        seen, masks, taken, logs, values, rewards, overs, known = columns
+        if not known.any():
+            return
         advantages, last, following = torch.zeros_like(rewards), torch.zeros_like(last_value), last_value
         for t in reversed(range(len(rewards))):
             going_on = 1 - overs[t]
             delta = rewards[t] + self.gamma * following * going_on - values[t]
-            advantages[t] = last = delta + self.gamma * self.gae * going_on * last
+            # An episode without a figure ends before that step, with the value of its state.
+            advantages[t] = last = known[t] * (delta + self.gamma * self.gae * going_on * last)
             following = values[t]
-        returns = (advantages + values).flatten()
-        advantages = advantages.flatten()
-        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        seen, masks, taken, logs = seen.flatten(0, 1), masks.flatten(0, 1), taken.flatten(), logs.flatten()
+        returns = (advantages + values)[known]
+        seen, masks, taken, logs, advantages = (column[known] for column in (seen, masks, taken, logs, advantages))
+        if len(taken) > 1:
+            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
         for _ in range(self.epochs):
             for part in torch.randperm(len(taken), generator=self._draws).split(_PART):
                 policy, value = self._forward(seen[part], masks[part])

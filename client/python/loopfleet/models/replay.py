@@ -19,6 +19,9 @@ class Transitions(NamedTuple):
     mask: np.ndarray         # bool[rows, actions]: what is legal next
     over: np.ndarray         # float32[rows]: 1 where the episode ended
 
+    def where(self, mask: np.ndarray) -> Transitions:
+        return Transitions(*(column[mask] for column in self))
+
 
 class Replay:
     """The last ``size`` transitions. ``priority`` 0 draws evenly, 1 in proportion to the last error

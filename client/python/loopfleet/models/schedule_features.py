@@ -64,8 +64,8 @@ def walk_of(schedule: Schedule) -> Walk:
         # Another layout has other columns.
         return schedule if _is_readable(schedule) else Walk(ir=schedule.observe("ir"), features=_LAYOUT)
     if isinstance(schedule, Mapping):
-        benchmark, ir, actions = schedule.get("benchmark"), schedule.get("ir"), schedule.get("actions") or ()
-        key = schedule.get("tree_key")
+        schedule = plain_row(schedule)
+        benchmark, ir, actions, key = (schedule.get(name) for name in ("benchmark", "ir", "actions", "tree_key"))
     else:
         try:
             benchmark, actions = schedule
@@ -75,11 +75,16 @@ def walk_of(schedule: Schedule) -> Walk:
         ir = key = None
     walk = Walk(benchmark=full_uri(benchmark) if benchmark else "", ir="" if benchmark else ir or "",
                 features=_LAYOUT)
-    for name in actions:
+    for name in () if actions is None else actions:
         walk.apply(name)
     if key and walk.tree_key.hex() != key:
-        return rebuild(dict(schedule), _LAYOUT)
+        return rebuild(schedule, _LAYOUT)
     return walk
+
+
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """With None where pandas has not-a-number, even for a text."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def _is_readable(walk: Walk) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ Policy = Callable[[np.ndarray, np.ndarray, np.random.Generator], int]
 
 def squash(observations: np.ndarray) -> np.ndarray:
     """float32, of the same shape: features count loops, sizes and strides, from 0 to a million."""
+    observations = np.asarray(observations)  # an environment may give torch's
     return (np.sign(observations) * np.log1p(np.abs(observations))).astype(np.float32)
 
 
@@ -56,6 +57,12 @@ def need_same_step(envs: Any) -> None:
     if name not in (None, "SameStep"):
         raise ModelError(f"training needs environments that reset in the same step, not {name}: make them with "
                          "autoreset_mode=AutoresetMode.SAME_STEP")
+
+
+def unmeasured(info: Mapping[str, Any], truncated: np.ndarray) -> np.ndarray:
+    """bool[environments]: steps without a figure for no fault of the schedule. What they earned is not known, so nothing
+    is learned from them. ``info``, ``truncated``: of a vector's step; Gymnasium's own vectors put it in final_info."""
+    return truncated & info.get("_error_type", info.get("final_info", {}).get("_error_type", False))
 
 
 class Returns:
