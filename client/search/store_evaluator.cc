@@ -9,6 +9,7 @@
 
 #include "client/search/figure.h"
 #include "storage/open.h"
+#include "storage/record.h"
 #include "storage/store_reader.h"
 
 namespace loopfleet::client {
@@ -39,7 +40,32 @@ StoreEvaluator::~StoreEvaluator() = default;
 
 Result<std::unique_ptr<StoreEvaluator>> StoreEvaluator::Open(const std::string& file) {
   LF_TRY(auto reader, storage::OpenReader(file));
-  return std::unique_ptr<StoreEvaluator>(new StoreEvaluator(std::move(reader)));
+  std::unique_ptr<StoreEvaluator> evaluator(new StoreEvaluator(std::move(reader)));
+  LF_TRY_VOID(evaluator->ReadDoubts());
+  return evaluator;
+}
+
+Status StoreEvaluator::ReadDoubts() {
+  std::int64_t newest = 0;
+  while (true) {
+    LF_TRY(const auto doubts, reader_->ListDoubts(newest, kPage.max_rows));
+    if (doubts.empty()) return {};
+    for (const storage::Doubt& doubt : doubts) {
+      doubted_.emplace(doubt.subject, doubt.worker, doubt.measured_at);
+    }
+    newest = doubts.back().number;
+  }
+}
+
+Result<bool> StoreEvaluator::IsInDoubt(const Outcome& outcome) {
+  const Evaluation& evaluation = outcome.evaluation;
+  if (doubted_.empty() || !evaluation.is_timed()) return false;
+  if (doubted_.contains({*evaluation.subject, outcome.worker, outcome.finished_at})) return true;
+  if (outcome.source == OutcomeSource::kMeasured && !evaluation.same_code) return false;
+  LF_TRY(const auto repeated,
+         reader_->RepeatedFigure({.batch = outcome.job.batch, .sequence = outcome.sequence}));
+  return repeated &&
+         doubted_.contains({repeated->subject, repeated->worker, repeated->measured_at});
 }
 
 Answer<void> StoreEvaluator::Send(std::span<const Trial> trials) {
@@ -72,7 +98,7 @@ Answer<const StoreEvaluator::Outcomes*> StoreEvaluator::OutcomesOf(const looptre
   // A program that was sent as IR text has no URI to begin with anything.
   const bool has_uri = std::holds_alternative<looptree::BenchmarkUri>(source);
   std::map<std::tuple<std::string, std::string, std::string>, Outcomes> by_conditions;
-  storage::OutcomePlace next;
+  OutcomePlace next;
   for (bool is_end = false; !is_end;) {
     auto page = reader_->ListOutcomes(next, kPage, has_uri ? text : "");
     if (!page) return std::unexpected(ToCallError(page.error()));
@@ -80,10 +106,19 @@ Answer<const StoreEvaluator::Outcomes*> StoreEvaluator::OutcomesOf(const looptre
     is_end = page->is_end;
     for (Outcome& outcome : page->outcomes) {
       if (!IsUsable(outcome) || TextOf(outcome.benchmark) != text) continue;
+      const auto is_in_doubt = IsInDoubt(outcome);
+      if (!is_in_doubt) return std::unexpected(ToCallError(is_in_doubt.error()));
+      if (*is_in_doubt) continue;
       const Conditions& under = *outcome.evaluation.conditions;
       const looptree::TreeKey key = *outcome.evaluation.subject;
-      by_conditions[{under.hardware.hardware_class, under.compiler.revision, under.policy}]
-          .try_emplace(key, std::move(outcome));
+      Outcomes& alike =
+          by_conditions[{under.hardware.hardware_class, under.compiler.revision, under.policy}];
+      const auto first = alike.find(key);
+      if (first == alike.end()) {
+        alike.emplace(key, std::move(outcome));
+      } else if (!first->second.evaluation.ok() && outcome.evaluation.ok()) {
+        first->second = std::move(outcome);
+      }
     }
   }
   const auto most = std::ranges::max_element(by_conditions, {},

@@ -2,19 +2,23 @@
 // StoreEvaluator: answers from a database file, without any hardware: for simulations, and for
 // searches that are to be repeatable. A tree that is not in the file is NOT_FOUND.
 //
-// Several outcomes of a tree: the first counts, so measuring the winners again does not change what
-// a later search over the file sees. Conditions are not mixed: of the pairs of hardware class and
+// Several outcomes of a tree: the first figure counts, so measuring the winners again does not
+// change what a later search over the file sees; a failure, such as a CUT, counts where there is
+// none. Figures in doubt do not count. Conditions are not mixed: of the pairs of hardware class and
 // compiler under which a benchmark was measured, with one thread and warm caches, the one with the
 // most trees answers.
 
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "client/search/evaluator.h"
+#include "common/base/clock.h"
 #include "common/base/result.h"
 
 namespace loopfleet::storage {
@@ -38,7 +42,12 @@ class StoreEvaluator : public Evaluator {
   // Reads all outcomes of the benchmark when it is first asked for.
   Answer<const Outcomes*> OutcomesOf(const looptree::Source& source);
 
+  Status ReadDoubts();
+  Result<bool> IsInDoubt(const Outcome& outcome);
+
   std::unique_ptr<storage::StoreReader> reader_;
+  // What names each figure in doubt: as storage::FigureName.
+  std::set<std::tuple<looptree::TreeKey, std::string, WallTime>> doubted_;
   std::map<std::string, Outcomes> known_;  // by benchmark
   std::deque<std::vector<Outcome>> sent_;
 };

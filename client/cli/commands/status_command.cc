@@ -14,7 +14,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/interrupt.h"
-#include "client/cli/text/fleet_text.h"
+#include "client/cli/text/status_text.h"
 #include "client/cli/text/terminal.h"
 
 namespace loopfleet::client {
@@ -30,34 +30,33 @@ struct FleetFlags {
   std::uint64_t count = 0;  // 0: unlimited
 };
 
-Answer<FleetSnapshot> TakeSnapshot(Client& client, std::uint64_t after_event,
-                                   std::uint32_t max_events) {
-  FleetSnapshot snapshot;
-  LF_TRY(snapshot.fleet, client.ShowFleet({.after_event = after_event, .max_events = max_events}));
-  LF_TRY(snapshot.workers, client.ListWorkers());
-  LF_TRY(snapshot.batches, client.ListBatches(kBatchesShown));
-  return snapshot;
+Answer<FleetReplies> AskForAll(Client& client, std::uint64_t after_event,
+                               std::uint32_t max_events) {
+  FleetReplies replies;
+  LF_TRY(replies.fleet, client.ShowFleet({.after_event = after_event, .max_events = max_events}));
+  LF_TRY(replies.workers, client.ListWorkers());
+  LF_TRY(replies.batches, client.ListBatches(kBatchesShown));
+  return replies;
 }
 
 int RunStatus(const FleetFlags& flags, const CommandRun& run) {
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
-  const auto snapshot = TakeSnapshot(*client, 0, 0);
-  if (!snapshot) return Report(snapshot.error());
+  const auto replies = AskForAll(*client, 0, 0);
+  if (!replies) return Report(replies.error());
   if (flags.json) {
-    fmt::print("{}\n", Dump(StatusJson(*snapshot)));
+    fmt::print("{}\n", Dump(StatusJson(*replies)));
   } else {
-    fmt::print("{}", StatusText(*snapshot));
+    fmt::print("{}", StatusText(*replies));
   }
   return kExitOk;
 }
 
 // ---- top ----------------------------------------------------------------------------------------
 
-Answer<void> Update(Client& client, FleetHistory& history) {
-  LF_TRY(FleetSnapshot snapshot,
-         TakeSnapshot(client, history.last_event(), wire::kMaxEventsPerList));
-  history.Add(std::move(snapshot));
+Answer<void> Update(Client& client, ReplyHistory& history) {
+  LF_TRY(FleetReplies replies, AskForAll(client, history.last_event(), wire::kMaxEventsPerList));
+  history.Add(std::move(replies));
   return {};
 }
 
@@ -77,7 +76,7 @@ bool WaitForKey(const Terminal& terminal, std::chrono::milliseconds wait) {
 int RunTop(const FleetFlags& flags, const CommandRun& run) {
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
-  FleetHistory history;
+  ReplyHistory history;
   if (const auto updated = Update(*client, history); !updated) return Report(updated.error());
   if (flags.once || !Terminal::IsThere()) {
     constexpr ScreenSize kUnbounded{.columns = 4'096, .rows = 4'096};

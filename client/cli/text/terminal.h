@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/text/fleet_text.h"
+#include "client/cli/text/top_screen.h"
 
 namespace loopfleet::client {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/text/fleet_text.h"
+#include "client/cli/text/top_screen.h"
 #include "common/fleet/attention.h"
 #include "common/fleet/fleet_json.h"
 #include "common/wire/codec/codec.h"
@@ -76,7 +76,7 @@ class OneFleet : public testing::Test {
   }
 
   // The reply to the command, as it arrives.
-  client::FleetSnapshot Reply() {
+  client::FleetReplies Reply() {
     world_.shown_fleets.clear();
     world_.Ask("c", wire::ShowFleet{});
     const std::string frame = wire::Encode(
@@ -86,7 +86,7 @@ class OneFleet : public testing::Test {
   }
 
   std::vector<std::string> Top() {
-    client::FleetHistory history;
+    client::ReplyHistory history;
     history.Add(Reply());
     return client::TopScreen(history, {.columns = 1'000, .rows = 100});
   }
