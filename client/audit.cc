@@ -100,6 +100,7 @@ Witness WitnessOf(const Outcome& outcome, Keys keys) {
 std::optional<Opinion> OpinionOf(const Outcome& outcome, const JobSpec& spec, Keys keys) {
   const Evaluation& evaluation = outcome.evaluation;
   if (outcome.source != OutcomeSource::kMeasured || !evaluation.conditions) return std::nullopt;
+  if (evaluation.same_code) return std::nullopt;  // the figure may be another worker's
   const bool is_observed = evaluation.ok() && !evaluation.is_timed();
   if (is_observed && TaskOf(spec).kind != TaskKind::kPasses) return std::nullopt;
   Opinion opinion{

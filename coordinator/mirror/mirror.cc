@@ -72,6 +72,9 @@ Result<bool> Mirror::Step() {
   // After the outcomes: one that was in doubt from the start must not be seen without its doubt.
   const auto doubts = reader_.ListDoubts(position_.doubt, options_.most_rows);
   if (!doubts) return Fail(ErrorKind::kSystem, doubts.error().message);
+  if (doubts->size() == options_.most_rows) {  // more may follow, and the outcomes wait for theirs
+    *next = {.after = position_.outcomes, .waiting = next->waiting + next->outcomes.size()};
+  }
   const storage::FeedStep& step = *next;
   const bool moves = step.after != position_.outcomes || !doubts->empty();
   if (moves) LF_TRY_VOID(Append(step, *doubts));

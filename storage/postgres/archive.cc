@@ -138,8 +138,8 @@ Status PostgresArchive::Append(const FeedPosition& before, const FeedStep& step,
     const FeedStep& fresh = left ? *left : step;
     impl_->MakePartitions(work, fresh.outcomes);
     impl_->Copy(work, fresh);
+    impl_->NoteDoubts(work, doubts);  // takes figures out of `best`, and keeps others from entering
     impl_->best.Note(work, impl_->coordinator, fresh.outcomes);
-    impl_->NoteDoubts(work, doubts);  // takes figures out of `best`
     work.commit();
     ++impl_->appends;
     for (const Outcome& outcome : fresh.outcomes)

@@ -30,10 +30,11 @@ CROSS JOIN LATERAL (
 ORDER BY p.n, b.elapsed_ns, b.tree_key)sql";
 
 constexpr const char* kReadDoubts = R"sql(
-SELECT f.n FROM unnest($1::bytea[], $2::timestamptz[], $3::text[]) WITH ORDINALITY
+SELECT f.n, d.flagged_at = f.measured_at
+FROM unnest($1::bytea[], $2::timestamptz[], $3::text[]) WITH ORDINALITY
   AS f (tree_key, measured_at, worker, n)
 CROSS JOIN LATERAL (
-  SELECT FROM doubts d WHERE (d.tree_key, d.measured_at, d.worker) =
+  SELECT d.flagged_at FROM doubts d WHERE (d.tree_key, d.measured_at, d.worker) =
                              (f.tree_key, f.measured_at, f.worker) OFFSET 0) d)sql";
 
 // By their places in the file: joined with the table itself, PostgreSQL reads all of it. Another
@@ -132,17 +133,22 @@ void BestRows::Note(pqxx::work& work, int coordinator, const std::vector<Outcome
                          had.cache};
     const SubjectKey& tree = *outcome.evaluation.subject;
     const auto finished_at = std::chrono::floor<std::chrono::microseconds>(outcome.finished_at);
-    const auto [newest, is_first] = found[place].try_emplace(tree);
-    if (!is_first && finished_at <= newest->second.entry.finished_at) continue;
-    newest->second = {.entry = {.tree = tree,
-                                .elapsed_ns = outcome.evaluation.measurement().elapsed_ns,
-                                .finished_at = finished_at},
-                      .worker = PostgresText(outcome.worker),
-                      .coordinator = coordinator,
-                      .batch = outcome.job.batch.value,
-                      .sequence = outcome.sequence};
+    Add(found, place,
+        {.entry = {.tree = tree,
+                   .elapsed_ns = outcome.evaluation.measurement().elapsed_ns,
+                   .finished_at = finished_at},
+         .worker = PostgresText(outcome.worker),
+         .coordinator = coordinator,
+         .batch = outcome.job.batch.value,
+         .sequence = outcome.sequence});
   }
   Enter(work, found);
+}
+
+void BestRows::Add(Found& found, const Place& place, const Figure& figure) {
+  std::vector<Figure>& figures = found[place][figure.entry.tree];
+  const auto time = [](const Figure& one) { return one.entry.finished_at; };
+  figures.insert(std::ranges::upper_bound(figures, time(figure), {}, time), figure);
 }
 
 void BestRows::ReadPlaces(pqxx::work& work, const Found& found) {
@@ -152,7 +158,7 @@ void BestRows::ReadPlaces(pqxx::work& work, const Found& found) {
   if (places_.empty()) remembers_since_ = now;
   Rows unknown;
   std::vector<Entries*> reading;
-  for (const auto& [place, newest] : found) {
+  for (const auto& [place, by_tree] : found) {
     const auto [known, is_new] = places_.try_emplace(place);
     if (!is_new) continue;
     unknown.Add(place);
@@ -168,15 +174,19 @@ void BestRows::ReadPlaces(pqxx::work& work, const Found& found) {
 
 std::vector<BestRows::Candidate> BestRows::CandidatesAmong(const Found& found) const {
   std::vector<Candidate> candidates;
-  for (const auto& [place, newest] : found) {
+  for (const auto& [place, by_tree] : found) {
     const Entries& there = places_.at(place);
-    for (const auto& [tree, figure] : newest) {
+    for (const auto& [tree, figures] : by_tree) {
       const auto same = std::ranges::find(there, tree, &Entry::tree);
-      const bool counts =
-          same != there.end()
-              ? figure.entry.finished_at > same->finished_at
-              : there.size() < kMostOfPlace || figure.entry.elapsed_ns < there.back().elapsed_ns;
-      if (counts) candidates.push_back({.place = &place, .figure = &figure});
+      const auto counts = [&](const Figure& figure) {
+        return same != there.end() ? figure.entry.finished_at > same->finished_at
+                                   : there.size() < kMostOfPlace ||
+                                         figure.entry.elapsed_ns < there.back().elapsed_ns;
+      };
+      if (std::ranges::none_of(figures, counts)) continue;
+      for (const Figure& figure : figures) {
+        candidates.push_back({.place = &place, .figure = &figure});
+      }
     }
   }
   return candidates;
@@ -190,7 +200,9 @@ void BestRows::ReadDoubts(pqxx::work& work, std::vector<Candidate>& candidates) 
                figure.worker});
   }
   for (const auto& row : names.Run(work, kReadDoubts)) {
-    candidates.at(row[0].as<std::size_t>() - 1).is_in_doubt = true;
+    Candidate& candidate = candidates.at(row[0].as<std::size_t>() - 1);
+    candidate.is_in_doubt = true;
+    candidate.was_never_trusted = row[1].as<bool>();
   }
 }
 
@@ -208,8 +220,13 @@ void BestRows::Enter(pqxx::work& work, const Found& found) {
     const Entries former = there;
     std::map<SubjectKey, const Figure*> entered;
     for (; next != candidates.end() && next->place == &place; ++next) {
+      if (next->was_never_trusted) continue;
       const Entry& entry = next->figure->entry;
-      std::erase_if(there, [&](const Entry& other) { return other.tree == entry.tree; });
+      const auto same = std::ranges::find(there, entry.tree, &Entry::tree);
+      if (same != there.end()) {
+        if (entry.finished_at <= same->finished_at) continue;
+        there.erase(same);
+      }
       if (next->is_in_doubt) continue;  // a tree whose newest figure is in doubt has none
       there.insert(std::ranges::upper_bound(there, entry.elapsed_ns, {}, &Entry::elapsed_ns),
                    entry);
@@ -263,8 +280,7 @@ bool BestRows::EnterSomeFormer(pqxx::connection& connection) {
         .coordinator = row[8].as<int>(),
         .batch = row[9].as<std::uint64_t>(),
         .sequence = row[10].as<std::uint64_t>()};
-    Figure& newest = found[place].try_emplace(figure.entry.tree, figure).first->second;
-    if (figure.entry.finished_at > newest.entry.finished_at) newest = figure;
+    Add(found, place, figure);
   }
   Enter(work, found);
   const bool is_last = work.exec1("SELECT count(*) FROM former_best")[0].as<std::int64_t>() == 0;

@@ -4,7 +4,7 @@
 //
 // Invariant: a place (program, class, threads, cache) holds at most kMostOfPlace trees (more only
 // until the next entry if two mirrors entered some at a time), each with the newest figure that was
-// entered, and none that was in doubt.
+// entered, and none that was in doubt. A figure that was in doubt when it came changes nothing.
 //
 // Remembers what the places hold, so that most figures, which are not among the fastest, cost no
 // question.
@@ -33,8 +33,8 @@ class BestRows {
   static constexpr std::size_t kMostOfPlace = 8;  // as BestTable::kMostOfPlace of SQLite
   explicit BestRows(const Clock& clock) : clock_(clock) {}
 
-  // Enters what these outcomes measured, if it is among the fastest of its program.
-  // `coordinator`: coordinators.id.
+  // Enters what these outcomes measured, if it is among the fastest of its program. The doubts that
+  // are known must be in the table before. `coordinator`: coordinators.id.
   void Note(pqxx::work& work, int coordinator, const std::vector<Outcome>& outcomes);
   // Call when others have changed the table.
   void Forget() { places_.clear(); }
@@ -57,12 +57,13 @@ class BestRows {
     std::uint64_t batch = 0;
     std::uint64_t sequence = 0;
   };
-  using Found = std::map<Place, std::map<SubjectKey, Figure>>;  // the newest figure of each tree
+  using Found = std::map<Place, std::map<SubjectKey, std::vector<Figure>>>;  // the oldest first
   // What may change the rows: figures that are among the fastest, or of a tree that is.
   struct Candidate {
     const Place* place;
     const Figure* figure;
     bool is_in_doubt = false;
+    bool was_never_trusted = false;  // in doubt when it came
   };
   class Rows;
 
@@ -74,6 +75,7 @@ class BestRows {
   bool EnterSomeFormer(pqxx::connection& connection);
   // None: it is no program.
   std::optional<ProgramKey> ProgramOf(const looptree::Source& benchmark);
+  static void Add(Found& found, const Place& place, const Figure& figure);
   void Enter(pqxx::work& work, const Found& found);
   void ReadPlaces(pqxx::work& work, const Found& found);
   std::vector<Candidate> CandidatesAmong(const Found& found) const;

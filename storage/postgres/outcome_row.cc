@@ -74,6 +74,11 @@ void AddMeasurement(const Measurement* timed, bool has_samples, std::vector<Colu
                  })});
   row.push_back(
       {"sample_flags", when(samples, [&] { return PostgresBytes(timed->sample_flags); })});
+  const bool is_thinned = timed != nullptr && timed->thinned;
+  row.push_back(
+      {"samples_before", when(is_thinned, [&] { return Text(timed->thinned->samples_before); })});
+  row.push_back(
+      {"accepted_before", when(is_thinned, [&] { return Text(timed->thinned->accepted_before); })});
   const bool has_clock = timed != nullptr && timed->clock_before_mhz + timed->clock_after_mhz > 0;
   row.push_back({"clock_mhz", when(has_clock, [&] {
                    return Text((timed->clock_before_mhz + timed->clock_after_mhz) / 2);

@@ -15,7 +15,7 @@
 
 namespace loopfleet::storage {
 
-inline constexpr std::size_t kOutcomeColumns = 44;
+inline constexpr std::size_t kOutcomeColumns = 46;
 // The names of the columns, in the order of OutcomeRow.
 const std::vector<std::string>& OutcomeColumns();
 

@@ -45,7 +45,7 @@ CROSS JOIN LATERAL (
   WHERE o.tree_key = t.key AND o.elapsed_ns IS NOT NULL AND o.source = 'measured'
     AND o.coordinator <> $2 AND c.device = 'cpu' AND c.hardware_class = $3 AND c.llvm = $4
     AND c.lowering = $5 AND c.threads = $6 AND c.cache = $7 AND c.policy = $8
-    AND o.grade <= $9 AND o.grade <> 'D' AND o.finished_at >= $10::timestamptz
+    AND o.samples_before IS NULL AND o.grade <= $9 AND o.grade <> 'D' AND o.finished_at >= $10::timestamptz
     AND ($11::float8 = 0 OR (o.spread <= $11 AND (o.grade <> 'C' OR $11 > 0.05)))
     AND NOT EXISTS (SELECT FROM doubts d WHERE d.tree_key = o.tree_key
                     AND d.measured_at = o.finished_at AND d.worker = o.worker)

@@ -26,7 +26,8 @@ class SharedResults {
   // Whether any other coordinator has been here.
   Result<bool> HasOthers();
   // Element i: the newest measurement that matches key i as StoreReader::FindResult demands, with
-  // `elsewhere` set and its stages zero; none: null. A figure in doubt does not count.
+  // `elsewhere` set and its stages zero; none: null. A figure in doubt does not count, nor one
+  // whose samples were removed before it was copied.
   Result<std::vector<StoredAnswer>> Find(std::span<const ResultKey> keys);
 
  private:

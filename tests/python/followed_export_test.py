@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -432,6 +433,27 @@ def test_postgres_gives_the_rows_of_the_file(cluster, client, outcomes, server, 
             assert told[name] == mine[name], name
     assert export_command.main([str(tmp_path / "parts"), "--db", server.url]) == 0
     assert "left out" in capsys.readouterr().out
+
+
+def test_thinned_results_come_as_such(cluster, outcomes, server, tmp_path):
+    database = tmp_path / "thinned.db"
+    take_snapshot(cluster.database, database)
+    time.sleep(1.1)  # they have to be a second old
+    subprocess.run([os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "db", "thin", str(database), "--older-than", "1s",
+                    "--keep-every", "2"], check=True, capture_output=True)
+    server.rows("CREATE DATABASE thinned")
+    address = server.url.rsplit("/", 1)[0] + "/thinned"
+    mirror(database, SimpleNamespace(url=address))
+    feed = PostgresFeed(address)
+    theirs = {(row["batch"], row["index"]): row for _, row in feed.step({}, 1_000_000).rows}
+    feed.close()
+    ours = list(rows_of_file(database))
+    assert any(row["samples_before_thinning"] for row in ours if row["source"] == "measured")
+    for mine in ours:
+        told = theirs[mine["batch"], mine["index"]]
+        assert told["samples_before_thinning"] == mine["samples_before_thinning"]
+        if mine["source"] == "measured":
+            assert told["samples_ns"] == mine["samples_ns"]
 
 
 def test_it_follows_postgres_through_a_restart(cluster, client, outcomes, server, tmp_path):

@@ -42,13 +42,13 @@ int Follow(const ExportFlags& flags) {
 }
 
 // Parses "12.3": after sequence 3 of batch 12.
-std::optional<wire::OutcomePlace> ParsePlace(std::string_view text) {
+std::optional<OutcomePlace> ParsePlace(std::string_view text) {
   const std::size_t dot = text.find('.');
   if (dot == std::string_view::npos) return std::nullopt;
   const auto batch = NumberIn<std::uint64_t>(text.substr(0, dot));
   const auto sequence = NumberIn<std::uint64_t>(text.substr(dot + 1));
   if (!batch || !sequence) return std::nullopt;
-  return wire::OutcomePlace{.batch = BatchId{*batch}, .sequence = *sequence};
+  return OutcomePlace{.batch = BatchId{*batch}, .sequence = *sequence};
 }
 
 void PrintLine(const Outcome& outcome) {
@@ -108,7 +108,7 @@ int RunExport(const ExportFlags& flags, const CommandRun& run) {
   // Determined before reading: outcomes that arrive meanwhile belong to the next export.
   const auto first_unfinished = FirstUnfinished(*client, list.after.batch);
   if (!first_unfinished) return Report(first_unfinished.error());
-  wire::OutcomePlace resume{.batch = *first_unfinished};
+  OutcomePlace resume{.batch = *first_unfinished};
   if (list.after.batch >= resume.batch) resume = list.after;
   std::uint64_t written = 0;
   while (true) {
@@ -144,8 +144,10 @@ void AddExportCommand(CommandLine& line) {
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunExport(*flags, run); });
   command
-      .add_option("--format", flags->format,
-                  "jsonl: the fields of eval, and index, sequence; with --follow also parquet, csv")
+      .add_option(
+          "--format", flags->format,
+          "jsonl: the fields of eval, and index, sequence, but not suspect, which is in what "
+          "--follow writes; with it also parquet, csv")
       ->check(CLI::IsMember({"jsonl", "parquet", "csv"}))
       ->capture_default_str();
   command.add_option("--benchmark", flags->benchmark, "only benchmarks whose URI begins so")

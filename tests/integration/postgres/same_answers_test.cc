@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <pqxx/pqxx>
 #include <string>
 #include <tuple>
@@ -76,8 +77,9 @@ class SameAnswers : public ScratchDatabase {
     ASSERT_TRUE(archive) << archive.error().message;
     auto position = (*archive)->Position().value();
     while (true) {
-      const FeedStep step = NextOutcomes(*reader, position.outcomes, 64).value();
+      FeedStep step = NextOutcomes(*reader, position.outcomes, 64).value();
       const auto doubts = reader->ListDoubts(position.doubt, 8).value();
+      if (doubts.size() == 8) step = {.after = position.outcomes};  // as Mirror does
       if (step.outcomes.empty() && doubts.empty()) return;
       const Status appended = (*archive)->Append(position.outcomes, step, doubts);
       ASSERT_TRUE(appended) << appended.error().message;
@@ -141,6 +143,35 @@ TEST_F(SameAnswers, AsSqlite) {
   const auto none = (*own)->Find(keys);
   ASSERT_TRUE(none) << none.error().message;
   for (const StoredAnswer& answer : *none) EXPECT_EQ(answer, nullptr);
+}
+
+// SQLite answers its own jobs with them; to others they would look whole.
+TEST_F(SameAnswers, ResultsWithoutAllTheirSamplesAreNotShared) {
+  const std::string hardware_class = "class of thinned results";
+  Outcome outcome = SomeOutcome({}, PlainSpec(4), SomeMeasurement(1));
+  outcome.evaluation.conditions->hardware.hardware_class = hardware_class;
+  const auto sample_count = [&](std::optional<Thinned> thinned) {
+    std::get<Measurement>(outcome.evaluation.verdict).thinned = thinned;
+    outcome.job.batch.value += 1;
+    const Uuid incarnation = Uuid::Random();
+    auto archive = PostgresArchive::Open({.url = url_, .incarnation = incarnation});
+    EXPECT_TRUE(archive && (*archive)->Position());
+    EXPECT_TRUE((*archive)->Append({}, {.outcomes = {outcome}, .after = {.last = {1}}}, {}));
+    pqxx::connection connection(url_);
+    pqxx::nontransaction work(connection);
+    return work
+        .exec_params1("SELECT sample_count FROM loopfleet.v_results WHERE coordinator = $1::uuid",
+                      incarnation.ToString())[0]
+        .as<std::size_t>();
+  };
+  const auto is_shared = [&] {
+    auto shared = SharedResults::Open(url_, Uuid::Random());
+    return (*shared)->Find(std::vector{KeyFor(outcome.evaluation)}).value().at(0) != nullptr;
+  };
+  EXPECT_EQ(sample_count(Thinned{.samples_before = 77, .accepted_before = 70}), 77);
+  EXPECT_FALSE(is_shared());
+  EXPECT_EQ(sample_count(std::nullopt), outcome.evaluation.measurement().samples_ns.size());
+  EXPECT_TRUE(is_shared());
 }
 
 // Whether each outcome is in doubt: measured, of the same code, or stored.
@@ -303,11 +334,15 @@ TEST_F(SameBest, AsSqlite) {
       measurement.grade = static_cast<Grade>(random.Below(4));
       outcome.evaluation.conditions->threads = 1 + static_cast<std::uint32_t>(random.Below(2));
       outcome.evaluation.same_code = random.Below(8) == 0;
-      std::vector<Write> writes = {SomeBatch(batch, {spec}),
-                                   JobFinished{.outcome = outcome, .program = program.key()}};
-      if (random.Below(5) == 0) {
+      const bool was_never_trusted = random.Below(4) == 0;  // its worker was in quarantine
+      std::vector<Write> writes = {
+          SomeBatch(batch, {spec}),
+          JobFinished{.outcome = outcome, .program = program.key(), .in_doubt = was_never_trusted}};
+      if (was_never_trusted || random.Below(5) == 0) {
         writes.push_back(
-            ResultDoubted{.job = outcome.job, .flagged_at = kThen, .reason = "a test"});
+            ResultDoubted{.job = outcome.job,
+                          .flagged_at = was_never_trusted ? outcome.finished_at : kThen,
+                          .reason = "a test"});
       }
       ASSERT_TRUE(store->Apply(writes));
     }
@@ -331,6 +366,41 @@ TEST_F(SameBest, AsSqlite) {
   }
   EXPECT_GT(found, 300);
   EXPECT_LT(found, 500);
+}
+
+// A false figure of a ninth tree takes no place of the eight, and one of a tree that is there does
+// not take its figure, whether the doubts come with the outcomes or before them.
+TEST_F(SameBest, WhatWasNeverTrustedChangesNothing) {
+  const Program program(24);
+  const std::string hardware_class = "class of a quarantine";
+  const JobSpec spec = program.Spec(false);
+  {
+    const auto store = OpenStore();
+    std::uint64_t batch = 0;
+    const auto measure = [&](std::uint8_t tree, double elapsed_ns, bool in_doubt) {
+      const Outcome outcome = Measured(++batch, spec, tree, elapsed_ns, hardware_class);
+      std::vector<Write> writes = {
+          SomeBatch(batch, {spec}),
+          JobFinished{.outcome = outcome, .program = program.key(), .in_doubt = in_doubt}};
+      if (in_doubt) {
+        writes.push_back(ResultDoubted{
+            .job = outcome.job, .flagged_at = outcome.finished_at, .reason = "a test"});
+      }
+      ASSERT_TRUE(store->Apply(writes));
+    };
+    for (std::uint8_t i = 0; i < 12; ++i) measure(210 + i, 1'000.0 - i, false);
+    for (std::uint8_t i = 0; i < 12; ++i) {
+      measure(210 + i, 100.0 + i, true);
+      if (i % 3 == 0) measure(230 + i, 200.0 + i, true);
+    }
+    measure(221, 900, false);
+    measure(221, 90, true);
+  }
+  CopyToPostgres(Uuid::Random());
+  const BestQuery query{.program = program.key(), .hardware_class = hardware_class, .max = 99};
+  const Answer here = Here(query);
+  EXPECT_EQ(here.size(), BestRows::kMostOfPlace);
+  EXPECT_EQ(There(query), here);
 }
 
 TEST_F(SameBest, OfTwoCoordinatorsAndTwoTextsThereIsOne) {
@@ -515,7 +585,8 @@ TEST_F(SameBest, FormerRowsAreEntered) {
     work.exec("DROP VIEW v_best; DROP TABLE best; ALTER TABLE former RENAME TO best");
     work.exec(
         "DROP VIEW v_results; ALTER TABLE outcomes DROP COLUMN figure_tree_key, "
-        "DROP COLUMN figure_worker, DROP COLUMN figure_measured_at");
+        "DROP COLUMN figure_worker, DROP COLUMN figure_measured_at, DROP COLUMN samples_before, "
+        "DROP COLUMN accepted_before");
     work.exec(ViewOf("0001_initial.sql", "CREATE VIEW v_best"));
     work.exec(ViewOf("0002_shared_results.sql", "CREATE OR REPLACE VIEW v_results"));
     work.exec(

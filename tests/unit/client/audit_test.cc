@@ -173,6 +173,9 @@ TEST(Audit, OnlyWhatWasMeasuredForTheJobAndIsAboutTheTreeIsAudited) {
   Outcome stored = Took("a", 1);
   stored.source = OutcomeSource::kStored;
   EXPECT_FALSE(has_case(stored));
+  Outcome same_code = Took("a", 1);
+  same_code.evaluation.same_code = true;
+  EXPECT_FALSE(has_case(same_code));
   for (const FailureCode code : {FailureCode::kCompileError, FailureCode::kRunCrash,
                                  FailureCode::kWrongOutput, FailureCode::kSandboxViolation}) {
     EXPECT_TRUE(has_case(Failed("a", code)));
