@@ -53,8 +53,8 @@ struct Witness {
 // its result.
 struct JobFinished {
   Outcome outcome;
-  // Of the schedule that was measured, which StoreReader::FindBest finds by it; none: not asked
-  // for.
+  // Of the schedule that was measured, which StoreReader::FindBest and FindSameCode find by it;
+  // none: not asked for.
   std::optional<ProgramKey> program = std::nullopt;
   // The job's bound in nanoseconds, which the time of a CUT is known to exceed; 0: none.
   std::uint64_t cut_above_ns = 0;
@@ -266,12 +266,6 @@ struct ReadBounds {
   // It ends with the outcome that reaches so many bytes (BytesOf).
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();
   ObservedValues observed = ObservedValues::kRead;
-};
-
-// A place among the outcomes of all batches, which are ordered by batch and sequence.
-struct OutcomePlace {
-  BatchId batch;
-  std::uint64_t sequence = 0;
 };
 
 // What a stored measurement has to match to answer a request: the full tuple.

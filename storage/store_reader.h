@@ -34,10 +34,11 @@ class StoreReader {
   // The same for a job that is not timed (common/job/task.h): precision and grade do not count.
   virtual Result<StoredAnswer> FindObservation(const ResultKey& key, ObservedValues values) = 0;
 
-  // The latest measurement of a kernel with this machine code under the conditions of `key` (its
-  // tree does not count), among the newest 16 of the code, that is good and new enough, not suspect
-  // and not thinned. Figures of grade C or D and copied figures do not count.
-  virtual Result<StoredAnswer> FindSameCode(const std::string& code_hash,
+  // The latest measurement of a kernel of this program with this machine code under the conditions
+  // of `key` (its tree does not count), among the newest 16 of the code, that is good and new
+  // enough, not suspect and not thinned. Figures of grade C or D and copied figures do not count.
+  // The code is a worker's word; the program is the coordinator's.
+  virtual Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ProgramKey& program,
                                             const ResultKey& key) = 0;  // none: null
 
   // The latest known failure that matches the full tuple and is settled at `now` by verdicts since

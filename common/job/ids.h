@@ -23,6 +23,13 @@ struct JobId {
   friend auto operator<=>(const JobId&, const JobId&) = default;
 };
 
+// A place among the outcomes of all batches, which are ordered by batch and sequence.
+struct OutcomePlace {
+  BatchId batch;
+  std::uint64_t sequence = 0;
+  friend auto operator<=>(const OutcomePlace&, const OutcomePlace&) = default;
+};
+
 // "12.3" as JobId prints; nullopt for other text.
 inline std::optional<JobId> ParseJobId(std::string_view text) {
   const std::size_t dot = text.find('.');

@@ -109,12 +109,6 @@ struct SetDrain {
   friend bool operator==(const SetDrain&, const SetDrain&) = default;
 };
 
-// A position in the outcomes of all batches, which are ordered by batch and sequence.
-struct OutcomePlace {
-  BatchId batch;
-  std::uint64_t sequence = 0;
-  friend auto operator<=>(const OutcomePlace&, const OutcomePlace&) = default;
-};
 struct ListOutcomes {
   OutcomePlace after;
   std::uint32_t max_outcomes = kMaxOutcomesPerPage;

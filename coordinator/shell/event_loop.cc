@@ -362,21 +362,23 @@ void EventLoop::OnAdmitted(Admission& admission, Seen seen) {
     parts_.shared->Add(std::move(submission), admission.conditions());
     return GiveShared();
   }
-  if (seen == Seen::kEarlier) LookForEarlierCopy(submission);
+  if (seen == Seen::kEarlier) CatchUp(submission);
   Give(std::move(submission));
 }
 
 void EventLoop::GiveShared() {
   if (parts_.shared == nullptr) return;
   while (auto submission = parts_.shared->TakeNext()) {
-    LookForEarlierCopy(*submission);
+    CatchUp(*submission);
     Give(*std::move(submission));
   }
 }
 
 // While the jobs of this one were resolved, the core may have heard that an earlier copy of the
-// request is on disk, and forgotten that it was on its way there.
-void EventLoop::LookForEarlierCopy(Submission& submission) {
+// request is on disk, and forgotten that it was on its way there; and affinities may have been
+// bound.
+void EventLoop::CatchUp(Submission& submission) {
+  parts_.resolver.ResolveStale(submission.jobs, StoredConditions(parts_.core.state()));
   const auto client = parts_.core.ClientOf(submission.peer, submission.key);
   if (!client) return;
   if (auto seen = parts_.reader.FindRequest(*client, submission.request_id)) {

@@ -124,7 +124,7 @@ class EventLoop {
   void OnAdmitted(Admission& admission, Seen seen);
   // Gives the core the submissions that wait no longer.
   void GiveShared();
-  void LookForEarlierCopy(Submission& submission);
+  void CatchUp(Submission& submission);  // with what happened since it came
   void RefuseWorker(const PeerId& peer, Failure failure);
   void RefuseClient(const PeerId& peer, std::uint64_t number, wire::Refused refused);
   void RefuseRevoked(const PeerId& client);

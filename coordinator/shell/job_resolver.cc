@@ -71,15 +71,17 @@ bool StoredConditions::Accepts(const JobSpec& spec, Placement placement,
                                const storage::StoredResult& result) const {
   if (spec.affinity.empty()) return true;
   if (state_ == nullptr) return false;
-  if (const auto known = answered_by_.find(spec.affinity); known != answered_by_.end()) {
+  // Read each time: a message is resolved in slices, and a worker may take a job between them.
+  const Uuid bound = state_->affinities.WorkerOf(spec.affinity);
+  if (const auto known = answered_by_.find(spec.affinity);
+      bound.is_nil() && known != answered_by_.end()) {
     return known->second == result.worker;
   }
-  const Uuid bound = state_->affinities.WorkerOf(spec.affinity);
   const Worker* worker =
       bound.is_nil() ? state_->workers.FindReady(result.worker) : state_->workers.Find(bound);
   if (worker == nullptr || worker->facts.name != result.worker) return false;
   if (!Serves(worker->supply(), DemandOf(spec, placement))) return false;
-  answered_by_.emplace(spec.affinity, result.worker);
+  if (bound.is_nil()) answered_by_.emplace(spec.affinity, result.worker);
   return true;
 }
 
@@ -147,6 +149,16 @@ ResolvedJob JobResolver::Resolve(JobSpec spec, const StoredConditions& condition
     }
   }
   return {.spec = std::move(spec), .resolution = measure};
+}
+
+void JobResolver::ResolveStale(std::vector<ResolvedJob>& jobs, const StoredConditions& conditions) {
+  for (ResolvedJob& job : jobs) {
+    const auto* stored = std::get_if<storage::StoredAnswer>(&job.resolution);
+    if (stored == nullptr || job.spec.affinity.empty()) continue;
+    const auto measure = std::get<ResolvedTask>(memory_.Replay(job.spec));
+    if (conditions.Accepts(job.spec, measure.placement, **stored)) continue;
+    job = Resolve(std::move(job.spec), conditions);
+  }
 }
 
 ResolvedJob JobResolver::ResolveRecovered(JobSpec spec,

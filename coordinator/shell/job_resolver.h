@@ -43,7 +43,8 @@ class StoredConditions {
  private:
   const State* state_ = nullptr;
   mutable std::map<Demand, std::vector<WorkerKind>> kinds_;  // cache
-  mutable std::map<std::string, std::string> answered_by_;   // affinities bound by this message
+  // Workers that answered for unbound affinities, which the message will bind to them.
+  mutable std::map<std::string, std::string> answered_by_;
 };
 
 // What stored results have to match to answer the job: a key for each kind of worker that may run
@@ -82,6 +83,9 @@ class JobResolver {
       : reader_(reader), memory_(memory), metrics_(metrics), clock_(clock) {}
 
   ResolvedJob Resolve(JobSpec spec, const StoredConditions& conditions);
+  // Resolves again the jobs of a message whose stored answers no longer fit: since they were found,
+  // another worker may have taken a job of their affinity.
+  void ResolveStale(std::vector<ResolvedJob>& jobs, const StoredConditions& conditions);
   // For a job that an earlier run accepted. No worker is connected yet, so nothing is looked up.
   ResolvedJob ResolveRecovered(JobSpec spec, const std::optional<storage::ReplayResult>& stored);
 

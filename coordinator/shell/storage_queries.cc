@@ -151,14 +151,12 @@ wire::CoordinatorMessage StorageQueries::Outcomes(const wire::FetchOutcomes& fet
 }
 
 wire::CoordinatorMessage StorageQueries::Answer(const wire::ListOutcomes& list) {
-  const storage::OutcomePlace after{.batch = list.after.batch, .sequence = list.after.sequence};
   const std::uint32_t most = std::min(list.max_outcomes, kOutcomesPerList);
   std::size_t room = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
-  auto rows =
-      reader_.ListOutcomes(after, {.max_rows = most, .max_bytes = room}, list.benchmark_prefix);
+  auto rows = reader_.ListOutcomes(list.after, {.max_rows = most, .max_bytes = room},
+                                   list.benchmark_prefix);
   if (!rows) return Unreadable(rows.error());
-  wire::OutcomeList reply{.next = {.batch = rows->next.batch, .sequence = rows->next.sequence},
-                          .is_end = rows->is_end};
+  wire::OutcomeList reply{.next = rows->next, .is_end = rows->is_end};
   for (Outcome& outcome : rows->outcomes) {
     const std::size_t size = wire::EncodedSize(outcome) + sizeof(BatchId::value);
     if (size > room) {  // the next page starts with this one
@@ -227,7 +225,8 @@ wire::CoordinatorMessage StorageQueries::Answer(const wire::ExplainJob& explain,
 
 wire::CodeLookupAnswer StorageQueries::Answer(const AnswerCodeLookup& question) {
   wire::CodeLookupAnswer answer{.lease = question.lookup.lease};
-  const auto found = reader_.FindSameCode(question.lookup.code_hash, question.key);
+  const auto found =
+      reader_.FindSameCode(question.lookup.code_hash, question.program, question.key);
   if (!found || *found == nullptr) return answer;
   const storage::StoredResult& result = **found;
   if (!question.measured_by.empty() && result.worker != question.measured_by) return answer;

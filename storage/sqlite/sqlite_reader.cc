@@ -94,8 +94,8 @@ Result<StoredAnswer> SqliteReader::FindObservation(const ResultKey& key, Observe
 }
 
 Result<StoredAnswer> SqliteReader::FindSameCode(const std::string& code_hash,
-                                                const ResultKey& key) {
-  return impl_->FindByKeys([&] { return impl_->results.FindSameCode(code_hash, key); });
+                                                const ProgramKey& program, const ResultKey& key) {
+  return impl_->FindByKeys([&] { return impl_->results.FindSameCode(code_hash, program, key); });
 }
 
 Result<StoredAnswer> SqliteReader::Impl::AnswerOf(const KnownFailures::Entry& entry,

@@ -475,7 +475,7 @@ Status SqliteStore::Impl::On(const JobsAccepted& accepted) {
         in_work.Add({.batch = id, .client = accepted.client, .accepted_at = accepted.accepted_at}));
   }
   // The coordinator takes jobs for open batches only.
-  LF_TRY(StoredBatch * batch, in_work.Change(id, BatchesInWork::IfRebuilt::kIsOpen));
+  LF_TRY(StoredBatch * batch, in_work.Change(id, BatchesInWork::Known::kIsOpen));
   if (batch->closed) {
     return Fail(ErrorKind::kInvalid, fmt::format("batch {} is closed to more jobs", id));
   }
@@ -561,6 +561,7 @@ Status SqliteStore::Impl::On(const JobFinished& finished) {
   const bool may_be_best = finished.program && !finished.in_doubt && evaluation.is_timed() &&
                            !evaluation.same_code && evaluation.measurement().grade != Grade::kD &&
                            outcome.source == OutcomeSource::kMeasured;
+  if (may_be_best) LF_TRY_VOID(results.NoteProgram(*row, evaluation, *finished.program));
   if (may_be_best && bests_left > 0) {
     LF_TRY(const bool has_written, bests.Note(*finished.program, outcome, *row));
     if (has_written) --bests_left;
@@ -602,15 +603,13 @@ Status SqliteStore::Impl::RecordKnownFailure(const JobFinished& finished) {
 }
 
 Status SqliteStore::Impl::On(const BatchClosed& closed) {
-  LF_TRY(StoredBatch * batch, in_work.Change(closed.batch));
-  batch->closed = true;
+  LF_TRY_VOID(in_work.Close(closed.batch));
   return {};
 }
 
 Status SqliteStore::Impl::On(const BatchCancelled& cancelled) {
-  LF_TRY(StoredBatch * batch, in_work.Change(cancelled.batch));
+  LF_TRY(StoredBatch * batch, in_work.Close(cancelled.batch));
   batch->cancelled = true;
-  batch->closed = true;
   return {};
 }
 

@@ -240,9 +240,10 @@ void CpuTarget::RunCanariesIfDue() {
     desk_.duty().SlotDoes(Activity::kCanary);
     const auto reading = parts_.slot.RunCanaries(device.hardware(), device.probe_steps());
     const bool drifted = device.health().drifting.has_value();
-    device.ObserveCanary(reading, parts_.clock.Now());
+    const Instant now = parts_.clock.Now();
+    device.ObserveCanary(reading, now);
     // The reading that ends a drift also forgets: figures came since the one before.
-    if (drifted || device.health().drifting) measured_.Forget();
+    if (drifted || device.health().drifting) measured_.Forget(now);
   }
   desk_.duty().SlotDoes(std::nullopt);
   parts_.metrics.SetCanaryRatio(device.health().ratio);
@@ -260,6 +261,7 @@ void CpuTarget::FillSlot(std::deque<Prepared>& on_slot) {
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->waits_since;
     if (on_slot.empty())
       desk_.duty().SlotDoes(Activity::kWait);  // for other workers of this host to free the core
+    if (next->rounds.is_empty()) next->first_round_at = parts_.clock.Now();
     next->begun_at = desk_.preparations().Now();
     const auto begun =
         parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->rounds), next->run_took);
@@ -340,7 +342,8 @@ void CpuTarget::Measure() {
       evaluation.verdict = *std::move(measured);
       HardwareFacts& hardware = evaluation.conditions->hardware;
       hardware = parts_.device.WithObservedPeaks(std::move(hardware));
-      measured_.Add(done.call.workload->program, done.spec, evaluation, parts_.clock.Now());
+      measured_.Add(done.call.workload->program, done.spec, evaluation,
+                    {.from = done.first_round_at, .to = parts_.clock.Now()});
     } else {
       evaluation.verdict = std::move(measured).error();
     }

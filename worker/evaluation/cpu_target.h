@@ -85,6 +85,7 @@ class CpuTarget {
     Instant waits_since;
     MeasurementRounds rounds;
     SlotTime outside;             // of its rounds
+    Instant first_round_at{};     // when its first round began
     Preparations::Mark begun_at;  // of the current round
     bool had_all_cores = true;    // nothing was prepared on its other cores during its rounds
   };

@@ -40,23 +40,25 @@ std::optional<Measurement> MeasuredCode::Find(const looptree::Program& program, 
 }
 
 void MeasuredCode::Add(const looptree::Program& program, const JobSpec& spec,
-                       const Evaluation& evaluation, Instant now) {
+                       const Evaluation& evaluation, const Measured& measured) {
   if (!evaluation.is_timed() || evaluation.measurement().grade > Grade::kB) return;
   std::string key = KeyOf(evaluation.code_hash, spec);
   std::lock_guard lock(mutex_);
+  if (measured.from < forgotten_at_) return;
   const auto [entry, is_new] = entries_.insert_or_assign(
       std::move(key), Entry{.program = program,
                             .measurement = evaluation.measurement(),
                             .reference_mhz = evaluation.conditions->hardware.clock_mhz,
-                            .measured_at = now});
+                            .measured_at = measured.to});
   if (is_new) oldest_first_.push_back(entry->first);
   if (oldest_first_.size() <= max_kernels_) return;
   entries_.erase(oldest_first_.front());
   oldest_first_.pop_front();
 }
 
-void MeasuredCode::Forget() {
+void MeasuredCode::Forget(Instant now) {
   std::lock_guard lock(mutex_);
+  forgotten_at_ = now;
   entries_.clear();
   oldest_first_.clear();
 }

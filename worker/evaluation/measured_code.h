@@ -31,11 +31,17 @@ class MeasuredCode {
   // it is too old, or it does not answer the job (AnswersJob).
   std::optional<Measurement> Find(const looptree::Program& program, const JobSpec& spec,
                                   const Evaluation& evaluation, Instant now) const;
-  // `evaluation` was measured just now. Kept if its grade is A or B.
+  // From the first round of a measurement to its end.
+  struct Measured {
+    Instant from{};
+    Instant to{};
+  };
+  // Kept if its grade is A or B, unless it was forgotten before it ended.
   void Add(const looptree::Program& program, const JobSpec& spec, const Evaluation& evaluation,
-           Instant now);
-  // Call while the canaries drift: what was measured so far may be wrong.
-  void Forget();
+           const Measured& measured);
+  // Call while the canaries drift: what was measured so far may be wrong, rounds of unfinished
+  // measurements included.
+  void Forget(Instant now);
 
  private:
   struct Entry {
@@ -48,6 +54,7 @@ class MeasuredCode {
 
   const std::size_t max_kernels_;
   mutable std::mutex mutex_;  // guards all below
+  Instant forgotten_at_ = Instant::min();
   std::unordered_map<std::string, Entry> entries_;
   std::deque<std::string> oldest_first_;  // the keys of entries_
 };

@@ -32,15 +32,28 @@ Result<bool> BatchesInWork::IsThere(BatchId id) {
   return stored.has_value();
 }
 
-Result<StoredBatch*> BatchesInWork::Change(BatchId id, IfRebuilt if_rebuilt) {
+Result<StoredBatch*> BatchesInWork::Change(BatchId id, Known known) {
+  LF_TRY(StoredBatch * batch, Entry(id));
+  if (known == Known::kIsOpen && presumed_closed_.erase(id) > 0) batch->closed = false;
+  return batch;
+}
+
+Result<StoredBatch*> BatchesInWork::Close(BatchId id) {
+  LF_TRY(StoredBatch * batch, Entry(id));
+  batch->closed = true;
+  presumed_closed_.erase(id);
+  return batch;
+}
+
+Result<StoredBatch*> BatchesInWork::Entry(BatchId id) {
   if (const auto found = changed_.find(id); found != changed_.end()) return &found->second;
   if (const auto* found = known_.Find(id)) return &changed_.emplace(*found).first->second;
   auto stored = table_.Find(id);
   if (!stored && stored.error().kind == ErrorKind::kCorrupt) {
     log::Warning("store.batch_rebuilt batch={}", id);
     ++damaged_;
-    LF_TRY(StoredBatch rebuilt, table_.Rebuild(id));
-    rebuilt.closed = if_rebuilt == IfRebuilt::kIsClosed;
+    LF_TRY(const StoredBatch rebuilt, table_.Rebuild(id));
+    presumed_closed_.insert(id);
     return &changed_.emplace(id, rebuilt).first->second;
   }
   if (!stored) return std::unexpected(std::move(stored).error());
@@ -62,6 +75,12 @@ void BatchesInWork::Committed() {
     }
   }
   changed_.clear();
+  presumed_on_disk_ = presumed_closed_;
+}
+
+void BatchesInWork::RolledBack() {
+  changed_.clear();
+  presumed_closed_ = presumed_on_disk_;
 }
 
 }  // namespace loopfleet::storage

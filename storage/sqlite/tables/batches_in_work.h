@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "common/base/result.h"
@@ -22,25 +23,30 @@ class BatchesInWork {
   // kExists: its number was given before.
   Status Add(const StoredBatch& batch);
   // The batch as the transaction leaves it; valid until it ends. kInvalid: there is none. If its
-  // row is damaged it is rebuilt, and then it is closed or open, as told.
-  enum class IfRebuilt { kIsClosed, kIsOpen };
-  Result<StoredBatch*> Change(BatchId id, IfRebuilt if_rebuilt = IfRebuilt::kIsClosed);
+  // row is damaged it is rebuilt, and counts as closed until a caller knows better.
+  enum class Known { kNothing, kIsOpen };
+  Result<StoredBatch*> Change(BatchId id, Known known = Known::kNothing);
+  Result<StoredBatch*> Close(BatchId id);  // as Change
   // Gives the changed rows to the table, whose Flush() writes them.
   Status Save();
 
   void Committed();  // what Save() gave is on disk
-  void RolledBack() { changed_.clear(); }
+  void RolledBack();
   void Forget() { known_.Clear(); }  // others changed the table
   // Damaged rows met since the last call.
   std::uint64_t TakeDamagedCount() { return std::exchange(damaged_, 0); }
 
  private:
   Result<bool> IsThere(BatchId id);
+  Result<StoredBatch*> Entry(BatchId id);  // of changed_
 
   static constexpr std::size_t kMostKnown = 4096;
   BatchTable& table_;
   std::map<BatchId, StoredBatch> changed_;             // by the transaction
   RecentMap<BatchId, StoredBatch> known_{kMostKnown};  // as on disk
+  // Rebuilt batches that may in truth be open: with the transaction, and as on disk.
+  std::set<BatchId> presumed_closed_;
+  std::set<BatchId> presumed_on_disk_;
   std::optional<BatchId> newest_;  // of all that were ever accepted; none: not read yet
   std::uint64_t damaged_ = 0;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -85,6 +86,11 @@ Status CheckMeasurement(const Outcome& outcome) {
 // Results of one machine code that a look-up considers: the newest.
 constexpr std::size_t kMaxOfOneCode = 16;
 
+// Grades A and B only: as ResultKeys::LoadRows.
+bool HasCode(const Evaluation& evaluation) {
+  return !evaluation.code_hash.empty() && evaluation.measurement().grade <= Grade::kB;
+}
+
 void AddMeasurement(RowFeed& row, const Measurement& measurement) {
   row.Add(measurement.elapsed_ns)
       .Add(measurement.elapsed_low_ns)
@@ -158,6 +164,7 @@ bool MatchesConditions(const Evaluation& evaluation, const ResultKey& key) {
 void ResultTable::Forget() {
   rows_.Forget();
   thinned_rows_.Forget();
+  programs_.Forget();
   added_.clear();
   next_id_.reset();
   newest_hash_.reset();
@@ -209,9 +216,26 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   return id;
 }
 
-// Grades A and B only: as ResultKeys::LoadRows.
+Status ResultTable::NoteProgram(ResultId id, const Evaluation& measured,
+                                const ProgramKey& program) {
+  if (!HasCode(measured)) return {};
+  programs_.Add(id).Add(std::span<const std::uint8_t>(program.bytes)).AddChecksum();
+  return programs_.EndRow();
+}
+
+Result<bool> ResultTable::IsOfProgram(ResultId id, const ProgramKey& program) {
+  LF_TRY(Query row, connection_.Start("SELECT * FROM result_programs WHERE result = ?"));
+  row.Add(id);
+  LF_TRY(const bool found, row.Next());
+  if (!found) return false;
+  row.Skip();
+  const bool is_same = std::ranges::equal(row.Blob(), program.bytes);
+  if (!row.ChecksumMatches()) return Damaged("result_programs", id);
+  return is_same;
+}
+
 Status ResultTable::EnterCode(const Evaluation& evaluation, ResultHash under, ResultId id) {
-  if (evaluation.code_hash.empty() || evaluation.measurement().grade > Grade::kB) return {};
+  if (!HasCode(evaluation)) return {};
   const CodeFigure figure{.code = HashOfCode(evaluation.code_hash, under),
                           .elapsed_mean_ns = evaluation.measurement().elapsed_mean_ns};
   if (evaluation.same_code) {
@@ -401,9 +425,12 @@ Result<StoredAnswer> ResultTable::Read(Candidates& candidates, ResultId id) {
   return candidates.last;
 }
 
-Result<StoredAnswer> ResultTable::FindSameCode(const std::string& code_hash, const ResultKey& key) {
+Result<StoredAnswer> ResultTable::FindSameCode(const std::string& code_hash,
+                                               const ProgramKey& program, const ResultKey& key) {
   LF_TRY(const auto ids, keys_.Find(connection_, HashOfCode(code_hash, key), kMaxOfOneCode));
   for (const ResultId id : ids) {
+    LF_TRY(const bool is_of_program, IsOfProgram(id, program));
+    if (!is_of_program) continue;
     LF_TRY(StoredResult result, Find(id));
     LF_TRY(const Figures figures, FiguresOf(result));
     if (figures.measured_at < key.measured_since) return nullptr;

@@ -49,8 +49,11 @@ class ResultTable {
   // Writes an outcome's measurement as a new row, by Flush() or sooner. kInvalid: its tree key or
   // conditions are missing, or its figures are impossible.
   Result<ResultId> Insert(const Outcome& outcome);
+  // The program of a measurement just inserted, which then answers for its machine code.
+  Status NoteProgram(ResultId id, const Evaluation& measured, const ProgramKey& program);
   Status Flush() {
     LF_TRY_VOID(rows_.Flush());
+    LF_TRY_VOID(programs_.Flush());
     return thinned_rows_.Flush();
   }
   // The row that holds the same evaluation, if any.
@@ -69,7 +72,8 @@ class ResultTable {
   // measurement that it repeats.
   Result<StoredAnswer> FindLatest(const ResultKey& key);  // none: null
   // As StoreReader::FindSameCode.
-  Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key);
+  Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ProgramKey& program,
+                                    const ResultKey& key);
 
   // The results that may have been measured since. Flush first.
   Result<IdRange> RangeSince(WallTime since);
@@ -169,6 +173,7 @@ class ResultTable {
   // Enters the result under its machine code, or as a copy of the measurement that it repeats.
   // `under`: the hash of its conditions.
   Status EnterCode(const Evaluation& evaluation, ResultHash under, ResultId id);
+  Result<bool> IsOfProgram(ResultId id, const ProgramKey& program);
   // None: the job that measured it was cancelled, or too many have measured the code since.
   Result<std::optional<ResultId>> FindOriginal(const CodeFigure& figure);
 
@@ -185,6 +190,8 @@ class ResultTable {
   RowFeed thinned_rows_{connection_,
                         "REPLACE INTO results SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,c13,"
                         "c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,c24,c25,c26,c27 FROM row_feed"};
+  RowFeed programs_{connection_,
+                    "INSERT OR ROLLBACK INTO result_programs SELECT c0,c1,c2 FROM row_feed"};
   std::vector<ResultKeys::Entry> added_;  // writer only
   std::optional<ResultId> next_id_;       // writer only; empty: read from the table
   // Writer only: the conditions of the newest row, and their hash.

@@ -20,7 +20,7 @@ struct ModelDatabase {
     StoredAnswer answer;  // its stages are zero
     bool is_suspect = false;
     std::int64_t original = 0;  // of a copied figure: the row that it copies, or its own; else 0
-    std::optional<ProgramKey> program = std::nullopt;  // of one that FindBest may find
+    std::optional<ProgramKey> program = std::nullopt;  // of one that may be found by it
     JobId job = {};                                    // that measured it
     WallTime measured_elsewhere_at{};                  // the epoch: it was measured here
     JobSpec spec = {};                                 // of that job

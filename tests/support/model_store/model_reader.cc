@@ -125,11 +125,12 @@ Result<StoredAnswer> ModelReader::FindObservation(const ResultKey& key, Observed
   return nullptr;
 }
 
-Result<StoredAnswer> ModelReader::FindSameCode(const std::string& code_hash, const ResultKey& key) {
+Result<StoredAnswer> ModelReader::FindSameCode(const std::string& code_hash,
+                                               const ProgramKey& program, const ResultKey& key) {
   return NewestOf(16, key, [&](const ModelDatabase::Row& row) {
     const Evaluation& evaluation = row.answer->evaluation;
     return row.original == 0 && HasCode(evaluation) && evaluation.code_hash == code_hash &&
-           FitsConditions(evaluation, key);
+           row.program == program && FitsConditions(evaluation, key);
   });
 }
 

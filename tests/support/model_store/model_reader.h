@@ -18,7 +18,8 @@ class ModelReader final : public StoreReader {
 
   Result<StoredAnswer> FindResult(const ResultKey& key) override;
   Result<StoredAnswer> FindObservation(const ResultKey& key, ObservedValues values) override;
-  Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ResultKey& key) override;
+  Result<StoredAnswer> FindSameCode(const std::string& code_hash, const ProgramKey& program,
+                                    const ResultKey& key) override;
   Result<StoredAnswer> FindFailure(const FailureQuery& question) override;
   Result<std::vector<BestSchedule>> FindBest(const BestQuery& query) override;
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client,

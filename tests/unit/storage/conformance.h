@@ -76,11 +76,13 @@ class Conformance : public ::testing::TestWithParam<EngineKind> {
     Outcome outcome = SomeOutcome({.batch = ++batch_}, PlainSpec(4), evaluation);
     outcome.finished_at = at;
     outcome.worker = worker;
-    MustApply({SomeBatch(batch_, {PlainSpec(4)}), JobFinished{.outcome = outcome}});
+    MustApply(
+        {SomeBatch(batch_, {PlainSpec(4)}), JobFinished{.outcome = outcome, .program = program_}});
     return outcome;
   }
   StoredAnswer Find(const Evaluation& like) { return reader_->FindResult(KeyFor(like)).value(); }
 
+  const ProgramKey program_ = SomeKey(50);
   static constexpr WallTime kThen{std::chrono::hours(480'000)};
 
   std::uint64_t batch_ = 100;

@@ -287,7 +287,7 @@ TEST_P(Conformance, AFigureOfAnotherCoordinatorIsKeptAndAnswersNobodyElse) {
   }
   EXPECT_EQ(reader_->FindBatch({1}).value()->from_store, 2u);
   EXPECT_FALSE(Find(measured));
-  EXPECT_FALSE(reader_->FindSameCode(measured.code_hash, KeyFor(measured)).value());
+  EXPECT_FALSE(reader_->FindSameCode(measured.code_hash, program_, KeyFor(measured)).value());
   Restart();
   EXPECT_FALSE(Find(measured)) << "nor does it after a restart";
 
@@ -507,10 +507,11 @@ TEST_P(Conformance, AFigureAnswersForItsMachineCode) {
   copy.verdict = original.verdict;
   End(copy, kThen + std::chrono::hours(1), "a copying worker");
   ResultKey key = KeyFor(SomeMeasurement(3));
-  const StoredAnswer found = reader_->FindSameCode(original.code_hash, key).value();
+  const StoredAnswer found = reader_->FindSameCode(original.code_hash, program_, key).value();
   ASSERT_TRUE(found);
   EXPECT_EQ(found->evaluation.subject, original.subject) << "a copy answers for no other code";
-  EXPECT_FALSE(reader_->FindSameCode("other", key).value());
+  EXPECT_FALSE(reader_->FindSameCode("other", program_, key).value());
+  EXPECT_FALSE(reader_->FindSameCode(original.code_hash, SomeKey(51), key).value());
   key = KeyFor(copy);
   EXPECT_TRUE(reader_->FindResult(key).value());
   key.measured_since = kThen + std::chrono::minutes(1);
@@ -539,7 +540,7 @@ TEST_P(Conformance, ADoubtedCopyOfGradeCIsAllThatIsInDoubt) {
   EXPECT_EQ(Find(original)->worker, "worker-2");
   ResultKey other = KeyFor(original);
   other.subject = SomeKey(3);
-  EXPECT_TRUE(reader_->FindSameCode(original.code_hash, other).value());
+  EXPECT_TRUE(reader_->FindSameCode(original.code_hash, program_, other).value());
   const auto doubts = reader_->ListDoubts(0, 9).value();
   ASSERT_EQ(doubts.size(), 1u);
   EXPECT_EQ(doubts[0].subject, copy.subject);

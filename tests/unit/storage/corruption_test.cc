@@ -378,6 +378,39 @@ TEST_F(CorruptionTest, ABatchThatIsDamagedWhileItIsOpenTakesMoreJobs) {
   EXPECT_EQ(OpenReader()->FindBatch({2}).value().value().job_count, 3u);
 }
 
+// A job of it finishes first, which does not tell whether the client has more.
+TEST_F(CorruptionTest, ABatchThatIsRebuiltWhenAJobFinishesTakesMoreJobsUntilItIsClosed) {
+  const auto more = [&](std::uint64_t batch, std::uint32_t first_index) {
+    JobsAccepted accepted = SomeBatch(batch, {spec_});
+    accepted.request_id.bytes[0] ^= static_cast<std::uint8_t>(first_index);
+    accepted.new_batch = first_index == 0;
+    accepted.closes_batch = false;
+    accepted.first_index = first_index;
+    return accepted;
+  };
+  const auto store = OpenStore();
+  for (const std::uint64_t batch : {2, 3}) {
+    ASSERT_TRUE(store->Apply(std::vector<Write>{more(batch, 0)}));
+  }
+  Damage("batches", "accepted_at", "id IN (2, 3)");
+  Pruning pass({.asked_by = "a test"});
+  ASSERT_TRUE(store->Prune(pass, WallTime{}));  // the writer reads the batches again
+  for (const std::uint64_t batch : {2, 3}) {
+    ASSERT_TRUE(store->Apply(
+        std::vector<Write>{JobFinished{SomeOutcome({.batch = batch}, spec_, SomeMeasurement(2))}}));
+    EXPECT_TRUE(OpenReader()->FindBatch({batch}).value()->closed);
+  }
+  const JobFinished unknown{
+      SomeOutcome({.batch = 2, .index = 7, .sequence = 2}, spec_, SomeMeasurement(2))};
+  EXPECT_FALSE(store->Apply(std::vector<Write>{more(2, 1), unknown})) << "rolled back";
+  ASSERT_TRUE(store->Apply(std::vector<Write>{more(2, 1)}));
+  ASSERT_TRUE(store->Apply(std::vector<Write>{more(2, 2)}));
+  EXPECT_FALSE(OpenReader()->FindBatch({2}).value()->closed);
+  EXPECT_EQ(OpenReader()->FindBatch({2}).value()->job_count, 3u);
+  ASSERT_TRUE(store->Apply(std::vector<Write>{BatchClosed{.batch = {3}}}));
+  EXPECT_FALSE(store->Apply(std::vector<Write>{more(3, 1)}));
+}
+
 // Its client is unknown: this batch alone is skipped, and reading it fails.
 TEST_F(CorruptionTest, ABatchThatCannotBeRebuiltKeepsNoOtherFromItsJobs) {
   ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{SomeBatch(2, {spec_})}));

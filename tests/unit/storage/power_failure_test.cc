@@ -253,7 +253,7 @@ class MigrationFailureTest : public ScratchDatabase {
 };
 
 TEST_F(MigrationFailureTest, OldOrNewAtEveryOperation) {
-  constexpr std::int64_t kNewest = 22;  // storage/sqlite/migrations
+  constexpr std::int64_t kNewest = 23;  // storage/sqlite/migrations
   const std::string old = OldDatabase();
   ASSERT_GT(old.size(), 10'000u);
   std::uint64_t operations = 0;

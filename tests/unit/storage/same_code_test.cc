@@ -11,6 +11,8 @@ namespace {
 
 class SameCodeTest : public ScratchDatabase {
  protected:
+  const ProgramKey program_ = SomeKey(50);
+
   static Evaluation WithCode(int number, bool is_copy = false) {
     Evaluation evaluation = SomeMeasurement(static_cast<std::uint8_t>(number));
     evaluation.code_hash = "code";
@@ -25,10 +27,11 @@ class SameCodeTest : public ScratchDatabase {
     return copy;
   }
   // A batch of one job, measured `at` by `worker`.
-  static void Finish(Store& store, std::uint64_t batch, const Evaluation& evaluation,
-                     const std::string& worker, WallTime at) {
-    JobFinished finished{
-        SomeOutcome({.batch = batch, .index = 0, .sequence = 1}, PlainSpec(3), evaluation)};
+  void Finish(Store& store, std::uint64_t batch, const Evaluation& evaluation,
+              const std::string& worker, WallTime at) const {
+    JobFinished finished{.outcome = SomeOutcome({.batch = batch, .index = 0, .sequence = 1},
+                                                PlainSpec(3), evaluation),
+                         .program = program_};
     finished.outcome.worker = worker;
     finished.outcome.finished_at = at;
     const Status applied =
@@ -50,27 +53,44 @@ TEST_F(SameCodeTest, TheNewestTrustedMeasurementIsFound) {
     evaluation.same_code = index == 1;  // a copy, newer than its original
     if (index == 2) std::get<Measurement>(evaluation.verdict).grade = Grade::kC;
     writes.push_back(JobFinished{
-        SomeOutcome({.batch = 1, .index = index, .sequence = index + 1U}, spec, evaluation)});
+        .outcome =
+            SomeOutcome({.batch = 1, .index = index, .sequence = index + 1U}, spec, evaluation),
+        .program = program_});
   }
   ASSERT_TRUE(store->Apply(writes));
   const auto reader = OpenReader();
   ResultKey key = KeyFor(measured[0]);
   key.subject = SomeKey(99);
-  const StoredAnswer found = reader->FindSameCode("code", key).value();
+  const StoredAnswer found = reader->FindSameCode("code", program_, key).value();
   ASSERT_TRUE(found);
   EXPECT_EQ(found->evaluation.subject, measured[0].subject);
   EXPECT_EQ(found->evaluation.measurement(), measured[0].measurement());
-  EXPECT_TRUE(*reader->FindSameCode("other", key));
-  EXPECT_FALSE(*reader->FindSameCode("never compiled", key));
+  EXPECT_TRUE(*reader->FindSameCode("other", program_, key));
+  EXPECT_FALSE(*reader->FindSameCode("never compiled", program_, key));
   ResultKey cold = key;
   cold.cache = key.cache == CacheState::kWarm ? CacheState::kCold : CacheState::kWarm;
-  EXPECT_FALSE(*reader->FindSameCode("code", cold));
+  EXPECT_FALSE(*reader->FindSameCode("code", program_, cold));
   ResultKey fine = key;
   fine.precision = found->evaluation.measurement().spread / 2;
-  EXPECT_FALSE(*reader->FindSameCode("code", fine));
+  EXPECT_FALSE(*reader->FindSameCode("code", program_, fine));
   ResultKey recent = key;
   recent.measured_since = found->measured_at + Nanos(1);
-  EXPECT_FALSE(*reader->FindSameCode("code", recent));
+  EXPECT_FALSE(*reader->FindSameCode("code", program_, recent));
+}
+
+// A worker may state any code: it answers for the program of the worker's own job alone.
+TEST_F(SameCodeTest, CodeOfAnotherProgramIsNotTheSame) {
+  const auto store = OpenStore();
+  Finish(*store, 1, WithCode(1), "a", Hour(1));
+  const ResultKey key = KeyFor(WithCode(1));
+  EXPECT_TRUE(*OpenReader()->FindSameCode("code", program_, key));
+  EXPECT_FALSE(*OpenReader()->FindSameCode("code", SomeKey(51), key));
+  RunByHand("UPDATE result_programs SET program = zeroblob(16)");
+  const auto damaged = OpenReader()->FindSameCode("code", ProgramKey{}, key);
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().kind, ErrorKind::kCorrupt);
+  RunByHand("DELETE FROM result_programs");  // as in a database of an earlier version
+  EXPECT_FALSE(*OpenReader()->FindSameCode("code", program_, key));
 }
 
 TEST_F(SameCodeTest, ADoubtedMeasurementHidesNoOlderOne) {
@@ -80,12 +100,14 @@ TEST_F(SameCodeTest, ADoubtedMeasurementHidesNoOlderOne) {
   key.subject = SomeKey(99);
   Finish(*store, 1, WithCode(1), "a", Hour(1));
   Finish(*store, 2, WithCode(2), "a", Hour(2));
-  EXPECT_EQ((*reader->FindSameCode("code", key))->evaluation.subject, WithCode(2).subject);
+  EXPECT_EQ((*reader->FindSameCode("code", program_, key))->evaluation.subject,
+            WithCode(2).subject);
   ASSERT_TRUE(store->Apply(std::vector<Write>{
       ResultDoubted{.job = {{2}, 0}, .flagged_at = Hour(3), .reason = "another host disagrees"}}));
-  EXPECT_EQ((*reader->FindSameCode("code", key))->evaluation.subject, WithCode(1).subject);
+  EXPECT_EQ((*reader->FindSameCode("code", program_, key))->evaluation.subject,
+            WithCode(1).subject);
   key.measured_since = Hour(2);
-  EXPECT_FALSE(*reader->FindSameCode("code", key));
+  EXPECT_FALSE(*reader->FindSameCode("code", program_, key));
 }
 
 TEST_F(SameCodeTest, ACopyIsAsOldAsItsOriginal) {
@@ -173,7 +195,7 @@ TEST_F(SameCodeTest, ACopyWithoutAnOriginalAnswersForItsTree) {
   EXPECT_TRUE(*reader->FindResult(key));
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM copied_results WHERE result = original"), 1);
   // It is no measurement of its code, also for who reads the rows again.
-  EXPECT_FALSE(*reader->FindSameCode("code", key));
+  EXPECT_FALSE(*reader->FindSameCode("code", program_, key));
   ASSERT_TRUE(store->Apply(std::vector<Write>{ResultsSuspected{
       .worker = "b", .since = Hour(0), .flagged_at = Hour(11), .reason = "it drifted"}}));
   EXPECT_FALSE(*reader->FindResult(key)) << "its worker is all that is known of it";

@@ -157,5 +157,81 @@ TEST(JobResolver, AnAnswerFromTheStoreComesWithoutItsObservedValues) {
   }
 }
 
+// Each of two workers has measured one of two jobs, whose affinity a third job may bind to a worker
+// while a message with both is being resolved.
+class AffinityTest : public ::testing::Test {
+ protected:
+  AffinityTest() {
+    std::vector<storage::Write> writes = {storage::JobsAccepted{
+        .batch = {1}, .client = Uuid::Random(), .request_id = Uuid::Random(), .jobs = specs_}};
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const std::string name(1, static_cast<char>('a' + i));
+      workers_[i] = Uuid::Random();
+      state_.workers.Welcome(name, {.worker = workers_[i], .name = name}, {});
+      storage::JobFinished finished{
+          .outcome = {.job = {{1}, i}, .sequence = i + 1, .worker = name}};
+      Evaluation& evaluation = finished.outcome.evaluation;
+      evaluation.verdict = Measurement{.elapsed_ns = 10};
+      evaluation.subject = TaskOf(specs_[i]).resolve(specs_[i])->subject;
+      evaluation.conditions.emplace();
+      writes.emplace_back(std::move(finished));
+    }
+    EXPECT_TRUE(store_->Apply(writes));
+    for (JobSpec& spec : specs_) spec.affinity = "run";
+  }
+  void Resolve(std::size_t job) { jobs_.push_back(resolver_.Resolve(specs_[job], conditions_)); }
+  void Bind(std::size_t worker) { state_.affinities.Bind("run", workers_[worker], 9); }
+  // Of each job; "": it is to be measured.
+  std::vector<std::string> AnsweredBy() const {
+    std::vector<std::string> workers;
+    for (const ResolvedJob& job : jobs_) {
+      const auto* answer = std::get_if<storage::StoredAnswer>(&job.resolution);
+      workers.push_back(answer == nullptr ? "" : (*answer)->worker);
+    }
+    return workers;
+  }
+
+  const PrivateDir dir_;
+  const std::unique_ptr<storage::Store> store_ =
+      storage::SqliteStore::Open(dir_.path() / "test.db").value();
+  const std::unique_ptr<storage::StoreReader> reader_ = store_->OpenReader().value();
+  std::vector<JobSpec> specs_ = {MatrixProduct(16), MatrixProduct(32)};
+  std::vector<Uuid> workers_{2};
+  State state_;
+  ReplayMemory memory_{1 << 20};
+  monitoring::Registry registry_;
+  monitoring::CoordinatorMetrics metrics_{registry_, AllLabels()};
+  const SystemClock clock_;
+  JobResolver resolver_{*reader_, memory_, metrics_, clock_};
+  const StoredConditions conditions_{state_};
+  std::vector<ResolvedJob> jobs_;
+};
+
+TEST_F(AffinityTest, OneWorkerAnswersWhileItIsNotBound) {
+  Resolve(0);
+  Resolve(1);
+  resolver_.ResolveStale(jobs_, StoredConditions(state_));
+  EXPECT_EQ(AnsweredBy(), (std::vector<std::string>{"a", ""}));
+}
+
+TEST_F(AffinityTest, AWorkerThatTakesAJobMeanwhileIsTheOneThatAnswers) {
+  Resolve(0);
+  Bind(1);
+  Resolve(1);
+  EXPECT_EQ(AnsweredBy(), (std::vector<std::string>{"a", "b"}));
+  resolver_.ResolveStale(jobs_, StoredConditions(state_));
+  EXPECT_EQ(AnsweredBy(), (std::vector<std::string>{"", "b"}));
+}
+
+TEST_F(AffinityTest, AWorkerThatIsBoundAndGoneLeavesTheMessageToOne) {
+  Resolve(0);
+  Bind(1);
+  Resolve(1);
+  state_.affinities.Release("run");
+  state_.workers.Remove(workers_[0]);
+  resolver_.ResolveStale(jobs_, StoredConditions(state_));
+  EXPECT_EQ(AnsweredBy(), (std::vector<std::string>{"", "b"}));
+}
+
 }  // namespace
 }  // namespace loopfleet::coordinator

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/sqlite/sqlite.h"
@@ -124,6 +125,34 @@ TEST(StorageQueries, WhatMayPassIsTriedAgain) {
     EXPECT_EQ(refused.failure.code, FailureCode::kBusy);
     EXPECT_GT(refused.retry_after_ms, 0u);
   }
+}
+
+// A worker states the code of its kernel, and could state that of any other.
+TEST(StorageQueries, CodeIsLookedUpForTheProgramOfTheJob) {
+  const PrivateDir dir;
+  const auto path = dir.path() / "test.db";
+  const auto store = storage::SqliteStore::Open(path).value();
+  storage::JobsAccepted accepted{
+      .batch = {1}, .client = Uuid::Random(), .request_id = Uuid::Random()};
+  accepted.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm8_8_8"}});
+  storage::JobFinished finished{.outcome = {.job = {.batch = {1}}, .sequence = 1},
+                                .program = ContentKey::Of("held")};
+  Evaluation& evaluation = finished.outcome.evaluation;
+  evaluation.verdict = Measurement{.elapsed_ns = 10, .grade = Grade::kA};
+  evaluation.subject = ContentKey::Of("a tree");
+  evaluation.code_hash = "c0de";
+  evaluation.conditions.emplace();
+  ASSERT_TRUE(store->Apply(std::vector<storage::Write>{accepted, finished}));
+  const auto reader = storage::SqliteReader::Open(path).value();
+  StorageQueries answers(*reader);
+  const auto found = [&](std::string_view program) {
+    return answers
+        .Answer(
+            AnswerCodeLookup{.lookup = {.code_hash = "c0de"}, .program = ContentKey::Of(program)})
+        .found;
+  };
+  EXPECT_TRUE(found("held"));
+  EXPECT_FALSE(found("another"));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 22;
+constexpr int kVersion = 23;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

@@ -27,6 +27,10 @@ class MeasuredCodeTest : public ::testing::Test {
                                      .grade = grade};
     return evaluation;
   }
+  // `began`: how long before now.
+  void Add(const Evaluation& evaluation, Nanos began = Nanos{0}) {
+    measured_.Add(program_, {}, evaluation, {.from = now_ - began, .to = now_});
+  }
   bool Answers(const JobSpec& spec, const std::string& code = "c0de") const {
     return measured_.Find(program_, spec, Measured(code), now_).has_value();
   }
@@ -38,7 +42,7 @@ class MeasuredCodeTest : public ::testing::Test {
 
 TEST_F(MeasuredCodeTest, AnswersJobsOfTheSameProgramCodeAndConditions) {
   EXPECT_FALSE(Answers({}));
-  measured_.Add(program_, {}, Measured("c0de"), now_);
+  Add(Measured("c0de"));
   EXPECT_TRUE(Answers({}));
   EXPECT_FALSE(Answers({}, "another"));
   EXPECT_FALSE(Answers({.threads = 2}));
@@ -52,7 +56,7 @@ TEST_F(MeasuredCodeTest, AnswersJobsOfTheSameProgramCodeAndConditions) {
 }
 
 TEST_F(MeasuredCodeTest, OnlyAsGoodAsTheJobAsksFor) {
-  measured_.Add(program_, {}, Measured("c0de"), now_);
+  Add(Measured("c0de"));
   EXPECT_TRUE(Answers({.precision = 0.02}));
   EXPECT_FALSE(Answers({.precision = 0.005}));
   EXPECT_TRUE(Answers({.cut_above_ns = 200}));
@@ -63,21 +67,31 @@ TEST_F(MeasuredCodeTest, OnlyAsGoodAsTheJobAsksFor) {
 }
 
 TEST_F(MeasuredCodeTest, KeepsGoodFiguresAndTheNewestOnes) {
-  measured_.Add(program_, {}, Measured("c", Grade::kC), now_);
+  Add(Measured("c", Grade::kC));
   EXPECT_FALSE(Answers({}, "c"));
   Evaluation failed = Measured("f");
   failed.verdict = Failure{.code = FailureCode::kRunCrash, .message = "it crashed"};
-  measured_.Add(program_, {}, failed, now_);
+  Add(failed);
   EXPECT_FALSE(Answers({}, "f"));
-  for (const char* code : {"1", "2", "2", "3"}) measured_.Add(program_, {}, Measured(code), now_);
+  for (const char* code : {"1", "2", "2", "3"}) Add(Measured(code));
   EXPECT_FALSE(Answers({}, "1"));
   EXPECT_TRUE(Answers({}, "2"));
   EXPECT_TRUE(Answers({}, "3"));
-  measured_.Forget();
+  measured_.Forget(now_);
   EXPECT_FALSE(Answers({}, "3"));
-  for (const char* code : {"4", "5", "6"}) measured_.Add(program_, {}, Measured(code), now_);
+  for (const char* code : {"4", "5", "6"}) Add(Measured(code));
   EXPECT_FALSE(Answers({}, "4"));
   EXPECT_TRUE(Answers({}, "5"));
+}
+
+// Its first round was timed while the core drifted, and its last one afterwards.
+TEST_F(MeasuredCodeTest, WhatBeganBeforeItForgotIsNotKept) {
+  measured_.Forget(now_);
+  now_ += std::chrono::seconds(1);
+  Add(Measured("c0de"), std::chrono::seconds(2));
+  EXPECT_FALSE(Answers({}));
+  Add(Measured("c0de"), std::chrono::milliseconds(5));
+  EXPECT_TRUE(Answers({}));
 }
 
 }  // namespace

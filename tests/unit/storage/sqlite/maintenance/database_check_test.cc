@@ -155,7 +155,8 @@ class DatabaseCheckTest : public ScratchDatabase {
       {"foreign_results", 6},   {"known_failures", 11}, {"drains", 5},
       {"device_states", 6},     {"suspicions", 10},     {"copied_results", 3},
       {"prunings", 12},         {"observations", 10},   {"merged_runs", 3},
-      {"retired_runs", 2},      {"best_schedules", 14}, {"suspect_observations", 4}};
+      {"retired_runs", 2},      {"best_schedules", 14}, {"suspect_observations", 4},
+      {"result_programs", 3}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {

@@ -2,7 +2,9 @@
 
 #include "storage/snapshot.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include <atomic>
 #include <fstream>
@@ -10,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/host_name.h"
+#include "common/base/unique_fd.h"
 #include "storage/database_check.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
@@ -189,6 +193,25 @@ TEST_F(SnapshotTest, SeveralAtATimeDoNotWriteIntoOneFile) {
   EXPECT_EQ(taken.load(), 1);
   EXPECT_TRUE(CheckDatabase(to).value().ok());
   EXPECT_EQ(std::filesystem::file_size(of_another), 14u);
+}
+
+TEST_F(SnapshotTest, WhatAKilledOneLeftIsRemovedAndWhatIsBeingWrittenIsNot) {
+  OpenStore();
+  const auto folder_of = [&](const char* copy, const std::string& host) {
+    const auto folder = directory() / fmt::format("{}.unfinished.1.1@{}", copy, host);
+    std::filesystem::create_directory(folder);
+    for (const char* file : {"copy.db", "copy.db-journal"}) std::ofstream(folder / file) << "half";
+    return folder;
+  };
+  const auto left = folder_of("yesterday.db", HostName());
+  const auto written = folder_of("now.db", HostName());
+  const auto of_another_host = folder_of("yesterday.db", "another-" + HostName());
+  const UniqueFd lock(::open(written.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  ASSERT_TRUE(TakeSnapshot(path(), directory() / "copy.db"));
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(written / "copy.db-journal"));
+  EXPECT_TRUE(std::filesystem::exists(of_another_host / "copy.db"));
 }
 
 TEST_F(SnapshotTest, NeverReplacesAFile) {

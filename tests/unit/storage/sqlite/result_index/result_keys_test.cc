@@ -34,7 +34,8 @@ class ResultKeysTest : public ScratchDatabase {
   }
   static bool CodeIsFound(StoreReader& reader, std::uint32_t tree) {
     const Evaluation measured = MeasuredWithCode(tree);
-    const StoredAnswer found = *reader.FindSameCode(measured.code_hash, KeyFor(Measured(0, 1)));
+    const StoredAnswer found =
+        *reader.FindSameCode(measured.code_hash, SomeKey(50), KeyFor(Measured(0, 1)));
     return found != nullptr && found->evaluation.subject == measured.subject;
   }
 
@@ -43,8 +44,10 @@ class ResultKeysTest : public ScratchDatabase {
     const auto n = static_cast<std::uint32_t>(evaluations.size());
     std::vector<Write> writes = {SomeBatch(++batch_, std::vector<JobSpec>(n, PlainSpec(2)))};
     for (std::uint32_t i = 0; i < n; ++i) {
-      writes.push_back(JobFinished{SomeOutcome({.batch = batch_, .index = i, .sequence = i + 1},
-                                               PlainSpec(2), evaluations[i])});
+      writes.push_back(
+          JobFinished{.outcome = SomeOutcome({.batch = batch_, .index = i, .sequence = i + 1},
+                                             PlainSpec(2), evaluations[i]),
+                      .program = SomeKey(50)});
     }
     const Status applied = store.Apply(writes);
     ASSERT_TRUE(applied) << applied.error().message;
