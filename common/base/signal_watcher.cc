@@ -32,6 +32,7 @@ Result<std::unique_ptr<SignalWatcher>> SignalWatcher::Start() {
   sigemptyset(&watched);
   sigaddset(&watched, SIGTERM);
   sigaddset(&watched, SIGINT);
+  sigaddset(&watched, SIGUSR1);
   if (!IsIgnored(SIGHUP)) sigaddset(&watched, SIGHUP);
   ::pthread_sigmask(SIG_BLOCK, &watched, nullptr);
   UniqueFd signals(::signalfd(-1, &watched, SFD_CLOEXEC));
@@ -73,6 +74,7 @@ void SignalWatcher::Watch(std::function<void()> on_first) {
 
 void SignalWatcher::HandleSignal(int signal) {
   std::lock_guard lock(mutex_);
+  if (!on_first_ && signal == SIGUSR1) return;
   if (!on_first_) ::_exit(kExitBySignal + signal);
   log::Info("signal number={} action=drain", signal);
   std::exchange(on_first_, nullptr)();

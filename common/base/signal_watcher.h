@@ -1,8 +1,9 @@
 #pragma once
-// SignalWatcher: handles SIGTERM, SIGINT and SIGHUP on a thread of its own. The first signal asks
-// the process to drain; the second ends it at once, with exit code 128 + signal. A process started
-// with SIGHUP ignored (nohup) keeps ignoring it. Create it before any other thread, so that the
-// signals are blocked in all other threads.
+// SignalWatcher: handles SIGTERM, SIGINT, SIGHUP and SIGUSR1 on a thread of its own. The first
+// signal asks the process to drain; the second ends it at once, with exit code 128 + signal.
+// SIGUSR1 only asks: it ends no process that drains already. A process started with SIGHUP ignored
+// (nohup) keeps ignoring it. Create it before any other thread, so that the signals are blocked in
+// all other threads.
 
 #include <functional>
 #include <memory>
@@ -26,7 +27,7 @@ class SignalWatcher {
   // Calls `on_first` on the watcher's thread at the first signal, at once if one is pending. Called
   // once.
   void Watch(std::function<void()> on_first);
-  // Drops `on_first`: the next signal ends the process.
+  // Drops `on_first`: the next signal but SIGUSR1 ends the process.
   void Forget();
 
  private:

@@ -4,7 +4,7 @@
     deploy/container/build_images.py --debs FOLDER --out FOLDER
 
 writes OUT/loopfleet-coordinator_VERSION_amd64.oci.tar and the worker's (OCI archives). The files are Debian's
-essential packages, what the package depends on, and the package; user, ports, entry point and arguments are those
+essential packages, what the package depends on, and the package; user, ports, entry point and settings are those
 of the Dockerfile beside this script, which is read, so they are the same whichever way an image is built. To load one:
 
     skopeo copy oci-archive:FILE docker-daemon:loopfleet-worker:VERSION      # or: podman load -i FILE
@@ -65,9 +65,10 @@ def config_options(instructions):
     options = ["--os=linux", "--architecture=amd64", "--config.user", last(instructions, "USER"),
                "--config.workingdir", last(instructions, "WORKDIR"),
                "--config.env", "PATH=/usr/local/bin:/usr/bin:/bin"]
-    for option, instruction in (("entrypoint", "ENTRYPOINT"), ("cmd", "CMD")):
-        for word in json.loads(last(instructions, instruction)):
-            options += [f"--config.{option}", word]
+    for word in json.loads(last(instructions, "ENTRYPOINT")):
+        options += ["--config.entrypoint", word]
+    for setting in last(instructions, "ENV").split():
+        options += ["--config.env", setting]
     for port in last(instructions, "EXPOSE").split():
         options += ["--config.exposedports", port]
     for name, volume in instructions:

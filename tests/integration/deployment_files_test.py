@@ -179,9 +179,11 @@ class Container(unittest.TestCase):
         for stage in daemons:
             self.assertIn("HEALTHCHECK", stage)
             name = re.search(r'ENTRYPOINT \["([-a-z]+)"\]', stage)[1]
-            flags = re.findall(r'"(--[-a-z]+)"', stage)
-            self.assertGreater(len(flags), 2)
-            self.assertLessEqual(set(flags), flags_of(name))
+            settings = re.findall(name.replace("-", "_").upper() + "_([A-Z_]+)=", stage)
+            self.assertGreater(len(settings), 2)
+            self.assertLessEqual({"--" + setting.lower().replace("_", "-") for setting in settings}, flags_of(name))
+            # Arguments after the image's name would take its place.
+            self.assertNotRegex(stage, r"(?m)^CMD")
         for sources, _ in copies(text):
             for source in sources:
                 self.assertTrue((ROOT / source).exists(), source)

@@ -87,6 +87,21 @@ class WhoIsLetIn(KeyedFleet):
         self.assertTrue(outcome["status"] == "ok" or fleet.is_unstable(outcome), outcome)
         self.assertEqual(worker.stop(), 0)
 
+    def test_a_worker_is_shown_by_its_host_too(self):
+        alice, node = self.peer("alice"), self.peer("node7", "worker")
+        self.start_worker(node)
+        fleet.wait_until(lambda: self.workers_as(alice), "the worker is registered", LIMIT_S)
+        info, = self.workers_as(alice)
+        shown = self.command(alice, "worker", "show", info["host"], "--json")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertEqual(json.loads(shown.stdout)["name"], info["name"])
+        self.start_worker(node)
+        fleet.wait_until(lambda: len(self.workers_as(alice)) == 2, "the second is registered", LIMIT_S)
+        shown = self.command(alice, "worker", "show", info["host"])
+        self.assertEqual(shown.returncode, 1, shown.stdout)
+        for worker in self.workers_as(alice):
+            self.assertIn(worker["name"], shown.stderr)
+
     def test_no_key_wrong_key_and_keys_of_other_roles_get_nothing_done(self):
         root = self.peer("root", "admin")
         job = json.dumps({"benchmark": MATMUL, "actions": []}) + "\n"

@@ -2,7 +2,9 @@
 or runs twice. Exit status 77, with the reason, if Slurm's programs are absent or cannot run."""
 
 import json
+import pathlib
 import re
+import signal
 import subprocess
 import sys
 import unittest
@@ -17,6 +19,12 @@ LIMIT_MINUTES = 2
 DRAIN_BEFORE_S = 60
 TRIES = 5
 CHUNK = 400  # jobs; more than a worker holds
+# Stands in for a worker that takes long to drain: it ends when told so by a file.
+SLOW_WORKER = """#!/bin/bash
+for signal in USR1 TERM; do trap "echo $signal" $signal; done
+echo ready
+while [ ! -e "$0.end" ]; do sleep 0.1; done
+"""
 
 cluster = None
 
@@ -106,6 +114,34 @@ class Workers(unittest.TestCase):
             released = f.json("fleet", "release", allocation, "--within", "600")
             self.assertEqual(released, {"drained": [f"{allocation}_1"], "cancelled": []})
             self.assertEqual(f.json("fleet", "list"), [])
+
+    def test_a_release_that_was_interrupted_is_repeated_without_ending_what_drains(self):
+        with SlurmFleet() as f:
+            worker, log = f.dir / "slow-worker", f.dir / "slurm-0.log"
+            worker.write_text(SLOW_WORKER)
+            worker.chmod(0o755)
+            allocation = f.json("fleet", "slurm", "--workers=1", f"--program={worker}",
+                                f"--sbatch=--output={log}")["allocation"]
+
+            def heard():
+                return [line for line in log.read_text().split("\n") if line in ("ready", "USR1", "TERM")]
+
+            wait_until(lambda: log.exists() and heard() == ["ready"], "it runs")
+
+            def release(times):
+                process = f.popen("fleet", "release", allocation, "--within", "600", "--json",
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                wait_until(lambda: len(heard()) > times, "it is told")
+                return process
+
+            first = release(1)
+            first.send_signal(signal.SIGINT)
+            self.assertIn("run this again", first.communicate(timeout=fleet.COMMAND_LIMIT_S)[1])
+            second = release(2)
+            pathlib.Path(f"{worker}.end").touch()
+            self.assertEqual(json.loads(second.communicate(timeout=fleet.COMMAND_LIMIT_S)[0]),
+                             {"drained": [f"{allocation}_0"], "cancelled": []})
+            self.assertEqual(heard(), ["ready", "USR1", "USR1"])  # a second TERM ends a worker at once
 
     def test_what_waits_for_a_node_is_released_without_having_begun(self):
         with SlurmFleet() as f:

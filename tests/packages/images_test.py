@@ -27,6 +27,7 @@ class Image:
         clean_root.command("umoci", "unpack", "--image", f"{memory}/{daemon}-layout:it", memory / daemon)
         self.process = json.loads((memory / daemon / "config.json").read_text())["process"]
         self.root = clean_root.Root(memory / daemon / "rootfs")
+        self.settings = dict(setting.split("=", 1) for setting in self.process["env"] if setting.startswith("LOOPFLEET_"))
         self.user = f"{self.process['user']['uid']}:{self.process['user']['gid']}"
         self.log = memory / f"{daemon}.log"
 
@@ -39,9 +40,10 @@ class Image:
             clean_root.command("mount", "-t", "tmpfs", "-o", "mode=700", "tmpfs", self.root.folder / folder[1:])
             clean_root.command("chown", self.user, self.root.folder / folder[1:])
 
-    def start(self):
+    def start(self, *arguments):
         in_its_folder = ["sh", "-c", f'cd {self.process["cwd"]} && exec "$@"', "sh"]
-        return self.root.start(*in_its_folder, *self.process["args"], user=self.user, log=self.log)
+        return self.root.start(*in_its_folder, *self.process["args"], *arguments, user=self.user, log=self.log,
+                               **self.settings)
 
     def is_healthy(self):
         return subprocess.run(self.root.argv(["loopfleet-healthy", PORTS[self.daemon]], self.user),
@@ -61,8 +63,9 @@ class Images(clean_root.InCleanRoot):
             self.assertLess(image.archive.stat().st_size, MOST_BYTES[daemon])
             self.assertEqual(image.user, "10001:10001")
             self.assertEqual(image.process["cwd"], STATE)
-            self.assertEqual(image.process["args"][0], f"loopfleet-{daemon}")
-            self.assertIn(KEYS, image.process["args"])
+            # Arguments after its name would take the place of more.
+            self.assertEqual(image.process["args"], [f"loopfleet-{daemon}"])
+            self.assertEqual(image.settings[f"LOOPFLEET_{daemon.upper()}_KEYS"], KEYS)
             shown = json.loads(clean_root.command("skopeo", "inspect", "--config", f"oci-archive:{image.archive}"))
             self.assertEqual(sorted(shown["config"]["ExposedPorts"]),
                              ["5570", "5571", "9570"] if daemon == "coordinator" else ["9571"])
@@ -74,8 +77,6 @@ class Images(clean_root.InCleanRoot):
     def test_they_measure_a_job(self):
         coordinator, worker = (self.images[daemon] for daemon in DAEMONS)
         clean_root.leave_network()
-        # In place of the cluster's name service.
-        (worker.root.folder / "etc/hosts").write_text("127.0.0.1 localhost loopfleet-coordinator\n")
         for image in self.images.values():
             image.mount()
         # The secrets that an operator mounts, made by the command in the image.
@@ -88,7 +89,8 @@ class Images(clean_root.InCleanRoot):
         clean_root.command("cp", "-rp", home / "run/node1", worker.root.folder / KEYS[1:])
         clean_root.command("chown", "-R", worker.user, worker.root.folder / "run/loopfleet")
         started = time.monotonic()
-        daemons = [coordinator.start(), worker.start()]
+        # The worker as on another machine: its keys and its health port are still the image's.
+        daemons = [coordinator.start(), worker.start("--coordinator", "tcp://127.0.0.1:5571")]
         try:
             figure = coordinator.root.outcome("loopfleet", "eval", clean_root.BENCHMARK, "--keys", "/run/me",
                                               user=coordinator.user)

@@ -101,7 +101,7 @@ Result<std::vector<std::string>> SbatchCommand(const SlurmRequest& request) {
       "--parsable",
       fmt::format("--job-name={}", kJobName),
       fmt::format("--array=0-{}", request.workers - 1),
-      fmt::format("--signal=B:TERM@{}", request.drain_before.count()),
+      fmt::format("--signal=B:USR1@{}", request.drain_before.count()),
       fmt::format("--comment={}", request.coordinator)};
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) command.push_back(fmt::format("--{}={}", name, value));

@@ -263,7 +263,9 @@ Result<Released> Release(const TaskChoice& choice, std::chrono::seconds within) 
   std::vector<SlurmTask> running;
   for (const SlurmTask& task : all) (task.pending() ? waiting : running).push_back(task);
   LF_TRY_VOID(Cancel(waiting, {}));
-  LF_TRY_VOID(Cancel(running, {"--batch", "--signal=TERM"}));
+  // Not TERM: to a worker that drains already, as after the command was interrupted, that says to
+  // end at once.
+  LF_TRY_VOID(Cancel(running, {"--batch", "--signal=USR1"}));
   const auto end = std::chrono::steady_clock::now() + within;
   while (true) {
     LF_TRY(const auto left, ListTasks(choice));

@@ -58,16 +58,18 @@ int RunList(const WorkerFlags& flags, const CommandRun& run) {
   return kExitOk;
 }
 
-// The worker with this name; else those whose name or id starts with it.
+// The worker with this name; else those of the host; else those whose name or id starts with it.
 std::vector<wire::WorkerInfo> Named(const wire::WorkerList& list, const std::string& name) {
+  std::vector<wire::WorkerInfo> of_host;
   std::vector<wire::WorkerInfo> found;
   for (const wire::WorkerInfo& info : list.workers) {
     if (info.name == name) return {info};
+    if (info.hardware.host == name) of_host.push_back(info);
     if (info.name.starts_with(name) || info.worker.ToString().starts_with(name)) {
       found.push_back(info);
     }
   }
-  return found;
+  return of_host.empty() ? found : of_host;
 }
 
 std::string RateText(double per_second, std::string_view unit) {
@@ -110,7 +112,9 @@ int RunShow(const WorkerFlags& flags, const CommandRun& run) {
   const std::vector<wire::WorkerInfo> found = Named(*list, flags.name);
   if (found.size() != 1) {
     std::vector<std::string> names;
-    for (const wire::WorkerInfo& info : list->workers) names.push_back(Printable(info.name));
+    for (const wire::WorkerInfo& info : found.empty() ? list->workers : found) {
+      names.push_back(Printable(info.name));
+    }
     fmt::print(
         stderr, "loopfleet: {} called '{}'; {}\n",
         found.empty() ? "no worker is" : Counted(found.size(), "worker is", "workers are"),
@@ -201,7 +205,7 @@ void AddWorkerCommands(CommandLine& line) {
                        .examples = "loopfleet worker show $(hostname) --json"},
                       CommandLine::Talks::kToCoordinator,
                       [flags](const CommandRun& run) { return RunShow(*flags, run); });
-  show.add_option("worker", flags->name, "its name or id, or how that begins")
+  show.add_option("worker", flags->name, "its name or id, or how that begins, or its host")
       ->required()
       ->type_name("WORKER");
   show.add_flag("--json", flags->json, "print one JSON object");

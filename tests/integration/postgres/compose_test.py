@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -92,9 +93,65 @@ class ComposeTest(unittest.TestCase):
             for port in service.get("ports", []):
                 self.assertIn(port.split(":")[-1], exposed)
             targets = [mount.split(":")[1] for mount in service["volumes"]]
-            self.assertIn(re.search(r'"--keys", "([^"]+)"', made)[1], targets)
+            self.assertIn(re.search(prefix + r"KEYS=(\S+)", made)[1], targets)
         # The worker's default is the coordinator's name here.
-        self.assertIn('"tcp://loopfleet-coordinator:5571"', stage("worker"))
+        self.assertIn("LOOPFLEET_WORKER_COORDINATOR=tcp://loopfleet-coordinator:5571 ", stage("worker"))
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can give keys to the containers' user")
+    def test_keys_as_its_head_makes_them_serve_the_containers_and_peers_can_be_added(self):
+        head = re.findall(r"(?m)^#   (\S.*)", FILE.read_text())
+        (last,) = [i for i, line in enumerate(head) if line.startswith("printf")]
+        user = int(re.search(r"(?m)^USER (\d+)", (ROOT / "deploy/container/Dockerfile").read_text())[1])
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            root.chmod(0o755)
+            keys = root / "deploy/compose/keys"
+            keys.parent.mkdir(parents=True)
+            shutil.copy(ROOT / "deploy/make_keys.sh", root / "deploy")
+
+            def shell(command):
+                done = subprocess.run(["bash", "-ec", command], cwd=root, text=True, capture_output=True,
+                                      env=clean_environment(LOOPFLEET=program("loopfleet")), timeout=fleet.COMMAND_LIMIT_S)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+            shell("\n".join(head[:last]))
+            # Each container sees what is mounted into it, as its user.
+            seen = root / "worker"
+            shutil.copytree(keys / "peers/compose", seen)
+            for path in (seen, *seen.iterdir()):
+                there = (keys / "peers/compose" / path.relative_to(seen)).stat()
+                os.chown(path, there.st_uid, there.st_gid)
+            for folder in ("coordinator-home", "worker-home"):
+                (root / folder).mkdir()
+                os.chown(root / folder, user, user)
+
+            def as_user(home):
+                def become():
+                    os.setgroups([])
+                    os.setgid(user)
+                    os.setuid(user)
+                    os.chdir(root / home)
+                return become
+
+            daemons = []
+            try:
+                daemons.append(fleet.Daemon(
+                    [program("loopfleet-coordinator"), "--listen-clients", "tcp://127.0.0.1:0", "--listen-workers",
+                     "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--db", "fleet.db", "--keys", str(keys)],
+                    root / "coordinator.log", before_exec=as_user("coordinator-home")))
+                shell("deploy/make_keys.sh deploy/compose/keys --workers more")
+                daemons.append(fleet.Daemon(
+                    [program("loopfleet-worker"), "--coordinator", daemons[0].ready["workers"], "--http", "127.0.0.1:0",
+                     "--keys", str(seen)], root / "worker.log", before_exec=as_user("worker-home")))
+                alice = clean_environment(LOOPFLEET_ADDRESS=daemons[0].ready["clients"],
+                                          LOOPFLEET_KEYS=str(keys / "peers/alice"))
+                fleet.wait_until(lambda: '"compose/' in subprocess.run(
+                    [program("loopfleet"), "worker", "list", "--json"], text=True, capture_output=True, env=alice).stdout,
+                    "the worker is registered", fleet.COMMAND_LIMIT_S)
+                self.assertRegex((root / "coordinator.log").read_text(), "keys.authorized role=worker name=more")
+            finally:
+                for daemon in reversed(daemons):
+                    daemon.kill()
 
     # A connection through a published port comes from Docker's bridge, which is not "this machine".
     def test_the_page_answers_through_its_port_and_on_this_machine_only(self):

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 
 namespace loopfleet {
@@ -39,6 +40,24 @@ TEST(SignalWatcherTest, TheFirstSignalAsksToDrainAHangupToo) {
               ::pause();
             }),
             kDrains);
+}
+
+TEST(SignalWatcherTest, ARequestToDrainMayBeRepeated) {
+  EXPECT_EQ(ExitOf([] {
+              static std::atomic<int> drains{0};
+              const auto signals = SignalWatcher::Start().value();
+              ::kill(::getpid(), SIGUSR1);
+              signals->Watch([] {
+                ++drains;
+                drains.notify_one();
+              });
+              drains.wait(0);
+              ::kill(::getpid(), SIGUSR1);
+              // Signals are taken in the order of their numbers, so that one before this.
+              ::kill(::getpid(), SIGTERM);
+              ::pause();
+            }),
+            128 + SIGTERM);
 }
 
 TEST(SignalWatcherTest, WhoWasStartedToIgnoreHangupsDoes) {

@@ -51,7 +51,7 @@ TEST(SbatchCommand, SaysWhatWasAskedForAndLeavesTheRestToTheCluster) {
   ASSERT_TRUE(command.has_value()) << command.error().message;
   EXPECT_EQ(command->front(), "sbatch");
   EXPECT_TRUE(Has(*command, "--array=0-3"));
-  EXPECT_TRUE(Has(*command, "--signal=B:TERM@120"));
+  EXPECT_TRUE(Has(*command, "--signal=B:USR1@120"));
   for (const std::string& word : *command) {
     EXPECT_FALSE(word.starts_with("--time") || word.starts_with("--partition")) << word;
   }
