@@ -100,7 +100,9 @@ Expr operator*(const Expr& a, const Expr& b) {
 Expr operator+(const Expr& a, const Expr& b) {
   if (!a.problem_.empty()) return a;
   if (!b.problem_.empty()) return b;
-  if (a.divisor_ != b.divisor_ && !a.is_constant() && !b.is_constant()) {
+  // Each quotient is rounded by itself, so no two make one.
+  const bool has_quotient = a.divisor_ != 1 || b.divisor_ != 1;
+  if (has_quotient && !a.is_constant() && !b.is_constant()) {
     return Expr::Problem(fmt::format("({}) + ({}) adds quotients", a.ToString(), b.ToString()));
   }
   const std::int64_t divisor = std::max(a.divisor_, b.divisor_);

@@ -171,6 +171,8 @@ WRONG = {
     "too few indices": (lambda: lt.Tensor(3, 4)[S.a], lt.ShapeError, ["1", "2"]),
     "a product of symbols": (lambda: lt.Tensor(3)[S.a * S.b], lt.ViewError, ["a", "b", "product"]),
     "a quotient scaled": (lambda: lt.Tensor(3)[(S.a // 2) * 3], lt.ViewError, ["quotient"]),
+    "quotients added": (lambda: lt.Tensor(4)[S.a // 2 + S.b // 2], lt.ViewError, ["quotients"]),
+    "quotients of sizes added": (lambda: view(lt.Tensor(3, 5).to(S.a, S.b), S.c, by=[(S.a, S.c), (S.b, S.c), (lt.Size(S.c), lt.Size(S.a) // 2 + lt.Size(S.b) // 2)]), lt.ViewError, ["quotients"]),
     "divided by 0": (lambda: lt.Tensor(3)[S.a // 0], lt.ViewError, ["0"]),
     "no equation for a dim": (lambda: view(lt.Tensor(3, 4).to(S.a, S.b), S.a, S.c, by=[(lt.Size(S.c), lt.Expr(3))]), lt.ViewError, ["b"]),
     "two equations for a dim": (lambda: view(lt.Tensor(3).to(S.a), S.b, by=[(S.a, S.b), (S.a, S.b + 1)]), lt.ViewError, ["twice"]),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "common/looptree/interpreter/value_range.h"
@@ -12,6 +13,8 @@ namespace {
 
 using looptree::Op;
 
+constexpr int kSmall = 4;
+
 bool NeedsPositiveInputs(const looptree::Program& program) {
   return std::any_of(program.nodes.begin(), program.nodes.end(), [](const looptree::Node& node) {
     return node.op == Op::kDivide || node.op == Op::kLog || node.op == Op::kSqrt ||
@@ -19,10 +22,33 @@ bool NeedsPositiveInputs(const looptree::Program& program) {
   });
 }
 
+bool HasProductReduction(const looptree::Program& program) {
+  for (looptree::NodeId id = 0; id < program.nodes.size(); ++id) {
+    if (program.nodes[id].op == Op::kMultiply && !program.ReducedDims(id).empty()) return true;
+  }
+  return false;
+}
+
 class Draws {
  public:
   explicit Draws(const looptree::Program& program)
       : program_(program), facts_(looptree::ProgramFacts::OfValid(program)) {}
+
+  // The largest numbers with which all of the program is exact.
+  std::optional<InputDraw> Wide() const {
+    for (const int largest : {1 << 20, 1 << 12}) {
+      InputDraw draw = WideTo(largest);
+      if (static_cast<std::size_t>(ExactNodes(draw)) == program_.nodes.size()) return draw;
+    }
+    return std::nullopt;
+  }
+
+  InputDraw WideTo(int largest) const {
+    return {.largest = largest,
+            .positive = NeedsPositiveInputs(program_),
+            .mixed = true,
+            .strides = std::vector<std::size_t>(program_.inputs.size(), 1)};
+  }
 
   // The draw with which most of the program is exact; of several, the one with the most varied
   // inputs.
@@ -44,7 +70,9 @@ class Draws {
     const std::size_t inputs = program_.inputs.size();
     const std::vector<std::size_t> dense(inputs, 1);
     std::vector<InputDraw> all;
-    for (const int largest : {4, 2, 1}) {
+    for (const int largest : {kSmall, 2, 1}) {
+      // Inputs that are all 1 make any product exact, and tell nothing.
+      if (largest == 1 && positive && HasProductReduction(program_)) continue;
       all.push_back({.largest = largest, .positive = positive, .strides = dense});
     }
     if (positive || inputs == 0) return all;  // zeros could become divisors
@@ -99,9 +127,19 @@ std::vector<InputDraw> InputDrawsFor(const looptree::Program& program, InputNumb
                        .strides = dense,
                        .scale = largest / static_cast<float>(kSteps)});
     }
+    if (HasProductReduction(program)) {
+      draws.insert(draws.begin() + 1,
+                   {.largest = kSteps >> 6, .strides = dense, .scale = 0x1p-22F, .centre = 1});
+    }
+    for (const float largest : {0x1p8F, 0x1p20F}) {  // beyond thresholds
+      draws.push_back(draws.front());
+      draws.back().scale = largest / static_cast<float>(kSteps);
+    }
     return draws;
   }
-  const InputDraw best = Draws(program).Best();
+  const Draws whole(program);
+  if (auto wide = whole.Wide()) draws.push_back(*std::move(wide));
+  const InputDraw best = whole.Best();
   const auto add = [&](int largest, float scale) {
     draws.push_back(best);
     draws.back().largest = largest;
@@ -111,9 +149,16 @@ std::vector<InputDraw> InputDrawsFor(const looptree::Program& program, InputNumb
     draws.back().positive = true;
   };
   add(best.largest, 1);
+  if (HasProductReduction(program)) {
+    draws.push_back({.largest = 16,
+                     .strides = std::vector<std::size_t>(program.inputs.size(), 1),
+                     .scale = 0x1p-10F,
+                     .centre = 1});
+  }
   add(4096, 0x1p-10F);  // small whole numbers often cancel by chance: 0.1 x + 0.2 y - 0.3 z
   // For sums of many products in an exponent: they grow with the square of the scale.
   for (const float scale : {0x1p-2F, 0x1p-4F, 0x1p-6F, 0x1p-8F}) add(best.largest, scale);
+  for (const int largest : {256, 1 << 20}) draws.push_back(whole.WideTo(largest));  // thresholds
   return draws;
 }
 
@@ -122,9 +167,10 @@ looptree::Tensor DrawInput(const InputDraw& draw, std::size_t input, std::size_t
   looptree::Tensor tensor(size);
   const auto largest = static_cast<std::uint64_t>(draw.largest);
   const auto draw_one = [&] {
-    const std::uint64_t drawn = random.Below(2 * largest);
-    const float magnitude = draw.scale * static_cast<float>(drawn % largest + 1);
-    return draw.positive || drawn < largest ? magnitude : -magnitude;
+    const std::uint64_t most = draw.mixed && random.Below(2) == 0 ? kSmall : largest;
+    const std::uint64_t drawn = random.Below(2 * most);
+    const float magnitude = draw.scale * static_cast<float>(drawn % most + 1);
+    return draw.centre + (draw.positive || drawn < most ? magnitude : -magnitude);
   };
   const std::size_t stride = draw.strides[input];
   if (stride == 1) {

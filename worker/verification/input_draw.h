@@ -25,15 +25,20 @@ struct InputSeed {
 };
 
 // Inputs are whole numbers, so that sums and products are exact in float32 and outputs must be
-// equal. They may be scaled if the program is not exact with any whole numbers.
+// equal. They are large if all of the program is exact with them: of small numbers, the extremes of
+// many are the same. They may be scaled if the program is not exact with any whole numbers.
 struct InputDraw {
   int largest = 4;        // magnitudes are 1 to this
   bool positive = false;  // else either sign
+  // Half of the magnitudes are 1 to 4 whatever the largest: some elements are equal, and some are
+  // on either side of any threshold.
+  bool mixed = false;
   // Per input: one of this many neighbours is nonzero, and so is the last element. Zeros hide what
   // is multiplied by them, so they are used only if a sum is not exact without them.
   std::vector<std::size_t> strides;
   // A power of two. Below 1 where larger numbers overflow, and for numbers between whole ones.
   float scale = 1;
+  float centre = 0;  // added to each; 1: products of many neither overflow nor vanish
 };
 
 // The draws to try, in order, until one tells right outputs from wrong ones. With whole numbers as

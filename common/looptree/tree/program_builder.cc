@@ -44,9 +44,11 @@ NodeId ProgramBuilder::Apply(Op op, std::vector<NodeId> inputs, std::vector<DimI
   return Add({.op = op, .inputs = std::move(inputs), .dims = std::move(dims)});
 }
 
-void ProgramBuilder::Write(NodeId result) {
-  std::vector<DimId> dims = program_.nodes[result].dims;
-  program_.outputs.push_back(Add({.op = Op::kWrite, .inputs = {result}, .dims = std::move(dims)}));
+NodeId ProgramBuilder::Write(NodeId result) { return Write(result, program_.nodes[result].dims); }
+
+NodeId ProgramBuilder::Write(NodeId result, std::vector<DimId> dims) {
+  program_.outputs.push_back(Apply(Op::kWrite, {result}, std::move(dims)));
+  return program_.outputs.back();
 }
 
 Checked<LoopTree> ProgramBuilder::Build(std::span<const Loop> order, const Limits& limits) && {

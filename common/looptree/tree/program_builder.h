@@ -38,7 +38,10 @@ class ProgramBuilder {
   NodeId Constant(double value, std::vector<DimId> dims = {});
   // A reduction if the inputs have dims that `dims` lacks.
   NodeId Apply(Op op, std::vector<NodeId> inputs, std::vector<DimId> dims);
-  void Write(NodeId result);  // in the result's own layout
+  NodeId Write(NodeId result);  // in the result's own layout
+  NodeId Write(NodeId result, std::vector<DimId> dims);
+
+  const Program& program() const { return program_; }
 
   // Each operation gets the loops over its dims, in the given order; reads, views and constants get
   // none.

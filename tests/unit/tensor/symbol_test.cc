@@ -32,6 +32,10 @@ TEST(ExprTest, WhatIsNotAffineSaysWhy) {
   EXPECT_EQ((Expr(m) * Expr(n)).problem(), "(m) * (n) is a product of symbols");
   EXPECT_NE(Expr(m).DividedBy(0).problem(), "");
   EXPECT_NE((Expr(m).DividedBy(2) * Expr(3)).problem(), "");
+  EXPECT_EQ((Expr(m).DividedBy(2) + Expr(n).DividedBy(2)).problem(),
+            "((m) // 2) + ((n) // 2) adds quotients");
+  EXPECT_NE((Size(m).DividedBy(2) + Size(n).DividedBy(2)).problem(), "");
+  EXPECT_NE((Expr(m).DividedBy(2) - Expr(n)).problem(), "");
   EXPECT_NE((Expr(INT64_MAX) * Expr(2)).problem(), "");
   EXPECT_NE((Expr(INT64_MAX) + Expr(2)).problem(), "");
 }

@@ -61,7 +61,8 @@ PointMapping PointsOf(const KernelPlan& plan, Nest nest) {
       points.serial.push_back(step);
     } else {
       points.free.push_back(step);
-      points.points *= MostIterations(plan, step->loop);
+      // Loops cover a dim several times where the last iterations are short.
+      points.points = std::min(points.points * MostIterations(plan, step->loop), 2 * kMostNumbers);
     }
   }
   return points;

@@ -19,6 +19,8 @@
 namespace loopfleet::worker {
 
 inline constexpr std::uint32_t kMostBlockThreads = 256;
+// Iterations that a launch numbers with 32 bits.
+inline constexpr std::int64_t kMostNumbers = std::int64_t{1} << 30;
 // Shared memory that a block gets without opting in, on every device since sm_75, in bytes.
 inline constexpr std::int64_t kSharedBytes = std::int64_t{48} << 10;
 
@@ -36,7 +38,7 @@ struct PointMapping {
   Nest nest;
   std::vector<const LoopStep*> free;    // the loops that do not reduce, outermost first
   std::vector<const LoopStep*> serial;  // the loops that reduce, outermost first
-  std::int64_t points = 1;
+  std::int64_t points = 1;              // beyond kMostNumbers: that many at least
 };
 
 // Everything else: one block for each combined iteration of the group. The block's threads run what

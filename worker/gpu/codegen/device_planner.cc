@@ -27,7 +27,6 @@ constexpr std::int64_t kLocalBytes = 1024;
 constexpr std::int64_t kSlotBytes = std::int64_t{64} << 20;
 // Most blocks of a launch. Beyond this, each block runs several iterations.
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;
-constexpr std::int64_t kMostNumbers = std::int64_t{1} << 30;  // iterations numbered with 32 bits
 // Most private elements kept in registers, and most copies of bodies made for that.
 constexpr std::int64_t kRegisterElements = 32;
 constexpr std::int64_t kRegisterBodies = 128;
@@ -44,7 +43,7 @@ std::int64_t PointsInside(const LoopTree& tree, TreeRef loop) {
     std::int64_t points = 1;
     for (TreeRef up = nodes[ref].parent; up != loop; up = nodes[up].parent) {
       if (std::ranges::find(reduced, nodes[up].dim) == reduced.end()) {
-        points = std::min(points * IterationsOf(nodes[up]), std::int64_t{1} << 40);
+        points = std::min(points * IterationsOf(nodes[up]), kMostNumbers);
       }
     }
     most = std::max(most, points);
@@ -123,7 +122,8 @@ void StageMaker::AddStage(const Step& step, TreeRef root) {
   const auto* loop = std::get_if<LoopStep>(&step.what);
   const bool own_start = std::holds_alternative<TileMapping>(stage.mapping) ||
                          std::holds_alternative<PointMapping>(stage.mapping);
-  if (loop != nullptr && !own_start) {
+  // Nothing reads a result that is private to threads further inside: its start is left out.
+  if (loop != nullptr && !own_start && PrivateBytes(loop->prepare) == 0) {
     for (const Step& fill : loop->prepare) AddStage(fill, root);
   }
   SizeStage(stage);
@@ -175,7 +175,9 @@ StageMapping StageMaker::MappingOf(const Step& step) {
   auto nest = NestAt(*root);
   if (!nest.has_value() || !PointsAreIndependent(plan_, *nest)) return TeamOf(*root);
   if (auto tile = ChooseTile(plan_, *nest)) return *std::move(tile);
-  return PointsOf(plan_, *std::move(nest));
+  PointMapping points = PointsOf(plan_, *std::move(nest));
+  if (points.points > kMostNumbers) return TeamOf(*root);
+  return points;
 }
 
 std::uint32_t BlockThreadsFor(std::int64_t work) {

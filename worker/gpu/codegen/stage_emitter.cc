@@ -164,9 +164,11 @@ void StageEmitter::RunTeam(const Step& step, Fills fills) {
   const bool fills_done = fills == Fills::kDoneBefore;
   if (nest.has_value() && PointsAreIndependent(plan_, *nest)) {
     const PointMapping points = PointsOf(plan_, *std::move(nest));
-    ForBlock(points.points, [&](Value* number) { RunPoint(points, number); });
-    abi_.Wait(builder_);
-    return;
+    if (points.points <= kMostNumbers) {
+      ForBlock(points.points, [&](Value* number) { RunPoint(points, number); });
+      abi_.Wait(builder_);
+      return;
+    }
   }
   if (!fills_done) RunTeam(loop->prepare);
   walk_.RunLoop(loop->loop, [&] { RunTeam(loop->steps); });

@@ -193,7 +193,7 @@ TEST(CpuCompiler, StoresPastTheCachesWhatIsLargerThanThey) {
   ProgramBuilder b;
   const auto m = b.Dim("m", 3);
   const auto n = b.Dim("n", 1600);
-  b.Write(b.Compute(looptree::Op::kAdd, {b.Read({m, n}), b.Read({m, n})}, {m, n}), {m, n});
+  b.Write(b.Apply(looptree::Op::kAdd, {b.Read({m, n}), b.Read({m, n})}, {m, n}), {m, n});
   const LoopTree tree = PlainTree(b.program());
   const std::vector<looptree::Tensor> inputs = SmallIntegers(tree.program(), 5);
   for (const CpuIsa isa : {CpuIsa::kHost, CpuIsa::kAvx2, CpuIsa::kBaseline}) {

@@ -218,8 +218,8 @@ TEST(DeliberateTrees, LeafInForeignLoops) {
   const DimId n = b.Dim("n", 7);
   const auto cube = b.Read({k, m, n});
   const auto square = b.Read({k, n});
-  b.Write(b.Compute(Op::kNegate, {cube}, {k, m, n}), {k, m, n});
-  b.Write(b.Compute(Op::kAdd, {square}, {n}), {n});
+  b.Write(b.Apply(Op::kNegate, {cube}, {k, m, n}), {k, m, n});
+  b.Write(b.Apply(Op::kAdd, {square}, {n}), {n});
   const Program& program = b.program();
   Schedule schedule(program.nodes.size());
   for (looptree::NodeId node = 0; node < program.nodes.size(); ++node) {

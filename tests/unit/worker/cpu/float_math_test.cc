@@ -30,7 +30,7 @@ Tensor Apply(KernelRunner& runner, Op op, const std::vector<Tensor>& inputs) {
   const auto n = b.Dim("n", static_cast<std::int64_t>(inputs[0].size()));
   std::vector<looptree::NodeId> reads;
   for (std::size_t i = 0; i < inputs.size(); ++i) reads.push_back(b.Read({n}));
-  b.Write(b.Compute(op, reads, {n}), {n});
+  b.Write(b.Apply(op, reads, {n}), {n});
   const Kernel kernel = runner.Compile(PlainTree(b.program()));
   std::string problems;  // a NaN is not equal to itself, so an input that is one counts as changed
   return runner.Run(kernel, inputs, problems).front();

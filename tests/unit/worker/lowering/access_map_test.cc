@@ -15,7 +15,7 @@ TEST(AccessMap, ReadsAreTheirTensors) {
   const auto m = b.Dim("m", 4);
   const auto n = b.Dim("n", 5);
   const auto x = b.Read({m, n});
-  b.Write(b.Compute(Op::kAbs, {x}, {m, n}), {m, n});
+  b.Write(b.Apply(Op::kAbs, {x}, {m, n}), {m, n});
   const auto source = ResolveOperand(PlainTree(b.program()), x);
   const auto& map = std::get<AccessMap>(source);
   EXPECT_EQ(map.stored, x);
@@ -28,7 +28,7 @@ TEST(AccessMap, ConstantsAreNumbers) {
   const auto m = b.Dim("m", 4);
   const auto x = b.Read({m});
   const auto half = b.Constant(0.5, {m});
-  b.Write(b.Compute(Op::kMultiply, {x, half}, {m}), {m});
+  b.Write(b.Apply(Op::kMultiply, {x, half}, {m}), {m});
   const auto source = ResolveOperand(PlainTree(b.program()), half);
   EXPECT_EQ(std::get<FoldedConstant>(source).value, 0.5);
 }

@@ -67,9 +67,9 @@ TEST(DirectWrites, LeaveAResultWithAnotherReader) {
   ProgramBuilder b;
   const auto m = b.Dim("m", 6);
   const auto k = b.Dim("k", 10);
-  const auto sum = b.Compute(Op::kAdd, {b.Read({m, k})}, {m});
+  const auto sum = b.Apply(Op::kAdd, {b.Read({m, k})}, {m});
   b.Write(sum, {m});
-  b.Write(b.Compute(Op::kNegate, {sum}, {m}), {m});
+  b.Write(b.Apply(Op::kNegate, {sum}, {m}), {m});
   const Seen seen = SeenIn(PlanKernel(PlainTree(b.program())).value());
   EXPECT_EQ(seen.to_output, 0);
   EXPECT_EQ(seen.to_scratch, 1);
@@ -79,7 +79,7 @@ TEST(DirectWrites, LeaveAResultThatIsChangedOnTheWay) {
   ProgramBuilder b;
   const auto m = b.Dim("m", 6);
   const auto k = b.Dim("k", 10);
-  b.Write(b.Compute(Op::kSqrt, {b.Compute(Op::kAdd, {b.Read({m, k})}, {m})}, {m}), {m});
+  b.Write(b.Apply(Op::kSqrt, {b.Apply(Op::kAdd, {b.Read({m, k})}, {m})}, {m}), {m});
   EXPECT_EQ(SeenIn(PlanKernel(PlainTree(b.program())).value()).to_output, 0);
 }
 

@@ -86,7 +86,7 @@ TEST(RegisterBlock, ReducesInLanesWhereNothingElseIsLeft) {
   ProgramBuilder b;
   const auto m = b.Dim("m", 3);
   const auto k = b.Dim("k", 100);
-  b.Write(b.Compute(looptree::Op::kAdd, {b.Read({m, k})}, {m}), {m});
+  b.Write(b.Apply(looptree::Op::kAdd, {b.Read({m, k})}, {m}), {m});
   const KernelPlan plan = PlanKernel(PlainTree(b.program())).value();
   const Nest nest = FirstNest(plan);
   ASSERT_EQ(BlockLoopOf(plan, nest, kAvx512), 0U);

@@ -27,8 +27,8 @@ LoopTree MatrixProduct(std::vector<LoopSpec> loops, std::vector<LoopSpec> write)
   const auto n = b.Dim("n", 48);
   const auto x = b.Read({m, k});
   const auto y = b.Read({k, n});
-  const auto product = b.Compute(Op::kMultiply, {x, y}, {m, k, n});
-  const auto sum = b.Compute(Op::kAdd, {product}, {m, n});
+  const auto product = b.Apply(Op::kMultiply, {x, y}, {m, k, n});
+  const auto sum = b.Apply(Op::kAdd, {product}, {m, n});
   const auto result = b.Write(sum, {m, n});
   Schedule schedule(b.program().nodes.size());
   schedule[product].loops = loops;
@@ -147,9 +147,9 @@ TEST(Planner, TheArticlesTilesTake256ElementsInsteadOf1584) {
   const auto k = b.Dim("k", 64);
   const auto x = b.Read({m, k});
   const auto y = b.Read({k, n});
-  const auto product = b.Compute(Op::kMultiply, {x, y}, {m, n, k});
-  const auto positive = b.Compute(Op::kMax, {product, b.Read({})}, {m, n, k});
-  b.Write(b.Compute(Op::kAdd, {positive}, {m, n}), {m, n});
+  const auto product = b.Apply(Op::kMultiply, {x, y}, {m, n, k});
+  const auto positive = b.Apply(Op::kMax, {product, b.Read({})}, {m, n, k});
+  b.Write(b.Apply(Op::kAdd, {positive}, {m, n}), {m, n});
   const looptree::IrText start{looptree::IrTextOf(PlainTree(b.program()))};  // m, n, k
   const auto scratch_after = [&](const char* actions) -> std::uint64_t {
     const auto replayed = looptree::Replay(start, *looptree::ParseActionList(actions));
@@ -170,7 +170,7 @@ TEST(Planner, IntermediatesThatDoNotLiveTogetherShareMemory) {
   ProgramBuilder b;
   const auto m = b.Dim("m", 100);
   auto value = b.Read({m});
-  for (int i = 0; i < 4; ++i) value = b.Compute(Op::kNegate, {value}, {m});
+  for (int i = 0; i < 4; ++i) value = b.Apply(Op::kNegate, {value}, {m});
   b.Write(value, {m});
   Schedule schedule(b.program().nodes.size());
   for (std::size_t node = 1; node < schedule.size(); ++node) {

@@ -13,7 +13,6 @@ using looptree::Annotation;
 using looptree::DimId;
 using looptree::LoopSpec;
 using looptree::LoopTree;
-using looptree::Node;
 using looptree::NodeId;
 using looptree::NodeSchedule;
 using looptree::Op;
@@ -27,7 +26,7 @@ Program MatrixProduct(std::int64_t rows, std::int64_t columns, std::int64_t dept
   const DimId n = b.Dim("n", columns);
   const NodeId a = b.Read({m, k});
   const NodeId w = b.Read({k, n});
-  b.Write(b.Compute(Op::kAdd, {b.Compute(Op::kMultiply, {a, w}, {m, k, n})}, {m, n}), {m, n});
+  b.Write(b.Apply(Op::kAdd, {b.Apply(Op::kMultiply, {a, w}, {m, k, n})}, {m, n}), {m, n});
   return b.program();
 }
 
@@ -40,9 +39,9 @@ Program Chain() {
   const NodeId a = b.Read({m, k});
   const NodeId w = b.Read({k, n});
   const NodeId v = b.Read({n, p});
-  const NodeId first = b.Compute(Op::kAdd, {b.Compute(Op::kMultiply, {a, w}, {m, k, n})}, {m, n});
-  const NodeId product = b.Compute(Op::kMultiply, {first, v}, {m, n, p});
-  b.Write(b.Compute(Op::kAdd, {product}, {m, p}), {m, p});
+  const NodeId first = b.Apply(Op::kAdd, {b.Apply(Op::kMultiply, {a, w}, {m, k, n})}, {m, n});
+  const NodeId product = b.Apply(Op::kMultiply, {first, v}, {m, n, p});
+  b.Write(b.Apply(Op::kAdd, {product}, {m, p}), {m, p});
   return b.program();
 }
 
@@ -52,10 +51,10 @@ Program Pointwise() {
   const DimId n = b.Dim("n", 37);
   const NodeId x = b.Read({m, n});
   const NodeId y = b.Read({m, n});
-  const NodeId difference = b.Compute(Op::kSubtract, {x, y}, {m, n});
-  const NodeId absolute = b.Compute(Op::kAbs, {difference}, {m, n});
-  const NodeId larger = b.Compute(Op::kMax, {absolute, y}, {m, n});
-  b.Write(b.Compute(Op::kNegate, {larger}, {m, n}), {m, n});
+  const NodeId difference = b.Apply(Op::kSubtract, {x, y}, {m, n});
+  const NodeId absolute = b.Apply(Op::kAbs, {difference}, {m, n});
+  const NodeId larger = b.Apply(Op::kMax, {absolute, y}, {m, n});
+  b.Write(b.Apply(Op::kNegate, {larger}, {m, n}), {m, n});
   return b.program();
 }
 
@@ -64,7 +63,7 @@ Program Transpose() {
   const DimId m = b.Dim("m", 19);
   const DimId n = b.Dim("n", 11);
   const NodeId x = b.Read({m, n});
-  b.Write(b.Compute(Op::kCopy, {x}, {n, m}), {n, m});
+  b.Write(b.Apply(Op::kCopy, {x}, {n, m}), {n, m});
   return b.program();
 }
 
@@ -76,11 +75,11 @@ Program Reductions() {
   const DimId k = b.Dim("k", 35);
   const NodeId x = b.Read({m, k});
   const NodeId s = b.Read({m});
-  const NodeId low = b.Compute(Op::kMin, {x}, {m});
-  const NodeId high = b.Compute(Op::kMax, {x}, {m});
-  b.Write(b.Compute(Op::kAdd, {low, high, s}, {m}), {m});
-  b.Write(b.Compute(Op::kAdd, {x}, {}), {});
-  b.Write(b.Compute(Op::kMultiply, {s}, {}), {});
+  const NodeId low = b.Apply(Op::kMin, {x}, {m});
+  const NodeId high = b.Apply(Op::kMax, {x}, {m});
+  b.Write(b.Apply(Op::kAdd, {low, high, s}, {m}), {m});
+  b.Write(b.Apply(Op::kAdd, {x}, {}), {});
+  b.Write(b.Apply(Op::kMultiply, {s}, {}), {});
   return b.program();
 }
 
@@ -93,9 +92,9 @@ Program SumOfPositiveProducts() {
   const NodeId a = b.Read({m, k});
   const NodeId w = b.Read({k, n});
   const NodeId zero = b.Constant(0, {m, k, n});
-  const NodeId product = b.Compute(Op::kMultiply, {a, w}, {m, k, n});
-  const NodeId positive = b.Compute(Op::kMax, {product, zero}, {m, k, n});
-  b.Write(b.Compute(Op::kAdd, {positive}, {m, n}), {m, n});
+  const NodeId product = b.Apply(Op::kMultiply, {a, w}, {m, k, n});
+  const NodeId positive = b.Apply(Op::kMax, {product, zero}, {m, k, n});
+  b.Write(b.Apply(Op::kAdd, {positive}, {m, n}), {m, n});
   return b.program();
 }
 
@@ -107,8 +106,8 @@ Program Convolution1d() {
   const NodeId x = b.Read({i});
   const NodeId window = b.View(x, {k, o}, {{.input_dim = i, .terms = {{o, 1}, {k, 1}}}});
   const NodeId w = b.Read({k});
-  const NodeId product = b.Compute(Op::kMultiply, {window, w}, {k, o});
-  b.Write(b.Compute(Op::kAdd, {product}, {o}), {o});
+  const NodeId product = b.Apply(Op::kMultiply, {window, w}, {k, o});
+  b.Write(b.Apply(Op::kAdd, {product}, {o}), {o});
   return b.program();
 }
 
@@ -128,8 +127,8 @@ Program Convolution2d() {
                                 {.input_dim = h, .terms = {{y, 2}, {i, 1}}},
                                 {.input_dim = w, .terms = {{x, 1}, {j, 1}}}});
   const NodeId filter = b.Read({m, c, i, j});
-  const NodeId product = b.Compute(Op::kMultiply, {window, filter}, {c, y, x, i, j, m});
-  b.Write(b.Compute(Op::kAdd, {product}, {m, y, x}), {m, y, x});
+  const NodeId product = b.Apply(Op::kMultiply, {window, filter}, {c, y, x, i, j, m});
+  b.Write(b.Apply(Op::kAdd, {product}, {m, y, x}), {m, y, x});
   return b.program();
 }
 
@@ -141,15 +140,15 @@ Program ViewOfIntermediate() {
   const DimId e = b.Dim("e", 8);
   const DimId c = b.Dim("c", 5);
   const NodeId x = b.Read({c, i});
-  const NodeId twice = b.Compute(Op::kAdd, {x, x}, {c, i});
+  const NodeId twice = b.Apply(Op::kAdd, {x, x}, {c, i});
   const NodeId reversed = b.View(
       twice, {c, r},
       {{.input_dim = c, .terms = {{c, 1}}}, {.input_dim = i, .terms = {{r, -1}}, .constant = 23}});
   const NodeId third = b.View(
       reversed, {c, e},
       {{.input_dim = c, .terms = {{c, 1}}}, {.input_dim = r, .terms = {{e, 3}}, .constant = 2}});
-  b.Write(b.Compute(Op::kNegate, {third}, {c, e}), {c, e});
-  b.Write(b.Compute(Op::kMax, {reversed}, {c}), {c});
+  b.Write(b.Apply(Op::kNegate, {third}, {c, e}), {c, e});
+  b.Write(b.Apply(Op::kMax, {reversed}, {c}), {c});
   return b.program();
 }
 
@@ -162,9 +161,9 @@ Program Unrelated() {
   const NodeId a = b.Read({k, m, n});
   const NodeId c = b.Read({k, n});
   const NodeId d = b.Read({n});
-  b.Write(b.Compute(Op::kNegate, {a}, {k, m, n}), {k, m, n});
-  b.Write(b.Compute(Op::kAdd, {c}, {n}), {n});
-  b.Write(b.Compute(Op::kAbs, {d}, {n}), {n});
+  b.Write(b.Apply(Op::kNegate, {a}, {k, m, n}), {k, m, n});
+  b.Write(b.Apply(Op::kAdd, {c}, {n}), {n});
+  b.Write(b.Apply(Op::kAbs, {d}, {n}), {n});
   return b.program();
 }
 
@@ -175,14 +174,14 @@ Program Rounding() {
   const DimId n = b.Dim("n", 19);
   const NodeId x = b.Read({m, n});
   const NodeId positive =
-      b.Compute(Op::kAdd, {b.Compute(Op::kAbs, {x}, {m, n}), b.Constant(1.5, {m, n})}, {m, n});
-  const NodeId root = b.Compute(Op::kSqrt, {positive}, {m, n});
-  const NodeId logarithm = b.Compute(Op::kLog, {positive}, {m, n});
-  const NodeId exponential = b.Compute(Op::kExp, {b.Compute(Op::kNegate, {root}, {m, n})}, {m, n});
-  const NodeId quotient = b.Compute(Op::kDivide, {logarithm, root}, {m, n});
-  const NodeId inverse = b.Compute(Op::kReciprocal, {positive}, {m, n});
-  const NodeId sum = b.Compute(Op::kAdd, {quotient, inverse, exponential}, {m, n});
-  b.Write(b.Compute(Op::kAdd, {sum}, {m}), {m});
+      b.Apply(Op::kAdd, {b.Apply(Op::kAbs, {x}, {m, n}), b.Constant(1.5, {m, n})}, {m, n});
+  const NodeId root = b.Apply(Op::kSqrt, {positive}, {m, n});
+  const NodeId logarithm = b.Apply(Op::kLog, {positive}, {m, n});
+  const NodeId exponential = b.Apply(Op::kExp, {b.Apply(Op::kNegate, {root}, {m, n})}, {m, n});
+  const NodeId quotient = b.Apply(Op::kDivide, {logarithm, root}, {m, n});
+  const NodeId inverse = b.Apply(Op::kReciprocal, {positive}, {m, n});
+  const NodeId sum = b.Apply(Op::kAdd, {quotient, inverse, exponential}, {m, n});
+  b.Write(b.Apply(Op::kAdd, {sum}, {m}), {m});
   b.Write(sum, {n, m});
   return b.program();
 }
@@ -195,7 +194,7 @@ Program Ones() {
   const DimId n = b.Dim("n", 23);
   const NodeId a = b.Read({m, k});
   const NodeId w = b.Read({k, n});
-  b.Write(b.Compute(Op::kAdd, {b.Compute(Op::kMultiply, {a, w}, {m, k, n})}, {m, n}), {m, n});
+  b.Write(b.Apply(Op::kAdd, {b.Apply(Op::kMultiply, {a, w}, {m, k, n})}, {m, n}), {m, n});
   return b.program();
 }
 
@@ -217,8 +216,8 @@ Program PaddedConvolution() {
                                        {.input_dim = w, .terms = {{x, 1}, {j, 1}}, .constant = -1}},
                                       1);
   const NodeId filter = b.Read({m, c, i, j});
-  const NodeId product = b.Compute(Op::kMultiply, {window, filter}, {c, y, x, i, j, m});
-  b.Write(b.Compute(Op::kAdd, {product}, {m, y, x}), {m, y, x});
+  const NodeId product = b.Apply(Op::kMultiply, {window, filter}, {c, y, x, i, j, m});
+  b.Write(b.Apply(Op::kAdd, {product}, {m, y, x}), {m, y, x});
   return b.program();
 }
 
@@ -232,7 +231,7 @@ Program SpreadConvolution() {
   const DimId k = b.Dim("k", 3);
   const DimId n = b.Dim("n", 5);
   const NodeId x = b.Read({i, n});
-  const NodeId twice = b.Compute(Op::kAdd, {x, x}, {i, n});
+  const NodeId twice = b.Apply(Op::kAdd, {x, x}, {i, n});
   const NodeId spread =
       b.GuardedView(twice, {u, n},
                     {{.input_dim = i, .terms = {{u, 1}}, .constant = -2, .divisor = 2},
@@ -241,9 +240,9 @@ Program SpreadConvolution() {
   const NodeId window =
       b.View(spread, {o, k, n},
              {{.input_dim = u, .terms = {{o, 1}, {k, 1}}}, {.input_dim = n, .terms = {{n, 1}}}});
-  const NodeId product = b.Compute(Op::kMultiply, {window, b.Read({k, n})}, {o, k, n});
-  b.Write(b.Compute(Op::kAdd, {product}, {o, n}), {o, n});
-  b.Write(b.Compute(Op::kMax, {product}, {n}), {n});
+  const NodeId product = b.Apply(Op::kMultiply, {window, b.Read({k, n})}, {o, k, n});
+  b.Write(b.Apply(Op::kAdd, {product}, {o, n}), {o, n});
+  b.Write(b.Apply(Op::kMax, {product}, {n}), {n});
   return b.program();
 }
 
@@ -262,10 +261,10 @@ Program Concatenation() {
   };
   const NodeId first = b.GuardedView(b.Read({a, n}), {c, n}, rows(a, c, 0), 0);
   const NodeId second = b.GuardedView(b.Constant(5, {d, n}), {c, n}, rows(d, c, -4), 0);
-  const NodeId both = b.Compute(Op::kAdd, {first, second}, {c, n});
+  const NodeId both = b.Apply(Op::kAdd, {first, second}, {c, n});
   const NodeId here = b.View(both, {e, n}, rows(c, e, 0));
   const NodeId before = b.GuardedView(both, {e, n}, rows(c, e, -1), -7);
-  b.Write(b.Compute(Op::kAdd, {here, before}, {e, n}), {n, e});
+  b.Write(b.Apply(Op::kAdd, {here, before}, {e, n}), {n, e});
   return b.program();
 }
 
@@ -277,9 +276,9 @@ Program OwnFunctions() {
   const NodeId x = b.Read({m, n});
   const NodeId y = b.Read({n});
   const NodeId scale = b.Constant(0.375, {});
-  const NodeId part = b.Compute(Op::kMultiply, {x, scale}, {m, n});
+  const NodeId part = b.Apply(Op::kMultiply, {x, scale}, {m, n});
   const auto of = [&](Op op, std::vector<NodeId> inputs) {
-    return b.Compute(op, std::move(inputs), {m, n});
+    return b.Apply(op, std::move(inputs), {m, n});
   };
   const NodeId tanh = of(Op::kTanh, {part});
   const NodeId erf = of(Op::kErf, {part});
@@ -292,7 +291,7 @@ Program OwnFunctions() {
   const NodeId steps = of(Op::kAdd, {of(Op::kFloor, {part}), of(Op::kCeil, {part}),
                                      of(Op::kRound, {part}), of(Op::kSign, {x}), greater,
                                      of(Op::kGreaterEqual, {x, y}), of(Op::kEqual, {x, y})});
-  b.Write(b.Compute(Op::kAdd, {steps}, {m}), {m});
+  b.Write(b.Apply(Op::kAdd, {steps}, {m}), {m});
   return b.program();
 }
 
@@ -346,52 +345,6 @@ std::vector<LoopSpec> RandomLoops(const Program& program, std::vector<DimId> dim
 
 }  // namespace
 
-DimId ProgramBuilder::Dim(const std::string& name, std::int64_t size) {
-  program_.dims.push_back({name, size});
-  return static_cast<DimId>(program_.dims.size() - 1);
-}
-
-NodeId ProgramBuilder::Add(Node node) {
-  program_.nodes.push_back(std::move(node));
-  return static_cast<NodeId>(program_.nodes.size() - 1);
-}
-
-NodeId ProgramBuilder::Read(std::vector<DimId> dims) {
-  const NodeId id = Add({.op = Op::kRead, .dims = std::move(dims)});
-  program_.inputs.push_back(id);
-  return id;
-}
-
-NodeId ProgramBuilder::Constant(double value, std::vector<DimId> dims) {
-  return Add({.op = Op::kConstant, .dims = std::move(dims), .constant = value});
-}
-
-NodeId ProgramBuilder::GuardedView(NodeId input, std::vector<DimId> dims,
-                                   std::vector<looptree::ViewIndex> index, double outside) {
-  for (looptree::ViewIndex& map : index) map.guarded = true;
-  return Add({.op = Op::kView,
-              .inputs = {input},
-              .dims = std::move(dims),
-              .view = std::move(index),
-              .outside = outside});
-}
-
-NodeId ProgramBuilder::View(NodeId input, std::vector<DimId> dims,
-                            std::vector<looptree::ViewIndex> index) {
-  return Add(
-      {.op = Op::kView, .inputs = {input}, .dims = std::move(dims), .view = std::move(index)});
-}
-
-NodeId ProgramBuilder::Compute(Op op, std::vector<NodeId> inputs, std::vector<DimId> dims) {
-  return Add({.op = op, .inputs = std::move(inputs), .dims = std::move(dims)});
-}
-
-NodeId ProgramBuilder::Write(NodeId input, std::vector<DimId> dims) {
-  const NodeId id = Compute(Op::kWrite, {input}, std::move(dims));
-  program_.outputs.push_back(id);
-  return id;
-}
-
 std::vector<ZooProgram> ProgramZoo() {
   return {{"MatrixProduct", MatrixProduct(33, 21, 34)},
           {"WideMatrixProduct", MatrixProduct(4, 70, 9)},
@@ -434,8 +387,8 @@ LoopTree ProductsTree(const std::vector<std::int64_t>& rows, std::int64_t depth,
     const DimId n = b.Dim("n" + index, columns);
     const NodeId a = b.Read({m, k});
     const NodeId w = b.Read({k, n});
-    const NodeId product = b.Compute(Op::kMultiply, {a, w}, {m, k, n});
-    const NodeId sum = b.Compute(Op::kAdd, {product}, {m, n});
+    const NodeId product = b.Apply(Op::kMultiply, {a, w}, {m, k, n});
+    const NodeId sum = b.Apply(Op::kAdd, {product}, {m, n});
     const NodeId result = b.Write(sum, {m, n});
     schedule.resize(b.program().nodes.size());
     const double priority = static_cast<double>(rows.size() - i);
@@ -454,7 +407,7 @@ LoopTree RepeatedSumTree() {
   const LoopSpec d{.dim = b.Dim("d", 4), .size = 4};
   const LoopSpec a{.dim = b.Dim("a", 6), .size = 6};
   const LoopSpec k{.dim = b.Dim("k", 5), .size = 5};
-  const NodeId sum = b.Compute(Op::kAdd, {b.Read({a.dim, k.dim})}, {a.dim});
+  const NodeId sum = b.Apply(Op::kAdd, {b.Read({a.dim, k.dim})}, {a.dim});
   const NodeId beside = b.Write(b.Read({d.dim}), {d.dim});
   const NodeId result = b.Write(sum, {d.dim, a.dim});
   Schedule schedule(b.program().nodes.size());

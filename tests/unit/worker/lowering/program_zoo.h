@@ -8,31 +8,11 @@
 
 #include "common/base/random.h"
 #include "common/looptree/tree/loop_tree.h"
+#include "common/looptree/tree/program_builder.h"
 
 namespace loopfleet::worker {
 
-// Builds a program node by node.
-class ProgramBuilder {
- public:
-  looptree::DimId Dim(const std::string& name, std::int64_t size);
-  looptree::NodeId Read(std::vector<looptree::DimId> dims);
-  looptree::NodeId Constant(double value, std::vector<looptree::DimId> dims);
-  looptree::NodeId View(looptree::NodeId input, std::vector<looptree::DimId> dims,
-                        std::vector<looptree::ViewIndex> index);
-  // All indices are guarded.
-  looptree::NodeId GuardedView(looptree::NodeId input, std::vector<looptree::DimId> dims,
-                               std::vector<looptree::ViewIndex> index, double outside);
-  // Reduces over the dims that the inputs have and `dims` lacks.
-  looptree::NodeId Compute(looptree::Op op, std::vector<looptree::NodeId> inputs,
-                           std::vector<looptree::DimId> dims);
-  looptree::NodeId Write(looptree::NodeId input, std::vector<looptree::DimId> dims);
-
-  const looptree::Program& program() const { return program_; }
-
- private:
-  looptree::NodeId Add(looptree::Node node);
-  looptree::Program program_;
-};
+using looptree::ProgramBuilder;
 
 struct ZooProgram {
   std::string name;

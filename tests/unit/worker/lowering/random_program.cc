@@ -1,6 +1,7 @@
 #include "tests/unit/worker/lowering/random_program.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/worker/lowering/program_zoo.h"
@@ -37,12 +38,12 @@ class Author {
     const DimId n = b_.Dim("n", Size(40));
     const NodeId x = b_.Read(transposed ? std::vector{k, m} : std::vector{m, k});
     const NodeId y = b_.Read({k, n});
-    NodeId product = b_.Compute(Op::kMultiply, {x, y}, {m, k, n});
+    NodeId product = b_.Apply(Op::kMultiply, {x, y}, {m, k, n});
     if (random_.Below(3) == 0) {
-      product = b_.Compute(Op::kMax, {product, b_.Read({})}, {m, k, n});
+      product = b_.Apply(Op::kMax, {product, b_.Read({})}, {m, k, n});
     }
     const Op reduce = OneOf({Op::kAdd, Op::kAdd, Op::kAdd, Op::kMin, Op::kMax});
-    b_.Write(b_.Compute(reduce, {product}, {m, n}), {m, n});
+    b_.Write(b_.Apply(reduce, {product}, {m, n}), {m, n});
     return b_.program();
   }
 
@@ -54,10 +55,9 @@ class Author {
     const NodeId x = b_.Read({m, k});
     const NodeId y = b_.Read({k, n});
     const NodeId z = b_.Read({n, p});
-    const NodeId first =
-        b_.Compute(Op::kAdd, {b_.Compute(Op::kMultiply, {x, y}, {m, k, n})}, {m, n});
-    const NodeId second = b_.Compute(Op::kMultiply, {first, z}, {m, n, p});
-    b_.Write(b_.Compute(Op::kAdd, {second}, {m, p}), {m, p});
+    const NodeId first = b_.Apply(Op::kAdd, {b_.Apply(Op::kMultiply, {x, y}, {m, k, n})}, {m, n});
+    const NodeId second = b_.Apply(Op::kMultiply, {first, z}, {m, n, p});
+    b_.Write(b_.Apply(Op::kAdd, {second}, {m, p}), {m, p});
     if (random_.Below(2) == 0) b_.Write(first, {n, m});
     return b_.program();
   }
@@ -71,10 +71,10 @@ class Author {
     for (std::uint64_t more = 1 + random_.Below(6); more > 0; --more) {
       if (random_.Below(3) == 0) {
         const Op op = OneOf({Op::kNegate, Op::kAbs, Op::kCopy});
-        values.push_back(b_.Compute(op, {any()}, dims));
+        values.push_back(b_.Apply(op, {any()}, dims));
       } else {
         const Op op = OneOf({Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kMin, Op::kMax});
-        values.push_back(b_.Compute(op, {any(), any()}, dims));
+        values.push_back(b_.Apply(op, {any(), any()}, dims));
       }
     }
     b_.Write(values.back(), dims);
@@ -88,12 +88,12 @@ class Author {
     const DimId k = b_.Dim("k", Size(50));
     const NodeId x = b_.Read({m, k});
     const NodeId s = b_.Read({m});
-    const NodeId low = b_.Compute(OneOf({Op::kMin, Op::kAdd}), {x}, {m});
-    const NodeId high = b_.Compute(Op::kMax, {x}, {m});
-    b_.Write(b_.Compute(Op::kAdd, {low, high, s}, {m}), {m});
-    b_.Write(b_.Compute(OneOf({Op::kAdd, Op::kMax}), {x}, {}), {});
-    if (random_.Below(2) == 0) b_.Write(b_.Compute(Op::kAdd, {x}, {k}), {k});
-    if (random_.Below(2) == 0) b_.Write(b_.Compute(Op::kMultiply, {s}, {}), {});
+    const NodeId low = b_.Apply(OneOf({Op::kMin, Op::kAdd}), {x}, {m});
+    const NodeId high = b_.Apply(Op::kMax, {x}, {m});
+    b_.Write(b_.Apply(Op::kAdd, {low, high, s}, {m}), {m});
+    b_.Write(b_.Apply(OneOf({Op::kAdd, Op::kMax}), {x}, {}), {});
+    if (random_.Below(2) == 0) b_.Write(b_.Apply(Op::kAdd, {x}, {k}), {k});
+    if (random_.Below(2) == 0) b_.Write(b_.Apply(Op::kMultiply, {s}, {}), {});
     return b_.program();
   }
 
@@ -102,7 +102,7 @@ class Author {
     const DimId n = b_.Dim("n", Size(19));
     const DimId p = b_.Dim("p", Size(4));
     const NodeId x = b_.Read({m, n, p});
-    b_.Write(b_.Compute(OneOf({Op::kCopy, Op::kNegate}), {x}, {p, n, m}), {n, p, m});
+    b_.Write(b_.Apply(OneOf({Op::kCopy, Op::kNegate}), {x}, {p, n, m}), {n, p, m});
     return b_.program();
   }
 
@@ -118,7 +118,7 @@ class Author {
     const NodeId window =
         b_.View(x, {k, o}, {{.input_dim = i, .terms = {{o, stride}, {k, spread}}}});
     const NodeId w = b_.Read({k});
-    b_.Write(b_.Compute(Op::kAdd, {b_.Compute(Op::kMultiply, {window, w}, {k, o})}, {o}), {o});
+    b_.Write(b_.Apply(Op::kAdd, {b_.Apply(Op::kMultiply, {window, w}, {k, o})}, {o}), {o});
     return b_.program();
   }
 
@@ -141,8 +141,8 @@ class Author {
                                    {.input_dim = h, .terms = {{y, 1}, {i, 1}}},
                                    {.input_dim = w, .terms = {{x, 1}, {j, 1}}}});
     const NodeId filter = b_.Read({m, c, i, j});
-    const NodeId product = b_.Compute(Op::kMultiply, {window, filter}, {c, y, x, i, j, m});
-    b_.Write(b_.Compute(Op::kAdd, {product}, {m, y, x}), {m, y, x});
+    const NodeId product = b_.Apply(Op::kMultiply, {window, filter}, {c, y, x, i, j, m});
+    b_.Write(b_.Apply(Op::kAdd, {product}, {m, y, x}), {m, y, x});
     return b_.program();
   }
 
@@ -156,16 +156,16 @@ class Author {
     const DimId e = b_.Dim("e", taken);
     const DimId c = b_.Dim("c", Size(6));
     const NodeId x = b_.Read({c, i});
-    const NodeId twice = b_.Compute(Op::kAdd, {x, x}, {c, i});
+    const NodeId twice = b_.Apply(Op::kAdd, {x, x}, {c, i});
     const NodeId reversed = b_.View(twice, {c, r},
                                     {{.input_dim = c, .terms = {{c, 1}}},
                                      {.input_dim = i, .terms = {{r, -1}}, .constant = size - 1}});
     const NodeId some = b_.View(reversed, {c, e},
                                 {{.input_dim = c, .terms = {{c, 1}}},
                                  {.input_dim = r, .terms = {{e, stride}}, .constant = 2}});
-    b_.Write(b_.Compute(Op::kNegate, {some}, {c, e}), {c, e});
-    b_.Write(b_.Compute(Op::kMax, {reversed}, {c}), {c});
-    if (random_.Below(2) == 0) b_.Write(b_.Compute(Op::kAbs, {twice}, {c, i}), {c, i});
+    b_.Write(b_.Apply(Op::kNegate, {some}, {c, e}), {c, e});
+    b_.Write(b_.Apply(Op::kMax, {reversed}, {c}), {c});
+    if (random_.Below(2) == 0) b_.Write(b_.Apply(Op::kAbs, {twice}, {c, i}), {c, i});
     return b_.program();
   }
 
@@ -177,9 +177,9 @@ class Author {
     const NodeId x = b_.Read({k, m, n});
     const NodeId y = b_.Read({k, n});
     const NodeId z = b_.Read({n});
-    b_.Write(b_.Compute(Op::kNegate, {x}, {k, m, n}), {k, m, n});
-    b_.Write(b_.Compute(OneOf({Op::kAdd, Op::kMax}), {y}, {n}), {n});
-    b_.Write(b_.Compute(Op::kAbs, {z}, {n}), {n});
+    b_.Write(b_.Apply(Op::kNegate, {x}, {k, m, n}), {k, m, n});
+    b_.Write(b_.Apply(OneOf({Op::kAdd, Op::kMax}), {y}, {n}), {n});
+    b_.Write(b_.Apply(Op::kAbs, {z}, {n}), {n});
     return b_.program();
   }
 
@@ -187,17 +187,16 @@ class Author {
     const DimId m = b_.Dim("m", Size(7));
     const DimId n = b_.Dim("n", Size(22));
     const NodeId x = b_.Read({m, n});
-    const NodeId size = b_.Compute(Op::kAbs, {x}, {m, n});
-    const NodeId small = b_.Compute(Op::kExp, {b_.Compute(Op::kNegate, {size}, {m, n})}, {m, n});
-    const NodeId positive = b_.Compute(Op::kAdd, {size, small}, {m, n});  // >= 1
-    const NodeId root = b_.Compute(Op::kSqrt, {positive}, {m, n});
-    const NodeId logarithm = b_.Compute(Op::kLog, {positive}, {m, n});
-    const NodeId exponential =
-        b_.Compute(Op::kExp, {b_.Compute(Op::kNegate, {root}, {m, n})}, {m, n});
-    const NodeId quotient = b_.Compute(Op::kDivide, {logarithm, root}, {m, n});
-    const NodeId inverse = b_.Compute(Op::kReciprocal, {positive}, {m, n});
-    const NodeId sum = b_.Compute(Op::kAdd, {quotient, inverse, exponential}, {m, n});
-    b_.Write(b_.Compute(Op::kAdd, {sum}, {m}), {m});
+    const NodeId size = b_.Apply(Op::kAbs, {x}, {m, n});
+    const NodeId small = b_.Apply(Op::kExp, {b_.Apply(Op::kNegate, {size}, {m, n})}, {m, n});
+    const NodeId positive = b_.Apply(Op::kAdd, {size, small}, {m, n});  // >= 1
+    const NodeId root = b_.Apply(Op::kSqrt, {positive}, {m, n});
+    const NodeId logarithm = b_.Apply(Op::kLog, {positive}, {m, n});
+    const NodeId exponential = b_.Apply(Op::kExp, {b_.Apply(Op::kNegate, {root}, {m, n})}, {m, n});
+    const NodeId quotient = b_.Apply(Op::kDivide, {logarithm, root}, {m, n});
+    const NodeId inverse = b_.Apply(Op::kReciprocal, {positive}, {m, n});
+    const NodeId sum = b_.Apply(Op::kAdd, {quotient, inverse, exponential}, {m, n});
+    b_.Write(b_.Apply(Op::kAdd, {sum}, {m}), {m});
     if (random_.Below(2) == 0) b_.Write(sum, {n, m});
     return b_.program();
   }
@@ -223,7 +222,7 @@ class Author {
     } else {
       const std::int64_t reach = (b_.program().dims[o].size - 1) * stride + taps;
       const DimId p = b_.Dim("p", reach);
-      const NodeId whole = random_.Below(2) == 0 ? x : b_.Compute(Op::kNegate, {x}, {c, i});
+      const NodeId whole = random_.Below(2) == 0 ? x : b_.Apply(Op::kNegate, {x}, {c, i});
       const NodeId padded = b_.GuardedView(
           whole, {c, p}, {channel, {.input_dim = i, .terms = {{p, 1}}, .constant = -before}},
           outside);
@@ -231,13 +230,13 @@ class Author {
           b_.View(padded, {c, o, k}, {channel, {.input_dim = p, .terms = {{o, stride}, {k, 1}}}});
     }
     if (random_.Below(3) == 0) {
-      b_.Write(b_.Compute(Op::kMax, {window}, {c, o}), {c, o});
+      b_.Write(b_.Apply(Op::kMax, {window}, {c, o}), {c, o});
       return b_.program();
     }
-    const NodeId product = b_.Compute(Op::kMultiply, {window, b_.Read({c, k})}, {c, o, k});
+    const NodeId product = b_.Apply(Op::kMultiply, {window, b_.Read({c, k})}, {c, o, k});
     const bool channels = random_.Below(2) == 0;
     const std::vector<DimId> kept = channels ? std::vector{o} : std::vector{c, o};
-    b_.Write(b_.Compute(Op::kAdd, {product}, kept), kept);
+    b_.Write(b_.Apply(Op::kAdd, {product}, kept), kept);
     return b_.program();
   }
 
@@ -251,16 +250,16 @@ class Author {
     const DimId e = b_.Dim("e", taken);
     const DimId r = b_.Dim("r", Size(9));
     const NodeId x = b_.Read({i});
-    const NodeId source = random_.Below(2) == 0 ? x : b_.Compute(Op::kAbs, {x}, {i});
+    const NodeId source = random_.Below(2) == 0 ? x : b_.Apply(Op::kAbs, {x}, {i});
     const auto shift = static_cast<std::int64_t>(random_.Below(7)) - 3;
     const NodeId spread = b_.GuardedView(
         source, {u}, {{.input_dim = i, .terms = {{u, 1}}, .constant = shift, .divisor = divisor}},
         -1);
     const NodeId some = b_.GuardedView(
         spread, {e, r}, {{.input_dim = u, .terms = {{e, stride}}, .constant = 1}}, 2);
-    const NodeId scaled = b_.Compute(Op::kMultiply, {some, b_.Read({r})}, {e, r});
+    const NodeId scaled = b_.Apply(Op::kMultiply, {some, b_.Read({r})}, {e, r});
     if (random_.Below(2) == 0) b_.Write(scaled, {r, e});
-    b_.Write(b_.Compute(OneOf({Op::kAdd, Op::kMin}), {scaled}, {r}), {r});
+    b_.Write(b_.Apply(OneOf({Op::kAdd, Op::kMin}), {scaled}, {r}), {r});
     return b_.program();
   }
 
@@ -282,9 +281,9 @@ class Author {
     const NodeId y = constant ? b_.Constant(3, {d, n}) : b_.Read({d, n});
     const NodeId first = b_.GuardedView(x, shape, rows(a, 0), 0);
     const NodeId second = b_.GuardedView(y, shape, rows(d, first_rows), 0);
-    const NodeId both = b_.Compute(Op::kAdd, {first, second}, shape);
+    const NodeId both = b_.Apply(Op::kAdd, {first, second}, shape);
     b_.Write(both, {c, n});
-    if (random_.Below(2) == 0) b_.Write(b_.Compute(Op::kAdd, {both}, {c}), {c});
+    if (random_.Below(2) == 0) b_.Write(b_.Apply(Op::kAdd, {both}, {c}), {c});
     return b_.program();
   }
 
@@ -298,21 +297,20 @@ class Author {
     const auto any = [&] { return values[random_.Below(values.size())]; };
     for (std::uint64_t more = 2 + random_.Below(5); more > 0; --more) {
       switch (random_.Below(4)) {
-        case 0: values.push_back(b_.Compute(Op::kSelect, {any(), any(), any()}, dims)); break;
+        case 0: values.push_back(b_.Apply(Op::kSelect, {any(), any(), any()}, dims)); break;
         case 1: {
           const Op op = OneOf({Op::kFloor, Op::kCeil, Op::kRound, Op::kSign});
-          values.push_back(
-              b_.Compute(op, {b_.Compute(Op::kSelect, {any(), half, any()}, dims)}, dims));
+          values.push_back(b_.Apply(op, {b_.Apply(Op::kSelect, {any(), half, any()}, dims)}, dims));
           break;
         }
         default: {
           const Op op = OneOf({Op::kGreater, Op::kGreaterEqual, Op::kEqual, Op::kSubtract});
-          values.push_back(b_.Compute(op, {any(), any()}, dims));
+          values.push_back(b_.Apply(op, {any(), any()}, dims));
         }
       }
     }
     b_.Write(values.back(), dims);
-    b_.Write(b_.Compute(OneOf({Op::kAdd, Op::kMax}), {values.back()}, {m}), {m});
+    b_.Write(b_.Apply(OneOf({Op::kAdd, Op::kMax}), {values.back()}, {m}), {m});
     return b_.program();
   }
 
@@ -325,19 +323,19 @@ class Author {
     const NodeId x = b_.Read({i, r});
     const NodeId y = b_.Read({i});
     const auto at = static_cast<std::int64_t>(random_.Below(5));
-    const NodeId other = b_.Compute(Op::kNegate, {x}, {i, r});
-    const NodeId value = b_.Compute(OneOf({Op::kAbs, Op::kNegate}), {y}, {i});
+    const NodeId other = b_.Apply(Op::kNegate, {x}, {i, r});
+    const NodeId value = b_.Apply(OneOf({Op::kAbs, Op::kNegate}), {y}, {i});
     const NodeId unit = b_.GuardedView(value, {i, one}, {{.input_dim = i, .terms = {{i, 1}}}}, 0);
     const NodeId placed = b_.GuardedView(unit, {i, r},
                                          {{.input_dim = i, .terms = {{i, 1}}},
                                           {.input_dim = one, .terms = {{r, 1}}, .constant = -at}},
                                          -2);
     const Op op = OneOf({Op::kMultiply, Op::kAdd});
-    const NodeId both = b_.Compute(op, {placed, other}, {i, r});
+    const NodeId both = b_.Apply(op, {placed, other}, {i, r});
     switch (random_.Below(3)) {
       case 0: b_.Write(both, {i, r}); break;
-      case 1: b_.Write(b_.Compute(Op::kAdd, {both}, {r}), {r}); break;
-      default: b_.Write(b_.Compute(Op::kAdd, {placed}, {i}), {i}); b_.Write(both, {r, i});
+      case 1: b_.Write(b_.Apply(Op::kAdd, {both}, {r}), {r}); break;
+      default: b_.Write(b_.Apply(Op::kAdd, {placed}, {i}), {i}); b_.Write(both, {r, i});
     }
     return b_.program();
   }
@@ -347,15 +345,15 @@ class Author {
     const DimId n = b_.Dim("n", Size(22));
     const std::vector<DimId> dims = {m, n};
     const NodeId x = b_.Read(dims);
-    const NodeId part = b_.Compute(Op::kMultiply, {x, b_.Constant(0.3, {})}, dims);
+    const NodeId part = b_.Apply(Op::kMultiply, {x, b_.Constant(0.3, {})}, dims);
     const Op op = OneOf({Op::kTanh, Op::kErf, Op::kSin, Op::kCos});
-    const NodeId one = b_.Compute(op, {part}, dims);
-    const NodeId other = b_.Compute(OneOf({Op::kTanh, Op::kErf, Op::kSin, Op::kCos}), {x}, dims);
+    const NodeId one = b_.Apply(op, {part}, dims);
+    const NodeId other = b_.Apply(OneOf({Op::kTanh, Op::kErf, Op::kSin, Op::kCos}), {x}, dims);
     const NodeId base =
-        b_.Compute(Op::kAdd, {b_.Compute(Op::kAbs, {one}, dims), b_.Constant(0.5, {})}, dims);
-    const NodeId power = b_.Compute(Op::kPower, {base, part}, dims);
-    const NodeId sum = b_.Compute(Op::kAdd, {power, other}, dims);
-    b_.Write(b_.Compute(Op::kAdd, {sum}, {m}), {m});
+        b_.Apply(Op::kAdd, {b_.Apply(Op::kAbs, {one}, dims), b_.Constant(0.5, {})}, dims);
+    const NodeId power = b_.Apply(Op::kPower, {base, part}, dims);
+    const NodeId sum = b_.Apply(Op::kAdd, {power, other}, dims);
+    b_.Write(b_.Apply(Op::kAdd, {sum}, {m}), {m});
     if (random_.Below(2) == 0) b_.Write(sum, {n, m});
     return b_.program();
   }
@@ -365,9 +363,18 @@ class Author {
   ProgramBuilder b_;
 };
 
-}  // namespace
+// A reduction of some operation's result that nothing reads.
+void AddUnread(Program& program, SplitMix64& random) {
+  const looptree::Node& input = program.nodes[random.Below(program.nodes.size())];
+  if (input.op == Op::kWrite || input.dims.empty()) return;
+  std::vector<DimId> dims = input.dims;
+  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(random.Below(dims.size())));
+  const auto id = static_cast<NodeId>(&input - program.nodes.data());
+  const Op op = std::vector{Op::kAdd, Op::kMin, Op::kMax}[random.Below(3)];
+  program.nodes.push_back({.op = op, .inputs = {id}, .dims = std::move(dims)});
+}
 
-Program RandomProgram(std::uint64_t kind, SplitMix64& random) {
+Program OfKind(std::uint64_t kind, SplitMix64& random) {
   Author author(random);
   switch (kind % kProgramKinds) {
     case 0: return author.MatrixProduct(false);
@@ -388,6 +395,14 @@ Program RandomProgram(std::uint64_t kind, SplitMix64& random) {
     case 15: return author.Waves();
     default: return author.Placed();
   }
+}
+
+}  // namespace
+
+Program RandomProgram(std::uint64_t kind, SplitMix64& random) {
+  Program program = OfKind(kind, random);
+  if (random.Below(6) == 0) AddUnread(program, random);
+  return program;
 }
 
 }  // namespace loopfleet::worker

@@ -96,7 +96,7 @@ TEST(CSource, NamesThatAreNoneInC) {
   }
   const auto x = b.Read(dims);
   std::vector<looptree::DimId> reversed(dims.rbegin(), dims.rend());
-  b.Write(b.Compute(Op::kExp, {x}, dims), reversed);
+  b.Write(b.Apply(Op::kExp, {x}, dims), reversed);
   ExpectRight({{PlainTree(b.program()), "odd names", 1}});
 }
 
@@ -117,11 +117,11 @@ TEST(CSource, DimsWithTheNamesOfFunctions) {
                                                                         {Op::kPower, "powf"}}) {
     ProgramBuilder b;
     const auto m = b.Dim(name, 3);
-    const auto absolute = b.Compute(Op::kAbs, {b.Read({m})}, {m});
-    const auto positive = b.Compute(Op::kAdd, {absolute, b.Constant(1.5, {m})}, {m});
+    const auto absolute = b.Apply(Op::kAbs, {b.Read({m})}, {m});
+    const auto positive = b.Apply(Op::kAdd, {absolute, b.Constant(1.5, {m})}, {m});
     std::vector<looptree::NodeId> operands = {positive};
     if (op == Op::kPower) operands.push_back(positive);
-    b.Write(b.Compute(op, operands, {m}), {m});
+    b.Write(b.Apply(op, operands, {m}), {m});
     cases.push_back({PlainTree(b.program()), name, 1});
   }
   ExpectRight(cases);
@@ -133,10 +133,10 @@ TEST(CSource, NumbersOfEveryKind) {
   const auto x = b.Read({m});
   auto sum = x;
   for (double constant : {1e-30, -2.5, 16777216.0, 0.1, -0.0}) {
-    sum = b.Compute(Op::kAdd, {sum, b.Constant(constant, {m})}, {m});
+    sum = b.Apply(Op::kAdd, {sum, b.Constant(constant, {m})}, {m});
   }
   const auto infinity = b.Constant(-std::numeric_limits<double>::infinity(), {m});
-  b.Write(b.Compute(Op::kMax, {sum, infinity}, {m}), {m});
+  b.Write(b.Apply(Op::kMax, {sum, infinity}, {m}), {m});
   ExpectRight({{PlainTree(b.program()), "numbers", 1}});
 }
 
@@ -148,9 +148,9 @@ TEST(CSource, ReadsLikeTheTree) {
   const auto n = b.Dim("n", 48);
   const auto x = b.Read({m, k});
   const auto y = b.Read({k, n});
-  const auto product = b.Compute(Op::kMultiply, {x, y}, {m, k, n});
-  const auto positive = b.Compute(Op::kMax, {product, b.Constant(0, {m, k, n})}, {m, k, n});
-  const auto sum = b.Compute(Op::kAdd, {positive}, {m, n});
+  const auto product = b.Apply(Op::kMultiply, {x, y}, {m, k, n});
+  const auto positive = b.Apply(Op::kMax, {product, b.Constant(0, {m, k, n})}, {m, k, n});
+  const auto sum = b.Apply(Op::kAdd, {positive}, {m, n});
   const auto result = b.Write(sum, {m, n});
   looptree::Schedule schedule(b.program().nodes.size());
   for (auto node : {product, positive, sum}) {

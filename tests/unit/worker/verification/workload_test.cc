@@ -50,6 +50,12 @@ TEST(WorkloadTest, InputsAreSeededAndExpectedOutputsAreTheirSums) {
   }
 }
 
+std::optional<FailureCode> RefusalOf(const looptree::LoopTree& tree, std::uint64_t seed) {
+  const auto workload = MakeWorkload(tree, {seed}, ComputeHere);
+  if (workload) return std::nullopt;
+  return workload.error().code;
+}
+
 const float* InputOf(const Workload& workload, std::size_t input) {
   return reinterpret_cast<const float*>(workload.inputs.bytes().data() +
                                         workload.layout.buffers[input].offset);
@@ -79,8 +85,86 @@ TEST(WorkloadTest, LongSumsAreExactSoThatEachTermShows) {
   }
 }
 
+// Of small numbers, the extremes of many are all the same.
+TEST(WorkloadTest, ExtremesOfRowsTellTheRows) {
+  const auto tree = looptree::Opened("benchmark://program-v0/reduce_max100_3000").start;
+  const auto workload = MakeWorkload(tree, {1}, ComputeHere).value();
+  const ExpectedTensor& expected = workload->expected.at(0);
+  EXPECT_TRUE(expected.tolerance.empty());
+  std::vector<float> rows(expected.rounded.begin(), expected.rounded.end());
+  EXPECT_FALSE(Compare(rows, expected));
+  std::ranges::rotate(rows, rows.begin() + 1);
+  EXPECT_TRUE(Compare(rows, expected));
+}
+
+TEST(WorkloadTest, LongProductsTellTheirFactors) {
+  using looptree::Op;
+  for (const std::int64_t size : {30, 300, 3000}) {  // too many for whole numbers from 60 on or so
+    SCOPED_TRACE(size);
+    const looptree::Benchmark benchmark =
+        looptree::WholeLoops({.dims = {{"k", size}},  // product / x
+                              .nodes = {{.op = Op::kRead, .dims = {0}},
+                                        {.op = Op::kMultiply, .inputs = {0}, .dims = {}},
+                                        {.op = Op::kDivide, .inputs = {1, 0}, .dims = {0}},
+                                        {.op = Op::kWrite, .inputs = {2}, .dims = {0}}}});
+    for (const InputNumbers numbers : {InputNumbers::kWhole, InputNumbers::kFractions}) {
+      const auto workload =
+          MakeWorkload(benchmark.start, {.value = 1, .numbers = numbers}, ComputeHere).value();
+      std::vector<float> got(workload->expected.at(0).rounded.begin(),
+                             workload->expected.at(0).rounded.end());
+      EXPECT_FALSE(Compare(got, workload->expected[0]));
+      std::ranges::rotate(got, got.begin() + 1);
+      EXPECT_TRUE(Compare(got, workload->expected[0]));
+      EXPECT_TRUE(Compare(looptree::Tensor(got.size()), workload->expected[0]));
+    }
+  }
+}
+
+// out = op(x - floor, 0), or op(0.1 x, floor)
+TEST(WorkloadTest, ThresholdsArePassed) {
+  using looptree::Op;
+  const auto values_of = [](Op op, double number, InputNumbers numbers, double factor) {
+    const looptree::Benchmark benchmark =
+        looptree::WholeLoops({.dims = {{"m", 3000}},
+                              .nodes = {{.op = Op::kRead, .dims = {0}},
+                                        {.op = Op::kConstant, .constant = factor},
+                                        {.op = Op::kMultiply, .inputs = {0, 1}, .dims = {0}},
+                                        {.op = Op::kConstant, .constant = number},
+                                        {.op = op, .inputs = {2, 3}, .dims = {0}},
+                                        {.op = Op::kWrite, .inputs = {4}, .dims = {0}}}});
+    const auto workload =
+        MakeWorkload(benchmark.start, {.value = 1, .numbers = numbers}, ComputeHere).value();
+    const auto rounded = workload->expected.at(0).rounded;
+    return std::vector<float>(rounded.begin(), rounded.end());
+  };
+  for (const InputNumbers numbers : {InputNumbers::kWhole, InputNumbers::kFractions}) {
+    for (const Op op : {Op::kMax, Op::kMin, Op::kGreater, Op::kGreaterEqual}) {
+      for (const double number : {-100.0, -5.0, 5.0, 8.0, 1000.0}) {
+        for (const double factor : {1.0, 0.1}) {
+          SCOPED_TRACE(std::string(looptree::OpName(op)) + " " + std::to_string(number));
+          const std::vector<float> values = values_of(op, number, numbers, factor);
+          const auto most = std::ranges::count(values, values.front());
+          EXPECT_LT(most, static_cast<std::ptrdiff_t>(values.size()));
+        }
+      }
+    }
+  }
+  const std::vector<float> equal = values_of(Op::kEqual, 2, InputNumbers::kWhole, 1);
+  EXPECT_NE(std::ranges::count(equal, 1.0F), 0);
+}
+
+TEST(WorkloadTest, WhatIsConstantOnAnyInputsIsAccepted) {
+  using looptree::Op;
+  const looptree::Benchmark benchmark =
+      looptree::WholeLoops({.dims = {{"m", 3000}},
+                            .nodes = {{.op = Op::kRead, .dims = {0}},
+                                      {.op = Op::kSubtract, .inputs = {0, 0}, .dims = {0}},
+                                      {.op = Op::kWrite, .inputs = {1}, .dims = {0}}}});
+  EXPECT_EQ(RefusalOf(benchmark.start, 1), std::nullopt);
+}
+
 // The tree as written, on each program's fractions: no correct kernel may fail, and one that drops
-// the last 12 bits of the inputs, which whole numbers do not need, has to.
+// the last 12 bits of the inputs, which the whole numbers of sums do not need, has to.
 TEST(WorkloadTest, FractionsShowWhatWholeNumbersHide) {
   const auto in_short = [](looptree::Tensor tensor) {
     for (float& value : tensor) {
@@ -88,10 +172,14 @@ TEST(WorkloadTest, FractionsShowWhatWholeNumbersHide) {
     }
     return tensor;
   };
-  for (const char* uri :
-       {"benchmark://loop_tool-cpu-v0/1000", "benchmark://mm-v0/mm33_48_64",
-        "benchmark://conv-v0/conv1_3_9_9__4_3_3_3", "benchmark://program-v0/reduce_max100_300",
-        "benchmark://program-v0/positive_product33_48_64", "benchmark://program-v0/chain100_300"}) {
+  const std::vector<std::pair<std::string, bool>> programs = {
+      {"benchmark://loop_tool-cpu-v0/1000", false},
+      {"benchmark://program-v0/reduce_max100_300", false},
+      {"benchmark://mm-v0/mm33_48_64", true},
+      {"benchmark://conv-v0/conv1_3_9_9__4_3_3_3", true},
+      {"benchmark://program-v0/positive_product33_48_64", true},
+      {"benchmark://program-v0/chain100_300", true}};
+  for (const auto& [uri, sums_products] : programs) {
     SCOPED_TRACE(uri);
     const looptree::LoopTree tree = looptree::Opened(uri).start;
     for (const InputNumbers numbers : {InputNumbers::kWhole, InputNumbers::kFractions}) {
@@ -108,7 +196,7 @@ TEST(WorkloadTest, FractionsShowWhatWholeNumbersHide) {
       EXPECT_FALSE(Compare(right[0], workload->expected[0]));
       const auto wrong = looptree::Interpret(tree, short_inputs);
       EXPECT_EQ(Compare(wrong[0], workload->expected[0]).has_value(),
-                numbers == InputNumbers::kFractions);
+                numbers == InputNumbers::kFractions || !sums_products);
     }
   }
 }
@@ -168,12 +256,6 @@ TEST(WorkloadTest, WhatOverflowsOnAnyInputsIsRefused) {
   ASSERT_FALSE(workload);
   EXPECT_EQ(workload.error().code, FailureCode::kUnsupported);
   EXPECT_NE(workload.error().message.find("overflow"), std::string::npos);
-}
-
-std::optional<FailureCode> RefusalOf(const looptree::LoopTree& tree, std::uint64_t seed) {
-  const auto workload = MakeWorkload(tree, {seed}, ComputeHere);
-  if (workload) return std::nullopt;
-  return workload.error().code;
 }
 
 // out = sqrt(ceiling - x), with positive x

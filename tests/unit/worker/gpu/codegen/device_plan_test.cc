@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/looptree/actions/walk.h"
 #include "common/looptree/datasets/benchmark.h"
@@ -82,6 +85,34 @@ TEST(DevicePlan, RefusesWhatNeedsTooMuchMemory) {
   EXPECT_EQ(device.error().code, FailureCode::kLimitFootprint);
 }
 
+// Each loop but the last has an iteration for one last element. So iterations are many more than
+// elements: twice as many with each such loop.
+TEST(DevicePlan, MapsNoMorePointsThan32BitsCount) {
+  for (const auto& [loops, stages] :
+       std::vector<std::pair<int, std::string>>{{11, "1048576 x 256: 1073731584 points\n"},
+                                                {12, "1 x 256: team, 1 iterations\n"},
+                                                {20, "1 x 256: team, 1 iterations\n"}}) {
+    SCOPED_TRACE(loops);
+    ProgramBuilder b;
+    constexpr std::int64_t kSize = 1 << 20;
+    const auto i = b.Dim("i", kSize);
+    const auto m = b.Dim("m", kSize);
+    // With a border, so that it is no tile.
+    const auto shifted =
+        b.GuardedView(b.Read({i}), {m}, {{.input_dim = i, .terms = {{m, 1}}, .constant = -1}}, 0);
+    const auto result = b.Apply(looptree::Op::kNegate, {shifted}, {m});
+    const auto written = b.Write(result, {m});
+    std::vector<looptree::LoopSpec> specs;
+    for (int outer = 1; outer < loops; ++outer) specs.push_back({.dim = m, .size = 1, .tail = 1});
+    specs.push_back({.dim = m, .size = kSize - (loops - 1)});
+    looptree::Schedule schedule(b.program().nodes.size());
+    schedule[result].loops = schedule[written].loops = specs;
+    const auto tree =
+        looptree::LoopTree::Build(std::make_shared<looptree::Program>(b.program()), schedule);
+    EXPECT_EQ(DescribeStages(PlanDevice(tree.value()).value()), stages);
+  }
+}
+
 // A dim of constants alone takes no memory.
 TEST(DevicePlan, RefusesLoopsThat32BitsDoNotCount) {
   for (const std::int64_t size : {std::int64_t{1} << 30, (std::int64_t{1} << 30) + 1}) {
@@ -89,8 +120,8 @@ TEST(DevicePlan, RefusesLoopsThat32BitsDoNotCount) {
     const auto m = b.Dim("m", 2);
     const auto k = b.Dim("k", size);
     const auto product =
-        b.Compute(looptree::Op::kMultiply, {b.Read({m}), b.Constant(0.5, {m, k})}, {m, k});
-    b.Write(b.Compute(looptree::Op::kAdd, {product}, {m}), {m});
+        b.Apply(looptree::Op::kMultiply, {b.Read({m}), b.Constant(0.5, {m, k})}, {m, k});
+    b.Write(b.Apply(looptree::Op::kAdd, {product}, {m}), {m});
     const auto device = PlanDevice(PlainTree(b.program()));
     ASSERT_EQ(device.has_value(), size == std::int64_t{1} << 30);
     if (device) continue;

@@ -102,11 +102,10 @@ looptree::LoopTree FusedProducts(std::int64_t between, looptree::Annotation anno
   const auto k = b.Dim("k", 3);
   const auto n = b.Dim("n", between);
   const auto p = b.Dim("p", 5);
-  const auto first =
-      b.Compute(looptree::Op::kMultiply, {b.Read({m, k}), b.Read({k, n})}, {m, k, n});
-  const auto first_sum = b.Compute(looptree::Op::kAdd, {first}, {m, n});
-  const auto second = b.Compute(looptree::Op::kMultiply, {first_sum, b.Read({n, p})}, {m, n, p});
-  const auto second_sum = b.Compute(looptree::Op::kAdd, {second}, {m, p});
+  const auto first = b.Apply(looptree::Op::kMultiply, {b.Read({m, k}), b.Read({k, n})}, {m, k, n});
+  const auto first_sum = b.Apply(looptree::Op::kAdd, {first}, {m, n});
+  const auto second = b.Apply(looptree::Op::kMultiply, {first_sum, b.Read({n, p})}, {m, n, p});
+  const auto second_sum = b.Apply(looptree::Op::kAdd, {second}, {m, p});
   const auto result = b.Write(second_sum, {m, p});
   looptree::Schedule schedule(b.program().nodes.size());
   const looptree::LoopSpec outer{.dim = m, .size = 40, .annotation = annotation};
@@ -152,6 +151,22 @@ TEST(Emulation, IntermediatesInEveryPlace) {
     EXPECT_NE(stages.find(place), std::string::npos) << stages;
     ExpectRight(device, tree);
   }
+}
+
+// A sum that nothing reads, over a loop of threads: each thread has an accumulator of its own.
+TEST(Emulation, SumsThatNothingReads) {
+  const auto tree = looptree::ParseIr(R"(v:k
+v:m
+n:2::0,1,:::0:::::
+n:5:0,:1,:::0:0;4;0,1;64;0,::,cpu_parallel,::
+n:15:0,:0,1,:::0:0;4;0,1;64;0,::,,::
+n:1:2,:0,1,:::0:0;4;0,1;64;0,::,,::
+i:0,
+o:3,
+)");
+  ASSERT_TRUE(tree) << tree.error().message;
+  EmulatedDevice device;
+  ExpectRight(device, *tree);
 }
 
 // The emulation must detect missing barriers.

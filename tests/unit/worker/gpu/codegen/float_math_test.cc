@@ -24,7 +24,7 @@ Tensor Apply(Op op, const std::vector<Tensor>& inputs) {
   const auto n = b.Dim("n", static_cast<std::int64_t>(inputs[0].size()));
   std::vector<looptree::NodeId> reads;
   for (std::size_t i = 0; i < inputs.size(); ++i) reads.push_back(b.Read({n}));
-  b.Write(b.Compute(op, reads, {n}), {n});
+  b.Write(b.Apply(op, reads, {n}), {n});
   EmulatedDevice device;
   std::string problems;
   auto outputs = device.Run(PlainTree(b.program()), inputs, 1, problems);

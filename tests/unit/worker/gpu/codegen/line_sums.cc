@@ -21,9 +21,9 @@ looptree::LoopTree LineSums::Tree() const {
   const auto view = b.View(b.Read({m, wide}), {m, n},
                            {{.input_dim = m, .terms = {{m, 1}}},
                             {.input_dim = wide, .terms = {{n, 1}}, .constant = shift}});
-  const auto sum = b.Compute(looptree::Op::kAdd, {view, b.Read({n})}, {m, n});
+  const auto sum = b.Apply(looptree::Op::kAdd, {view, b.Read({n})}, {m, n});
   const auto result = b.Write(sum, {m, n});
-  const auto total = b.Compute(looptree::Op::kAdd, {sum}, {m});
+  const auto total = b.Apply(looptree::Op::kAdd, {sum}, {m});
   const auto totals = b.Write(total, {m});
   using looptree::Annotation;
   const auto inside = all_threaded ? Annotation::kThread : Annotation::kNone;

@@ -23,8 +23,8 @@ looptree::LoopTree LongSums::Tree() const {
   const auto view = b.View(b.Read({m, wide}), {m, n},
                            {{.input_dim = m, .terms = {{m, 1}}},
                             {.input_dim = wide, .terms = {{n, 1}}, .constant = shift}});
-  const auto product = b.Compute(Op::kMultiply, {view, b.Read({n})}, {m, n});
-  const auto total = b.Compute(op, {product}, {m});
+  const auto product = b.Apply(Op::kMultiply, {view, b.Read({n})}, {m, n});
+  const auto total = b.Apply(op, {product}, {m});
   const auto result = b.Write(total, {m});
   looptree::Schedule schedule(b.program().nodes.size());
   std::vector<looptree::LoopSpec> loops = {{.dim = m, .size = sums}};
