@@ -62,6 +62,7 @@ void EnterRecovered(Transaction& tx, std::vector<Recovered::Job> jobs) {
     ChargeJobs(tx, tx.state.batches.At(job.id.batch), 0, MemoryBytesOf(job.job.spec));
     const Instant accepted_at = AcceptedAt(tx, job);
     EnterJob(tx, job.id, std::move(job.job), accepted_at);
+    if (Job* entered = tx.state.jobs.Find(job.id)) entered->is_recovered = true;
   }
 }
 
@@ -81,9 +82,10 @@ void OnRecovered(Transaction& tx, Recovered event) {
   state.incarnation = event.incarnation;
   state.next_batch = event.next_batch;
   state.leases.StartEpoch(event.epoch);
-  state.ticked_at = tx.now.instant;
+  state.started_at = state.ticked_at = tx.now.instant;
   for (const storage::ReferenceClock& clock : event.reference_clocks) {
-    state.reference_mhz.emplace(clock.hardware_class, clock.mhz);
+    state.reference_clocks.try_emplace(clock.hardware_class,
+                                       KnownClock{.mhz = clock.mhz, .has_outcomes = true});
   }
   for (storage::WorkersDrained& drained : event.drains) {
     std::string target = drained.target;
@@ -226,7 +228,6 @@ void OnTick(Transaction& tx) {
   // time are still unread.
   if (since > state.limits.heartbeat) state.workers.HearAll(tx.now.instant);
   LoseSilentWorkers(tx);
-  RetractFromLoaded(tx);
   ReleaseAffinities(tx);
   ExpireUnschedulable(tx);
   AnswerExpiredWaiters(tx);
@@ -276,10 +277,12 @@ Effects Core::On(Event event, Moment now) {
            "the first event is Recovered");
   state_.wall.Note(now);
   Transaction tx{.state = state_, .now = now};
+  const bool is_tick = std::holds_alternative<Tick>(event);
   ExpireOverdue(tx);  // first: what comes after the deadline comes too late
   std::visit(EventVisitor{tx}, std::move(event));
   EndNextPiece(tx);
   GrantLeases(tx);
+  if (is_tick) RetractFromLoaded(tx);
   PersistOutcomes(tx);
   if (!tx.finished.jobs.empty()) tx.effects.push_back(Observation{std::move(tx.finished)});
   return std::move(tx.effects);

@@ -89,10 +89,13 @@ void FleetStatus::BatchFinished(const BatchWasFinished& finished) {
 }
 
 void FleetStatus::Changed(const WorkerChanged& changed) {
-  events_.Add({.kind = fmt::format("worker.{}", NameOf(changed.change)),
-               .subject = changed.name,
-               .count = changed.leases,
-               .text = TextOf(changed)});
+  wire::FleetEvent event{.kind = fmt::format("worker.{}", NameOf(changed.change)),
+                         .subject = changed.name,
+                         .count = changed.leases,
+                         .text = TextOf(changed)};
+  if (changed.change != WorkerChange::kRefused) return events_.Add(std::move(event));
+  event.count = 1;  // refusals: a worker is refused as often as it asks
+  events_.AddToLast(std::move(event));
 }
 
 void FleetStatus::Implausible(const ReportWasImplausible& report) {

@@ -82,11 +82,13 @@ struct SendToWorker {
   wire::WorkerCommand command;
 };
 
-// Answer a worker's code lookup with the newest stored measurement of this machine code, if it
-// matches `key` (its tree does not count), else with none (StoreReader::FindSameCode).
+// Answer a worker's code lookup with the newest stored measurement of this machine code and
+// program, if it matches `key` (its tree does not count), else with none
+// (StoreReader::FindSameCode).
 struct AnswerCodeLookup {
   PeerId peer;
   wire::CodeLookup lookup;
+  ProgramKey program;  // of the job
   storage::ResultKey key;
   std::string measured_by;  // accept only a figure of the worker of this name; "": of any worker
 };

@@ -17,12 +17,11 @@ struct Limits {
   std::uint32_t max_jobs_per_batch = 100'000'000;               // beyond: QUOTA_EXCEEDED
   std::uint32_t max_held_appends = 16;  // appends to a batch that wait for an earlier one: BUSY
   std::uint32_t max_clients = 10'000;   // connections whose hello is remembered
-  std::uint32_t max_workers = 10'000;   // beyond: BUSY
+  std::uint32_t max_workers = 10'000;   // with lost ones, while there is room; beyond: BUSY
   std::uint32_t max_workers_per_key = 5'000;  // leaves room for other keys; beyond: BUSY
   // Each kind of worker (class, compiler, policy) adds two lookups for each job that it could run.
   std::uint32_t max_kinds_per_key = 32;         // beyond: QUOTA_EXCEEDED
-  std::uint32_t max_hardware_classes = 10'000;  // whose reference clock is remembered
-  std::uint32_t max_lost_workers = 100;         // lost workers still listed
+  std::uint32_t max_hardware_classes = 10'000;  // with a worker or an outcome; beyond: BUSY
   std::uint32_t max_affinities = 100'000;       // whose worker is remembered
   // Distinct demands of waiting jobs. Beyond: QUOTA_EXCEEDED for clients with more than their
   // share.
@@ -65,7 +64,7 @@ struct Limits {
   // Memory of these jobs, for each worker: they have ended, so no client is charged for them.
   std::uint64_t max_remeasured_bytes = 1 << 20;
   // The shortest time between the start of a drift and its end: each change makes storage scan the
-  // worker's measurements.
+  // latest measurements. Also between suspicions of new workers with one key.
   std::chrono::milliseconds min_drift{5000};
 
   std::chrono::milliseconds heartbeat{1000};  // interval at which workers report
@@ -78,7 +77,7 @@ struct Limits {
   std::chrono::milliseconds reattach_grace{750};
   // With a thousand workers whose keys must be checked, reconnecting takes longer than that: up to
   // 10 s on two busy cores. A worker that returns within this time keeps its jobs, even one that
-  // was granted to another worker since the restart.
+  // was granted to another worker since the restart. One that returns later does not.
   std::chrono::milliseconds late_reattach{20'000};
   std::chrono::seconds no_worker_grace{30};  // then NO_MATCHING_WORKER
   std::chrono::seconds max_fetch_wait{60};

@@ -16,12 +16,6 @@
 namespace loopfleet::coordinator {
 namespace {
 
-bool MayGrant(const Transaction& tx) {
-  const State& state = tx.state;
-  return state.service == Service::kServing && tx.now.instant >= state.grants_from &&
-         HasRoomForOutcomes(state, tx.commit);
-}
-
 // Whether the queue was searched completely: false while ended jobs are still in it.
 bool AllWasSeen(const Transaction& tx) {
   const State& state = tx.state;
@@ -45,33 +39,36 @@ std::optional<JobId> NextWanted(Transaction& tx, const Pop& pop) {
   return std::nullopt;
 }
 
-// The worker idle longest comes first. After a grant a worker goes to the end of the candidates, so
+// The worker idle longest comes first. After a grant a worker goes to the end of the busy ones, so
 // none gets a second job before every worker with credit got a first.
 void GrantTo(Transaction& tx, DeviceKind device) {
   State& state = tx.state;
   Offered& offered = state.offered[static_cast<std::size_t>(device)];
   // A demand that joins during the loop is a new one for the workers that were visited before.
   const std::uint64_t last_demand = state.ready.last_demand();
-  std::uint64_t rank = 0;
   std::map<Uuid, wire::Leases> granted;
-  while (state.ready.size() > 0) {
-    if (!state.ready.HasDemandAfter(offered.demand)) rank = std::max(rank, offered.rank);
-    Worker* worker = state.workers.NextCandidate(device, rank);
-    if (worker == nullptr) break;
-    rank = worker->rank;
-    const auto job = NextWanted(tx, [&] { return PopFor(tx, *worker); });
-    if (!job) continue;
-    wire::Leases& leases = granted[worker->id()];
-    if (leases.leases.empty()) {
-      leases.leases.reserve(std::min<std::size_t>(worker->FreeCredit(), state.ready.size() + 1));
-    }
-    if (MustRunAlone(state.jobs.At(*job))) {
-      RunAlone(tx, *worker, *job, leases);
-    } else {
-      leases.leases.push_back(GrantLease(tx, *worker, *job));
+  for (const Load load : {Load::kIdle, Load::kBusy}) {
+    std::uint64_t rank = 0;
+    while (state.ready.size() > 0) {
+      if (!state.ready.HasDemandAfter(offered.demand)) rank = std::max(rank, offered.rank);
+      Worker* worker = state.workers.NextCandidate(device, load, rank);
+      if (worker == nullptr) break;
+      rank = worker->rank;
+      const auto job = NextWanted(tx, [&] { return PopFor(tx, *worker); });
+      if (!job) continue;
+      wire::Leases& leases = granted[worker->id()];
+      if (leases.leases.empty()) {
+        leases.leases.reserve(std::min<std::size_t>(worker->FreeCredit(), state.ready.size() + 1));
+      }
+      if (MustRunAlone(state.jobs.At(*job))) {
+        RunAlone(tx, *worker, *job, leases);
+      } else {
+        leases.leases.push_back(GrantLease(tx, *worker, *job));
+      }
     }
   }
-  offered = AllWasSeen(tx) ? Offered{.demand = last_demand, .rank = std::max(rank, offered.rank)}
+  // Each candidate has found nothing more by now, or nothing is left to be found.
+  offered = AllWasSeen(tx) ? Offered{.demand = last_demand, .rank = state.workers.last_rank()}
                            : Offered{};
   for (auto& [id, leases] : granted) {
     if (leases.leases.empty()) continue;  // reserved, for when it has no other jobs
@@ -116,6 +113,12 @@ bool HasRoomForOutcomes(const State& state, const OutcomeCommit& made) {
   return commits.undurable_outcomes() + made.outcomes.size() <
              state.limits.max_undurable_outcomes &&
          commits.undurable_outcome_bytes() + made.bytes < state.limits.max_undurable_outcome_bytes;
+}
+
+bool MayGrant(const Transaction& tx) {
+  const State& state = tx.state;
+  return state.service == Service::kServing && tx.now.instant >= state.grants_from &&
+         HasRoomForOutcomes(state, tx.commit);
 }
 
 void GrantLeases(Transaction& tx) {

@@ -87,4 +87,11 @@ void ReturnLeases(Transaction& tx, const std::set<LeaseId>& leases, LeaseEnd how
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) ReturnLease(tx, *id, how);
 }
 
+void ReturnMissing(Transaction& tx, const std::set<LeaseId>& missing) {
+  for (auto lease = missing.rbegin(); lease != missing.rend(); ++lease) {
+    const bool was_held = tx.state.leases.Find(*lease)->was_held;
+    ReturnLease(tx, *lease, was_held ? LeaseEnd::kLost : LeaseEnd::kUnseen);
+  }
+}
+
 }  // namespace loopfleet::coordinator

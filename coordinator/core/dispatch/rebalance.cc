@@ -1,9 +1,13 @@
 #include "coordinator/core/dispatch/rebalance.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 
+#include "coordinator/core/dispatch/dispatch.h"
 #include "coordinator/core/dispatch/job_lifecycle.h"
 #include "coordinator/core/dispatch/lease_return.h"
 #include "coordinator/core/dispatch/queueing.h"
@@ -12,9 +16,12 @@
 namespace loopfleet::coordinator {
 namespace {
 
+// Compared pairs of workers: a tick must not take long.
+constexpr std::size_t kMostLooks = 10'000;
+
 bool IsIdle(const Worker& worker) {
   return worker.state == wire::WorkerState::kReady && worker.peer && !worker.reservation &&
-         worker.running.empty();
+         worker.running.empty() && worker.FreeCredit() > 0;
 }
 
 // Its recent time per job, times the jobs that it holds. An unknown time counts as long.
@@ -42,12 +49,28 @@ std::vector<LeaseId> Retractable(const Transaction& tx, const Worker& loaded, co
   return leases;
 }
 
-// No job is queued that a worker of this device could run.
-bool NothingIsQueued(const State& state, DeviceKind device) {
-  for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
-    if (Serves(device, placement) && state.ready.Size(placement) > 0) return false;
+// By shape and host. Workers of one shape differ only in their hosts, so of each shape two are
+// looked at: one of the loaded worker's host, for jobs that name it, and one of any.
+using IdleWorkers = std::map<std::uint64_t, std::map<std::string, std::vector<const Worker*>>>;
+
+// The leases that one of the idle workers could run; that one is no longer idle then. Counts
+// `looks` down: at 0 the search ends.
+std::vector<LeaseId> TakeFor(const Transaction& tx, const Worker& loaded, IdleWorkers& idle,
+                             std::size_t& looks) {
+  for (auto& [shape, hosts] : idle) {
+    for (const auto host : {hosts.find(loaded.facts.hardware.host), hosts.begin()}) {
+      if (host == hosts.end()) continue;
+      if (looks == 0) return {};
+      --looks;
+      std::vector<LeaseId> leases = Retractable(tx, loaded, *host->second.back());
+      if (leases.empty()) continue;
+      host->second.pop_back();
+      if (host->second.empty()) hosts.erase(host);
+      if (hosts.empty()) idle.erase(shape);
+      return leases;
+    }
   }
-  return true;
+  return {};
 }
 
 }  // namespace
@@ -70,23 +93,25 @@ void OnReturned(Transaction& tx, Worker& worker, const wire::Returned& returned)
 
 void RetractFromLoaded(Transaction& tx) {
   State& state = tx.state;
-  if (state.service != Service::kServing) return;
+  if (!MayGrant(tx)) return;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
-    if (!NothingIsQueued(state, device)) continue;
-    std::vector<Worker*> idle;
+    IdleWorkers idle;
     std::vector<Worker*> loaded;
     for (const auto& [id, known] : state.workers.all()) {
       if (known.device() != device || !known.peer) continue;
       Worker& worker = *state.workers.Find(id);
-      if (IsIdle(worker)) idle.push_back(&worker);
-      if (IsLoaded(worker, state.limits) && !IsWaitedFor(tx, worker)) loaded.push_back(&worker);
+      if (IsIdle(worker))
+        idle[worker.supply().shape][worker.facts.hardware.host].push_back(&worker);
+      if (IsLoaded(worker, state.limits) && !IsWaitedFor(tx, worker) &&
+          worker.Can(wire::kGiveBackCapability)) {
+        loaded.push_back(&worker);
+      }
     }
     std::ranges::sort(loaded, [](const Worker* a, const Worker* b) {
       return std::pair(b->running.size(), a->id()) < std::pair(a->running.size(), b->id());
     });
-    for (std::size_t i = 0; i < std::min(idle.size(), loaded.size()); ++i) {
-      AskBack(tx, *loaded[i], Retractable(tx, *loaded[i], *idle[i]));
-    }
+    std::size_t looks = kMostLooks;
+    for (Worker* worker : loaded) AskBack(tx, *worker, TakeFor(tx, *worker, idle, looks));
   }
 }
 

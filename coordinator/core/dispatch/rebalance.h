@@ -14,8 +14,8 @@ void AskBack(Transaction& tx, Worker& worker, std::vector<LeaseId> leases);
 // The worker gave these back: their jobs are queued again, as if they had not been granted.
 void OnReturned(Transaction& tx, Worker& worker, const wire::Returned& returned);
 
-// If nothing is queued and a worker idles while another one holds more than it can start soon, asks
-// the other one for half of its leases.
+// If a worker idles, since GrantLeases found nothing for it, while another one holds more than it
+// can start soon, asks the other one for half of its leases.
 void RetractFromLoaded(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

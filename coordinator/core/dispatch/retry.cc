@@ -47,9 +47,9 @@ bool HasAlternativeOnAnotherHost(const Transaction& tx, const Job& job) {
   });
 }
 
-// The alternative with free credit that has waited longest, of those that became free since the
-// last look; null if there is none. One that shares the first verdict's host counts only at the
-// end, or if no other host has one.
+// The alternative with free credit that has been idle longest, else one that holds jobs, of those
+// that became free since the last look; null if there is none. One that shares the first verdict's
+// host counts only at the end, or if no other host has one.
 Worker* FreeAlternative(Transaction& tx, const Job& job, WaitsForAnother& waits) {
   WorkerRegistry& workers = tx.state.workers;
   const bool is_last_look = tx.now.instant >= waits.until;
@@ -60,12 +60,14 @@ Worker* FreeAlternative(Transaction& tx, const Job& job, WaitsForAnother& waits)
   std::optional<bool> has_other_host;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
     if (!Serves(device, job.placement)) continue;
-    for (Worker* worker = workers.NextCandidate(device, after); worker != nullptr;
-         worker = workers.NextCandidate(device, worker->rank)) {
-      if (!IsAlternative(tx, job, *worker)) continue;
-      if (is_last_look || !SharesHost(job, *worker)) return worker;
-      if (!has_other_host) has_other_host = HasAlternativeOnAnotherHost(tx, job);
-      if (!*has_other_host) return worker;
+    for (const Load load : {Load::kIdle, Load::kBusy}) {
+      for (Worker* worker = workers.NextCandidate(device, load, after); worker != nullptr;
+           worker = workers.NextCandidate(device, load, worker->rank)) {
+        if (!IsAlternative(tx, job, *worker)) continue;
+        if (is_last_look || !SharesHost(job, *worker)) return worker;
+        if (!has_other_host) has_other_host = HasAlternativeOnAnotherHost(tx, job);
+        if (!*has_other_host) return worker;
+      }
     }
   }
   return nullptr;

@@ -54,6 +54,12 @@ struct Endings {
   bool piece_under_way = false;   // a piece is on its way to disk
 };
 
+// The clock at which the times of a hardware class are stated.
+struct KnownClock {
+  double mhz = 0;
+  bool has_outcomes = false;  // stored with it, so it cannot change
+};
+
 enum class Service : std::uint8_t { kServing, kDraining };
 
 struct State {
@@ -65,17 +71,21 @@ struct State {
   std::uint64_t next_batch = 1;
   Service service = Service::kServing;
   Instant grants_from{};  // nothing is granted before: workers re-attach
-  // Until then a returning worker keeps even jobs that were granted to others since.
+  // Until then a returning worker keeps jobs of the last run, even those granted to others since.
   Instant reattach_until{};
+  Instant started_at{};
   Instant ticked_at{};  // the last Tick
   std::optional<Recovering> recovering;
   Instant next_look_for_idle{};   // next scan for idle clients to forget
   Instant next_look_for_open{};   // next scan for abandoned open batches
   std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
 
-  // The reference clock of each hardware class: that of the first worker of the class, stored with
-  // its results. One entry per kind of hardware.
-  std::map<std::string, double> reference_mhz;
+  // By hardware class: the clock of the first worker of the class, stored with its results. At most
+  // Limits::max_hardware_classes.
+  std::map<std::string, KnownClock> reference_clocks;
+
+  // When a worker with this key was last suspected; older than Limits::min_drift: may be missing.
+  std::map<KeyText, Instant> suspected_at;
 
   // Standing drains by target; at most Limits::max_drains. On disk, or on their way there.
   std::map<std::string, storage::WorkersDrained> drains;

@@ -71,6 +71,7 @@ struct Job {
   Placement placement = Placement::kCpu;
   std::uint64_t flop_count = 0;  // as in ResolvedTask
   Sharing sharing = Sharing::kShares;
+  bool is_recovered = false;  // accepted before this run: a worker may hold a lease of then
   Instant accepted_at{};
   Instant expires_at = Instant::max();  // EXPIRED from then on; max: no deadline
   // Leases granted, except those returned without a run; at most Limits::max_attempts.

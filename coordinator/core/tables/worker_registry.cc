@@ -123,7 +123,8 @@ void WorkerRegistry::RemoveRunning(Worker& worker, LeaseId lease) {
   if (worker.running.empty() && worker.reservation && worker.reservation->has_begun) {
     worker.reservation.reset();
   }
-  if (worker.rank == 0) Rerank(worker);  // a candidate already waiting keeps its rank
+  // A candidate that is still busy keeps its rank.
+  if (worker.rank == 0 || worker.running.empty()) Rerank(worker);
 }
 
 void WorkerRegistry::MarkReported(Worker& worker, LeaseId lease) {
@@ -158,8 +159,9 @@ void WorkerRegistry::Remove(const Uuid& id) {
   ++changes_;
 }
 
-Worker* WorkerRegistry::NextCandidate(DeviceKind device, std::uint64_t rank) {
-  const Ranked& candidates = candidates_[static_cast<std::size_t>(device)];
+Worker* WorkerRegistry::NextCandidate(DeviceKind device, Load load, std::uint64_t rank) {
+  const Ranked& candidates =
+      candidates_[static_cast<std::size_t>(device)][static_cast<std::size_t>(load)];
   const auto next = candidates.upper_bound(rank);
   ++rows_seen_;
   return next == candidates.end() ? nullptr : next->second;
@@ -237,16 +239,12 @@ std::vector<Uuid> WorkerRegistry::HeardBefore(Instant instant) const {
   return silent;
 }
 
-void WorkerRegistry::ForgetLost(Instant lost_before, std::size_t max_lost) {
-  std::vector<std::pair<Instant, Uuid>> lost;
+void WorkerRegistry::ForgetLost(Instant instant) {
+  std::vector<Uuid> lost;
   for (const auto& [id, worker] : all()) {
-    if (worker.state == WorkerState::kLost) lost.emplace_back(worker.heard_at, id);
+    if (worker.state == WorkerState::kLost && worker.heard_at < instant) lost.push_back(id);
   }
-  std::ranges::sort(lost);
-  for (std::size_t i = 0; i < lost.size(); ++i) {
-    const bool too_many = lost.size() - i > max_lost;
-    if (too_many || lost[i].first < lost_before) Remove(lost[i].second);
-  }
+  for (const Uuid& id : lost) Remove(id);
 }
 
 void WorkerRegistry::ForgetReplaced(const Worker& changed) {
@@ -288,6 +286,7 @@ void WorkerRegistry::Rerank(Worker& worker) {
   Unrank(worker);
   if (!IsCandidate(worker)) return;
   worker.rank = ++last_rank_;
+  worker.ranked_as = worker.running.empty() ? Load::kIdle : Load::kBusy;
   CandidatesOf(worker).emplace(worker.rank, &worker);
 }
 
@@ -325,6 +324,9 @@ void WorkerRegistry::CheckInvariants() const {
     LF_CHECK(id == worker.id(), "worker {} goes by {}", worker.id().ToString(), id.ToString());
     LF_CHECK((worker.rank != 0) == IsCandidate(worker), "worker {} at rank {}", worker.facts.name,
              worker.rank);
+    LF_CHECK(worker.rank == 0 || (worker.ranked_as == Load::kIdle) == worker.running.empty(),
+             "worker {} with {} jobs is in the wrong line", worker.facts.name,
+             worker.running.size());
     LF_CHECK(worker.state != WorkerState::kLost || (!worker.peer && worker.running.empty()),
              "worker {} is lost and has something", worker.facts.name);
     LF_CHECK(worker.shape != nullptr && worker.shape->first == ShapeOf(worker.supply()),
@@ -350,8 +352,9 @@ void WorkerRegistry::CheckInvariants() const {
              shape->second.number);
   }
   LF_CHECK(hosts == by_host_, "{} hosts are known, of {}", by_host_.size(), hosts.size());
-  LF_CHECK(candidates == candidates_[0].size() + candidates_[1].size(), "{} candidates",
-           candidates);
+  std::size_t ranked = 0;
+  for (const auto& of_device : candidates_) ranked += of_device[0].size() + of_device[1].size();
+  LF_CHECK(candidates == ranked, "{} candidates, {} are ranked", candidates, ranked);
 }
 
 }  // namespace loopfleet::coordinator

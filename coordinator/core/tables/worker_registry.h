@@ -2,8 +2,8 @@
 // WorkerRegistry: the workers, their facts and state, and how much more each can take.
 //
 // Invariant: every connection maps to a worker that is not lost, and back. A worker is a candidate
-// exactly if it is ready, connected, and has free credit; the candidate that waited longest comes
-// first.
+// exactly if it is ready, connected, and has free credit. Candidates without a job come first, and
+// among these and among the others the one that waited longest.
 
 #include <algorithm>
 #include <array>
@@ -57,6 +57,9 @@ struct ShapeUse {
 };
 using Shapes = std::map<Shape, ShapeUse>;
 
+// Whether a worker holds jobs.
+enum class Load : std::uint8_t { kIdle, kBusy };
+
 struct Worker {
   wire::WorkerHello facts;  // without `held`
   Labels labels;            // given, and derived from its hardware
@@ -96,7 +99,8 @@ struct Worker {
   Instant asked_back_at{};     // when some of its leases were asked back; unset: they were returned
   bool is_refilled = true;     // it is being given leases until its credit is used up
   std::uint64_t rank = 0;      // among the candidates; 0: not a candidate
-  bool has_replaced = false;   // a lost worker: it stands for one only
+  Load ranked_as = Load::kIdle;
+  bool has_replaced = false;  // a lost worker: it stands for one only
 
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }
@@ -152,8 +156,8 @@ class WorkerRegistry {
   void SetRefill(const Refill& refill) { refill_ = refill; }
   void Remove(const Uuid& worker);
 
-  // The first candidate of this device whose rank is above `rank`; null if there is none.
-  Worker* NextCandidate(DeviceKind device, std::uint64_t rank);
+  // The first candidate of this device and load whose rank is above `rank`; null if there is none.
+  Worker* NextCandidate(DeviceKind device, Load load, std::uint64_t rank);
   // Of the worker that became a candidate last, or was moved to the end.
   std::uint64_t last_rank() const { return last_rank_; }
   // Whether a ready worker could run it, whatever worker its affinity is bound to (IsAssignable).
@@ -165,8 +169,8 @@ class WorkerRegistry {
   bool IsServedNow(const Demand& demand) const;                  // by a ready or quarantined worker
   std::vector<WorkerKind> KindsFor(const Demand& demand) const;  // of workers not lost; distinct
   std::vector<Uuid> HeardBefore(Instant instant) const;          // last heard before then; not lost
-  // Lost workers are kept for display; this forgets the older ones.
-  void ForgetLost(Instant lost_before, std::size_t max_lost);
+  // Lost workers are kept for display; this forgets those last heard before then.
+  void ForgetLost(Instant instant);
   // A worker that starts on a host takes the place of one that is lost there, of its device and
   // key, and not in quarantine. Called when a worker has come, and when one was found lost: a
   // newcomer may be there before the silence of its predecessor is noticed.
@@ -193,11 +197,12 @@ class WorkerRegistry {
   };
   LastCandidates& Last() const;
   Ranked& CandidatesOf(const Worker& worker) {
-    return candidates_[static_cast<std::size_t>(worker.device())];
+    return candidates_[static_cast<std::size_t>(worker.device())]
+                      [static_cast<std::size_t>(worker.ranked_as)];
   }
   bool IsCandidate(const Worker& worker) const;
   void Unrank(Worker& worker);
-  void Rerank(Worker& worker);  // moves it to the end of the candidates, if it is one
+  void Rerank(Worker& worker);  // moves it to the end of the candidates of its load, if it is one
   void TakeShape(Worker& worker);
   void LeaveShape(Worker& worker);
   // Whether one of the workers that are available in one of these ways can meet the demand.
@@ -209,7 +214,7 @@ class WorkerRegistry {
   std::map<std::string, std::set<Uuid>, std::less<>> by_host_;  // by "host=..." label
   std::uint64_t last_shape_ = 0;
   std::unordered_map<PeerId, Uuid> peers_;
-  std::array<Ranked, 2> candidates_;  // by device
+  std::array<std::array<Ranked, 2>, 2> candidates_;  // by device and load
   std::uint64_t last_rank_ = 0;
   std::uint64_t changes_ = 1;
   mutable LastCandidates last_;

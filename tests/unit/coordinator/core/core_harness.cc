@@ -60,8 +60,10 @@ ResolvedJob Admitted(const JobSetup& wish) {
     job.resolution = std::make_shared<const storage::StoredResult>(storage::StoredResult{
         .evaluation = Measured(wish.tree, DeviceKind::kCpu), .worker = "earlier"});
   } else {
-    job.resolution = ResolvedTask{
-        .subject = TreeNamed(wish.tree), .placement = wish.placement, .flop_count = kFlopCount};
+    job.resolution = ResolvedTask{.subject = TreeNamed(wish.tree),
+                                  .program = ContentKey::Of(uri),
+                                  .placement = wish.placement,
+                                  .flop_count = kFlopCount};
   }
   return job;
 }

@@ -73,7 +73,6 @@ TEST(Core, AWorkerThatFlipsIsBelievedOnceInAWhile) {
 TEST(Core, ADoubtReachesBackToTheHelloOfTheWorkerAndToItsLastQuarantine) {
   constexpr auto kVeryLong = std::chrono::days(1000);
   Harness h;
-  h.Pass(seconds(100));
   h.WorkerHello("w", 50);
   h.Pass(seconds(1));
   h.WorkerHello("w2", 50);  // a new connection of the same worker
@@ -92,6 +91,72 @@ TEST(Core, ADoubtReachesBackToTheHelloOfTheWorkerAndToItsLastQuarantine) {
   h.Write();
   ASSERT_EQ(h.disk.suspected.size(), 3U);
   EXPECT_EQ(h.disk.suspected[2].since, second_hello - std::chrono::minutes(1));
+}
+
+// A coordinator that was started a while ago, so that it knows the first hellos of its workers.
+struct LongStarted : Harness {
+  LongStarted() {
+    ClientHello("c", 1);
+    Pass(std::chrono::minutes(1));
+  }
+  void Measure(const PeerId& peer) {
+    Submit("c", {{.tree = ++last_tree}});
+    Write();
+    Report(peer, TakeLeases(peer).at(0));
+    Write();
+  }
+  // A worker comes, measures a job, drifts and leaves.
+  void ComeAndDrift(const PeerId& peer, std::uint8_t worker) {
+    WorkerHello(peer, worker);
+    Measure(peer);
+    Say(peer, Canaries(wire::CanaryState::kDrifting, seconds(20)));
+    Say(peer, wire::Goodbye{});
+    Write();
+  }
+  std::uint8_t last_tree = 0;
+};
+
+TEST(CoreTrust, AWorkerThatReportedNothingIsNotSuspected) {
+  LongStarted h;
+  h.WorkerHello("w", 50);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
+  h.Write();
+  EXPECT_EQ(h.Workers(wire::WorkerState::kQuarantined), 1U);
+  EXPECT_TRUE(h.disk.suspected.empty());
+}
+
+TEST(CoreTrust, NewIncarnationsOfAKeyDoNotSuspectAgainAtOnce) {
+  LongStarted h;
+  h.keys = {{"w", "key"}, {"x", "another"}};
+  for (std::uint8_t worker = 50; worker < 60; ++worker) h.ComeAndDrift("w", worker);
+  EXPECT_EQ(h.disk.suspected.size(), 1U);
+  h.ComeAndDrift("x", 60);
+  EXPECT_EQ(h.disk.suspected.size(), 2U);
+  h.Pass(h.limits.min_drift);
+  h.ComeAndDrift("w", 61);
+  EXPECT_EQ(h.disk.suspected.size(), 3U);
+}
+
+// What happens to a host happens to all its workers at once.
+TEST(CoreTrust, AllWorkersOfAKeyThatHaveBeenThereAreSuspected) {
+  LongStarted h;
+  const std::vector<PeerId> peers = {"u", "v", "w"};
+  for (const PeerId& peer : peers) {
+    h.keys[peer] = "key";
+    h.WorkerHello(peer, static_cast<std::uint8_t>(peer[0]));
+  }
+  h.Submit("c", {{.tree = 1}, {.tree = 2}, {.tree = 3}});
+  h.Write();
+  for (const PeerId& peer : peers) h.Report(peer, h.TakeLeases(peer).at(0));
+  for (Nanos passed{0}; passed < h.limits.min_drift; passed += seconds(1)) {
+    h.Pass(seconds(1));
+    for (const PeerId& peer : peers) h.Say(peer, Canaries(wire::CanaryState::kSteady, seconds(0)));
+  }
+  for (const PeerId& peer : peers) {
+    h.Say(peer, Canaries(wire::CanaryState::kDrifting, seconds(20)));
+  }
+  h.Write();
+  EXPECT_EQ(h.disk.suspected.size(), 3U);
 }
 
 TEST(Core, ANewConnectionDoesNotEndAQuarantine) {

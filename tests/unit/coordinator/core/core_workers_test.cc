@@ -1,7 +1,10 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
 
 #include "coordinator/core/core.h"
 #include "tests/unit/coordinator/core/core_harness.h"
@@ -19,6 +22,7 @@ TEST(Core, TheStoreIsSearchedForTheCodeOfALease) {
   const Conditions conditions = *h.GoodEvaluation(h.lease).conditions;
   EXPECT_EQ(lookup.peer, "w");
   EXPECT_EQ(lookup.lookup.code_hash, "ab12");
+  EXPECT_EQ(lookup.program, ContentKey::Of("tree 7"));
   EXPECT_EQ(lookup.key.hardware_class, conditions.hardware.hardware_class);
   EXPECT_EQ(lookup.key.compiler, conditions.compiler);
   EXPECT_EQ(lookup.key.policy, conditions.policy);
@@ -84,6 +88,46 @@ TEST(Core, AWorkerThatStartsBeforeTheLossIsNoticedTakesThePlaceToo) {
   EXPECT_EQ(h.Workers(wire::WorkerState::kLost), 1u);  // c stands for one of them
   EXPECT_EQ(h.Workers(wire::WorkerState::kReady), 1u);
   h.core->CheckInvariants();
+}
+
+TEST(Core, AllLostWorkersAreListedAndReattached) {
+  constexpr std::uint8_t kWorkers = 150;
+  Harness h;
+  const auto hello_all = [&] {
+    for (std::uint8_t i = 1; i <= kWorkers; ++i) {
+      h.WorkerHello(fmt::format("w{}", i), i, {.host = fmt::format("host {}", i)});
+    }
+  };
+  hello_all();
+  h.Pass(seconds(5));
+  EXPECT_EQ(h.Workers(wire::WorkerState::kLost), kWorkers);
+  h.observations.clear();
+  hello_all();
+  EXPECT_EQ(h.Workers(wire::WorkerState::kReady), kWorkers);
+  ASSERT_EQ(h.observations.size(), kWorkers);
+  for (const Observation& observation : h.observations) {
+    EXPECT_EQ(std::get<WorkerChanged>(observation).change, WorkerChange::kReattached);
+  }
+}
+
+TEST(Core, LostWorkersMakeRoomForNewOnes) {
+  Limits limits;
+  limits.max_workers = 3;
+  limits.max_workers_per_key = 2;
+  Harness h(limits);
+  h.keys = {{"a", "key"}, {"b", "key"}, {"c", "key"}};
+  h.WorkerHello("a", 50);
+  h.WorkerHello("b", 51);
+  h.Pass(seconds(5));
+  h.WorkerHello("c", 52);  // the key had as many as it may
+  EXPECT_EQ(h.core->state().workers.size(), 1u);
+  h.WorkerHello("d", 53);
+  h.WorkerHello("e", 54);
+  h.Pass(seconds(5));
+  EXPECT_EQ(h.Workers(wire::WorkerState::kLost), 3u);
+  h.WorkerHello("f", 55);  // so had the coordinator
+  EXPECT_EQ(h.core->state().workers.size(), 1u);
+  EXPECT_FALSE(h.TakeCommand<wire::Refused>("f"));
 }
 
 // A worker repeats its hello while the answer is late, as after a slow start. Leases granted after
@@ -369,6 +413,41 @@ TEST(Core, AWorkerWithAnImpossibleClockIsRefusedAndSetsNoReference) {
   }
 }
 
+wire::WorkerHello OfClass(std::uint8_t worker, std::string hardware_class, double clock_mhz) {
+  wire::WorkerHello hello{.worker = Named(worker), .name = "w", .credit = 1};
+  hello.hardware.hardware_class = std::move(hardware_class);
+  hello.hardware.clock_mhz = clock_mhz;
+  return hello;
+}
+
+TEST(CoreWorkers, ClassesOfDepartedWorkersLeaveRoomForOthers) {
+  Limits limits;
+  limits.max_hardware_classes = 2;
+  Harness h(limits);
+  h.ClientHello("c", 1);
+  h.WorkerHello("measured", 50, {.clock_mhz = 3'700});
+  h.Submit("c", {{.tree = 1}});
+  h.Write();
+  h.Report("measured", h.TakeLeases("measured").at(0));
+  h.Say("measured", wire::Goodbye{});
+  for (std::uint8_t i = 0; i < 5; ++i) {
+    h.Say("w", OfClass(60 + i, fmt::format("class {}", i), 1'000));
+    EXPECT_TRUE(h.TakeCommand<wire::WorkerWelcome>("w")) << i;
+    h.Say("w", wire::Goodbye{});
+  }
+  h.Say("first", OfClass(70, "a new class", 2'000));
+  h.Say("second", OfClass(71, "a new class", 2'100));
+  EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("second")->reference_mhz, 2'000);
+  // The class with an outcome keeps its clock without a worker. There is no room for a third one.
+  h.Say("third", OfClass(72, "a third class", 3'000));
+  const auto refused = h.TakeCommand<wire::Refused>("third");
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->failure.code, FailureCode::kBusy);
+  EXPECT_GT(refused->retry_after_ms, 0U);
+  h.WorkerHello("again", 51, {.clock_mhz = 3'900});
+  EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("again")->reference_mhz, 3'700);
+}
+
 // 100 flop in 10 ns are 10 GFLOP/s.
 struct OfAPeak : Harness {
   explicit OfAPeak(Hello hello) {
@@ -413,6 +492,27 @@ TEST(Core, AWorkerThatSaysGoodbyeCostsNoAttempt) {
   h.WorkerHello("x", 51);
   EXPECT_EQ(h.TakeLeases("x").at(0).attempt, 1u);
   EXPECT_EQ(h.core->state().workers.size(), 1u);
+}
+
+// A worker without work says goodbye at once, and leases may be on their way to it.
+TEST(Core, ALeaseThatCrossedAGoodbyeCostsNoAttemptAndNeedNotRunAlone) {
+  OneLease h;
+  h.Say("w", wire::Goodbye{});
+  h.Submit("c", {{.tree = 8}});
+  h.Write();
+  h.WorkerHello("x", 51, {.credit = 2});
+  const auto leases = h.TakeLeases("x");
+  ASSERT_EQ(leases.size(), 2u);
+  EXPECT_EQ(leases[0].job, h.lease.job);
+  EXPECT_EQ(leases[0].attempt, 1u);
+}
+
+TEST(Core, AJobThatAWorkerHeldAtItsGoodbyeIsLost) {
+  OneLease h;
+  h.Heartbeat("w", {h.lease.lease});
+  h.Say("w", wire::Goodbye{});
+  h.WorkerHello("x", 51);
+  EXPECT_EQ(h.TakeLeases("x").at(0).attempt, 2u);
 }
 
 TEST(Core, ADrainingWorkerGetsNothingMore) {

@@ -150,6 +150,26 @@ TEST(Core, AWorkerIsReservedForAJobThatRunsAloneAndFinishesWhatItHas) {
   EXPECT_EQ(h.TakeLeases("x").at(0).job, MakeJobId(3, 0));
 }
 
+TEST(Core, WhatRunsAloneGoesToAWorkerWithoutAJobIfThereIsOne) {
+  OneLease h;  // w has the job
+  h.WorkerHello("x", 51, Announcing(2));
+  h.WorkerHello("y", 52, Announcing(2));
+  for (const std::uint8_t tree : {8, 9}) {
+    h.Submit("c", {{.tree = tree}});
+    h.Write();
+  }
+  const wire::Lease busy = h.TakeLeases("x").at(0);
+  h.Report("y", h.TakeLeases("y").at(0));
+  for (int i = 0; i < 4; ++i) {  // w is lost meanwhile
+    h.Pass(seconds(1));
+    h.Heartbeat("x", {busy.lease});
+    h.Heartbeat("y");
+  }
+  const auto alone = h.TakeLeases("y");
+  ASSERT_EQ(alone.size(), 1U);
+  EXPECT_EQ(alone[0].job, h.lease.job);
+}
+
 TEST(Core, AReservedWorkerThatGoesFreesTheJob) {
   OneLease h;
   h.WorkerHello("x", 51, Announcing(4));
@@ -257,6 +277,50 @@ TEST(Core, ALeaseThatWasNeverGrantedForAJobIsNotAdopted) {
                 {.device = DeviceKind::kCuda,
                  .held = {{.lease = LeaseId{h.lease.lease.value - 1}, .job = MakeJobId(2, 0)}}});
   EXPECT_TRUE(h.TakeCommand<wire::Revoke>("x"));
+  EXPECT_EQ(h.core->Leased(), 1U);
+}
+
+// Only a worker that had a job before the restart can know a lease of then.
+TEST(Core, ALeaseOfAnEarlierRunIsNotAdoptedForAJobOfThisRun) {
+  OneLease h;
+  h.Restart();
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 8}});
+  h.Write();
+  const JobId of_this_run = MakeJobId(2, 0);
+  ASSERT_TRUE(h.core->Has(of_this_run));
+  for (const LeaseId lease : {h.lease.lease, LeaseId{5}}) {
+    h.WorkerHello("x", 51, {.held = {{.lease = lease, .job = of_this_run}}});
+    const auto revoked = h.TakeCommand<wire::Revoke>("x");
+    ASSERT_TRUE(revoked);
+    EXPECT_EQ(revoked->leases, std::vector{lease});
+  }
+  EXPECT_EQ(h.core->Leased(), 0U);
+}
+
+TEST(Core, ALeaseOfAnEarlierRunIsAdoptedSoonAfterTheStartOnly) {
+  OneLease h;
+  h.Restart();
+  h.Pass(Limits{}.late_reattach);
+  h.WorkerHello("w", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  const auto revoked = h.TakeCommand<wire::Revoke>("w");
+  ASSERT_TRUE(revoked);
+  EXPECT_EQ(revoked->leases, std::vector{h.lease.lease});
+  const auto again = h.TakeLeases("w");
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].job, h.lease.job);
+}
+
+// It was adopted in time, so the coordinator knows of it.
+TEST(Core, ALeaseOfAnEarlierRunThatWasAdoptedIsKnownLaterToo) {
+  OneLease h;
+  h.Restart();
+  const std::vector<wire::HeldLease> held = {{.lease = h.lease.lease, .job = h.lease.job}};
+  h.WorkerHello("w", 50, {.held = held});
+  h.Pass(Limits{}.late_reattach);  // silent: lost
+  ASSERT_EQ(h.Workers(wire::WorkerState::kLost), 1U);
+  h.WorkerHello("w2", 50, {.held = held});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
   EXPECT_EQ(h.core->Leased(), 1U);
 }
 

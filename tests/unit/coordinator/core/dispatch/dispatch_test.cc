@@ -78,6 +78,24 @@ TEST(Dispatch, ANewDemandIsOfferedToThoseThatFoundNothing) {
   }
 }
 
+// Workers may hold two jobs, so both are candidates.
+TEST(Dispatch, AWorkerWithoutAJobComesBeforeABusyOne) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50, {.credit = 2});
+  h.WorkerHello("x", 51, {.credit = 2});
+  for (const std::uint8_t tree : {1, 2}) {
+    h.Submit("c", {{.tree = tree}});
+    h.Write();
+  }
+  EXPECT_EQ(h.TakeLeases("w").size(), 1U);
+  h.Report("x", h.TakeLeases("x").at(0));
+  h.Submit("c", {{.tree = 3}});
+  h.Write();
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  EXPECT_EQ(h.TakeLeases("x").size(), 1U);
+}
+
 TEST(Dispatch, AHostIsAskedForAmongWorkersOfOneShape) {
   IdleFleet h;
   h.Queue({{.tree = 1, .labels = {"host=host 7"}}, {.tree = 2, .labels = {"host=host 3"}}});

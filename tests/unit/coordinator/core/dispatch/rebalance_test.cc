@@ -77,6 +77,68 @@ TEST(Core, HalfOfWhatALoadedWorkerHasIsAskedBackForAnIdleOne) {
   EXPECT_TRUE(h.OutcomeOf(h.leases[2].job).evaluation.ok());
 }
 
+TEST(Core, AJobThatNoWorkerCouldRunKeepsNoWorkerIdle) {
+  Loaded h;
+  h.Submit("c", {{.tree = 5, .labels = {"nobody has it"}}});
+  h.Write();
+  h.Pass(milliseconds(100));
+  EXPECT_TRUE(h.TakeCommand<wire::GiveBack>("w"));
+}
+
+// Two workers idle, and only the second one could run what "w" has.
+struct LoadedWith : Harness {
+  explicit LoadedWith(const std::string& label) {
+    ClientHello("c", 1);
+    WorkerHello("w", 50,
+                {.credit = 2,
+                 .labels = {"big"},
+                 .host = "one",
+                 .capabilities = {std::string(wire::kGiveBackCapability)}});
+    Submit("c", {{.tree = 1, .labels = {label}}, {.tree = 2, .labels = {label}}});
+    Write();
+    leases = TakeLeases("w");
+    EXPECT_EQ(leases.size(), 2U);
+  }
+  void ExpectToMoveTo(const PeerId& peer) {
+    Pass(milliseconds(100));
+    ASSERT_TRUE(TakeCommand<wire::GiveBack>("w"));
+    Say("w", wire::Returned{.leases = {leases[1].lease}});
+    EXPECT_EQ(TakeLeases(peer).size(), 1U);
+  }
+  std::vector<wire::Lease> leases;
+};
+
+TEST(Core, AnIdleWorkerThatDoesNotFitKeepsNoOtherOneIdle) {
+  LoadedWith h("big");
+  h.WorkerHello("x", 51);
+  h.WorkerHello("y", 52, {.labels = {"big"}});
+  h.ExpectToMoveTo("y");
+}
+
+TEST(Core, AnIdleWorkerOfAnotherHostKeepsNoOtherOneIdle) {
+  LoadedWith h("host=one");
+  h.WorkerHello("x", 51, {.host = "another"});
+  h.WorkerHello("y", 52, {.host = "one"});
+  h.WorkerHello("z", 53, {.host = "zero"});
+  h.ExpectToMoveTo("y");
+}
+
+// "v" has as much as "w", of what nobody else could run.
+TEST(Core, ALoadedWorkerThatNobodyCanHelpKeepsNoWorkerIdle) {
+  Loaded h;
+  h.WorkerHello(
+      "v", 49,
+      {.credit = 4, .labels = {"big"}, .capabilities = {std::string(wire::kGiveBackCapability)}});
+  std::vector<JobSetup> jobs;
+  for (std::uint8_t tree = 5; tree <= 8; ++tree) jobs.push_back({.tree = tree, .labels = {"big"}});
+  h.Submit("c", jobs);
+  h.Write();
+  ASSERT_EQ(h.TakeLeases("v").size(), 4U);
+  h.Pass(milliseconds(100));
+  EXPECT_TRUE(h.TakeCommand<wire::GiveBack>("w"));
+  EXPECT_FALSE(h.TakeCommand<wire::GiveBack>("v"));
+}
+
 TEST(Core, AskingBackIsNotRepeatedAtOnce) {
   Loaded h;
   h.Pass(milliseconds(500));
