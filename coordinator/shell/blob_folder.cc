@@ -118,6 +118,7 @@ Status BlobFolder::Scan() {
     const auto file = files_.try_emplace(name).first;
     file->second.size = entry->file_size(gone);
     file->second.client = sender.value_or(Uuid{});
+    file->second.is_observed = file->second.client.is_nil();
     wholes_ += IsWhole(name) ? 1 : 0;
     found.emplace_back(entry->last_write_time(gone), file);
   }
@@ -127,8 +128,11 @@ Status BlobFolder::Scan() {
   }
   for (const auto& [hash, client] : marks) {
     const auto file = files_.find(hash);
-    if (file != files_.end() && file->second.client.is_nil()) {
+    const bool is_there = file != files_.end();
+    if (is_there && client == kObserved) continue;
+    if (is_there && file->second.client.is_nil()) {
       file->second.client = client;
+      file->second.is_observed = fs::exists(Mark(hash, kObserved), error);
     } else {
       fs::remove(Mark(hash, client), error);
     }
@@ -154,9 +158,7 @@ std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& pie
                   .message = fmt::format("the blob {} has {} bytes, not {}", piece.sha256,
                                          whole->second.size, piece.total)});
     }
-    if (whole->second.client.is_nil() && !client.is_nil()) {
-      if (auto full = TakeOver(whole, client)) return std::unexpected(*std::move(full));
-    }
+    if (auto full = KeepFor(whole, client)) return std::unexpected(*std::move(full));
     Touch(whole);
     return piece.total;
   }
@@ -176,7 +178,8 @@ std::expected<std::uint64_t, Failure> BlobFolder::Put(const wire::BlobPiece& pie
     if (auto full = CheckDisk(more)) return std::unexpected(*std::move(full));
     if (auto full = MakeRoom(more, client, name)) return std::unexpected(*std::move(full));
     if (part == files_.end()) {
-      part = files_.try_emplace(name, File{.last_use = ++uses_, .client = client}).first;
+      const File made{.last_use = ++uses_, .client = client, .is_observed = client == kObserved};
+      part = files_.try_emplace(name, made).first;
       Count(part);
     }
     if (const Status written = Append(part, piece.bytes); !written) {
@@ -200,20 +203,28 @@ Status BlobFolder::MakeFolder() {
 void BlobFolder::Count(Files::iterator file) {
   const std::uint64_t bytes = Blocks(file->second.size);
   bytes_ += bytes;
-  by_use_.emplace(file->second.last_use, file);
-  Share& share = shares_[file->second.client];
-  share.bytes += bytes;
-  share.files.emplace(file->second.last_use, file);
+  for (const Uuid& keeper : KeepersOf(file->second)) {
+    Share& share = shares_[keeper];
+    share.bytes += bytes;
+    share.files.emplace(file->second.last_use, file);
+  }
+  if (file->second.client.is_nil()) return;
+  program_bytes_ += bytes;
+  programs_.emplace(file->second.last_use, file);
 }
 
 void BlobFolder::Uncount(Files::iterator file) {
   const std::uint64_t bytes = Blocks(file->second.size);
   bytes_ -= bytes;
-  by_use_.erase(file->second.last_use);
-  const auto share = shares_.find(file->second.client);
-  share->second.bytes -= bytes;
-  share->second.files.erase(file->second.last_use);
-  if (share->second.files.empty()) shares_.erase(share);
+  for (const Uuid& keeper : KeepersOf(file->second)) {
+    const auto share = shares_.find(keeper);
+    share->second.bytes -= bytes;
+    share->second.files.erase(file->second.last_use);
+    if (share->second.files.empty()) shares_.erase(share);
+  }
+  if (file->second.client.is_nil()) return;
+  program_bytes_ -= bytes;
+  programs_.erase(file->second.last_use);
 }
 
 void BlobFolder::Use(Files::iterator file, Time now) {
@@ -229,15 +240,26 @@ void BlobFolder::Resize(Files::iterator file, std::uint64_t size) {
   Count(file);
 }
 
+std::vector<Uuid> BlobFolder::KeepersOf(const File& file) {
+  if (file.client.is_nil()) return {kObserved};
+  if (!file.is_observed) return {file.client};
+  return {file.client, kObserved};
+}
+
 fs::path BlobFolder::Mark(std::string_view hash, const Uuid& client) const {
   return folder_ / fmt::format("{}{}{}", hash, kOf, client.ToString());
 }
 
 // A whole that has lost its mark counts for no client after a restart.
 void BlobFolder::MakeMark(std::string_view hash, const Uuid& client) {
-  if (client.is_nil()) return;
   const UniqueFd made(
       ::open(Mark(hash, client).c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+}
+
+void BlobFolder::RemoveMarks(Files::iterator file) {
+  std::error_code ignored;
+  fs::remove(Mark(file->first, file->second.client), ignored);
+  fs::remove(Mark(file->first, kObserved), ignored);
 }
 
 Status BlobFolder::Append(Files::iterator file, std::string_view bytes) {
@@ -274,7 +296,7 @@ std::expected<std::uint64_t, Failure> BlobFolder::Complete(Files::iterator part)
                                        "{}; they are gone: send it again",
                                        bytes->size(), name, found)});
   }
-  MakeMark(name, part->second.client);
+  if (!part->second.is_observed) MakeMark(name, part->second.client);
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd || ::fsync(fd.get()) != 0 || ::rename(path.c_str(), (folder_ / name).c_str()) != 0) {
     return std::unexpected(StorageFailure(SystemError(path, "complete")));
@@ -344,21 +366,42 @@ void BlobFolder::Remove(Files::iterator file) {
   std::error_code ignored;  // it is found again at the next start
   fs::remove(folder_ / file->first, ignored);
   if (IsWhole(file->first)) {
-    fs::remove(Mark(file->first, file->second.client), ignored);
+    RemoveMarks(file);
     --wholes_;
   }
   Uncount(file);
   files_.erase(file);
 }
 
-std::optional<Failure> BlobFolder::TakeOver(Files::iterator file, const Uuid& client) {
-  const std::uint64_t bytes = Blocks(file->second.size);
-  if (auto full = MakeRoom(bytes, client, file->first)) return full;
-  MakeMark(file->first, client);
+std::optional<Failure> BlobFolder::KeepFor(Files::iterator file, const Uuid& keeper) {
+  File& kept = file->second;
+  if (keeper == kObserved ? kept.is_observed : !kept.client.is_nil()) return std::nullopt;
+  if (auto full = MakeRoom(Blocks(kept.size), keeper, file->first)) return full;
+  MakeMark(file->first, kObserved);
+  if (keeper != kObserved) MakeMark(file->first, keeper);
   Uncount(file);
-  file->second.client = client;
+  kept.is_observed = true;
+  if (keeper != kObserved) kept.client = keeper;
   Count(file);
   return std::nullopt;
+}
+
+void BlobFolder::GiveUp(Files::iterator file, Uuid keeper) {
+  File& kept = file->second;
+  if (kept.client.is_nil() || !kept.is_observed) {
+    ++removed_;
+    return Remove(file);
+  }
+  Uncount(file);
+  if (keeper == kObserved) {
+    kept.is_observed = false;
+    std::error_code ignored;
+    fs::remove(Mark(file->first, kObserved), ignored);
+  } else {
+    RemoveMarks(file);
+    kept.client = kObserved;
+  }
+  Count(file);
 }
 
 std::optional<Failure> BlobFolder::CheckDisk(std::uint64_t bytes) const {
@@ -391,8 +434,7 @@ std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, const Uuid& cli
                          "--uploads-size-per-client), and each was used within the last {} s",
                          share->second.bytes, bounds_.bytes_per_client, bounds_.in_use.count())};
     }
-    ++removed_;
-    Remove(oldest->second);
+    GiveUp(oldest->second, client);
   }
   if (RemovePrograms(bytes, keep)) return std::nullopt;
   return Failure{.code = FailureCode::kStorageFull,
@@ -400,28 +442,20 @@ std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, const Uuid& cli
 }
 
 void BlobFolder::RemoveObserved(std::uint64_t bytes, const std::string& keep) {
-  for (auto share = shares_.find(Uuid{}); share != shares_.end(); share = shares_.find(Uuid{})) {
+  for (auto share = shares_.find(kObserved); share != shares_.end();
+       share = shares_.find(kObserved)) {
     if (share->second.bytes + bytes <= bounds_.observed_bytes) return;
     const ByUse::iterator oldest = LongestUnused(share->second.files, keep);
     if (oldest == share->second.files.end()) return;
-    ++removed_;
-    Remove(oldest->second);
+    GiveUp(oldest->second, kObserved);
   }
 }
 
-std::uint64_t BlobFolder::observed_bytes() const {
-  const auto share = shares_.find(Uuid{});
-  return share == shares_.end() ? 0 : share->second.bytes;
-}
-
 bool BlobFolder::RemovePrograms(std::uint64_t bytes, const std::string& keep) {
-  while (bytes_ - observed_bytes() + bytes > bounds_.bytes) {
-    const auto oldest = std::ranges::find_if(by_use_, [&](const auto& each) {
-      return !each.second->second.client.is_nil() && each.second->first != keep;
-    });
-    if (oldest == by_use_.end()) return false;
-    ++removed_;
-    Remove(oldest->second);
+  while (program_bytes_ + bytes > bounds_.bytes) {
+    const ByUse::iterator oldest = LongestUnused(programs_, keep);
+    if (oldest == programs_.end()) return false;
+    GiveUp(oldest->second, oldest->second->second.client);
   }
   return true;
 }

@@ -6,7 +6,9 @@
 // can spoil another's. Beyond a bound the longest unused files are removed, parts among them. A
 // whole counts for the client that sent it, which the empty file HASH.of-CLIENT tells after a
 // restart; without one it is an observed value. Programs and observed values have room of their
-// own. Only hashes bytes: bitcode is hostile. One thread.
+// own. What is both (HASH.of-CLIENT and HASH.of-000...) takes room of both, and is removed when
+// neither has any for it: no client's program makes another's observed value go. Only hashes bytes:
+// bitcode is hostile. One thread.
 
 #include <chrono>
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/result.h"
 #include "common/base/uuid.h"
@@ -57,7 +60,8 @@ class BlobFolder {
     std::uint64_t size = 0;
     std::uint64_t last_use = 0;  // a number; no two files have the same
     Time used_at{};
-    Uuid client{};  // nil: an observed value
+    Uuid client{};             // whose program it is; nil: nobody's
+    bool is_observed = false;  // a worker's; true if it is nobody's program
     // When it was last written, as of the last time that its hash was right in this process.
     std::optional<Time> verified{};
   };
@@ -68,6 +72,8 @@ class BlobFolder {
     ByUse files;
   };
 
+  static constexpr Uuid kObserved{};  // in place of a client: who keeps observed values
+
   BlobFolder(std::filesystem::path folder, const Bounds& bounds)
       : folder_(std::move(folder)), bounds_(bounds) {}
 
@@ -75,36 +81,40 @@ class BlobFolder {
   Status MakeFolder();
   Status Append(Files::iterator file, std::string_view bytes);
   std::expected<std::uint64_t, Failure> Complete(Files::iterator part);
-  // A file is counted under its size, use and client, so each changes in between.
+  // A file is counted under its size, use and keepers, so each changes in between.
   void Count(Files::iterator file);
   void Uncount(Files::iterator file);
   void Use(Files::iterator file, Time now);
   void Resize(Files::iterator file, std::uint64_t size);
+  static std::vector<Uuid> KeepersOf(const File& file);
   std::filesystem::path Mark(std::string_view hash, const Uuid& client) const;
   void MakeMark(std::string_view hash, const Uuid& client);
+  void RemoveMarks(Files::iterator file);
   // Notes the use on disk, too, so that it counts after a restart.
   void Touch(Files::iterator file);
   void Remove(Files::iterator file);
   // False: it is damaged, and gone.
   Result<bool> Verify(Files::iterator file);
-  // A client sends what is held as an observed value.
-  std::optional<Failure> TakeOver(Files::iterator file, const Uuid& client);
+  // From now on the whole is the client's program, too, unless it is one, or an observed value.
+  std::optional<Failure> KeepFor(Files::iterator file, const Uuid& keeper);
+  // Makes room: removes the file, unless it has another keeper.
+  void GiveUp(Files::iterator file, Uuid keeper);
   std::optional<Failure> CheckDisk(std::uint64_t bytes) const;
   // Room in `keep` for so much more of the client's programs; of a nil one: of observed values.
   std::optional<Failure> MakeRoom(std::uint64_t bytes, const Uuid& client, const std::string& keep);
   void RemoveObserved(std::uint64_t bytes, const std::string& keep);
   // False: what is left is `keep`.
   bool RemovePrograms(std::uint64_t bytes, const std::string& keep);
-  std::uint64_t observed_bytes() const;
   static ByUse::iterator LongestUnused(ByUse& files, const std::string& keep);  // not `keep`
 
   std::filesystem::path folder_;
   Bounds bounds_;
   Files files_;
-  ByUse by_use_;
-  std::map<Uuid, Share> shares_;  // of clients with files
+  ByUse programs_;                // and parts of programs
+  std::map<Uuid, Share> shares_;  // of keepers with files
   std::size_t wholes_ = 0;
-  std::uint64_t bytes_ = 0;  // of all files, in blocks
+  std::uint64_t bytes_ = 0;          // of all files, in blocks
+  std::uint64_t program_bytes_ = 0;  // of programs_
   std::uint64_t uses_ = 0;
   std::uint64_t removed_ = 0;
   std::uint64_t damaged_ = 0;

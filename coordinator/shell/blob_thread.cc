@@ -32,18 +32,43 @@ BlobThread::~BlobThread() {
 }
 
 bool BlobThread::Add(Request& request) {
-  std::atomic<std::size_t>* const bounded = CounterOf(request);
-  if (bounded == &pieces_ && pieces_ >= kMaxPieces) return false;
-  if (bounded == &clients_wants_ && clients_wants_ >= kMaxClientsWants) return false;
-  if (bounded != nullptr) ++*bounded;
+  if (!waiting_.Enter(request)) return false;
   if (queue_.TryPush(request)) return true;
-  if (bounded != nullptr) --*bounded;
+  waiting_.Leave(request);
   return false;
 }
 
-std::atomic<std::size_t>* BlobThread::CounterOf(const Request& request) {
-  if (std::holds_alternative<KeepBlob>(request)) return &pieces_;
-  return std::get<SendBlob>(request).to.number ? &clients_wants_ : nullptr;
+bool BlobThread::Waiting::Enter(const Request& request) {
+  std::lock_guard lock(mutex_);
+  if (const auto* want = std::get_if<SendBlob>(&request)) {
+    if (!want->to.number) return true;
+    if (clients_wants_ >= kMaxClientsWants) return false;
+    ++clients_wants_;
+    return true;
+  }
+  const auto& keep = std::get<KeepBlob>(request);
+  std::size_t& pieces = keep.from.number ? clients_pieces_ : workers_pieces_;
+  if (pieces >= kMaxPieces) return false;
+  if (keep.from.number) {
+    const auto own = pieces_of_.find(keep.client);
+    if (own != pieces_of_.end() && own->second >= kMaxPiecesPerClient) return false;
+    ++pieces_of_[keep.client];
+  }
+  ++pieces;
+  return true;
+}
+
+void BlobThread::Waiting::Leave(const Request& request) {
+  std::lock_guard lock(mutex_);
+  if (const auto* want = std::get_if<SendBlob>(&request)) {
+    if (want->to.number) --clients_wants_;
+    return;
+  }
+  const auto& keep = std::get<KeepBlob>(request);
+  --(keep.from.number ? clients_pieces_ : workers_pieces_);
+  if (!keep.from.number) return;
+  const auto own = pieces_of_.find(keep.client);
+  if (--own->second == 0) pieces_of_.erase(own);
 }
 
 Effects BlobThread::TakeAnswers() {
@@ -62,7 +87,7 @@ void BlobThread::Run() {
                        .damaged = folder_.damaged()});
     const auto request = queue_.Pop();
     if (!request) return;
-    if (auto* const bounded = CounterOf(*request)) --*bounded;
+    waiting_.Leave(*request);
     auto answer = std::visit([this](const auto& one) { return Do(one); }, *request);
     if (!answer) continue;
     if (!answers_.Push(*std::move(answer))) return;

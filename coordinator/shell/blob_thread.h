@@ -1,11 +1,12 @@
 #pragma once
 // BlobThread: serves a BlobFolder beside the event loop, which never waits for its disk. At most
-// kMaxPieces pieces wait for the disk, as many answers for the event loop, and kMaxClientsWants
-// questions of clients, so that those of workers do not wait for many. Public methods are for the
-// event loop's thread.
+// kMaxPieces pieces of workers wait for the disk, as many of clients, a quarter of them one
+// client's, and as many answers for the event loop; and kMaxClientsWants questions of clients, so
+// that those of workers do not wait for many. Public methods are for the event loop's thread.
 
-#include <atomic>
 #include <cstddef>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <variant>
@@ -35,10 +36,24 @@ class BlobThread {
 
  private:
   static constexpr std::size_t kMaxPieces = 16;  // of at most 512 KiB
+  static constexpr std::size_t kMaxPiecesPerClient = kMaxPieces / 4;
   static constexpr std::size_t kMaxClientsWants = 64;
   static constexpr std::size_t kMaxWaiting = 4'096;
 
-  std::atomic<std::size_t>* CounterOf(const Request& request);  // null: it is not bounded so
+  // What is in the queue. Any thread.
+  class Waiting {
+   public:
+    bool Enter(const Request& request);  // false: as many wait as may
+    void Leave(const Request& request);
+
+   private:
+    std::mutex mutex_;  // of what follows
+    std::size_t workers_pieces_ = 0;
+    std::size_t clients_pieces_ = 0;
+    std::map<Uuid, std::size_t> pieces_of_;  // of these, by client
+    std::size_t clients_wants_ = 0;
+  };
+
   void Run();
   std::optional<Effect> Do(const KeepBlob& keep);
   std::optional<Effect> Do(const SendBlob& send);
@@ -48,8 +63,7 @@ class BlobThread {
   monitoring::CoordinatorMetrics& metrics_;
   wire::Wakeup& done_;
   BoundedQueue<Request> queue_{kMaxWaiting};
-  std::atomic<std::size_t> pieces_{0};         // in queue_
-  std::atomic<std::size_t> clients_wants_{0};  // likewise
+  Waiting waiting_;
   BoundedQueue<Effect> answers_{kMaxPieces};
   std::thread thread_;  // last: starts when everything else is there
 };

@@ -1,7 +1,8 @@
 #pragma once
 // EventFeed: recent events of the fleet, numbered, for `loopfleet events` and `top`. Bounded: batch
 // events are kept apart from all others, so a flood of small batches does not push out the loss of
-// a worker. Belongs to the event loop's thread.
+// a worker, and of the others, workers of one key push out at most half. Belongs to the event
+// loop's thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,9 @@ class EventFeed {
 
   // Sets the event's number and time and keeps it. An event with a batch counts as a batch event.
   void Add(wire::FleetEvent event);
+  // The same, but in place of the last event of no batch, and with its count, if that is of the
+  // same kind and of a worker of the same key.
+  void AddToLast(wire::FleetEvent event);
 
   // The events after number `after`, oldest first: at most `most`, and as many as fit one message.
   std::vector<wire::FleetEvent> After(std::uint64_t after, std::size_t most) const;

@@ -11,10 +11,14 @@
 namespace loopfleet::coordinator {
 namespace {
 
+// A fleet that comes back at once is logged worker by worker.
+constexpr int kChangesAtOnce = 100;
+
 struct ObservationVisitor {
   monitoring::CoordinatorMetrics& metrics;
   FleetStatus& status;
   const Clock& clock;
+  std::map<WorkerChange, LogRateLimit>& change_logs;
   LogRateLimit& implausible_log;
   LogRateLimit& unreadable_log;
 
@@ -68,15 +72,20 @@ struct ObservationVisitor {
 
   void operator()(const WorkerChanged& changed) const {
     status.Changed(changed);
+    const std::string_view cause = QuarantineCauseName(changed.quarantine.cause);
+    if (changed.quarantine) metrics.Quarantined(cause);
+    LogRateLimit& change_log =
+        change_logs.try_emplace(changed.change, kChangesAtOnce).first->second;
+    const auto count = change_log.Count(clock.Now());
+    if (!count) return;
     if (!changed.quarantine) {
-      log::Info("worker.{} worker={} leases={}", NameOf(changed.change), changed.name,
-                changed.leases);
+      log::Info("worker.{} worker={} leases={} count={}", NameOf(changed.change), changed.name,
+                changed.leases, *count);
       return;
     }
-    metrics.Quarantined(QuarantineCauseName(changed.quarantine.cause));
-    log::Warning("worker.{} worker={} leases={} cause={} reason={}", NameOf(changed.change),
-                 changed.name, changed.leases, QuarantineCauseName(changed.quarantine.cause),
-                 QuarantineText(changed.quarantine));
+    log::Warning("worker.{} worker={} leases={} cause={} reason={} count={}",
+                 NameOf(changed.change), changed.name, changed.leases, cause,
+                 QuarantineText(changed.quarantine), *count);
   }
 
   void operator()(const ReportWasImplausible& report) const {
@@ -130,7 +139,8 @@ monitoring::CoordinatorLabels AllLabels() {
 }
 
 void Observer::Observe(const Observation& observation) {
-  std::visit(ObservationVisitor{metrics_, status_, clock_, implausible_log_, unreadable_log_},
+  std::visit(ObservationVisitor{metrics_, status_, clock_, change_logs_, implausible_log_,
+                                unreadable_log_},
              observation);
   tally_.Count(observation);
 }

@@ -2,6 +2,8 @@
 // Observer: turns the core's observations into metrics, log lines and events, and takes the fleet's
 // snapshots. Belongs to the event loop's thread.
 
+#include <map>
+
 #include "common/base/clock.h"
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/core.h"
@@ -39,6 +41,7 @@ class Observer {
   const Clock& clock_;
   Tally tally_;
   // Of log lines that a worker can cause with each message.
+  std::map<WorkerChange, LogRateLimit> change_logs_;
   LogRateLimit implausible_log_;
   LogRateLimit unreadable_log_;
 };

@@ -122,6 +122,8 @@ std::string_view ChildRoleName(ChildRole role) {
 Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, int parent_pid) {
   LF_TRY_VOID(CloseOtherDescriptors(role, channel_fd));
   ::prctl(PR_SET_NAME, fmt::format("lf-{}", ChildRoleName(role)).c_str());
+  // Its forks are found by their group, which they may not leave (syscall_filter.cc).
+  if (MayFork(role) && ::setpgid(0, 0) != 0) return Refused("setpgid");
   if (limits.cpu_core) {
     cpu_set_t cores;
     CPU_ZERO(&cores);

@@ -40,7 +40,8 @@ inline constexpr bool RunsKernels(ChildRole role) {
 inline constexpr bool LosesPrivileges(ChildRole role) {
   return RunsKernels(role) || role == ChildRole::kPasses;
 }
-// It may fork. The forks cannot be told from other processes, so it may signal none of them.
+// It may fork. Its filter cannot tell the forks from other processes, so it may signal none of
+// them; it leads a process group, by which the fork server ends them.
 inline constexpr bool MayFork(ChildRole role) { return role == ChildRole::kPasses; }
 std::string_view ChildRoleName(ChildRole role);  // "compiler"
 

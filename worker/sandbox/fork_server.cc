@@ -33,6 +33,7 @@ constexpr std::size_t kMaxControlBytes = 4096;
 // Preparing opens a compiler backend, which takes milliseconds, and longer on a loaded machine.
 constexpr std::chrono::seconds kPrepareTimeout{60};
 constexpr std::chrono::seconds kEndTimeout{10};
+constexpr int kDaemonEnded = SIGUSR1;
 
 Instant In(Nanos duration) { return Instant(std::chrono::steady_clock::now()) + duration; }
 
@@ -44,13 +45,30 @@ void IgnoreTerminalSignals() {
 // The main loop of the fork server process.
 class ForkServerLoop {
  public:
-  ForkServerLoop(Channel channel, const ChildPrograms& programs)
-      : channel_(std::move(channel)), programs_(programs) {}
+  ForkServerLoop(Channel channel, const ChildPrograms& programs, pid_t daemon)
+      : channel_(std::move(channel)), programs_(programs), daemon_(daemon) {}
+
+  [[noreturn]] void RunAndExit() { Exit(Run()); }
+
+ private:
+  struct Child {
+    pid_t pid = 0;
+    Channel channel;
+    UniqueFd pidfd;
+    UniqueFd status;
+  };
+
+  // Children get SIGKILL when this process ends, but their forks need not.
+  [[noreturn]] void Exit(int code) {
+    for (const auto& [pid, status_pipe] : status_pipes_) EndGroup(pid);
+    std::_Exit(code);
+  }
 
   int Run() {
     sigset_t ended;
     sigemptyset(&ended);
     sigaddset(&ended, SIGCHLD);
+    sigaddset(&ended, kDaemonEnded);
     sigprocmask(SIG_BLOCK, &ended, nullptr);
     const UniqueFd signals(::signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals) return 1;
@@ -64,11 +82,11 @@ class ForkServerLoop {
         while (::read(signals.get(), ignored, sizeof ignored) > 0) {
         }
         Reap();
+        if (::getppid() != daemon_) return 0;
       }
       while (channel_.IsReadable()) {  // also requests read ahead, which poll does not show
         const Result<std::string> request = channel_.Receive(std::nullopt, kMaxControlBytes);
-        if (!request)
-          return 0;  // the daemon ended; the children get SIGKILL when this process does
+        if (!request) return 0;  // the daemon ended
         ByteReader reader(*request);
         const auto number = reader.Get<std::uint64_t>();
         ChildRole role{};
@@ -78,18 +96,18 @@ class ForkServerLoop {
     }
   }
 
- private:
-  struct Child {
-    pid_t pid = 0;
-    Channel channel;
-    UniqueFd pidfd;
-    UniqueFd status;
-  };
+  // A child that may fork leads a group (Confine), which its forks cannot leave. `pid` is not
+  // reaped yet, so no other process or group can have that number.
+  static void EndGroup(pid_t pid) { ::kill(-pid, SIGKILL); }
 
   void Reap() {
-    int status = 0;
-    for (pid_t pid = ::waitpid(-1, &status, WNOHANG); pid > 0;
-         pid = ::waitpid(-1, &status, WNOHANG)) {
+    for (siginfo_t ended{};
+         ::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid > 0;
+         ended = {}) {
+      const pid_t pid = ended.si_pid;
+      EndGroup(pid);
+      int status = 0;
+      ::waitpid(pid, &status, 0);
       std::erase_if(spares_, [&](const auto& spare) { return spare.second.pid == pid; });
       const auto found = status_pipes_.find(pid);
       if (found == status_pipes_.end()) continue;
@@ -107,11 +125,11 @@ class ForkServerLoop {
     if (child) {
       reply.Put(static_cast<std::int64_t>(child->pid));
       const int fds[] = {child->channel.fd(), child->pidfd.get(), child->status.get()};
-      if (!channel_.Send(reply.Take(), std::nullopt, fds)) std::_Exit(1);
+      if (!channel_.Send(reply.Take(), std::nullopt, fds)) Exit(1);
     } else {
       reply.Put(static_cast<std::int64_t>(-1));
       reply.PutText(child.error().message);
-      if (!channel_.Send(reply.Take(), std::nullopt)) std::_Exit(1);
+      if (!channel_.Send(reply.Take(), std::nullopt)) Exit(1);
     }
     // If this fails, the next request fails too and reports why.
     if (Result<Child> spare = Make(role)) spares_.emplace(role, *std::move(spare));
@@ -157,6 +175,7 @@ class ForkServerLoop {
     for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
       std::signal(crash, SIG_DFL);
     }
+    std::signal(SIGUSR1, SIG_IGN);  // asks the daemon to drain; a sender may tell all processes
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -176,7 +195,8 @@ class ForkServerLoop {
 
   Channel channel_;
   const ChildPrograms& programs_;
-  std::map<pid_t, UniqueFd> status_pipes_;
+  const pid_t daemon_;
+  std::map<pid_t, UniqueFd> status_pipes_;  // of children that are not reaped
   std::map<ChildRole, Child> spares_;
   std::set<ChildRole> prepared_;
 };
@@ -244,10 +264,10 @@ Result<std::unique_ptr<ForkServer>> ForkServer::Start(const ChildPrograms& progr
   if (pid == 0) {
     ends.first.TakeFd().Reset();
     ::prctl(PR_SET_NAME, "lf-fork-server");
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::prctl(PR_SET_PDEATHSIG, kDaemonEnded);
     if (::getppid() != daemon) std::_Exit(1);
     IgnoreTerminalSignals();
-    std::_Exit(ForkServerLoop(std::move(ends.second), programs).Run());
+    ForkServerLoop(std::move(ends.second), programs, daemon).RunAndExit();
   }
   UniqueFd pidfd(::pidfd_open(pid, 0));
   if (!pidfd) {

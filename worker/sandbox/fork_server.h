@@ -2,7 +2,8 @@
 // ForkServer: a small single-threaded process, forked from the daemon before the daemon has
 // threads, sockets or keys. It forks the children that compile and run job code and returns their
 // channels. It keeps one spare child of each role requested so far, so that a child that ended is
-// replaced at once. It outlives every child and ends with the daemon.
+// replaced at once. It outlives every child and ends with the daemon. When a child ends, so do the
+// forks that it has made.
 //
 // For each child the daemon holds a channel, a pidfd (to kill exactly this process) and a pipe on
 // which the fork server writes the child's wait status when it has ended.

@@ -165,7 +165,8 @@ void AddRules(ChildRole role, int channel_fd, Rules& rules) {
     constexpr scmp_datum_t kFork = CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | SIGCHLD;
     rules.AllowIf(SCMP_SYS(clone), {SCMP_A0(SCMP_CMP_EQ, kFork)});
     rules.Allow({SCMP_SYS(set_robust_list), SCMP_SYS(wait4), SCMP_SYS(getppid)});
-    rules.AllowIf(SCMP_SYS(prctl), {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG)});
+    rules.AllowIf(SCMP_SYS(prctl),
+                  {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG), SCMP_A1(SCMP_CMP_EQ, SIGKILL)});
     rules.Allow({SCMP_SYS(setitimer)});
     // A fork may move on to another channel, which comes by the first one.
     rules.AllowIf(SCMP_SYS(dup3), {SCMP_A1(SCMP_CMP_EQ, fd)});

@@ -303,6 +303,40 @@ TEST_F(BlobFolderTest, AnObservedValueThatAClientSendsIsItsProgram) {
       << "observed again, it stays the client's";
 }
 
+TEST_F(BlobFolderTest, AClientThatOnlyNamesAnObservedValueDoesNotOwnIt) {
+  constexpr Uuid kObserved{};
+  const BlobFolder::Bounds bounds{.bytes = 100 * 8192,
+                                  .bytes_per_client = 8192,
+                                  .observed_bytes = 2 * 8192,
+                                  .in_use = std::chrono::seconds(0)};
+  const std::string a = ProgramOf(8192, 'a'), b = ProgramOf(8192, 'b'), c = ProgramOf(8192, 'c');
+  const std::string later = ProgramOf(8192, 'd'), last = ProgramOf(8192, 'e');
+  {
+    BlobFolder folder = Open(bounds);
+    ASSERT_TRUE(folder.Put(Piece(a, 0, 8192), kObserved));
+    ASSERT_EQ(folder.Put(Piece(a, 0, 0), kAlice), 8192U);
+    EXPECT_EQ(folder.bytes(), 8192U);
+    ASSERT_EQ(folder.Put(Piece(b, 0, 8192), kBob), 8192U);
+    ASSERT_EQ(folder.Put(Piece(b, 0, 0), kObserved), 8192U) << "observed later, it is both, too";
+  }
+  BlobFolder folder = Open(bounds);  // and stays so
+  EXPECT_EQ(folder.Put(Piece(later, 0, 8192), kAlice), 8192U);
+  EXPECT_EQ(folder.Put(Piece(c, 0, 8192), kBob), 8192U);
+  EXPECT_EQ(folder.removed(), 0U);
+  for (const std::string& each : {a, b}) EXPECT_TRUE(Read(folder, Sha256Of(each)) == each);
+  // Neither is anybody's program any more, also after a restart.
+  folder = Open(bounds);
+  EXPECT_EQ(folder.Put(Piece(last, 0, 8192), kObserved), 8192U);
+  EXPECT_EQ(folder.removed(), 1U);
+  EXPECT_EQ(folder.Get({.sha256 = Sha256Of(a)}).value().total, 0U);
+  EXPECT_EQ(folder.bytes(), 4U * 8192);
+  const std::filesystem::directory_iterator files(path);
+  EXPECT_EQ(std::ranges::count_if(
+                files, [](const auto& entry) { return entry.path().native().contains(".of-"); }),
+            2)
+      << "of what is a program";
+}
+
 TEST_F(BlobFolderTest, ADiskThatIsAlmostFullTakesNoPrograms) {
   const auto free = std::filesystem::space(dir.path()).available;
   BlobFolder folder = Open({.bytes = kRoom, .free_bytes = 2 * free});

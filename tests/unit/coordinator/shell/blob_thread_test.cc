@@ -14,9 +14,10 @@ namespace {
 
 const std::string kProgram = "BC-a-program";
 
-BlobThread::Request Piece(std::uint64_t number) {
+BlobThread::Request Piece(std::uint64_t number, std::uint8_t client = 1) {
   return KeepBlob{
       .from = {.peer = "c", .number = number},
+      .client = Uuid{{client}},
       .piece = {
           .sha256 = Sha256Of(kProgram), .total = kProgram.size(), .offset = 0, .bytes = kProgram}};
 }
@@ -104,6 +105,39 @@ TEST_F(BlobThreadTest, QuestionsOfClientsLeaveRoomToThoseOfWorkers) {
   EXPECT_EQ(Take(kMost + 1).size(), kMost + 1);
 }
 
+TEST_F(BlobThreadTest, PiecesOfOneClientLeaveRoomToOthersAndToWorkers) {
+  constexpr std::uint64_t kMost = 16 + 1 + 4;  // answers, one in hand, pieces that wait
+  constexpr std::uint64_t kPlaces = 16;
+  const auto workers_piece = [] {
+    auto request = Piece(0, 0);
+    std::get<KeepBlob>(request).from = {.peer = "w"};
+    return request;
+  };
+  std::uint64_t added = 0;
+  Await("room", [&] {
+    auto request = Piece(added);
+    added += thread.Add(request) ? 1 : 0;
+    return added == kMost;
+  });
+  auto request = Piece(added);
+  EXPECT_FALSE(thread.Add(request));
+  for (std::uint64_t i = 4; i < kPlaces; ++i) {
+    request = Piece(added, static_cast<std::uint8_t>(1 + i / 4));
+    EXPECT_TRUE(thread.Add(request)) << i;
+  }
+  request = Piece(added, 9);
+  EXPECT_FALSE(thread.Add(request)) << "clients have as many places";
+  for (std::uint64_t i = 0; i < kPlaces; ++i) {
+    request = workers_piece();
+    EXPECT_TRUE(thread.Add(request)) << i;
+  }
+  request = workers_piece();
+  EXPECT_FALSE(thread.Add(request));
+  EXPECT_EQ(Take(kMost + 12 + kPlaces).size(), kMost + 12 + kPlaces);
+  request = Piece(added);
+  EXPECT_TRUE(thread.Add(request)) << "what is done takes no place";
+}
+
 TEST_F(BlobThreadTest, WrongBytesAreRefused) {
   auto request = Piece(1);
   std::get<KeepBlob>(request).piece.bytes[0] = 'X';
@@ -118,11 +152,11 @@ TEST_F(BlobThreadTest, PiecesAndAnswersAreBoundedAndNoneIsLost) {
   constexpr std::uint64_t kMost = 16 + 1 + 16;  // answers, one in hand, pieces that wait
   std::uint64_t added = 0;
   Await("room", [&] {
-    auto request = Piece(added);
+    auto request = Piece(added, static_cast<std::uint8_t>(1 + added));
     added += thread.Add(request) ? 1 : 0;
     return added == kMost;
   });
-  auto request = Piece(added);
+  auto request = Piece(added, 100);
   EXPECT_FALSE(thread.Add(request));
   EXPECT_EQ(std::get<KeepBlob>(request).piece.bytes, kProgram) << "it stays with the caller";
   request = SendBlob{.to = {.peer = "w"}, .wanted = {.sha256 = Sha256Of(kProgram)}};

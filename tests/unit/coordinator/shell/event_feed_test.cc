@@ -52,6 +52,34 @@ TEST(EventFeed, AFloodOfBatchesDoesNotDrownWhatHappenedToWorkers) {
   EXPECT_EQ(Kinds(feed.After(0, 100)), "99batch 100batch 101batch 102joined 103left ");
 }
 
+TEST(EventFeed, WorkersOfOneKeyPushOutAtMostHalf) {
+  HandClock clock;
+  EventFeed feed(clock, {.most_others = 6});
+  feed.Add({.kind = "started"});
+  feed.Add({.kind = "joined", .subject = "good/a"});
+  feed.Add({.kind = "joined", .subject = "bad-not/a"});
+  for (int i = 0; i < 100; ++i) {
+    feed.Add({.kind = i % 2 == 0 ? "joined" : "left", .subject = "bad/" + std::to_string(i)});
+  }
+  EXPECT_EQ(Kinds(feed.After(0, 100)), "1started 2joined 3joined 101left 102joined 103left ");
+}
+
+TEST(EventFeed, OfOneKeysRepetitionsTheLastIsKeptWithTheirNumber) {
+  HandClock clock;
+  EventFeed feed(clock);
+  feed.AddToLast({.kind = "refused", .subject = "k/a", .count = 1});
+  feed.AddToLast({.kind = "refused", .subject = "k/b", .count = 1});
+  feed.Add({.kind = "batch", .batch = BatchId{7}});
+  feed.AddToLast({.kind = "refused", .subject = "k/c", .count = 1});
+  feed.AddToLast({.kind = "refused", .subject = "l/a", .count = 1});
+  const auto events = feed.After(0, 10);
+  EXPECT_EQ(Kinds(events), "3batch 4refused 5refused ");
+  EXPECT_EQ(events[1].subject, "k/c");
+  EXPECT_EQ(events[1].count, 3U);
+  EXPECT_EQ(events[1].text, "3 times");
+  EXPECT_EQ(events[2].count, 1U);
+}
+
 TEST(EventFeed, WhatItGivesFitsAMessage) {
   HandClock clock;
   EventFeed feed(clock);

@@ -22,5 +22,20 @@ TEST(LogRateLimit, OneLineASecondStandsForAll) {
   EXPECT_EQ(pause.Count(now), 1'000U);
 }
 
+TEST(LogRateLimit, AFewLinesMayComeAtOnceAfterASilence) {
+  LogRateLimit pause(3);
+  Instant now{std::chrono::seconds(0)};
+  const auto lines = [&] {
+    int count = 0;
+    for (int i = 0; i < 10; ++i) count += pause.Count(now) ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(lines(), 3);
+  now += std::chrono::seconds(1);
+  EXPECT_EQ(lines(), 1);
+  now += std::chrono::hours(1);
+  EXPECT_EQ(lines(), 3);
+}
+
 }  // namespace
 }  // namespace loopfleet::coordinator

@@ -1,14 +1,22 @@
 #include "worker/sandbox/syscall_filter.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+// glibc 2.36 declares these without C linkage.
+extern "C" {
+#include <sys/pidfd.h>
+}
+
 #include <csignal>
 #include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "worker/processes/child_message.h"
@@ -23,6 +31,13 @@ int DoAsTold(Channel& channel, ChildRole role) {
   if (!SealProcess(role, Isolation::kSeccomp, channel.fd())) return kExitNotConfined;
   Result<std::string> word = channel.Receive(std::nullopt, 1000);
   if (!word) return 0;
+  if (*word == "fork for good") {
+    const pid_t pid = ::fork();
+    while (pid == 0) ::poll(nullptr, 0, -1);
+    static_cast<void>(channel.Send(std::to_string(pid), std::nullopt));
+    static_cast<void>(channel.Receive(std::nullopt, 1000));
+    return 0;
+  }
   if (word->starts_with("fork and ")) {
     word->erase(0, 9);
     const pid_t pid = ::fork();
@@ -35,6 +50,9 @@ int DoAsTold(Channel& channel, ChildRole role) {
     }
   }
   if (*word == "socket") ::syscall(SYS_socket, 1, 1, 0);
+  if (*word == "outlive its parent") ::prctl(PR_SET_PDEATHSIG, 0);
+  if (*word == "leave its group") ::setpgid(0, 0);
+  if (*word == "leave its session") ::setsid();
   if (*word == "abort") std::abort();
   if (*word == "end as if for want of memory") std::raise(SIGKILL);
   if (*word == "end as if for want of time") std::raise(SIGXCPU);
@@ -77,6 +95,16 @@ class IsolationTest : public testing::Test {
     EXPECT_TRUE(child.channel().Send(word, Soon()));
     Result<std::string> answer = child.channel().Receive(Soon(), 1000);
     return {.answer = std::move(answer), .status = child.WaitUntilEnded(Soon()).value()};
+  }
+
+  // The number of a fork of the child that does not end by itself, nor with its parent.
+  static pid_t ForkForGood(ChildProcess& child) {
+    EXPECT_TRUE(child.channel().Send("fork for good", Soon()));
+    return std::stoi(child.channel().Receive(Soon(), 1000).value());
+  }
+  static bool Ends(const UniqueFd& process) {
+    pollfd item{process.get(), POLLIN, 0};
+    return ::poll(&item, 1, 120'000) == 1;
   }
 
   ChildPrograms programs_;
@@ -157,9 +185,49 @@ TEST_F(IsolationTest, ARoleThatMayForkLearnsHowItsForksEnded) {
             std::to_string(kExitAborted));
   EXPECT_EQ(Tell(ChildRole::kPasses, "fork and socket").answer.value_or(""),
             std::to_string(kExitForbiddenCall));
+  for (const char* word : {"outlive its parent", "leave its group", "leave its session"}) {
+    EXPECT_EQ(Tell(ChildRole::kPasses, std::string("fork and ") + word).answer.value_or(""),
+              std::to_string(kExitForbiddenCall))
+        << word;
+  }
   const End end = Tell(ChildRole::kExecutor, "fork and abort");
   ASSERT_TRUE(end.answer);
   EXPECT_TRUE(DecodeForbiddenCall(*end.answer));
+}
+
+TEST_F(IsolationTest, ForksOfAPassesChildEndWithIt) {
+  for (const char* way : {"it is killed", "it exits", "the fork server ends"}) {
+    ChildProcess child = fork_server_->Spawn(ChildRole::kPasses).value();
+    const UniqueFd fork(::pidfd_open(ForkForGood(child), 0));
+    ASSERT_TRUE(fork) << way;
+    if (way == std::string_view("it is killed")) child.Kill();
+    if (way == std::string_view("it exits")) ASSERT_TRUE(child.channel().Send("exit", Soon()));
+    if (way == std::string_view("the fork server ends")) fork_server_.reset();
+    EXPECT_TRUE(Ends(fork)) << way;
+  }
+}
+
+TEST_F(IsolationTest, ForksOfAPassesChildEndWithTheDaemon) {
+  fork_server_.reset();
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const UniqueFd read_end(ends[0]);
+  const UniqueFd write_end(ends[1]);
+  const pid_t daemon = ::fork();
+  if (daemon == 0) {
+    const auto own = ForkServer::Start(programs_).value();
+    ChildProcess child = own->Spawn(ChildRole::kPasses).value();
+    const pid_t pid = ForkForGood(child);
+    if (::write(write_end.get(), &pid, sizeof pid) < 0) std::_Exit(1);
+    for (;;) ::pause();
+  }
+  pid_t pid = 0;
+  ASSERT_EQ(::read(read_end.get(), &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+  const UniqueFd fork(::pidfd_open(pid, 0));
+  ASSERT_TRUE(fork);
+  ::kill(daemon, SIGKILL);
+  ASSERT_EQ(::waitpid(daemon, nullptr, 0), daemon);
+  EXPECT_TRUE(Ends(fork));
 }
 
 }  // namespace
