@@ -73,14 +73,14 @@ class Models:
             for name, kind in kinds.items():
                 kind(seed=1).fit(data).save(folder / name)
         else:
-            say(f"models are those of {folder}: --data, --training and --suspect play no part")
+            say(f"models are those of {folder}: --data, --hardware-class, --training and --suspect play no part")
         return cls(folder, *(kind.load(folder / name) for name, kind in kinds.items()))
 
 
 def training_data(given, folder):
     if given.data:
         from loopfleet.models import read_rows
-        rows = read_rows(given.data)
+        rows = read_rows(given.data, **({"hardware_class": given.hardware_class} if given.hardware_class else {}))
     else:
         database = folder / "training.db"
         products = TRAINING_PRODUCTS if given.table == 1 else TRAINING_OTHERS + TRAINING_PRODUCTS[::3]
@@ -336,6 +336,7 @@ def arguments(given=None):
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--training", type=int, default=400, help="evaluations of each training program")
     parser.add_argument("--data", help="train on this Parquet file or export instead")
+    parser.add_argument("--hardware-class", metavar="CLASS", help="of --data: train on figures of this one only")
     parser.add_argument("--suspect", action="store_true", help="train on doubted figures, too: of a busy host all are")
     parser.add_argument("--plot", type=Path, help="draws the longest searches: best so far against evaluations and seconds")
     parser.add_argument("--out", type=Path, help="keeps every run; OUT.models beside it has the models")

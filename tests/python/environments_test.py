@@ -348,6 +348,14 @@ def test_what_cannot_be_measured_is_not_validated(good, outcomes):
     assert result.errors == tuple(f"{code}: as if {code}" for code in outcomes)
 
 
+def test_no_reward_is_validated_by_a_figure_of_grade_d(good):
+    for outcomes in ([good, GradeD(good)], [GradeD(good), good]):
+        env = LoopTuneEnv(MM, client=Answers(good, *outcomes))
+        env.reset()
+        result = env.validate(EnvState(MM, "split_4", 0, reward=1e12))
+        assert result.okay() and result.benchmark_semantics_validated and not result.reward_validated
+
+
 def test_a_wrong_output_is_no_failed_replay(good):
     env = LoopTuneEnv(MM, reward_space=None, client=Answers(good, failed("WRONG_OUTPUT")))
     env.reset()
@@ -490,6 +498,25 @@ def test_a_missing_figure_is_the_worst_observation(good):
             assert (observation, terminated, truncated, info["error_type"]) == (worst, False, True, "EXPIRED")
             with pytest.raises(loopfleet.DeadlineExceeded):
                 env.observation[name]
+            env = LoopTuneEnv(MM, client=Silent(), observation_space=name, reward_space=reward_space)
+            with pytest.raises(loopfleet.DeadlineExceeded, match="0.01 s"):
+                env.reset(timeout=0.01)
+            assert not env.in_episode and env.timeout == 300
+
+
+@pytest.mark.parametrize("outcomes, error, terminated", [
+    (["CANCELLED"], "CANCELLED", False), (["WORKER_LOST"] * 3, "WORKER_LOST", False),
+    (["UNSTABLE_TIMING"] * 3, "UNSTABLE_TIMING", False), ([None] * 3, "UNSTABLE_TIMING", False),
+    (["RUN_TIMEOUT"], "RUN_TIMEOUT", True)])
+def test_an_observation_without_a_figure_ends_the_episode_without_a_reward_rule_too(good, outcomes, error, terminated):
+    answers = Answers(good, *[failed(code) if code else GradeD(good) for code in outcomes])
+    env = LoopTuneEnv(MM, client=answers, observation_space="runtime", reward_space=None)
+    env.reset()
+    assert "error_type" not in env.step("down")[4]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        _, reward, *over, info = env.step("split_4")
+    assert (reward, *over, info["error_type"]) == (0, terminated, not terminated, error) and not answers.outcomes
 
 
 def test_observations_are_tensors_of_torch_if_wanted(good):

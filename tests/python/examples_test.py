@@ -66,10 +66,14 @@ def test_actors_train_in_processes_of_their_own(tmp_path):
 def test_the_data_set_is_made_and_goes_on(tmp_path):
     folder = tmp_path / "schedules"
     command = [sys.executable, str(EXAMPLES / "schedule_dataset.py"), "--folder", str(folder), "--points", "300"]
+    chosen = []
     for _ in range(2):  # the second time everything is there
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command + chosen, capture_output=True, text=True)
         assert "campaign: 3" in done.stdout and "landscape: " in done.stdout, done.stderr
         assert done.returncode == 0 or "of the points failed" in done.stderr
+        chosen = ["--hardware-class", json.loads((folder / "data/provenance.json").read_text())["hardware"][0][0]]
+    none = subprocess.run([*command, "--hardware-class", "cpu:z"], capture_output=True, text=True)
+    assert none.returncode == 1 and "no program has a figure of its untuned schedule" in none.stderr
     assert (folder / "landscape.png").stat().st_size > 1000 and "| best of 5 |" in (folder / "landscape.md").read_text()
     card = (folder / "data/README.md").read_text()
     assert "How the points were drawn" in card and "**region**" in card and "license: cc-by-4.0" in card

@@ -478,6 +478,16 @@ def test_a_landscape_is_of_one_hardware_class(rows, tmp_path):
     assert run_command("landscape", tmp_path, "--hardware-class", "cpu:x").returncode == 0
 
 
+def test_a_paired_point_counts_once_on_each_hardware_class(rows, tmp_path):
+    def lines(kinds):
+        return [json.dumps({"point": 0, "copy": copy, "outcome": {
+            **rows[0], "elapsed_ns": 10.0 + copy, "status": "ok", "hardware": {"class": kind}}}) for copy, kind in enumerate(kinds)]
+
+    (tmp_path / "outcomes.jsonl").write_text("\n".join(lines(["cpu:y", "cpu:x", "cpu:x"])) + "\n")
+    for chosen, elapsed_ns in ((None, 10.0), ("cpu:y", 10.0), ("cpu:x", 11.0)):
+        assert [row["elapsed_ns"] for row in rows_of_campaign(tmp_path, chosen)] == [elapsed_ns]
+
+
 def test_the_untuned_schedule_is_where_the_walks_begin():
     benchmark = "benchmark://mm8_16_128_128-v0/mm8_16_128_128_0132"
     merged = loopfleet.Walk(benchmark=benchmark, merge_all_first=True).tree_key.hex()
@@ -485,6 +495,10 @@ def test_the_untuned_schedule_is_where_the_walks_begin():
     row = {"benchmark": benchmark, "actions": [], "tree_key": merged, "elapsed_ns": 50.0}
     (found,) = landscape([{**row, "actions": ["down", "up"], "tree_key": "00" * 16, "elapsed_ns": 25.0}, row])
     assert (found.untuned_ns, found.best) == (50.0, 2.0)
+    nan = float("nan")  # what pandas makes of None
+    (found,) = landscape([{**row, "actions": np.array([]), "ir": nan}, {**row, "actions": None, "elapsed_ns": nan},
+                          {**row, "actions": np.array(["down"]), "tree_key": nan, "elapsed_ns": 25.0}])
+    assert (found.walks, found.without_figure, found.untuned_ns, found.best) == (3, 1, 50.0, 2.0)
 
 
 # ---- searches

@@ -86,14 +86,15 @@ def test_observations_are_tensors_of_torch_if_wanted(env_class):
     assert isinstance(observations, torch.Tensor) and isinstance(info["final_obs"][1], torch.Tensor)
 
 
+@pytest.mark.parametrize("reward_space", ["gflops", None])
 @pytest.mark.parametrize("mode", AutoresetMode)
-def test_a_missing_figure_is_the_worst_observation(good, mode):
+def test_a_missing_figure_is_the_worst_observation(good, mode, reward_space):
     class Partly(Prompt):
         def answer(self):
             super().answer(lambda job: "split_8" not in job.actions)
 
     envs = WalkVectorEnv(2, benchmark=MM, client=Partly(good), observation_space="runtime", timeout=0.05,
-                         autoreset_mode=mode)
+                         autoreset_mode=mode, reward_space=reward_space)
     first, _ = envs.reset()
     with pytest.warns(RuntimeWarning, match="observation 'runtime' has no figure: EXPIRED"):
         seen, _, terminated, truncated, info = envs.step([envs.single_action_space[f"split_{size}"] for size in (4, 8)])
@@ -102,6 +103,49 @@ def test_a_missing_figure_is_the_worst_observation(good, mode):
         assert seen[1] == first[1], "of the next episode"
         seen = [seen[0], info["final_obs"][1]]
     assert list(seen) == [first[0], np.inf]
+
+
+@pytest.mark.parametrize("reward_space", ["gflops", None])
+def test_recv_tells_of_a_missing_figure(good, reward_space):
+    client = Held(good)
+    envs = WalkVectorEnv(2, benchmark=MM, client=client, observation_space="gflops", timeout=0.1, batch_size=1,
+                         reward_space=reward_space)
+    envs.async_reset()
+    client.answer(lambda job: job is client.waiting[0][0])
+    observations, *_, truncated, info = envs.recv()
+    assert (info["env_id"], observations, truncated) == ([0], [good.gflops], [False]) and "error_type" not in info
+    with pytest.warns(RuntimeWarning, match="has no figure: EXPIRED"):
+        observations, *_, truncated, info = envs.recv()
+    assert (info["env_id"], observations, truncated, info["error_type"]) == ([1], [0], [True], ["EXPIRED"])
+    envs.send(np.array([envs.single_action_space["split_4"]]))  # begins the next episode
+    client.answer()
+    observations, *_, truncated, info = envs.recv()
+    assert (info["env_id"], observations, truncated) == ([1], [good.gflops], [False]) and "error_type" not in info
+
+
+@pytest.mark.parametrize("reward_space", ["gflops", None])
+def test_a_failed_figure_that_is_observed_ends_its_episode(good, reward_space):
+    class Mixed(Prompt):
+        def answer(self):
+            super().answer(lambda job: "split_8" not in job.actions)
+            self.waiting, failed = [], self.waiting
+            for _, future in failed:
+                future.set_result(loopfleet._core.failed_outcome("CANCELLED", "as if"))
+
+    envs = WalkVectorEnv(2, benchmark=MM, client=Mixed(good), observation_space="runtime", reward_space=reward_space)
+    envs.reset()
+    with pytest.warns(RuntimeWarning, match="CANCELLED"):
+        seen, rewards, terminated, truncated, info = envs.step([envs.single_action_space[f"split_{n}"] for n in (4, 8)])
+    assert seen[1] == np.inf and rewards.tolist() == [0, 0] and not terminated.any()
+    assert truncated.tolist() == [False, True] and info["error_type"].tolist() == [None, "CANCELLED"]
+
+
+def test_a_reset_waits_for_what_it_observes(good):
+    envs = WalkVectorEnv(2, benchmark=MM, client=Held(good), observation_space="runtime", timeout=0.01)
+    with pytest.raises(loopfleet.DeadlineExceeded):
+        envs.reset()
+    envs._makes._measuring.client = Prompt(good)
+    envs.reset()
 
 
 def test_other_environments_are_refused():

@@ -76,16 +76,18 @@ def main():
     parser.add_argument("--points", type=int, default=6000, help="schedules to be measured")
     parser.add_argument("--programs", type=int, default=100, help="matmuls that they are of")
     parser.add_argument("--folder", type=Path, help="keeps campaign and data set; goes on with one that is there")
+    parser.add_argument("--hardware-class", metavar="CLASS", help="use only figures of this one")
     parser.add_argument("--suspect", action="store_true", help="use doubted figures, too: of a busy host all are")
     parser.add_argument("--out", type=Path, default=Path("cost_model"), help="OUT.png and OUT.json")
     given = parser.parse_args()
+    chosen = {"hardware_class": given.hardware_class} if given.hardware_class else {}
     given.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "data").exists():
             measure(given.points, given.programs, folder)
-        data = Measured.of(read_rows(folder / "data"), use_suspect=given.suspect)
+        data = Measured.of(read_rows(folder / "data", **chosen), use_suspect=given.suspect)
     found = evaluate(data, split="program")
     print(found)
     given.out.with_suffix(".json").write_text(json.dumps(found.to_dict(), indent=1) + "\n")

@@ -48,6 +48,7 @@ def main():
     parser.add_argument("--workers", type=int, default=1, help="of the cluster that it starts")
     parser.add_argument("--address", help="of a coordinator; default: it starts a cluster")
     parser.add_argument("--db", type=Path, help="that coordinator's database file, or a snapshot")
+    parser.add_argument("--hardware-class", metavar="CLASS", help="the statistics are of figures of this one only")
     parser.add_argument("--licence", default="CC-BY-4.0", help="for the card")
     given = parser.parse_args()
     if bool(given.address) != bool(given.db):
@@ -62,7 +63,7 @@ def main():
     summary = export(rows_of_file(database), given.folder / "data", name=spec.name, campaign=spec, replace=True,
                      split=Split("region"), licence=given.licence, source="schedule_dataset.py")
     print(f"export: {dict(summary.rows)} rows, {summary.duplicates:,} duplicates left out", flush=True)
-    landscapes = landscape(rows_of_campaign(given.folder / spec.name))
+    landscapes = landscape(rows_of_campaign(given.folder / spec.name, given.hardware_class))
     (given.folder / "landscape.md").write_text(table(landscapes) + "\n")
     (given.folder / "landscape.json").write_text(json.dumps([dataclasses.asdict(one) for one in landscapes], indent=1) + "\n")
     plot(landscapes, given.folder / "landscape.png")

@@ -203,35 +203,39 @@ class Episode:
         return self.reward_rule is not None and effect == TREE
 
     def pair(self) -> tuple[Figure, Figure]:
-        """The two figures that judge() compares; they may be the same. The current tree's must
-        have been requested."""
-        assert self.before is not None
-        return self.before, self.figures[self.key()]
+        """The two figures that judge() compares; they may be the same, as they are without a reward
+        rule. The current tree's must have been requested."""
+        after = self.figures[self.key()]
+        return self.before or after, after
 
     def settle(self, client: Any, deadline: float) -> Verdict:
         """Waits for the figures, then calls judge()."""
         return self.judge() if arrive(self.pair(), client, deadline) else late()
 
     def judge(self) -> Verdict:
-        """Computes the reward of a step that changed the tree. Its figures must have arrived.
+        """Computes the reward of a step, 0 without a reward rule. Its figures must have arrived.
 
         A failure of the schedule itself (it does not compile, runs too long, gives a wrong result
         ...) terminates the episode and takes back its rewards, as in CompilerGym. Any other
         failure truncates it without a reward. Raises the client's exceptions (an unreachable
         coordinator).
         """
-        assert self.reward_rule is not None
         first, second = self.pair()
         before, after = conclusive(first.future.result()), conclusive(second.future.result())
-        if not before.ok:
+        if self.reward_rule is not None and not before.ok:
             return Verdict(truncated=True, failure=before)
-        if not after.ok and (after.retryable or after.status in _NOT_THE_SCHEDULES):
-            return Verdict(truncated=True, failure=after)
         if not after.ok:
-            lost, self.total_reward = -self.total_reward, 0.0
-            return Verdict(reward=lost, terminated=True, failure=after)
+            return self._failed(after)
+        if self.reward_rule is None:
+            return Verdict()
         peak = self.measuring.peak_of(after) if self.reward_rule.needs_peak else 0.0
         value = self.reward_rule.value(before, after, peak)
         self.before = second
         self.total_reward += value
         return Verdict(reward=value)
+
+    def _failed(self, failure: Outcome) -> Verdict:
+        if failure.retryable or failure.status in _NOT_THE_SCHEDULES:
+            return Verdict(truncated=True, failure=failure)
+        lost, self.total_reward = -self.total_reward, 0.0
+        return Verdict(reward=lost, terminated=True, failure=failure)

@@ -6,7 +6,7 @@ import itertools
 import numbers
 import queue
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from .datasets import draw
 from .environments import LoopTuneEnv
 from .episode import NOTHING, Episode, Verdict, arrive, ask_again, late
 from .spaces import ROW_WIDTH, whole_numbers
-from .walk_env import Start, WalkEnv, check_options
+from .walk_env import MEASURED, Start, WalkEnv, check_options
 
 _OPTIONS = ("reset_mask", "benchmark", "merge_all_first", "start_cursor")
 _NO_ACTION = -1  # the effect where an episode began
@@ -84,6 +84,7 @@ class WalkVectorEnv(VectorEnv):
         width = self._makes.max_loops * ROW_WIDTH[self._makes.features]
         self._tensors = np.zeros((num_envs, width), np.float32)
         self._name = self._makes._observation_name
+        self._is_measured = self._name in MEASURED  # then every step needs a figure
         self._ready: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()  # index and turn of a _Sent
         self._sent: dict[int, _Sent] = {}
         self._turns = itertools.count()
@@ -112,6 +113,8 @@ class WalkVectorEnv(VectorEnv):
         places = np.flatnonzero(mask)
         self._seed(places, seed)
         self._begin(places, chosen)
+        if self._is_measured:
+            self._makes._await(*(self._episodes[place].figure() for place in places))
         return self._observations(np.arange(self.num_envs)), self._infos(np.arange(self.num_envs))
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -162,7 +165,7 @@ class WalkVectorEnv(VectorEnv):
         self._seed(places, seed)
         self._begin(places, {})
         for place in places.tolist():
-            self._await(place, measured=False, reset=False)
+            self._await(place, measured=self._is_measured, reset=False)
 
     def send(self, actions: Any, env_id: Any = None) -> None:
         """Sends one action to each of ``env_id`` (default: those of the last recv). Does not
@@ -237,13 +240,14 @@ class WalkVectorEnv(VectorEnv):
     def _begin(self, places: np.ndarray, options: dict[str, Any]) -> None:
         measuring = self._makes._measuring
         rule = self._makes._reward_rule
-        if rule is not None:
+        if rule is not None or self._is_measured:
             self._makes._client()
         self._move(places, options)
         for place in places:
             self._episodes[place] = Episode(self._templates[place].copy(), measuring, rule)
-        if rule is not None:
+        if rule is not None or self._is_measured:
             self._ask([self._episodes[place] for place in places])
+        if rule is not None:
             for place in places:
                 self._episodes[place].set_baseline()
         self._done[places] = False
@@ -289,7 +293,8 @@ class WalkVectorEnv(VectorEnv):
         self._effects[places[actions < 0]] = _NO_ACTION
         wanted = []
         for place, action, effect in zip(places.tolist(), actions.tolist(), effects.tolist()):
-            if action >= 0 and self._episodes[place].stepped(action, effect):
+            is_changed = action >= 0 and self._episodes[place].stepped(action, effect)
+            if is_changed or self._is_measured:
                 wanted.append(place)
         self._ask([self._episodes[place] for place in wanted])
         return wanted, resets
@@ -358,7 +363,6 @@ class WalkVectorEnv(VectorEnv):
     def _finish(self, places: np.ndarray, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray,
                 verdicts: dict[int, Verdict]) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         over = terminated | truncated
-        cut = {place for place, verdict in verdicts.items() if verdict.truncated}
         self._done[places] = over
         effects = self._effects[places]
         info: dict[str, Any] = {"action_had_no_effect": effects == NOTHING, "_action_had_no_effect": effects != _NO_ACTION}
@@ -368,20 +372,20 @@ class WalkVectorEnv(VectorEnv):
             verdict.tell(told)
             add_info(info, told, row, len(places))
         if self._mode == AutoresetMode.SAME_STEP and over.any():
-            info.update(final_info(self._observations(places, cut), self._infos(places), over))
+            info.update(final_info(self._observations(places), self._infos(places), over))
             self._begin(places[over], {})
-            cut = set()
-        return self._observations(places, cut), rewards, terminated, truncated, {**self._infos(places), **info}
+            if self._is_measured:
+                arrive([self._episodes[place].figure() for place in places[over]], self._makes._client(),
+                       time.monotonic() + self._makes.timeout)
+        return self._observations(places), rewards, terminated, truncated, {**self._infos(places), **info}
 
-    def _observations(self, places: np.ndarray, cut: Container[int] = ()) -> Any:
-        """``cut``: truncated, so that their figures are not waited for any more."""
+    def _observations(self, places: np.ndarray) -> Any:
         if self._name == "loops_tensor":
             return self._makes._tensor(self._tensors[places])
         rows = []
-        deadline = time.monotonic() + self._makes.timeout
-        for place in places.tolist():
+        for place in places:
             self._makes._episode = self._episodes[place]
-            rows.append(self._makes._default_observation(0.0 if place in cut else max(0.0, deadline - time.monotonic())))
+            rows.append(self._makes._default_observation())
         self._makes._episode = None
         if isinstance(self.single_observation_space, gym.spaces.Box):
             return self._makes._tensor(np.stack([np.asarray(row, self.single_observation_space.dtype) for row in rows]))

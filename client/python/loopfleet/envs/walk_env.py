@@ -108,7 +108,8 @@ def _arguments() -> list[str]:
 class WalkEnv(gym.Env):
     """Walks over loop trees. See docs/PYTHON.md for every argument.
 
-    ``reset`` uses the network only with a reward space, and a step only if it changed the tree.
+    ``reset`` uses the network only with a reward space, and a step only if it changed the tree; both
+    do for an observation that is measured.
     Unknown names in arguments raise an error with the nearest valid name.
     """
 
@@ -209,13 +210,16 @@ class WalkEnv(gym.Env):
         if rule is not None:
             self._client()
             episode.set_baseline()
+        if observation_name in MEASURED:
+            self._client()
+            self._await(episode.figure(), timeout=timeout)
         self._start, self._template, self._episode, self._given = start, template, episode, None
         self._reward_rule, self.action_space = rule, actions
         self._observation_name, self._observation_space = observation_name, space
         self.timeout = timeout
         self._reward_seen = {}
         self._since = time.monotonic()
-        return self._default_observation(timeout), self._info()
+        return self._default_observation(), self._info()
 
     def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
              reward_spaces: Sequence[str] | None = None, timeout: float | None = None
@@ -238,20 +242,18 @@ class WalkEnv(gym.Env):
             one = episode.walk.step(number)
             episode.stepped(number, one)
             effect = max(effect, one)
-        verdict, deadline = Verdict(), time.monotonic() + timeout
-        if self._reward_rule is not None and effect > CURSOR:
+        verdict = Verdict()
+        if ((self._reward_rule is not None and effect > CURSOR)
+                or (observation_spaces is None and self._observation_name in MEASURED)):
+            client, deadline = self._client(), time.monotonic() + timeout
             episode.figure()
-            verdict = episode.settle(self._client(), deadline)
-        if observation_spaces is None and self._observation_name in MEASURED and verdict.failure is None:
-            client = self._client()
-            if not arrive([episode.figure()], client, deadline):
-                verdict = late()
+            verdict = episode.settle(client, deadline)
         reward: Any = verdict.reward
         if reward_spaces is not None:
             reward = [self._read_reward(name) for name in reward_spaces]
         if self._reward_rule is not None and verdict.failure is None:
             self._reward_seen[self._reward_rule.name] = episode.before  # env.reward counts from here
-        observation = (self._default_observation(0.0) if observation_spaces is None
+        observation = (self._default_observation() if observation_spaces is None
                        else [self.observation[name] for name in observation_spaces])
         info = self._info()
         info["action_had_no_effect"] = effect == NOTHING
@@ -330,7 +332,8 @@ class WalkEnv(gym.Env):
             wrong = after.status == "WRONG_OUTPUT"
             errors += [f"{o.status}: {o.message}" for o in (before, after) if not o.ok]
             replay_failed = bool(errors) and not wrong
-            if state.reward is not None and before.ok and after.ok and self._reward_rule is not None:
+            if (state.reward is not None and before.ok and after.ok and "D" not in (before.grade, after.grade)
+                    and self._reward_rule is not None):
                 measured = self._value(self._reward_rule.name, before, after)
                 scale = max(before.gflops, after.gflops) if "flops" in self._reward_rule.name else 1.0
                 if self._reward_rule.needs_peak:
@@ -484,9 +487,10 @@ class WalkEnv(gym.Env):
             raise ValueError(f"action {number} is not in {self.action_space}")
         return number
 
-    def _await(self, *figures: Figure) -> list[Outcome]:
-        if not arrive(figures, self._client(), time.monotonic() + self.timeout):
-            raise DeadlineExceeded(f"no figure within the environment's timeout of {self.timeout} s")
+    def _await(self, *figures: Figure, timeout: float | None = None) -> list[Outcome]:
+        timeout = self.timeout if timeout is None else timeout
+        if not arrive(figures, self._client(), time.monotonic() + timeout):
+            raise DeadlineExceeded(f"no figure within the environment's timeout of {timeout} s")
         return [figure.future.result() for figure in figures]
 
     def _value(self, name: str, before: Outcome, after: Outcome) -> float:
@@ -538,14 +542,14 @@ class WalkEnv(gym.Env):
         import torch
         return torch.from_numpy(array)
 
-    def _default_observation(self, wait_s: float) -> Any:
-        """Without a figure, after ``wait_s``, the worst one: the step was made and cannot raise."""
+    def _default_observation(self) -> Any:
+        """Does not wait. Without a figure, the worst one: the step was made and cannot raise."""
         name = self._observation_name
         if name is None:
             return None
         if name in MEASURED:
             client, figure = self._client(), self._in_episode().figure()
-            has_come = arrive([figure], client, time.monotonic() + wait_s)
+            has_come = arrive([figure], client, time.monotonic())
             value = self._of_figure(name, figure.future.result() if has_come else late().failure)
             if math.isnan(value):
                 value = math.inf if name == "runtime" else 0.0

@@ -14,6 +14,7 @@ from ..campaign import outcomes
 from ..rows import program_of
 from .errors import ModelError, need
 from .measured import need_one_condition
+from .schedule_features import plain_row
 
 WALKS = (5, 10, 30, 100, 1000)
 
@@ -39,7 +40,7 @@ def landscape(rows: Iterable[Mapping[str, Any]], walks: Sequence[int] = WALKS) -
     of which it has no figure are left out. ModelError: then none is left, or the figures are of several
     hardware classes.
     """
-    rows = list(rows)
+    rows = [plain_row(row) for row in rows]
     need_one_condition(row for row in rows if row["elapsed_ns"])
     by_program: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -69,16 +70,17 @@ def expected_best(values: Sequence[float] | np.ndarray, k: int) -> float:
 
 
 def rows_of_campaign(folder: str | Path, hardware_class: str | None = None) -> list[dict[str, Any]]:
-    """What landscape() takes, of a campaign's folder; copies of a point are left out, and with
-    ``hardware_class`` what was measured on another one."""
-    rows = []
+    """What landscape() takes, of a campaign's folder: the first outcome of each point, with
+    ``hardware_class`` the first that was not measured on another one."""
+    rows, seen = [], set()
     for each in outcomes(folder):
-        if each["copy"]:
+        if each["point"] in seen:
             continue
         told = each["outcome"]
         of = (told.get("hardware") or {}).get("class")
         if hardware_class and of not in (hardware_class, None):
             continue
+        seen.add(each["point"])
         ok = told["status"] == "ok" and told.get("grade") != "D"
         rows.append({"benchmark": told["benchmark"], "ir": told.get("ir"), "actions": told.get("actions"),
                      "tree_key": told.get("tree_key"), "hardware_class": of,
@@ -124,8 +126,8 @@ def plot(landscapes: Sequence[Landscape], path: str | Path) -> None:
 def _landscape(rows: list[Mapping[str, Any]], walks: Sequence[int]) -> Landscape | None:
     first = rows[0]
     benchmark, ir = first.get("benchmark"), first.get("ir")
-    starts = (row.get("tree_key") for row in rows
-              if (row.get("benchmark"), row.get("ir"), row.get("actions")) == (benchmark, ir, []))
+    starts = (row.get("tree_key") for row in rows if (row.get("benchmark"), row.get("ir")) == (benchmark, ir)
+              and row.get("actions") is not None and len(row["actions"]) == 0)
     # Which rules the walks began with is not told: merge_all_first may have changed the benchmark's own tree.
     key = next(filter(None, starts), None) or Walk(benchmark=benchmark or "", ir="" if benchmark else ir or "").tree_key.hex()
     untuned = [row["elapsed_ns"] for row in rows if row.get("tree_key") == key and row["elapsed_ns"]]
