@@ -60,7 +60,7 @@ class GuardedBufferPool {
   // Waits until there is room. First come, first served: otherwise smaller requests could overtake
   // a large one without end. kFull: the host does not have the memory.
   Result<std::shared_ptr<GuardedBuffers>> Take(const BufferLayout& layout);
-  // The number of calls of Take that wait for room.
+  // The number of calls of Take that wait for room; for tests.
   std::size_t CountWaiting() const;
 
  private:

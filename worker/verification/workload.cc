@@ -144,18 +144,21 @@ ReferenceLayout LayOutReference(const looptree::Program& program) {
 std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Program& program,
                                                            InputSeed seed,
                                                            std::span<std::byte> inputs,
-                                                           std::span<std::byte> reference) {
+                                                           std::span<std::byte> reference,
+                                                           const Evaluator& evaluator) {
   const BufferLayout input_layout = LayOutInputs(program);
   std::vector<looptree::Tensor> tensors;
   looptree::Reference computed;
-  SplitMix64 random(seed.value);  // one for all draws: each has other numbers
+  SplitMix64 random(seed.value);         // one for all draws: each has other numbers
+  const InputDraw* evaluated = nullptr;  // the last one
   const auto evaluate = [&](const InputDraw& draw) {
+    evaluated = &draw;
     tensors.clear();
     for (std::size_t i = 0; i < input_layout.buffers.size(); ++i) {
       tensors.push_back(DrawInput(draw, i, input_layout.buffers[i].size / sizeof(float), random));
     }
     computed = {};  // free the previous one first
-    computed = looptree::Evaluate(program, tensors);
+    computed = evaluator(program, tensors);
   };
   const std::vector<InputDraw> draws = InputDrawsFor(program, seed.numbers);
   struct Usable {
@@ -164,7 +167,9 @@ std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Progr
   };
   std::optional<Usable> hiding;  // the first usable draw that hides elements; the program may do so
   std::optional<std::string> flaw;
-  const std::uint64_t flops_each = looptree::FlopCount(program);
+  // Copies and views do no operations, but take as long.
+  const std::uint64_t flops_each =
+      std::max(looptree::FlopCount(program), looptree::TensorBytes(program) / sizeof(float));
   std::uint64_t flops = 0;
   for (const InputDraw& draw : draws) {
     const SplitMix64 before = random;
@@ -178,7 +183,7 @@ std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Progr
     if (!flaw && !hiding) hiding = {.draw = &draw, .random = before};
     if (hiding && flops > kMostSearchFlops) break;
   }
-  if (hiding) {
+  if (hiding && evaluated != hiding->draw) {
     flaw.reset();
     random = hiding->random;
     evaluate(*hiding->draw);

@@ -16,6 +16,7 @@
 
 #include "common/base/result.h"
 #include "common/job/failure.h"
+#include "common/looptree/interpreter/interpret.h"
 #include "common/looptree/tree/loop_tree.h"
 #include "worker/verification/buffer_layout.h"
 #include "worker/verification/input_draw.h"
@@ -48,14 +49,17 @@ struct ReferenceLayout {
 };
 ReferenceLayout LayOutReference(const looptree::Program& program);
 
+// Computes the reference; tests give another.
+using Evaluator = std::function<looptree::Reference(const looptree::Program& program,
+                                                    std::span<const looptree::Tensor> inputs)>;
+
 // Fills the memory of a workload; the inputs are drawn to suit the program (input_draw.h). Returns,
 // for each output, whether its comparison is exact. UNSUPPORTED: no inputs tell right outputs from
 // wrong ones. Of fractions that is not asked, as kernels are verified with whole numbers first, but
 // they are refused where a correct kernel could fail.
-std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Program& program,
-                                                           InputSeed seed,
-                                                           std::span<std::byte> inputs,
-                                                           std::span<std::byte> reference);
+std::expected<std::vector<bool>, Failure> ComputeReference(
+    const looptree::Program& program, InputSeed seed, std::span<std::byte> inputs,
+    std::span<std::byte> reference, const Evaluator& evaluator = looptree::Evaluate);
 
 // Does the work of ComputeReference on shared memory, perhaps in another process.
 using ReferenceMaker = std::function<std::expected<std::vector<bool>, Failure>(
@@ -97,7 +101,7 @@ class WorkloadCache {
   // Never waits for room, because its caller holds a workload of whole numbers.
   std::shared_ptr<const Workload> GetFractions(const looptree::LoopTree& tree,
                                                const ReferenceMaker& maker);
-  // The number of calls of Get that wait for room.
+  // The number of calls of Get that wait for room; for tests.
   std::size_t CountWaiting() const;
 
  private:

@@ -35,6 +35,8 @@ TEST(ExprTest, WhatIsNotAffineSaysWhy) {
   EXPECT_EQ((Expr(m).DividedBy(2) + Expr(n).DividedBy(2)).problem(),
             "((m) // 2) + ((n) // 2) adds quotients");
   EXPECT_NE((Size(m).DividedBy(2) + Size(n).DividedBy(2)).problem(), "");
+  EXPECT_NE((Expr(7).DividedBy(2) + Expr(m).DividedBy(2)).problem(), "");
+  EXPECT_NE((Expr(7).DividedBy(2) + Expr(7).DividedBy(2)).problem(), "");
   EXPECT_NE((Expr(m).DividedBy(2) - Expr(n)).problem(), "");
   EXPECT_NE((Expr(INT64_MAX) * Expr(2)).problem(), "");
   EXPECT_NE((Expr(INT64_MAX) + Expr(2)).problem(), "");

@@ -163,6 +163,42 @@ TEST(WorkloadTest, WhatIsConstantOnAnyInputsIsAccepted) {
   EXPECT_EQ(RefusalOf(benchmark.start, 1), std::nullopt);
 }
 
+// How often the reference is computed if all elements are the same on any inputs.
+int EvaluationsOf(looptree::Program program) {
+  int evaluations = 0;
+  const Evaluator same = [&](const looptree::Program&, std::span<const looptree::Tensor>) {
+    ++evaluations;
+    return looptree::Reference{.outputs = {{1, 1}}, .tolerance = {{}}};
+  };
+  const auto workload = MakeWorkload(
+      looptree::WholeLoops(std::move(program)).start, {1},
+      [&](const looptree::LoopTree& tree, InputSeed seed, const SharedMemory& inputs,
+          const SharedMemory& reference) {
+        return ComputeReference(tree.program(), seed, inputs.bytes(), reference.bytes(), same);
+      });
+  EXPECT_TRUE(workload);
+  return evaluations;
+}
+
+TEST(WorkloadTest, LargeProgramsAreEvaluatedAFewTimesOnly) {
+  using looptree::Op;
+  // sum of x[m] y[k] z[n]: 2^33 operations
+  EXPECT_EQ(EvaluationsOf({.dims = {{"m", 1 << 15}, {"k", 1 << 15}, {"n", 4}},
+                           .nodes = {{.op = Op::kRead, .dims = {0}},
+                                     {.op = Op::kRead, .dims = {1}},
+                                     {.op = Op::kRead, .dims = {2}},
+                                     {.op = Op::kMultiply, .inputs = {0, 1, 2}, .dims = {0, 1, 2}},
+                                     {.op = Op::kAdd, .inputs = {3}, .dims = {2}},
+                                     {.op = Op::kWrite, .inputs = {4}, .dims = {2}}}}),
+            1);
+  // One number, repeated 2^27 times: eight times that is the bound; then the first draw again.
+  EXPECT_EQ(EvaluationsOf({.dims = {{"m", 1 << 27}},
+                           .nodes = {{.op = Op::kRead},
+                                     {.op = Op::kView, .inputs = {0}, .dims = {0}},
+                                     {.op = Op::kWrite, .inputs = {1}, .dims = {0}}}}),
+            9);
+}
+
 // The tree as written, on each program's fractions: no correct kernel may fail, and one that drops
 // the last 12 bits of the inputs, which the whole numbers of sums do not need, has to.
 TEST(WorkloadTest, FractionsShowWhatWholeNumbersHide) {
