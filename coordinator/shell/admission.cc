@@ -6,6 +6,7 @@ namespace loopfleet::coordinator {
 
 Admission::Admission(Submission submission, std::vector<JobSpec> jobs, const State& state)
     : submission_(std::move(submission)), jobs_(std::move(jobs)), conditions_(state) {
+  submission_.affinity_changes = state.affinities.changes();
   submission_.jobs.reserve(jobs_.size());
   for (const JobSpec& spec : jobs_) bytes_ += MemoryBytesOf(spec);
 }

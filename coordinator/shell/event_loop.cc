@@ -378,7 +378,10 @@ void EventLoop::GiveShared() {
 // request is on disk, and forgotten that it was on its way there; and affinities may have been
 // bound.
 void EventLoop::CatchUp(Submission& submission) {
-  parts_.resolver.ResolveStale(submission.jobs, StoredConditions(parts_.core.state()));
+  const State& state = parts_.core.state();
+  if (submission.affinity_changes != state.affinities.changes()) {
+    parts_.resolver.MeasureStale(submission.jobs, StoredConditions(state));
+  }
   const auto client = parts_.core.ClientOf(submission.peer, submission.key);
   if (!client) return;
   if (auto seen = parts_.reader.FindRequest(*client, submission.request_id)) {

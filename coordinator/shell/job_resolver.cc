@@ -67,7 +67,7 @@ const std::vector<WorkerKind>& StoredConditions::KindsFor(const JobSpec& spec,
   return kinds_.emplace(std::move(demand), std::move(kinds)).first->second;
 }
 
-bool StoredConditions::Accepts(const JobSpec& spec, Placement placement,
+bool StoredConditions::Accepts(const JobSpec& spec, std::optional<Placement> placement,
                                const storage::StoredResult& result) const {
   if (spec.affinity.empty()) return true;
   if (state_ == nullptr) return false;
@@ -80,7 +80,7 @@ bool StoredConditions::Accepts(const JobSpec& spec, Placement placement,
   const Worker* worker =
       bound.is_nil() ? state_->workers.FindReady(result.worker) : state_->workers.Find(bound);
   if (worker == nullptr || worker->facts.name != result.worker) return false;
-  if (!Serves(worker->supply(), DemandOf(spec, placement))) return false;
+  if (placement && !Serves(worker->supply(), DemandOf(spec, *placement))) return false;
   if (bound.is_nil()) answered_by_.emplace(spec.affinity, result.worker);
   return true;
 }
@@ -151,13 +151,12 @@ ResolvedJob JobResolver::Resolve(JobSpec spec, const StoredConditions& condition
   return {.spec = std::move(spec), .resolution = measure};
 }
 
-void JobResolver::ResolveStale(std::vector<ResolvedJob>& jobs, const StoredConditions& conditions) {
+void JobResolver::MeasureStale(std::vector<ResolvedJob>& jobs, const StoredConditions& conditions) {
   for (ResolvedJob& job : jobs) {
     const auto* stored = std::get_if<storage::StoredAnswer>(&job.resolution);
     if (stored == nullptr || job.spec.affinity.empty()) continue;
-    const auto measure = std::get<ResolvedTask>(memory_.Replay(job.spec));
-    if (conditions.Accepts(job.spec, measure.placement, **stored)) continue;
-    job = Resolve(std::move(job.spec), conditions);
+    if (conditions.Accepts(job.spec, std::nullopt, **stored)) continue;
+    job.resolution = std::get<ResolvedTask>(memory_.Replay(job.spec));
   }
 }
 

@@ -35,7 +35,9 @@ class StoredConditions {
   explicit StoredConditions(const State& state) : state_(&state) {}
 
   const std::vector<WorkerKind>& KindsFor(const JobSpec& spec, Placement placement) const;
-  bool Accepts(const JobSpec& spec, Placement placement, const storage::StoredResult& result) const;
+  // Without a placement: whether its affinity allows it, for an answer that was accepted earlier.
+  bool Accepts(const JobSpec& spec, std::optional<Placement> placement,
+               const storage::StoredResult& result) const;
   // The ready workers of this kind that could get the job.
   std::vector<storage::Witness> CandidatesFor(const JobSpec& spec, Placement placement,
                                               const WorkerKind& kind) const;
@@ -83,9 +85,10 @@ class JobResolver {
       : reader_(reader), memory_(memory), metrics_(metrics), clock_(clock) {}
 
   ResolvedJob Resolve(JobSpec spec, const StoredConditions& conditions);
-  // Resolves again the jobs of a message whose stored answers no longer fit: since they were found,
-  // another worker may have taken a job of their affinity.
-  void ResolveStale(std::vector<ResolvedJob>& jobs, const StoredConditions& conditions);
+  // Has the jobs of a message measured whose stored answers no longer fit: since they were found,
+  // another worker may have taken a job of their affinity. Looks nothing up again: there may be
+  // thousands, and this is not done in slices. Measuring is always correct.
+  void MeasureStale(std::vector<ResolvedJob>& jobs, const StoredConditions& conditions);
   // For a job that an earlier run accepted. No worker is connected yet, so nothing is looked up.
   ResolvedJob ResolveRecovered(JobSpec spec, const std::optional<storage::ReplayResult>& stored);
 

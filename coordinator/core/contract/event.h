@@ -88,6 +88,7 @@ struct Submission {
   std::optional<BatchId> append_to;
   wire::BatchEnd end = wire::BatchEnd::kComplete;
   std::vector<ResolvedJob> jobs;
+  std::uint64_t affinity_changes = 0;  // AffinityTable::changes before the jobs were resolved
   // The request was accepted before; `jobs` may be empty then.
   std::optional<storage::StoredRequest> seen;
   // From Core::CheckRoomFor. `jobs` is empty then, because they were not resolved.

@@ -21,7 +21,7 @@ struct Limits {
   std::uint32_t max_workers_per_key = 5'000;  // leaves room for other keys; beyond: BUSY
   // Each kind of worker (class, compiler, policy) adds two lookups for each job that it could run.
   std::uint32_t max_kinds_per_key = 32;         // beyond: QUOTA_EXCEEDED
-  std::uint32_t max_hardware_classes = 10'000;  // with a worker or an outcome; beyond: BUSY
+  std::uint32_t max_hardware_classes = 10'000;  // beyond: each worker keeps its own clock
   std::uint32_t max_affinities = 100'000;       // whose worker is remembered
   // Distinct demands of waiting jobs. Beyond: QUOTA_EXCEEDED for clients with more than their
   // share.

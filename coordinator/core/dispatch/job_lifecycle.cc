@@ -37,6 +37,13 @@ std::vector<storage::Witness> AgreeingWith(const Job& job, const Evaluation& eva
   return agreeing;
 }
 
+// Outcomes are about to be stored with the clock of this class.
+void KeepClock(State& state, const Evaluation& evaluation) {
+  if (!evaluation.conditions) return;
+  const auto clock = state.reference_clocks.find(evaluation.conditions->hardware.hardware_class);
+  if (clock != state.reference_clocks.end()) clock->second.has_outcomes = true;
+}
+
 void MakeOutcome(Transaction& tx, Concluded concluded) {
   Batch& batch = tx.state.batches.At(concluded.id.batch);
   DischargeJob(tx, batch);
@@ -57,6 +64,7 @@ void MakeOutcome(Transaction& tx, Concluded concluded) {
                                 .sequence = sequence,
                                 .lease = ending.lease,
                                 .settles = std::move(concluded.settles)});
+  KeepClock(tx.state, ending.evaluation);
   const bool is_doubted_figure = !ending.doubt.empty() && ending.evaluation.is_timed();
   // The accepted job has benchmark, actions and tag; storage has them already (storage/record.h).
   auto& write = std::get<storage::JobFinished>(

@@ -15,7 +15,7 @@ void AskBack(Transaction& tx, Worker& worker, std::vector<LeaseId> leases);
 void OnReturned(Transaction& tx, Worker& worker, const wire::Returned& returned);
 
 // If a worker idles, since GrantLeases found nothing for it, while another one holds more than it
-// can start soon, asks the other one for half of its leases.
+// can start soon, asks the other one for half of its leases. To be called after GrantLeases.
 void RetractFromLoaded(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

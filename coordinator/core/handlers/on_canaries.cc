@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,22 +18,25 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// A restarted coordinator does not know a worker's first hello. A drift takes about 20 s to be
-// noticed.
+// A restarted coordinator does not know a worker's first hello, nor does one that forgot the
+// worker. A drift takes about 20 s to be noticed.
 constexpr auto kBeforeHello = std::chrono::minutes(1);
 
-// Whether storage is to look for results of the worker, which scans those of all workers. Not if
-// there can be none. Nor if the worker came a moment ago, so that it measured next to nothing, and
-// another one with its key was suspected since: a key may bring any number of workers.
-bool IsToBeSuspected(Transaction& tx, const Worker& worker) {
+// Whether storage is to look for results of the worker since then, which scans those of all
+// workers. Not if there can be none. Nor if the worker finished nothing here or came a moment ago,
+// so that it hardly has any, and another one with its key was suspected a moment ago: a key may
+// bring any number of workers.
+bool IsToBeSuspected(Transaction& tx, const Worker& worker, Instant since) {
   State& state = tx.state;
-  const bool came_in_this_run = worker.known_since >= state.started_at + kBeforeHello;
-  if (came_in_this_run && worker.finished_jobs == 0) return false;
+  if (worker.finished_jobs == 0 && since >= worker.known_since) return false;
   const Instant recently = tx.now.instant - state.limits.min_drift;
   std::erase_if(state.suspected_at, [&](const auto& entry) { return entry.second <= recently; });
-  const bool has_just_come = came_in_this_run && worker.known_since > recently;
-  if (has_just_come && state.suspected_at.contains(worker.key)) return false;
-  state.suspected_at[worker.key] = tx.now.instant;
+  const bool came_in_this_run = worker.known_since >= state.started_at + kBeforeHello;
+  const bool is_new = worker.finished_jobs == 0 || worker.known_since > recently;
+  // Without keys, all workers would share the empty one.
+  const std::string& who = worker.key.empty() ? worker.facts.name : worker.key;
+  if (came_in_this_run && is_new && state.suspected_at.contains(who)) return false;
+  state.suspected_at[who] = tx.now.instant;
   return true;
 }
 
@@ -40,7 +44,7 @@ bool IsToBeSuspected(Transaction& tx, const Worker& worker) {
 // over its jobs and remeasure its recent ones; jobs that none of them could run stay.
 void Distrust(Transaction& tx, Worker& worker, Instant since) {
   State& state = tx.state;
-  if (IsToBeSuspected(tx, worker)) {
+  if (IsToBeSuspected(tx, worker, since)) {
     tx.writes.push_back(
         storage::ResultsSuspected{.worker = worker.facts.name,
                                   .since = state.wall.EarliestSince(since),

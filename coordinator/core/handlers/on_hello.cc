@@ -66,8 +66,8 @@ void TakeFromHolder(Transaction& tx, Job& job) {
 }
 
 // Enters a lease that the worker reports and the LeaseTable does not have. False if the job is
-// finished, another worker holds it for good, or the lease's result has been received. A lease that
-// was taken for unrun, or is from an earlier run, now counts as an attempt.
+// finished, another worker holds it for good, or the lease's result has been received. A lease of
+// an earlier run now counts as an attempt.
 bool Adopt(Transaction& tx, Worker& worker, const wire::HeldLease& held) {
   State& state = tx.state;
   if (!state.leases.WasGranted(held.lease)) return false;
@@ -133,12 +133,12 @@ bool IsOneKindTooMany(const State& state, const wire::WorkerHello& hello, const 
   return others.size() >= state.limits.max_kinds_per_key;
 }
 
-// Whether there is no room for the clock of the worker's class. Forgets classes of departed workers
-// that no outcome depends on, if room is needed.
-bool IsOneClassTooMany(State& state, const wire::WorkerHello& hello) {
+// Whether there is room for the clock of another class. Forgets classes of departed workers that no
+// outcome depends on, if room is needed.
+bool HasRoomForClass(State& state) {
   auto& clocks = state.reference_clocks;
   const std::size_t most = state.limits.max_hardware_classes;
-  if (clocks.size() < most || clocks.contains(hello.hardware.hardware_class)) return false;
+  if (clocks.size() < most) return true;
   std::set<std::string_view> present;
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.state != wire::WorkerState::kLost) {
@@ -148,7 +148,7 @@ bool IsOneClassTooMany(State& state, const wire::WorkerHello& hello) {
   std::erase_if(clocks, [&](const auto& clock) {
     return !clock.second.has_outcomes && !present.contains(clock.first);
   });
-  return clocks.size() >= most;
+  return clocks.size() < most;
 }
 
 // Why the worker may not come; nullopt: it may.
@@ -168,12 +168,19 @@ std::optional<Failure> WhyNotWelcome(State& state, const wire::WorkerHello& hell
                    .message = fmt::format("the worker states a clock of {} MHz; 0, or {} to {}",
                                           hello.hardware.clock_mhz, kLeastClockMhz, kMostClockMhz)};
   }
+  if (!key.empty() && IsOneKindTooMany(state, hello, key)) {
+    return Failure{.code = FailureCode::kQuotaExceeded,
+                   .message = fmt::format("workers of {} kinds (hardware class, compiler, policy) "
+                                          "are registered with this key already (the limit)",
+                                          limits.max_kinds_per_key)};
+  }
   const auto is_full = [&] { return state.workers.size() >= limits.max_workers; };
   const auto is_key_full = [&] {
     return !key.empty() && WorkersWith(state, key) >= limits.max_workers_per_key;
   };
   // Lost ones make room.
-  if (is_new && (is_full() || is_key_full())) state.workers.ForgetLost(Instant::max());
+  if (is_new && is_key_full()) state.workers.ForgetOneLost(&key);
+  if (is_new && is_full()) state.workers.ForgetOneLost();
   if (is_new && is_full()) {
     return Failure{.code = FailureCode::kBusy,
                    .message = fmt::format("{} registered already",
@@ -184,18 +191,6 @@ std::optional<Failure> WhyNotWelcome(State& state, const wire::WorkerHello& hell
         .code = FailureCode::kBusy,
         .message = fmt::format("{} registered with this key already",
                                Counted(limits.max_workers_per_key, "worker is", "workers are"))};
-  }
-  if (!key.empty() && IsOneKindTooMany(state, hello, key)) {
-    return Failure{.code = FailureCode::kQuotaExceeded,
-                   .message = fmt::format("workers of {} kinds (hardware class, compiler, policy) "
-                                          "are registered with this key already (the limit)",
-                                          limits.max_kinds_per_key)};
-  }
-  if (hello.hardware.clock_mhz > 0 && IsOneClassTooMany(state, hello)) {
-    return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} known already",
-                                          Counted(limits.max_hardware_classes, "hardware class is",
-                                                  "hardware classes are"))};
   }
   return std::nullopt;
 }
@@ -209,12 +204,14 @@ void RefuseWorker(Transaction& tx, const PeerId& peer, const std::string& name, 
                      .retry_after_ms = may_come_later ? tx.limits().retry_after_ms : 0});
 }
 
-// Workers of one class are comparable only at one reference clock; each measured its own.
+// Workers of one class are comparable only at one reference clock; each measured its own. It keeps
+// its own if there is no room for another class.
 void StateAtReferenceClock(State& state, HardwareFacts& hardware) {
   if (hardware.clock_mhz == 0) return;
+  auto& clocks = state.reference_clocks;
+  if (!clocks.contains(hardware.hardware_class) && !HasRoomForClass(state)) return;
   const KnownClock measured{.mhz = hardware.clock_mhz};
-  const double reference =
-      state.reference_clocks.try_emplace(hardware.hardware_class, measured).first->second.mhz;
+  const double reference = clocks.try_emplace(hardware.hardware_class, measured).first->second.mhz;
   // Its arithmetic peak scales with the clock, and its times are stated at this one.
   const bool is_stated_at_it = hardware.device == DeviceKind::kCpu;
   if (is_stated_at_it) hardware.peaks.flop_per_second *= reference / hardware.clock_mhz;

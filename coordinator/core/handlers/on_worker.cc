@@ -85,10 +85,6 @@ Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation&& 
     worker.recent_grades.Add(evaluation.measurement().grade);
   }
   if (is_doubted) PutInDoubt(evaluation, doubt);
-  if (evaluation.conditions) {
-    const auto clock = state.reference_clocks.find(worker.facts.hardware.hardware_class);
-    if (clock != state.reference_clocks.end()) clock->second.has_outcomes = true;
-  }
   lease.stage = LeaseStage::kReported;
   state.workers.MarkReported(worker, lease.id);
   Job finished = FinishJob(tx, job.id,

@@ -85,7 +85,8 @@ struct State {
   std::map<std::string, KnownClock> reference_clocks;
 
   // When a worker with this key was last suspected; older than Limits::min_drift: may be missing.
-  std::map<KeyText, Instant> suspected_at;
+  // Workers without a key are entered by name.
+  std::map<std::string, Instant> suspected_at;
 
   // Standing drains by target; at most Limits::max_drains. On disk, or on their way there.
   std::map<std::string, storage::WorkersDrained> drains;

@@ -54,6 +54,7 @@ void AffinityTable::Bind(const std::string& affinity, const Uuid& worker,
                          std::size_t max_affinities) {
   const auto entry = Use(affinity, max_affinities);
   if (entry->second.worker.is_nil()) {
+    ++changes_;
     entry->second.worker = worker;
     bound_[worker].insert(affinity);
   }
@@ -64,6 +65,7 @@ void AffinityTable::Bind(const std::string& affinity, const Uuid& worker,
 void AffinityTable::Release(const std::string& affinity) {
   const auto entry = entries_.find(affinity);
   if (entry == entries_.end() || entry->second.worker.is_nil()) return;
+  ++changes_;
   const auto bound = bound_.find(entry->second.worker);
   bound->second.erase(affinity);
   if (bound->second.empty()) bound_.erase(bound);

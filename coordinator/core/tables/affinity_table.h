@@ -33,6 +33,8 @@ class AffinityTable {
   std::vector<Uuid> Workers() const;  // those with a bound affinity
   std::vector<std::string> BoundTo(const Uuid& worker) const;
   std::size_t size() const { return entries_.size(); }
+  // Grows whenever an affinity is bound or released.
+  std::uint64_t changes() const { return changes_; }
 
   // For CheckInvariants.
   template <class Visit>
@@ -58,6 +60,7 @@ class AffinityTable {
   std::map<Uuid, std::set<std::string>> bound_;
   std::map<std::uint64_t, std::string> idle_;
   std::uint64_t uses_ = 0;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

@@ -74,10 +74,20 @@ Worker* WorkerRegistry::FindByPeer(const PeerId& peer) {
 }
 
 const Worker* WorkerRegistry::FindReady(const std::string& name) const {
-  for (const auto& [id, worker] : all()) {
-    if (worker.state == WorkerState::kReady && worker.facts.name == name) return &worker;
+  const auto named = by_name_.find(name);
+  if (named == by_name_.end()) return nullptr;
+  for (const Uuid& id : named->second) {
+    ++rows_seen_;
+    const Worker& worker = workers_.at(id);
+    if (worker.state == WorkerState::kReady) return &worker;
   }
   return nullptr;
+}
+
+const std::set<Uuid>& WorkerRegistry::WithHostLabel(const std::string& label) const {
+  static const std::set<Uuid> kNobody;
+  const auto there = by_host_.find(label);
+  return there == by_host_.end() ? kNobody : there->second;
 }
 
 void WorkerRegistry::SetState(Worker& worker, WorkerState state) {
@@ -186,8 +196,7 @@ bool WorkerRegistry::AnyServes(const Demand& demand,
   };
   if (!demand.only.is_nil()) return serves(demand.only);
   if (const std::string* host = HostNamedBy(demand)) {
-    const auto there = by_host_.find(*host);
-    return there != by_host_.end() && std::ranges::any_of(there->second, serves);
+    return std::ranges::any_of(WithHostLabel(*host), serves);
   }
   return std::ranges::any_of(shapes_, [&](const auto& shape) {
     ++rows_seen_;
@@ -247,6 +256,18 @@ void WorkerRegistry::ForgetLost(Instant instant) {
   for (const Uuid& id : lost) Remove(id);
 }
 
+void WorkerRegistry::ForgetOneLost(const KeyText* key) {
+  const auto order = [](const Worker& worker) {
+    return std::pair(static_cast<bool>(QuarantineOf(worker)), worker.heard_at);
+  };
+  const Worker* first = nullptr;
+  for (const auto& [id, worker] : all()) {
+    if (worker.state != WorkerState::kLost || (key != nullptr && worker.key != *key)) continue;
+    if (first == nullptr || order(worker) < order(*first)) first = &worker;
+  }
+  if (first != nullptr) Remove(first->id());
+}
+
 void WorkerRegistry::ForgetReplaced(const Worker& changed) {
   const auto host = std::ranges::find_if(changed.labels, IsHostLabel);
   if (host == changed.labels.end()) return;
@@ -296,6 +317,7 @@ void WorkerRegistry::TakeShape(Worker& worker) {
   worker.availability = AvailabilityOf(worker);
   ++shape->second.workers[worker.availability];
   worker.shape = &*shape;
+  by_name_[worker.facts.name].insert(worker.id());
   for (const std::string& label : worker.labels) {
     if (IsHostLabel(label)) by_host_[label].insert(worker.id());
   }
@@ -307,6 +329,9 @@ void WorkerRegistry::LeaveShape(Worker& worker) {
   if (--workers.at(worker.availability) == 0) workers.erase(worker.availability);
   if (workers.empty()) shapes_.erase(shapes_.find(worker.shape->first));
   worker.shape = nullptr;
+  const auto named = by_name_.find(worker.facts.name);
+  named->second.erase(worker.id());
+  if (named->second.empty()) by_name_.erase(named);
   for (const std::string& label : worker.labels) {
     const auto there = by_host_.find(label);
     if (there == by_host_.end()) continue;
@@ -320,6 +345,7 @@ void WorkerRegistry::CheckInvariants() const {
   std::size_t candidates = 0;
   std::map<const Shapes::value_type*, std::map<Availability, std::size_t>> users;
   std::map<std::string, std::set<Uuid>, std::less<>> hosts;
+  std::map<std::string, std::set<Uuid>> names;
   for (const auto& [id, worker] : workers_) {
     LF_CHECK(id == worker.id(), "worker {} goes by {}", worker.id().ToString(), id.ToString());
     LF_CHECK((worker.rank != 0) == IsCandidate(worker), "worker {} at rank {}", worker.facts.name,
@@ -334,6 +360,7 @@ void WorkerRegistry::CheckInvariants() const {
     LF_CHECK(worker.availability == AvailabilityOf(worker), "worker {} is counted as another",
              worker.facts.name);
     ++users[worker.shape][worker.availability];
+    names[worker.facts.name].insert(id);
     for (const std::string& label : worker.labels) {
       if (IsHostLabel(label)) hosts[label].insert(id);
     }
@@ -351,6 +378,7 @@ void WorkerRegistry::CheckInvariants() const {
     LF_CHECK(shape->second.workers == workers, "the workers of shape {} are counted wrong",
              shape->second.number);
   }
+  LF_CHECK(names == by_name_, "{} names are known, of {}", by_name_.size(), names.size());
   LF_CHECK(hosts == by_host_, "{} hosts are known, of {}", by_host_.size(), hosts.size());
   std::size_t ranked = 0;
   for (const auto& of_device : candidates_) ranked += of_device[0].size() + of_device[1].size();

@@ -97,6 +97,7 @@ struct Worker {
   RunTimeEstimate job_took;
   RecentGrades recent_grades;  // of what it measured since its hello
   Instant asked_back_at{};     // when some of its leases were asked back; unset: they were returned
+  Instant looked_at{};         // when RetractFromLoaded last looked at its leases
   bool is_refilled = true;     // it is being given leases until its credit is used up
   std::uint64_t rank = 0;      // among the candidates; 0: not a candidate
   Load ranked_as = Load::kIdle;
@@ -140,6 +141,8 @@ class WorkerRegistry {
   const Worker* Find(const Uuid& worker) const;
   Worker* FindByPeer(const PeerId& peer);
   const Worker* FindReady(const std::string& name) const;  // the first of this name
+  // The workers that have this "host=..." label.
+  const std::set<Uuid>& WithHostLabel(const std::string& label) const;
 
   // kLost disconnects it, too. To be called whenever what the worker says or an operator orders has
   // changed, even if the state has not.
@@ -171,6 +174,9 @@ class WorkerRegistry {
   std::vector<Uuid> HeardBefore(Instant instant) const;          // last heard before then; not lost
   // Lost workers are kept for display; this forgets those last heard before then.
   void ForgetLost(Instant instant);
+  // Makes room for a worker: forgets the lost one that has been silent longest, of this key if one
+  // is given. Those in quarantine go last: they would come back as ready.
+  void ForgetOneLost(const KeyText* key = nullptr);
   // A worker that starts on a host takes the place of one that is lost there, of its device and
   // key, and not in quarantine. Called when a worker has come, and when one was found lost: a
   // newcomer may be there before the silence of its predecessor is noticed.
@@ -212,6 +218,7 @@ class WorkerRegistry {
   std::map<Uuid, Worker> workers_;
   Shapes shapes_;
   std::map<std::string, std::set<Uuid>, std::less<>> by_host_;  // by "host=..." label
+  std::map<std::string, std::set<Uuid>> by_name_;
   std::uint64_t last_shape_ = 0;
   std::unordered_map<PeerId, Uuid> peers_;
   std::array<std::array<Ranked, 2>, 2> candidates_;  // by device and load

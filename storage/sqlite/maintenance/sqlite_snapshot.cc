@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "common/base/host_name.h"
 #include "common/base/unique_fd.h"
@@ -69,9 +70,12 @@ void RemoveAbandoned(const std::filesystem::path& to) {
     if (name.find(kUnfinished) == std::string::npos || !name.ends_with(of_this_host)) continue;
     const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!opened || ::flock(opened.get(), LOCK_EX | LOCK_NB) != 0) continue;
-    std::error_code ignored;
     // An empty one may have been made just now, and is about to be locked.
-    if (std::filesystem::is_empty(folder, ignored)) continue;
+    std::error_code ignored;
+    struct stat status{};
+    const bool is_new =
+        ::fstat(opened.get(), &status) != 0 || std::time(nullptr) - status.st_mtime < 60;
+    if (is_new && std::filesystem::is_empty(folder, ignored)) continue;
     std::filesystem::remove_all(folder, ignored);
   }
 }
@@ -92,7 +96,11 @@ Status TakeSnapshot(const std::filesystem::path& from, const std::filesystem::pa
   folder += fmt::format("{}{}.{}{}", kUnfinished, ::getpid(), ++last_number, OfThisHost());
   if (::mkdir(folder.c_str(), 0700) != 0) return SystemError("make", folder);
   const UniqueFd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock) return SystemError("open", folder);
+  if (!lock) {
+    auto failed = SystemError("open", folder);
+    ::rmdir(folder.c_str());
+    return failed;
+  }
   // Where folders cannot be locked, RemoveAbandoned cannot lock them either, and removes none.
   while (::flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
   }

@@ -165,6 +165,26 @@ TEST(CoreSecurity, OneKeyDoesNotTakeThePlaceOfAllWorkers) {
   EXPECT_EQ(h.core->state().workers.size(), 2u);
 }
 
+TEST(CoreSecurity, AFullKeyTakesThePlaceOfItsOwnLostWorkersOnly) {
+  Limits limits;
+  limits.max_workers_per_key = 2;
+  Harness h(limits);
+  h.keys = {{"u", "another"}, {"v", "key"}, {"w", "key"}, {"x", "key"}};
+  h.WorkerHello("u", 50);
+  h.WorkerHello("v", 51);
+  h.Say("v", wire::Heartbeat{.canary = wire::CanaryState::kDrifting});
+  h.Pass(seconds(1));
+  h.WorkerHello("w", 52);
+  h.Pass(seconds(5));
+  ASSERT_EQ(h.Workers(wire::WorkerState::kLost), 3u);
+  h.WorkerHello("x", 53);
+  const WorkerRegistry& workers = h.core->state().workers;
+  EXPECT_NE(workers.Find(Named(50)), nullptr);
+  EXPECT_NE(workers.Find(Named(51)), nullptr);  // in quarantine
+  EXPECT_EQ(workers.Find(Named(52)), nullptr);
+  EXPECT_NE(workers.Find(Named(53)), nullptr);
+}
+
 wire::WorkerHello OfKind(std::uint8_t worker, std::string hardware_class) {
   wire::WorkerHello hello{.worker = Named(worker), .name = "w", .credit = 1};
   hello.hardware.hardware_class = std::move(hardware_class);

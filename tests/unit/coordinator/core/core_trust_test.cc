@@ -56,8 +56,8 @@ TEST(Core, AWorkerThatDriftsGetsNothingThatAReadyOneCouldRun) {
 
 // Limited because storage searches the worker's results each time a drift begins.
 TEST(Core, AWorkerThatFlipsIsBelievedOnceInAWhile) {
-  Harness h;
-  h.WorkerHello("w", 50);
+  OneLease h;
+  h.Report("w", h.lease);
   for (int i = 0; i < 100; ++i) {  // 10 s
     h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
     h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(20)));
@@ -72,8 +72,8 @@ TEST(Core, AWorkerThatFlipsIsBelievedOnceInAWhile) {
 // coordinator that was restarted: it does not know the first hello.
 TEST(Core, ADoubtReachesBackToTheHelloOfTheWorkerAndToItsLastQuarantine) {
   constexpr auto kVeryLong = std::chrono::days(1000);
-  Harness h;
-  h.WorkerHello("w", 50);
+  OneLease h;
+  h.Report("w", h.lease);
   h.Pass(seconds(1));
   h.WorkerHello("w2", 50);  // a new connection of the same worker
   h.Pass(seconds(1));
@@ -113,16 +113,49 @@ struct LongStarted : Harness {
     Say(peer, wire::Goodbye{});
     Write();
   }
+  void StaySteady(const std::vector<PeerId>& peers, Nanos time) {
+    for (Nanos passed{0}; passed < time; passed += seconds(1)) {
+      Pass(seconds(1));
+      for (const PeerId& peer : peers) Say(peer, Canaries(wire::CanaryState::kSteady, seconds(0)));
+    }
+  }
   std::uint8_t last_tree = 0;
 };
 
 TEST(CoreTrust, AWorkerThatReportedNothingIsNotSuspected) {
   LongStarted h;
   h.WorkerHello("w", 50);
+  h.StaySteady({"w"}, seconds(20));
   h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
   h.Write();
   EXPECT_EQ(h.Workers(wire::WorkerState::kQuarantined), 1U);
   EXPECT_TRUE(h.disk.suspected.empty());
+}
+
+TEST(CoreTrust, AWorkerThatWasForgottenAndCameBackIsSuspected) {
+  LongStarted h;
+  h.WorkerHello("w", 50);
+  h.Measure("w");
+  h.Say("w", wire::Goodbye{});
+  h.WorkerHello("w", 50);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
+  h.Write();
+  EXPECT_EQ(h.disk.suspected.size(), 1U);
+}
+
+TEST(CoreTrust, WorkersOfAKeyThatReportedNothingAreNotSuspectedTogether) {
+  LongStarted h;
+  const std::vector<PeerId> peers = {"u", "v", "w"};
+  for (const PeerId& peer : peers) {
+    h.keys[peer] = "key";
+    h.WorkerHello(peer, static_cast<std::uint8_t>(peer[0]));
+  }
+  h.StaySteady(peers, h.limits.min_drift);
+  for (const PeerId& peer : peers) {
+    h.Say(peer, Canaries(wire::CanaryState::kDrifting, seconds(20)));
+  }
+  h.Write();
+  EXPECT_EQ(h.disk.suspected.size(), 1U);
 }
 
 TEST(CoreTrust, NewIncarnationsOfAKeyDoNotSuspectAgainAtOnce) {
@@ -148,10 +181,7 @@ TEST(CoreTrust, AllWorkersOfAKeyThatHaveBeenThereAreSuspected) {
   h.Submit("c", {{.tree = 1}, {.tree = 2}, {.tree = 3}});
   h.Write();
   for (const PeerId& peer : peers) h.Report(peer, h.TakeLeases(peer).at(0));
-  for (Nanos passed{0}; passed < h.limits.min_drift; passed += seconds(1)) {
-    h.Pass(seconds(1));
-    for (const PeerId& peer : peers) h.Say(peer, Canaries(wire::CanaryState::kSteady, seconds(0)));
-  }
+  h.StaySteady(peers, h.limits.min_drift);
   for (const PeerId& peer : peers) {
     h.Say(peer, Canaries(wire::CanaryState::kDrifting, seconds(20)));
   }

@@ -120,13 +120,14 @@ TEST(Core, LostWorkersMakeRoomForNewOnes) {
   h.WorkerHello("b", 51);
   h.Pass(seconds(5));
   h.WorkerHello("c", 52);  // the key had as many as it may
-  EXPECT_EQ(h.core->state().workers.size(), 1u);
+  EXPECT_EQ(h.core->state().workers.size(), 2u);
+  EXPECT_FALSE(h.TakeCommand<wire::Refused>("c"));
   h.WorkerHello("d", 53);
-  h.WorkerHello("e", 54);
+  h.WorkerHello("e", 54);  // so had the coordinator
   h.Pass(seconds(5));
   EXPECT_EQ(h.Workers(wire::WorkerState::kLost), 3u);
-  h.WorkerHello("f", 55);  // so had the coordinator
-  EXPECT_EQ(h.core->state().workers.size(), 1u);
+  h.WorkerHello("f", 55);
+  EXPECT_EQ(h.core->state().workers.size(), 3u);
   EXPECT_FALSE(h.TakeCommand<wire::Refused>("f"));
 }
 
@@ -440,11 +441,26 @@ TEST(CoreWorkers, ClassesOfDepartedWorkersLeaveRoomForOthers) {
   EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("second")->reference_mhz, 2'000);
   // The class with an outcome keeps its clock without a worker. There is no room for a third one.
   h.Say("third", OfClass(72, "a third class", 3'000));
-  const auto refused = h.TakeCommand<wire::Refused>("third");
-  ASSERT_TRUE(refused);
-  EXPECT_EQ(refused->failure.code, FailureCode::kBusy);
-  EXPECT_GT(refused->retry_after_ms, 0U);
+  h.Say("fourth", OfClass(73, "a third class", 3'100));
+  EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("fourth")->reference_mhz, 3'100);
   h.WorkerHello("again", 51, {.clock_mhz = 3'900});
+  EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("again")->reference_mhz, 3'700);
+}
+
+TEST(CoreWorkers, AClassKeepsTheClockOfAJobThatItsWorkersWereLostWith) {
+  Limits limits;
+  limits.max_hardware_classes = 1;
+  Harness h(limits);
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 1}});
+  h.Write();
+  for (std::uint8_t worker = 50; worker < 53; ++worker) {
+    h.WorkerHello("w", worker, {.clock_mhz = 3'700});
+    h.Heartbeat("w", {h.TakeLeases("w").at(0).lease});
+    h.Pass(seconds(5));
+  }
+  h.Say("x", OfClass(60, "another class", 1'000));
+  h.WorkerHello("again", 61, {.clock_mhz = 3'900});
   EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("again")->reference_mhz, 3'700);
 }
 

@@ -210,16 +210,18 @@ class AffinityTest : public ::testing::Test {
 TEST_F(AffinityTest, OneWorkerAnswersWhileItIsNotBound) {
   Resolve(0);
   Resolve(1);
-  resolver_.ResolveStale(jobs_, StoredConditions(state_));
+  resolver_.MeasureStale(jobs_, StoredConditions(state_));
   EXPECT_EQ(AnsweredBy(), (std::vector<std::string>{"a", ""}));
 }
 
 TEST_F(AffinityTest, AWorkerThatTakesAJobMeanwhileIsTheOneThatAnswers) {
   Resolve(0);
+  const std::uint64_t changes = state_.affinities.changes();
   Bind(1);
+  EXPECT_GT(state_.affinities.changes(), changes);
   Resolve(1);
   EXPECT_EQ(AnsweredBy(), (std::vector<std::string>{"a", "b"}));
-  resolver_.ResolveStale(jobs_, StoredConditions(state_));
+  resolver_.MeasureStale(jobs_, StoredConditions(state_));
   EXPECT_EQ(AnsweredBy(), (std::vector<std::string>{"", "b"}));
 }
 
@@ -227,9 +229,11 @@ TEST_F(AffinityTest, AWorkerThatIsBoundAndGoneLeavesTheMessageToOne) {
   Resolve(0);
   Bind(1);
   Resolve(1);
+  const std::uint64_t changes = state_.affinities.changes();
   state_.affinities.Release("run");
+  EXPECT_GT(state_.affinities.changes(), changes);
   state_.workers.Remove(workers_[0]);
-  resolver_.ResolveStale(jobs_, StoredConditions(state_));
+  resolver_.MeasureStale(jobs_, StoredConditions(state_));
   EXPECT_EQ(AnsweredBy(), (std::vector<std::string>{"", "b"}));
 }
 

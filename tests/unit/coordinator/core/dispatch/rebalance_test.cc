@@ -139,6 +139,24 @@ TEST(Core, ALoadedWorkerThatNobodyCanHelpKeepsNoWorkerIdle) {
   EXPECT_FALSE(h.TakeCommand<wire::GiveBack>("v"));
 }
 
+// "v" has more leases than one tick looks at.
+TEST(Core, ALoadedWorkerThatATickHadNoTimeForIsHelpedByTheNext) {
+  Loaded h;
+  h.WorkerHello("v", 49,
+                {.credit = 4'000,
+                 .labels = {"big"},
+                 .capabilities = {std::string(wire::kGiveBackCapability)}});
+  const JobSetup job{.tree = 5, .freshness = Freshness::kMeasureAgain, .labels = {"big"}};
+  h.Submit("c", std::vector<JobSetup>(4'000, job));
+  h.Write();
+  ASSERT_EQ(h.TakeLeases("v").size(), 4'000U);
+  h.Give(Tick{});
+  EXPECT_FALSE(h.TakeCommand<wire::GiveBack>("w"));
+  h.Give(Tick{});
+  EXPECT_TRUE(h.TakeCommand<wire::GiveBack>("w"));
+  EXPECT_FALSE(h.TakeCommand<wire::GiveBack>("v"));
+}
+
 TEST(Core, AskingBackIsNotRepeatedAtOnce) {
   Loaded h;
   h.Pass(milliseconds(500));

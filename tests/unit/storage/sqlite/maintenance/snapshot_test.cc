@@ -7,6 +7,7 @@
 #include <sys/file.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <map>
 #include <thread>
@@ -206,10 +207,20 @@ TEST_F(SnapshotTest, WhatAKilledOneLeftIsRemovedAndWhatIsBeingWrittenIsNot) {
   const auto left = folder_of("yesterday.db", HostName());
   const auto written = folder_of("now.db", HostName());
   const auto of_another_host = folder_of("yesterday.db", "another-" + HostName());
+  const auto empty_of = [&](const char* name, std::chrono::seconds age) {
+    const auto folder = directory() / fmt::format("{}.unfinished.2.1@{}", name, HostName());
+    std::filesystem::create_directory(folder);
+    std::filesystem::last_write_time(folder, std::filesystem::file_time_type::clock::now() - age);
+    return folder;
+  };
+  const auto long_empty = empty_of("yesterday.db", std::chrono::hours(24));
+  const auto just_made = empty_of("now.db", std::chrono::seconds(0));
   const UniqueFd lock(::open(written.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
   ASSERT_TRUE(TakeSnapshot(path(), directory() / "copy.db"));
   EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_FALSE(std::filesystem::exists(long_empty));
+  EXPECT_TRUE(std::filesystem::exists(just_made));
   EXPECT_TRUE(std::filesystem::exists(written / "copy.db-journal"));
   EXPECT_TRUE(std::filesystem::exists(of_another_host / "copy.db"));
 }
