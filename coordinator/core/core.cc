@@ -110,11 +110,11 @@ void OnJobsRecovered(Transaction& tx, JobsRecovered event) {
   Recovering& recovering = *state.recovering;
   const bool is_early = event.part == JobsRecovered::Part::kEarly;
   const auto came_before = [&](JobId id) { return recovering.early.contains(id); };
-  std::erase_if(event.jobs, [&](const Recovered::Job& job) { return came_before(job.id); });
+  std::erase_if(event.jobs, [&](const Recovered::Job& job) {
+    // A worker may hold two leases of a job: one that it has given back, and a new one.
+    return is_early ? !recovering.early.insert(job.id).second : came_before(job.id);
+  });
   std::erase_if(event.damaged, came_before);
-  for (const Recovered::Job& job : event.jobs) {
-    if (is_early) recovering.early.insert(job.id);
-  }
   recovering.jobs_to_come -=
       std::min(recovering.jobs_to_come, event.jobs.size() + event.damaged.size());
   EnterRecovered(tx, std::move(event.jobs));

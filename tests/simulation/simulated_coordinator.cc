@@ -64,7 +64,6 @@ void SimulatedCoordinator::Start() {
       coordinator::Core::Options{.limits = limits, .name = "simulated"});
   backlog_ = {};
   to_recover_.clear();
-  early_.clear();
   is_writing_ = is_stopping_ = false;
   effects_to_live_.reset();
   frozen_until_ = {};
@@ -151,8 +150,7 @@ void SimulatedCoordinator::RecoverEarly(const wire::WorkerMessage& message) {
   coordinator::JobsRecovered event{.part = coordinator::JobsRecovered::Part::kEarly};
   for (const wire::HeldLease& held : hello->held) {
     const auto job = std::ranges::find(to_recover_, held.job, &coordinator::Recovered::Job::id);
-    if (job == to_recover_.end() || !early_.insert(held.job).second) continue;
-    event.jobs.push_back(*job);
+    if (job != to_recover_.end() && !core_->Has(held.job)) event.jobs.push_back(*job);
   }
   if (!event.jobs.empty()) Give(std::move(event));
 }

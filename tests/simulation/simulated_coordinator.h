@@ -81,7 +81,6 @@ class SimulatedCoordinator {
   Dice dice_;
   Dice recovery_dice_;  // separate, so that other choices do not depend on the recovered amount
   std::deque<coordinator::Recovered::Job> to_recover_;
-  std::set<JobId> early_;  // of to_recover_: already given to the core
   std::unique_ptr<coordinator::Core> core_;
   coordinator::WriteBacklog backlog_;
   std::vector<storage::Write> group_;  // being written

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -99,8 +100,11 @@ bool Adopt(Transaction& tx, Worker& worker, const wire::HeldLease& held) {
 
 // Makes both sides' leases agree: what the worker lost goes back to the queue; what only the worker
 // knows is adopted or revoked. `missing`: the leases that it has lost unless it holds them.
-void Reconcile(Transaction& tx, Worker& worker, const std::vector<wire::HeldLease>& held,
+void Reconcile(Transaction& tx, Worker& worker, std::vector<wire::HeldLease> held,
                std::set<LeaseId> missing) {
+  // A worker may hold two leases of a job: one that it has given back, and a later one, which it
+  // keeps.
+  std::ranges::sort(held, std::greater<>(), &wire::HeldLease::lease);
   wire::Revoke revoke;
   for (const wire::HeldLease& lease : held) {
     LeaseRecord* known = tx.state.leases.Find(lease.lease);
@@ -234,7 +238,7 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
   if (auto why = WhyNotWelcome(state, hello, key)) {
     return RefuseWorker(tx, peer, hello.name, *std::move(why));
   }
-  const std::vector<wire::HeldLease> held = std::move(hello.held);
+  std::vector<wire::HeldLease> held = std::move(hello.held);
   StateAtReferenceClock(state, hello.hardware);
   const bool is_known = state.workers.Find(hello.worker) != nullptr;
   // A hello repeated because its answer was late was sent while leases were granted upon the first
@@ -244,7 +248,7 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
   Worker& worker = state.workers.Welcome(peer, std::move(hello), tx.now.instant);
   worker.key = key;
   Send(tx, peer, WelcomeOf(state, worker));
-  Reconcile(tx, worker, held, is_repeated ? ArrivedBy(tx, worker) : worker.running);
+  Reconcile(tx, worker, std::move(held), is_repeated ? ArrivedBy(tx, worker) : worker.running);
   ApplyDrains(tx, worker);
   if (!is_known) state.workers.ForgetReplaced(worker);
   if (is_repeated) return;  // it has joined by the first one

@@ -64,6 +64,24 @@ TEST(CoreRecovery, AWorkerKeepsWhatWasReadForIt) {
   EXPECT_EQ(h.OutcomeOf(h.lease.job).attempts, 1u);
 }
 
+// It has given the job back, and has been granted it again.
+TEST(CoreRecovery, AWorkerMayHoldTwoLeasesOfAJob) {
+  ToBeRecovered h;
+  h.Recover(Part::kEarly, {0, 0});
+  const LeaseId newer{h.lease.lease.value + 1};
+  h.WorkerHello("w2", 50,
+                {.held = {{.lease = h.lease.lease, .job = h.lease.job},
+                          {.lease = newer, .job = h.lease.job}}});
+  const auto revoked = h.TakeCommand<wire::Revoke>("w2");
+  ASSERT_TRUE(revoked);
+  EXPECT_EQ(revoked->leases, std::vector{h.lease.lease});
+  h.Recover(Part::kLast, {0, 1, 2});
+  h.lease.lease = newer;
+  h.Report("w2", h.lease);
+  h.Write();
+  EXPECT_TRUE(h.OutcomeOf(h.lease.job).evaluation.is_timed());
+}
+
 // It finished them while no coordinator was there, so no other worker need run them again.
 TEST(CoreRecovery, AWorkerKeepsMoreThanItsCredit) {
   ToBeRecovered h;
