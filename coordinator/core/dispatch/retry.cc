@@ -57,6 +57,7 @@ Worker* FreeAlternative(Transaction& tx, const Job& job, WaitsForAnother& waits)
       job.first_verdict && (is_last_look || waits.changes != workers.changes());
   const std::uint64_t last = std::exchange(waits.rank, workers.last_rank());
   const std::uint64_t after = looks_at_all ? 0 : last;
+  if (after == workers.last_rank()) return nullptr;  // none became free
   std::optional<bool> has_other_host;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
     if (!Serves(device, job.placement)) continue;
