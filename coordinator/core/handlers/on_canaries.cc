@@ -114,7 +114,7 @@ void OnCanaries(Transaction& tx, Worker& worker, const wire::Heartbeat& heartbea
       ForgetOldestInDoubt(worker);
     }
     if (before != heartbeat.canary) {
-      worker.released_at = tx.now.instant;
+      worker.released_after = tx.state.leases.last();
       Observe(tx, WorkerChange::kReleased, worker, 0);
     }
   } else if (before != heartbeat.canary) {

@@ -199,7 +199,7 @@ std::string DoubtOf(const Worker& worker, const LeaseRecord& lease) {
   const Quarantine quarantine = QuarantineOf(worker);
   if (quarantine) return "the worker was in quarantine: " + QuarantineText(quarantine);
   const bool was_meanwhile =
-      lease.is_adopted ? worker.released_at != Instant{} : lease.granted_at < worker.released_at;
+      lease.is_adopted ? worker.released_after.value != 0 : lease.id <= worker.released_after;
   return was_meanwhile ? "the worker had it while it was in quarantine" : "";
 }
 

@@ -18,19 +18,17 @@ void LeaseTable::StartEpoch(std::uint64_t epoch) {
   epoch_ = epoch;
 }
 
-std::uint64_t LeaseTable::last() const { return (epoch_ << kEpochShift) | counter_; }
+LeaseId LeaseTable::last() const { return {(epoch_ << kEpochShift) | counter_}; }
 
 LeaseRecord& LeaseTable::Grant(JobId job, const Uuid& worker, Instant now) {
   LF_CHECK(epoch_ != 0 && counter_ < kMaxCounter, "epoch {}, counter {}", epoch_, counter_);
   ++counter_;
-  LeaseRecord& lease = Adopt(LeaseId{last()}, job, worker, now);
+  LeaseRecord& lease = Adopt(last(), job, worker, now);
   lease.is_adopted = false;
   return lease;
 }
 
-bool LeaseTable::WasGranted(LeaseId lease) const {
-  return lease.value != 0 && lease.value <= last();
-}
+bool LeaseTable::WasGranted(LeaseId lease) const { return lease.value != 0 && lease <= last(); }
 
 bool LeaseTable::IsOfThisRun(LeaseId lease) const { return lease.value >> kEpochShift == epoch_; }
 

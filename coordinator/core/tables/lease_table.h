@@ -32,6 +32,7 @@ class LeaseTable {
  public:
   void StartEpoch(std::uint64_t epoch);
   LeaseRecord& Grant(JobId job, const Uuid& worker, Instant now);
+  LeaseId last() const;  // of this run; ids ascend
   // Whether this id may have been granted, by this run or an earlier one.
   bool WasGranted(LeaseId lease) const;
   bool IsOfThisRun(LeaseId lease) const;
@@ -49,8 +50,6 @@ class LeaseTable {
   }
 
  private:
-  std::uint64_t last() const;
-
   std::unordered_map<LeaseId, LeaseRecord> leases_;  // looked up, never iterated by transitions
   std::uint64_t epoch_ = 0;
   std::uint64_t counter_ = 0;

@@ -79,7 +79,7 @@ struct Worker {
   std::optional<Canary> drifting;  // the drifting canary, if the worker names it
   double canary_ratio = 0;
   Instant quarantined_at{};  // when its canaries began to drift, the last time; unset: never
-  Instant released_at{};     // end of its last quarantine; unset: never quarantined
+  LeaseId released_after{};  // granted before the end of its last quarantine; unset: none ended
   // While in quarantine: the queue's last demand and the registry's change count when no job was
   // left for it.
   std::pair<std::uint64_t, std::uint64_t> nothing_left_at;

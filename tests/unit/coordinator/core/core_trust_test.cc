@@ -412,6 +412,25 @@ TEST(Core, WhatWasLeasedInQuarantineStaysInDoubtWhenTheWorkerIsSteadyAgain) {
   EXPECT_EQ(h.disk.outcomes.size(), 2U);
 }
 
+TEST(Core, WhatWasLeasedAtTheMomentOfTheReleaseIsInDoubtIfItWasLeasedBefore) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
+  Drift(h, "w", seconds(6), {});
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  const wire::Lease doubted = h.TakeLeases("w").at(0);
+  h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(0), {doubted.lease}));
+  h.Report("w", doubted);
+  const wire::Lease trusted = h.TakeLeases("w").at(0);
+  h.Report("w", trusted);
+  h.Write();
+  ASSERT_EQ(h.disk.doubted.size(), 1U);
+  EXPECT_EQ(h.disk.doubted[0].job, doubted.job);
+  EXPECT_EQ(h.disk.outcomes.size(), 2U);
+}
+
 // The worker was lost meanwhile, and continues its job.
 TEST(Core, WhatWasLeasedInQuarantineStaysInDoubtWhenTheWorkerIsBackAndSteady) {
   Harness h;
