@@ -155,7 +155,7 @@ bool HasRoomForClass(State& state) {
   return clocks.size() < most;
 }
 
-// Why the worker may not come; nullopt: it may.
+// Why the worker may not come; nullopt: it may. Forgets lost workers where that makes room for it.
 std::optional<Failure> WhyNotWelcome(State& state, const wire::WorkerHello& hello,
                                      const KeyText& key) {
   const Limits& limits = state.limits;
@@ -182,7 +182,6 @@ std::optional<Failure> WhyNotWelcome(State& state, const wire::WorkerHello& hell
   const auto is_key_full = [&] {
     return !key.empty() && WorkersWith(state, key) >= limits.max_workers_per_key;
   };
-  // Lost ones make room.
   if (is_new && is_key_full()) state.workers.ForgetOneLost(&key);
   if (is_new && is_full()) state.workers.ForgetOneLost();
   if (is_new && is_full()) {
@@ -238,7 +237,7 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
   if (auto why = WhyNotWelcome(state, hello, key)) {
     return RefuseWorker(tx, peer, hello.name, *std::move(why));
   }
-  std::vector<wire::HeldLease> held = std::move(hello.held);
+  const std::vector<wire::HeldLease> held = std::move(hello.held);
   StateAtReferenceClock(state, hello.hardware);
   const bool is_known = state.workers.Find(hello.worker) != nullptr;
   // A hello repeated because its answer was late was sent while leases were granted upon the first
@@ -248,7 +247,7 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
   Worker& worker = state.workers.Welcome(peer, std::move(hello), tx.now.instant);
   worker.key = key;
   Send(tx, peer, WelcomeOf(state, worker));
-  Reconcile(tx, worker, std::move(held), is_repeated ? ArrivedBy(tx, worker) : worker.running);
+  Reconcile(tx, worker, held, is_repeated ? ArrivedBy(tx, worker) : worker.running);
   ApplyDrains(tx, worker);
   if (!is_known) state.workers.ForgetReplaced(worker);
   if (is_repeated) return;  // it has joined by the first one

@@ -56,8 +56,11 @@ TEST(CoreRecovery, JobsAreDispatchedBeforeAllAreRead) {
 TEST(CoreRecovery, AWorkerKeepsWhatWasReadForIt) {
   ToBeRecovered h;
   h.Recover(Part::kEarly, {0});
+  h.observations.clear();
   h.WorkerHello("w2", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
   EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
+  ASSERT_EQ(h.observations.size(), 1u);
+  EXPECT_EQ(std::get<WorkerChanged>(h.observations[0]).change, WorkerChange::kReattached);
   h.Recover(Part::kLast, {0, 1, 2});
   h.Report("w2", h.lease);
   h.Write();
