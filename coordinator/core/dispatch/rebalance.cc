@@ -18,8 +18,8 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Leases examined, and workers compared with them, for each device. A look takes about 1 us, and a
-// tick must not take long; the next tick continues.
+// Leases examined, and workers compared with them, for each device: a tick must not take long. The
+// next tick continues.
 constexpr std::size_t kMostLooks = 3'000;
 
 // A candidate without jobs that was offered all that waits.
