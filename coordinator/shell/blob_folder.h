@@ -60,8 +60,8 @@ class BlobFolder {
     std::uint64_t size = 0;
     std::uint64_t last_use = 0;  // a number; no two files have the same
     Time used_at{};
-    Uuid client{};             // whose program it is; nil: nobody's
-    bool is_observed = false;  // a worker's; true if it is nobody's program
+    Uuid client{};             // whose program it is; nil: no client's
+    bool is_observed = false;  // a worker's; true if it is no client's program
     // When it was last written, as of the last time that its hash was right in this process.
     std::optional<Time> verified{};
   };
@@ -95,7 +95,8 @@ class BlobFolder {
   void Remove(Files::iterator file);
   // False: it is damaged, and gone.
   Result<bool> Verify(Files::iterator file);
-  // From now on the whole is the client's program, too, unless it is one, or an observed value.
+  // From now on the whole is kept for this keeper, too: a client, unless another one has it, or the
+  // observed values.
   std::optional<Failure> KeepFor(Files::iterator file, const Uuid& keeper);
   // Makes room: removes the file, unless it has another keeper.
   void GiveUp(Files::iterator file, Uuid keeper);

@@ -146,7 +146,7 @@ def test_actors_send_no_steps_without_a_figure():
     from loopfleet import _core
     from loopfleet.models.distributed import _walked
 
-    class Nobody:
+    class Learner:
         def submit_jobs(self, jobs):
             return [self.submit_job(job) for job in jobs]
 
@@ -158,7 +158,7 @@ def test_actors_send_no_steps_without_a_figure():
     options = models.ActorOptions(["benchmark://mm-v0/mm32_32_32"], envs=3, batch=60)
     layers = models.DQN(1160, [""] * 7).layers()
     published = SimpleNamespace(version=1, read=lambda: (1, layers))
-    batch = next(_walked(0, 1, options, Nobody(), published, seed=1))
+    batch = next(_walked(0, 1, options, Learner(), published, seed=1))
     assert batch.steps == 60 and 0 < len(batch.errors) < 60, "those that moved the cursor alone"
     assert not batch.rows.reward.any() and not batch.rows.over.any()
 

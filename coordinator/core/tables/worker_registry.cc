@@ -85,9 +85,9 @@ const Worker* WorkerRegistry::FindReady(const std::string& name) const {
 }
 
 const std::set<Uuid>& WorkerRegistry::WithHostLabel(const std::string& label) const {
-  static const std::set<Uuid> kNobody;
+  static const std::set<Uuid> kNone;
   const auto there = by_host_.find(label);
-  return there == by_host_.end() ? kNobody : there->second;
+  return there == by_host_.end() ? kNone : there->second;
 }
 
 void WorkerRegistry::SetState(Worker& worker, WorkerState state) {

@@ -79,7 +79,7 @@ TEST(Core, HalfOfWhatALoadedWorkerHasIsAskedBackForAnIdleOne) {
 
 TEST(Core, AJobThatNoWorkerCouldRunKeepsNoWorkerIdle) {
   Loaded h;
-  h.Submit("c", {{.tree = 5, .labels = {"nobody has it"}}});
+  h.Submit("c", {{.tree = 5, .labels = {"no worker has it"}}});
   h.Write();
   h.Pass(milliseconds(100));
   EXPECT_TRUE(h.TakeCommand<wire::GiveBack>("w"));
@@ -123,8 +123,8 @@ TEST(Core, AnIdleWorkerOfAnotherHostKeepsNoOtherOneIdle) {
   h.ExpectToMoveTo("y");
 }
 
-// "v" has as much as "w", of what nobody else could run.
-TEST(Core, ALoadedWorkerThatNobodyCanHelpKeepsNoWorkerIdle) {
+// "v" has as much as "w", of what no other worker could run.
+TEST(Core, ALoadedWorkerThatNoOtherCanHelpKeepsNoWorkerIdle) {
   Loaded h;
   h.WorkerHello(
       "v", 49,
