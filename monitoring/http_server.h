@@ -35,13 +35,14 @@ struct HttpServerOptions {
   // A JSON array that /healthz shows as "attention" unless it is empty, whatever its status; none:
   // never. Called like a HealthCheck.
   std::function<std::string()> attention = {};
-  // A connection that sends no complete request holds a thread until the timeout. With these
-  // defaults, only more than 100 half-open connections a second can block a scrape.
+  // A connection that sends no complete request holds a thread until the timeout; a client of a
+  // busy machine may take a second to send one. With these defaults, only more than 30 half-open
+  // connections a second can block a scrape.
   int threads = 64;
   // Threads that the site may occupy; further requests for it get 503 with Retry-After. The others
   // stay free for /metrics and the health checks.
   int site_threads = 32;
-  std::chrono::milliseconds request_timeout{500};
+  std::chrono::milliseconds request_timeout{2000};
   Site* site = nullptr;  // must outlive the server; none: only the paths above
   Audience audience = Audience::kThisMachine;
   std::vector<std::string> host_names;  // accepted in requests for the site, beside its addresses

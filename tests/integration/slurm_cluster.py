@@ -102,7 +102,7 @@ class SlurmCluster:
 
     def __exit__(self, *_):
         if len(self.daemons) == 3 and self.daemons[-1][1].poll() is None:
-            self._end_jobs()
+            self.end_jobs()
         for _, process in reversed(self.daemons):
             process.terminate()
             try:
@@ -172,8 +172,8 @@ class SlurmCluster:
                 return False
         fleet.wait_until(look, what)
 
-    def _end_jobs(self):
-        """Ends the jobs of a failed test: slurmd's children would outlive it."""
+    def end_jobs(self):
+        """Ends the jobs that a failed test left: slurmd's children would outlive it."""
         subprocess.run([find("scancel"), "--signal=KILL", "--full", "--user=root"],
                        env={**os.environ, **self.environment}, capture_output=True, timeout=60)
         subprocess.run([find("scancel"), "--user=root"], env={**os.environ, **self.environment},

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import unittest
 import urllib.request
 
@@ -19,6 +20,7 @@ LIMIT_MINUTES = 2
 DRAIN_BEFORE_S = 60
 TRIES = 5
 CHUNK = 400  # jobs; more than a worker holds
+QUEUED = 3 * CHUNK  # more than a worker does between two looks at the queue
 # Stands in for a worker that takes long to drain: it ends when told so by a file.
 SLOW_WORKER = """#!/bin/bash
 for signal in USR1 TERM; do trap "echo $signal" $signal; done
@@ -86,6 +88,9 @@ def outcomes_of(process):
 
 
 class Workers(unittest.TestCase):
+    def tearDown(self):
+        cluster.end_jobs()  # a failed test's, lest the next one lists them
+
     def test_they_appear_work_and_lose_nothing_when_one_is_cancelled(self):
         with SlurmFleet() as f:
             allocation = f.ask_slurm(2, "--time=60", "--cpus=1", "--labels=mine")
@@ -167,14 +172,16 @@ class Workers(unittest.TestCase):
         """Returns False if the worker was too slow to be heard: then jobs rightly run again."""
         with SlurmFleet() as f:
             allocation = f.ask_slurm(1, f"--time={LIMIT_MINUTES}", f"--drain-before={DRAIN_BEFORE_S}")
-            jobs = iter(small_jobs(200 * CHUNK))
+            jobs = iter(small_jobs(300 * CHUNK))
             batches = []
-            # Keeps more jobs queued than the worker can hold, so that it is busy at its time limit.
+            # The worker is busy at its time limit, and jobs are left.
             while f"{allocation}_0" in cluster.tasks():
-                if f.metric("loopfleet_queue_jobs", device="cpu") < CHUNK / 2:
+                if f.metric("loopfleet_queue_jobs", device="cpu") < QUEUED:
                     chunk = [next(jobs) for _ in range(CHUNK)]
                     submitted = f.json("submit", "-", stdin=fleet.lines(chunk))
                     batches.append(str(submitted["batch"]))
+                else:
+                    time.sleep(0.1)
             log = (f.dir / "slurm-0.log").read_text()
             self.assertNotIn("DUE TO TIME LIMIT", log)  # Slurm's message when it must kill
             self.assertGreater(f.metric("loopfleet_jobs_completed_total", outcome="ok"), 0, log)
