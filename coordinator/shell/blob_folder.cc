@@ -105,7 +105,7 @@ Result<BlobFolder> BlobFolder::Open(fs::path folder, const Bounds& bounds) {
 
 Status BlobFolder::Scan() {
   std::error_code error;
-  std::vector<std::pair<Time, Files::iterator>> found;
+  std::vector<std::pair<FileTime, Files::iterator>> found;
   std::vector<std::pair<std::string, Uuid>> marks;
   for (fs::directory_iterator entry(folder_, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -140,7 +140,10 @@ Status BlobFolder::Scan() {
   std::ranges::sort(found, {}, [](const auto& each) { return each.first; });
   for (const auto& [time, file] : found) {
     file->second.last_use = ++uses_;
-    file->second.used_at = time;
+    // The wall clock may have been set back since, or forward.
+    const auto age = std::chrono::duration_cast<Clock::duration>(FileTime::clock::now() - time);
+    file->second.used_at =
+        Clock::now() - std::clamp<Clock::duration>(age, Clock::duration::zero(), bounds_.in_use);
     Count(file);
   }
   return {};
@@ -227,10 +230,10 @@ void BlobFolder::Uncount(Files::iterator file) {
   programs_.erase(file->second.last_use);
 }
 
-void BlobFolder::Use(Files::iterator file, Time now) {
+void BlobFolder::Use(Files::iterator file) {
   Uncount(file);
   file->second.last_use = ++uses_;
-  file->second.used_at = now;
+  file->second.used_at = Clock::now();
   Count(file);
 }
 
@@ -267,7 +270,7 @@ Status BlobFolder::Append(Files::iterator file, std::string_view bytes) {
   const UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return std::unexpected(SystemError(path, "open"));
-  Use(file, Time::clock::now());
+  Use(file);
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -354,11 +357,10 @@ Result<wire::BlobPiece> BlobFolder::Get(const wire::BlobWanted& wanted) {
 }
 
 void BlobFolder::Touch(Files::iterator file) {
-  const Time now = Time::clock::now();
-  Use(file, now);
+  Use(file);
   const fs::path path = folder_ / file->first;
   std::error_code ignored;  // then it counts as older after a restart
-  fs::last_write_time(path, now, ignored);
+  fs::last_write_time(path, FileTime::clock::now(), ignored);
   if (file->second.verified) file->second.verified = fs::last_write_time(path, ignored);
 }
 
@@ -427,7 +429,7 @@ std::optional<Failure> BlobFolder::MakeRoom(std::uint64_t bytes, const Uuid& cli
        share = shares_.find(client)) {
     const ByUse::iterator oldest = LongestUnused(share->second.files, keep);
     if (oldest == share->second.files.end() ||
-        Time::clock::now() - oldest->second->second.used_at < bounds_.in_use) {
+        Clock::now() - oldest->second->second.used_at < bounds_.in_use) {
       return Failure{.code = FailureCode::kQuotaExceeded,
                      .message = fmt::format(
                          "the programs of this client take {} bytes (limit {}, "

@@ -55,15 +55,16 @@ class BlobFolder {
   std::uint64_t damaged() const { return damaged_; }  // files with another hash than their name
 
  private:
-  using Time = std::filesystem::file_time_type;
+  using Clock = std::chrono::steady_clock;
+  using FileTime = std::filesystem::file_time_type;
   struct File {
     std::uint64_t size = 0;
     std::uint64_t last_use = 0;  // a number; no two files have the same
-    Time used_at{};
+    Clock::time_point used_at{};
     Uuid client{};             // whose program it is; nil: no client's
     bool is_observed = false;  // a worker's; true if it is no client's program
     // When it was last written, as of the last time that its hash was right in this process.
-    std::optional<Time> verified{};
+    std::optional<FileTime> verified{};
   };
   using Files = std::map<std::string, File>;               // by file name
   using ByUse = std::map<std::uint64_t, Files::iterator>;  // the longest unused first
@@ -84,7 +85,7 @@ class BlobFolder {
   // A file is counted under its size, use and keepers, so each changes in between.
   void Count(Files::iterator file);
   void Uncount(Files::iterator file);
-  void Use(Files::iterator file, Time now);
+  void Use(Files::iterator file);
   void Resize(Files::iterator file, std::uint64_t size);
   static std::vector<Uuid> KeepersOf(const File& file);
   std::filesystem::path Mark(std::string_view hash, const Uuid& client) const;

@@ -4,8 +4,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "common/base/sha256.h"
 #include "common/wire/bounds.h"
@@ -207,6 +210,43 @@ TEST_F(BlobFolderTest, ItsOwnLongestUnusedProgramMakesRoomForAClientAndNoOthers)
     marks += entry.path().native().find(".of-") != std::string::npos ? 1 : 0;
   }
   EXPECT_EQ(marks, 3U) << "that of a removed program is gone, too";
+}
+
+TEST_F(BlobFolderTest, AWallClockThatIsSetKeepsNoClientOut) {
+  const BlobFolder::Bounds bounds{
+      .bytes = 100 * 8192, .bytes_per_client = 2 * 8192, .in_use = std::chrono::seconds(1)};
+  const std::string a = ProgramOf(8192, 'a'), b = ProgramOf(8192, 'b'), c = ProgramOf(8192, 'c');
+  {
+    BlobFolder folder = Open(bounds);
+    ASSERT_TRUE(folder.Put(Piece(a, 0, 8192), kAlice));
+    ASSERT_TRUE(folder.Put(Piece(b, 0, 8192), kAlice));
+  }
+  for (const std::string& each : {a, b}) {
+    std::filesystem::last_write_time(
+        path / Sha256Of(each),
+        std::filesystem::file_time_type::clock::now() + std::chrono::hours(24));
+  }
+  BlobFolder folder = Open(bounds);
+  const auto refused = folder.Put(Piece(c, 0, 8192), kAlice);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, FailureCode::kQuotaExceeded);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1'100));
+  EXPECT_EQ(folder.Put(Piece(c, 0, 4096), kAlice), 4096U);
+  EXPECT_EQ(folder.removed(), 1U);
+}
+
+TEST_F(BlobFolderTest, WhatWasUsedLongBeforeAStartMakesRoomAtOnce) {
+  const BlobFolder::Bounds bounds{.bytes = 100 * 8192, .bytes_per_client = 8192};
+  const std::string a = ProgramOf(8192, 'a'), b = ProgramOf(8192, 'b');
+  {
+    BlobFolder folder = Open(bounds);
+    ASSERT_TRUE(folder.Put(Piece(a, 0, 8192), kAlice));
+  }
+  std::filesystem::last_write_time(
+      path / Sha256Of(a),
+      std::filesystem::file_time_type::clock::now() - 2 * std::chrono::seconds(bounds.in_use));
+  BlobFolder folder = Open(bounds);
+  EXPECT_EQ(folder.Put(Piece(b, 0, 8192), kAlice), 8192U);
 }
 
 TEST_F(BlobFolderTest, NoClientSpoilsAnothersPart) {
