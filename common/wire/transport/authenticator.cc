@@ -71,8 +71,7 @@ void Answer(zmq::socket_t& socket, std::string_view request_id, std::string_view
                                                  status_text, user_id,    ""};
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto flags = i + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
-    socket.send(zmq::const_buffer(parts[i].data(), parts[i].size()),
-                flags | zmq::send_flags::dontwait);
+    SendPart(socket, parts[i], flags);
   }
 }
 
@@ -109,7 +108,7 @@ Result<Authenticator> Authenticator::Start(Context& context, KeyPair coordinator
     impl->keys = std::move(keys);
     impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::rep);
     impl->socket.set(zmq::sockopt::linger, 0);
-    impl->socket.bind(kZapEndpoint);
+    Uninterrupted([&] { impl->socket.bind(kZapEndpoint); });
     return Authenticator(std::move(impl));
   } catch (const zmq::error_t& error) {
     return Fail(ErrorKind::kSystem, fmt::format("cannot authenticate: {}", error.what()));

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/wire/transport/message_parts.h"
 
 namespace loopfleet::wire {
 namespace {
@@ -77,7 +78,7 @@ ConnectionLimiter::ConnectionLimiter(zmq::context_t& context, zmq::socket_t& rou
   monitor_.set(zmq::sockopt::linger, 0);
   // A full queue would block libzmq's I/O thread. There are no more events than connections.
   monitor_.set(zmq::sockopt::rcvhwm, 0);
-  monitor_.connect(name);
+  Uninterrupted([&] { monitor_.connect(name); });
   thread_ = std::jthread([this](const std::stop_token& stopping) { Run(stopping); });
 }
 
@@ -116,8 +117,8 @@ void ConnectionLimiter::CountEvents() {
   for (int i = 0; i < kMaxEventsPerPoll; ++i) {
     zmq::message_t event;
     zmq::message_t endpoint;
-    if (!monitor_.recv(event, zmq::recv_flags::dontwait)) return;
-    if (!event.more() || !monitor_.recv(endpoint, zmq::recv_flags::none)) return;
+    if (!ReceivePart(monitor_, event)) return;
+    if (!event.more() || !ReceivePart(monitor_, endpoint)) return;
     std::uint16_t number = 0;
     if (event.size() < sizeof number) continue;
     std::memcpy(&number, event.data(), sizeof number);

@@ -66,7 +66,7 @@ struct Dealer::Impl {
     monitor.set(zmq::sockopt::linger, 0);
     // Unlimited, for the same reason: events that are never taken must not block the I/O thread.
     monitor.set(zmq::sockopt::rcvhwm, 0);
-    monitor.connect(name);
+    Uninterrupted([&] { monitor.connect(name); });
   }
 
   void DrainMonitorEvents() {
@@ -108,7 +108,7 @@ Result<Dealer> Dealer::Connect(Context& context, std::string_view endpoint,
     if (options.watch_handshake) impl->WatchHandshake(context.impl().context);
     impl->socket.set(zmq::sockopt::reconnect_ivl, kFirstReconnectMs);
     impl->socket.set(zmq::sockopt::reconnect_ivl_max, kLastReconnectMs);
-    impl->socket.connect(ZmqName(parsed));
+    Uninterrupted([&] { impl->socket.connect(ZmqName(parsed)); });
     return Dealer(std::move(impl));
   } catch (const zmq::error_t& error) {
     return FailOf(error, "connect to", endpoint);

@@ -10,7 +10,7 @@ bool ReceiveParts(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std
   count = 0;
   for (;;) {
     zmq::message_t part;
-    if (!socket.recv(part, zmq::recv_flags::dontwait)) return false;
+    if (!ReceivePart(socket, part)) return false;
     const bool more = part.more();
     ++count;
     if (parts.size() < kept) parts.push_back(std::move(part));
@@ -18,9 +18,17 @@ bool ReceiveParts(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std
   }
 }
 
-bool SendPart(zmq::socket_t& socket, std::string_view part, zmq::send_flags flags) {
-  return socket.send(zmq::const_buffer(part.data(), part.size()), flags | zmq::send_flags::dontwait)
+bool ReceivePart(zmq::socket_t& socket, zmq::message_t& part) {
+  return Uninterrupted([&] { return socket.recv(part, zmq::recv_flags::dontwait); }).has_value();
+}
+
+bool SendPart(zmq::socket_t& socket, zmq::message_t part, zmq::send_flags flags) {
+  return Uninterrupted([&] { return socket.send(part, flags | zmq::send_flags::dontwait); })
       .has_value();
+}
+
+bool SendPart(zmq::socket_t& socket, std::string_view part, zmq::send_flags flags) {
+  return SendPart(socket, zmq::message_t(part.data(), part.size()), flags);
 }
 
 }  // namespace loopfleet::wire

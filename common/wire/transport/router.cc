@@ -78,7 +78,7 @@ Result<Router> Router::Bind(Context& context, std::string_view endpoint, const O
                                                           listener.get(), rate);
       impl->socket.set(zmq::sockopt::use_fd, listener.get());
     }
-    impl->socket.bind(ZmqName(parsed));
+    Uninterrupted([&] { impl->socket.bind(ZmqName(parsed)); });
     listener.Release();
     impl->endpoint = impl->socket.get(zmq::sockopt::last_endpoint);
     return Router(std::move(impl));
@@ -103,7 +103,7 @@ SendResult Router::Send(const PeerId& peer, std::string frame) {
     }
     // The peer's queue accepted the address, so it accepts the frame.
     LF_CHECK(
-        impl_->socket.send(impl_->unread.Take(peer, std::move(frame)), zmq::send_flags::dontwait),
+        SendPart(impl_->socket, impl_->unread.Take(peer, std::move(frame)), zmq::send_flags::none),
         "half a message was sent");
     return SendResult::kSent;
   } catch (const zmq::error_t& error) {

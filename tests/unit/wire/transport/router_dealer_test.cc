@@ -3,8 +3,10 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -528,6 +530,47 @@ TEST(Poller, AWakeupBeforeTheWaitIsNotLost) {
   EXPECT_TRUE(IsSignalled(wakeup));
   poller.Wait(1h);
   EXPECT_FALSE(IsSignalled(wakeup));
+}
+
+// A handler without SA_RESTART, called every 50 us.
+class Interruptions {
+ public:
+  Interruptions() {
+    struct sigaction action{};
+    action.sa_handler = [](int) {};
+    LF_CHECK(::sigaction(SIGALRM, &action, &before_) == 0, "no handler");
+    Repeat(50);
+  }
+  ~Interruptions() {
+    Repeat(0);
+    ::sigaction(SIGALRM, &before_, nullptr);
+  }
+  Interruptions(const Interruptions&) = delete;
+  Interruptions& operator=(const Interruptions&) = delete;
+
+ private:
+  static void Repeat(long microseconds) {
+    const timeval period{.tv_sec = 0, .tv_usec = microseconds};
+    const itimerval timer{.it_interval = period, .it_value = period};
+    LF_CHECK(::setitimer(ITIMER_REAL, &timer, nullptr) == 0, "no timer");
+  }
+  struct sigaction before_{};
+};
+
+TEST(Socket, ASignalInterruptsNothing) {
+  Context context;
+  Router router = BindRouter(context, "tcp://127.0.0.1:0");
+  Dealer dealer = ConnectDealer(context, router.endpoint());
+  const Interruptions interruptions;
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_EQ(dealer.Send("ask"), SendResult::kSent);
+    std::optional<Received> asked;
+    while (!(asked = router.Receive())) {
+    }
+    ASSERT_EQ(router.Send(asked->peer, "answer"), SendResult::kSent);
+    while (!dealer.Receive()) {
+    }
+  }
 }
 
 }  // namespace
