@@ -125,22 +125,6 @@ TEST(AgentWalk, VectorizeToggles) {
             Annotation::kNone);
 }
 
-TEST(AgentWalk, UndoUndoes) {
-  SplitMix64 random(6);
-  const std::vector<Action> actions = {Up{},     Down{},  SwapUp{}, SwapDown{}, Split{2},
-                                       Split{3}, Merge{}, Unroll{}, Vectorize{}};
-  for (const auto& [name, benchmark] : AllKinds()) {
-    AgentWalk walk(benchmark, RuleSet::kStructural);
-    for (int step = 0; step < 100; ++step) {
-      const std::string tree = TreeText(walk.tree(), {.cursor = walk.cursor()});
-      if (!walk.Apply(actions[random.Below(actions.size())])) continue;
-      AgentWalk undone = walk;
-      ASSERT_TRUE(undone.Apply(Undo{}).has_value());
-      ASSERT_EQ(TreeText(undone.tree(), {.cursor = undone.cursor()}), tree) << name;
-    }
-  }
-}
-
 // Under the original's rules, unroll applies to the leading loops, wherever the cursor is.
 TEST(AgentWalk, UnrollFromAnotherNestByTheOriginalsRules) {
   const Benchmark benchmark = Opened("benchmark://mm-v0/mm64_64_64");
