@@ -87,7 +87,7 @@ void Fields(Archive& archive, FieldsOf<Archive, CompiledKernel>& compiled) {
   auto& kernel = compiled.kernel;
   archive(compiled.code.bytes, compiled.code.entry, kernel.object);
   archive.List(kernel.buffers, kMaxKernelBuffers);
-  archive(kernel.scratch_bytes, kernel.threads);
+  archive(kernel.scratch_bytes, kernel.threads, kernel.vector_bytes);
   archive.List(kernel.notes, kMaxNotes);
   if constexpr (Archive::kReads) {
     for (std::string& note : kernel.notes) note.resize(std::min(note.size(), kMaxNoteBytes));

@@ -49,6 +49,7 @@ struct Kernel {
   std::vector<BufferSpec> buffers;
   std::uint64_t scratch_bytes = 0;
   std::uint32_t threads = 1;       // that share its parallel loops; 1: it has none
+  std::uint32_t vector_bytes = 0;  // of the widest vectors in its code; 0: none, or not known
   std::vector<std::string> notes;  // see Evaluation::notes
   ProfileMap profile;              // of what CompileOptions::instrumentation asked for
   friend bool operator==(const Kernel&, const Kernel&) = default;

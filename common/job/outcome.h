@@ -30,7 +30,7 @@ struct Conditions {
   CompilerFacts compiler;
   std::uint32_t threads = 1;
   CacheState cache = CacheState::kWarm;
-  std::string policy;     // of measurement: "agreed2to5x5to20x60us-v5" (docs/MEASUREMENT.md)
+  std::string policy;     // of measurement: "agreed2to5x5to20x60us-v6" (docs/MEASUREMENT.md)
   std::string isolation;  // of the kernel: "process+rlimits"
   friend bool operator==(const Conditions&, const Conditions&) = default;
 };

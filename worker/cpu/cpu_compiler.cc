@@ -3,12 +3,17 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/Config/llvm-config.h>
+#include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/InstrTypes.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -33,6 +38,24 @@ namespace {
 
 // Constants and types live as long as their context, so it is replaced regularly.
 constexpr int kCompilesPerContext = 256;
+
+// Of arithmetic: loads and stores do not lower a processor's clock.
+std::uint32_t WidestVector(const llvm::Module& module, const VectorShape& shape) {
+  std::uint64_t lanes = 0;
+  const auto look = [&](const llvm::Instruction& instruction) {
+    const bool computes = llvm::isa<llvm::BinaryOperator, llvm::IntrinsicInst>(instruction);
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType());
+    if (!computes || vector == nullptr || !vector->getElementType()->isFloatTy()) return;
+    lanes = std::max<std::uint64_t>(lanes, vector->getNumElements());
+  };
+  for (const llvm::Function& function : module) {
+    for (const llvm::BasicBlock& block : function) {
+      for (const llvm::Instruction& instruction : block) look(instruction);
+    }
+  }
+  // A longer one takes several registers.
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(lanes, shape.lanes) * sizeof(float));
+}
 
 }  // namespace
 
@@ -60,6 +83,7 @@ class CpuCompiler::Impl {
                   .buffers = BufferSpecsOf(emitted.plan),
                   .scratch_bytes = emitted.plan.scratch_bytes,
                   .threads = emitted.plan.threads,
+                  .vector_bytes = WidestVector(*emitted.module, shape_),
                   .notes = AnnotationNotes(tree, emitted.effects),
                   .profile = std::move(emitted.profile)};
     if (options.instrumentation.kind != Instrumentation::Kind::kLines) return kernel;

@@ -118,6 +118,8 @@ std::optional<CpuTarget::Prepared> CpuTarget::Prepare(Preparer& preparer, const 
   }
   const Instant ready = parts_.clock.Now();
   evaluation.stages[Stage::kVerify] = ready - job.compiled_at;
+  const double run_ns =
+      verified->run_ns > 0 ? verified->run_ns : static_cast<double>(verified->run_took.count());
   return Prepared{
       .lease = lease.lease,
       .job = lease.job,
@@ -131,7 +133,8 @@ std::optional<CpuTarget::Prepared> CpuTarget::Prepare(Preparer& preparer, const 
       .rounds =
           MeasurementRounds(lease.spec, {.moments_apart = parts_.device.moments_apart(),
                                          .host_slowdown = parts_.device.slowdown(),
-                                         .estimated_run_ns = verified->run_ns,
+                                         .estimated_run_ns = run_ns,
+                                         .vector_bytes = compiled.compiled.kernel.vector_bytes,
                                          .expects_long_runs = verified->run_took >= kFirstWait})};
 }
 

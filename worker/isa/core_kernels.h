@@ -23,6 +23,10 @@ struct CoreKernels {
   // null: none. How much longer a step of wide vectors takes is a property of the processor
   // (DeviceMeter).
   const CoreKernels* narrower;
+  // The width of the vectors.
+  std::uint32_t vector_bytes;
+  // Multiply-adds of which each waits for the one before; null: they are not one instruction.
+  void (*dependent_multiply_adds)(std::uint64_t steps);
   // The sum of `count` floats: a stream of reads. `count` is a multiple of 256.
   float (*read)(const float* data, std::size_t count);
   // a[i] = b[i] + s * c[i]: two streams read, one written. `count` as above.

@@ -85,6 +85,17 @@ void MultiplyAddsFromCache(std::uint64_t steps) {
   EndChains(x);
 }
 
+void DependentMultiplyAdds(std::uint64_t steps) {
+  Vector x = Splat(1.0F);
+  Vector scale = Splat(0.999F);
+  Vector offset = Splat(0.001F);
+  Hide(x);
+  Hide(scale);
+  Hide(offset);
+  for (std::uint64_t i = 0; i < steps; ++i) x = x * scale + offset;
+  Hide(x);
+}
+
 float Read(const float* data, std::size_t count) {
   constexpr std::size_t kStreams = 4;
   std::array<Vector, kStreams> sums;
@@ -115,6 +126,8 @@ constexpr CoreKernels MakeKernels(double units, const CoreKernels* narrower = nu
           .flop_per_step = kChains * kLanes * 2,
           .least_cycles_per_step = units == 0 ? 0 : static_cast<double>(kChains) / units,
           .narrower = narrower,
+          .vector_bytes = kVectorBytes,
+          .dependent_multiply_adds = units == 0 ? nullptr : DependentMultiplyAdds,
           .read = Read,
           .triad = Triad};
 }

@@ -58,9 +58,13 @@ class AccountedProbe final : public CoreProbe {
     const StepTimer timer(stopwatch_, time_[SlotStep::kWait]);
     return probe_.WaitUntilQuiet(quiet_ns, patience_ns);
   }
-  double ClockMhz() override {
+  double ClockMhz(std::uint32_t vector_bytes) override {
     const StepTimer timer(stopwatch_, time_[SlotStep::kClock]);
-    return probe_.ClockMhz();
+    return probe_.ClockMhz(vector_bytes);
+  }
+  void HoldClock(std::uint32_t vector_bytes) override {
+    const StepTimer timer(stopwatch_, time_[SlotStep::kClock]);
+    probe_.HoldClock(vector_bytes);
   }
   std::uint64_t Preemptions() override { return probe_.Preemptions(); }
   std::uint64_t ProcessorNs() override { return probe_.ProcessorNs(); }

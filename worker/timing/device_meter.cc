@@ -94,7 +94,7 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   std::vector<double> wide_to_narrow;
   const auto look = [&](int groups) {
     for (int group = 0; group < groups; ++group) {
-      const double clock = probe.ClockMhz();
+      const double clock = probe.ClockMhz(0);
       clocks.push_back(clock);
       const double per_ns = clock > 0 ? clock / kMhzPerPerNs : 1;
       std::vector<double> cycles;
@@ -103,7 +103,8 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
       }
       reading.probe_cycles.push_back(*std::ranges::min_element(cycles));
       const double took = PeakStepsNs(stopwatch, kernels);
-      arithmetic.Observe(took * per_ns);
+      const double wide_clock = probe.ClockMhz(kernels.vector_bytes);
+      arithmetic.Observe(wide_clock > 0 ? took * wide_clock / kMhzPerPerNs : took);
       if (kernels.narrower != nullptr) {
         wide_to_narrow.push_back(took / PeakStepsNs(stopwatch, *kernels.narrower));
       }

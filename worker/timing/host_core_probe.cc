@@ -4,7 +4,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <utility>
 
 #include "worker/isa/processor.h"
 #include "worker/timing/clock_reading.h"
@@ -41,12 +43,17 @@ const CoreKernels& Narrower(const CoreKernels& kernels) {
 
 HostCoreProbe::HostCoreProbe(const CoreKernels& kernels, const Stopwatch& stopwatch,
                              std::uint64_t steps)
-    : kernels_(Narrower(kernels)),
+    : widest_(kernels),
+      kernels_(Narrower(kernels)),
       stopwatch_(stopwatch),
-      steps_(std::max<std::uint64_t>(steps, 1)) {}
+      steps_(std::max<std::uint64_t>(steps, 1)),
+      latency_(FindLatency()) {}
 
 HostCoreProbe::HostCoreProbe(const CoreKernels& kernels, const Stopwatch& stopwatch)
-    : kernels_(Narrower(kernels)), stopwatch_(stopwatch) {
+    : widest_(kernels),
+      kernels_(Narrower(kernels)),
+      stopwatch_(stopwatch),
+      latency_(FindLatency()) {
   constexpr std::uint64_t kTrialSteps = 2'000;
   constexpr int kTrials = 300;
   const std::uint64_t least =
@@ -96,25 +103,64 @@ std::uint64_t HostCoreProbe::ProcessorNs() {
          static_cast<std::uint64_t>(had.tv_nsec);
 }
 
-double HostCoreProbe::ClockMhz() {
+const CoreKernels* HostCoreProbe::KernelsFor(std::uint32_t vector_bytes) const {
+  const CoreKernels* kernels = &widest_;
+  while (kernels != nullptr && kernels->vector_bytes > vector_bytes) kernels = kernels->narrower;
+  return kernels;
+}
+
+double HostCoreProbe::FindLatency() const {
+  constexpr int kTries = 8;
+  constexpr double kMostOff = 0.25;
+  if (kernels_.dependent_multiply_adds == nullptr) return 0;
+  const auto scalar_steps = static_cast<std::uint64_t>(kChainCycles / kCyclesPerStep);
+  constexpr std::uint64_t kSteps = 4'000;
+  const std::uint64_t reading = ReadingNs(stopwatch_);
+  const std::uint64_t scalar = LeastNs(stopwatch_, kTries, [&] { DependentSteps(scalar_steps); });
+  const std::uint64_t vector =
+      LeastNs(stopwatch_, kTries, [&] { kernels_.dependent_multiply_adds(kSteps); });
+  if (scalar <= reading || vector <= reading) return 0;  // the stopwatch does not move
+  const double cycles_per_ns =
+      static_cast<double>(scalar_steps) * kCyclesPerStep / static_cast<double>(scalar - reading);
+  const double cycles =
+      static_cast<double>(vector - reading) * cycles_per_ns / static_cast<double>(kSteps);
+  return std::abs(cycles - std::round(cycles)) <= kMostOff ? std::round(cycles) : 0;
+}
+
+double HostCoreProbe::ClockMhz(std::uint32_t vector_bytes) {
   // The clock moves by 0.6 % in a millisecond, so the reading that ended one round also serves the
   // next if that follows at once.
   constexpr std::uint64_t kHoldsNs = 50'000;
-  if (clock_mhz_ > 0 && stopwatch_.NowNs() - clock_read_ns_ < kHoldsNs) return clock_mhz_;
+  const CoreKernels* kernels = latency_ > 0 ? KernelsFor(vector_bytes) : nullptr;
+  if (std::exchange(chain_, kernels) != kernels) clock_mhz_ = 0;
+  if (clock_mhz_ > 0 && kernels == nullptr && stopwatch_.NowNs() - clock_read_ns_ < kHoldsNs) {
+    return clock_mhz_;
+  }
   const std::uint64_t reading = ReadingNs(stopwatch_);
-  const auto steps = static_cast<std::uint64_t>(kChainCycles / kCyclesPerStep);
+  const double cycles = kernels != nullptr ? latency_ : kCyclesPerStep;  // of a step
+  const std::uint64_t steps = static_cast<std::uint64_t>(kChainCycles / cycles) / 8 * 8;
   ClockReading clock(clock_mhz_);
   do {
     const std::uint64_t start = stopwatch_.NowNs();
-    DependentSteps(steps);
+    if (kernels != nullptr) {
+      kernels->dependent_multiply_adds(steps);
+    } else {
+      DependentSteps(steps);
+    }
     const std::uint64_t took = stopwatch_.NowNs() - start;
     if (took <= reading) return 0;  // the stopwatch does not move
-    clock.Add(static_cast<double>(steps) * kCyclesPerStep / static_cast<double>(took - reading) *
+    clock.Add(static_cast<double>(steps) * cycles / static_cast<double>(took - reading) *
               kMhzPerPerNs);
   } while (!clock.is_sure());
   clock_mhz_ = clock.mhz();
   clock_read_ns_ = stopwatch_.NowNs();
   return clock_mhz_;
+}
+
+void HostCoreProbe::HoldClock(std::uint32_t vector_bytes) {
+  constexpr std::uint64_t kSteps = 400;
+  const CoreKernels* kernels = latency_ > 0 ? KernelsFor(vector_bytes) : nullptr;
+  if (kernels != nullptr) kernels->dependent_multiply_adds(kSteps);
 }
 
 }  // namespace loopfleet::worker

@@ -23,7 +23,8 @@ class HostCoreProbe final : public CoreProbe {
   // The least time of a probe of no steps: reading the clock, and the call.
   std::uint64_t EmptyNs() const;
   bool WaitUntilQuiet(double quiet_ns, std::uint64_t patience_ns) override;
-  double ClockMhz() override;
+  double ClockMhz(std::uint32_t vector_bytes) override;
+  void HoldClock(std::uint32_t vector_bytes) override;
   std::uint64_t Preemptions() override;  // takes 0.3 us; 0 if the system does not tell
   std::uint64_t ProcessorNs() override;  // takes 0.3 us
 
@@ -36,10 +37,18 @@ class HostCoreProbe final : public CoreProbe {
   static constexpr std::uint64_t kThroughputNs = 1'500;
 
  private:
-  const CoreKernels& kernels_;
+  // The kernels for vectors of so many bytes; null: none.
+  const CoreKernels* KernelsFor(std::uint32_t vector_bytes) const;
+  // Cycles of a dependent multiply-add, the same for all widths of a processor; 0: unknown.
+  double FindLatency() const;
+
+  const CoreKernels& widest_;
+  const CoreKernels& kernels_;  // of the probes
   const Stopwatch& stopwatch_;
   std::uint64_t steps_ = 1;
-  double clock_mhz_ = 0;  // the last reading; 0: none yet
+  double latency_ = 0;                  // FindLatency
+  const CoreKernels* chain_ = nullptr;  // of the last reading; null: scalars
+  double clock_mhz_ = 0;                // the last reading; 0: none yet
   std::uint64_t clock_read_ns_ = 0;
 };
 

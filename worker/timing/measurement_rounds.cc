@@ -79,13 +79,12 @@ bool MeasurementRounds::IsDisturbed(std::size_t accepted,
 }
 
 SamplingPolicy MeasurementRounds::NextPolicy() const {
-  SamplingPolicy policy{
-      .cache = spec_.cache, .cut_above_ns = spec_.cut_above_ns, .threads = spec_.threads};
-  if (rounds_.empty()) {
-    policy.estimated_run_ns = options_.estimated_run_ns;
-  } else {
-    policy.iterations = rounds_.front().samples.iterations;
-  }
+  SamplingPolicy policy{.estimated_run_ns = options_.estimated_run_ns,
+                        .cache = spec_.cache,
+                        .cut_above_ns = spec_.cut_above_ns,
+                        .threads = spec_.threads,
+                        .vector_bytes = options_.vector_bytes};
+  if (!rounds_.empty()) policy.iterations = rounds_.front().samples.iterations;
   // The first round gets half of the budget, each later one all that is left.
   const std::size_t share = rounds_.empty() ? 2 : 1;
   std::uint64_t budget = 0;  // 0: each round has the policy's own

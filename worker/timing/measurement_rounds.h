@@ -24,7 +24,7 @@ namespace loopfleet::worker {
 // the caches, another clock. Rules that decide when to begin a round, how long to wait or when to
 // stop (precision and budget among them), how wide an interval is, and what the probes cost, keep
 // the name.
-inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v5";
+inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v6";
 
 class MeasurementRounds {
  public:
@@ -55,7 +55,8 @@ class MeasurementRounds {
     // they may have slowed reaches as far above its quickest sample. 1: no further than its
     // samples.
     double host_slowdown = 1;
-    double estimated_run_ns = 0;  // SamplingPolicy::estimated_run_ns of the first round
+    double estimated_run_ns = 0;     // SamplingPolicy::estimated_run_ns
+    std::uint32_t vector_bytes = 0;  // Kernel::vector_bytes
     // A run takes about as long as first_wait or longer, so one round can be enough.
     bool expects_long_runs = false;
     // No further round once two or more have taken this long in all and one of them is clear, so

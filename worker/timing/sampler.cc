@@ -22,11 +22,14 @@ constexpr double kNearlyEnough = 0.8;
 // for the part of a repetition that warms up.
 constexpr std::uint64_t kLargestStep = 20;
 // A core that was idle speeds up while it works. It is given so long, if its clock is this far
-// below the reference, and looked at so often.
+// below the reference or falls for the kernel's wide vectors, and looked at so often.
 constexpr std::uint64_t kMostSpeedUpNs = 2'000'000;
 constexpr std::uint64_t kSpeedUpStepNs = 60'000;
 constexpr double kSlowClock = 0.97;
 constexpr double kSteadyClock = 0.005;  // relative change between two looks
+
+// Vectors for which processors lower their clock.
+constexpr std::uint32_t kWideBytes = 32;
 
 // The share of a long repetition that other work on the core may take: half of what grade A allows.
 constexpr double kMaxAwayShare = 0.005;
@@ -34,16 +37,21 @@ constexpr double kMaxAwayShare = 0.005;
 class Sampling {
  public:
   Sampling(const SamplingPolicy& policy, const Instruments& with, IterationRunner& runner)
-      : policy_(policy), with_(with), runner_(runner) {}
+      : policy_(policy),
+        with_(with),
+        runner_(runner),
+        wide_bytes_(policy.cache == CacheState::kWarm && policy.vector_bytes >= kWideBytes
+                        ? policy.vector_bytes
+                        : 0) {}
 
   Samples Take() {
     if (policy_.cache == CacheState::kCold) {
       FindReadingCost();
-      samples_.clock_before_mhz = with_.probe.ClockMhz();
+      samples_.clock_before_mhz = with_.probe.ClockMhz(0);
     } else {
-      samples_.clock_before_mhz = with_.probe.ClockMhz();
+      samples_.clock_before_mhz = with_.probe.ClockMhz(0);
       Probe();
-      if (WaitUntilQuiet()) samples_.clock_before_mhz = with_.probe.ClockMhz();
+      if (WaitUntilQuiet()) samples_.clock_before_mhz = with_.probe.ClockMhz(0);
       runner_.WarmCaches();
     }
     started_at_ = with_.stopwatch.NowNs();
@@ -56,7 +64,7 @@ class Sampling {
       TakeRepetition();
     }
     samples_.spent_ns = with_.stopwatch.NowNs() - started_at_;
-    samples_.clock_after_mhz = with_.probe.ClockMhz();
+    samples_.clock_after_mhz = ClockOfKernel();
     samples_.probe_cycles = QuickestProbe();
     return std::move(samples_);
   }
@@ -86,6 +94,7 @@ class Sampling {
     Probe();
     AwaitQuiet();
     TakeRepetition();
+    if (wide_bytes_ > 0 && IsTooLongToWarm()) samples_.clock_before_mhz = ClockOfKernel();
     if (!is_cold && policy_.iterations == 0) FindIterations();
   }
 
@@ -134,6 +143,14 @@ class Sampling {
     // After an eviction the first probe only brings its own code back into the caches.
     if (policy_.cache == CacheState::kCold) with_.probe.ThroughputNs();
     probe_ = static_cast<double>(with_.probe.ThroughputNs()) * CyclesPerNs();
+    HoldClock();
+  }
+
+  // Right after the kernel.
+  double ClockOfKernel() { return with_.probe.ClockMhz(wide_bytes_); }
+
+  void HoldClock() {
+    if (wide_bytes_ > 0) with_.probe.HoldClock(wide_bytes_);
   }
 
   // Probes after a repetition.
@@ -168,6 +185,7 @@ class Sampling {
       const std::uint64_t start = with_.stopwatch.NowNs();
       runner_.WarmCaches();
       WarmUp();
+      AwaitSteadyClock();
       Probe();
       waited_ns_ += with_.stopwatch.NowNs() - start;
     }
@@ -179,10 +197,26 @@ class Sampling {
     preemptions_ = with_.probe.Preemptions();
   }
 
-  // If the clock is below the reference, runs the kernel until it no longer rises.
+  // A run outlasts any rise of the clock.
+  bool IsTooLongToWarm() const {
+    return policy_.estimated_run_ns * static_cast<double>(samples_.iterations) >=
+           static_cast<double>(kMostSpeedUpNs);
+  }
+
+  // If the clock is below the reference, or lower for the kernel's vectors than it was, runs the
+  // kernel until it no longer rises.
   void AwaitSteadyClock() {
+    if (IsTooLongToWarm()) return;
+    bool has_fallen = false;
+    if (wide_bytes_ > 0) {
+      if (samples_.iterations == 1) runner_.Run(1);  // WarmUp has run it otherwise
+      const double before = std::exchange(samples_.clock_before_mhz, ClockOfKernel());
+      has_fallen = samples_.clock_before_mhz < before * (1 - kSteadyClock);
+      preemptions_ = with_.probe.Preemptions();
+    }
     const double slow = kSlowClock * policy_.reference_mhz;
-    if (samples_.clock_before_mhz <= 0 || samples_.clock_before_mhz >= slow) return;
+    if (samples_.clock_before_mhz <= 0) return;
+    if (samples_.clock_before_mhz >= slow && !has_fallen) return;
     const std::uint64_t begun = with_.stopwatch.NowNs();
     bool is_rising = true;
     while (is_rising && with_.stopwatch.NowNs() - begun < kMostSpeedUpNs) {
@@ -190,7 +224,7 @@ class Sampling {
       do {
         runner_.Run(samples_.iterations);
       } while (with_.stopwatch.NowNs() - step < kSpeedUpStepNs);
-      const double before = std::exchange(samples_.clock_before_mhz, with_.probe.ClockMhz());
+      const double before = std::exchange(samples_.clock_before_mhz, ClockOfKernel());
       is_rising = samples_.clock_before_mhz > before * (1 + kSteadyClock);
     }
     preemptions_ = with_.probe.Preemptions();
@@ -206,6 +240,7 @@ class Sampling {
     // is not read.
     const bool is_long = IsLong();
     const std::uint64_t had = is_long ? with_.probe.ProcessorNs() : 0;
+    HoldClock();
     std::uint64_t elapsed = TimeRuns(samples_.iterations);
     if (policy_.cache == CacheState::kCold) {
       elapsed = elapsed > reading_ns_ ? elapsed - reading_ns_ : 1;
@@ -315,6 +350,7 @@ class Sampling {
   const SamplingPolicy& policy_;
   const Instruments& with_;
   IterationRunner& runner_;
+  const std::uint32_t wide_bytes_;  // of the kernel's vectors, if they are wide and warm; or 0
   Samples samples_;
   struct Beside {  // probes beside a repetition, in cycles
     double before = 0;
@@ -340,7 +376,7 @@ std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
   // The last repetition begins before the patience is over, unless even the least samples are
   // missing. A few more runs find the iterations.
   return std::max(policy.budget_ns, policy.patience_ns) + 2 * policy.quiet_wait_ns +
-         kMostSpeedUpNs + run_ns + (kMostTries + 6) * (run_ns + policy.min_repetition_ns);
+         2 * kMostSpeedUpNs + run_ns + (kMostTries + 6) * (run_ns + policy.min_repetition_ns);
 }
 
 Samples SampleRound(const SamplingPolicy& policy, const Instruments& instruments,

@@ -41,7 +41,8 @@ struct SamplingPolicy {
   std::uint64_t max_iterations = std::uint64_t{1} << 24;  // in one repetition
   std::uint32_t max_samples = 1'000;                      // accepted or not
   std::uint64_t iterations = 0;  // per repetition, as an earlier round found; 0: unknown
-  // Estimated time of one run, so that fewer runs are needed to find the iterations; 0: unknown.
+  // Estimated time of one run, so that fewer runs are needed to find the iterations, and a long one
+  // is not run untimed; 0: unknown.
   double estimated_run_ns = 0;
   CacheState cache = CacheState::kWarm;  // cold: single runs, each after an eviction
   // Stop as soon as one run certainly takes longer, at the reference clock; 0: never.
@@ -50,9 +51,10 @@ struct SamplingPolicy {
   // Cycles of a throughput probe on a quiet core; 0: unknown, the quickest probe of the round
   // counts as quiet.
   double quiet_cycles = 0;
-  std::uint64_t probe_steps = 0;  // of the probe that gave quiet_cycles; 0: the sampler's own
-  std::uint64_t evict_bytes = 0;  // size of the last-level cache, for cold runs
-  std::uint32_t threads = 1;      // that the kernel may use; the caches of their cores are evicted
+  std::uint64_t probe_steps = 0;   // of the probe that gave quiet_cycles; 0: the sampler's own
+  std::uint64_t evict_bytes = 0;   // size of the last-level cache, for cold runs
+  std::uint32_t threads = 1;       // that the kernel may use; the caches of their cores are evicted
+  std::uint32_t vector_bytes = 0;  // Kernel::vector_bytes
   friend bool operator==(const SamplingPolicy&, const SamplingPolicy&) = default;
 };
 

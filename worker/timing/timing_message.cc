@@ -43,7 +43,7 @@ void Fields(Archive& archive, FieldsOf<Archive, SamplingPolicy>& policy) {
           policy.estimated_run_ns);
   archive.Enum(policy.cache, CacheState::kCold);
   archive(policy.cut_above_ns, policy.reference_mhz, policy.quiet_cycles, policy.probe_steps,
-          policy.evict_bytes, policy.threads);
+          policy.evict_bytes, policy.threads, policy.vector_bytes);
 }
 
 template <class Archive>

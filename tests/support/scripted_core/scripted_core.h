@@ -20,6 +20,7 @@ class ScriptedCore {
   std::function<std::uint64_t(std::size_t)> extra_ns = [](std::size_t) { return 0; };
   // Whether the system interrupts the n-th call of the kernel for something else.
   std::function<bool(std::size_t)> preempts = [](std::size_t) { return false; };
+  double clock_of_wide = 1;  // while the kernel's wide vectors run, by clock_mhz
   std::uint64_t run_ns = 5'000;
   std::uint64_t probe_ns = 3'000;  // when quiet, at 3000 MHz: 9,000 cycles
   std::uint64_t now = 1'000'000;
@@ -58,7 +59,10 @@ class ScriptedCore {
       } while (core.now - start < patience_ns);
       return false;
     }
-    double ClockMhz() override { return core.clock_mhz(core.now); }
+    double ClockMhz(std::uint32_t vector_bytes) override {
+      return core.clock_mhz(core.now) * (vector_bytes > 0 ? core.clock_of_wide : 1);
+    }
+    void HoldClock(std::uint32_t) override {}
     std::uint64_t Preemptions() override { return core.preemptions; }
     std::uint64_t ProcessorNs() override { return core.now - core.away_ns; }
     ScriptedCore& core;
@@ -66,7 +70,8 @@ class ScriptedCore {
   struct Kernel final : IterationRunner {
     explicit Kernel(ScriptedCore& its) : core(its) {}
     void Run(std::uint64_t iterations) override {
-      core.Spend(core.run_ns * iterations);
+      core.Spend(static_cast<std::uint64_t>(static_cast<double>(core.run_ns * iterations) /
+                                            core.clock_of_wide));
       core.now += core.extra_ns(core.repetitions.size());
       if (core.preempts(core.repetitions.size())) {
         ++core.preemptions;

@@ -220,7 +220,7 @@ TEST_F(DaemonTest, MeasuresWhatItIsGiven) {
   const wire::WorkerHello hello = Welcome();
   EXPECT_EQ(ready["worker"], hello.name);
   EXPECT_EQ(ready["http"], hello.http);
-  EXPECT_EQ(hello.policy, "agreed2to5x5to20x60us-v5");
+  EXPECT_EQ(hello.policy, "agreed2to5x5to20x60us-v6");
   EXPECT_FALSE(hello.hardware.hardware_class.empty());
 
   Grant(1, "benchmark://mm-v0/mm64_64_64", {looptree::Down{}, looptree::SwapUp{}});

@@ -10,6 +10,7 @@
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 #include "tests/unit/worker/portable_c/c_library.h"
+#include "worker/cpu/target.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -89,6 +90,12 @@ TEST(CpuCompiler, DescribesBuffers) {
                                             {Role::kScratch, 32}};
   EXPECT_EQ(kernel->buffers, expected);
   EXPECT_EQ(kernel->scratch_bytes, 32U * 4);
+}
+
+TEST(CpuCompiler, TellsHowWideTheVectorsAreThatItComputesWith) {
+  const auto product = Make()->Compile(Open("benchmark://mm-v0/mm64_64_64"));
+  ASSERT_TRUE(product.has_value());
+  EXPECT_EQ(product->vector_bytes, ShapeOf(CpuIsa::kHost).lanes * sizeof(float));
 }
 
 TEST(CpuCompiler, ThreadHasNoEffectYet) {

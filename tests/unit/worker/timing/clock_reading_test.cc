@@ -49,6 +49,10 @@ TEST(ClockReadingTest, ChainsThatWereInterruptedAreNoReading) {
   EXPECT_EQ(ReadFrom({3600, 3601, 3700}).mhz, 3601) << "two that agree cannot be told from a clock";
 }
 
+TEST(ClockReadingTest, AnInterruptedChainIsNoReadingAfterTheClockHasRisen) {
+  EXPECT_EQ(ReadFrom({3679, 3790, 3790}, 3390).mhz, 3790);
+}
+
 TEST(ClockReadingTest, ItEndsWhereNoChainConfirmsAnother) {
   ClockReading clock(3700);
   double mhz = 1'000;

@@ -98,6 +98,8 @@ TEST(CoreKernelsTest, ReadAddsUpAndTriadComputes) {
     kernels.multiply_adds(100);
     kernels.multiply_adds_from_cache(100);
     EXPECT_GT(kernels.flop_per_step, 0U);
+    if (kernels.dependent_multiply_adds != nullptr) kernels.dependent_multiply_adds(100);
+    EXPECT_GT(kernels.vector_bytes, 0U);
   }
 }
 
@@ -127,6 +129,24 @@ TEST(HostCoreProbeTest, ProbesWithTheNarrowerVectors) {
   HostCoreProbe(kWide, stopwatch).ThroughputNs();
   EXPECT_EQ(wide_steps, 0U);
   EXPECT_EQ(HostCoreProbe(kNarrow, stopwatch, 100).LeastCycles(), 500);
+}
+
+// The clocks of wide vectors and scalars differ by what the processor lowers, and by a rise or an
+// interrupt meanwhile. A wrong latency would give 4/5 or 5/4 of the clock at best.
+TEST(HostCoreProbeTest, ReadsTheClockByVectorsOfAnyWidth) {
+  const SystemStopwatch stopwatch;
+  HostCoreProbe probe(*HostIsa().core_kernels, stopwatch);
+  const double scalar = probe.ClockMhz(0);
+  if (scalar == 0) GTEST_SKIP() << "no clock is known of this processor";
+  for (const std::uint32_t bytes : {16U, 32U, 64U}) {
+    double quickest = 0;
+    for (int i = 0; i < 20; ++i) {
+      probe.HoldClock(bytes);
+      quickest = std::max(quickest, probe.ClockMhz(bytes) / probe.ClockMhz(0));
+    }
+    EXPECT_GT(quickest, bytes <= 32 ? 0.85 : 0.7) << bytes;
+    EXPECT_LT(quickest, 1.5) << bytes;
+  }
 }
 
 TEST(HostCoreProbeTest, WaitsForAQuietCoreAsLongAsItIsTold) {

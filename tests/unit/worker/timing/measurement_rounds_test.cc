@@ -601,11 +601,13 @@ TEST(MeasurementRoundsTest, AQuietMomentIsWaitedForWithinTheBudget) {
   EXPECT_EQ(MeasurementRounds({.precision = 0.001}, {}).NextPolicy().quiet_wait_ns, 5'000'000U);
 }
 
-TEST(MeasurementRoundsTest, WhatIsLikelyIsForTheFirstRound) {
-  MeasurementRounds rounds({}, {.estimated_run_ns = 777});
+TEST(MeasurementRoundsTest, WhatIsKnownOfTheKernelIsForEveryRound) {
+  MeasurementRounds rounds({}, {.estimated_run_ns = 777, .vector_bytes = 64});
   EXPECT_DOUBLE_EQ(rounds.NextPolicy().estimated_run_ns, 777);
+  EXPECT_EQ(rounds.NextPolicy().iterations, 0U);
   rounds.Add(QuietRound(100));
-  EXPECT_DOUBLE_EQ(rounds.NextPolicy().estimated_run_ns, 0);
+  EXPECT_DOUBLE_EQ(rounds.NextPolicy().estimated_run_ns, 777);
+  EXPECT_EQ(rounds.NextPolicy().vector_bytes, 64U);
   EXPECT_EQ(rounds.NextPolicy().iterations, 12U);
 }
 

@@ -228,6 +228,44 @@ TEST(SamplerTest, AClockThatMovesIsSeenAndCostsTheGrade) {
   EXPECT_EQ(measurement.grade, Grade::kB);
 }
 
+// Processors lower their clock for wide vectors, so it is read by a chain of such vectors.
+TEST(SamplerTest, TheClockIsThatOfTheKernelsVectors) {
+  for (const std::uint64_t run_ns : {5'000U, 70'000U, 3'000'000U}) {
+    ScriptedCore core{.clock_of_wide = 0.9, .run_ns = run_ns};
+    SamplingPolicy policy = WithBaseline();
+    policy.reference_mhz = 3000;
+    policy.vector_bytes = 64;
+    policy.estimated_run_ns = static_cast<double>(run_ns);
+    const Samples samples = core.Take(policy);
+    EXPECT_DOUBLE_EQ(samples.clock_before_mhz, 2700) << run_ns;
+    EXPECT_DOUBLE_EQ(samples.clock_after_mhz, 2700) << run_ns;
+    const Measurement measurement = Figure(samples, 3000);
+    EXPECT_NEAR(measurement.elapsed_ns, static_cast<double>(run_ns), 5);
+    EXPECT_FALSE(ClockMoved(measurement));
+  }
+}
+
+TEST(SamplerTest, NarrowVectorsAndColdRunsHaveTheClockOfScalars) {
+  ScriptedCore core{.clock_of_wide = 0.9};
+  SamplingPolicy policy = WithBaseline();
+  policy.vector_bytes = 16;
+  EXPECT_DOUBLE_EQ(core.Take(policy).clock_after_mhz, 3000);
+  policy = FirstRound({.cache = CacheState::kCold});
+  policy.vector_bytes = 64;
+  EXPECT_DOUBLE_EQ(core.Take(policy).clock_after_mhz, 3000);
+}
+
+// A run of 60 ms outlasts any rise of the clock.
+TEST(SamplerTest, ALongRunIsNotRunUntimedWhereTheClockIsLow) {
+  ScriptedCore core{.run_ns = 60'000'000};
+  core.clock_mhz = [](std::uint64_t) { return 2600.0; };
+  SamplingPolicy policy = FirstRound({});
+  policy.reference_mhz = 3000;
+  policy.estimated_run_ns = 60e6;
+  const Samples samples = core.Take(policy);
+  EXPECT_EQ(core.runs(), samples.ns.size());
+}
+
 TEST(SamplerTest, PreemptedRepetitionsDoNotCount) {
   ScriptedCore core{.run_ns = 1'000'000};
   core.preempts = [](std::size_t repetition) { return repetition == 1; };
