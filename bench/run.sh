@@ -53,7 +53,8 @@ scale        both stores at so many rows: rows a second, a look-up, a start, byt
 search       strategies and learned models on 25 products that no model was trained on (LoopTune's test set), or, with
              --table 2, on convolutions, chains, reductions and large products beside numpy; goes on where it was
              [--out FILE.jsonl] [--plot FILE.svg] [--programs 25] [--seconds 1,10,60] [--seeds 1] [--only policy,random]
-search_stored  searches of ten programs on a live cluster, and again from its database alone: the same choice?
+             [--training 400] [--agent-steps 32000]; --out FILE.jsonl --markdown FILE.md: the table of it, without measuring
+search_stored  searches of ten programs on a live cluster, and again from its database alone: is that choice as good?
              [--evaluations 300] [--strategy auto]
 security     latency of a client while 50,000 hostile connections come in before authentication
              [--nice]

@@ -25,7 +25,9 @@ import numpy as np
 import loopfleet
 from loopfleet import _core
 
-from search import TEST_OTHERS, TEST_PRODUCTS, Models, Runs, by_model, by_strategy, say
+from search import Runs
+from search_programs import TEST_OTHERS, TEST_PRODUCTS
+from search_ways import Models, by_model, by_strategy, say
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/peers"))

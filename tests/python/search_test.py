@@ -56,10 +56,10 @@ def test_a_figure_that_was_too_good_does_not_win():
     assert fleet.confirmed == [[], ["split_4"], ["split_16"], ["split_8"]] * 3, "in turns, the quickest first"
     assert (found.actions, found.best_ns, found.confirmed_ns, found.untuned_ns) == (["split_16"], 984, 984, 1000)
     assert found.loop_tree == str(loopfleet.jobs.make_job({"benchmark": BENCHMARK, "actions": ["split_16"]}).tree)
-    assert found.curve[-1].best_ns == 99.6
+    assert found.curve[-1].best_ns == 99.6 and (found.evaluations, found.confirmations) == (5, 12)
     alone = loopfleet.search(BENCHMARK, lambda most, results: [["split_4"]] if len(results) == 1 else [], evaluations=5,
                              client=LyingFleet(), confirm=False)
-    assert (alone.actions, alone.best_ns, alone.confirmed_ns) == (["split_4"], 99.6, None)
+    assert (alone.actions, alone.best_ns, alone.confirmed_ns, alone.confirmations) == (["split_4"], 99.6, None, 0)
 
 
 def test_a_watcher_is_told_of_each_batch_and_may_end_the_search(client):
