@@ -213,9 +213,9 @@ std::optional<CpuTarget::Prepared> CpuTarget::NextForSlot(Patience patience) {
           if (std::optional<Prepared> next = prepared_.TryPop()) return next;
         }
         // The core has nothing else to do, so every round waits only as long as the second one.
-        first = std::ranges::min_element(
-            again_, {}, [](const auto& entry) { return entry.second.waits_since; });
-        due = std::min(due, first->second.waits_since + kFirstWait);
+        first = std::ranges::min_element(again_, {},
+                                         [](const auto& entry) { return entry.second.round_at; });
+        due = std::min(due, first->second.round_at + kFirstWait);
       }
       if (due <= now) {
         Prepared next = std::move(first->second);
@@ -235,9 +235,16 @@ std::optional<CpuTarget::Prepared> CpuTarget::NextForSlot(Patience patience) {
   }
 }
 
+// Between the rounds of a kernel a canary would only delay it, for a while.
+bool CpuTarget::CanaryIsDue() const {
+  constexpr Nanos kPatience = std::chrono::seconds(1);
+  const Instant now = parts_.clock.Now();
+  return parts_.device.CanaryIsDue(again_.empty() ? now : now - kPatience);
+}
+
 void CpuTarget::RunCanariesIfDue() {
   DeviceHealth& device = parts_.device;
-  if (!device.CanaryIsDue(parts_.clock.Now())) return;
+  if (!CanaryIsDue()) return;
   desk_.duty().SlotDoes(Activity::kWait);  // for other workers of this host to free the core
   if (parts_.slot.TakeCore()) {
     desk_.duty().SlotDoes(Activity::kCanary);
@@ -255,7 +262,7 @@ void CpuTarget::RunCanariesIfDue() {
 void CpuTarget::FillSlot(std::deque<Prepared>& on_slot) {
   while (parts_.slot.HasRoom()) {
     // Canaries and turns need the slot to themselves: until they have run, no new kernel starts.
-    const bool is_reserved = parts_.device.CanaryIsDue(parts_.clock.Now()) || !turns_.is_empty();
+    const bool is_reserved = CanaryIsDue() || !turns_.is_empty();
     if (!on_slot.empty() && is_reserved) return;
     std::optional<Prepared> next = NextForSlot(on_slot.empty() ? Patience::kWait : Patience::kNow);
     if (!next) return;
@@ -264,7 +271,8 @@ void CpuTarget::FillSlot(std::deque<Prepared>& on_slot) {
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->waits_since;
     if (on_slot.empty())
       desk_.duty().SlotDoes(Activity::kWait);  // for other workers of this host to free the core
-    if (next->rounds.is_empty()) next->first_round_at = parts_.clock.Now();
+    next->round_at = parts_.clock.Now();
+    if (next->rounds.is_empty()) next->first_round_at = next->round_at;
     next->begun_at = desk_.preparations().Now();
     const auto begun =
         parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->rounds), next->run_took);
@@ -336,7 +344,7 @@ void CpuTarget::Measure() {
       desk_.duty().KernelWasJudged(DutyCycle::Worth::kFigure);  // this round will be part of one
       done.call.arena->Poison();
       done.waits_since = parts_.clock.Now();
-      again_.emplace(done.waits_since + **next_in, std::move(done));
+      again_.emplace(done.round_at + **next_in, std::move(done));
       continue;
     }
     if (!next_in) {

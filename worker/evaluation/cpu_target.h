@@ -86,6 +86,7 @@ class CpuTarget {
     MeasurementRounds rounds;
     SlotTime outside;             // of its rounds
     Instant first_round_at{};     // when its first round began
+    Instant round_at{};           // when its current round began
     Preparations::Mark begun_at;  // of the current round
     bool had_all_cores = true;    // nothing was prepared on its other cores during its rounds
   };
@@ -128,6 +129,7 @@ class CpuTarget {
   // Returns the kernel due for another round, else one newly prepared. kWait: waits for one,
   // running canaries while it waits; nullopt: the pipeline is stopping.
   std::optional<Prepared> NextForSlot(Patience patience);
+  bool CanaryIsDue() const;
   void RunCanariesIfDue();
   void RunTurns();
   // The time to wait before the next round; nullopt: enough rounds were measured.

@@ -78,8 +78,9 @@ class MeasurementRounds {
   void Add(Samples samples, double reference_mhz = 0);
   bool is_empty() const { return rounds_.empty(); }
 
-  // How long to wait before the next round. nullopt: no further round, because the figure is good
-  // enough or a limit is reached. `is_alone`: the worker has no other job. Call after Add.
+  // How long after the beginning of the last round the next one may begin. nullopt: no further
+  // round, because the figure is good enough or a limit is reached. `is_alone`: the worker has no
+  // other job. Call after Add.
   std::optional<Nanos> NextIn(bool is_alone = false) const;
 
   // Whether one run certainly takes longer than the job's bound, at the reference clock: two rounds
