@@ -1,6 +1,5 @@
 #include "worker/cpu_machine.h"
 
-#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -49,23 +48,6 @@ Status LeaveTimingCore(const monitoring::CorePlan& cores) {
     return Fail(ErrorKind::kSystem, "sched_setaffinity refused the cores of this process");
   }
   return {};
-}
-
-Result<Isolation> FindIsolation(const WorkerConfig& config) {
-  const Isolation isolation = ProbeIsolation();
-  if (isolation == Isolation::kSeccomp) return isolation;
-  if (config.sandbox == SandboxDemand::kFull) {
-    return Fail(ErrorKind::kInvalid,
-                fmt::format("--require-sandbox=full: this host offers '{}' only, for it lets no "
-                            "process filter its system calls (seccomp); allow that, or run without "
-                            "the flag",
-                            IsolationName(isolation)));
-  }
-  log::Warning(
-      "worker.sandbox isolation={} message=\"no filter of system calls on this host, so no jobs of "
-      "LLVM passes\"",
-      IsolationName(isolation));
-  return isolation;
 }
 
 std::uint32_t PreparerCount(const WorkerConfig& config, const monitoring::CorePlan& cores) {

@@ -16,6 +16,7 @@
 #include "worker/coordinator_link/service.h"
 #include "worker/processes/compiler_process.h"
 #include "worker/sandbox/fork_server.h"
+#include "worker/sandbox/syscall_filter.h"
 #include "worker/timing/device_health.h"
 #include "worker/worker_config.h"
 
@@ -50,6 +51,10 @@ class Machine {
   // Starts children and pipeline, and serves. Called once, after Inspect.
   virtual Status Run(const Daemon& daemon) = 0;
 };
+
+// How far this host lets children be kept apart, for Inspect. kInvalid: the configuration demands
+// more.
+Result<Isolation> FindIsolation(const WorkerConfig& config);
 
 // The machine that the configuration names; `config` outlives it. Empty: the program has none.
 using MachineMaker = std::function<std::unique_ptr<Machine>(const WorkerConfig& config)>;

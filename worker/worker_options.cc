@@ -52,7 +52,7 @@ void AddOptions(CLI::App& app, WorkerConfig& config, RawOptions& wishes) {
       ->capture_default_str();
   app.add_option("--device", wishes.device,
                  "What to run kernels on: cpu, or a CUDA device by its number, as nvidia-smi "
-                 "counts: cuda:0")
+                 "counts, or in CUDA_VISIBLE_DEVICES if that is set: cuda:0")
       ->capture_default_str();
   app.add_option("--slots", config.slots, "How many kernels to time at once; only 1 for now")
       ->capture_default_str();

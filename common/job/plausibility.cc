@@ -59,9 +59,11 @@ std::optional<Failure> CheckPlausible(const Measurement& measurement, const Work
   constexpr std::uint64_t kCaches = 2;
   const double byte_peak =
       std::max(peaks.read_bytes_per_second, peaks.triad_bytes_per_second) * work.threads;
-  if (hardware.l3_bytes == 0 || byte_peak <= 0) return std::nullopt;
-  if (work.output_bytes <= kCaches * hardware.l3_bytes) return std::nullopt;
-  const auto written = static_cast<double>(work.output_bytes - kCaches * hardware.l3_bytes);
+  const std::uint64_t cache =
+      hardware.device == DeviceKind::kCuda ? hardware.l2_bytes : hardware.l3_bytes;
+  if (cache == 0 || byte_peak <= 0) return std::nullopt;
+  if (work.output_bytes <= kCaches * cache) return std::nullopt;
+  const auto written = static_cast<double>(work.output_bytes - kCaches * cache);
   const double byte_rate = written / measurement.elapsed_ns * kNsPerSecond;
   if (byte_rate > byte_peak * kBandwidthMargin) return Impossible(byte_rate, byte_peak, "GB/s");
   return std::nullopt;

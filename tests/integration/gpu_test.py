@@ -280,6 +280,27 @@ class Lives(unittest.TestCase):
             self.assertIn("driver of CUDA 12.2", outcome["compiler"]["revision"])
             self.assertIn("device.driver_assembles", worker.log.read_text())
 
+    def test_a_library_that_is_no_assembler_does_not_hide_another(self):
+        with GpuFleet(cpu_workers=0) as cluster:
+            libraries = cluster.dir / "libraries"
+            libraries.mkdir()
+            for version, found in (("13", "libnvidia-ml.so.1"), ("12", "libnvJitLink-fake.so")):
+                (libraries / f"libnvJitLink.so.{version}").symlink_to(fake_libraries() / found)
+            cluster.start_gpu_worker(LOOPFLEET_NVJITLINK="",
+                                     LD_LIBRARY_PATH=f"{fake_libraries()}:{libraries}")
+            outcome = cluster.outcome(add(1000))
+            self.assertEqual(outcome["status"], "ok", outcome)
+            self.assertIn("nvJitLink 0.0", outcome["compiler"]["revision"])
+
+    def test_peaks_measured_beside_another_user_refuse_nothing(self):
+        with GpuFleet(cpu_workers=0) as cluster:
+            cluster.tell_device("processes 2")
+            worker = cluster.start_gpu_worker()
+            self.assertIn("device.no_peaks", worker.log.read_text())
+            outcome = cluster.outcome(add(1000))
+            self.assertEqual((outcome["status"], outcome["grade"]), ("ok", "C"), outcome)
+            self.assertEqual(cluster.command("worker", "list").returncode, 0)
+
     def test_a_lost_device_is_given_up_and_its_jobs_go_elsewhere(self):
         with GpuFleet(cpu_workers=0) as cluster:
             lost = cluster.start_gpu_worker("--labels", "first")

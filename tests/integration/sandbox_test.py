@@ -22,13 +22,14 @@ def isolation_of(worker_program, *arguments):
 
 class SandboxTest(unittest.TestCase):
     def test_full_is_refused_where_calls_cannot_be_filtered(self):
-        done = subprocess.run(
-            [fleet.program("loopfleet-worker-unfiltered"), "--require-sandbox", "full",
-             "--coordinator", "tcp://127.0.0.1:1"],
-            capture_output=True, text=True, timeout=fleet.COMMAND_LIMIT_S, check=False)
-        self.assertEqual(done.returncode, EXIT_BAD_CONFIG, done.stderr)
-        self.assertIn("--require-sandbox=full", done.stderr)
-        self.assertIn("process+rlimits", done.stderr)
+        for device in ([], ["--device", "cuda:0"]):
+            done = subprocess.run(
+                [fleet.program("loopfleet-worker-unfiltered"), "--require-sandbox", "full",
+                 "--coordinator", "tcp://127.0.0.1:1", *device],
+                capture_output=True, text=True, timeout=fleet.COMMAND_LIMIT_S, check=False)
+            self.assertEqual(done.returncode, EXIT_BAD_CONFIG, done.stderr)
+            self.assertIn("--require-sandbox=full", done.stderr)
+            self.assertIn("process+rlimits", done.stderr)
 
     def test_without_filters_results_say_so_and_no_bitcode_is_read(self):
         with Fleet(worker_program="loopfleet-worker-unfiltered") as cluster:

@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "worker/cpu/cpu_backend.h"
 #include "worker/daemon.h"
+#include "worker/gpu/device/gpu_machine.h"
 #include "worker/llvm_env/pass_jobs.h"
 
 int main(int argc, char** argv) {
@@ -21,5 +22,6 @@ int main(int argc, char** argv) {
   LF_CHECK(::seccomp_load(filter) == 0, "seccomp_load");
   ::seccomp_release(filter);
   return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::CpuBackend(),
-                                       {loopfleet::worker::PassJobKind()});
+                                       {loopfleet::worker::PassJobKind()},
+                                       loopfleet::worker::MakeGpuMachine);
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace loopfleet {
 namespace {
 
@@ -40,6 +42,15 @@ TEST(PlausibilityTest, BandwidthOnlyWhereMemoryMustHaveBeenWritten) {
   // 192 MiB beyond the caches in 1 ms would be 200 GB/s.
   EXPECT_TRUE(CheckPlausible({.elapsed_ns = 1e6}, {.output_bytes = 256ULL << 20}, Device()));
   EXPECT_FALSE(CheckPlausible({.elapsed_ns = 8e6}, {.output_bytes = 256ULL << 20}, Device()));
+}
+
+TEST(PlausibilityTest, ADevicesLastCacheIsItsSecond) {
+  HardwareFacts device = Device();
+  device.device = DeviceKind::kCuda;
+  device.l2_bytes = std::exchange(device.l3_bytes, 0);
+  EXPECT_FALSE(CheckPlausible({.elapsed_ns = 1}, {.output_bytes = 64ULL << 20}, device));
+  EXPECT_TRUE(CheckPlausible({.elapsed_ns = 1e6}, {.output_bytes = 256ULL << 20}, device));
+  EXPECT_FALSE(CheckPlausible({.elapsed_ns = 8e6}, {.output_bytes = 256ULL << 20}, device));
 }
 
 }  // namespace

@@ -61,18 +61,18 @@ class ImageAssembler final : public CodeLinker {
 
 }  // namespace
 
-Backend GpuBackend(GpuArch arch, GpuAssembler assembler) {
+Backend GpuBackend(GpuArch arch, GpuAssembler assembler, const std::string& assembler_place) {
   return {.compiler = GpuCompilerFacts(),
           .make_compiler = [arch]() -> std::unique_ptr<Compiler> {
             auto compiler = GpuCompiler::Create({.arch = arch, .limits = {}});
             LF_CHECK(compiler.has_value(), "{}", compiler.error().message);
             return std::make_unique<ImageCompiler>(*std::move(compiler));
           },
-          .make_linker = [arch, assembler]() -> std::unique_ptr<CodeLinker> {
+          .make_linker = [arch, assembler, assembler_place]() -> std::unique_ptr<CodeLinker> {
             if (assembler == GpuAssembler::kDriver) {
               return std::make_unique<ImageAssembler>(arch, nullptr);
             }
-            auto opened = OpenNvJitLink();
+            auto opened = OpenNvJitLink(assembler_place);
             LF_CHECK(opened.has_value(), "{}", opened.error().message);
             return std::make_unique<ImageAssembler>(arch, *std::move(opened));
           }};

@@ -3,6 +3,8 @@
 // nvJitLink assembles PTX to cubins, which are cached. Kernel::object and CodeImage::bytes are each
 // an encoded GpuImage.
 
+#include <string>
+
 #include "worker/backend/backend.h"
 #include "worker/gpu/codegen/gpu_arch.h"
 
@@ -13,6 +15,7 @@ enum class GpuAssembler : std::uint8_t {
   kDriver,     // the driver assembles when it loads the kernel
 };
 
-Backend GpuBackend(GpuArch arch, GpuAssembler assembler);
+// `assembler_place`: of nvJitLink; empty: the first that can be used.
+Backend GpuBackend(GpuArch arch, GpuAssembler assembler, const std::string& assembler_place = "");
 
 }  // namespace loopfleet::worker

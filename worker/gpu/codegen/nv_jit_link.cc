@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -97,20 +98,8 @@ class NvJitLink final : public PtxAssembler {
   const std::string version_;
 };
 
-std::vector<std::string> Places(const std::string& path) {
-  if (!path.empty()) return {path};
-  if (const char* named = std::getenv("LOOPFLEET_NVJITLINK"); named != nullptr && *named != '\0') {
-    return {named};
-  }
-  return {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so",
-          "/usr/local/cuda/lib64/libnvJitLink.so",
-          "/usr/local/lib/loopfleet/nvidia-nvjitlink/nvidia/cu13/lib/libnvJitLink.so.13"};
-}
-
-}  // namespace
-
-Result<std::unique_ptr<PtxAssembler>> OpenNvJitLink(const std::string& path) {
-  const auto library = SharedLibrary::Open(Places(path));
+Result<std::unique_ptr<PtxAssembler>> OpenAt(const std::string& place) {
+  const auto library = SharedLibrary::Open({&place, 1});
   if (!library) {
     return Fail(
         ErrorKind::kNotFound,
@@ -134,9 +123,32 @@ Result<std::unique_ptr<PtxAssembler>> OpenNvJitLink(const std::string& path) {
   unsigned major = 0;
   unsigned minor = 0;
   if (!complete || nv.version(&major, &minor) != kSuccess) {
-    return Fail(ErrorKind::kSystem, "libnvJitLink lacks a function that CUDA 12.4 has: update it");
+    return Fail(ErrorKind::kSystem,
+                place + " lacks a function that nvJitLink of CUDA 12.4 has: update it");
   }
   return std::make_unique<NvJitLink>(nv, fmt::format("nvJitLink {}.{}", major, minor));
+}
+
+}  // namespace
+
+std::vector<std::string> NvJitLinkPlaces() {
+  if (const char* named = std::getenv("LOOPFLEET_NVJITLINK"); named != nullptr && *named != '\0') {
+    return {named};
+  }
+  return {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so",
+          "/usr/local/cuda/lib64/libnvJitLink.so",
+          "/usr/local/lib/loopfleet/nvidia-nvjitlink/nvidia/cu13/lib/libnvJitLink.so.13"};
+}
+
+Result<std::unique_ptr<PtxAssembler>> OpenNvJitLink(const std::string& place) {
+  if (!place.empty()) return OpenAt(place);
+  std::optional<Error> problem;  // of one that can be opened, else of the last
+  for (const std::string& each : NvJitLinkPlaces()) {
+    auto opened = OpenAt(each);
+    if (opened) return opened;
+    if (!problem || problem->kind == ErrorKind::kNotFound) problem = std::move(opened).error();
+  }
+  return std::unexpected(*std::move(problem));
 }
 
 }  // namespace loopfleet::worker

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/result.h"
 #include "worker/gpu/codegen/gpu_arch.h"
@@ -30,10 +31,13 @@ class PtxAssembler {
   virtual std::string Version() const = 0;
 };
 
-// Opens nvJitLink. Tries only `path` if it is not empty, else only $LOOPFLEET_NVJITLINK if that is
-// set, else in turn the system's libraries (libnvJitLink.so.13, .so.12, .so), the CUDA toolkit in
-// /usr/local/cuda, and the folder where deploy/dependencies.sh installs it. kNotFound, with how to
-// install it: none can be opened. kSystem: the library lacks a needed function.
-Result<std::unique_ptr<PtxAssembler>> OpenNvJitLink(const std::string& path = "");
+// Where nvJitLink may be: only $LOOPFLEET_NVJITLINK if that is set, else in turn the system's
+// libraries (libnvJitLink.so.13, .so.12, .so), the CUDA toolkit in /usr/local/cuda, and the folder
+// where deploy/dependencies.sh installs it.
+std::vector<std::string> NvJitLinkPlaces();
+// Opens nvJitLink at `place`, if it is not empty, else the first of NvJitLinkPlaces() that has all
+// functions needed. kNotFound, with how to install it: none can be opened. kSystem: what can be
+// opened lacks a needed function.
+Result<std::unique_ptr<PtxAssembler>> OpenNvJitLink(const std::string& place = "");
 
 }  // namespace loopfleet::worker

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "worker/gpu/codegen/shared_library.h"
@@ -246,6 +247,11 @@ std::string NameOf(CudaCode code) {
   return fmt::format("CUDA error {} ({})", static_cast<int>(code), what);
 }
 
+std::string VisibleDevices() {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible == nullptr ? "" : fmt::format(" among those of CUDA_VISIBLE_DEVICES={}", visible);
+}
+
 Result<std::unique_ptr<CudaDriver>> OpenCudaDriver(const std::string& name) {
   const auto library = SharedLibrary::Open({&name, 1});
   if (!library) {
@@ -303,7 +309,10 @@ Result<std::unique_ptr<CudaDriver>> OpenCudaDriver(const std::string& name) {
   }
   if (const int result = cu.init(0); result != 0) {
     return Fail(ErrorKind::kUnavailable,
-                fmt::format("the CUDA driver does not start: {}", NameOf(Code(result))));
+                fmt::format("the CUDA driver does not start: {}{}. If there is no /dev/nvidia-uvm: "
+                            "name nvidia-uvm in /etc/modules-load.d, and run nvidia-modprobe -c 0 "
+                            "-u before the worker (loopfleet-worker.service)",
+                            NameOf(Code(result)), VisibleDevices()));
   }
   return std::make_unique<LibCuda>(cu);
 }

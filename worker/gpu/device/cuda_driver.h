@@ -53,6 +53,9 @@ enum class CudaCode : int {
 // new process costs only a second, so every code that is not known to be harmless counts as sticky.
 bool IsSticky(CudaCode code);
 std::string NameOf(CudaCode code);  // "CUDA error 700 (illegal address)"
+// For a message: the environment variable that selects and numbers the devices; empty: it is not
+// set.
+std::string VisibleDevices();
 
 using CudaAddress = std::uint64_t;
 

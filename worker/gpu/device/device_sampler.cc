@@ -13,11 +13,12 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr double kNsPerMs = 1e6;
-// A launch takes the host some microseconds. Kernels shorter than this are launched as graphs.
+// A launch takes the host some microseconds. Kernels whose launches are shorter than this run as
+// graphs.
 constexpr double kLaunchBoundNs = 20'000;
-constexpr int kMostInGraph = 256;
+constexpr int kMostInGraph = 256;  // launches; one run may have more
 constexpr int kMostCopies = 16;
-// Runs longer than this can be timed one by one: the event clock has a resolution of 0.5 us.
+// Runs longer than this can be timed one by one, in spite of kEventTickNs.
 constexpr double kLongNs = 500'000;
 
 class DeviceSampling {
@@ -87,6 +88,12 @@ class DeviceSampling {
     return TimeBatch([&] { reading = Read(); });
   }
 
+  // A multiple of the copies.
+  int RunsInGraph() const {
+    const int launches = std::max(static_cast<int>(kernel_.launch_count()), 1);
+    return std::max(kMostInGraph / launches / result_.copies, 1) * result_.copies;
+  }
+
   std::expected<void, Failure> ChooseIterations() {
     runs_ = result_.copies;
     if (evicts_) {
@@ -99,18 +106,17 @@ class DeviceSampling {
       const double run_ns = ns / runs_;
       const bool is_enough = ns >= wanted || runs_ >= 1 << 20;
       // If launches take longer than the kernel, runs launched one by one measure the launches.
-      if (!result_.is_batched && run_ns < kLaunchBoundNs && runs_ >= 8 * result_.copies) {
-        const int together = kMostInGraph / result_.copies * result_.copies;
-        LF_TRY(result_.is_batched, device_.BatchRuns(kernel_, together));
+      const bool is_bound = run_ns < kLaunchBoundNs * static_cast<double>(kernel_.launch_count());
+      if (!result_.is_batched && is_bound && (is_enough || runs_ >= 8 * result_.copies)) {
+        LF_TRY(result_.is_batched, device_.BatchRuns(kernel_, RunsInGraph()));
         if (result_.is_batched) {
-          runs_ = together;
+          runs_ = RunsInGraph();
           continue;
         }
       }
       if (is_enough) return {};
       // At most eightfold per step, because the first runs are slow and not representative.
-      const int unit =
-          result_.is_batched ? kMostInGraph / result_.copies * result_.copies : result_.copies;
+      const int unit = result_.is_batched ? RunsInGraph() : result_.copies;
       const double steps = std::clamp(std::ceil(1.1 * wanted / std::max(ns, 1.0)), 2.0, 8.0);
       runs_ = std::max(runs_ * static_cast<int>(steps) / unit, 1) * unit;
     }
@@ -129,10 +135,8 @@ class DeviceSampling {
     throttle_ = result_.after.throttle_reasons;
     const bool is_throttled = ((before | throttle_) & kThrottledReasons) != 0;
     Samples& samples = result_.samples;
-    // The event clock has a resolution of 0.5 us. A batch that ends in the same tick reads as 0,
-    // which is not a valid time.
-    constexpr double kTickNs = 500;
-    samples.ns.push_back(std::max(ns, kTickNs) / runs_);
+    // A batch that ends in the same tick reads as 0, which is not a valid time.
+    samples.ns.push_back(std::max(ns, kEventTickNs) / runs_);
     samples.flags.push_back(is_throttled ? kSampleThrottled : kSampleAccepted);
     if (is_throttled) {
       ++result_.throttled;

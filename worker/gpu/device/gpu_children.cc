@@ -47,9 +47,10 @@ int RunCompiler(Channel& channel, const Toolchain& tools, const GpuChildrenOptio
 ChildPrograms GpuChildPrograms(const GpuChildrenOptions& options) {
   auto tools = std::make_shared<Toolchain>();
   ChildPrograms programs;
-  programs.prepare = [tools, backend = GpuBackend(options.arch, options.assembler)] {
-    *tools = {.compiler = backend.make_compiler(), .linker = backend.make_linker()};
-  };
+  programs.prepare =
+      [tools, backend = GpuBackend(options.arch, options.assembler, options.assembler_place)] {
+        *tools = {.compiler = backend.make_compiler(), .linker = backend.make_linker()};
+      };
   ChildProgram& compiler = programs.by_role[ChildRole::kCompiler];
   compiler.limits.private_bytes = options.compiler_private_bytes;
   compiler.limits.file_bytes = options.assembler == GpuAssembler::kNvJitLink ? kNoDriverBytes : 0;

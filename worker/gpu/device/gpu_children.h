@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "worker/gpu/codegen/gpu_backend.h"
 #include "worker/gpu/device/gpu_canary.h"
@@ -17,7 +18,8 @@ struct GpuChildrenOptions {
   int ordinal = 0;
   GpuArch arch;
   GpuAssembler assembler = GpuAssembler::kDriver;
-  GpuCanary canary;  // with the code that the device loads
+  std::string assembler_place;  // GpuProbe::assembler_place
+  GpuCanary canary;             // with the code that the device loads
   Isolation isolation = Isolation::kSeccomp;
   std::chrono::milliseconds run_limit{10'000};
   std::chrono::milliseconds compile_limit{2'000};

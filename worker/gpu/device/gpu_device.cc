@@ -74,9 +74,9 @@ Result<std::unique_ptr<GpuDevice>> GpuDevice::Open(CudaDriver& driver, const Opt
     return Fail(ErrorKind::kUnavailable, "counting CUDA devices: " + NameOf(code));
   }
   if (options.ordinal < 0 || options.ordinal >= count) {
-    return Fail(ErrorKind::kNotFound,
-                fmt::format("cuda:{}: there {} {} CUDA device{}", options.ordinal,
-                            count == 1 ? "is" : "are", count, count == 1 ? ", cuda:0" : "s"));
+    return Fail(ErrorKind::kNotFound, fmt::format("cuda:{}: there {} {} CUDA device{}{}",
+                                                  options.ordinal, count == 1 ? "is" : "are", count,
+                                                  count == 1 ? ", cuda:0" : "s", VisibleDevices()));
   }
   std::unique_ptr<GpuDevice> device(new GpuDevice(driver, options));
   if (!device->options_.clock) device->options_.clock = SteadyNow;
@@ -319,7 +319,8 @@ std::expected<double, Failure> GpuDevice::Time(Loaded& kernel, int runs,
   return ElapsedNs(meanwhile);
 }
 
-std::expected<std::vector<double>, Failure> GpuDevice::TimeLaunches(Loaded& kernel, int runs) {
+std::expected<std::vector<double>, Failure> GpuDevice::TimeLaunches(Loaded& kernel, int runs,
+                                                                    Submission submission) {
   const std::vector<CudaDriver::Launch> launches = LaunchesOf(kernel, 0);
   const std::size_t count = launches.size() * static_cast<std::size_t>(runs);
   while (marks_.size() < count + 1) {
@@ -327,10 +328,9 @@ std::expected<std::vector<double>, Failure> GpuDevice::TimeLaunches(Loaded& kern
     LF_TRY_VOID(Succeeds(driver_.CreateEvent(mark), "making an event"));
     marks_.push_back(mark);
   }
-  // An eviction for each launch keeps the device busy while the host submits: a device that waits
-  // for the host would show the host's time. The run after them finds the cache as later ones do.
-  if (runs > 1) {
-    for (std::size_t i = 0; i < count; ++i) LF_TRY_VOID(StartEviction());
+  // The run after the evictions finds the cache as later ones do.
+  if (submission == Submission::kHidden) {
+    LF_TRY_VOID(StartEvictions(count));
     LF_TRY_VOID(StartAll(kernel));
   }
   LF_TRY_VOID(Succeeds(driver_.Record(marks_[0]), "recording its begin"));
@@ -370,18 +370,22 @@ std::expected<double, Failure> GpuDevice::TimeCopies(std::uint64_t bytes, int ti
   return timed;
 }
 
-std::expected<void, Failure> GpuDevice::StartEviction() {
+std::expected<void, Failure> GpuDevice::StartEvictions(std::size_t launches) {
   // Twice the cache size evicts nearly all of the kernel's data under any replacement policy.
   const auto bytes = static_cast<std::uint64_t>(facts_.l2_bytes) * 2;
   if (bytes == 0) return {};
   if (evictor_ == 0) {
     LF_TRY_VOID(Succeeds(driver_.Allocate(bytes, evictor_), "allocating memory to evict with"));
   }
-  return Succeeds(driver_.StartFill(evictor_, 0, bytes / sizeof(float)), "evicting the cache");
+  for (std::size_t i = 0; i < launches; ++i) {
+    LF_TRY_VOID(
+        Succeeds(driver_.StartFill(evictor_, 0, bytes / sizeof(float)), "evicting the cache"));
+  }
+  return {};
 }
 
 std::expected<double, Failure> GpuDevice::TimeCold(Loaded& kernel, const Meanwhile& meanwhile) {
-  LF_TRY_VOID(StartEviction());
+  LF_TRY_VOID(StartEvictions(kernel.launch_count()));
   LF_TRY_VOID(Succeeds(driver_.Record(begin_), "recording its begin"));
   LF_TRY_VOID(StartAll(kernel));
   LF_TRY_VOID(Succeeds(driver_.Record(end_), "recording its end"));

@@ -23,6 +23,9 @@
 
 namespace loopfleet::worker {
 
+// The resolution of the device's clock, as NVIDIA states it for events.
+inline constexpr double kEventTickNs = 500;
+
 class GpuDevice {
  public:
   using Clock = std::function<std::chrono::nanoseconds()>;  // since any fixed moment
@@ -92,8 +95,10 @@ class GpuDevice {
   // Nanoseconds of `runs` runs in a row, a multiple of those submitted together.
   std::expected<double, Failure> Time(Loaded& kernel, int runs, const Meanwhile& meanwhile = {});
   // Nanoseconds of each launch, in total over `runs` runs in a row, between events before and after
-  // it. For several runs the device is kept busy until the host has submitted much of them.
-  std::expected<std::vector<double>, Failure> TimeLaunches(Loaded& kernel, int runs);
+  // it. kHidden: the device is kept busy until the host has submitted much of them.
+  enum class Submission : std::uint8_t { kSeen, kHidden };
+  std::expected<std::vector<double>, Failure> TimeLaunches(Loaded& kernel, int runs,
+                                                           Submission submission);
   // Nanoseconds of `times` copies of `bytes` bytes within the device's memory. RUN_OOM: not enough
   // memory.
   std::expected<double, Failure> TimeCopies(std::uint64_t bytes, int times);
@@ -120,8 +125,10 @@ class GpuDevice {
                                         std::span<const float> values);
   std::expected<double, Failure> ElapsedNs(const Meanwhile& meanwhile = {});
   std::expected<double, Failure> NsBetween(CudaDriver::Event from, CudaDriver::Event to);
-  // Queues the filling of the cache with other data.
-  std::expected<void, Failure> StartEviction();
+  // Queues the filling of the cache with other data, once for each launch that follows. That keeps
+  // the device busy while the host submits them: a device that waits for the host would show the
+  // host's time.
+  std::expected<void, Failure> StartEvictions(std::size_t launches);
   // Waits until all started work has ended. At the limit the device is lost, because a running
   // kernel cannot be stopped.
   std::expected<void, Failure> WaitFor(CudaDriver::Event event, std::chrono::nanoseconds limit);

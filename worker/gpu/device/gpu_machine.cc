@@ -51,6 +51,12 @@ void TellOf(const WorkerConfig& config, const GpuProbe& probe) {
       *config.cuda_device, probe.facts.name, GpuArch{probe.facts.compute_capability}.Name(),
       probe.facts.bus_id, probe.driver_version, probe.assembler_name,
       probe.peaks.flop_per_second * 1e-12, probe.peaks.read_bytes_per_second * 1e-9);
+  if (!probe.no_peaks.empty()) {
+    log::Warning(
+        "device.no_peaks reason=\"{}\" message=\"no figure is refused for being above them; start "
+        "the worker again when it has the device alone and cool\"",
+        probe.no_peaks);
+  }
   if (!probe.why_driver.empty()) {
     log::Warning("device.driver_assembles reason=\"{}\"", probe.why_driver);
   }
@@ -92,16 +98,17 @@ class GpuMachine final : public Machine {
 
 Result<ChildPrograms> GpuMachine::Inspect() {
   LF_CHECK(config_.cuda_device.has_value(), "no device to run on");
+  LF_TRY(isolation_, FindIsolation(config_));
   LF_TRY(host_, ProbeHardware(0, {.host = config_.host}));
   LF_TRY(probe_, ProbeGpu(*config_.cuda_device));
   TellOf(config_, probe_);
   const GpuArch arch{probe_.facts.compute_capability};
   LF_TRY(GpuCanary canary, MakeGpuCanary(arch));
   canary.code = probe_.canary_code;
-  isolation_ = ProbeIsolation();
   return GpuChildPrograms({.ordinal = *config_.cuda_device,
                            .arch = arch,
                            .assembler = probe_.assembler,
+                           .assembler_place = probe_.assembler_place,
                            .canary = std::move(canary),
                            .isolation = isolation_,
                            .run_limit = config_.run_limit,

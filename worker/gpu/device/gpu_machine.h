@@ -14,9 +14,9 @@ namespace loopfleet::worker {
 // The hardware recorded with each measurement. `host`: the facts of the host.
 HardwareFacts GpuHardware(const GpuProbe& probe, const HardwareFacts& host);
 
-// A MachineMaker. The machine's errors: kNotFound, with what to do: no driver or no such device.
-// kUnavailable: the device cannot be used, or was given up after repeated faults. `config` outlives
-// it.
+// A MachineMaker. The machine's errors: kInvalid: as FindIsolation. kNotFound, with what to do: no
+// driver or no such device. kUnavailable: the device cannot be used, or was given up after repeated
+// faults. `config` outlives it.
 std::unique_ptr<Machine> MakeGpuMachine(const WorkerConfig& config);
 
 }  // namespace loopfleet::worker

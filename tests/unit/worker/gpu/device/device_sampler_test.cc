@@ -97,6 +97,24 @@ TEST_F(DeviceSamplerTest, HandsShortKernelsOverTogether) {
   EXPECT_EQ(driver_.live_batches, 0);
 }
 
+TEST_F(DeviceSamplerTest, HandsManyShortLaunchesOfOneRunOverTogether) {
+  driver_.launch_ms = 0.004F;
+  kernel_.launches.assign(10, kernel_.launches[0]);
+  const DeviceSamples taken = Take();
+  EXPECT_TRUE(taken.is_batched);
+  EXPECT_EQ(taken.samples.iterations % 25, 0U);
+  for (const double ns : taken.samples.ns) EXPECT_NEAR(ns, 40e3, 1);
+}
+
+TEST_F(DeviceSamplerTest, HandsOneRunOverTogetherIfItIsLongEnough) {
+  driver_.launch_ms = 0.01F;
+  kernel_.launches.assign(300, kernel_.launches[0]);
+  const DeviceSamples taken = Take();
+  EXPECT_TRUE(taken.is_batched);
+  EXPECT_EQ(taken.samples.iterations, 1U);
+  for (const double ns : taken.samples.ns) EXPECT_NEAR(ns, 3e6, 10);
+}
+
 TEST_F(DeviceSamplerTest, GoesWithoutWhereTheDriverCannot) {
   driver_.launch_ms = 0.004F;
   driver_.fails["MakeBatch"] = CudaCode::kNotSupported;

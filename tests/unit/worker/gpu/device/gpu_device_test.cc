@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace loopfleet::worker {
 namespace {
 
 using looptree::Tensor;
+using enum GpuDevice::Submission;
 
 // out = in + in
 class GpuDeviceTest : public ::testing::Test {
@@ -77,22 +79,32 @@ TEST_F(GpuDeviceTest, TimesEachLaunchByItself) {
     const auto loaded = device->Load(kernel_, "code");
     ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
     EXPECT_EQ((*loaded)->launch_count(), 3U);
-    EXPECT_EQ(device->TimeLaunches(**loaded, 1).value(), (std::vector<double>{1e6, 4e6, 1e6}));
+    EXPECT_EQ(device->TimeLaunches(**loaded, 1, kSeen).value(),
+              (std::vector<double>{1e6, 4e6, 1e6}));
     EXPECT_EQ(driver_.evictions, 0);
-    EXPECT_EQ(device->TimeLaunches(**loaded, 2).value(), (std::vector<double>{2e6, 8e6, 2e6}));
+    EXPECT_EQ(device->TimeLaunches(**loaded, 2, kHidden).value(),
+              (std::vector<double>{2e6, 8e6, 2e6}));
     EXPECT_EQ(driver_.evictions, 6) << "the host gets ahead of the device meanwhile";
     driver_.fails["CreateEvent"] = CudaCode::kOutOfMemory;
-    EXPECT_EQ(device->TimeLaunches(**loaded, 9).error().code, FailureCode::kRunOom);
+    EXPECT_EQ(device->TimeLaunches(**loaded, 9, kHidden).error().code, FailureCode::kRunOom);
     EXPECT_FALSE(device->lost());
   }
   ExpectTidy();
+}
+
+TEST_F(GpuDeviceTest, TheHostSubmitsAColdRunWhileTheDeviceIsBusy) {
+  kernel_.launches.assign(10, kernel_.launches[0]);
+  const auto device = Open();
+  const auto loaded = device->Load(kernel_, "code");
+  EXPECT_EQ(device->TimeCold(**loaded).value(), 10 * 250e3);
+  EXPECT_EQ(driver_.evictions, 10);
 }
 
 TEST_F(GpuDeviceTest, ALaunchThatFailsWhileItIsTimedByItself) {
   const auto device = Open();
   const auto loaded = device->Load(kernel_, "code");
   driver_.launch_ends_with = CudaCode::kIllegalAddress;
-  const auto timed = device->TimeLaunches(**loaded, 2);
+  const auto timed = device->TimeLaunches(**loaded, 2, kHidden);
   ASSERT_FALSE(timed.has_value());
   EXPECT_EQ(timed.error().code, FailureCode::kRunCrash);
   EXPECT_TRUE(device->lost());
@@ -143,6 +155,10 @@ TEST_F(GpuDeviceTest, NoSuchDevice) {
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().kind, ErrorKind::kNotFound);
   EXPECT_NE(second.error().message.find("cuda:1"), std::string::npos) << second.error().message;
+  ::setenv("CUDA_VISIBLE_DEVICES", "3", 1);
+  const auto hidden = GpuDevice::Open(driver_, {.ordinal = 1});
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_NE(hidden.error().message.find("CUDA_VISIBLE_DEVICES=3"), std::string::npos);
   driver_.fails["EnterContext"] = CudaCode::kOutOfMemory;
   const auto taken = GpuDevice::Open(driver_, {});
   ASSERT_FALSE(taken.has_value());

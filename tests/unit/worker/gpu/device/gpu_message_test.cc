@@ -15,7 +15,7 @@ namespace {
 
 DeviceSamples SomeSamples() {
   DeviceSamples samples;
-  samples.samples.iterations = 4;
+  samples.samples.iterations = 20'000;
   samples.samples.ns = {100, 101, 100, 100, 100};
   samples.samples.flags = {0, kSampleThrottled, 0, 0, 0};
   samples.is_batched = true;
@@ -131,6 +131,24 @@ TEST(GpuJudge, NoFigureOfASharedOrFakeDeviceIsGradedWell) {
   EXPECT_EQ(grade(DeviceTruth::kFake), Grade::kC);
   samples.was_shared = true;
   EXPECT_EQ(grade(DeviceTruth::kReal), Grade::kC);
+}
+
+TEST(GpuJudge, NoFigureIsBetterThanTheClockOfTheDevice) {
+  DeviceSamples samples = SomeSamples();
+  samples.was_shared = false;
+  samples.samples.ns.assign(5, 4096);
+  const auto judge = [&](std::uint64_t runs) {
+    samples.samples.iterations = runs;
+    return JudgeSamples(samples, {}, {.flop_count = 10}, {}, DeviceTruth::kReal).value();
+  };
+  const Measurement single = judge(1);
+  EXPECT_EQ(single.elapsed_low_ns, 3596);
+  EXPECT_EQ(single.elapsed_high_ns, 4596);
+  EXPECT_EQ(single.spread, 500.0 / 4096);
+  EXPECT_EQ(single.grade, Grade::kC);
+  EXPECT_EQ(judge(500).grade, Grade::kA);
+  samples.samples.ns.assign(5, 500);
+  EXPECT_EQ(WhyNoMeasurement(judge(1)), std::nullopt);
 }
 
 TEST(GpuJudge, TellsWhatTheSensorsSaid) {

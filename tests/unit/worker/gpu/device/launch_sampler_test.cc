@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/worker/gpu/device/fake_driver.h"
@@ -20,8 +21,11 @@ class LaunchSamplerTest : public ::testing::Test {
   std::expected<LaunchTimes, Failure> TakeOneToFour(float ms) {
     driver_.kernels["first"] = [this, ms](const auto&) { driver_.launch_ms = ms; };
     driver_.kernels["second"] = [this, ms](const auto&) { driver_.launch_ms = 4 * ms; };
+    return TakeTimes({{.symbol = "first"}, {.symbol = "second"}});
+  }
+  std::expected<LaunchTimes, Failure> TakeTimes(std::vector<GpuLaunch> launches) {
     GpuKernel kernel;
-    kernel.launches = {{.symbol = "first"}, {.symbol = "second"}};
+    kernel.launches = std::move(launches);
     driver_.facts_of_all.l2_bytes = 1024;  // evictions are many
     kernel.buffers = {{.role = BufferSpec::Role::kInput, .element_count = 4}};
     device_ = GpuDevice::Open(driver_, {.ordinal = 0,
@@ -69,6 +73,24 @@ TEST_F(LaunchSamplerTest, AShortKernelRunsOftenEnoughATurn) {
   EXPECT_GE(times->turns.size(), 3U);
   EXPECT_LE(times->turns.size(), kMostLaunchTurns);
   ExpectOneToFour(*times);
+}
+
+// Otherwise their times would be those of the host's submission.
+TEST_F(LaunchSamplerTest, ARunOfManyShortLaunchesFindsTheDeviceBusy) {
+  for (const float last_ms : {0.002F, 0.6F}) {
+    SCOPED_TRACE(last_ms);
+    driver_.evictions = driver_.batches_started = 0;
+    driver_.kernels["short"] = [this](const auto&) { driver_.launch_ms = 0.002F; };
+    driver_.kernels["last"] = [this, last_ms](const auto&) { driver_.launch_ms = last_ms; };
+    std::vector<GpuLaunch> launches(100, {.symbol = "short"});
+    launches.push_back({.symbol = "last"});
+    const auto times = TakeTimes(launches);
+    ASSERT_TRUE(times.has_value()) << times.error().message;
+    EXPECT_EQ(times->runs, 1U);
+    EXPECT_EQ(driver_.evictions, 101 * static_cast<int>(times->turns.size()));
+    EXPECT_GT(driver_.batches_started, 0);
+    loaded_.reset();
+  }
 }
 
 TEST_F(LaunchSamplerTest, ADriverWithoutGraphsTimesRunsOneByOne) {
