@@ -7,19 +7,23 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "client/python/bindings.h"
 #include "client/python/conversion.h"
+#include "client/python/job_binding.h"
 #include "client/search/exploration.h"
 #include "client/search/loop_space.h"
 #include "client/search/open_space.h"
 #include "client/search/pace.h"
 #include "client/search/pass_space.h"
+#include "client/search/store_evaluator.h"
 #include "client/search/strategies/strategies.h"
 #include "client/search/strategy_table.h"
+#include "common/job/task.h"
 #include "common/looptree/actions/action.h"
 #include "common/looptree/program/program.h"
 #include "common/looptree/text/text.h"
@@ -80,7 +84,8 @@ Candidate CandidateOf(const client::SearchSpace& space, const Names& names) {
   return Must(dynamic_cast<const client::LoopSpace&>(space).FromActions(*actions));
 }
 
-// strategy(n, results) -> up to n lists of names; results: (names, cost or None), new ones.
+// strategy(n, results) -> up to n lists of names; results: (names, cost or None), new ones. What a
+// scorer passed over is not among them: None would say that it failed.
 class CalledStrategy : public client::Strategy {
  public:
   CalledStrategy(client::SharedSpace space, nb::object function)
@@ -93,11 +98,18 @@ class CalledStrategy : public client::Strategy {
     if (!nb::try_cast(function_(most, results), lists)) {
       throw nb::type_error("a strategy must return lists of actions, each a list of names");
     }
+    if (lists.size() > most) {
+      throw nb::value_error(
+          fmt::format("the strategy was asked for at most {} lists of actions and returned {}",
+                      most, lists.size())
+              .c_str());
+    }
     for (const Names& names : lists) proposed.push_back(CandidateOf(*space_, names));
     return proposed;
   }
   void Tell(std::span<const Evaluated> results) override {
     for (const Evaluated& one : results) {
+      if (!one.is_tried) continue;
       const bool is_known = one.cost != client::kNoFigure;
       news_.append(
           nb::make_tuple(NamesOf(one.candidate), is_known ? nb::cast(one.cost) : nb::none()));
@@ -108,6 +120,34 @@ class CalledStrategy : public client::Strategy {
   client::SharedSpace space_;
   nb::object function_;
   nb::list news_;
+};
+
+// A StoreEvaluator that answers at once.
+class StoredOutcomes {
+ public:
+  explicit StoredOutcomes(const std::string& file) {
+    auto opened = client::StoreEvaluator::Open(file);
+    if (!opened) throw std::runtime_error(opened.error().message);
+    evaluator_ = *std::move(opened);
+  }
+
+  std::vector<OutcomeRow> Answer(const std::vector<Job>& jobs) {
+    std::vector<client::Trial> trials;
+    for (const Job& job : jobs) {
+      const auto task = TaskOf(job.spec).resolve(job.spec);
+      if (!task) Raise(task.error());
+      trials.push_back({.source = job.spec.source, .candidate = {.key = task->subject}});
+    }
+    const auto sent = evaluator_->Send(trials);
+    if (!sent) throw std::runtime_error(sent.error().message);
+    const auto outcomes = evaluator_->Receive();
+    std::vector<OutcomeRow> rows;
+    for (const Outcome& outcome : *outcomes) rows.push_back(RowOf(outcome));
+    return rows;
+  }
+
+ private:
+  std::unique_ptr<client::StoreEvaluator> evaluator_;
 };
 
 // The candidates under way are kept here; Python knows them by number.
@@ -239,6 +279,12 @@ void BindSearch(nb::module_& module) {
             return list;
           },
           "(evaluations, seconds, best_cost) at each improvement.");
+  nb::class_<StoredOutcomes>(module, "StoredOutcomes",
+                             "Answers from a database file alone. RuntimeError: it cannot be read.")
+      .def(nb::init<const std::string&>(), "path"_a)
+      .def("answer", &StoredOutcomes::Answer, "jobs"_a,
+           "In the order of the jobs, for loops; the first job ever is the untuned schedule's. "
+           "NOT_FOUND: the file has no figure of this tree.");
   module.def(
       "strategies",
       [] {

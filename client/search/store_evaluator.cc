@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -71,7 +72,7 @@ Result<bool> StoreEvaluator::IsInDoubt(const Outcome& outcome) {
 Answer<void> StoreEvaluator::Send(std::span<const Trial> trials) {
   std::vector<Outcome> outcomes;
   for (const Trial& trial : trials) {
-    LF_TRY(const Outcomes* known, OutcomesOf(trial.source));
+    LF_TRY(const Outcomes* known, OutcomesOf(trial.source, trial.candidate.key));
     if (const auto found = known->find(trial.candidate.key); found != known->end()) {
       outcomes.push_back(found->second);
       continue;
@@ -91,13 +92,15 @@ Answer<std::vector<Outcome>> StoreEvaluator::Receive() {
   return oldest;
 }
 
-Answer<const StoreEvaluator::Outcomes*> StoreEvaluator::OutcomesOf(const looptree::Source& source) {
+Answer<const StoreEvaluator::Outcomes*> StoreEvaluator::OutcomesOf(const looptree::Source& source,
+                                                                   const looptree::TreeKey& start) {
   const std::string& text = TextOf(source);
   const auto [known, is_new] = known_.try_emplace(text);
   if (!is_new) return &known->second;
   // A program that was sent as IR text has no URI to begin with anything.
   const bool has_uri = std::holds_alternative<looptree::BenchmarkUri>(source);
   std::map<std::tuple<std::string, std::string, std::string>, Outcomes> by_conditions;
+  std::optional<std::string> first_class;  // of the start's first figure
   OutcomePlace next;
   for (bool is_end = false; !is_end;) {
     auto page = reader_->ListOutcomes(next, kPage, has_uri ? text : "");
@@ -111,6 +114,9 @@ Answer<const StoreEvaluator::Outcomes*> StoreEvaluator::OutcomesOf(const looptre
       if (*is_in_doubt) continue;
       const Conditions& under = *outcome.evaluation.conditions;
       const looptree::TreeKey key = *outcome.evaluation.subject;
+      if (!first_class && key == start && outcome.evaluation.ok()) {
+        first_class = under.hardware.hardware_class;
+      }
       Outcomes& alike =
           by_conditions[{under.hardware.hardware_class, under.compiler.revision, under.policy}];
       const auto first = alike.find(key);
@@ -121,9 +127,14 @@ Answer<const StoreEvaluator::Outcomes*> StoreEvaluator::OutcomesOf(const looptre
       }
     }
   }
-  const auto most = std::ranges::max_element(by_conditions, {},
-                                             [](const auto& entry) { return entry.second.size(); });
-  if (most != by_conditions.end()) known->second = std::move(most->second);
+  const auto chosen = std::ranges::max_element(by_conditions, {}, [&](const auto& entry) {
+    const auto& [conditions, outcomes] = entry;
+    const auto found = outcomes.find(start);
+    const bool has_start = std::get<0>(conditions) == first_class && found != outcomes.end() &&
+                           found->second.evaluation.ok();
+    return std::pair(has_start, outcomes.size());
+  });
+  if (chosen != by_conditions.end()) known->second = std::move(chosen->second);
   return &known->second;
 }
 

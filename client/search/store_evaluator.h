@@ -4,9 +4,11 @@
 //
 // Several outcomes of a tree: the first figure counts, so measuring the winners again does not
 // change what a later search over the file sees; a failure, such as a CUT, counts where there is
-// none. Figures in doubt do not count. Conditions are not mixed: of the pairs of hardware class and
-// compiler under which a benchmark was measured, with one thread and warm caches, the one with the
-// most trees answers.
+// none. Figures in doubt do not count. Conditions are not mixed: of the hardware classes, compilers
+// and policies under which a benchmark was measured, with one thread and warm caches, one answers.
+// As in a live search, its class is that of the first figure of the tree that is asked for first,
+// the untuned one. Of several with that class and a figure of that tree, or if it has none of all,
+// the one with the most trees answers.
 
 #include <deque>
 #include <map>
@@ -39,8 +41,9 @@ class StoreEvaluator : public Evaluator {
   using Outcomes = std::map<looptree::TreeKey, Outcome>;
 
   explicit StoreEvaluator(std::unique_ptr<storage::StoreReader> reader);
-  // Reads all outcomes of the benchmark when it is first asked for.
-  Answer<const Outcomes*> OutcomesOf(const looptree::Source& source);
+  // Reads all outcomes of the benchmark when it is first asked for, which is for its `start`.
+  Answer<const Outcomes*> OutcomesOf(const looptree::Source& source,
+                                     const looptree::TreeKey& start);
 
   Status ReadDoubts();
   Result<bool> IsInDoubt(const Outcome& outcome);

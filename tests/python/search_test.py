@@ -120,6 +120,91 @@ def test_a_callable_can_be_the_strategy():
     assert searcher.without_figure == 1 and searcher.best_actions == asked[-1]
 
 
+def test_a_strategy_may_not_return_more_than_it_was_asked_for(client):
+    with pytest.raises(ValueError, match="asked for at most 9 lists of actions and returned 1000"):
+        loopfleet.search(BENCHMARK, lambda most, results: [["down"] * length for length in range(1000)], evaluations=10,
+                         client=client)
+
+
+def test_a_strategy_is_not_told_of_what_a_scorer_passed_over():
+    told, proposed = [], [["split_2"], ["split_4"], ["split_8"], ["split_16"]]
+
+    def strategy(most, results):
+        told.extend(results)
+        return proposed if len(told) == 1 else []
+
+    searcher = _core.Searcher(BENCHMARK, strategy=strategy, scorer=lambda many: [0, 1, 2, 3])
+    for most in (1, 2, 2):
+        batch = searcher.ask(most)
+        searcher.tell([number for number, _ in batch], [100.0] * len(batch), 0.0)
+    searcher.ask(1)
+    assert told == [([], 100.0), (["split_2"], 100.0), (["split_4"], 100.0)]
+
+
+STORED = "benchmark://mm-v0/mm24_40_32"
+
+
+@pytest.mark.parametrize("strategy", ["genetic", "mcts"])
+def test_a_database_repeats_the_search_that_filled_it(client, cluster, strategy):
+    def found(**where):
+        return loopfleet.search(STORED, strategy, evaluations=40, seed=7, in_flight=8, **where)
+
+    live = found(client=client, confirm=False)
+    again = found(database=cluster.database)
+    assert [(point.evaluations, point.best_ns) for point in again.curve] == \
+        [(point.evaluations, point.best_ns) for point in live.curve]
+    assert (again.actions, again.best_ns, again.untuned_ns, again.evaluations, again.without_figure, again.flop_count) == \
+        (live.actions, live.best_ns, live.untuned_ns, live.evaluations, live.without_figure, live.flop_count)
+    assert (again.confirmed_ns, again.confirmations) == (None, 0)
+
+
+class TwoSchedules:
+    """A start model, and a scorer model that is told what there is."""
+
+    def __init__(self):
+        self.learned = []
+
+    def start_for(self, benchmark, ir):
+        return [["split_4"], ["split_8"]]
+
+    def scorer_for(self, benchmark, ir):
+        return self
+
+    def __call__(self, many):
+        return [len(actions) for actions in many]
+
+    def learn(self, many, figures):
+        self.learned += zip(many, figures)
+
+
+def test_a_database_answers_callables_and_models(client, cluster):
+    benchmark, model, told = "mm-v0/mm16_24_24", TwoSchedules(), []
+    measured = client.evaluate_many([(benchmark, actions) for actions in ([], ["split_4"])])
+
+    def strategy(most, results):
+        told.extend(results)
+        return [["split_2"]] if results and len(told) == 3 else []
+
+    found = loopfleet.search(benchmark, strategy, evaluations=20, start=model, scorer=model, database=str(cluster.database))
+    figures = [([], measured[0].elapsed_ns), (["split_4"], measured[1].elapsed_ns), (["split_8"], None), (["split_2"], None)]
+    assert told == model.learned == figures
+    assert (found.evaluations, found.without_figure, found.untuned_ns) == (4, 2, measured[0].elapsed_ns)
+
+
+def test_a_database_that_knows_nothing_says_so(cluster, client, tmp_path):
+    nothing = loopfleet.search("mm-v0/mm8_8_24", evaluations=5, database=cluster.database)
+    assert nothing.best_ns is None and nothing.without_figure == 5
+    assert nothing.failure == "NOT_FOUND: the database has no figure of this tree"
+    with pytest.raises(loopfleet.LoopfleetError, match="absent.db"):
+        loopfleet.search(BENCHMARK, evaluations=5, database=tmp_path / "absent.db")
+    with pytest.raises(ValueError, match="either client or database"):
+        loopfleet.search(BENCHMARK, evaluations=5, database=cluster.database, client=client)
+    with pytest.raises(ValueError, match="'threads' cannot be given with database"):
+        loopfleet.search(BENCHMARK, evaluations=5, database=cluster.database, threads=2)
+    with pytest.raises(ValueError, match="is for loops"):
+        loopfleet.search(PROGRAM, evaluations=5, database=cluster.database)
+
+
 PROGRAM = "benchmark://small-v0/qsort"
 
 

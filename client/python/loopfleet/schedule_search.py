@@ -4,6 +4,7 @@ through a Client. See docs/SEARCH.md."""
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from . import _core
 from ._core import Outcome, full_uri
 from .client import Client
 from .confirmation import Turns, figures_that_count
+from .errors import LoopfleetError
 from .jobs import make_job, names_of
 
 _TRIES = 3  # of a schedule whose outcome says nothing about it
@@ -22,7 +24,8 @@ _CONFIRMED = 3  # kernels, of which the quickest by its new figures is the best
 _OWN_FIELDS = ("actions", "dialect", "merge_all_first", "observe", "on_illegal", "passes", "profile", "rules")
 
 Actions = list[str]
-# strategy(n, results) -> up to n action lists; none: it is done. results: (actions, ns or None), new ones
+# strategy(n, results) -> up to n action lists; none: it is done. results: (actions, ns or None), new ones;
+# what a scorer passed over is not among them
 Strategy = Union[str, Callable[[int, list], Sequence[Actions]]]
 # scorer(action lists) -> a number each; the lower, the quicker
 Scorer = Callable[[list], Sequence[float]]
@@ -122,7 +125,7 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
            evaluations: int | None = None, seed: int = 1, client: Client | None = None,
            scorer: Scorer | ScorerModel | None = None, start: Sequence[Actions] | StartModel = (), in_flight: int = 64,
            cut_factor: float = 4.0, confirm: bool = True, ir: str | None = None, watch: Watch | None = None,
-           **fields: Any) -> SearchResult | PassSearchResult:
+           database: str | os.PathLike | None = None, **fields: Any) -> SearchResult | PassSearchResult:
     """Looks for the quickest schedule, until ``seconds`` or ``evaluations`` are over or nothing is
     left to try. Of a program (docs/LLVM.md), for the passes that leave the fewest instructions: then
     schedules are lists of passes, ``best_ns`` of a progress is a number of instructions, nothing is
@@ -136,7 +139,16 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
     used. At the end the three quickest kernels and the untuned schedule are measured three times more, in turns (on a busy
     host more often, as Client.confirm() does); the medians say which is the best, unless ``confirm`` is False. ``watch(progress)`` is called after each ``in_flight``
     schedules; False ends the search. ValueError: a bad argument or field, with the nearest valid one.
+
+    ``database`` answers in place of a client: a coordinator's file, which it may be writing to. Schedules that are not in
+    it have no figure, and nothing is measured or confirmed, so a search that filled it is repeated by the same benchmark,
+    strategy, seed, evaluations and in_flight. For loops, with one thread and warm caches.
     """
+    if database is not None:
+        if client is not None:
+            raise ValueError("give either client or database, and not both: one of them answers")
+        if fields:
+            raise ValueError(f"'{next(iter(fields))}' cannot be given with database: the figures of the file are what they are")
     if (seconds is None) == (evaluations is None):
         raise ValueError("give either seconds or evaluations, and not both: one of them ends the search")
     if in_flight < 1:
@@ -160,17 +172,38 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
     searcher = _core.Searcher(benchmark or "", ir or "", strategy, seed, scorer, [names_of(actions) for actions in start])
     given = {"benchmark": benchmark} if benchmark is not None else {"ir": ir}
     is_program = benchmark is not None and _core.kind_of(benchmark) == "passes"
+    if is_program and database is not None:
+        raise ValueError(f"database is for loops; '{benchmark}' is a program")
     kind = _PassRun if is_program else _Run
     run = kind(searcher, getattr(scorer, "learn", None), {**given, **fields}, begun, seconds, evaluations, in_flight,
                cut_factor, watch)
+    if database is not None:
+        return run.result(_Database(database), False)
     if client is not None:
         return run.result(client, confirm)
     with Client() as own:
         return run.result(own, confirm)
 
 
+class _Database:
+    """A client's part in a search, from a database file."""
+
+    def __init__(self, file: str | os.PathLike):
+        self._file = os.fspath(file)
+        try:
+            self._outcomes = _core.StoredOutcomes(self._file)
+        except RuntimeError as error:
+            raise LoopfleetError(f"{self._file}: {error}") from None
+
+    def evaluate_many(self, jobs: Sequence[dict[str, Any]]) -> list[Outcome]:
+        try:
+            return self._outcomes.answer([make_job(job) for job in jobs])
+        except RuntimeError as error:
+            raise LoopfleetError(f"{self._file}: {error}") from None
+
+
 class _Run:
-    _client: Client
+    _client: Client | _Database
 
     def __init__(self, searcher: _core.Searcher, learn: Callable[[list, list], None] | None, fields: dict[str, Any],
                  begun: float, seconds: float | None, evaluations: int | None, in_flight: int, cut_factor: float, watch: Watch | None):
@@ -184,7 +217,7 @@ class _Run:
         self._kernels: dict[str, tuple[float, Actions]] = {}  # by machine code: its quickest figure
         self._failure: str | None = None
 
-    def result(self, client: Client, confirm: bool) -> SearchResult:
+    def result(self, client: Client | _Database, confirm: bool) -> SearchResult:
         self._client = client
         make_job(self._jobs([(0, [])])[0])
         while batch := self._ask():
@@ -270,7 +303,7 @@ class _Run:
 class _PassRun(_Run):
     _oz_instructions: float | None = None
 
-    def result(self, client: Client, confirm: bool) -> PassSearchResult:
+    def result(self, client: Client | _Database, confirm: bool) -> PassSearchResult:
         found = super().result(client, False)
         return PassSearchResult(found.benchmark, found.actions, found.best_ns, found.untuned_ns, self._oz_instructions,
                                 found.evaluations, found.without_figure, found.seconds,
@@ -288,7 +321,7 @@ class _PassRun(_Run):
         return outcome.observed["IrInstructionCount"]
 
 
-def conclusive_outcomes(client: Client, jobs: Sequence[dict[str, Any]]) -> list[Outcome]:
+def conclusive_outcomes(client: Client | _Database, jobs: Sequence[dict[str, Any]]) -> list[Outcome]:
     """In the order of the jobs. What says nothing about a schedule (grade D, a failure that may pass) is asked for again,
     three times at most; then it is given as it is."""
     outcomes = list(client.evaluate_many(jobs))

@@ -38,7 +38,7 @@ std::unique_ptr<Strategy> MakeTreeSearch(SharedSpace space, std::uint64_t seed);
 
 // Lets `inner` propose many times as many candidates as are wanted, and passes on those that the
 // scorer finds best, and a few others, without which it would learn nothing new. `inner` is told
-// that the rest have no figure.
+// that the rest was not tried.
 std::unique_ptr<Strategy> MakeGuided(std::unique_ptr<Strategy> inner,
                                      std::unique_ptr<Scorer> scorer, std::uint64_t seed);
 

@@ -45,11 +45,10 @@ class TreeSearch : public Strategy {
       if (reference_ == 0 && one.cost != kNoFigure) reference_ = one.cost;
       const auto found = node_of_.find(one.candidate.key);
       if (found == node_of_.end()) continue;
-      const double reward = one.cost == kNoFigure ? kWorst : std::log(reference_ / one.cost);
-      for (std::size_t at = found->second; at != kNone; at = nodes_[at].parent) {
-        Node& node_at = nodes_[at];
-        node_at.best = node_at.has_reward ? std::max(node_at.best, reward) : reward;
-        node_at.has_reward = true;
+      if (one.is_tried) {
+        Reward(found->second, one.cost == kNoFigure ? kWorst : std::log(reference_ / one.cost));
+      } else {
+        TakeBack(found->second);
       }
       node_of_.erase(found);
     }
@@ -67,8 +66,31 @@ class TreeSearch : public Strategy {
     bool has_reward = false;
   };
 
+  void Reward(std::size_t node, double reward) {
+    for (std::size_t at = node; at != kNone; at = nodes_[at].parent) {
+      nodes_[at].best = nodes_[at].has_reward ? std::max(nodes_[at].best, reward) : reward;
+      nodes_[at].has_reward = true;
+    }
+  }
+
+  // As if the node had never been visited: without any other visit it leaves the tree.
+  void TakeBack(std::size_t node) {
+    for (std::size_t at = node; at != kNone;) {
+      const std::size_t parent = nodes_[at].parent;
+      if (--nodes_[at].visits == 0) {
+        std::erase(nodes_[parent].children, at);  // the root keeps its own visit
+        free_.push_back(at);
+      }
+      at = parent;
+    }
+  }
+
   std::size_t Select() {
-    if (random_.Below(kDrawnOneOf) == 0) return random_.Below(nodes_.size());
+    if (random_.Below(kDrawnOneOf) == 0) {
+      std::size_t drawn = random_.Below(nodes_.size());
+      while (nodes_[drawn].visits == 0) drawn = random_.Below(nodes_.size());
+      return drawn;
+    }
     std::size_t at = 0;
     for (;;) {
       const Node& node = nodes_[at];
@@ -87,15 +109,23 @@ class TreeSearch : public Strategy {
     for (const std::size_t child : nodes_[at].children) {
       if (nodes_[child].candidate.key == next.key) return child;
     }
-    nodes_[at].children.push_back(nodes_.size());
-    nodes_.push_back({.candidate = std::move(next), .parent = at, .best = nodes_[at].best - 1});
-    return nodes_.size() - 1;
+    std::size_t place = nodes_.size();
+    if (free_.empty()) {
+      nodes_.emplace_back();
+    } else {
+      place = free_.back();
+      free_.pop_back();
+    }
+    nodes_[at].children.push_back(place);
+    nodes_[place] = {.candidate = std::move(next), .parent = at, .best = nodes_[at].best - 1};
+    return place;
   }
 
   SharedSpace space_;
   SplitMix64 random_;
   double reference_ = 0;  // of the first that had a figure; 0: none had
   std::vector<Node> nodes_;
+  std::vector<std::size_t> free_;  // places of nodes that left the tree: they have no visits
   std::multimap<looptree::TreeKey, std::size_t> node_of_;  // of what has no figure yet
 };
 

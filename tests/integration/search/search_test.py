@@ -1,7 +1,10 @@
 """`loopfleet search` on a real cluster and on its database."""
 
+import collections
 import json
 import pathlib
+import signal
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -65,6 +68,36 @@ class SearchTest(unittest.TestCase):
                             "export"], env=clean_environment())
         sources = [json.loads(line)["source"] for line in listed.stdout.splitlines()]
         self.assertGreater(sources.count("stored"), 40, listed.stderr)
+
+    def test_an_interrupted_search_goes_on_where_it_was(self):
+        flags = (MATRIX, "--evaluations", "300", "--seed", "2", "--confirm", "0", "--json")
+        with fleet.Fleet() as cluster:
+            def outcomes():
+                return [json.loads(line) for line in cluster.command("export").stdout.splitlines()]
+
+            interrupted = cluster.popen("search", *flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            fleet.wait_until(lambda: len(outcomes()) > 50, "the first figures")
+            interrupted.send_signal(signal.SIGINT)
+            found, said = interrupted.communicate(timeout=fleet.COMMAND_LIMIT_S)
+            self.assertEqual(interrupted.returncode, 130, said)
+            self.assertLess(json.loads(found)["evaluations"], 300)
+            before = outcomes()
+            repeated = json.loads(cluster.command("search", *flags).stdout)
+            after = outcomes()[len(before):]
+            stored = json.loads(cluster.command("search", *flags, "--store-only", "--db", str(cluster.database)).stdout)
+        has_figure = {each["tree_key"] for each in before if each["status"] == "ok" and each["grade"] != "D"}
+        self.assertGreater(len(has_figure), 10)
+        self.assertEqual({each["source"] for each in after if each["tree_key"] in has_figure}, {"stored"})
+        # Its way is that of a search with the same figures that nothing interrupted.
+        self.assertEqual(repeated["evaluations"], 300)
+        self.assertEqual([(point["evaluations"], point["best_ns"]) for point in repeated["curve"]],
+                         [(point["evaluations"], point["best_ns"]) for point in stored["curve"]])
+        self.assertEqual(repeated["best"]["actions"], stored["best"]["actions"])
+        # What had no figure in three tries may have one now, and lead elsewhere.
+        in_vain = collections.Counter(each["tree_key"] for each in before if each["status"] == "ok" and each["grade"] == "D"
+                                      or each["status"] == "failed" and each["error"]["retryable"])
+        if max(in_vain.values(), default=0) < 3:
+            self.assertLessEqual(has_figure, {each["tree_key"] for each in after})
 
     def test_the_report_names_the_command_that_measures_it_again(self):
         picture = self.folder / "curve.svg"

@@ -29,6 +29,12 @@ class StoreEvaluatorTest : public storage::ScratchDatabase {
     evaluation.conditions->cache = CacheState::kWarm;
     return evaluation;
   }
+  static Evaluation FigureOn(const std::string& hardware_class, std::uint8_t tree,
+                             double elapsed_ns) {
+    Evaluation evaluation = Figure(tree, elapsed_ns);
+    evaluation.conditions->hardware.hardware_class = hardware_class;
+    return evaluation;
+  }
   static Evaluation Cut(std::uint8_t tree) {
     Evaluation evaluation = Figure(tree, 1);
     evaluation.verdict = Failure{.code = FailureCode::kCut};
@@ -55,18 +61,25 @@ class StoreEvaluatorTest : public storage::ScratchDatabase {
     Apply({storage::ResultDoubted{.job = job, .flagged_at = kThen, .reason = "a test"}});
   }
 
-  // Its nanoseconds, or the failure's name.
-  std::string Says(std::uint8_t tree) {
+  // Of each its nanoseconds, or the failure's name.
+  std::vector<std::string> SaysOf(const std::vector<std::uint8_t>& trees) {
     auto evaluator = StoreEvaluator::Open(path().string());
-    if (!evaluator) return evaluator.error().message;
-    const std::vector<Trial> trials = {
-        {.source = spec_.source, .candidate = {.key = storage::SomeKey(tree)}}};
+    if (!evaluator) return {evaluator.error().message};
+    std::vector<Trial> trials;
+    for (const std::uint8_t tree : trees) {
+      trials.push_back({.source = spec_.source, .candidate = {.key = storage::SomeKey(tree)}});
+    }
     EXPECT_TRUE((*evaluator)->Send(trials));
     const auto outcomes = (*evaluator)->Receive();
-    const Evaluation& evaluation = outcomes->front().evaluation;
-    if (!evaluation.ok()) return std::string(InfoOf(evaluation.failure().code).name);
-    return fmt::format("{}", evaluation.measurement().elapsed_ns);
+    std::vector<std::string> said;
+    for (const Outcome& outcome : *outcomes) {
+      const Evaluation& evaluation = outcome.evaluation;
+      said.push_back(evaluation.ok() ? fmt::format("{}", evaluation.measurement().elapsed_ns)
+                                     : std::string(InfoOf(evaluation.failure().code).name));
+    }
+    return said;
   }
+  std::string Says(std::uint8_t tree) { return SaysOf({tree}).front(); }
 
  private:
   void Apply(const std::vector<storage::Write>& writes) {
@@ -92,6 +105,38 @@ TEST_F(StoreEvaluatorTest, AFailureAnswersOnlyWhereThereIsNoFigure) {
   EXPECT_EQ(Says(1), "CUT");
   Finish(Figure(1, 100));
   EXPECT_EQ(Says(1), "100");
+}
+
+// Tree 1 is the start, which a live search measures first.
+TEST_F(StoreEvaluatorTest, TheClassOfTheStartsFirstFigureAnswers) {
+  Finish(FigureOn("cpu:b", 2, 20));
+  Finish(FigureOn("cpu:a", 1, 100));
+  Finish(FigureOn("cpu:a", 2, 90));
+  Finish(FigureOn("cpu:b", 1, 30));
+  for (const std::uint8_t tree : {3, 4, 5}) Finish(FigureOn("cpu:b", tree, 10));
+  EXPECT_EQ(SaysOf({1, 2, 3}), (std::vector<std::string>{"100", "90", "NOT_FOUND"}));
+}
+
+TEST_F(StoreEvaluatorTest, WithinThatClassOneCompilerAnswersThatMeasuredTheStart) {
+  const auto newer = [](Evaluation evaluation) {
+    evaluation.conditions->compiler.revision = "2";
+    return evaluation;
+  };
+  Finish(Figure(1, 100));
+  Finish(newer(Figure(1, 50)));
+  Finish(newer(Figure(2, 40)));
+  for (const std::uint8_t tree : {3, 4, 5}) {
+    Evaluation other = Figure(tree, 10);
+    other.conditions->policy = "another";
+    Finish(other);
+  }
+  EXPECT_EQ(SaysOf({1, 2, 3}), (std::vector<std::string>{"50", "40", "NOT_FOUND"}));
+}
+
+TEST_F(StoreEvaluatorTest, WhereTheStartHasNoFigureTheMostTreesAnswer) {
+  Finish(FigureOn("cpu:a", 2, 90));
+  for (const std::uint8_t tree : {2, 3}) Finish(FigureOn("cpu:b", tree, 10.0 * tree));
+  EXPECT_EQ(SaysOf({1, 2, 3}), (std::vector<std::string>{"NOT_FOUND", "20", "30"}));
 }
 
 TEST_F(StoreEvaluatorTest, AFigureInDoubtAnswersNothing) {

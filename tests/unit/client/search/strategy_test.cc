@@ -210,6 +210,32 @@ TEST(HillClimbing, DoesNotStartElsewhereForWhatAScorerPassedOver) {
   for (const Evaluated& one : slower(20)) EXPECT_LE(one.candidate.length(), kMostChanges);
 }
 
+// The first five children of the start are its own: with 160 visits it would have enough of them.
+TEST(TreeSearch, KeepsNoTraceOfWhatAScorerPassedOver) {
+  const SharedSpace space = OpenSpace(kMatrix);
+  const auto search = MakeTreeSearch(space, 1);
+  search->Tell(std::vector<Evaluated>{{.candidate = space->Start(), .cost = 100}});
+  for (int batch = 0; batch < 20; ++batch) {
+    std::vector<Evaluated> passed_over;
+    for (Candidate& one : search->Propose(8)) {
+      passed_over.push_back({.candidate = std::move(one), .is_tried = false});
+    }
+    search->Tell(passed_over);
+  }
+  for (const Candidate& one : search->Propose(5)) EXPECT_LE(one.length(), 1);
+}
+
+TEST(TreeSearch, DoesNotRunDryWithAScorer) {
+  LandscapeEvaluator evaluator;
+  const SystemClock clock;
+  Search search(evaluator, clock, {.evaluations = 600, .cut_factor = 0});
+  const auto space = OpenSpace(kMatrix);
+  search.Add(
+      Exploration(space, MakeGuided(MakeTreeSearch(space, 1), std::make_unique<NodeScorer>(), 1)));
+  EXPECT_TRUE(search.Run());
+  EXPECT_EQ(evaluator.asked.size(), 600);
+}
+
 TEST(LinearScorer, LearnsASmoothLandscape) {
   const SharedSpace space = OpenSpace(kMatrix);
   const auto scorer = MakeLinearScorer();
