@@ -12,6 +12,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from learning_packages import learning_package
 
+import loopfleet
 from loopfleet import models
 from loopfleet.envs import LoopTuneEnv
 from loopfleet.models import BadModelFile, ModelError
@@ -179,6 +180,49 @@ def test_a_mask_that_allows_nothing_is_refused(name):
         agent.train(envs, 100)
 
 
+@pytest.mark.parametrize("name", ["DQN", "PPO"])
+def test_an_agent_proposes_schedules_without_a_cluster(name):
+    learning_package("torch")
+    uri = "benchmark://mm-v0/mm80_112_48"
+    env = LoopTuneEnv(uri, action_space="looptune", reward_space=None)
+    agent = getattr(models, name)(env.observation_space.shape[0], env.action_space.names, seed=4)
+    proposals = agent.propose("mm-v0/mm80_112_48", 6)
+    walks = [loopfleet.Walk(benchmark=uri) for _ in proposals]
+    for walk, actions in zip(walks, proposals):
+        assert len(actions) <= 10 and all(walk.apply(action) for action in actions)
+    assert len({walk.tree_key for walk in walks}) == len(proposals) == 6, "each another tree"
+    assert agent.propose(uri, 6) == proposals and agent.propose(uri, 6, seed=1)[0] == proposals[0]
+    assert agent.propose(ir=walks[0].observe("ir"), count=1) and agent.start_for(uri, None) == proposals[:4]
+
+    observation, info = env.reset()
+    over = False
+    while not over:
+        rows, masks = observation[None], info["action_mask"][None]
+        liked = agent.values(rows) if name == "DQN" else agent.probabilities(rows, masks)
+        observation, _, terminated, truncated, info = env.step(int(legal_best(liked, masks)[0]))
+        over = terminated or truncated
+    assert env.observation["tree_key"] == walks[0].tree_key.hex(), "the first is its favourite walk in LoopTune-v0"
+
+    with pytest.raises(loopfleet.JobError, match="mm-v0"):
+        agent.propose("benchmark://mm-v9/mm8_8_8")
+    with pytest.raises(ModelError, match="sees 2 numbers, .* only agents of LoopTune-v0"):
+        getattr(models, name).for_envs(Corridor()).propose(uri)
+
+
+def test_a_search_starts_with_what_an_agent_proposes(client):
+    learning_package("torch")
+    env, told = LoopTuneEnv(action_space="looptune", reward_space=None), []
+    agent = models.DQN(env.observation_space.shape[0], env.action_space.names)
+
+    def strategy(most, results):
+        told.extend(results)
+        return []
+
+    loopfleet.search("mm-v0/mm32_32_32", strategy, evaluations=20, start=agent, client=client, confirm=False)
+    proposed = agent.start_for("mm-v0/mm32_32_32", None)
+    assert [actions for actions, _ in told] == [[], *proposed] and all(ns for _, ns in told)
+
+
 def test_actors_compute_the_values_of_the_learner():
     learning_package("torch")
     agent = models.DQN(5, ACTIONS, seed=3)
@@ -236,7 +280,7 @@ def test_eight_actors_train_one_agent_on_one_coordinator(client):
     done = models.train_distributed(options, 900, actors=8, address=client.address, seed=2)
     assert done.returns.steps == sum(done.steps) >= 900
     assert len(done.steps) == 8 and min(done.steps) > 0, "all of them sent something"
-    assert done.updates > 20 and done.published >= 2 and len(done.returns.curve) >= 2
+    assert done.steps_a_second > 0 and done.updates > 20 and done.published >= 2 and len(done.returns.curve) >= 2
     assert not multiprocessing.active_children() and not actor_processes()
     masks = np.ones((1, len(done.agent.actions)))
     assert done.agent.act(np.zeros((1, done.agent.features), np.float32), masks).shape == (1,)

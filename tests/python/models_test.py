@@ -20,7 +20,8 @@ from loopfleet import models
 from loopfleet.actions import LOOPTUNE_ACTIONS
 from loopfleet.models import (BadModelFile, ComparisonModel, CostModel, Measured, ModelError, NotFitted, PolicyModel,
                               UnknownProgram, evaluate, features, landscape)
-from loopfleet.models.evaluation import peak_at, split_parts
+from loopfleet.models.comparison_model import pairwise_accuracy
+from loopfleet.models.evaluation import Evaluation, Judgement, Summary, peak_at, split_parts
 from loopfleet.models.landscapes import expected_best, rows_of_campaign, table
 from loopfleet.splits import Split
 
@@ -390,11 +391,40 @@ def test_evaluation_judges_by_held_out_regions_beside_chance(rows):
     assert chance.pairwise_accuracy == pytest.approx(0.5, abs=0.03) and chance.rmse_log2 is None
     assert trees.rmse_log2 > 0 and trees.peak_at_1 <= trees.peak_at_5 <= 1
     assert found.judgements["comparison"].rmse_log2 is None and "peak@1" in str(found)
+    policy = evaluate(data, ["policy"], seed=1, threads=1).judgements["policy"]
+    assert policy.peak_at_1 > chance.peak_at_1 + 0.1 and policy.programs == chance.programs > 1
     for wrong, said in (({"models": ["tree"]}, "nearest: trees"), ({"split": "regions"}, "nearest: region")):
         with pytest.raises(ModelError, match=said):
             evaluate(data, **wrong)
     with pytest.raises(ModelError, match="leave the part"):
         evaluate(data.take(data.program == data.program[0]))
+
+
+def test_a_policy_has_no_figure_of_programs_that_it_does_not_know(rows, data):
+    learning_package("xgboost")
+    others = rows_of([f"benchmark://program-v0/reduce_add{m}_{n}" for m in (16, 64, 256) for n in (32, 128)], 40, seed=4)
+    policy = PolicyModel(threads=1).fit(rows)
+    both = Measured.of([*rows, *others])
+    scores = policy.scores(both)
+    assert np.isfinite(scores).sum() == len(rows) and np.isnan(scores[len(rows):]).all()
+    assert peak_at(both, scores, 1) == peak_at(data, scores[:len(rows)], 1)
+    alone = Measured.of(others)
+    pairs = alone.pairs(100, np.random.default_rng(0))
+    assert np.isnan(peak_at(alone, policy.scores(alone), 1)) and np.isnan(pairwise_accuracy(alone, policy.scores(alone), pairs))
+    with pytest.raises(NotFitted):
+        PolicyModel().scores(data)
+
+
+def test_a_summary_has_the_spread_of_its_splits():
+    def judged(seed, peak):
+        return Evaluation("region", seed, {"test": 9}, {"test": 2},
+                          {"policy": Judgement(peak, None, 0.5 if peak is None else peak, None, 2.0, 1)})
+
+    whole = Summary.of([judged(1, 0.5), judged(2, None), judged(3, 0.75)])
+    figures = whole.to_dict()["figures"]["policy"]
+    assert whole.seeds == [1, 2, 3] and figures["peak_at_1"] == {"mean": 0.625, "least": 0.5, "most": 0.75, "splits": 2}
+    assert figures["peak_at_5"] is None and figures["pairwise_accuracy"]["splits"] == 3
+    assert "0.625 (0.500 to 0.750)" in str(whole) and "no figure" in str(whole) and "no figure" in str(judged(2, None))
 
 
 def test_peak_is_what_the_favourite_reaches(data):
@@ -419,6 +449,17 @@ def test_the_command_evaluates_a_parquet_file_and_an_export(rows, tmp_path):
     facts = json.loads(done.stdout)
     assert facts["split"] == "region" and set(facts["judgements"]) == {"trees", "random"}
     assert facts["judgements"]["trees"]["peak_at_1"] > facts["judgements"]["random"]["peak_at_1"]
+    regions = set(Measured.of(rows).region)
+    is_whole = [len({Split("region", (0.7, 0.1, 0.2), seed).part_of_key(region) for region in regions}) == 3
+                for seed in range(200)]
+    seed = next(seed for seed in range(199) if is_whole[seed] and is_whole[seed + 1])
+    done = run_command("evaluate", tmp_path / "data.parquet", "--models", "trees,policy", "--threads", "1", "--json", "--seed",
+                       seed, "--splits", "2")
+    assert done.returncode == 0, done.stderr
+    first, second, whole = map(json.loads, done.stdout.splitlines())
+    assert [first["seed"], second["seed"]] == whole["seeds"] == [seed, seed + 1] and set(whole["figures"]) == set(first["judgements"])
+    spread, peaks = whole["figures"]["policy"]["peak_at_1"], [each["judgements"]["policy"]["peak_at_1"] for each in (first, second)]
+    assert (spread["least"], spread["most"], spread["mean"]) == (min(peaks), max(peaks), pytest.approx(np.mean(peaks)))
     (tmp_path / "export/data").mkdir(parents=True)
     third = len(rows) // 3
     for place, part in enumerate(("train", "validation", "test")):

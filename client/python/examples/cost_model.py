@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Cost models from measured schedules: a campaign, its export, and the models of loopfleet.models: gradient-boosted
-trees and a small network that predict times, and two that only say which of two schedules is faster. Each is judged on
+trees and a small network that predict times, two that only say which of two schedules is faster, and a policy. Each is judged on
 programs that it was not trained on, beside a random choice.
 
     LOOPFLEET_BIN=build/release/bin python client/python/examples/cost_model.py --out docs/examples/cost_model
@@ -61,7 +61,7 @@ def plot(data, judgements, out):
                                (axes[2], ("peak_at_1", "peak_at_5"), "best of what is chosen / best")):
         width = 0.8 / len(names)
         for i, name in enumerate(names):
-            values = [getattr(one, name) for one in judgements.values()]
+            values = [getattr(one, name) or 0 for one in judgements.values()]  # 0: no figure
             bars = axis.bar(places + i * width, values, width * 0.9, label=name)
             axis.bar_label(bars, [f"{value:.2f}" for value in values], fontsize=8)
         axis.set(ylim=(0, 1.1), title=f"{title} (test)")

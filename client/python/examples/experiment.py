@@ -31,7 +31,7 @@ Train = Callable[[loopfleet.Client, list[str], int], tuple[Any, Returns]]
 def parser(title: str, about: str | None) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--steps", type=int, default=16_000, help="of training")
-    made.add_argument("--held-out", type=int, default=8, help="matmuls to be judged on")
+    made.add_argument("--held-out", type=int, default=25, help="matmuls of LoopTune's test set to be judged on")
     made.add_argument("--evaluations", type=int, default=40, help="of each racer on each")
     made.add_argument("--seeds", type=int, default=3)
     made.add_argument("--out", type=Path, default=Path(title.lower().replace(" ", "_")), help="OUT.png and OUT.json")
@@ -43,7 +43,8 @@ def run(title: str, train: Train, about: str | None) -> None:
     run_given(title, train, parser(title, about).parse_args())
 
 
-def run_given(title: str, train: Train, given: argparse.Namespace) -> None:
+def run_given(title: str, train: Train, given: argparse.Namespace, known: dict[str, Any] | None = None) -> None:
+    """``known``: facts for OUT.json besides those of the training and the race."""
     import torch
 
     torch.set_num_threads(1)
@@ -54,4 +55,4 @@ def run_given(title: str, train: Train, given: argparse.Namespace) -> None:
         facts = {"training_steps": returns.steps, "training_seconds": round(returns.seconds)}
         result = race(client, {title: agent.policy(), "random search": random_policy}, held_out, given.evaluations,
                       given.seeds)
-    report(result, returns.curve, title, given.out, facts)
+    report(result, returns.curve, title, given.out, {**facts, **(known or {})})

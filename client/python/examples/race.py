@@ -1,5 +1,5 @@
-"""A race on matrix products that no agent was trained on: the walks of a policy against random ones, at equal
-numbers of evaluated schedules. Used by experiment.py beside this."""
+"""A race on LoopTune's test set, products that no agent was trained on: the walks of a policy against random ones, at
+equal numbers of evaluated schedules. Used by experiment.py beside this."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ import loopfleet
 from loopfleet.envs import LoopTuneEnv
 from loopfleet.models.training import Policy
 
-SIZES = range(64, 193, 32)
+_CURVE_POINTS = 30
+SIZES = range(64, 257, 16)
+# LoopTune's test set, as bench/run.sh search has it.
+TEST_PRODUCTS = [f"benchmark://mm-v0/{name}" for name in (
+    "mm112_208_256 mm112_224_128 mm112_256_64 mm112_256_80 mm128_160_224 mm160_224_192 mm176_128_160 mm176_144_160 "
+    "mm176_192_160 mm192_192_80 mm192_256_256 mm208_128_256 mm208_160_80 mm208_80_224 mm224_112_176 mm224_208_224 "
+    "mm224_224_256 mm224_64_240 mm240_208_144 mm256_160_112 mm64_240_64 mm80_176_224 mm96_160_256 mm96_224_240 "
+    "mm96_240_128").split()]
 
 
 def matmuls(train: int, held_out: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    """URIs to train on and others to be judged on, none in both."""
-    every = [f"benchmark://mm64_256_16_range-v0/mm{m}_{n}_{k}" for m in SIZES for n in SIZES for k in SIZES]
-    chosen = np.random.default_rng(seed).permutation(every)
-    return chosen[:train].tolist(), chosen[train:train + held_out].tolist()
+    """URIs to train on, and others of the test set to be judged on; none in both."""
+    every = [f"benchmark://mm-v0/mm{m}_{n}_{k}" for m in SIZES for n in SIZES for k in SIZES]
+    rng = np.random.default_rng(seed)
+    known = rng.permutation([each for each in every if each not in TEST_PRODUCTS])
+    return known[:train].tolist(), rng.permutation(TEST_PRODUCTS)[:held_out].tolist()
 
 
 def schedules(policy: Policy, benchmark: str, evaluations: int, seed: int) -> list[list[str]]:
@@ -77,13 +85,19 @@ def race(client: loopfleet.Client, racers: dict[str, Policy], benchmarks: Sequen
 
 
 def report(result: dict, training: list[tuple[int, float]], title: str, out: Path, facts: dict) -> None:
-    """Writes OUT.json, plots OUT.png, and says who won."""
+    """Writes OUT.json, plots OUT.png, and says who won. ``facts["by_actors"]``, if there, are plotted, too."""
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     untuned = np.array(result["untuned"])
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8))
+    by_actors = facts.get("by_actors", [])
+    figure, (left, right, *more) = plt.subplots(1, 3 if by_actors else 2, figsize=(14 if by_actors else 10, 3.8))
+    for axis in more:
+        for name, label in (("steps_a_second", "steps"), ("evaluations_a_second", "new trees")):
+            axis.plot([one["actors"] for one in by_actors], [one[name] for one in by_actors], marker="o", label=label)
+        axis.set(xlabel="actors", ylabel="a second", ylim=(0, None), title="one coordinator, one worker")
+        axis.legend()
     left.plot([steps for steps, _ in training], [value for _, value in training], color="tab:blue")
     left.set(xlabel="training steps", ylabel="mean return of recent episodes", title=f"{title}: training")
     summary = {}
@@ -103,7 +117,8 @@ def report(result: dict, training: list[tuple[int, float]], title: str, out: Pat
     figure.savefig(out.with_suffix(".png"), dpi=80)
     agent, other = list(summary)[:2]
     wins = np.mean(np.array(result["final"][agent]) > np.array(result["final"][other]))
-    facts = {**facts, "speedup_of_the_best": summary, f"{agent} ahead of {other}": float(wins),
+    thinned = training[::max(1, len(training) // _CURVE_POINTS)]
+    facts = {**facts, "returns": [(steps, round(value, 3)) for steps, value in thinned], "speedup_of_the_best": summary, f"{agent} ahead of {other}": float(wins),
              **{key: result[key] for key in ("benchmarks", "evaluations", "seeds", "untuned", "final")}}
     out.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
     print(", ".join(f"{name}: {value:.2f} x untuned" for name, value in summary.items()) +

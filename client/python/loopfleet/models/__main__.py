@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 
 from ..errors import JobError, LoopfleetError
-from .evaluation import MODELS, evaluate
+from .evaluation import MODELS, Summary, evaluations
 from .landscapes import landscape, plot, rows_of_campaign, table
 from .measured import read_rows
 
@@ -21,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     judge.add_argument("--models", default=",".join(MODELS), help=f"default: {','.join(MODELS)}")
     judge.add_argument("--split", default="region", help="what is held out as a whole: region (default) or program")
     judge.add_argument("--seed", type=int, default=0, help="of the split and of the models")
+    judge.add_argument("--splits", type=int, default=1, metavar="N", help="splits by N seeds from --seed on, and their spread")
     judge.add_argument("--threads", type=int, default=0, help="of xgboost; 0: all cores")
     judge.add_argument("--kernel-threads", type=int, metavar="N", help="only kernels of so many threads")
     judge.add_argument("--cache", choices=("warm", "cold"), help="only figures of this state")
@@ -32,13 +33,21 @@ def main(arguments: list[str] | None = None) -> int:
         each.add_argument("--hardware-class", metavar="CLASS", help="only figures of this one")
         each.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
+    if given.command == "evaluate" and given.splits < 1:
+        parser.error(f"--splits must be at least 1, not {given.splits}")
     try:
         if given.command == "evaluate":
             chosen = {"hardware_class": given.hardware_class, "threads": given.kernel_threads, "cache": given.cache}
             rows = read_rows(given.data, **{name: value for name, value in chosen.items() if value is not None})
-            found = evaluate(rows, [name for name in given.models.split(",") if name],
-                             split=given.split, seed=given.seed, threads=given.threads, use_suspect=given.suspect)
-            print(json.dumps(found.to_dict()) if given.json else found)
+            seeds = range(given.seed, given.seed + given.splits)
+            found = []
+            for one in evaluations(rows, [name for name in given.models.split(",") if name], seeds, split=given.split,
+                                   threads=given.threads, use_suspect=given.suspect):
+                found.append(one)
+                print(json.dumps(one.to_dict()) if given.json else one, flush=True)
+            if len(found) > 1:
+                whole = Summary.of(found)
+                print(json.dumps(whole.to_dict()) if given.json else whole)
             return 0
         landscapes = landscape(rows_of_campaign(given.campaign, given.hardware_class))
         print(json.dumps([asdict(one) for one in landscapes]) if given.json else table(landscapes))

@@ -111,8 +111,13 @@ class ComparisonModel:
 
 
 def pairwise_accuracy(data: Measured, scores: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> float:
-    """Share of the pairs whose faster schedule has the higher score."""
+    """Share of the pairs whose faster schedule has the higher score; pairs without scores are left
+    out. NaN: all are."""
     first, second = pairs
+    known = np.isfinite(scores[first]) & np.isfinite(scores[second])
+    first, second = first[known], second[known]
+    if not len(first):
+        return float("nan")
     return float(np.mean((scores[first] > scores[second]) == (data.elapsed_ns[first] < data.elapsed_ns[second])))
 
 

@@ -53,7 +53,8 @@ class Distributed:
     steps: list[int]       # of each actor
     updates: int
     published: int         # versions of the network
-    seconds: float
+    seconds: float         # with the start of the processes
+    steps_a_second: float  # from when all actors had sent something; NaN: it was over by then
 
 
 @dataclass(frozen=True)
@@ -103,16 +104,21 @@ def train_distributed(options: ActorOptions, steps: int, *, actors: int = 8, add
                  for number in range(actors)]
     learner = _Learner(agent, published, updates, Returns(1, on_mark), actors)
     since = time.monotonic()
+    full_since, steps_before = since, 0  # when all actors had sent something
     try:
         for process in processes:
             process.start()
         while learner.returns.steps < steps:
             learner.take(_next(waiting, processes))
+            if not steps_before and all(learner.steps):
+                full_since, steps_before = time.monotonic(), learner.returns.steps
+        until = time.monotonic()
     finally:
         stop.set()
         _end(processes, waiting)
+    walked = learner.returns.steps - steps_before if steps_before else 0
     return Distributed(agent, learner.returns, learner.steps, agent.updates, published.version,
-                       time.monotonic() - since)
+                       time.monotonic() - since, walked / (until - full_since) if walked else float("nan"))
 
 
 class _Learner:

@@ -12,6 +12,7 @@ from .errors import ModelError, need
 from .mlp import legal_best
 from .model_file import blaming_file, check_agent, options_of, read_model, write_model
 from .replay import Replay, Transitions
+from .schedule_agent import ScheduleAgent
 from .training import Policy, Returns, need_legal, need_same_step, random_actions, spaces_of, squash, unmeasured
 
 _WIDTH = 128
@@ -19,7 +20,7 @@ _TARGET_EVERY = 250  # updates, then the target network is the online one
 _WARM_UP = 1000      # transitions before the first update
 
 
-class DQN:
+class DQN(ScheduleAgent):
     """A double DQN with a replay and masks of legal actions, over networks with two layers of 128.
 
         agent = DQN.for_envs(envs)
@@ -60,6 +61,9 @@ class DQN:
         float[rows, features] as environments give them."""
         with self._torch.no_grad():
             return self._online(self._torch.from_numpy(squash(observations))).numpy()
+
+    def liking(self, observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        return self.values(observations)
 
     def act(self, observations: np.ndarray, masks: np.ndarray, chance: float = 0.0) -> np.ndarray:
         """int64[rows]: the best legal actions, or, by ``chance`` from 0 to 1, random legal ones.

@@ -108,6 +108,18 @@ class PolicyModel:
                     return walks
         return walks
 
+    def scores(self, data: Measured) -> np.ndarray:
+        """float64[rows]: by what propose() orders its candidates, the higher the better; NaN where it
+        has seen no program with these operations. NotFitted."""
+        if self._judge is None:
+            raise NotFitted("this PolicyModel has learnt nothing yet: call fit(rows) or PolicyModel.load(path)")
+        known = {example["kind"] for example in self._examples}
+        found = -self._judge.predict(data.x)
+        for places in data.places_by_program():
+            if _kind_and_sizes(data.benchmark[places[0]], data.ir[places[0]])[0] not in known:
+                found[places] = np.nan
+        return found
+
     def start_for(self, benchmark: str | None, ir: str | None) -> list[list[str]]:
         """What loopfleet.search measures first: four proposals."""
         return self.propose(benchmark, 4, ir=ir)

@@ -10,13 +10,14 @@ import numpy as np
 
 from .errors import ModelError, need
 from .model_file import blaming_file, check_agent, options_of, read_model, write_model
+from .schedule_agent import ScheduleAgent
 from .training import Policy, Returns, need_legal, need_same_step, spaces_of, squash, unmeasured
 
 _WIDTH = 128
 _PART = 160  # rows of an update
 
 
-class PPO:
+class PPO(ScheduleAgent):
     """Proximal policy optimisation with masks of legal actions; two layers of 128 with tanh that
     policy and value share.
 
@@ -65,6 +66,9 @@ class PPO:
             policy, _ = self._forward(torch.from_numpy(squash(observations)), torch.from_numpy(need_legal(masks)))
         found = policy.probs.double().numpy()
         return found / found.sum(-1, keepdims=True)
+
+    def liking(self, observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        return self.probabilities(observations, masks)
 
     def act(self, observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
         """int64[rows]: legal actions, drawn by their probabilities."""
