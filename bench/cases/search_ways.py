@@ -11,7 +11,6 @@ import numpy as np
 import loopfleet
 from loopfleet import _core
 from loopfleet.models import DQN, PPO, ComparisonModel, CostModel, Measured, PolicyModel
-from loopfleet.models.mlp import legal_best
 from loopfleet.rows import rows_of_file
 from search_programs import is_judged, training_programs
 
@@ -171,37 +170,11 @@ def of_random_walks(model):
     return propose
 
 
-def of_agent(agent):
-    """Proposes the trees at which walks of the agent end: the one that it likes most, then others that it draws. It sees
-    trees only, so nothing is measured."""
-    def propose(benchmark, count):
-        from loopfleet.envs import LoopTuneEnv
-
-        def greedy(observation, mask, _):
-            rows, masks = observation[None], mask[None]
-            liked = agent.values(rows) if isinstance(agent, DQN) else agent.probabilities(rows, masks)
-            return int(legal_best(liked, masks)[0])
-
-        env = LoopTuneEnv(benchmark, reward_space=None, action_space=agent.actions)
-        rng, found = np.random.default_rng(1), {}
-        for _ in range(20 * count):  # an agent that is sure of its walk ends at few trees
-            act, over = agent.policy() if found else greedy, False
-            observation, info = env.reset()
-            while not over:
-                observation, _, terminated, truncated, info = env.step(act(observation, info["action_mask"], rng))
-                over = terminated or truncated
-            found.setdefault(env.observation["tree_key"], [env.action_space.names[number] for number in env.actions])
-            if len(found) == count:
-                break
-        return list(found.values())
-    return propose
-
-
 def ways_of(given, folder):
     """Name -> (function, budgets in seconds; None: it needs none). Only models that a way uses are made."""
     threads = given.threads
     models = functools.cache(lambda: Models.open(given, folder))
-    agent = functools.cache(lambda name: of_agent(agent_of(name, given, folder)))
+    agent = functools.cache(lambda name: agent_of(name, given, folder).propose)
     ways = {name: (lambda name=name: by_strategy(name, threads), given.seconds) for name in given.strategies}
     ways["cost model, learning from nothing"] = (lambda: by_model(None, False, threads), given.seconds)
     ways["policy and cost model, learning on"] = (lambda: by_model(models(), True, threads), given.seconds)

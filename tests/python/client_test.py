@@ -38,7 +38,7 @@ def test_one_job(client):
     assert outcome.gflops == pytest.approx(outcome.flop_count / outcome.elapsed_ns)
     assert outcome.actions == ["down", "split_4"]
     assert outcome.to_dict()["gflop_per_second"] == pytest.approx(outcome.gflops)
-    assert client.evaluate(MM, "down,split_4").source == "stored"
+    wait_until(lambda: client.evaluate(MM, "down,split_4").source == "stored", "it is not measured again")
 
 
 def test_failed_jobs_are_rows_and_raise_nothing(client):
@@ -148,7 +148,8 @@ def test_outcomes_jobs_and_trees_go_to_other_processes(client):
     assert pickle.loads(pickle.dumps(tree)).tree_key == tree.tree_key
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         plain = loopfleet.Client(client.address)  # the other process cannot import the fixture's class
-        assert pool.submit(plain.evaluate, MM, ["down", "split_4"]).result(300).source == "stored"
+        wait_until(lambda: pool.submit(plain.evaluate, MM, ["down", "split_4"]).result(300).source == "stored",
+                   "the other process asks")
 
 
 class Given:
@@ -260,10 +261,16 @@ def test_an_asynchronous_recv_loses_nothing_either():
     asyncio.run(work())
 
 
+def held_jobs(count):
+    """As small_jobs(). They wait for a worker that does not exist."""
+    return [{"benchmark": benchmark, "actions": actions, "labels": ["held"]} for benchmark, actions in small_jobs(count)]
+
+
 def test_as_completed_and_leaving_early(client):
     places = [place for place, _ in client.as_completed(small_jobs(40))]
     assert sorted(places) == list(range(40))
-    stream = client.as_completed([(f"benchmark://mm-v0/mm64_{n}_64", []) for n in range(64, 400)])
+    client.evaluate(MM)
+    stream = client.as_completed([MM, *held_jobs(200)])
     next(stream)
     stream.close()
     newest = lambda: client.batches(1)[0]  # noqa: E731
@@ -273,36 +280,50 @@ def test_as_completed_and_leaving_early(client):
 @pytest.mark.parametrize("how", ["timeout", "break"])
 def test_what_a_call_gave_up_is_cancelled_even_if_the_client_is_closed_at_once(cluster, client, how):
     client.evaluate(MM)
-    held = [{"benchmark": benchmark, "actions": actions, "labels": ["held"]} for benchmark, actions in small_jobs(200)]
+    jobs = [MM, *held_jobs(200)]
     before = client.batches(1)[0]["batch"]
-    with loopfleet.Client(cluster.address) as closing:
-        if how == "break":
-            next(closing.as_completed([MM, *held]))  # the others wait for a worker that does not exist
-        else:
-            with pytest.raises(loopfleet.DeadlineExceeded):
-                closing.evaluate_many([MM, *held], timeout=2)
     newest = lambda: client.batches(1)[0]  # noqa: E731
-    wait_until(lambda: newest()["batch"] != before and newest()["state"] == "cancelled", "the batch is cancelled", 10)
+    for limit in (2, 8, 20):  # on a busy host a short one may pass before anything is sent
+        with loopfleet.Client(cluster.address) as closing:
+            closing.workers()  # it is connected
+            if how == "break":
+                next(closing.as_completed(jobs))
+            else:
+                with pytest.raises(loopfleet.DeadlineExceeded):
+                    closing.evaluate_many(jobs, timeout=limit)
+        if newest()["batch"] != before:
+            break
+    wait_until(lambda: newest()["batch"] != before and newest()["state"] == "cancelled", "the batch is cancelled")
     assert newest()["job_count"] == 201
 
 
 def test_a_deadline_says_what_the_coordinator_has_been_answering(daemon, tmp_path):
     _, ready = daemon("loopfleet-coordinator", "--listen-clients", "tcp://127.0.0.1:0", "--listen-workers",
                       "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--db", str(tmp_path / "x.db"),
-                      "--max-jobs-per-client", "1")
+                      "--max-jobs-per-client", "1", "--no-worker-grace", "600")
+    limits = (1, 4, 16, 60)  # on a busy host a short one may pass before there is an answer
+    answer = "the coordinator said QUOTA_EXCEEDED: "
     with loopfleet.Client(ready["clients"]) as client:
         client.submit(MM)
         wait_until(lambda: client.batches(1), "its job fills the quota")
-        with pytest.raises(loopfleet.DeadlineExceeded, match="cancelled; the coordinator said QUOTA_EXCEEDED: "):
-            client.evaluate(MM, timeout=1)
+        for limit in limits:
+            with pytest.raises(loopfleet.DeadlineExceeded, match="cancelled") as caught:
+                client.evaluate(MM, timeout=limit)
+            if answer in str(caught.value):
+                break
+        assert f"cancelled; {answer}" in str(caught.value)
 
     async def late():
         async with loopfleet.AsyncClient(ready["clients"]) as asking:
             asking.submit(MM)
             while len(await asking.batches()) < 2:
                 await asyncio.sleep(0.01)
-            with pytest.raises(loopfleet.DeadlineExceeded, match="the coordinator said QUOTA_EXCEEDED: "):
-                await asking.evaluate(MM, timeout=1)
+            for limit in limits:
+                with pytest.raises(loopfleet.DeadlineExceeded) as caught:
+                    await asking.evaluate(MM, timeout=limit)
+                if answer in str(caught.value):
+                    break
+            assert answer in str(caught.value)
 
     asyncio.run(late())
 
@@ -389,7 +410,8 @@ def test_workers_say_what_they_are(client, cluster):
     wait_until(lambda: client.workers()[0]["state"] == "ready", "the worker is ready")
     (worker,) = client.workers()
     assert worker["device"] == "cpu" and worker["pid"] > 0
-    assert client.peak_gflops() == worker["peak_gflops"] > 0
+    # A worker may measure its peak again.
+    wait_until(lambda: client.peak_gflops() == client.workers()[0]["peak_gflops"] > 0, "the peak is the worker's")
 
 
 def test_a_client_survives_fork_and_pickle(client, cluster):
@@ -405,7 +427,7 @@ def test_a_client_survives_fork_and_pickle(client, cluster):
     os.close(write)
     assert client.evaluate(MM).ok
     with pickle.loads(pickle.dumps(client)) as copy:
-        assert copy.evaluate(MM).source == "stored"
+        wait_until(lambda: copy.evaluate(MM).source == "stored", "the copy asks")
 
 
 def test_async_client(cluster):
@@ -484,8 +506,7 @@ def test_an_asynchronous_loop_that_is_left_cancels_the_rest(cluster, client):
             return newest, [outcome async for outcome in asking.outcomes(newest["batch"])]
 
     client.evaluate(MM)
-    # The first is answered at once; the others wait for a worker that does not exist.
-    held = [{"benchmark": benchmark, "actions": actions, "labels": ["held"]} for benchmark, actions in small_jobs(1000)]
+    held = held_jobs(1000)  # the others are answered at once
     for place, how in enumerate(("break", "timeout", "cancel")):
         many = [MM, *held[place:]]
         before = client.batches(1)[0]["batch"]

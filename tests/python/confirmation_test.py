@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 from dataclasses import dataclass
 
@@ -112,12 +111,17 @@ def test_figures_that_came_in_time_confirm(client):
 
 def test_a_client_confirms_winners(client):
     results = client.evaluate_many(JOBS)
+    before = client.batches(1)[0]["batch"]
     confirmation = client.confirm(JOBS, results, most=2)
+    again = [outcome for each in client.batches(1000) if each["batch"] > before for outcome in client.outcomes(each["batch"])]
     assert [kernel.benchmark for kernel in confirmation.kernels] == [
         "benchmark://mm-v0/mm16_16_16"] * 2 + ["benchmark://mm-v0/mm24_16_16"] * 2
     for kernel in confirmation.kernels:
         assert kernel.actions in ACTIONS and kernel.elapsed_ns in results.elapsed_ns
-        assert kernel.confirmed_ns == statistics.median(kernel.remeasured_ns)
+        figures = {grade: [outcome.elapsed_ns for outcome in again if outcome.ok and outcome.grade in grade
+                           and (outcome.benchmark, outcome.actions) == (kernel.benchmark, kernel.actions)]
+                   for grade in ("AB", "C")}
+        assert sorted(kernel.remeasured_ns) == sorted(figures["AB"] or figures["C"]) != []
     first = next(each["batch"] for each in client.batches() if each["job_count"] == 12)  # a canary's batch is of one job
     sources = [outcome.source for outcome in client.outcomes(first)]
     assert sources == ["measured"] * 12, "not looked up"
@@ -144,7 +148,10 @@ def test_an_asynchronous_client_confirms_them_too(cluster, client):
         async with loopfleet.AsyncClient(cluster.address, timeout=300) as asking:
             return await asking.confirm(jobs, await asking.evaluate_many(jobs), most=1, repeats=2)
 
-    confirmation = asyncio.run(work())
+    for _ in range(20):  # it is not patient
+        confirmation = asyncio.run(work())
+        if all(kernel.remeasured_ns for kernel in confirmation.kernels):
+            break
     assert len(confirmation.kernels) == 2, "a URI and a program in IR text"
     assert all(kernel.remeasured_ns for kernel in confirmation.kernels)
 

@@ -556,9 +556,13 @@ def test_training_goes_on_when_a_worker_is_killed_and_ends_with_the_coordinator(
         client = cluster.client(silence_limit=8.0)
         env = LoopTuneEnv(MM, client=client, episode_steps=None)
         os.kill(client.workers()[0]["pid"], signal.SIGKILL)
-        env.reset()
-        _, reward, terminated, truncated, info = env.step("split_4")
-        assert math.isfinite(reward) and not terminated
+        for _ in range(20):  # a busy host may give no figure
+            env.reset()
+            _, reward, terminated, truncated, info = env.step("split_4")
+            assert math.isfinite(reward) and not terminated
+            if "error_type" not in info:
+                break
+        assert "error_type" not in info
         os.kill(cluster.coordinator_pid, signal.SIGKILL)
         with pytest.raises(loopfleet.CoordinatorUnavailable):
             env.step("split_2")

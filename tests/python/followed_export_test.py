@@ -2,6 +2,7 @@
 
 import json
 import os
+import queue
 import random
 import shutil
 import signal
@@ -15,6 +16,7 @@ from types import SimpleNamespace
 
 import duckdb
 import pytest
+from processes import wait_until
 
 import loopfleet
 from loopfleet import export as export_command
@@ -354,7 +356,6 @@ def test_a_file_that_is_still_copied_is_read_when_it_is_whole(tmp_path, capsys):
         asking.evaluate_many(AT_ONCE * 3)
     whole = database.read_bytes()
     stop = threading.Event()
-    threading.Timer(20, stop.set).start()
     steps = []
 
     class Copying(outcome_feed.FileFeed):
@@ -363,11 +364,13 @@ def test_a_file_that_is_still_copied_is_read_when_it_is_whole(tmp_path, capsys):
             if len(steps) == 2:  # half of the file, in place of the one that was read
                 database.unlink()
                 database.write_bytes(whole[:len(whole) // 2])
-                threading.Timer(0.3, database.write_bytes, [whole]).start()
-            step = super().step(positions, most)
-            if len(steps) > 2:
-                stop.set()
-            return step
+            try:
+                return super().step(positions, most)
+            finally:
+                if len(steps) == 2:
+                    database.write_bytes(whole)
+                elif len(steps) > 2:
+                    stop.set()
 
     with followed_export.FollowedExport(folder, format="jsonl") as exported:
         assert followed_export.follow(lambda: Copying(database), exported, stop, interval_s=0.01) == 3
@@ -375,6 +378,13 @@ def test_a_file_that_is_still_copied_is_read_when_it_is_whole(tmp_path, capsys):
 
 
 def test_the_command_finds_the_first_unfinished_batch_at_once_after_a_restore(tmp_path):
+    def evaluate_in_batches(asking, count):
+        """All at once: what waits for a worker does so for 30 s only."""
+        ended = queue.SimpleQueue()
+        for _ in range(count):
+            asking._follow([loopfleet.job(*AT_ONCE[0])], ended.put)
+        assert sum(ended.get(timeout=300) is None for _ in range(2 * count)) == count
+
     database = tmp_path / "results.db"
     command = [os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "export", "--address"]
     with loopfleet.LocalCluster(workers=0, database=database) as first, first.client() as asking:
@@ -382,18 +392,17 @@ def test_the_command_finds_the_first_unfinished_batch_at_once_after_a_restore(tm
         take_snapshot(database, tmp_path / "snapshot.db")
     restore(database, tmp_path / "snapshot.db")
     with loopfleet.LocalCluster(workers=0, database=database) as second, second.client() as asking:
-        for _ in range(1001):
-            asking.evaluate_many(AT_ONCE)
+        evaluate_in_batches(asking, 1001)
         newest = asking.batches(1)[0]["batch"]
         assert newest > 1_000_000
-        done = subprocess.run([*command, second.address], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([*command, second.address], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0 and done.stderr == f"1,002 outcomes; to go on later: --after {newest}.1\n", done.stderr
         asking.send(GOOD)  # waits for a worker
-        for _ in range(1010):
-            asking.evaluate_many(AT_ONCE)
+        wait_until(lambda: asking.batches(1)[0]["batch"] > newest, "it is accepted before the others")
+        evaluate_in_batches(asking, 1010)
         (waiting,) = (info["batch"] for info in asking.batches(1000) if info["finished"] < info["job_count"])
         assert waiting < newest + 5, "older than the newest 1,000"
-        done = subprocess.run([*command, second.address, "--after", f"{newest}.1"], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([*command, second.address, "--after", f"{newest}.1"], capture_output=True, text=True, timeout=60)
         assert done.stderr == f"1,010 outcomes; to go on later: --after {waiting}.0\n", done.stderr
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from documents import blocks_of
+from processes import wait_until
 
 import loopfleet
 from loopfleet import JobError, Profile
@@ -47,7 +48,7 @@ def test_of_a_job(client):
     assert roots.ok, roots.message
     assert [(line.ref, line.part) for line in roots.lines if line.known] == [(0, "node"), (0, "outside")]
     assert roots.line(0).entries == 1 and roots.line(0).cycles > 0
-    assert client.profile(job, level="roots").outcome.source == "stored"
+    wait_until(lambda: client.profile(job, level="roots").outcome.source == "stored", "it is not run again")
     assert client.evaluate(MM, ACTIONS).observed is None
 
 

@@ -185,8 +185,8 @@ def test_an_agent_is_trained_once_and_then_read(case, tmp_path, monkeypatch, cap
     read = ways.agent_of(name, given, tmp_path)
     assert "--agent-steps plays no part" in capsys.readouterr().err
     judged = case("search_programs").TEST_PRODUCTS[0]
-    proposed = ways.of_agent(read)(judged, 9)
-    assert [proposed[0]] == ways.of_agent(trained)(judged, 1), "the first one is not drawn by lot"
+    proposed = read.propose(judged, 9)
+    assert [proposed[0]] == trained.propose(judged, 1), "the first one is not drawn by lot"
     keys = set()
     for actions in proposed:
         walk = loopfleet.Walk(benchmark=judged)

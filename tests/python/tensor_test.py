@@ -688,7 +688,10 @@ def test_tuning_keeps_the_best_and_benchmarks_measure(client, tmp_path):
     start = c.loop_tree
     outcome = c.benchmark(client=client)
     assert outcome.ok and outcome.gflops > 0
-    tuned = c.tune(seconds=3, client=client)
+    for seconds in (3, 30, 120):  # on a busy host a short time may pass before a second figure comes
+        tuned = c.tune(seconds=seconds, client=client)
+        if tuned.evaluated > 1:
+            break
     assert tuned.evaluated > 1 and tuned.before > 0 and tuned.after >= tuned.before
     c.force_recompute()
     np.testing.assert_allclose(c.numpy(), expected, rtol=1e-3)

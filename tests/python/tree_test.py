@@ -1,10 +1,7 @@
 """Trees, their transformations and IR, without a cluster. Starts no process but an interpreter."""
 
-import os
 import random
-import re
 import subprocess
-import sys
 
 import pytest
 
@@ -271,11 +268,6 @@ def test_an_ir_with_a_guarded_view_and_a_constant():
     assert LoopTree(made.ir) == made
 
 
-@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer takes its time")
-def test_importing_takes_no_llvm_no_sockets_and_little_time():
+def test_importing_takes_no_llvm_and_no_sockets():
     lines = subprocess.run(["ldd", _core.__file__], capture_output=True, text=True, check=True).stdout
     assert "LLVM" not in lines and "zmq" not in lines
-    command = [sys.executable, "-X", "importtime", "-c", "import numpy, loopfleet"]
-    seen = [subprocess.run(command, capture_output=True, text=True, check=True).stderr for _ in range(3)]
-    (*microseconds,) = (int(re.search(r"(\d+) \|\s+loopfleet\._core$", lines, re.M)[1]) for lines in seen)
-    assert min(microseconds) < 60_000

@@ -13,11 +13,24 @@ from learning_packages import learning_package
 
 SOURCE = Path(os.environ["LOOPFLEET_SOURCE"])
 STEPS = "train.py 12000"
+PATIENT = """
+loopfleet() {  # measures again while the host is too busy for a figure
+  [[ " $* " == *" eval "* ]] || { command loopfleet "$@"; return; }
+  local said code
+  for _ in {1..10}; do
+    code=0
+    said=$(command loopfleet "$@" 2>&1) || code=$?
+    [[ $said == *UNSTABLE_TIMING* ]] || break
+  done
+  printf '%s\\n' "$said"
+  return $code
+}
+"""
 
 
 def shape(line):
     """A line without what differs from run to run: numbers, their units, grades."""
-    return re.sub(r"grade [A-D]", "grade", re.sub(r"\d[\d.,]*( [mu]s\b)?", "0", " ".join(line.split())))
+    return re.sub(r"grade [A-D]", "grade", re.sub(r"\d[\d.,]*( [num]?s\b)?", "0", " ".join(line.split())))
 
 
 @pytest.fixture
@@ -33,7 +46,7 @@ def test_every_command_runs_and_says_what_the_page_shows(folder):
     learning_package("torch")
     learning_package("matplotlib")
     page = SOURCE / "docs/TUTORIAL.md"
-    script = "\n".join(blocks_of(page, "sh"))
+    script = PATIENT + "\n".join(blocks_of(page, "sh"))
     assert script.count(STEPS) == 1
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # whose `python3` is this one
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", script.replace(STEPS, "train.py 1600")], cwd=folder, text=True,

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from editors import ARTICLE, edited
+from processes import wait_until
 
 from loopfleet import LoopfleetError, LoopTree
 from loopfleet.tui import profiling
@@ -72,11 +73,16 @@ def test_lines_are_profiled_again_after_a_rest_once_they_were_asked_for(monkeypa
     editor.close()
 
 
-def test_no_profile_comes_after_the_end(monkeypatch):
+@pytest.mark.parametrize("has_rested", [False, True])
+def test_no_profile_comes_after_the_end(monkeypatch, has_rested):
     monkeypatch.setattr(profiling, "REST_S", 0.1)
     asked = []
     editor = edited("d", sources=Sources(profile=lambda tree, threads: asked.append(tree) or {0: 1.0}))
     assert editor.pump(timeout=30)
     editor.press("v")
+    if has_rested:
+        wait_until(lambda: not editor.inbox._calls.empty(), "a profile of the tree is about to be asked for")
     editor.close()
-    assert not editor.pump(timeout=0.3) and len(asked) == 1
+    while editor.pump(timeout=0.3):
+        pass
+    assert len(asked) == 1

@@ -231,7 +231,12 @@ def test_figures_come_while_one_edits_and_the_editor_outlives_its_worker():
     with loopfleet.LocalCluster(workers=1), loopfleet.Client() as client:
 
         async def play(editor, app, pilot):
-            await until(pilot, lambda: editor.figure.graded is not None and editor.figure.local_gflops is not None, 120)
+            deadline = time.monotonic() + 120
+            while editor.figure.graded is None or editor.figure.local_gflops is None:
+                assert time.monotonic() < deadline, "it did not happen in time"
+                if editor.figure.graded_failure == "UNSTABLE_TIMING" and not editor.figure.is_measured:
+                    await pilot.press("v", "v")  # another tree and back: the host was too busy for a figure
+                await pilot.pause(0.02)
             await pilot.pause()
             assert "GFLOP/s" in text_of(app)[1] and " local" in text_of(app)[1] and "worker " in text_of(app)[0]
             await pilot.press("b")

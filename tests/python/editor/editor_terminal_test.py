@@ -82,8 +82,8 @@ def test_the_screen(terminal, size):
     tune.wait_for("WORKER_LOST")
     tune.send("Down", "S-Down", "Up", "s", "3", "2", "Enter", "Up", "s", "8", "Enter", "Down", "Enter", "Down", "Enter",
               "Down", "Down", "S-Up", "S-Up", "s", "7")
-    screen = tune.wait_for("64 = 9 x 7 + 1")
-    tune.wait_for("WORKER_LOST")
+    tune.wait_for("64 = 9 x 7 + 1")
+    screen = tune.wait_for("WORKER_LOST")
     golden = GOLDEN / f"{size[0]}x{size[1]}.txt"
     if os.environ.get("LOOPFLEET_UPDATE_GOLDEN") == "1":
         golden.write_text(screen, encoding="utf-8")

@@ -30,7 +30,7 @@ class Profiling:
         """This tree instead of the one before."""
         self.shares = {}
         self._subject = subject = tree, threads
-        self.close()
+        self._cancel_rest()
         if self._goes_on:
             self._rest = threading.Timer(REST_S, self._inbox.post(lambda: self._start(subject, is_asked=False)))
             self._rest.daemon = True
@@ -38,18 +38,22 @@ class Profiling:
 
     def ask(self) -> None:
         """Of the tree that is shown, now."""
-        self.close()
+        self._cancel_rest()
         self._goes_on = True
         self._say("profiling ...")
         self._start(self._subject, is_asked=True)
 
     def close(self) -> None:
+        self._cancel_rest()
+        self._subject = None  # the rest may be over already
+
+    def _cancel_rest(self) -> None:
         if self._rest is not None:
             self._rest.cancel()
 
     def _start(self, subject: tuple[LoopTree, int] | None, is_asked: bool) -> None:
         if subject is not self._subject or subject is None:
-            return  # another tree is shown meanwhile
+            return  # another tree is shown meanwhile, or none
 
         def on_shares(shares: dict[int, float]) -> None:
             if is_asked:

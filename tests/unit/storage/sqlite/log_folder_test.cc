@@ -13,7 +13,6 @@ namespace loopfleet::storage {
 namespace {
 
 constexpr std::uint32_t kNever = 1'000'000;  // pages
-constexpr std::uint64_t kPageBytes = 4096;
 
 class LogFolderTest : public ScratchDatabase {
  protected:
@@ -24,7 +23,9 @@ class LogFolderTest : public ScratchDatabase {
     }
   }
   std::uint64_t FileBytes() { return std::filesystem::file_size(path()); }
-  std::uint64_t LogBytes() { return std::filesystem::file_size(path().string() + "-wal"); }
+  static std::uint64_t LogBytes(const std::filesystem::path& database) {
+    return std::filesystem::file_size(database.string() + "-wal");
+  }
 
  private:
   std::uint64_t next_ = 1;
@@ -50,14 +51,18 @@ TEST_F(LogFolderTest, WithoutItNothingIsFolded) {
 }
 
 TEST_F(LogFolderTest, TheLogBeginsAgainAlthoughTheWriterNeverStops) {
-  constexpr std::uint32_t kLogPages = 64;
-  const auto store = OpenStore({.log_pages = kLogPages, .fold_pages = 16});
+  const auto store = OpenStore({.log_pages = 64, .fold_pages = 16});
   std::uint64_t longest = 0;
   for (int i = 0; i < 1'000; ++i) {
     Write(*store, 1);
-    longest = std::max(longest, LogBytes());
+    longest = std::max(longest, LogBytes(path()));
   }
-  EXPECT_LT(longest, 20 * kLogPages * kPageBytes);
+  // How long it gets is up to the host. Without an end it would be as long as this one.
+  const auto endless = directory() / "endless.db";
+  const auto unfolded = SqliteStore::Open(endless, {.log_pages = kNever, .fold_pages = 0});
+  ASSERT_TRUE(unfolded) << unfolded.error().message;
+  Write(**unfolded, 1'000);
+  EXPECT_LT(longest, LogBytes(endless) / 2);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM jobs"), 1'000);
 }
 

@@ -278,25 +278,33 @@ TEST_F(PipelineTest, AKernelThatLoopsAfterItsAnswerCostsNoOtherItsTurn) {
 }
 
 // With two preparing threads, one compilation that takes as long as it may holds up no other job.
+// A busy host may need longer for the others: then it may take longer, too.
 TEST_F(PipelineTest, ASlowCompilationKeepsNoOtherJobFromTheSlot) {
-  constexpr std::chrono::seconds kSlow{5};
   constexpr std::size_t kOthers = 20;
   const RestartListener ignore = [](ChildRole, ExitReason::Cause) {};
-  CompilerProcess compilers[] = {{*fork_server_, kSlow, ignore}, {*fork_server_, kSlow, ignore}};
-  ReferenceProcess reference(*fork_server_, std::chrono::seconds(60), ignore);
-  ExecutorProcess verifier(*fork_server_, {.role = ChildRole::kVerifier, .run_limit = kHangLimit},
-                           ignore);
-  Start({}, {{.compiler = compilers[0], .reference = *reference_, .verifier = *verifier_},
-             {.compiler = compilers[1], .reference = reference, .verifier = verifier}});
-  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, static_cast<std::int64_t>(Fault::kCompilerHang))));
-  for (std::uint64_t id = 2; id < 2 + kOthers; ++id) {
-    wire::Lease lease = LeaseOf(id, 1024);
-    lease.spec.freshness = Freshness::kMeasureAgain;
-    ASSERT_TRUE(pipeline_->Accept(lease));
+  bool came_last = false;
+  for (const int limit_s : {5, 15, 45}) {
+    const std::chrono::seconds slow{limit_s};
+    CompilerProcess compilers[] = {{*fork_server_, slow, ignore}, {*fork_server_, slow, ignore}};
+    ReferenceProcess reference(*fork_server_, std::chrono::seconds(60), ignore);
+    ExecutorProcess verifier(*fork_server_, {.role = ChildRole::kVerifier, .run_limit = kHangLimit},
+                             ignore);
+    Start({}, {{.compiler = compilers[0], .reference = *reference_, .verifier = *verifier_},
+               {.compiler = compilers[1], .reference = reference, .verifier = verifier}});
+    ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, static_cast<std::int64_t>(Fault::kCompilerHang))));
+    for (std::uint64_t id = 2; id < 2 + kOthers; ++id) {
+      wire::Lease lease = LeaseOf(id, 1024);
+      lease.spec.freshness = Freshness::kMeasureAgain;
+      ASSERT_TRUE(pipeline_->Accept(lease));
+    }
+    auto evaluations = Collect(kOthers);
+    came_last = !evaluations.contains(1);
+    evaluations.merge(Collect(1 + kOthers - evaluations.size()));
+    EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kCompileTimeout);
+    pipeline_.reset();
+    if (came_last) break;
   }
-  EXPECT_FALSE(Collect(kOthers).contains(1)) << "the others came after the slow one";
-  EXPECT_EQ(Collect(1).at(1).failure().code, FailureCode::kCompileTimeout);
-  pipeline_.reset();
+  EXPECT_TRUE(came_last) << "the others came after the slow one";
 }
 
 TEST_F(PipelineTest, AKernelMeasuredBeforeIsNotMeasuredAgain) {
@@ -500,8 +508,9 @@ TEST_F(PipelineTest, OfLongKernelsTwoAreOnTheSlot) {
     ASSERT_TRUE(
         pipeline_->Accept(LeaseOf(id, static_cast<std::int64_t>(Fault::kWholeNumbersSlowly))));
   }
-  const std::size_t reported = Collect(2).size();
+  std::size_t reported = Collect(2).size();
   const std::vector<LeaseId> dropped = pipeline_->DropUnstarted();
+  reported += pipeline_->TakeFinished().size();
   const auto rest = pipeline_->Held();
   EXPECT_EQ(reported + dropped.size() + rest.size(), kLeases);
   EXPECT_LE(rest.size(), 2U);
