@@ -2,6 +2,7 @@
 on one machine count as different witnesses."""
 
 import json
+import re
 import sqlite3
 import subprocess
 import unittest
@@ -138,8 +139,13 @@ class Audit(unittest.TestCase):
         bad, = (one for one in report["witnesses"] if one["witness"] == "bad")
         self.assertEqual(bad["odd_slower"], 1)
 
-        text = self.command("audit", "--batch", slow["job"].split(".")[0])
-        self.assertIn("ODD SLOWER", text.stdout)
+        columns = "WITNESS +COMPARED +AGREE +DISAGREE +ODD QUICKER +ODD SLOWER"
+        for _ in range(fleet.MEASURING_TRIES):  # a busy host may give the right workers different figures
+            text = self.command("audit", "--batch", slow["job"].split(".")[0])
+            if re.search(rf"(?s){columns} .*\nbad( +\d+){{4}} +1 ", text.stdout):
+                break
+        else:
+            self.fail(text.stdout)
         self.assertEqual(text.returncode, 1)
 
         # A client may read but not flag.

@@ -79,6 +79,7 @@ class CommandTest(unittest.TestCase):
         self.assertIn("for a in 1024 : L0", done.stdout)
         self.assertIn("GFLOP/s, spread", done.stdout)
         self.assertRegex(done.stdout, r"job \d+\.0: measured by")
+        fleet.good_enough_to_share(lambda: self.cluster.json("eval", ADD))
         again = self.cluster.command("eval", ADD)
         self.assertIn("answered from the store", again.stdout)
 
@@ -87,10 +88,9 @@ class CommandTest(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
             file.write(ir)
             file.flush()
-            outcomes = self.cluster.json("eval", "--ir", file.name)
-        self.assertEqual(outcomes[0]["status"], "ok", outcomes[0])
+            outcome = fleet.good_enough_to_share(lambda: self.cluster.json("eval", "--ir", file.name))
         named = self.cluster.json("eval", MATMUL)
-        self.assertEqual(outcomes[0]["tree_key"], named[0]["tree_key"])
+        self.assertEqual(outcome["tree_key"], named[0]["tree_key"])
         self.assertEqual(named[0]["source"], "stored", "equal programs share their results")
 
     def test_submit_reads_many_messages_into_one_batch(self):

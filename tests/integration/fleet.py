@@ -3,12 +3,15 @@ The end of the `with` block stops them. Needs only Python's standard library."""
 
 import argparse
 import ctypes
+import errno
 import json
 import os
 import pathlib
+import random
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +27,8 @@ WAIT_LIMIT_S = 60
 # read give the same answer each time and are not repeated.
 MEASURING_TRIES = 30
 MEASURING_COMMANDS = {"eval", "submit"}
+# The product's limit of 2 s is for idle hosts: a compiler that gets no processor would fail its job.
+PATIENCE = {"LOOPFLEET_WORKER_COMPILE_LIMIT_MS": "60000"}
 PR_SET_PDEATHSIG = 1
 
 _bin_dir = None
@@ -83,6 +88,18 @@ def wait_until(condition, what, limit_s=WAIT_LIMIT_S):
         time.sleep(0.01)
 
 
+def free_port():
+    """A free port of loopback, below those that the kernel gives to connections."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+
+
 def alive(pid):
     """Whether a process runs; a zombie does not count."""
     try:
@@ -124,6 +141,7 @@ class Daemon:
 
     def __init__(self, argv, log, environment=None, before_exec=None, may_die=False):
         self.log = log
+        self.is_ended = False  # as the test wished
 
         def prepare():
             die_with_parent()
@@ -133,11 +151,12 @@ class Daemon:
         with open(log, "ab") as stderr:
             self.process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
-                env=clean_environment(**(environment or {})), preexec_fn=prepare)
+                env=clean_environment(**PATIENCE | (environment or {})), preexec_fn=prepare)
         readable, _, _ = select.select([self.process.stdout], [], [], READY_LIMIT_S)
         line = self.process.stdout.readline() if readable else b""
         if not line and may_die and self.process.wait(READY_LIMIT_S) is not None:
             self.ready = None
+            self.is_ended = True
             return
         if not line:
             self.kill()
@@ -149,12 +168,14 @@ class Daemon:
         return self.process.pid
 
     def kill(self):
+        self.is_ended = True
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
 
     def stop(self):
         """Stops the daemon with SIGTERM. Returns the exit code."""
+        self.is_ended = True
         self.process.terminate()
         try:
             code = self.process.wait(STOP_LIMIT_S)
@@ -189,16 +210,20 @@ class Fleet:
         return self
 
     def __exit__(self, kind, value, traceback):
+        failed = []
         for daemon in [*self.workers, self.coordinator]:
-            if daemon is not None and daemon.process.poll() is None:
-                if kind is None:
-                    daemon.stop()
-                else:
-                    daemon.kill()
-        if kind is not None:
+            if daemon is None or daemon.is_ended:
+                continue
+            if kind is not None:
+                daemon.kill()
+            elif (code := daemon.stop()) != 0:
+                failed.append(f"{daemon.log.name}: it ended with {code}")
+        if kind is not None or failed:
             for log in sorted(self.dir.glob("*.log")):
                 print(f"---- {log.name}\n{log.read_text()[-4000:]}", file=sys.stderr)
         shutil.rmtree(self.dir)
+        if failed:
+            raise AssertionError("; ".join(failed))
 
     def start_coordinator(self, *arguments):
         """Starts the coordinator, after a kill on the same endpoints and database."""
@@ -250,6 +275,16 @@ class Fleet:
         done = self.command("submit", "-", "--wait", "--jsonl", *arguments, stdin=lines(jobs),
                             **options)
         return done, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def good_enough_to_share(evaluate):
+    """Repeats an evaluation until its figure may answer equal jobs; one of a busy host, grade D, does not.
+    Returns the outcome."""
+    for _ in range(MEASURING_TRIES):
+        outcome, = evaluate()
+        if outcome["status"] == "ok" and outcome["grade"] < "D":
+            return outcome
+    raise AssertionError(f"the host is too busy for a good figure: {outcome}")
 
 
 def is_unstable(outcome):

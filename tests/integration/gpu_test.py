@@ -311,6 +311,7 @@ class Lives(unittest.TestCase):
             outcomes = cluster.outcomes(add(3000, labels=["first"]),
                                         *(add(3001 + i) for i in range(12)))
             self.assertEqual(lost.process.wait(fleet.WAIT_LIMIT_S), 70)
+            lost.kill()  # the end of the fleet asks no more of it
             log = lost.log.read_text()
             self.assertIn("device.retired", log)
             self.assertIn("device not available", log)

@@ -18,8 +18,8 @@ SHORT_COMPILE = ("--run-limit-ms", "30000", "--compile-limit-ms", "1000")
 LONG_LIMITS = ("--run-limit-ms", "30000", "--compile-limit-ms", "60000")
 HANGS = ("RUN_TIMEOUT", "COMPILE_TIMEOUT")
 # Code -> the stage that hangs, and its maximum seconds. A verifier that ran other kernels before is tried a
-# second time, so two run limits count; the rest is for a busy host.
-BUSY_S = 2
+# second time, so two run limits count; the rest is for a busy host, and far below the long limits.
+BUSY_S = 10
 ENDS_WITHIN = {"RUN_TIMEOUT": ("verify", 2 * 0.25 + BUSY_S), "COMPILE_TIMEOUT": ("compile", 1 + BUSY_S)}
 KINDS = pathlib.Path(__file__).parent.parent / "support/faulty_worker/hostile_kinds.txt"
 
@@ -90,6 +90,10 @@ def product(size):
     return {"benchmark": f"benchmark://mm-v0/mm{size}_8_8", "actions": [], "fresh": True}
 
 
+def is_hang(outcome):
+    return outcome["status"] == "failed" and outcome["error"]["code"] in HANGS
+
+
 class HostileKernelTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -114,7 +118,8 @@ class HostileKernelTest(unittest.TestCase):
         if self.isolation != "seccomp+rlimits":
             self.skipTest(f"this host offers '{self.isolation}' only")
         with Fleet(workers=1, worker_program="loopfleet-worker-faulty",
-                   worker_arguments=("--run-limit-ms", "3000")) as cluster:  # the cost of each
+                   worker_arguments=("--run-limit-ms", "3000",  # the cost of each
+                                     "--compile-limit-ms", "60000")) as cluster:
             self.check_kinds(cluster, ["forged_then_loop"])
 
     def test_every_hang_every_time(self):
@@ -125,9 +130,9 @@ class HostileKernelTest(unittest.TestCase):
                        worker_arguments=limits) as cluster:
                 self.check_kinds(cluster, [kind for kind in EXPECTED if EXPECTED[kind][0] == code])
 
-    def check_good(self, cluster, outcome, patient=True):
+    def check_good(self, cluster, outcome):
         """Checks the outcome of a good kernel after a bad one: right and measured."""
-        if patient and outcome["status"] == "failed" and outcome["error"]["code"] in HANGS:
+        if is_hang(outcome):
             # On a busy host a good kernel may exceed the limit, which is short because of the hangs. It
             # passes in one of several tries.
             for _ in range(fleet.MEASURING_TRIES):
@@ -150,8 +155,10 @@ class HostileKernelTest(unittest.TestCase):
                 _, outcomes = cluster.submit(jobs, again_if_unstable=False)
                 outcomes.sort(key=lambda outcome: outcome["index"])
                 self.assertEqual(len(outcomes), len(jobs))
+                if kind == "forged_then_loop":  # a fault hangs each good kernel, a busy host hardly one
+                    self.assertLessEqual(sum(map(is_hang, outcomes[1::2])), RUNS // 8)
                 for outcome in outcomes[1::2]:
-                    self.check_good(cluster, outcome, patient=kind != "forged_then_loop")
+                    self.check_good(cluster, outcome)
                 for outcome in outcomes[0::2]:
                     self.assertEqual(outcome["status"], "failed", outcome)
                     error = outcome["error"]

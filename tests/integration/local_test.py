@@ -51,6 +51,7 @@ class LocalTest(unittest.TestCase):
         self.assertRegex(first.stdout, r"[\d.]+ GFLOP/s, spread [\d.e-]+ %")
         self.assertIn("measured by", first.stdout)
         self.check_nothing_is_left()
+        fleet.good_enough_to_share(lambda: json.loads(self.local(*arguments, "--json").stdout))
         second = self.local(*arguments)
         self.assertEqual(second.returncode, 0, second.stderr)
         self.assertIn("answered from the store", second.stdout)

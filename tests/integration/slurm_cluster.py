@@ -56,8 +56,16 @@ CgroupAutomount=no
 """
 
 
+# Another program may take a port before Slurm's does.
+TRIES = 3
+
+
 class CannotRun(Exception):
     """This machine cannot run Slurm. The text names the program and the reason."""
+
+
+class DaemonEnded(Exception):
+    """One of Slurm's daemons ended before it worked."""
 
 
 def find(name):
@@ -67,23 +75,21 @@ def find(name):
     return path
 
 
-def free_ports(count):
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
-
-
 class SlurmCluster:
     def __init__(self):
         for name in PROGRAMS:
             find(name)
         if os.geteuid() != 0:
             raise CannotRun("slurmd runs as root only")
+        for left in reversed(range(TRIES)):
+            try:
+                self._start_all()
+                return
+            except DaemonEnded:
+                if left == 0:
+                    raise
+
+    def _start_all(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="lf-slurm-"))
         self.daemons = []
         try:
@@ -101,7 +107,7 @@ class SlurmCluster:
         return self
 
     def __exit__(self, *_):
-        if len(self.daemons) == 3 and self.daemons[-1][1].poll() is None:
+        if len(self.daemons) == 3 and all(process.poll() is None for _, process in self.daemons):
             self.end_jobs()
         for _, process in reversed(self.daemons):
             process.terminate()
@@ -137,11 +143,10 @@ class SlurmCluster:
         key = self.dir / "munge" / "key"
         key.touch(mode=0o400)
         key.write_bytes(os.urandom(1024))
-        controller_port, node_port = free_ports(2)
         self.configuration = self.dir / "slurm.conf"
         self.configuration.write_text(CONFIGURATION.format(
             host=socket.gethostname().split(".")[0], dir=self.dir, kill_wait_s=KILL_WAIT_S,
-            controller_port=controller_port, node_port=node_port))
+            controller_port=fleet.free_port(), node_port=fleet.free_port()))
         (self.dir / "cgroup.conf").write_text(CGROUPS.format(dir=self.dir))
 
     def _start_munge(self):
@@ -160,16 +165,18 @@ class SlurmCluster:
                 preexec_fn=fleet.die_with_parent)))
 
     def _await(self, condition, what):
-        """Waits for a condition. If a daemon ends meanwhile, raises CannotRun."""
+        """Waits for a condition. If a daemon ends meanwhile, raises DaemonEnded."""
         def look():
+            try:
+                if condition():
+                    return True
+            except RuntimeError:  # the controller does not answer yet
+                pass
             for log, process in self.daemons:
                 if process.poll() is not None:
-                    raise CannotRun(f"{log.stem} ended with {process.returncode}:\n"
-                                    f"{log.read_text()[-2000:]}")
-            try:
-                return condition()
-            except RuntimeError:  # the controller does not answer yet
-                return False
+                    raise DaemonEnded(f"{log.stem} ended with {process.returncode}:\n"
+                                      f"{log.read_text()[-2000:]}")
+            return False
         fleet.wait_until(look, what)
 
     def end_jobs(self):

@@ -1,5 +1,5 @@
 """Workers from a real Slurm: they start, work, are cancelled and reach their time limit, and no job is lost
-or runs twice. Exit status 77, with the reason, if Slurm's programs are absent or cannot run."""
+or runs twice. Exit status 77, with the reason, if Slurm's programs are absent or cannot run as root."""
 
 import json
 import pathlib

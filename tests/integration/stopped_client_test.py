@@ -12,6 +12,7 @@ import arena  # noqa: E402
 import fleet  # noqa: E402
 
 STOPPED = 3
+TRIES = 10
 JOBS = 3000  # in each of their batches
 PAGES = 40   # read by other clients meanwhile
 # Each stopped client may have one page of 1 MiB in flight; the rest is normal growth.
@@ -25,17 +26,29 @@ def resident_bytes(pid):
     raise RuntimeError(f"process {pid} has no memory")
 
 
+def is_stopped(pid):
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    return stat.rsplit(")", 1)[1].split()[0] == "T"
+
+
 class StoppedClientTest(unittest.TestCase):
+    def stop_client(self, ring):
+        """A client that stands still with outcomes to come, and its history."""
+        for _ in range(TRIES):
+            process = ring.start_client(jobs=JOBS)
+            path = ring.histories[-1]
+            fleet.wait_until(lambda: b'"op":"accepted"' in path.read_bytes(), "it submitted")
+            process.send_signal(signal.SIGSTOP)
+            self.addCleanup(process.send_signal, signal.SIGCONT)
+            fleet.wait_until(lambda: is_stopped(process.pid), "it stands still")
+            if b'"op":"finished"' not in path.read_bytes():
+                return process, path
+            ring.kill_client(process)  # it has all already
+        self.fail("no client was stopped in time")
+
     def test_who_does_not_read_holds_up_nobody(self):
         with arena.Arena(transport="tcp", workers=4, credit=16, job_us=500, heartbeat_ms=100) as ring:
-            stopped = {}
-            for _ in range(STOPPED):
-                process = ring.start_client(jobs=JOBS)
-                path = ring.histories[-1]
-                fleet.wait_until(lambda path=path: b'"op":"accepted"' in path.read_bytes(), "it submitted")
-                process.send_signal(signal.SIGSTOP)
-                self.addCleanup(process.send_signal, signal.SIGCONT)
-                stopped[process] = path
+            stopped = dict(self.stop_client(ring) for _ in range(STOPPED))
             had = {path: path.read_bytes() for path in stopped.values()}
             before = resident_bytes(ring.coordinator.pid)
             theirs = [batch["batch"] for batch in ring.json("batch", "list")]

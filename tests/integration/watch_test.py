@@ -98,6 +98,7 @@ class Metrics(unittest.TestCase):
             coordinator, worker = f.coordinator.ready["http"], f.workers[0].ready["http"]
             for target, component in ((coordinator, "coordinator"), (worker, "worker")):
                 self.assertEqual(get(target, "/healthz")[0], 200)
+                fleet.wait_until(lambda target=target: get(target, "/readyz")[0] == 200, f"the {component} is ready")
                 self.assertEqual(json.loads(get(target, "/readyz")[1]), {"status": "ready"})
                 version = json.loads(get(target, "/version")[1])
                 self.assertEqual(version["component"], component)
@@ -144,12 +145,21 @@ class Status(unittest.TestCase):
 
     def test_the_page_the_health_check_and_the_metrics_say_the_same(self):
         kinds = {"workers_lost": 1, "workers_drained": 1, "jobs_unserved": 2}
-        with fleet.Fleet(workers=2) as f:
+        # Its jobs that no worker may run wait as long as the test.
+        with fleet.Fleet(workers=2, coordinator_arguments=["--no-worker-grace", "600"]) as f:
             http = f.coordinator.ready["http"]
             drained, lost = (worker.ready["worker"] for worker in f.workers)
             f.json("worker", "drain", drained, "--reason", "new fan")
             f.start_worker()
-            time.sleep(2)  # the second is heard after the third has come, which so does not take its place
+            fleet.wait_until(lambda: len(f.json("worker", "list")) == 3, "the third has come")
+            begun = time.monotonic()
+
+            def is_heard():
+                asked = time.monotonic()
+                second, = (w for w in f.json("worker", "list") if w["name"] == lost)
+                return second["since_heartbeat_ms"] < 1000 * (asked - begun)
+
+            fleet.wait_until(is_heard, "the second is heard after the third, which so does not take its place")
             f.workers[1].kill()
             f.command("submit", "-", "--json", stdin=fleet.lines(
                 [{**job, "labels": ["huge"]} for job in fleet.small_jobs(2)]))

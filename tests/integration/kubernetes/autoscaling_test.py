@@ -69,7 +69,8 @@ class Autoscaling(unittest.TestCase):
     @unittest.skipIf(shutil.which("prometheus") is None, "prometheus is not installed (Debian: prometheus)")
     def test_prometheus_answers_with_the_jobs_that_wait(self):
         (trigger,) = self.scaled["triggers"]
-        with tempfile.TemporaryDirectory() as folder, fleet.Fleet(workers=0) as running, Prometheus(
+        with tempfile.TemporaryDirectory() as folder, fleet.Fleet(
+                workers=0, coordinator_arguments=["--no-worker-grace", "600"]) as running, Prometheus(
                 pathlib.Path(folder), {"loopfleet-coordinator": running.coordinator.ready["http"]}) as prometheus:
             prometheus.expect(trigger["metadata"]["query"], 0)
             jobs = fleet.small_jobs(7) + [{"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": [], "device": "any"}]

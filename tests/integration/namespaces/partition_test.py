@@ -99,7 +99,7 @@ class NamespacesTest(unittest.TestCase):
                                       capture_output=True, env=environment, timeout=fleet.COMMAND_LIMIT_S,
                                       check=True, **options).stdout
 
-            fleet.wait_until(lambda: count(log, "worker.joined") == 2, "both workers are there")
+            fleet.wait_until(lambda: count(log, "worker.joined") >= 2, "both workers are there")
             jobs = fleet.small_jobs(400)
             with open(folder / "jobs", "w+", encoding="utf-8") as source:
                 source.write(fleet.lines(jobs))
@@ -121,8 +121,8 @@ class NamespacesTest(unittest.TestCase):
             outcomes += map(json.loads, waits.stdout)
             waits.stdout.close()
             waits.wait()
-            states = [worker["state"] for worker in json.loads(command("worker", "list", "--json"))]
-            self.assertEqual(states.count("ready"), 2, states)
+            fleet.wait_until(lambda: [worker["state"] for worker in json.loads(
+                command("worker", "list", "--json"))].count("ready") == 2, "both are ready", fleet.COMMAND_LIMIT_S)
             self.assertEqual(sorted(outcome["index"] for outcome in outcomes), list(range(len(jobs))))
             self.assertEqual([o for o in outcomes if o["status"] != "ok" and not fleet.is_unstable(o)], [])
             for daemon in (*cluster.workers, cluster.coordinator):

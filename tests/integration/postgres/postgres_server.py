@@ -5,7 +5,6 @@ import pathlib
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -41,8 +40,7 @@ class PostgresServer:
             os.chown(self.folder, self.account.pw_uid, self.account.pw_gid)
         self.process = None
         self.log = open(self.folder / "log", "ab")  # noqa: SIM115
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = fleet.free_port()
         self._run("initdb", "-D", str(self.folder / "data"), "-U", "postgres", "-A", "trust", "--no-sync")
         self.start()
 

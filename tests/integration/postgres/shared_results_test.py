@@ -14,11 +14,15 @@ from mirror_test import metric  # noqa: E402
 from postgres_server import PostgresServer, programs  # noqa: E402
 
 
-def ask(running, jobs):
+def ask(running, jobs, **options):
     """The outcomes in the order of the jobs."""
-    _, outcomes = running.submit(jobs)
+    _, outcomes = running.submit(jobs, **options)
     by_tag = {outcome["tag"]: outcome for outcome in outcomes}
     return [by_tag[job["tag"]] for job in jobs]
+
+
+def is_good(outcome):
+    return outcome["status"] == "ok" and outcome["grade"] < "D"
 
 
 def sharing(server, **options):
@@ -44,9 +48,9 @@ class SharedResultsTest(unittest.TestCase):
     def test_what_one_measured_answers_the_other(self):
         with PostgresServer() as server, sharing(server) as one, sharing(server) as other:
             jobs = small_jobs(40)
-            measured = ask(one, jobs)
+            measured = ask(one, jobs, again_if_unstable=False)
             # Copies of a figure, and coarse figures, are not shared.
-            own = [i for i, outcome in enumerate(measured) if outcome["source"] == "measured" and outcome["grade"] < "D"]
+            own = [i for i, outcome in enumerate(measured) if outcome["source"] == "measured" and is_good(outcome)]
             self.await_rows(server, sum(outcome["source"] == "measured" for outcome in measured))
             used = own[self.await_answer(other, [jobs[i] for i in own]) - 1] + 1
 
@@ -88,7 +92,7 @@ class SharedResultsTest(unittest.TestCase):
             began = time.monotonic()
             (alone,) = ask(other, [jobs[later]])
             self.assertEqual(alone["source"], "measured")
-            self.assertLess(time.monotonic() - began, 10)
+            self.assertLess(time.monotonic() - began, 30)
 
             # What was answered survives a restart.
             other.coordinator.kill()
@@ -101,9 +105,9 @@ class SharedResultsTest(unittest.TestCase):
     def test_a_lone_coordinator_asks_nobody(self):
         with PostgresServer() as server, sharing(server) as lone:
             jobs = small_jobs(8)
-            first = ask(lone, jobs)
+            first = ask(lone, jobs, again_if_unstable=False)
             self.await_rows(server, sum(outcome["source"] == "measured" for outcome in first))
-            again = ask(lone, [job for job, outcome in zip(jobs, first) if outcome["grade"] < "D"])
+            again = ask(lone, [job for job, outcome in zip(jobs, first) if is_good(outcome)])
             self.assertEqual({outcome["source"] for outcome in again}, {"stored"})
             self.assertEqual(metric(lone, 'loopfleet_store_lookups_total{result="shared"}'), 0)
 
