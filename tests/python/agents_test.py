@@ -279,7 +279,7 @@ def test_eight_actors_train_one_agent_on_one_coordinator(client):
     options = models.ActorOptions(["benchmark://mm-v0/mm32_32_32", "benchmark://mm-v0/mm32_48_32"], envs=2, batch=10)
     for steps in (900, 9_000, 90_000):  # on a busy host some actors start late
         done = models.train_distributed(options, steps, actors=8, address=client.address, seed=2)
-        if min(done.steps) > 0:
+        if min(done.steps) > 0 and done.steps_a_second > 0:
             break
     assert done.returns.steps == sum(done.steps) >= steps
     assert len(done.steps) == 8 and min(done.steps) > 0, "all of them sent something"

@@ -372,8 +372,12 @@ def test_a_file_that_is_still_copied_is_read_when_it_is_whole(tmp_path, capsys):
                 elif len(steps) > 2:
                     stop.set()
 
+    guard = threading.Timer(120, stop.set)
+    guard.daemon = True
+    guard.start()
     with followed_export.FollowedExport(folder, format="jsonl") as exported:
         assert followed_export.follow(lambda: Copying(database), exported, stop, interval_s=0.01) == 3
+    guard.cancel()
     assert "it is tried again" in capsys.readouterr().err
 
 

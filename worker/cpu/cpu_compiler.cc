@@ -39,13 +39,23 @@ namespace {
 // Constants and types live as long as their context, so it is replaced regularly.
 constexpr int kCompilesPerContext = 256;
 
+bool MovesMemory(const llvm::Instruction& instruction) {
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+  return call != nullptr && call->mayReadOrWriteMemory();
+}
+
 // Of arithmetic: loads and stores do not lower a processor's clock.
 std::uint32_t WidestVector(const llvm::Module& module, const VectorShape& shape) {
   std::uint64_t lanes = 0;
   const auto look = [&](const llvm::Instruction& instruction) {
-    const bool computes = llvm::isa<llvm::BinaryOperator, llvm::IntrinsicInst>(instruction);
-    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType());
-    if (!computes || vector == nullptr || !vector->getElementType()->isFloatTy()) return;
+    const bool computes = llvm::isa<llvm::BinaryOperator, llvm::UnaryOperator, llvm::FCmpInst,
+                                    llvm::SelectInst, llvm::IntrinsicInst>(instruction);
+    const bool is_load = MovesMemory(instruction);
+    const llvm::Type* type = llvm::isa<llvm::FCmpInst>(instruction)
+                                 ? instruction.getOperand(0)->getType()
+                                 : instruction.getType();
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+    if (!computes || is_load || vector == nullptr || !vector->getElementType()->isFloatTy()) return;
     lanes = std::max<std::uint64_t>(lanes, vector->getNumElements());
   };
   for (const llvm::Function& function : module) {

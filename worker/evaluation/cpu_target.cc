@@ -331,6 +331,7 @@ void CpuTarget::Measure() {
     Evaluation& evaluation = done.evaluation;
     std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
     desk_.duty().KernelCameOff();
+    if (!on_slot.empty()) on_slot.front().round_at = parts_.clock.Now();  // it waited until now
     parts_.awake.Renew();
     // The slot is kept busy while this result is judged.
     if (on_slot.empty()) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "worker/isa/processor.h"
 #include "worker/timing/clock_reading.h"
@@ -110,21 +111,30 @@ const CoreKernels* HostCoreProbe::KernelsFor(std::uint32_t vector_bytes) const {
 }
 
 double HostCoreProbe::FindLatency() const {
-  constexpr int kTries = 8;
+  constexpr int kTries = 9;
   constexpr double kMostOff = 0.25;
+  constexpr double kLeastLatency = 4;
+  constexpr double kMostLatency = 7;
   if (kernels_.dependent_multiply_adds == nullptr) return 0;
   const auto scalar_steps = static_cast<std::uint64_t>(kChainCycles / kCyclesPerStep);
   constexpr std::uint64_t kSteps = 4'000;
   const std::uint64_t reading = ReadingNs(stopwatch_);
-  const std::uint64_t scalar = LeastNs(stopwatch_, kTries, [&] { DependentSteps(scalar_steps); });
-  const std::uint64_t vector =
-      LeastNs(stopwatch_, kTries, [&] { kernels_.dependent_multiply_adds(kSteps); });
-  if (scalar <= reading || vector <= reading) return 0;  // the stopwatch does not move
-  const double cycles_per_ns =
-      static_cast<double>(scalar_steps) * kCyclesPerStep / static_cast<double>(scalar - reading);
-  const double cycles =
-      static_cast<double>(vector - reading) * cycles_per_ns / static_cast<double>(kSteps);
-  return std::abs(cycles - std::round(cycles)) <= kMostOff ? std::round(cycles) : 0;
+  // In pairs, since the clock may rise meanwhile.
+  std::vector<double> found;
+  for (int i = 0; i < kTries; ++i) {
+    const std::uint64_t scalar = LeastNs(stopwatch_, 1, [&] { DependentSteps(scalar_steps); });
+    const std::uint64_t vector =
+        LeastNs(stopwatch_, 1, [&] { kernels_.dependent_multiply_adds(kSteps); });
+    if (scalar <= reading || vector <= reading) return 0;  // the stopwatch does not move
+    const double cycles_per_ns =
+        static_cast<double>(scalar_steps) * kCyclesPerStep / static_cast<double>(scalar - reading);
+    found.push_back(static_cast<double>(vector - reading) * cycles_per_ns /
+                    static_cast<double>(kSteps));
+  }
+  const double cycles = MedianOf(std::move(found));
+  const bool is_likely = std::abs(cycles - std::round(cycles)) <= kMostOff &&
+                         std::round(cycles) >= kLeastLatency && std::round(cycles) <= kMostLatency;
+  return is_likely ? std::round(cycles) : 0;
 }
 
 double HostCoreProbe::ClockMhz(std::uint32_t vector_bytes) {

@@ -47,11 +47,11 @@ class Sampling {
   Samples Take() {
     if (policy_.cache == CacheState::kCold) {
       FindReadingCost();
-      samples_.clock_before_mhz = with_.probe.ClockMhz(0);
+      clock_mhz_ = scalar_mhz_ = with_.probe.ClockMhz(0);
     } else {
-      samples_.clock_before_mhz = with_.probe.ClockMhz(0);
+      clock_mhz_ = scalar_mhz_ = with_.probe.ClockMhz(0);
       Probe();
-      if (WaitUntilQuiet()) samples_.clock_before_mhz = with_.probe.ClockMhz(0);
+      if (WaitUntilQuiet()) clock_mhz_ = scalar_mhz_ = with_.probe.ClockMhz(0);
       runner_.WarmCaches();
     }
     started_at_ = with_.stopwatch.NowNs();
@@ -94,7 +94,9 @@ class Sampling {
     Probe();
     AwaitQuiet();
     TakeRepetition();
-    if (wide_bytes_ > 0 && IsTooLongToWarm()) samples_.clock_before_mhz = ClockOfKernel();
+    if (wide_bytes_ > 0 && IsTooLongToWarm()) {
+      samples_.clock_before_mhz = clock_mhz_ = ClockOfKernel();
+    }
     if (!is_cold && policy_.iterations == 0) FindIterations();
   }
 
@@ -160,9 +162,7 @@ class Sampling {
   }
 
   // 1 if the clock is unknown, so that cycles are nanoseconds.
-  double CyclesPerNs() const {
-    return samples_.clock_before_mhz > 0 ? samples_.clock_before_mhz / kMhzPerPerNs : 1;
-  }
+  double CyclesPerNs() const { return clock_mhz_ > 0 ? clock_mhz_ / kMhzPerPerNs : 1; }
 
   // Waits for a quiet core, if the last probe found it contended and there is patience left. True:
   // it waited, and the core has become quiet.
@@ -170,8 +170,10 @@ class Sampling {
     const double quiet = kContendedFrom * policy_.quiet_cycles;  // 0: not known
     if (quiet <= 0 || probe_ <= quiet || waited_ns_ >= policy_.quiet_wait_ns) return false;
     const std::uint64_t start = with_.stopwatch.NowNs();
+    // Probes alone: the clock of wide vectors does not hold.
+    const double per_ns = scalar_mhz_ > 0 ? scalar_mhz_ / kMhzPerPerNs : 1;
     const bool is_quiet =
-        with_.probe.WaitUntilQuiet(quiet / CyclesPerNs(), policy_.quiet_wait_ns - waited_ns_);
+        with_.probe.WaitUntilQuiet(quiet / per_ns, policy_.quiet_wait_ns - waited_ns_);
     waited_ns_ += with_.stopwatch.NowNs() - start;
     return is_quiet;
   }
@@ -210,13 +212,12 @@ class Sampling {
     bool has_fallen = false;
     if (wide_bytes_ > 0) {
       if (samples_.iterations == 1) runner_.Run(1);  // WarmUp has run it otherwise
-      const double before = std::exchange(samples_.clock_before_mhz, ClockOfKernel());
-      has_fallen = samples_.clock_before_mhz < before * (1 - kSteadyClock);
+      clock_mhz_ = ClockOfKernel();
+      has_fallen = clock_mhz_ < scalar_mhz_ * (1 - kSteadyClock);
       preemptions_ = with_.probe.Preemptions();
     }
-    const double slow = kSlowClock * policy_.reference_mhz;
-    if (samples_.clock_before_mhz <= 0) return;
-    if (samples_.clock_before_mhz >= slow && !has_fallen) return;
+    if (clock_mhz_ <= 0) return;
+    if (scalar_mhz_ >= kSlowClock * policy_.reference_mhz && !has_fallen) return;
     const std::uint64_t begun = with_.stopwatch.NowNs();
     bool is_rising = true;
     while (is_rising && with_.stopwatch.NowNs() - begun < kMostSpeedUpNs) {
@@ -224,8 +225,8 @@ class Sampling {
       do {
         runner_.Run(samples_.iterations);
       } while (with_.stopwatch.NowNs() - step < kSpeedUpStepNs);
-      const double before = std::exchange(samples_.clock_before_mhz, ClockOfKernel());
-      is_rising = samples_.clock_before_mhz > before * (1 + kSteadyClock);
+      const double before = std::exchange(clock_mhz_, ClockOfKernel());
+      is_rising = clock_mhz_ > before * (1 + kSteadyClock);
     }
     preemptions_ = with_.probe.Preemptions();
   }
@@ -240,6 +241,7 @@ class Sampling {
     // is not read.
     const bool is_long = IsLong();
     const std::uint64_t had = is_long ? with_.probe.ProcessorNs() : 0;
+    if (samples_.ns.empty()) samples_.clock_before_mhz = clock_mhz_;
     HoldClock();
     std::uint64_t elapsed = TimeRuns(samples_.iterations);
     if (policy_.cache == CacheState::kCold) {
@@ -358,6 +360,8 @@ class Sampling {
   };
   std::vector<Beside> beside_;
   double probe_ = 0;              // the last one, in cycles
+  double scalar_mhz_ = 0;         // the clock before the kernel ran
+  double clock_mhz_ = 0;          // the last reading
   std::uint64_t waited_ns_ = 0;   // for a quiet core
   std::vector<double> accepted_;  // of samples_.ns
   std::size_t unpreempted_ = 0;

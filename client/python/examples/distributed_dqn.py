@@ -6,6 +6,7 @@ coordinator with one worker, then a training by the most of them, and the race o
     LOOPFLEET_BIN=build/release/bin python client/python/examples/distributed_dqn.py --out docs/examples/distributed_dqn
 """
 
+import math
 import tempfile
 from pathlib import Path
 
@@ -23,8 +24,10 @@ def rate_of(actors, benchmarks, steps):
         database = Path(folder) / "results.db"
         with loopfleet.LocalCluster(workers=1, database=database) as cluster:
             done = train_distributed(ActorOptions(benchmarks), steps, actors=actors, address=cluster.address)
-        evaluations = sum(1 for _ in rows_of_file(database))
+        evaluations = len({row["tree_key"] for row in rows_of_file(database)})
     walked = sum(done.steps)
+    if math.isnan(done.steps_a_second):
+        raise SystemExit(f"--rate-steps {steps} are over before the last of {actors} actors walks: give more")
     facts = {"actors": actors, "steps": walked, "evaluations": evaluations, "steps_a_second": done.steps_a_second,
              "evaluations_a_second": done.steps_a_second * evaluations / walked, "updates": done.updates}
     print(f"{actors} actors: {facts['steps_a_second']:.0f} steps a second, of {walked:,}; {evaluations:,} new trees",

@@ -73,7 +73,7 @@ ConnectionLimiter::ConnectionLimiter(zmq::context_t& context, zmq::socket_t& rou
   const std::string name = fmt::format("inproc://loopfleet.connection_limiter.{}", ++last_number);
   constexpr int kEvents =
       ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_ACCEPT_FAILED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
-  if (::zmq_socket_monitor(router.handle(), name.c_str(), kEvents) != 0) throw zmq::error_t();
+  Monitor(router, name, kEvents);
   monitor_ = zmq::socket_t(context, zmq::socket_type::pair);
   monitor_.set(zmq::sockopt::linger, 0);
   // A full queue would block libzmq's I/O thread. There are no more events than connections.

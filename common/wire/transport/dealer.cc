@@ -60,8 +60,7 @@ struct Dealer::Impl {
     const std::string name = fmt::format("inproc://loopfleet.handshake.{}", ++last_number);
     constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
-    LF_CHECK(::zmq_socket_monitor(socket.handle(), name.c_str(), kEvents) == 0, "{}",
-             ::zmq_strerror(::zmq_errno()));
+    Monitor(socket, name, kEvents);
     monitor = zmq::socket_t(context, zmq::socket_type::pair);
     monitor.set(zmq::sockopt::linger, 0);
     // Unlimited, for the same reason: events that are never taken must not block the I/O thread.

@@ -4,6 +4,12 @@
 
 namespace loopfleet::wire {
 
+void Monitor(zmq::socket_t& socket, const std::string& endpoint, int events) {
+  Uninterrupted([&] {
+    if (::zmq_socket_monitor(socket.handle(), endpoint.c_str(), events) != 0) throw zmq::error_t();
+  });
+}
+
 bool ReceiveParts(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std::size_t kept,
                   std::size_t& count) {
   parts.clear();

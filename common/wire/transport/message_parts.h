@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,9 @@ auto Uninterrupted(const Call& call) {
     }
   }
 }
+
+// Publishes these events of a socket at an inproc endpoint. Throws zmq::error_t.
+void Monitor(zmq::socket_t& socket, const std::string& endpoint, int events);
 
 // Receives the next message; false if none is waiting. `parts` gets its first `kept` parts, `count`
 // the number of all.

@@ -93,9 +93,12 @@ TEST(CpuCompiler, DescribesBuffers) {
 }
 
 TEST(CpuCompiler, TellsHowWideTheVectorsAreThatItComputesWith) {
-  const auto product = Make()->Compile(Open("benchmark://mm-v0/mm64_64_64"));
-  ASSERT_TRUE(product.has_value());
-  EXPECT_EQ(product->vector_bytes, ShapeOf(CpuIsa::kHost).lanes * sizeof(float));
+  const std::uint32_t widest = ShapeOf(CpuIsa::kHost).lanes * sizeof(float);
+  for (const char* uri : {"mm-v0/mm64_64_64", "program-v0/reduce_max64_128"}) {
+    const auto kernel = Make()->Compile(Open(std::string("benchmark://") + uri));
+    ASSERT_TRUE(kernel.has_value());
+    EXPECT_EQ(kernel->vector_bytes, widest) << uri;
+  }
 }
 
 TEST(CpuCompiler, ThreadHasNoEffectYet) {

@@ -178,7 +178,7 @@ TEST_F(PipelineTest, NoGradeIsBetterThanTheHostAllows) {
   Start({.best_grade = Grade::kC});
   const auto evaluations = Evaluate({LeaseOf(1, 4096)});
   ASSERT_TRUE(evaluations.at(1).ok()) << evaluations.at(1).failure().message;
-  EXPECT_EQ(evaluations.at(1).measurement().grade, Grade::kC);
+  EXPECT_GE(evaluations.at(1).measurement().grade, Grade::kC);  // D on a busy host
 }
 
 // The fake compiler knows no lines, and makes no copies that count.

@@ -170,6 +170,21 @@ TEST(SamplerTest, OneWhoComesInBetweenCostsARepetition) {
   EXPECT_EQ(core.warmings, 2U);  // the neighbour has used the caches
 }
 
+TEST(SamplerTest, AClockThatMovesDuringAWaitIsSeen) {
+  for (const std::uint32_t vector_bytes : {0U, 64U}) {
+    ScriptedCore core;
+    core.slowdown = [](std::uint64_t now) {
+      return now > 1'250'000 && now < 1'850'000 ? 1.3 : 1.0;
+    };
+    core.clock_mhz = [](std::uint64_t now) { return now < 1'250'000 ? 3000.0 : 2880.0; };
+    SamplingPolicy policy = ThatWaits();
+    policy.vector_bytes = vector_bytes;
+    const Samples samples = core.Take(policy);
+    EXPECT_GT(CountOf(samples, kSampleAccepted), 0U);
+    EXPECT_TRUE(ClockMoved(Figure(samples, 3000))) << vector_bytes;
+  }
+}
+
 TEST(SamplerTest, OneWhoStaysIsWaitedForOnce) {
   ScriptedCore core;
   core.slowdown = [](std::uint64_t) { return 1.15; };
