@@ -89,7 +89,7 @@ def outcomes_of(process):
 
 class Workers(unittest.TestCase):
     def tearDown(self):
-        cluster.end_jobs()  # a failed test's, lest the next one lists them
+        cluster.end_jobs()  # the next test must not list those of a failed one
 
     def test_they_appear_work_and_lose_nothing_when_one_is_cancelled(self):
         with SlurmFleet() as f:
