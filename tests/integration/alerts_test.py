@@ -8,7 +8,6 @@ import json
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
@@ -19,12 +18,6 @@ import urllib.request
 import fleet
 
 RULES = pathlib.Path(__file__).resolve().parents[2] / "monitoring" / "rules" / "loopfleet.yml"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Pager:
@@ -58,7 +51,7 @@ class Server:
 
     def __init__(self, folder, argv_of_port):
         for _ in range(5):  # another process may take the free port first
-            port = free_port()
+            port = fleet.free_port()
             self.url = f"http://127.0.0.1:{port}"
             argv = argv_of_port(port)
             self.log = folder / f"{pathlib.Path(argv[0]).name}-{port}.log"

@@ -12,7 +12,6 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+
+import fleet
 
 SKIPPED = 77
 WAIT_SECONDS = 120
@@ -30,12 +31,6 @@ JOBS = [
     for size in (1024, 4096, 65536)
     for actions in ([], ["toggle_mode", "up", "up"])
 ]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def get(url):
@@ -75,7 +70,7 @@ class Prometheus:
 
     def __enter__(self):
         for _ in range(5):  # another process may take the free port before Prometheus does
-            port = free_port()
+            port = fleet.free_port()
             self.url = f"http://127.0.0.1:{port}"
             with open(self.folder / "prometheus.log", "w", encoding="utf-8") as log:
                 self.process = subprocess.Popen(
