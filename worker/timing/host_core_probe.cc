@@ -105,6 +105,7 @@ std::uint64_t HostCoreProbe::ProcessorNs() {
 }
 
 const CoreKernels* HostCoreProbe::KernelsFor(std::uint32_t vector_bytes) const {
+  if (latency_ == 0) return nullptr;
   const CoreKernels* kernels = &widest_;
   while (kernels != nullptr && kernels->vector_bytes > vector_bytes) kernels = kernels->narrower;
   return kernels;
@@ -132,16 +133,17 @@ double HostCoreProbe::FindLatency() const {
                     static_cast<double>(kSteps));
   }
   const double cycles = MedianOf(std::move(found));
-  const bool is_likely = std::abs(cycles - std::round(cycles)) <= kMostOff &&
-                         std::round(cycles) >= kLeastLatency && std::round(cycles) <= kMostLatency;
-  return is_likely ? std::round(cycles) : 0;
+  const double whole = std::round(cycles);
+  const bool is_likely =
+      std::abs(cycles - whole) <= kMostOff && whole >= kLeastLatency && whole <= kMostLatency;
+  return is_likely ? whole : 0;
 }
 
 double HostCoreProbe::ClockMhz(std::uint32_t vector_bytes) {
   // The clock moves by 0.6 % in a millisecond, so the reading that ended one round also serves the
   // next if that follows at once.
   constexpr std::uint64_t kHoldsNs = 50'000;
-  const CoreKernels* kernels = latency_ > 0 ? KernelsFor(vector_bytes) : nullptr;
+  const CoreKernels* kernels = KernelsFor(vector_bytes);
   if (std::exchange(chain_, kernels) != kernels) clock_mhz_ = 0;
   if (clock_mhz_ > 0 && kernels == nullptr && stopwatch_.NowNs() - clock_read_ns_ < kHoldsNs) {
     return clock_mhz_;
@@ -169,7 +171,7 @@ double HostCoreProbe::ClockMhz(std::uint32_t vector_bytes) {
 
 void HostCoreProbe::HoldClock(std::uint32_t vector_bytes) {
   constexpr std::uint64_t kSteps = 400;
-  const CoreKernels* kernels = latency_ > 0 ? KernelsFor(vector_bytes) : nullptr;
+  const CoreKernels* kernels = KernelsFor(vector_bytes);
   if (kernels != nullptr) kernels->dependent_multiply_adds(kSteps);
 }
 

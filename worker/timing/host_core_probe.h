@@ -37,7 +37,7 @@ class HostCoreProbe final : public CoreProbe {
   static constexpr std::uint64_t kThroughputNs = 1'500;
 
  private:
-  // The kernels for vectors of so many bytes; null: none.
+  // The kernels whose chain tells the clock of vectors of so many bytes; null: scalars tell it.
   const CoreKernels* KernelsFor(std::uint32_t vector_bytes) const;
   // Cycles of a dependent multiply-add, the same for all widths of a processor; 0: unknown.
   double FindLatency() const;
