@@ -48,8 +48,10 @@ struct Kernel {
   std::string object;  // relocatable object file of the host, defining kKernelSymbol
   std::vector<BufferSpec> buffers;
   std::uint64_t scratch_bytes = 0;
-  std::uint32_t threads = 1;       // that share its parallel loops; 1: it has none
-  std::uint32_t vector_bytes = 0;  // of the widest vectors in its code; 0: none, or not known
+  std::uint32_t threads = 1;  // that share its parallel loops; 1: it has none
+  // Of the widest vectors that it computes with, for which processors lower their clock; 0: none,
+  // or not known.
+  std::uint32_t vector_bytes = 0;
   std::vector<std::string> notes;  // see Evaluation::notes
   ProfileMap profile;              // of what CompileOptions::instrumentation asked for
   friend bool operator==(const Kernel&, const Kernel&) = default;

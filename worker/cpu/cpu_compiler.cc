@@ -39,32 +39,32 @@ namespace {
 // Constants and types live as long as their context, so it is replaced regularly.
 constexpr int kCompilesPerContext = 256;
 
-bool MovesMemory(const llvm::Instruction& instruction) {
-  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
-  return call != nullptr && call->mayReadOrWriteMemory();
+// Floats that the instruction computes at once; 0: it computes no vector.
+unsigned LanesOf(const llvm::Instruction& instruction) {
+  const bool is_comparison = llvm::isa<llvm::FCmpInst>(instruction);
+  const bool is_arithmetic =
+      is_comparison ||
+      llvm::isa<llvm::BinaryOperator, llvm::UnaryOperator, llvm::SelectInst>(instruction) ||
+      (llvm::isa<llvm::IntrinsicInst>(instruction) && !instruction.mayReadOrWriteMemory());
+  const llvm::Type* type =
+      is_comparison ? instruction.getOperand(0)->getType() : instruction.getType();
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  const bool counts = is_arithmetic && vector != nullptr && vector->getElementType()->isFloatTy();
+  return counts ? vector->getNumElements() : 0;
 }
 
-// Of arithmetic: loads and stores do not lower a processor's clock.
+// Kernel::vector_bytes.
 std::uint32_t WidestVector(const llvm::Module& module, const VectorShape& shape) {
-  std::uint64_t lanes = 0;
-  const auto look = [&](const llvm::Instruction& instruction) {
-    const bool computes = llvm::isa<llvm::BinaryOperator, llvm::UnaryOperator, llvm::FCmpInst,
-                                    llvm::SelectInst, llvm::IntrinsicInst>(instruction);
-    const bool is_load = MovesMemory(instruction);
-    const llvm::Type* type = llvm::isa<llvm::FCmpInst>(instruction)
-                                 ? instruction.getOperand(0)->getType()
-                                 : instruction.getType();
-    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
-    if (!computes || is_load || vector == nullptr || !vector->getElementType()->isFloatTy()) return;
-    lanes = std::max<std::uint64_t>(lanes, vector->getNumElements());
-  };
+  unsigned lanes = 0;
   for (const llvm::Function& function : module) {
     for (const llvm::BasicBlock& block : function) {
-      for (const llvm::Instruction& instruction : block) look(instruction);
+      for (const llvm::Instruction& instruction : block) {
+        lanes = std::max(lanes, LanesOf(instruction));
+      }
     }
   }
   // A longer one takes several registers.
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(lanes, shape.lanes) * sizeof(float));
+  return std::min(lanes, shape.lanes) * static_cast<std::uint32_t>(sizeof(float));
 }
 
 }  // namespace
