@@ -271,11 +271,10 @@ void CpuTarget::FillSlot(std::deque<Prepared>& on_slot) {
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->waits_since;
     if (on_slot.empty())
       desk_.duty().SlotDoes(Activity::kWait);  // for other workers of this host to free the core
-    next->round_at = parts_.clock.Now();
-    if (next->rounds.is_empty()) next->first_round_at = next->round_at;
+    if (next->rounds.is_empty()) next->first_round_at = parts_.clock.Now();
     next->begun_at = desk_.preparations().Now();
-    const auto begun =
-        parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->rounds), next->run_took);
+    const SamplingPolicy policy = parts_.device.PolicyFor(next->rounds, HasOneJob());
+    const auto begun = parts_.slot.Begin(next->call, policy, next->run_took);
     if (begun) {
       desk_.duty().SlotDoes(Activity::kMeasure);
       on_slot.push_back(*std::move(next));
@@ -294,10 +293,11 @@ std::expected<std::optional<Nanos>, Failure> CpuTarget::AddRound(Prepared& done,
   if (!is_first) LF_TRY_VOID(check());
   if (desk_.preparations().WereAnySince(done.begun_at)) done.had_all_cores = false;
   done.outside += timed.outside;
+  done.round_at = parts_.clock.Now() - Nanos(static_cast<std::int64_t>(TotalNs(timed.samples)));
   desk_.CountSamples(timed.samples);
   parts_.device.Observe(timed.samples);
   done.rounds.Add(std::move(timed.samples), done.evaluation.conditions->hardware.clock_mhz);
-  const std::optional<Nanos> next_in = done.rounds.NextIn(desk_.CountUnfinished() == 1);
+  const std::optional<Nanos> next_in = done.rounds.NextIn(HasOneJob());
   if (is_first && !next_in && !done.rounds.IsCut()) LF_TRY_VOID(check());
   return next_in;
 }
@@ -331,7 +331,6 @@ void CpuTarget::Measure() {
     Evaluation& evaluation = done.evaluation;
     std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
     desk_.duty().KernelCameOff();
-    if (!on_slot.empty()) on_slot.front().round_at = parts_.clock.Now();  // it waited until now
     parts_.awake.Renew();
     // The slot is kept busy while this result is judged.
     if (on_slot.empty()) {

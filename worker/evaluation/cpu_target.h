@@ -86,7 +86,7 @@ class CpuTarget {
     MeasurementRounds rounds;
     SlotTime outside;             // of its rounds
     Instant first_round_at{};     // when its first round began
-    Instant round_at{};           // when its current round began
+    Instant round_at{};           // when the repetitions of its last round began
     Preparations::Mark begun_at;  // of the current round
     bool had_all_cores = true;    // nothing was prepared on its other cores during its rounds
   };
@@ -130,6 +130,7 @@ class CpuTarget {
   // running canaries while it waits; nullopt: the pipeline is stopping.
   std::optional<Prepared> NextForSlot(Patience patience);
   bool CanaryIsDue() const;
+  bool HasOneJob() const { return desk_.CountUnfinished() == 1; }
   void RunCanariesIfDue();
   void RunTurns();
   // The time to wait before the next round; nullopt: enough rounds were measured.

@@ -49,8 +49,8 @@ HardwareFacts DeviceHealth::WithObservedPeaks(HardwareFacts hardware) const {
   return hardware;
 }
 
-SamplingPolicy DeviceHealth::PolicyFor(const MeasurementRounds& rounds) const {
-  SamplingPolicy policy = rounds.NextPolicy();
+SamplingPolicy DeviceHealth::PolicyFor(const MeasurementRounds& rounds, bool is_alone) const {
+  SamplingPolicy policy = rounds.NextPolicy(is_alone);
   policy.probe_steps = reading_.probe_steps;
   policy.quiet_cycles = QuietCycles();
   std::lock_guard lock(mutex_);

@@ -49,8 +49,9 @@ class DeviceHealth {
   // judge by it too.
   HardwareFacts WithObservedPeaks(HardwareFacts hardware) const;
 
-  // The policy of the next round, with what the sampler needs to know of the core.
-  SamplingPolicy PolicyFor(const MeasurementRounds& rounds) const;
+  // The policy of the next round, with what the sampler needs to know of the core. `is_alone`: as
+  // of MeasurementRounds::NextPolicy.
+  SamplingPolicy PolicyFor(const MeasurementRounds& rounds, bool is_alone = false) const;
   // Learns how long a probe takes on a quiet core, and how much neighbours slow this one.
   void Observe(const Samples& samples);
 

@@ -21,8 +21,8 @@ constexpr std::uint32_t kLeastColdSamples = 4;
 // not determine them within 1 %.
 constexpr std::uint32_t kMaxSamplesPerRound = 20;
 constexpr std::uint64_t kRoundBudgetNs = 2'000'000;
-// The share of a round's budget that it may wait for a quiet core, and the most, so that other
-// kernels get the core. docs/research/timing_experiments.md says what a longer wait gains.
+// The share of a round's budget that it may wait for a quiet core, so that other kernels get the
+// core, and the most. docs/research/timing_experiments.md says what a longer wait gains.
 constexpr std::uint64_t kQuietWaitShare = 8;
 constexpr std::uint64_t kMostQuietWaitNs = 5'000'000;
 // A longer run is not watched by the probes at its ends. On a shared core most pairs of figures of
@@ -78,7 +78,7 @@ bool MeasurementRounds::IsDisturbed(std::size_t accepted,
          static_cast<double>(accepted) < kLeastQuietShare * static_cast<double>(counted);
 }
 
-SamplingPolicy MeasurementRounds::NextPolicy() const {
+SamplingPolicy MeasurementRounds::NextPolicy(bool is_alone) const {
   SamplingPolicy policy{.estimated_run_ns = options_.estimated_run_ns,
                         .cache = spec_.cache,
                         .cut_above_ns = spec_.cut_above_ns,
@@ -111,7 +111,10 @@ SamplingPolicy MeasurementRounds::NextPolicy() const {
   const auto taken = static_cast<std::uint32_t>(sample_count());
   policy.max_samples = std::max<std::uint32_t>((kMostSamples - std::min(kMostSamples, taken)) / 2,
                                                policy.min_samples);
-  policy.quiet_wait_ns = std::min(policy.budget_ns / kQuietWaitShare, kMostQuietWaitNs);
+  const bool waits_long = is_alone && rounds_.empty() && spec_.budget_ms == 0;
+  policy.quiet_wait_ns = waits_long
+                             ? kMostQuietWaitNs
+                             : std::min(policy.budget_ns / kQuietWaitShare, kMostQuietWaitNs);
   // A cold sample is a single run, so it would take too many samples to reach a total time.
   if (spec_.cache == CacheState::kCold) policy.least_timed_ns = 0;
   return policy;
@@ -232,7 +235,11 @@ bool MeasurementRounds::ProvesCut(const Round& round) const {
 std::optional<Nanos> MeasurementRounds::NextIn(bool is_alone) const {
   LF_CHECK(!rounds_.empty(), "no round yet");
   if (IsCut()) return std::nullopt;
-  if (rounds_.size() < options_.fewest) return options_.first_wait;
+  if (rounds_.size() < options_.fewest) {
+    // Then it has waited that long for a quiet core.
+    const bool has_waited = is_alone && spec_.budget_ms == 0 && IsContendedThroughout();
+    return has_waited ? Nanos{0} : options_.first_wait;
+  }
   const double spent = SpentNs();
   if (looks_ >= options_.most || sample_count() >= kMostSamples ||
       (spec_.budget_ms > 0 && spent >= spec_.budget_ms * kNsPerMs) ||

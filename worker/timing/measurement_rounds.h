@@ -38,10 +38,10 @@ class MeasurementRounds {
     // that a third round is likely to be enough. A job that asks for a precision, or for a better
     // grade than it has, may have `most`.
     std::size_t most_scattered = 3;
-    // The most rounds while the worker has no other job, if the core was contended throughout
-    // (docs/research/timing_experiments.md). Not for jobs that ask for a precision, budget or
-    // grade.
-    std::size_t most_in_vain = 3;
+    // The most rounds while the worker has no other job, if the core was contended throughout,
+    // though the first one waited long for a quiet core (docs/research/timing_experiments.md). Not
+    // for jobs that ask for a precision, budget or grade.
+    std::size_t most_in_vain = 2;
     // Before the second round; each further wait is twice as long. Most disturbances last less than
     // 5 ms (docs/research/timing_experiments.md); all waits together take 75 ms, or 20 ms
     // if nothing else wants the core.
@@ -70,17 +70,17 @@ class MeasurementRounds {
   MeasurementRounds(const JobSpec& spec, const Options& options);
 
   // The policy of the next round, as the job asks for it. The caller fills in what depends on the
-  // device.
-  SamplingPolicy NextPolicy() const;
+  // device. `is_alone`: the worker has no other job, so the round may wait longer for a quiet core.
+  SamplingPolicy NextPolicy(bool is_alone = false) const;
   // `reference_mhz`: the clock at which the job's bound is stated; 0: the bound is wall time.
   // Long repetitions of one round are as far apart as two rounds, so each counts as a round. Those
   // of a job with a precision or budget may be many: together they are one look.
   void Add(Samples samples, double reference_mhz = 0);
   bool is_empty() const { return rounds_.empty(); }
 
-  // How long after the beginning of the last round the next one may begin. nullopt: no further
-  // round, because the figure is good enough or a limit is reached. `is_alone`: the worker has no
-  // other job. Call after Add.
+  // How long after the first repetition of the last round the next one may begin, waits for a quiet
+  // core not counted. nullopt: no further round, because the figure is good enough or a limit is
+  // reached. `is_alone`: the worker has no other job. Call after Add.
   std::optional<Nanos> NextIn(bool is_alone = false) const;
 
   // Whether one run certainly takes longer than the job's bound, at the reference clock: two rounds

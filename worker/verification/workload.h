@@ -84,8 +84,8 @@ class WorkloadCache {
     // would use up the descriptors long before the bytes.
     std::size_t max_count = 256;
     std::uint32_t seeds = 2;  // different inputs of whole numbers for each program
-    // Bigger programs have no workload of fractions. Their reference takes 3 to 7 times as long as
-    // that of whole numbers: 30 ms for so many flops (a product of 256).
+    // Bigger programs have no workload of fractions. Their reference takes about twice as long as
+    // that of whole numbers: 10 ms for so many flops (a product of 256).
     std::uint64_t max_fraction_flops = std::uint64_t{1} << 25;
     std::size_t max_fraction_bytes = std::size_t{64} << 20;
     // Of all workloads: kept, used by jobs, or being made. A single one may be bigger.

@@ -219,6 +219,7 @@ class Evaluator {
 
    private:
     // A sum of products of two inputs: one the same for all lanes, one contiguous over the lanes.
+    // Either nothing rounds, or products and sum do.
     struct Products {
       Load factor;
       Load row;
@@ -227,12 +228,13 @@ class Evaluator {
     std::optional<Products> FindProducts() const {
       const Program& program = evaluator_.program_;
       const Node& root = program.nodes[root_];
-      if (root.op != Op::kAdd || !evaluator_.Reduces(root_) || !Exact(root_) ||
-          root.inputs.size() != 1 || steps_.size() != 3) {
+      if (root.op != Op::kAdd || !evaluator_.Reduces(root_) || root.inputs.size() != 1 ||
+          steps_.size() != 3) {
         return std::nullopt;
       }
       const Node& operand = program.nodes[root.inputs[0]];
       if (operand.op != Op::kMultiply || operand.inputs.size() != 2) return std::nullopt;
+      if (Exact(root_) != Exact(root.inputs[0])) return std::nullopt;
       const auto reads_input = [&](const PieceStep& step) {
         return step.load && step.load->guarded.empty() &&
                program.nodes[step.load->source].op == Op::kRead;
@@ -248,8 +250,13 @@ class Evaluator {
     void AddProductsHere() {
       const std::span<const float> factors = evaluator_.inputs_[products_->factor.source];
       const std::span<const float> rows = evaluator_.inputs_[products_->row.source];
-      AddProducts(factors[static_cast<std::size_t>(products_->factor.At(index_))],
-                  rows.data() + products_->row.At(index_), count_, result_.values);
+      const double factor = factors[static_cast<std::size_t>(products_->factor.At(index_))];
+      const float* const row = rows.data() + products_->row.At(index_);
+      if (Exact(root_)) {
+        AddProducts(factor, row, count_, result_.values);
+      } else {
+        AddRoundedProducts(factor, row, rounding_share_, count_, result_);
+      }
     }
 
     void Plan(NodeId id) {

@@ -249,15 +249,34 @@ void Accumulate(Op op, Operand operand, double rounding_share, LaneResult result
   }
 }
 
-// The only function worth compiling for vectors wider than the baseline.
+// The only functions worth compiling for vectors wider than the baseline.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-__attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#define LF_FOR_WIDE_VECTORS \
+  __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#else
+#define LF_FOR_WIDE_VECTORS
 #endif
+
+LF_FOR_WIDE_VECTORS
 void AddProducts(double factor, const float* from, std::size_t count,
                  std::array<double, kLanes>& to) {
   double* const sums = to.data();
   for (std::size_t i = 0; i < count; ++i) sums[i] += factor * static_cast<double>(from[i]);
 }
+
+LF_FOR_WIDE_VECTORS
+void AddRoundedProducts(double factor, const float* from, double rounding_share, std::size_t count,
+                        Lanes& to) {
+  double* const sums = to.values.data();
+  double* const errors = to.errors.data();
+  for (std::size_t i = 0; i < count; ++i) {
+    const double product = factor * static_cast<double>(from[i]);
+    const double error = Rounded(product, 0);
+    sums[i] += product;
+    errors[i] += error + rounding_share * (std::abs(product) + error);
+  }
+}
+#undef LF_FOR_WIDE_VECTORS
 
 }  // namespace loopfleet::looptree

@@ -56,8 +56,11 @@ void ApplySelect(Operand condition, Operand a, Operand b, LaneResult result);
 // relative to its sum of magnitudes. For a product, `errors` accumulates the product of magnitudes.
 void Accumulate(Op op, Operand operand, double rounding_share, LaneResult result);
 
-// to[i] += factor * from[i]: the sum of products, most of the work of most programs, in one pass.
+// to[i] += factor * from[i]: the sum of products of inputs, most of the work of most programs, in
+// one pass. The second is what ApplyBinary and Accumulate do where neither is exact.
 void AddProducts(double factor, const float* from, std::size_t count,
                  std::array<double, kLanes>& to);
+void AddRoundedProducts(double factor, const float* from, double rounding_share, std::size_t count,
+                        Lanes& to);
 
 }  // namespace loopfleet::looptree

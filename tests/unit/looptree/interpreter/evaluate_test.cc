@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -49,6 +50,42 @@ TEST(Evaluate, ToleranceCoversFloatRounding) {
       const double error = std::abs(forward - reference.outputs[0][m * 4 + n]);
       EXPECT_LE(error, reference.tolerance[0][m * 4 + n]);
       EXPECT_LT(reference.tolerance[0][m * 4 + n], 1e-2);
+    }
+  }
+}
+
+// Sums of products of inputs have code of their own, those of a negated input have not.
+TEST(Evaluate, SumsOfProductsHaveTheBoundOfAnySum) {
+  const auto product = [](bool of_negated) {
+    std::vector<Node> nodes = {{.op = Op::kRead, .dims = {0, 2}},
+                               {.op = Op::kRead, .dims = {2, 1}}};
+    if (of_negated) nodes.push_back({.op = Op::kNegate, .inputs = {0}, .dims = {0, 2}});
+    const auto last = [&] { return static_cast<NodeId>(nodes.size() - 1); };
+    const NodeId factor = of_negated ? last() : 0;
+    nodes.push_back({.op = Op::kMultiply, .inputs = {factor, 1}, .dims = {0, 2, 1}});
+    nodes.push_back({.op = Op::kAdd, .inputs = {last()}, .dims = {0, 1}});
+    nodes.push_back({.op = Op::kWrite, .inputs = {last()}, .dims = {0, 1}});
+    return WholeLoops({.dims = {{"m", 3}, {"n", 300}, {"k", 50}}, .nodes = nodes});
+  };
+  const Benchmark own = product(false);
+  const Benchmark general = product(true);
+  SplitMix64 random(14);
+  std::vector<Tensor> inputs = FractionInputs(own.start.program(), random);
+  inputs[0][0] = 2;
+  inputs[1][7] = 3e38F;  // their product may overflow
+  const Reference found = Evaluate(own.start.program(), inputs);
+  for (float& value : inputs[0]) value = -value;
+  const Reference expected = Evaluate(general.start.program(), inputs);
+  ASSERT_EQ(found.tolerance[0].size(), 900U);
+  EXPECT_TRUE(std::ranges::any_of(found.tolerance[0], [](double t) { return std::isinf(t); }));
+  for (std::size_t i = 0; i < found.outputs[0].size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_NEAR(found.outputs[0][i], expected.outputs[0][i], 1e-9 * expected.tolerance[0][i]);
+    const double tolerance = expected.tolerance[0][i];
+    if (std::isinf(tolerance)) {
+      EXPECT_TRUE(std::isinf(found.tolerance[0][i]));
+    } else {
+      EXPECT_NEAR(found.tolerance[0][i], tolerance, 1e-9 * tolerance);
     }
   }
 }

@@ -196,17 +196,19 @@ TEST(MeasurementRoundsTest, AContendedMomentIsFollowedByOthers) {
   EXPECT_EQ(std::ranges::count(m.sample_flags, std::uint8_t{kSampleContended}), 6);
 }
 
-TEST(MeasurementRoundsTest, AContendedKernelThatIsAloneGetsThreeMoments) {
-  const std::vector<Samples> contended(3, ContendedRound(120));
+TEST(MeasurementRoundsTest, AContendedKernelThatIsAloneGetsTwoMoments) {
+  const std::vector<Samples> contended(2, ContendedRound(120));
   const MeasurementRounds rounds = RoundsOf(contended);
   EXPECT_TRUE(rounds.NextIn());
   EXPECT_FALSE(rounds.NextIn(/*is_alone=*/true));
-  EXPECT_TRUE(RoundsOf({contended[0], contended[1]}).NextIn(/*is_alone=*/true));
-  EXPECT_TRUE(RoundsOf({contended[0], contended[1], QuietRound(100)}).NextIn(/*is_alone=*/true))
+  EXPECT_EQ(RoundsOf({contended[0]}).NextIn(/*is_alone=*/true), Nanos{0})
+      << "it has waited for a quiet core";
+  EXPECT_EQ(RoundsOf({contended[0]}).NextIn(), std::chrono::milliseconds(5));
+  EXPECT_TRUE(RoundsOf({contended[0], QuietRound(100)}).NextIn(/*is_alone=*/true))
       << "a quiet moment can be confirmed";
-  Samples preempted = contended[2];
+  Samples preempted = contended[1];
   preempted.flags.assign(3, kSamplePreempted);
-  EXPECT_TRUE(RoundsOf({contended[0], contended[1], preempted}).NextIn(/*is_alone=*/true));
+  EXPECT_TRUE(RoundsOf({contended[0], preempted}).NextIn(/*is_alone=*/true));
   for (const JobSpec& asks :
        {JobSpec{.min_grade = Grade::kB}, JobSpec{.precision = 0.01}, JobSpec{.budget_ms = 500}}) {
     EXPECT_TRUE(RoundsOf(contended, asks).NextIn(/*is_alone=*/true));
@@ -599,6 +601,14 @@ TEST(MeasurementRoundsTest, AQuietMomentIsWaitedForWithinTheBudget) {
   EXPECT_EQ(MeasurementRounds({}, {}).NextPolicy().quiet_wait_ns, 250'000U);
   EXPECT_EQ(MeasurementRounds({.budget_ms = 1}, {}).NextPolicy().quiet_wait_ns, 62'500U);
   EXPECT_EQ(MeasurementRounds({.precision = 0.001}, {}).NextPolicy().quiet_wait_ns, 5'000'000U);
+}
+
+TEST(MeasurementRoundsTest, AKernelThatIsAloneWaitsLongerForAQuietCore) {
+  constexpr bool kIsAlone = true;
+  EXPECT_EQ(MeasurementRounds({}, {}).NextPolicy(kIsAlone).quiet_wait_ns, 5'000'000U);
+  EXPECT_EQ(RoundsOf({ContendedRound(120)}).NextPolicy(kIsAlone).quiet_wait_ns, 250'000U)
+      << "only the first round waits";
+  EXPECT_EQ(MeasurementRounds({.budget_ms = 1}, {}).NextPolicy(kIsAlone).quiet_wait_ns, 62'500U);
 }
 
 TEST(MeasurementRoundsTest, WhatIsKnownOfTheKernelIsForEveryRound) {
