@@ -111,10 +111,8 @@ SamplingPolicy MeasurementRounds::NextPolicy(bool is_alone) const {
   const auto taken = static_cast<std::uint32_t>(sample_count());
   policy.max_samples = std::max<std::uint32_t>((kMostSamples - std::min(kMostSamples, taken)) / 2,
                                                policy.min_samples);
-  const bool waits_long = is_alone && rounds_.empty() && spec_.budget_ms == 0;
-  policy.quiet_wait_ns = waits_long
-                             ? kMostQuietWaitNs
-                             : std::min(policy.budget_ns / kQuietWaitShare, kMostQuietWaitNs);
+  const std::uint64_t share_ns = std::min(policy.budget_ns / kQuietWaitShare, kMostQuietWaitNs);
+  policy.quiet_wait_ns = rounds_.empty() && WaitsLong(is_alone) ? kMostQuietWaitNs : share_ns;
   // A cold sample is a single run, so it would take too many samples to reach a total time.
   if (spec_.cache == CacheState::kCold) policy.least_timed_ns = 0;
   return policy;
@@ -236,8 +234,8 @@ std::optional<Nanos> MeasurementRounds::NextIn(bool is_alone) const {
   LF_CHECK(!rounds_.empty(), "no round yet");
   if (IsCut()) return std::nullopt;
   if (rounds_.size() < options_.fewest) {
-    // Then it has waited that long for a quiet core.
-    const bool has_waited = is_alone && spec_.budget_ms == 0 && IsContendedThroughout();
+    // The first round has waited that long already.
+    const bool has_waited = WaitsLong(is_alone) && IsContendedThroughout();
     return has_waited ? Nanos{0} : options_.first_wait;
   }
   const double spent = SpentNs();
@@ -254,6 +252,10 @@ std::optional<Nanos> MeasurementRounds::NextIn(bool is_alone) const {
     return std::nullopt;
   }
   return options_.first_wait * (std::int64_t{1} << (looks_ - 1));
+}
+
+bool MeasurementRounds::WaitsLong(bool is_alone) const {
+  return is_alone && spec_.budget_ms == 0 && spec_.cache == CacheState::kWarm;
 }
 
 bool MeasurementRounds::AsksForMore() const { return HasOwnTime() || spec_.min_grade < Grade::kD; }

@@ -122,6 +122,8 @@ class MeasurementRounds {
   // So few samples were accepted that what disturbed the others may have slowed these unseen: less
   // than half of such a kernel's, or less than three tenths of the rounds that count.
   bool IsDisturbed(std::size_t accepted, const std::vector<std::size_t>& agreeing) const;
+  // The first round waits for a quiet core as long as the second one would be away.
+  bool WaitsLong(bool is_alone) const;
   // The job wants more than the first figure that there is.
   bool AsksForMore() const;
   // Each round has contended repetitions and no accepted one. A long run is a round of its own, of

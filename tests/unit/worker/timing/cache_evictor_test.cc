@@ -14,9 +14,8 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr std::uint64_t kMebi = 1 << 20;
-
 TEST(CacheEvictorTest, ReadsTwiceAsMuchAsAnyCacheHolds) {
+  constexpr std::uint64_t kMebi = 1 << 20;
   EXPECT_EQ(CacheEvictor::BytesFor(32 * kMebi), 64 * kMebi);
   EXPECT_EQ(CacheEvictor::BytesFor(300 * kMebi), 600 * kMebi);
   EXPECT_EQ(CacheEvictor::BytesFor(0), 64 * kMebi) << "unknown";

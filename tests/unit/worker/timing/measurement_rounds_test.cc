@@ -204,6 +204,8 @@ TEST(MeasurementRoundsTest, AContendedKernelThatIsAloneGetsTwoMoments) {
   EXPECT_EQ(RoundsOf({contended[0]}).NextIn(/*is_alone=*/true), Nanos{0})
       << "it has waited for a quiet core";
   EXPECT_EQ(RoundsOf({contended[0]}).NextIn(), std::chrono::milliseconds(5));
+  EXPECT_EQ(RoundsOf({contended[0]}, {.cache = CacheState::kCold}).NextIn(/*is_alone=*/true),
+            std::chrono::milliseconds(5));
   EXPECT_TRUE(RoundsOf({contended[0], QuietRound(100)}).NextIn(/*is_alone=*/true))
       << "a quiet moment can be confirmed";
   Samples preempted = contended[1];
