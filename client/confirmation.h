@@ -56,7 +56,9 @@ struct Confirmed {
   std::vector<double> poor_ns;
   // The new figures that count: the poor ones only where there is no good one.
   const std::vector<double>& remeasured_ns() const { return good_ns.empty() ? poor_ns : good_ns; }
-  double elapsed_ns() const;  // their median; 0: none
+  // There are new figures, but no good one: a neighbour may have slowed all of them.
+  bool is_disturbed() const { return good_ns.empty() && !poor_ns.empty(); }
+  double elapsed_ns() const;  // the median of those that count; 0: none
   // By how much the first figure was too good: 0.02 is 2 % more GFLOP/s than the median. 0: none.
   double bias() const;
 };

@@ -155,6 +155,7 @@ class CommandTest(unittest.TestCase):
                           for _ in range(min(2, of_program.count(benchmark)))])
         for one in said["confirmed"]:
             self.assertEqual(one["confirmed_ns"], statistics.median(one["remeasured_ns"]))
+            self.assertIsInstance(one["disturbed"], bool)
         count = 3 * len(said["confirmed"])
         batch = next(row["batch"] for row in self.cluster.json("batch", "list")
                      if row["batch"] > said["batch"] and row["jobs"] == count)

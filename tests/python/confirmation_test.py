@@ -48,6 +48,7 @@ def test_bias_is_of_the_median_of_new_figures():
     none = Confirmed.of(first, [])
     assert (none.confirmed_ns, none.bias) == (None, None)
     bad = Confirmed.of(first, [took(95, "1", grade="C")])
+    assert (good.disturbed, none.disturbed, bad.disturbed) == (False, False, True)
     both = Confirmation([good, none, bad])
     assert both.bias == pytest.approx(-0.0125)
     assert both.deviation(0.5) == pytest.approx(0.0375) and both.deviation(1) == pytest.approx(0.05)

@@ -22,7 +22,9 @@ std::string ConfirmedText(const std::vector<Confirmed>& confirmed) {
     const std::vector<std::string> actions = looptree::ActionNames(one.winner.actions);
     table.Add({SourceText(one.winner.benchmark),
                fmt::format("{:.1f}", Gflops(one.winner, one.winner.elapsed_ns)),
-               is_known ? fmt::format("{:.1f}", Gflops(one.winner, one.elapsed_ns())) : "no figure",
+               is_known ? fmt::format("{:.1f}{}", Gflops(one.winner, one.elapsed_ns()),
+                                      one.is_disturbed() ? ", disturbed" : "")
+                        : "no figure",
                is_known ? fmt::format("{:.2f} %", 100 * one.bias()) : "-",
                actions.empty() ? "-" : fmt::format("{}", fmt::join(actions, ","))});
   }
@@ -39,7 +41,8 @@ Json ConfirmedJson(const std::vector<Confirmed>& confirmed) {
                     {"elapsed_ns", one.winner.elapsed_ns},
                     {"confirmed_ns", is_known ? Json(one.elapsed_ns()) : Json(nullptr)},
                     {"bias", is_known ? Json(one.bias()) : Json(nullptr)},
-                    {"remeasured_ns", one.remeasured_ns()}});
+                    {"remeasured_ns", one.remeasured_ns()},
+                    {"disturbed", one.is_disturbed()}});
   }
   return list;
 }

@@ -34,12 +34,14 @@ class Confirmed:
     actions: list[str]
     elapsed_ns: float           # its first figure
     remeasured_ns: list[float]  # on its hardware class; of grade A or B, if any is
+    disturbed: bool = False     # none is: a neighbour may have slowed all of them
 
     @classmethod
     def of(cls, first: Answer, again: Iterable[Answer]) -> Confirmed:
         same = [(answer["elapsed_ns"], answer["grade"]) for answer in again
                 if answer["status"] == "ok" and _group(answer) == _group(first)]
-        return cls(_group(first)[0], first["actions"], first["elapsed_ns"], figures_that_count(same))
+        return cls(_group(first)[0], first["actions"], first["elapsed_ns"], figures_that_count(same),
+                   disturbed=bool(same) and not any(grade in "AB" for _, grade in same))
 
     @property
     def confirmed_ns(self) -> float | None:
@@ -55,7 +57,8 @@ class Confirmed:
     def to_dict(self) -> dict[str, Any]:
         """As in `loopfleet submit --confirm K --json`, without ``job``."""
         return {"benchmark": self.benchmark, "actions": self.actions, "elapsed_ns": self.elapsed_ns,
-                "confirmed_ns": self.confirmed_ns, "bias": self.bias, "remeasured_ns": self.remeasured_ns}
+                "confirmed_ns": self.confirmed_ns, "bias": self.bias, "remeasured_ns": self.remeasured_ns,
+                "disturbed": self.disturbed}
 
 
 @dataclass(frozen=True)
