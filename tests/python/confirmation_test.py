@@ -10,9 +10,10 @@ import pytest
 
 import loopfleet
 from loopfleet import campaign
+from loopfleet.campaign import __main__ as campaign_command
+from loopfleet.campaign.remeasurement import sampled
 from loopfleet.confirmation import Confirmation, Confirmed, Turns, Winners, kernels_by_speed
 from loopfleet.export import export
-from loopfleet.remeasurement import sampled
 from loopfleet.rows import rows_of_file
 
 ACTIONS = [[], ["split_4"], ["down", "split_4"], ["swap_down"], ["down", "swap_down"], ["nonsense"]]
@@ -215,7 +216,7 @@ def test_a_campaign_measures_a_share_again_and_goes_on_where_it_was(cluster, spe
     with cluster.client(timeout=300) as client:
         before = campaign.Spec(**{**vars(spec), "confirm_share": 0.0})
         assert campaign.run(before, folder, client).complete
-        assert campaign.remeasurement(before, folder) is campaign.remeasurement(spec, folder) is None
+        assert campaign.remeasured(before, folder) is campaign.remeasured(spec, folder) is None
         first = (folder / "outcomes.jsonl").read_bytes()
 
         done = []
@@ -243,11 +244,11 @@ def test_a_campaign_measures_a_share_again_and_goes_on_where_it_was(cluster, spe
         assert (row["outcome"]["benchmark"], row["outcome"]["actions"]) == (point.benchmark, point.actions)
         assert row["outcome"]["tag"]["round"] == row["round"]
 
-    shown = campaign.remeasurement(spec, folder)
+    shown = campaign.remeasured(spec, folder)
     assert {kernel.benchmark for kernel in shown.winners.kernels} == set(spec.benchmarks)
     assert len(shown.sample.kernels) == len(sample)
     (tmp_path / "spec.toml").write_text("\n".join(f"{key} = {json.dumps(value)}" for key, value in vars(spec).items()))
-    assert campaign.main(["show", str(tmp_path / "spec.toml"), "--out", str(folder)]) == 0
+    assert campaign_command.main(["show", str(tmp_path / "spec.toml"), "--out", str(folder)]) == 0
     assert f"measured again: {shown}" in capsys.readouterr().out
     if shown.sample.bias is not None and shown.winners.bias is not None:
         assert "(95th percentile); 2 winners: too good by" in str(shown)
@@ -256,7 +257,7 @@ def test_a_campaign_measures_a_share_again_and_goes_on_where_it_was(cluster, spe
     with cluster.client(timeout=300) as client:
         assert campaign.run(larger, folder, client).again > progress.again
     assert remeasured(folder)[:len(rows)] == rows, "a larger share contains the smaller one"
-    assert campaign.remeasurement(spec, folder) == shown
+    assert campaign.remeasured(spec, folder) == shown
 
 
 def test_an_export_has_first_figures_only_unless_it_keeps_all(cluster, spec, tmp_path):

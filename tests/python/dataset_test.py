@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import loopfleet
-from loopfleet import _core, campaign, export as export_command
+from loopfleet import _core, campaign
 from loopfleet.actions import LOOPTUNE_ACTIONS
-from loopfleet.export import check, export
+from loopfleet.campaign import __main__ as campaign_command
+from loopfleet.export import __main__ as export_command
+from loopfleet.export import check, dataset, export
 from loopfleet.jobs import make_job
 from loopfleet.rows import FIELDS, program_of, row_of, rows_of_batches, rows_of_file
 from loopfleet.splits import PARTS, Split
@@ -198,7 +200,7 @@ def test_a_point_that_was_drawn_with_and_without_copies_is_there_once(batch, tmp
 
 def test_doubted_rows_are_not_held_in_memory(batch, tmp_path, monkeypatch):
     row = next(row_of(outcome) for outcome in batch if outcome.ok)
-    monkeypatch.setattr(export_command, "_GROUP_ROWS", 10)
+    monkeypatch.setattr(dataset, "_GROUP_ROWS", 10)
     many = ({**row, "tree_key": str(i), "suspect": "drift", "message": f"{i}" + "x" * 100_000} for i in range(300))
     tracemalloc.start()
     try:
@@ -485,7 +487,7 @@ class WithoutWorkers(Null):
 
 
 def test_points_that_no_worker_could_run_are_asked_for_again(spec, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(campaign, "Client", lambda *_, **__: WithoutWorkers())
+    monkeypatch.setattr(campaign_command, "Client", lambda *_, **__: WithoutWorkers())
     confirming = campaign.Spec(**{**vars(spec), "confirm_share": 0.1})
     progress = campaign.run(confirming, tmp_path / "c", WithoutWorkers())
     assert (progress.done, progress.unanswered, progress.complete) == (100, {"NO_MATCHING_WORKER": 200}, False)
@@ -494,7 +496,7 @@ def test_points_that_no_worker_could_run_are_asked_for_again(spec, tmp_path, mon
         failed = loopfleet._core.failed_outcome("NO_MATCHING_WORKER", "").to_dict()
         file.write(json.dumps({"point": 1, "copy": 0, "outcome": failed}).encode() + b"\n")
     command = [str(tmp_path / "spec.toml"), "--out", str(tmp_path / "c")]
-    assert campaign.main(["run", *command]) == 75
+    assert campaign_command.main(["run", *command]) == 75
     said = capsys.readouterr()
     assert "200 points have no answer; the same command asks for them again:\n  200 NO_MATCHING_WORKER: " in said.err
     assert "100 of 300 points, 100 failed" in said.out and campaign.failures(tmp_path / "c") == {"CUT": 100}
@@ -580,8 +582,8 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(spec, cluster, tmp_
     inside = str(tmp_path / "file/out")  # which not even root can make
     command = [str(tmp_path / "spec.toml"), "--out", inside]
     database = ["--db", str(cluster.database)]
-    for done in (lambda: campaign.main(["run", *command, "--address", "tcp://127.0.0.1:9"]),
-                 lambda: campaign.main(["show", *command]),
+    for done in (lambda: campaign_command.main(["run", *command, "--address", "tcp://127.0.0.1:9"]),
+                 lambda: campaign_command.main(["show", *command]),
                  lambda: export_command.main([inside, *database]),
                  lambda: export_command.main([inside, *database, "--follow", "--once"])):
         assert done() == 1
@@ -599,7 +601,7 @@ def test_a_folder_without_answers_is_anybodys(spec, tmp_path):
 
 def test_one_process_at_a_time_has_a_campaign_and_show_only_reads(spec, tmp_path, capsys):
     show = ["show", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "c")]
-    assert campaign.main(show) == 0 and "0 of 300 points" in capsys.readouterr().out
+    assert campaign_command.main(show) == 0 and "0 of 300 points" in capsys.readouterr().out
     assert not (tmp_path / "c").exists()
     failed = loopfleet._core.failed_outcome("CUT", "")
     log = campaign.Log(tmp_path / "c", spec)
@@ -607,7 +609,7 @@ def test_one_process_at_a_time_has_a_campaign_and_show_only_reads(spec, tmp_path
     with open(tmp_path / "c/outcomes.jsonl", "ab") as file:
         file.write(b'{"point": 1, "cop')  # a line still being written
     before = (tmp_path / "c/outcomes.jsonl").read_bytes()
-    assert campaign.main(show) == 0
+    assert campaign_command.main(show) == 0
     said = capsys.readouterr().out
     assert "1 of 300 points, 1 failed\n  1 CUT: " in said and len(said.splitlines()[1]) > len("  1 CUT: ")
     with pytest.raises(loopfleet.LoopfleetError, match="is running already"):
@@ -619,9 +621,9 @@ def test_one_process_at_a_time_has_a_campaign_and_show_only_reads(spec, tmp_path
 
 def test_a_campaign_that_stands_still_says_what_it_waits_for(tmp_path, monkeypatch, capsys):
     (tmp_path / "spec.toml").write_text(SPEC.replace("300", "3"))
-    monkeypatch.setattr(campaign, "_STALL_S", 0.5)
+    monkeypatch.setattr(campaign_command, "_STALL_S", 0.5)
     with loopfleet.LocalCluster(workers=0) as alone:
-        assert campaign.main(["run", str(tmp_path / "spec.toml"), "--address", alone.address, "--timeout", "4"]) == 75
+        assert campaign_command.main(["run", str(tmp_path / "spec.toml"), "--address", alone.address, "--timeout", "4"]) == 75
     assert "no outcome for 0.5 s: no worker is there" in capsys.readouterr().err
 
     class Fleet:
@@ -631,10 +633,10 @@ def test_a_campaign_that_stands_still_says_what_it_waits_for(tmp_path, monkeypat
         def workers(self, timeout):
             return [{"state": state} for state in self.states]
 
-    assert campaign.waiting_for(Fleet("draining", "lost")) == "no worker is ready (1 draining, 1 lost)"
-    assert campaign.waiting_for(Fleet("ready", "ready")).startswith("2 ready workers; ")
+    assert campaign_command.waiting_for(Fleet("draining", "lost")) == "no worker is ready (1 draining, 1 lost)"
+    assert campaign_command.waiting_for(Fleet("ready", "ready")).startswith("2 ready workers; ")
     with loopfleet.Client("tcp://127.0.0.1:9", connect_limit=0.2) as nobody:
-        assert campaign.waiting_for(nobody) == "the coordinator does not answer"
+        assert campaign_command.waiting_for(nobody) == "the coordinator does not answer"
 
 
 def test_a_campaign_on_a_cluster_by_its_command(cluster, tmp_path):

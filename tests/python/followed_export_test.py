@@ -19,10 +19,10 @@ import pytest
 from processes import wait_until
 
 import loopfleet
-from loopfleet import export as export_command
-from loopfleet import followed_export, outcome_feed
-from loopfleet.followed_export import FollowedExport, follow
-from loopfleet.outcome_feed import FileFeed, Position, PostgresFeed, open_feed
+from loopfleet.export import __main__ as export_command
+from loopfleet.export import followed, outcome_feed
+from loopfleet.export.followed import FollowedExport, follow
+from loopfleet.export.outcome_feed import FileFeed, Position, PostgresFeed, open_feed
 from loopfleet.rows import Restore, rows_of_batches, rows_of_file
 from loopfleet.splits import Split
 
@@ -95,7 +95,7 @@ def test_a_round_that_ends_anywhere_is_finished_or_done_again(cluster, outcomes,
     class Died(Exception):
         pass
 
-    steps = {"rename": followed_export.Path.rename, "unlink": followed_export.Path.unlink, "mkdir": followed_export.Path.mkdir}
+    steps = {"rename": followed.Path.rename, "unlink": followed.Path.unlink, "mkdir": followed.Path.mkdir}
     whole = expected(cluster.database)
     reached = 0
     for dies_at in range(1, 200):
@@ -112,7 +112,7 @@ def test_a_round_that_ends_anywhere_is_finished_or_done_again(cluster, outcomes,
 
         with monkeypatch.context() as patched:
             for name in steps:
-                patched.setattr(followed_export.Path, name, dying(name))
+                patched.setattr(followed.Path, name, dying(name))
             try:
                 once(cluster.database, folder, most_rows=20)
                 break
@@ -375,8 +375,8 @@ def test_a_file_that_is_still_copied_is_read_when_it_is_whole(tmp_path, capsys):
     guard = threading.Timer(120, stop.set)
     guard.daemon = True
     guard.start()
-    with followed_export.FollowedExport(folder, format="jsonl") as exported:
-        assert followed_export.follow(lambda: Copying(database), exported, stop, interval_s=0.01) == 3
+    with followed.FollowedExport(folder, format="jsonl") as exported:
+        assert followed.follow(lambda: Copying(database), exported, stop, interval_s=0.01) == 3
     guard.cancel()
     assert "it is tried again" in capsys.readouterr().err
 

@@ -27,8 +27,9 @@ int Become(const std::string& verb, const CampaignFlags& flags, const ClientSett
     arguments.insert(arguments.end(), {"--timeout", fmt::format("{}", settings.timeout_s)});
   }
   if (!settings.keys_dir.empty()) ::setenv("LOOPFLEET_KEYS", settings.keys_dir.c_str(), 1);
-  return BecomePython({.subject = "campaigns", .module = "loopfleet.campaign", .extra = "dataset"},
-                      std::move(arguments));
+  return BecomePython(
+      {.subject = "campaigns", .module = "loopfleet.campaign.__main__", .extra = "dataset"},
+      std::move(arguments));
 }
 
 void AddVerb(CommandLine& line, CLI::App& noun, const CommandText& text, CommandLine::Talks talks) {

@@ -31,13 +31,13 @@ struct ExportFlags {
   bool once = false;
 };
 
-// Follows into a folder: loopfleet.followed_export of the Python package.
+// Follows into a folder: loopfleet.export.followed of the Python package.
 int Follow(const ExportFlags& flags) {
   std::vector<std::string> arguments = {flags.folder, "--follow", "--format",
                                         flags.format, "--db",     flags.database};
   if (flags.once) arguments.emplace_back("--once");
   return BecomePython(
-      {.subject = "exports that follow", .module = "loopfleet.export", .extra = "dataset"},
+      {.subject = "exports that follow", .module = "loopfleet.export.__main__", .extra = "dataset"},
       std::move(arguments));
 }
 

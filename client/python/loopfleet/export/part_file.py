@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from .errors import LoopfleetError, installing
-from .rows import FIELDS, Row
+from ..errors import LoopfleetError, installing
+from ..rows import FIELDS, Row
 
 # Columns, in rows of a followed export also whose and in which part they are.
 MEANINGS = {**FIELDS, "coordinator": "incarnation of the database that the row comes from: (coordinator, batch, index) is "

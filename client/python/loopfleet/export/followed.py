@@ -19,11 +19,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from .errors import LoopfleetError
-from .export_file import WRITERS
+from ..errors import LoopfleetError
+from ..rows import FIELDS, NO_VERDICT, Row
+from ..splits import Split
 from .outcome_feed import Feed, FeedMismatch, FeedUnavailable, Position, Positions, Step
-from .rows import FIELDS, NO_VERDICT, Row
-from .splits import Split
+from .part_file import WRITERS
 
 _POSITION = "_position.json"
 _NEW = ".new"

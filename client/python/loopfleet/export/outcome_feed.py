@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from . import _core
-from .errors import LoopfleetError, installing
-from .rows import FIELDS, OutcomeFile, Restore, Row, is_timed, with_program
+from .. import _core
+from ..errors import LoopfleetError, installing
+from ..rows import FIELDS, OutcomeFile, Restore, Row, is_timed, with_program
 
 
 @dataclass

@@ -6,12 +6,15 @@ import itertools
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from .confirmation import REPEATS, Answer, Confirmation, Confirmed, kernels_by_speed
+from ..confirmation import REPEATS, Answer, Confirmation, Confirmed, kernels_by_speed
+from .log import OUTCOMES, REMEASURED, check_seal
+from .point import Point, points_at
+from .spec import Spec
 
 Key = tuple[int, int]  # point and copy
 _STREAM = (1 << 63) - 1  # of random numbers; those of the points are their indices
@@ -90,6 +93,30 @@ class Remeasurement:
         if self.winners.bias is not None:
             parts.append(f"{_count(self.winners, 'winner')}: too good by {_percent(self.winners.bias)} (median)")
         return "; ".join(parts) or "no new figures"
+
+
+def _picks(spec: Spec, folder: Path) -> Picks:
+    return Picks.of(Answers(folder / OUTCOMES), spec.points, spec.confirm_share, spec.seed)
+
+
+def points_again(spec: Spec, folder: Path) -> list[Point]:
+    """The points to measure again, in order; all points must have an outcome."""
+    walked: dict[Key, Point] = {}
+    rounds = []
+    for (index, copy), number in _picks(spec, folder).rounds():
+        if (index, copy) not in walked:
+            walked[index, copy] = points_at(spec, index)[copy]
+        rounds.append(replace(walked[index, copy], round=number))
+    return rounds
+
+
+def remeasured(spec: Spec, folder: str | Path) -> Remeasurement | None:
+    """What the measurements of ``spec.confirm_share`` show; None: there are none yet. Reads only."""
+    folder = Path(folder)
+    check_seal(folder, spec)
+    if not spec.confirm_share or not (folder / REMEASURED).exists():
+        return None
+    return Remeasurement.of(_picks(spec, folder), Answers(folder / OUTCOMES), Answers(folder / REMEASURED))
 
 
 def _count(confirmation: Confirmation, noun: str) -> str:
