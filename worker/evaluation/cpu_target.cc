@@ -107,6 +107,7 @@ std::optional<CpuTarget::Prepared> CpuTarget::Prepare(Preparer& preparer, const 
   const Instant done = parts_.clock.Now();
   evaluation.stages[Stage::kVerify] = done - job.compiled_at;
   if (!verified) return fail(verified.error());
+  if (auto cut = CutUntimed(lease.spec, verified->processor_ns)) return fail(*std::move(cut));
   if (auto stored = question ? AwaitStored(*question, lease.spec, evaluation) : std::nullopt) {
     evaluation.verdict = *std::move(stored);
     evaluation.same_code = true;
@@ -172,18 +173,18 @@ std::expected<CpuTarget::Verified, Failure> CpuTarget::Verify(Preparer& preparer
                                                               const KernelCall& call) {
   for (;;) {
     call.arena->Poison();
-    std::expected<Nanos, Failure> took = preparer.verifier.Run(call);
+    std::expected<ExecutorProcess::Ran, Failure> ran = preparer.verifier.Run(call);
     std::expected<void, Failure> verified;
-    if (!took) {
-      verified = std::unexpected(took.error());
+    if (!ran) {
+      verified = std::unexpected(ran.error());
     } else {
       verified = call.arena->Check(call.workload->expected);
     }
     if (verified) {
-      Verified found{.run_took = *took};
+      Verified found{.run_took = ran->passed, .processor_ns = ran->processor_ns};
       // For a longer kernel a repetition is one run, or the sampler finds the number at once.
       constexpr Nanos kLong = std::chrono::microseconds(300);
-      if (*took < kLong) found.run_ns = preparer.verifier.FindRunNs(call).value_or(0);
+      if (found.run_took < kLong) found.run_ns = preparer.verifier.FindRunNs(call).value_or(0);
       call.arena->Poison();  // correct output must not remain and pass for that of the slot
       return found;
     }

@@ -142,8 +142,9 @@ class CpuTarget {
   std::optional<Measurement> AwaitStored(CodeLookups::Question& question, const JobSpec& spec,
                                          const Evaluation& evaluation) const;
   struct Verified {
-    Nanos run_took;     // of the verified run, including the request
-    double run_ns = 0;  // ExecutorProcess::FindRunNs; 0: unknown
+    Nanos run_took;           // of the verified run, including the request
+    double run_ns = 0;        // ExecutorProcess::FindRunNs; 0: unknown
+    double processor_ns = 0;  // of the verified run
   };
   // The kernel in its place, with the program's inputs and memory for what it writes.
   std::expected<KernelCall, Failure> CallFor(Preparer& preparer, const looptree::LoopTree& tree,

@@ -150,12 +150,12 @@ std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_
   return std::unexpected(std::move(failure));
 }
 
-std::expected<Nanos, Failure> ExecutorProcess::Run(const KernelCall& call) {
+std::expected<ExecutorProcess::Ran, Failure> ExecutorProcess::Run(const KernelCall& call) {
   LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
   if (IsWornOut()) Renew();
   for (;;) {  // twice at most: a new child has no old answers
     LF_TRY(const std::optional<Ran> ran, TryRun(call, 0));
-    if (ran) return ran->passed;
+    if (ran) return *ran;
   }
 }
 
@@ -173,7 +173,8 @@ std::expected<std::optional<ExecutorProcess::Ran>, Failure> ExecutorProcess::Try
   LF_TRY(const std::optional<RunDone> done,
          TryCall<RunDone>(call, RunRequest{.batch_ns = batch_ns}));
   if (!done) return std::nullopt;
-  const Ran ran{.passed = Now() - start, .run_ns = done->run_ns};
+  const Ran ran{
+      .passed = Now() - start, .run_ns = done->run_ns, .processor_ns = done->processor_ns};
   ReleaseBigMemory();  // the child may idle from now on
   return ran;
 }

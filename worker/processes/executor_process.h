@@ -55,9 +55,15 @@ class ExecutorProcess {
   // Starts the child if there is none.
   Status EnsureChild();
 
-  // Runs the kernel once, leaving its outputs in the arena. Returns how long the whole request
-  // took.
-  std::expected<Nanos, Failure> Run(const KernelCall& call);
+  struct Ran {
+    Nanos passed{};  // the whole request
+    // As the child reports, so the caller has to check it: one run, and its thread's processor
+    // time.
+    double run_ns = 0;
+    double processor_ns = 0;
+  };
+  // Runs the kernel once, leaving its outputs in the arena.
+  std::expected<Ran, Failure> Run(const KernelCall& call);
   // Estimates the duration of one run with warm caches, in nanoseconds, from further runs. The
   // child reports it, so the caller has to check it. nullopt: something went wrong.
   std::optional<double> FindRunNs(const KernelCall& call);
@@ -104,10 +110,6 @@ class ExecutorProcess {
   template <class Reply>
   std::expected<std::optional<Reply>, Failure> Await(std::uint64_t number, Instant deadline);
   std::expected<ExecutorReply, Failure> Receive(Instant deadline);  // the next reply, of any kind
-  struct Ran {
-    Nanos passed{};
-    double run_ns = 0;  // as the child reports
-  };
   // One try; nullopt as above.
   std::expected<std::optional<Ran>, Failure> TryRun(const KernelCall& call, std::uint64_t batch_ns);
   std::expected<std::optional<Timed>, Failure> TryFinish();

@@ -87,12 +87,12 @@ std::expected<void, Failure> KernelServer::RunAndCheck(const KernelCall& call,
                                                        std::span<const ExpectedTensor> expected) {
   for (;;) {  // twice at most: a kernel before it may have damaged the child
     call.arena->Poison();
-    const std::expected<Nanos, Failure> took = parts_.children.verifier.Run(call);
+    const std::expected<ExecutorProcess::Ran, Failure> ran = parts_.children.verifier.Run(call);
     std::expected<void, Failure> right;
-    if (took) {
+    if (ran) {
       right = call.arena->Check(expected);
     } else {
-      right = std::unexpected(took.error());
+      right = std::unexpected(ran.error());
     }
     if (right || parts_.children.verifier.ran_in_new_child()) return right;
     parts_.children.verifier.Renew();

@@ -76,13 +76,6 @@ void Note(int, siginfo_t*, void* context) {
   SetTimer(NextDistance());
 }
 
-std::uint64_t ProcessorNs() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000U +
-         static_cast<std::uint64_t>(used.tv_nsec);
-}
-
 sigset_t AlarmOnly() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -115,7 +108,7 @@ CodeSamples CodeSampler::Take(const Plan& plan, const std::function<void()>& run
   CodeSamples samples;
   samples.offsets.resize(kMostCodeSamples);
   const std::uint64_t start = stopwatch.NowNs();
-  const std::uint64_t used = ProcessorNs();
+  const std::uint64_t used = ThreadProcessorNs();
   constexpr std::uint64_t kNsPerUs = 1000;
   watch.begin = plan.code_address;
   watch.end = plan.code_address + plan.code_bytes;
@@ -131,7 +124,7 @@ CodeSamples CodeSampler::Take(const Plan& plan, const std::function<void()>& run
     for (std::uint64_t i = 0; i < plan.runs_between_looks; ++i) run();
     watch.is_running = false;
     samples.runs += plan.runs_between_looks;
-    samples.processor_ns = ProcessorNs() - used;
+    samples.processor_ns = ThreadProcessorNs() - used;
   } while (samples.processor_ns < plan.duration_ns && watch.count < kMostCodeSamples &&
            stopwatch.NowNs() - start < kMostWait * plan.duration_ns);
   watch.active = false;

@@ -3,19 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace loopfleet::worker {
 namespace {
 
-Failure CutFailure(const MeasurementRounds& rounds, const JobSpec& spec) {
+Failure CutFailure(const JobSpec& spec, std::string_view stopped) {
   return {.code = FailureCode::kCut,
-          .message = fmt::format("one run surely takes longer than the bound of {} ns; timing "
-                                 "stopped after {} samples, and no time is given",
-                                 spec.cut_above_ns, rounds.sample_count())};
+          .message = fmt::format(
+              "one run surely takes longer than the bound of {} ns; {}, and no time is given",
+              spec.cut_above_ns, stopped)};
 }
 
 }  // namespace
+
+std::optional<Failure> CutUntimed(const JobSpec& spec, double processor_ns) {
+  constexpr double kLongNs = 5e6;  // so long that first uses of memory do not count
+  constexpr double kSurely = 4;
+  const double bound = static_cast<double>(spec.cut_above_ns) * spec.threads;
+  if (bound == 0 || processor_ns < kLongNs || processor_ns <= kSurely * bound) return std::nullopt;
+  return CutFailure(spec, fmt::format("the run that was verified took {:.4g} ns of processor time",
+                                      processor_ns));
+}
 
 DeviceHealth::DeviceHealth(const Options& options, const DeviceReading& reading,
                            HardwareFacts hardware)
@@ -86,7 +96,9 @@ void DeviceHealth::Observe(const Samples& samples) {
 std::expected<Measurement, Failure> DeviceHealth::Judge(const MeasurementRounds& rounds,
                                                         const JobSpec& spec, const WorkDone& work,
                                                         const HardwareFacts& hardware) {
-  if (rounds.IsCut()) return std::unexpected(CutFailure(rounds, spec));
+  if (rounds.IsCut())
+    return std::unexpected(
+        CutFailure(spec, fmt::format("timing stopped after {} samples", rounds.sample_count())));
   if (const auto apart = rounds.MomentsApart()) {
     std::lock_guard lock(mutex_);
     moments_apart_.Observe(*apart);

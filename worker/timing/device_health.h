@@ -30,6 +30,10 @@ struct CanaryHealth {
   std::optional<Instant> steady_until;
 };
 
+// CUT, for a job whose bound the untimed run exceeds four times, in processor time, and by 5 ms: a
+// neighbour, cold caches and a low clock do not explain that. nullopt: it has to be timed.
+std::optional<Failure> CutUntimed(const JobSpec& spec, double processor_ns);
+
 class DeviceHealth {
  public:
   struct Options {

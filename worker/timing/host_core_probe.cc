@@ -96,13 +96,7 @@ std::uint64_t HostCoreProbe::Preemptions() {
   return static_cast<std::uint64_t>(usage.ru_nivcsw);
 }
 
-std::uint64_t HostCoreProbe::ProcessorNs() {
-  timespec had{};
-  if (::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &had) != 0) return 0;
-  constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
-  return static_cast<std::uint64_t>(had.tv_sec) * kNsPerSecond +
-         static_cast<std::uint64_t>(had.tv_nsec);
-}
+std::uint64_t HostCoreProbe::ProcessorNs() { return ThreadProcessorNs(); }
 
 const CoreKernels* HostCoreProbe::KernelsFor(std::uint32_t vector_bytes) const {
   if (latency_ == 0) return nullptr;

@@ -1,5 +1,6 @@
 #pragma once
-// Stopwatch: the clock that times repetitions. Injected, so that tests control it.
+// Stopwatch: the clock that times repetitions. Injected, so that tests control it. And the
+// processor time of a thread.
 
 #include <cstdint>
 #include <ctime>
@@ -22,5 +23,13 @@ class SystemStopwatch final : public Stopwatch {
            static_cast<std::uint64_t>(now.tv_nsec);
   }
 };
+
+// Of the calling thread so far; takes 0.3 us. 0: the system does not tell.
+inline std::uint64_t ThreadProcessorNs() {
+  timespec had{};
+  if (::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &had) != 0) return 0;
+  return static_cast<std::uint64_t>(had.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(had.tv_nsec);
+}
 
 }  // namespace loopfleet::worker

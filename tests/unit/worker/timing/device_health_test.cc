@@ -108,5 +108,20 @@ TEST_F(DeviceHealthTest, SlowCanariesTakeNothingAway) {
   EXPECT_TRUE(IsPlausible(1.0));
 }
 
+TEST(CutUntimedTest, NeedsAProofThatANeighbourCannotGive) {
+  const JobSpec spec{.cut_above_ns = 10'000'000};
+  EXPECT_FALSE(CutUntimed(spec, 39e6));
+  const std::optional<Failure> cut = CutUntimed(spec, 41e6);
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->code, FailureCode::kCut);
+  EXPECT_TRUE(
+      cut->message.starts_with("one run surely takes longer than the bound of 10000000 ns"));
+  EXPECT_FALSE(CutUntimed({.cut_above_ns = 1}, 4.9e6)) << "first uses of memory";
+  EXPECT_FALSE(CutUntimed({}, 1e12)) << "no bound";
+  EXPECT_FALSE(CutUntimed({.threads = 2, .cut_above_ns = 10'000'000}, 79e6))
+      << "they may have run one after another";
+  EXPECT_TRUE(CutUntimed({.threads = 2, .cut_above_ns = 10'000'000}, 81e6));
+}
+
 }  // namespace
 }  // namespace loopfleet::worker
