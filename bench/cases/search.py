@@ -3,7 +3,7 @@
 table 2: convolutions, chains, reductions, mm512 and mm1024, beside numpy. Each strategy at each number of seconds; each
 model and agent at its first schedule, without a measurement, and after 10 evaluations. Every run has a new cluster, so
 nothing is answered from the store, and ends with three new measurements of what it found and of the untuned schedule, in
-turns (a search: of its best three).
+turns (a search: of its best three); what a neighbour disturbed is measured again, for 8 s at most.
 
 Prints the lines of bench/run.sh, and at the end a summary for each way. With --out FILE.jsonl every run is kept, and
 the same command goes on where it was; models, agents and the databases that they are trained on are kept beside it.
@@ -13,7 +13,6 @@ With --markdown FILE.md as well, nothing is measured: the table of docs/SEARCH.m
 import argparse
 import json
 import random
-import sys
 from pathlib import Path
 
 import loopfleet

@@ -81,6 +81,7 @@ class Group:
             "programs": len(self.programs),
             "without_figure": sum(not one["elapsed_ns"] for one in self.runs),
             "without_peak": sum(not one["peak_gflops"] for one in self.runs),
+            "disturbed": sum(one.get("disturbed", False) for one in self.runs),
             "share_of_peak": mean(self._logs(lambda one: one["flop_count"] / one["elapsed_ns"] / one["peak_gflops"])),
             "share_of_best": mean(shares), "share_of_best_interval": interval(shares),
             "evaluations": float(np.mean([one["evaluations"] for one in self.runs])),

@@ -86,6 +86,7 @@ class SearchResult:
     loop_tree: str | None
     failure: str | None = None   # where nothing has a figure: what the last outcome said
     confirmations: int = 0       # measurements by which the best were confirmed; no part of ``evaluations``
+    disturbed: bool = False      # no new figure of the best has grade A or B: a neighbour may have slowed all of them
 
     @property
     def gflops(self) -> float | None:
@@ -228,17 +229,17 @@ class _Run:
         took = time.monotonic() - self._start
         found = self._searcher
         actions, best_ns, untuned_ns, tree = found.best_actions, found.best_cost, found.start_cost, found.best_tree
-        confirmed_ns, confirmations = None, 0
+        confirmed_ns, confirmations, disturbed = None, 0, False
         if confirm and actions is not None:
             confirmed, again_ns, confirmations = self._confirmed()
             untuned_ns = again_ns or untuned_ns
             if confirmed is not None:
-                confirmed_ns, best_ns, actions = confirmed
+                confirmed_ns, best_ns, actions, disturbed = confirmed
                 tree = str(make_job({**self._fields, "actions": actions}).tree)
         return SearchResult(self._fields.get("benchmark") or self._fields["ir"], actions, best_ns, confirmed_ns, untuned_ns,
                             self._flop_count, found.evaluations, found.without_figure, took,
                             [CurvePoint(*point) for point in found.curve], tree, self._failure if best_ns is None else None,
-                            confirmations)
+                            confirmations, disturbed)
 
     def _progress(self) -> Progress:
         found = self._searcher
@@ -284,20 +285,21 @@ class _Run:
             self._hardware, self._flop_count = outcome.hardware_class, outcome.flop_count
         return outcome.elapsed_ns if outcome.hardware_class == self._hardware else None
 
-    def _confirmed(self) -> tuple[tuple[float, float, Actions] | None, float | None, int]:
-        """The best by new figures (the new one, the first one, its actions), a new figure of the untuned schedule, and how
-        many measurements that took."""
+    def _confirmed(self) -> tuple[tuple[float, float, Actions, bool] | None, float | None, int]:
+        """The best by new figures (the new one, the first one, its actions, whether it was disturbed), a new figure of the
+        untuned schedule, and how many measurements that took."""
         quickest = sorted(self._kernels.values())[:_CONFIRMED]
         fields = {name: value for name, value in self._fields.items() if name != "cut_above_ns"}
         turns = Turns([{**fields, "actions": actions, "fresh": True} for actions in ([], *(actions for _, actions in quickest))],
                       lambda _, outcome: self._figure(outcome) is not None)
         turns.measure(self._client.evaluate_many)
-        medians = []
+        new = []
         for outcomes in turns.outcomes:
             figures = [(figure, each.grade) for each in outcomes if (figure := self._figure(each)) is not None]
-            medians.append(statistics.median(figures_that_count(figures)) if figures else None)
-        found = [(again, *kernel) for again, kernel in zip(medians[1:], quickest) if again is not None]
-        return min(found, default=None), medians[0], sum(map(len, turns.outcomes))
+            median = statistics.median(figures_that_count(figures)) if figures else None
+            new.append((median, not any(grade in "AB" for _, grade in figures)))
+        found = [(median, *kernel, disturbed) for (median, disturbed), kernel in zip(new[1:], quickest) if median is not None]
+        return min(found, default=None), new[0][0], sum(map(len, turns.outcomes))
 
 
 class _PassRun(_Run):
