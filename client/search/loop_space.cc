@@ -51,18 +51,13 @@ bool Change(AgentWalk& walk, const Step& step) {
   return true;
 }
 
-std::vector<Step> DragsAt(std::uint32_t number) {
+// Each change that may make sense on this loop.
+std::vector<Step> StepsAt(std::uint32_t number, const TreeNode& loop) {
   std::vector<Step> steps;
   for (std::uint32_t places = 1; places <= kMostPlaces; ++places) {
     steps.push_back({.loop = number, .change = looptree::SwapDown{}, .times = places});
     steps.push_back({.loop = number, .change = looptree::SwapUp{}, .times = places});
   }
-  return steps;
-}
-
-// Each change that may make sense on this loop.
-std::vector<Step> StepsAt(std::uint32_t number, const TreeNode& loop) {
-  std::vector<Step> steps = DragsAt(number);
   for (const std::int64_t factor : kFactors) {
     if (factor < loop.size) steps.push_back({number, looptree::Split{.factor = factor}});
   }
@@ -149,24 +144,16 @@ Candidate LoopSpace::Follow(std::span<const Step> steps) const {
 }
 
 std::vector<Candidate> LoopSpace::Neighbours(const Candidate& from) const {
-  return AllSteps(from, StepsAt);
-}
-
-std::vector<Candidate> LoopSpace::Openings() const {
-  return AllSteps(Start(), [](std::uint32_t number, const TreeNode&) { return DragsAt(number); });
-}
-
-std::vector<Candidate> LoopSpace::AllSteps(const Candidate& from, const StepsOfLoop& steps) const {
-  std::vector<Candidate> found;
+  std::vector<Candidate> neighbours;
   std::set<looptree::TreeKey> seen = {from.key};
   const std::vector<TreeRef> loops = LoopsOf(from.tree);
   for (std::uint32_t i = 0; i < loops.size(); ++i) {
-    for (const Step& step : steps(i, from.tree.nodes()[loops[i]])) {
+    for (const Step& step : StepsAt(i, from.tree.nodes()[loops[i]])) {
       auto next = Extend(from, step);
-      if (next && seen.insert(next->key).second) found.push_back(*std::move(next));
+      if (next && seen.insert(next->key).second) neighbours.push_back(*std::move(next));
     }
   }
-  return found;
+  return neighbours;
 }
 
 bool LoopSpace::ApplyRandom(Candidate& candidate, SplitMix64& random) const {

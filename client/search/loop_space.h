@@ -3,8 +3,6 @@
 // that it makes is legal.
 
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,7 +20,6 @@ class LoopSpace final : public SearchSpace {
 
   Candidate Start() const override;  // the untuned schedule
   std::vector<Candidate> Neighbours(const Candidate& from) const override;
-  std::vector<Candidate> Openings() const override;  // other orders of the loops, one drag away
   Candidate RandomStep(const Candidate& from, SplitMix64& random) const override;
   Candidate RandomWalk(std::size_t most, SplitMix64& random) const override;
   Candidate Mutate(const Candidate& from, SplitMix64& random) const override;
@@ -39,9 +36,6 @@ class LoopSpace final : public SearchSpace {
  private:
   LoopSpace(looptree::Source source, looptree::Benchmark benchmark)
       : SearchSpace(std::move(source)), benchmark_(std::move(benchmark)) {}
-  using StepsOfLoop = std::function<std::vector<Step>(std::uint32_t, const looptree::TreeNode&)>;
-  // All candidates that one of these steps of a loop leads to, each key once.
-  std::vector<Candidate> AllSteps(const Candidate& from, const StepsOfLoop& steps) const;
   // Adds the step to the candidate, whose key is then out of date. False: see Extend().
   bool Apply(Candidate& candidate, const Step& step) const;
   // Likewise. False: no step was found.

@@ -22,9 +22,6 @@ class SearchSpace {
   virtual Candidate Start() const = 0;  // with no steps
   // All candidates that are one step away, each key once. The order is fixed.
   virtual std::vector<Candidate> Neighbours(const Candidate& from) const = 0;
-  // The few candidates that a search with time for little else should try; may be none. The order
-  // is fixed.
-  virtual std::vector<Candidate> Openings() const { return {}; }
   // One random step further; `from` itself if no step was found.
   virtual Candidate RandomStep(const Candidate& from, SplitMix64& random) const = 0;
   // Up to `most` random steps from the start, at least one.

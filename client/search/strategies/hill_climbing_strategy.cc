@@ -11,13 +11,13 @@ constexpr std::size_t kMostSteps = 8;   // of the walk to there
 
 class HillClimbing : public Strategy {
  public:
-  HillClimbing(SharedSpace space, std::uint64_t seed)
-      : space_(std::move(space)), random_(seed), openings_(space_->Openings()) {}
+  HillClimbing(SharedSpace space, std::uint64_t seed) : space_(std::move(space)), random_(seed) {}
 
   std::vector<Candidate> Propose(std::size_t most) override {
     std::vector<Candidate> next;
     for (std::size_t i = 0; i < most; ++i) {
-      next.push_back(Next());
+      next.push_back(here_ && told_ > 1 ? space_->Mutate(here_->candidate, random_)
+                                        : space_->RandomWalk(kMostSteps, random_));
       climb_of_[next.back().key] = climb_;
     }
     return next;
@@ -45,16 +45,8 @@ class HillClimbing : public Strategy {
   }
 
  private:
-  Candidate Next() {
-    if (opened_ < openings_.size()) return openings_[opened_++];
-    return here_ && told_ > 1 ? space_->Mutate(here_->candidate, random_)
-                              : space_->RandomWalk(kMostSteps, random_);
-  }
-
   SharedSpace space_;
   SplitMix64 random_;
-  const std::vector<Candidate> openings_;
-  std::size_t opened_ = 0;
   std::optional<Evaluated> here_;
   std::size_t told_ = 0;                               // 1: only the start's
   std::map<looptree::TreeKey, std::size_t> climb_of_;  // of what it proposed last

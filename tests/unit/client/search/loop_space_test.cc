@@ -45,25 +45,6 @@ TEST(LoopSpace, NeighboursAreOneStepAwayAndDiffer) {
   EXPECT_GT(neighbours.size(), 40);
 }
 
-TEST(LoopSpace, OpeningsAreTheOrdersOneDragAway) {
-  const auto space = OpenSpace("benchmark://mm-v0/mm64_48_20");
-  const auto is_drag = [](const Candidate& one) {
-    return one.steps.size() == 1 &&
-           (std::holds_alternative<looptree::SwapDown>(one.steps.front().change) ||
-            std::holds_alternative<looptree::SwapUp>(one.steps.front().change));
-  };
-  std::vector<looptree::TreeKey> expected;
-  for (const Candidate& next : space->Neighbours(space->Start())) {
-    if (is_drag(next)) expected.push_back(next.key);
-  }
-  std::vector<looptree::TreeKey> keys;
-  for (const Candidate& one : space->Openings()) {
-    EXPECT_TRUE(is_drag(one));
-    keys.push_back(one.key);
-  }
-  EXPECT_EQ(keys, expected);
-}
-
 TEST(LoopSpace, AStepThatChangesNothingIsNone) {
   const auto space = OpenSpace("benchmark://mm-v0/mm4_4_4");
   const Candidate start = space->Start();

@@ -176,21 +176,7 @@ TEST(Started, TellsTheInnerOneTheirFigures) {
   }
 }
 
-// Of a slow benchmark a short search has ten figures, and the order of its loops matters most.
-TEST(HillClimbing, TriesOtherOrdersOfTheLoopsFirst) {
-  const SharedSpace space = OpenSpace(kMatrix);
-  const std::vector<Candidate> openings = space->Openings();
-  ASSERT_GE(openings.size(), 2U);
-  ASSERT_LE(openings.size(), 10U);
-  const auto climbing = MakeHillClimbing(space, 1);
-  climbing->Tell(std::vector<Evaluated>{{.candidate = space->Start(), .cost = 100}});
-  std::vector<Candidate> proposed = climbing->Propose(1);
-  for (Candidate& one : climbing->Propose(openings.size())) proposed.push_back(std::move(one));
-  for (std::size_t i = 0; i < openings.size(); ++i) EXPECT_EQ(proposed[i].key, openings[i].key);
-  EXPECT_GT(proposed.back().length(), 0U);
-}
-
-// Walks come early, but a start that none of them beats is not forgotten: an editor's may be good.
+// Walks come first, but a start that none of them beats is not forgotten: an editor's may be good.
 TEST(HillClimbing, GoesOnFromAQuickStart) {
   constexpr std::size_t kMostChanges = 3;  // of a mutation
   const SharedSpace space = OpenSpace(kMatrix);
