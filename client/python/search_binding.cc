@@ -191,8 +191,7 @@ void MakeSearcher(Searcher* place, std::string benchmark, std::string ir,
       Must(client::OpenSearchSpace(SourceOf(std::move(benchmark), std::move(ir))));
   std::unique_ptr<client::Strategy> made;
   if (nb::isinstance<nb::str>(strategy)) {
-    std::string name = nb::cast<std::string>(strategy);
-    if (name == client::kAuto && !scorer.is_none()) name = client::kAutoWithScorer;
+    const auto name = nb::cast<std::string>(strategy);
     const client::StrategyInfo* found = Must(client::FindStrategy(name));
     if (found->is_for_loops_only && client::IsProgram(space->source())) {
       throw nb::value_error(fmt::format("strategy '{}' is for loops", found->name).c_str());

@@ -11,7 +11,7 @@
 namespace loopfleet::client {
 namespace {
 
-constexpr std::string_view kRecommended = "hill_climbing";
+constexpr std::string_view kRecommended = "genetic";
 
 constexpr std::array<StrategyInfo, 10> kStrategies = {{
     {"random", "random walks: the baseline",

@@ -18,9 +18,8 @@ struct StrategyInfo {
   bool is_for_loops_only = false;  // it looks at the loops, so it cannot search over passes
 };
 
-// What docs/SEARCH.md recommends, without a scorer and with one.
+// What docs/SEARCH.md recommends.
 inline constexpr std::string_view kAuto = "auto";
-inline constexpr std::string_view kAutoWithScorer = "genetic";
 std::span<const StrategyInfo> Strategies();
 // kInvalid, with the nearest name. kAuto is a name, too.
 Result<const StrategyInfo*> FindStrategy(std::string_view name);

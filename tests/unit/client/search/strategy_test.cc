@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, EachStrategy, testing::ValuesIn(Names()),
 
 TEST(FindStrategy, NamesTheNearest) {
   EXPECT_EQ(FindStrategy("greedy").value()->name, "greedy");
-  EXPECT_EQ(FindStrategy("auto").value()->name, "hill_climbing");
+  EXPECT_EQ(FindStrategy("auto").value()->name, "genetic");
   const auto unknown = FindStrategy("genetics");
   EXPECT_NE(unknown.error().message.find("nearest: genetic"), std::string::npos);
 }
