@@ -234,14 +234,22 @@ void BindSearch(nb::module_& module) {
           "(number, actions) of up to so many; the first of all is the untuned schedule, alone. "
           "None: nothing new is left, or it waits for figures.")
       .def(
-          "most_in_time",
+          "most_under_way",
           [](const Searcher& searcher, double seconds, double took) {
-            return client::MostInTime(seconds, took, searcher.exploration().evaluations(), 0);
+            return client::MostUnderWay(seconds, took, searcher.exploration().evaluations());
           },
           "seconds"_a, "took"_a,
-          "How many fit into the time that is left of so many seconds, of which `took` are over. "
-          "For a "
-          "searcher that was told something, with nothing under way.")
+          "How many may be under way in a search of so many seconds, of which `took` are over. For "
+          "a searcher that was told something.")
+      .def(
+          "cut_above",
+          [](const Searcher& searcher, double factor) {
+            const auto& best = searcher.exploration().best();
+            return best ? client::CutAbove(factor, best->cost) : 0.0;
+          },
+          "factor"_a,
+          "The bound, in nanoseconds, above which a schedule is cut: so many times the best so far, "
+          "and 5 ms above it at most. 0: there is none.")
       .def("tell", &Searcher::Tell, "numbers"_a, "costs"_a, "seconds"_a,
            "Figures of what was asked for; None: it has none.")
       .def_prop_ro("best_cost",

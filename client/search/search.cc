@@ -53,7 +53,7 @@ Search::Batch Search::NextBatch() {
   if (limits_.seconds && seconds() >= *limits_.seconds) return {};
   const Instant start = clock_.Now();
   Batch batch;
-  const std::size_t most = std::min<std::size_t>(limits_.in_flight / kBatches, MostNow());
+  const std::size_t most = MostNow();
   if (most == 0 && !batches_.empty()) return {};
   const std::size_t share =
       std::max<std::size_t>(1, most / std::max<std::size_t>(lanes_.size(), 1));
@@ -63,15 +63,19 @@ Search::Batch Search::NextBatch() {
 }
 
 std::size_t Search::MostNow() const {
-  if (!limits_.seconds) return limits_.in_flight;
+  const std::size_t share = limits_.in_flight / kBatches;
+  if (!limits_.seconds) return share;
   std::uint64_t told = 0;
   std::uint64_t under_way = 0;
   for (const Lane& lane : lanes_) {
     told += lane.exploration.evaluations();
     under_way += lane.under_way;
   }
-  if (told > 0) return MostInTime(*limits_.seconds, seconds(), told, under_way);
-  return lanes_.size() - std::min<std::uint64_t>(lanes_.size(), under_way);  // the untuned ones
+  // At first, the untuned ones.
+  const std::size_t most =
+      told > 0 ? MostUnderWay(*limits_.seconds, seconds(), told) : lanes_.size();
+  const std::size_t more = most - std::min<std::uint64_t>(most, under_way);
+  return std::min({share, more, told > 0 ? (most + 1) / kBatches : more});
 }
 
 void Search::AskLane(std::size_t number, std::size_t most, Batch& batch) {
@@ -84,7 +88,7 @@ void Search::AskLane(std::size_t number, std::size_t most, Batch& batch) {
   }
   if (most == 0 || lane.is_exhausted) return;
   const double cut_above_ns =
-      exploration.best() ? limits_.cut_factor * exploration.best()->cost : 0;
+      exploration.best() ? CutAbove(limits_.cut_factor, exploration.best()->cost) : 0;
   std::vector<Candidate> asked = lane.exploration.Ask(most);
   lane.is_exhausted = asked.empty() && lane.under_way == 0;
   lane.under_way += asked.size();

@@ -21,8 +21,7 @@ struct SearchLimits {
   std::optional<double> seconds;             // of the whole search; what is under way then is used
   std::optional<std::uint64_t> evaluations;  // of each exploration
   std::size_t in_flight = 64;                // schedules under way, of all explorations
-  // A schedule this many times slower than the best so far is cut; 0: none is.
-  double cut_factor = 4;
+  double cut_factor = 4;    // CutAbove
   std::size_t winners = 3;  // of each exploration
 };
 
@@ -71,7 +70,7 @@ class Search {
   };
 
   Batch NextBatch();
-  // How many more schedules may be asked for now, of all lanes.
+  // How many schedules the next batch may have, of all lanes.
   std::size_t MostNow() const;
   void AskLane(std::size_t lane, std::size_t most, Batch& batch);
   Answer<void> SendTrials(Batch& batch, std::vector<std::size_t> places);

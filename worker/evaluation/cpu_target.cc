@@ -103,11 +103,10 @@ std::optional<CpuTarget::Prepared> CpuTarget::Prepare(Preparer& preparer, const 
       CallFor(preparer, job.tree, compiled.compiled, compiled.place);
   if (!made) return fail(std::move(made).error());
   KernelCall call = *std::move(made);
-  const std::expected<Verified, Failure> verified = Verify(preparer, call);
+  const std::expected<Verified, Failure> verified = Verify(preparer, call, lease.spec);
   const Instant done = parts_.clock.Now();
   evaluation.stages[Stage::kVerify] = done - job.compiled_at;
   if (!verified) return fail(verified.error());
-  if (auto cut = CutUntimed(lease.spec, verified->processor_ns)) return fail(*std::move(cut));
   if (auto stored = question ? AwaitStored(*question, lease.spec, evaluation) : std::nullopt) {
     evaluation.verdict = *std::move(stored);
     evaluation.same_code = true;
@@ -170,19 +169,22 @@ std::expected<std::shared_ptr<GuardedBuffers>, Failure> CpuTarget::GuardedBuffer
 }
 
 std::expected<CpuTarget::Verified, Failure> CpuTarget::Verify(Preparer& preparer,
-                                                              const KernelCall& call) {
+                                                              const KernelCall& call,
+                                                              const JobSpec& spec) {
   for (;;) {
     call.arena->Poison();
-    std::expected<ExecutorProcess::Ran, Failure> ran = preparer.verifier.Run(call);
+    std::expected<ExecutorProcess::Ran, Failure> ran =
+        preparer.verifier.Run(call, HopelessAfter(spec));
     std::expected<void, Failure> verified;
     if (!ran) {
       verified = std::unexpected(ran.error());
+    } else if (ran->was_stopped) {
+      verified = std::unexpected(CutUntimed(spec));
     } else {
       verified = call.arena->Check(call.workload->expected);
     }
     if (verified) {
-      const auto took_ns = static_cast<double>(ran->passed.count());
-      Verified found{.run_took = ran->passed, .processor_ns = std::min(ran->processor_ns, took_ns)};
+      Verified found{.run_took = ran->passed};
       // For a longer kernel a repetition is one run, or the sampler finds the number at once.
       constexpr Nanos kLong = std::chrono::microseconds(300);
       if (found.run_took < kLong) found.run_ns = preparer.verifier.FindRunNs(call).value_or(0);

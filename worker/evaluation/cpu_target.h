@@ -142,16 +142,16 @@ class CpuTarget {
   std::optional<Measurement> AwaitStored(CodeLookups::Question& question, const JobSpec& spec,
                                          const Evaluation& evaluation) const;
   struct Verified {
-    Nanos run_took;           // of the verified run, including the request
-    double run_ns = 0;        // ExecutorProcess::FindRunNs; 0: unknown
-    double processor_ns = 0;  // of the verified run
+    Nanos run_took;     // of the verified run, including the request
+    double run_ns = 0;  // ExecutorProcess::FindRunNs; 0: unknown
   };
   // The kernel in its place, with the program's inputs and memory for what it writes.
   std::expected<KernelCall, Failure> CallFor(Preparer& preparer, const looptree::LoopTree& tree,
                                              const CompiledKernel& compiled,
                                              CodeArena::Place& code);
-  // Runs the kernel once, off the slot, and verifies its output.
-  std::expected<Verified, Failure> Verify(Preparer& preparer, const KernelCall& call);
+  // Runs the kernel once, off the slot, and verifies its output. CUT: HopelessAfter.
+  std::expected<Verified, Failure> Verify(Preparer& preparer, const KernelCall& call,
+                                          const JobSpec& spec);
   std::expected<std::shared_ptr<GuardedBuffers>, Failure> GuardedBuffersFor(
       const Kernel& kernel, const Workload& workload);
 

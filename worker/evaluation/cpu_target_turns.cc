@@ -86,7 +86,7 @@ std::expected<Profile, Failure> CpuTarget::ProfileTree(Preparer& preparer, Alone
       code_hash = CodeHash(compiled.kernel.object);
     }
     LF_TRY(KernelCall call, CallFor(preparer, replayed.tree, compiled, code));
-    LF_TRY_VOID(Verify(preparer, call));
+    LF_TRY_VOID(Verify(preparer, call, spec));
     evaluation.stages[Stage::kVerify] += parts_.clock.Now() - compiled_at;
     return PlacedKernel{
         .compiled = std::move(compiled), .code = std::move(code), .call = std::move(call)};

@@ -84,8 +84,8 @@ void Fields(Archive& archive, FieldsOf<Archive, SampleRequest>& sample) {
 
 template <class Archive>
 void Fields(Archive& archive, FieldsOf<Archive, RunDone>& done) {
-  archive(done.number, done.run_ns, done.processor_ns);
-  archive.Require([&] { return IsAmount(done.run_ns) && IsAmount(done.processor_ns); });
+  archive(done.number, done.run_ns);
+  archive.Require([&] { return IsAmount(done.run_ns); });
 }
 
 template <class Archive>

@@ -117,8 +117,7 @@ using ExecutorRequest =
 
 struct RunDone {
   std::uint64_t number = 0;
-  double run_ns = 0;        // duration of one run in the last batch
-  double processor_ns = 0;  // of it, the processor time of the calling thread
+  double run_ns = 0;  // duration of one run in the last batch
 };
 struct Timed {
   std::uint64_t number = 0;

@@ -171,17 +171,12 @@ class Executor {
   std::optional<ExecutorReply> Answer(const RunRequest& request, Fds&) {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
     for (std::uint64_t runs = 1;; runs *= 2) {
-      const std::uint64_t had = ThreadProcessorNs();
       const std::uint64_t start = stopwatch_.NowNs();
       for (std::uint64_t i = 0; i < runs; ++i) function(pointers_.data());
       const std::uint64_t took = stopwatch_.NowNs() - start;
       if (took < request.batch_ns && runs < kMaxRunsPerBatch) continue;
-      const auto of_one = [&](std::uint64_t ns) {
-        return static_cast<double>(ns) / static_cast<double>(runs);
-      };
       return RunDone{.number = request.number,
-                     .run_ns = of_one(took),
-                     .processor_ns = of_one(ThreadProcessorNs() - had)};
+                     .run_ns = static_cast<double>(took) / static_cast<double>(runs)};
     }
   }
 

@@ -150,11 +150,12 @@ std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_
   return std::unexpected(std::move(failure));
 }
 
-std::expected<ExecutorProcess::Ran, Failure> ExecutorProcess::Run(const KernelCall& call) {
+std::expected<ExecutorProcess::Ran, Failure> ExecutorProcess::Run(const KernelCall& call,
+                                                                  std::optional<Nanos> most_time) {
   LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
   if (IsWornOut()) Renew();
   for (;;) {  // twice at most: a new child has no old answers
-    LF_TRY(const std::optional<Ran> ran, TryRun(call, 0));
+    LF_TRY(const std::optional<Ran> ran, TryRun(call, 0, most_time));
     if (ran) return *ran;
   }
 }
@@ -168,34 +169,56 @@ std::optional<double> ExecutorProcess::FindRunNs(const KernelCall& call) {
 }
 
 std::expected<std::optional<ExecutorProcess::Ran>, Failure> ExecutorProcess::TryRun(
-    const KernelCall& call, std::uint64_t batch_ns) {
+    const KernelCall& call, std::uint64_t batch_ns, std::optional<Nanos> most_time) {
   const Instant start = Now();
-  LF_TRY(const std::optional<RunDone> done,
-         TryCall<RunDone>(call, RunRequest{.batch_ns = batch_ns}));
+  LF_TRY(const Sent sent, SendCall(call, RunRequest{.batch_ns = batch_ns}));
+  if (most_time && !AwaitReplyUntil(sent.child_had + *most_time, sent.deadline)) {
+    static_cast<void>(EndChild(*child_, ErrorKind::kTimeout));
+    Renew();
+    return Ran{.passed = Now() - start, .was_stopped = true};
+  }
+  LF_TRY(const std::optional<RunDone> done, Await<RunDone>(sent.number, sent.deadline));
   if (!done) return std::nullopt;
-  const Ran ran{
-      .passed = Now() - start, .run_ns = done->run_ns, .processor_ns = done->processor_ns};
+  const Ran ran{.passed = Now() - start, .run_ns = done->run_ns};
   ReleaseBigMemory();  // the child may idle from now on
   return ran;
+}
+
+bool ExecutorProcess::AwaitReplyUntil(Nanos end, Instant deadline) {
+  constexpr Nanos kLook = std::chrono::milliseconds(2);
+  while (!child_->channel().AwaitReadable(std::min(deadline, Now() + kLook))) {
+    if (child_->processor_time() >= end) return false;
+    if (Now() >= deadline) return true;
+  }
+  return true;
+}
+
+template <class Request>
+std::expected<ExecutorProcess::Sent, Failure> ExecutorProcess::SendCall(const KernelCall& call,
+                                                                        Request request) {
+  if (const Status started = EnsureChild(); !started) {
+    return std::unexpected(NoChild(started.error()));
+  }
+  ran_in_new_child_ = sent_ == 0;
+  const Sent sent{.number = NewRequest(),
+                  .deadline = Now() + options_.run_limit,
+                  .child_had = child_->processor_time()};
+  const Result<CallSlots> places = Attach(call);
+  if (!places) return std::unexpected(Replaced(EndChild(*child_, places.error().kind)));
+  request.number = sent.number;
+  request.call = *places;
+  request.time_limit_s = WholeSeconds(options_.run_limit);
+  if (const Status status = Send(request, {}); !status) {
+    return std::unexpected(Replaced(EndChild(*child_, status.error().kind)));
+  }
+  return sent;
 }
 
 template <class Reply, class Request>
 std::expected<std::optional<Reply>, Failure> ExecutorProcess::TryCall(const KernelCall& call,
                                                                       Request request) {
-  if (const Status started = EnsureChild(); !started) {
-    return std::unexpected(NoChild(started.error()));
-  }
-  ran_in_new_child_ = sent_ == 0;
-  const Instant start = Now();
-  const Result<CallSlots> places = Attach(call);
-  if (!places) return std::unexpected(Replaced(EndChild(*child_, places.error().kind)));
-  request.number = NewRequest();
-  request.call = *places;
-  request.time_limit_s = WholeSeconds(options_.run_limit);
-  if (const Status sent = Send(request, {}); !sent) {
-    return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
-  }
-  return Await<Reply>(request.number, start + options_.run_limit);
+  LF_TRY(const Sent sent, SendCall(call, std::move(request)));
+  return Await<Reply>(sent.number, sent.deadline);
 }
 
 std::expected<double, Failure> ExecutorProcess::Repeat(const KernelCall& call, Nanos batch) {

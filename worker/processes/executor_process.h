@@ -56,14 +56,14 @@ class ExecutorProcess {
   Status EnsureChild();
 
   struct Ran {
-    Nanos passed{};  // the whole request
-    // As the child reports, so the caller has to check it: one run, and its thread's processor
-    // time.
-    double run_ns = 0;
-    double processor_ns = 0;
+    Nanos passed{};     // the whole request
+    double run_ns = 0;  // one run, as the child reports, so the caller has to check it
+    // It was stopped, in a child that has ended, and left anything in the arena.
+    bool was_stopped = false;
   };
-  // Runs the kernel once, leaving its outputs in the arena.
-  std::expected<Ran, Failure> Run(const KernelCall& call);
+  // Runs the kernel once, leaving its outputs in the arena. A run is stopped if it needs more
+  // processor time, of all its threads, than `most_time`.
+  std::expected<Ran, Failure> Run(const KernelCall& call, std::optional<Nanos> most_time = {});
   // Estimates the duration of one run with warm caches, in nanoseconds, from further runs. The
   // child reports it, so the caller has to check it. nullopt: something went wrong.
   std::optional<double> FindRunNs(const KernelCall& call);
@@ -111,7 +111,11 @@ class ExecutorProcess {
   std::expected<std::optional<Reply>, Failure> Await(std::uint64_t number, Instant deadline);
   std::expected<ExecutorReply, Failure> Receive(Instant deadline);  // the next reply, of any kind
   // One try; nullopt as above.
-  std::expected<std::optional<Ran>, Failure> TryRun(const KernelCall& call, std::uint64_t batch_ns);
+  std::expected<std::optional<Ran>, Failure> TryRun(const KernelCall& call, std::uint64_t batch_ns,
+                                                    std::optional<Nanos> most_time = {});
+  // Waits for a reply, or for what shows that there will be none. False: the child's processor time
+  // reached `end` first.
+  bool AwaitReplyUntil(Nanos end, Instant deadline);
   std::expected<std::optional<Timed>, Failure> TryFinish();
   void ResendPending();
   // The child has had all requests that it gets.
@@ -119,7 +123,15 @@ class ExecutorProcess {
   std::uint64_t NewRequest();
   template <class Reply, class Request>
   std::expected<Reply, Failure> RequestWhenIdle(Request request);
-  // Sends the request, with the memory of the call, and waits for the reply. nullopt as above.
+  // Sends the request, with the memory of the call. By the deadline its reply has to be there.
+  struct Sent {
+    std::uint64_t number = 0;
+    Instant deadline;
+    Nanos child_had{};  // the child's processor time before
+  };
+  template <class Request>
+  std::expected<Sent, Failure> SendCall(const KernelCall& call, Request request);
+  // SendCall and Await; nullopt as above.
   template <class Reply, class Request>
   std::expected<std::optional<Reply>, Failure> TryCall(const KernelCall& call, Request request);
   // Makes the child map the memory of the call; returns the places.

@@ -18,6 +18,7 @@ extern "C" {
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <set>
 #include <utility>
@@ -234,6 +235,13 @@ Result<std::string> ChildProcess::ReceiveReply(Instant deadline, std::size_t max
 
 void ChildProcess::Kill() {
   if (pidfd_) ::pidfd_send_signal(pidfd_.get(), SIGKILL, nullptr, 0);
+}
+
+Nanos ChildProcess::processor_time() const {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return {};
+  return std::chrono::seconds(used.tv_sec) + Nanos(used.tv_nsec);
 }
 
 Result<int> ChildProcess::WaitUntilEnded(Instant deadline) {

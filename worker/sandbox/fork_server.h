@@ -38,6 +38,8 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   Channel& channel() { return channel_; }
   void Kill();
+  // Used so far, by all of its threads. Zero once it has ended.
+  Nanos processor_time() const;
   // Receives a reply. A child that is busy for longer than kOwnShare gets a low priority, so that
   // short work keeps nine tenths of a core. Replace it afterwards: gives_way().
   Result<std::string> ReceiveReply(Instant deadline, std::size_t max_bytes);

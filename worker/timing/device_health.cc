@@ -18,13 +18,19 @@ Failure CutFailure(const JobSpec& spec, std::string_view stopped) {
 
 }  // namespace
 
-std::optional<Failure> CutUntimed(const JobSpec& spec, double processor_ns) {
+std::optional<Nanos> HopelessAfter(const JobSpec& spec) {
   constexpr double kLongNs = 5e6;  // so long that first uses of memory do not count
-  constexpr double kSurely = 4;
-  const double bound = static_cast<double>(spec.cut_above_ns) * spec.threads;
-  if (bound == 0 || processor_ns < kLongNs || processor_ns <= kSurely * bound) return std::nullopt;
-  return CutFailure(spec, fmt::format("the run that was verified took {:.4g} ns of processor time",
-                                      processor_ns));
+  constexpr double kEndlessNs = 1e18;
+  constexpr double kSurely = 3;
+  if (spec.cut_above_ns == 0) return std::nullopt;
+  const double hopeless = kSurely * static_cast<double>(spec.cut_above_ns) * spec.threads;
+  return Nanos(static_cast<std::int64_t>(std::clamp(hopeless, kLongNs, kEndlessNs)));
+}
+
+Failure CutUntimed(const JobSpec& spec) {
+  return CutFailure(spec, fmt::format("the run to be verified was stopped after {:.4g} ns of "
+                                      "processor time",
+                                      static_cast<double>(HopelessAfter(spec)->count())));
 }
 
 DeviceHealth::DeviceHealth(const Options& options, const DeviceReading& reading,

@@ -30,9 +30,12 @@ struct CanaryHealth {
   std::optional<Instant> steady_until;
 };
 
-// CUT, for a job whose bound the untimed run exceeds four times, in processor time, and by 5 ms: a
-// neighbour, cold caches and a low clock do not explain that. nullopt: it has to be timed.
-std::optional<Failure> CutUntimed(const JobSpec& spec, double processor_ns);
+// The processor time, of all threads, after which a run surely exceeds the job's bound: three times
+// the bound and 5 ms, which a neighbour, cold caches and a low clock do not explain. nullopt: the
+// job has no bound.
+std::optional<Nanos> HopelessAfter(const JobSpec& spec);
+// CUT, for a run that was stopped then.
+Failure CutUntimed(const JobSpec& spec);
 
 class DeviceHealth {
  public:

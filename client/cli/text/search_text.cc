@@ -24,6 +24,7 @@ constexpr std::size_t kProgressLanes = 2;  // a line has room for no more
 struct Figure {
   double elapsed_ns = 0;
   std::optional<double> confirmed_ns;
+  bool is_disturbed = false;
   double ns() const { return confirmed_ns.value_or(elapsed_ns); }
 };
 
@@ -41,14 +42,16 @@ std::optional<Best> BestOf(const SearchReport& report) {
   const Exploration& exploration = report.lane.exploration;
   if (!exploration.best()) return std::nullopt;
   Best best{.candidate = exploration.best()->candidate,
-            .figure = {.elapsed_ns = exploration.best()->cost, .confirmed_ns = {}}};
+            .figure = {.elapsed_ns = exploration.best()->cost}};
   for (const Confirmed& one : report.confirmed) {
     if (!IsOf(report.lane, one)) continue;
     if (best.figure.confirmed_ns && *best.figure.confirmed_ns <= one.elapsed_ns()) continue;
     const auto& space = dynamic_cast<const LoopSpace&>(exploration.space());
     if (auto candidate = space.FromActions(one.winner.actions)) {
       best = {.candidate = *std::move(candidate),
-              .figure = {.elapsed_ns = one.winner.elapsed_ns, .confirmed_ns = one.elapsed_ns()}};
+              .figure = {.elapsed_ns = one.winner.elapsed_ns,
+                         .confirmed_ns = one.elapsed_ns(),
+                         .is_disturbed = one.is_disturbed()}};
     }
   }
   return best;
@@ -57,7 +60,7 @@ std::optional<Best> BestOf(const SearchReport& report) {
 std::optional<Figure> UntunedOf(const SearchReport& report) {
   const auto start_ns = report.lane.exploration.start_cost();
   if (!start_ns) return std::nullopt;
-  Figure untuned{.elapsed_ns = *start_ns, .confirmed_ns = {}};
+  Figure untuned{.elapsed_ns = *start_ns};
   for (const Confirmed& one : report.confirmed) {
     if (IsOf(report.lane, one) && one.winner.actions.empty())
       untuned.confirmed_ns = one.elapsed_ns();
@@ -184,9 +187,11 @@ std::string SearchText(const SearchReport& report) {
   const Figure& figure = best->figure;
   text += fmt::format("best: {:.4g} GFLOP/s, {} a run{}\n", Gflops(lane, figure.ns()),
                       DurationText(Nanos(static_cast<std::int64_t>(figure.ns()))),
-                      figure.confirmed_ns ? fmt::format(", confirmed ({:.4g} GFLOP/s at first)",
-                                                        Gflops(lane, figure.elapsed_ns))
-                                          : ", not confirmed");
+                      figure.confirmed_ns
+                          ? fmt::format(", {} ({:.4g} GFLOP/s at first)",
+                                        figure.is_disturbed ? "disturbed" : "confirmed",
+                                        Gflops(lane, figure.elapsed_ns))
+                          : ", not confirmed");
   if (const auto untuned = UntunedOf(report)) {
     text += fmt::format("untuned: {:.4g} GFLOP/s; {:.2f} times as fast now\n",
                         Gflops(lane, untuned->ns()), untuned->ns() / figure.ns());

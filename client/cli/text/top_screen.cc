@@ -44,10 +44,10 @@ std::string TimeLeft(const wire::BatchInfo& batch, double per_second) {
 }
 
 std::string BarOf(const wire::BatchInfo& batch) {
-  constexpr std::uint64_t kWidth = 20;
-  if (batch.job_count == 0) return std::string(kWidth, '.');
-  const std::uint64_t filled = batch.finished * kWidth / batch.job_count;
-  return std::string(filled, '#') + std::string(kWidth - filled, '.');
+  constexpr std::uint64_t kLength = 20;
+  if (batch.job_count == 0) return std::string(kLength, '.');
+  const std::uint64_t filled = batch.finished * kLength / batch.job_count;
+  return std::string(filled, '#') + std::string(kLength - filled, '.');
 }
 
 void AddLines(std::vector<std::string>& lines, const std::string& text) {

@@ -136,7 +136,7 @@ def search(benchmark: str | None = None, strategy: Strategy = "auto", *, seconds
     proposals of it, and a CostModel learns from the figures as they come. The schedules of
     ``start``, or of a PolicyModel, are measured first, after the untuned one. ``fields`` are those
     of every job, such as ``threads`` or ``labels``. A schedule ``cut_factor`` times slower than the
-    best so far is cut; 0: none is. Figures of other hardware classes than the first one's are not
+    best so far, or by 5 ms, is cut; 0: none is. Figures of other hardware classes than the first one's are not
     used. At the end the three quickest kernels and the untuned schedule are measured three times more, in turns (on a busy
     host more often, as Client.confirm() does); the medians say which is the best, unless ``confirm`` is False. ``watch(progress)`` is called after each ``in_flight``
     schedules; False ends the search. ValueError: a bad argument or field, with the nearest valid one.
@@ -253,7 +253,7 @@ class _Run:
             if took >= self._seconds:
                 return []
             if self._searcher.evaluations:
-                most = min(most, max(1, self._searcher.most_in_time(self._seconds, took)))
+                most = min(most, max(1, self._searcher.most_under_way(self._seconds, took)))
         if self._evaluations is not None:
             most = min(most, self._evaluations - self._searcher.evaluations)
         return self._searcher.ask(most) if most > 0 else []
@@ -273,8 +273,7 @@ class _Run:
 
     def _jobs(self, batch: list[tuple[int, Actions]]) -> list[dict[str, Any]]:
         fields = dict(self._fields)
-        if self._cut_factor > 0 and self._searcher.best_cost is not None:
-            fields.setdefault("cut_above_ns", int(self._cut_factor * self._searcher.best_cost))
+        fields.setdefault("cut_above_ns", int(self._searcher.cut_above(self._cut_factor)))
         return [{**fields, "actions": actions} for _, actions in batch]
 
     def _figure(self, outcome: Outcome) -> float | None:

@@ -400,6 +400,16 @@ TEST_F(PipelineTest, MoreThreadsThanThereAreIsForAnotherWorker) {
   EXPECT_EQ(evaluation.failure().code, FailureCode::kNoMatchingWorker);
 }
 
+TEST_F(PipelineTest, ARunWithoutEndIsCutUntimed) {
+  wire::Lease lease = LeaseOf(1, static_cast<std::int64_t>(Fault::kHang));
+  lease.spec.cut_above_ns = 1'000'000;
+  ASSERT_TRUE(pipeline_->Accept(lease));
+  const Evaluation evaluation = Collect(1).at(1);
+  ASSERT_FALSE(evaluation.ok());
+  EXPECT_EQ(evaluation.failure().code, FailureCode::kCut);
+  EXPECT_EQ(evaluation.stages[Stage::kMeasure], Nanos{0});
+}
+
 TEST_F(PipelineTest, CutAndColdAreAsTheJobAsks) {
   wire::Lease cut = LeaseOf(1, 1 << 20);
   cut.spec.cut_above_ns = 1;

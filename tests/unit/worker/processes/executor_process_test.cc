@@ -316,6 +316,27 @@ TEST_F(ExecutorProcessTest, AHangIsATimeout) {
   ExpectOneRestart(ExitReason::Cause::kTimeout);
 }
 
+TEST_F(ExecutorProcessTest, ARunIsStoppedAfterItsProcessorTime) {
+  constexpr std::chrono::milliseconds kMost{30};
+  const auto hung = executor_->Run(CallOf(static_cast<std::int64_t>(Fault::kHang)), kMost);
+  ASSERT_TRUE(hung) << hung.error().message;
+  EXPECT_TRUE(hung->was_stopped);
+  EXPECT_GE(hung->passed, kMost);
+  ExpectToWork();
+  EXPECT_TRUE(restarts_.empty()) << "the child was not at fault";
+  const KernelCall call = CallOf(1024);
+  const auto ran = executor_->Run(call, kPatience);
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_FALSE(ran->was_stopped);
+  ExpectRight(call);
+}
+
+TEST_F(ExecutorProcessTest, ACrashBelowTheMostTimeIsACrash) {
+  const auto ran = executor_->Run(CallOf(static_cast<std::int64_t>(Fault::kCrash)), kPatience);
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().code, FailureCode::kRunCrash);
+}
+
 TEST_F(ExecutorProcessTest, AnEndWithoutAnAnswerIsACrash) {
   const Failure failure = RunFailure(Fault::kExit);
   EXPECT_EQ(failure.code, FailureCode::kRunCrash);

@@ -201,7 +201,9 @@ TEST_F(IsolationTest, ForksOfAPassesChildEndWithIt) {
     const UniqueFd fork(::pidfd_open(ForkForGood(child), 0));
     ASSERT_TRUE(fork) << way;
     if (way == std::string_view("it is killed")) child.Kill();
-    if (way == std::string_view("it exits")) ASSERT_TRUE(child.channel().Send("exit", Soon()));
+    if (way == std::string_view("it exits")) {
+      ASSERT_TRUE(child.channel().Send("exit", Soon()));
+    }
     if (way == std::string_view("the fork server ends")) fork_server_.reset();
     EXPECT_TRUE(Ends(fork)) << way;
   }
