@@ -7,6 +7,7 @@ namespace loopfleet::client {
 namespace {
 
 constexpr std::size_t kKept = 16;      // the quickest so far, which the next ones descend from
+constexpr double kMostSlower = 1.5;    // than the best, by cost: while there are few, most are poor
 constexpr std::size_t kMostSteps = 8;  // of a walk that has no parents
 
 class Genetic : public Strategy {
@@ -23,9 +24,10 @@ class Genetic : public Strategy {
     for (const Evaluated& one : results) {
       if (one.cost == kNoFigure || !keys_.insert(one.candidate.key).second) continue;
       kept_.insert(std::ranges::upper_bound(kept_, one.cost, {}, &Evaluated::cost), one);
-      if (kept_.size() <= kKept) continue;
-      keys_.erase(kept_.back().candidate.key);
-      kept_.pop_back();
+      while (kept_.size() > kKept || kept_.back().cost > kMostSlower * kept_.front().cost) {
+        keys_.erase(kept_.back().candidate.key);
+        kept_.pop_back();
+      }
     }
   }
 
