@@ -248,7 +248,8 @@ void BindSearch(nb::module_& module) {
             return best ? client::CutAbove(factor, best->cost) : 0.0;
           },
           "factor"_a,
-          "The bound, in nanoseconds, above which a schedule is cut: so many times the best so far, "
+          "The bound, in nanoseconds, above which a schedule is cut: so many times the best so "
+          "far, "
           "and 5 ms above it at most. 0: there is none.")
       .def("tell", &Searcher::Tell, "numbers"_a, "costs"_a, "seconds"_a,
            "Figures of what was asked for; None: it has none.")

@@ -21,8 +21,8 @@ struct SearchLimits {
   std::optional<double> seconds;             // of the whole search; what is under way then is used
   std::optional<std::uint64_t> evaluations;  // of each exploration
   std::size_t in_flight = 64;                // schedules under way, of all explorations
-  double cut_factor = 4;    // CutAbove
-  std::size_t winners = 3;  // of each exploration
+  double cut_factor = 4;                     // CutAbove
+  std::size_t winners = 3;                   // of each exploration
 };
 
 class Search {

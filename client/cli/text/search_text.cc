@@ -185,13 +185,13 @@ std::string SearchText(const SearchReport& report) {
   if (!best) return text + NoFigureText(lane);
   text += looptree::TreeText(best->candidate.tree, {});
   const Figure& figure = best->figure;
-  text += fmt::format("best: {:.4g} GFLOP/s, {} a run{}\n", Gflops(lane, figure.ns()),
-                      DurationText(Nanos(static_cast<std::int64_t>(figure.ns()))),
-                      figure.confirmed_ns
-                          ? fmt::format(", {} ({:.4g} GFLOP/s at first)",
-                                        figure.is_disturbed ? "disturbed" : "confirmed",
-                                        Gflops(lane, figure.elapsed_ns))
-                          : ", not confirmed");
+  text +=
+      fmt::format("best: {:.4g} GFLOP/s, {} a run{}\n", Gflops(lane, figure.ns()),
+                  DurationText(Nanos(static_cast<std::int64_t>(figure.ns()))),
+                  figure.confirmed_ns ? fmt::format(", {} ({:.4g} GFLOP/s at first)",
+                                                    figure.is_disturbed ? "disturbed" : "confirmed",
+                                                    Gflops(lane, figure.elapsed_ns))
+                                      : ", not confirmed");
   if (const auto untuned = UntunedOf(report)) {
     text += fmt::format("untuned: {:.4g} GFLOP/s; {:.2f} times as fast now\n",
                         Gflops(lane, untuned->ns()), untuned->ns() / figure.ns());
