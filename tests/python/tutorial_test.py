@@ -29,8 +29,8 @@ loopfleet() {  # measures again while the host is too busy for a figure
 
 
 def shape(line):
-    """A line without what differs from run to run: numbers, their units, grades."""
-    return re.sub(r"grade [A-D]", "grade", re.sub(r"\d[\d.,]*( [num]?s\b)?", "0", " ".join(line.split())))
+    """A line without what differs from run to run: numbers, their units, grades, and whether the host disturbed a figure."""
+    return re.sub(r"grade [A-D]|, confirmed|, disturbed", "grade", re.sub(r"\d[\d.,]*( [num]?s\b)?", "0", " ".join(line.split())))
 
 
 @pytest.fixture
